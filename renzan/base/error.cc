@@ -21,6 +21,10 @@ std::string Describe(std::string_view what, int errno_value) {
 
 }  // namespace
 
+bool IsMachineFailure(ErrorCode code) {
+  return code == ErrorCode::kOsError || code == ErrorCode::kIo;
+}
+
 bool Error::is_missing_file() const { return IsMissing(errno_value_); }
 
 bool Error::is_full_disk() const { return errno_value_ == ENOSPC || errno_value_ == EDQUOT; }

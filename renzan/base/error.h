@@ -28,6 +28,10 @@ enum class ErrorCode {
   kConfig = 78,        // wrong configuration
 };
 
+// Whether a process's own machine failed (memory, disk: kOsError, kIo), not a peer, the program or
+// what it was told to do: another machine, or the same one later, may succeed.
+bool IsMachineFailure(ErrorCode code);
+
 class Error : public std::runtime_error {
  public:
   // `errno_value`: of the system call that failed; 0 if none did.

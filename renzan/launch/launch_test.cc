@@ -322,6 +322,13 @@ TEST_P(GlooLaunchTest, WorkersThatLostAPeerAreNotLost) {
   EXPECT_THAT(Errors(), HasSubstr("restarting with 3 workers "));
 }
 
+TEST_P(GlooLaunchTest, APeerThatIsSlowToEndIsStillTheCause) {
+  elastic_ = {.max_restarts = 1, .backoff_seconds = 0};
+  Start(3, {"explain", "1", "73"});
+  EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kCantCreate));
+  EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 1 .*ended with exit status 73"));
+}
+
 TEST_P(GlooLaunchTest, WorkersStoppedByTheLauncherAreNotLost) {
   elastic_ = {.min_workers = 1, .max_restarts = 1, .backoff_seconds = 0};
   Start(3, {"stubborn", "2"});

@@ -9,6 +9,7 @@
 //   answer RANK N    worker RANK ends with status N, the others with 0
 //   die RANK         worker RANK kills itself, the others wait
 //   cascade RANK N   as die, and the others end with status N as soon as it has died
+//   explain RANK N   the others end with status 69, worker RANK with N, and later than that
 //   stubborn RANK    as die, and the others ignore SIGTERM
 //   recover RANK     as die in the first attempt; later ones end with 0
 //   falter RANK N    as exit in the first attempt; later ones end with 0
@@ -112,11 +113,14 @@ int main(int argc, char** argv) {
   if (mode == "parent" || mode == "leave") StartChild(directory, rank);
   if (mode == "leave") return 0;
   if (!may_finish && is_victim && !(mode == "regrow" && restart == "1")) {
-    if (mode == "exit" || mode == "answer" || mode == "falter") return std::atoi(argv[4]);
+    if (mode == "explain") usleep(600000);
+    if (mode == "exit" || mode == "answer" || mode == "falter" || mode == "explain")
+      return std::atoi(argv[4]);
     usleep(200000);  // mpirun does not name a worker that dies during startup
     std::ofstream(directory + "/died") << "";
     raise(SIGKILL);
   }
+  if (mode == "explain") return 69;
   if (mode == "cascade") {
     WaitForFile(directory + "/died");
     usleep(20000);

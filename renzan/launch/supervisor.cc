@@ -96,7 +96,7 @@ LaunchResult Supervisor::Result() const {
   const ProcessEnd& how = cause_->how;
   result.kind = LaunchResult::Kind::kFailure;
   result.exit_status = how.signal != 0 ? static_cast<int>(ErrorCode::kUnavailable) : how.exit_code;
-  result.transient = IsMachineFailure(result.exit_status) ||
+  result.transient = IsMachineFailure(ErrorCode{result.exit_status}) ||
                      MayHaveLostPeer(ProgramOf(*cause_), result.exit_status);
   // No worker has given that answer.
   if (cause_->is_mpirun && IsAnswer(WorkerProgram::kRenzan, result.exit_status))
@@ -130,16 +130,20 @@ void Supervisor::Reap() {
 }
 
 void Supervisor::TakeFailure(const End& end, Severity severity) {
-  const bool by_itself = severity == Severity::kSignal || IsMachineFailure(end.how.exit_code);
+  const bool by_itself =
+      severity == Severity::kSignal || IsMachineFailure(ErrorCode{end.how.exit_code});
   if (by_itself && !terminated_) ++died_;
   if (!first_failure_) first_failure_ = steady_clock::now();
   // A peer lost after a stop request has merely finished sooner: others may still be writing a
   // checkpoint.
   if (!grace_start_ && (severity != Severity::kRequested || end.how.signal != 0))
     grace_start_ = steady_clock::now();
-  // Among deaths close together, the most severe is the cause.
-  if (cause_ && (SecondsSince(*first_failure_) > kSettleSeconds || severity <= cause_severity_))
-    return;
+  // Among deaths close together, the most severe is the cause; and whoever lost a peer did so
+  // because of one that ends later, however long it takes to end by itself.
+  const bool is_close = SecondsSince(*first_failure_) <= kSettleSeconds;
+  const bool is_lost_peer =
+      cause_severity_ == Severity::kLostPeer && !(terminated_ && end.how.signal != 0);
+  if (cause_ && (severity <= cause_severity_ || !(is_close || is_lost_peer))) return;
   cause_ = end;
   cause_severity_ = severity;
 }

@@ -27,9 +27,4 @@ bool MayHaveLostPeer(WorkerProgram program, int exit_status) {
          (program == WorkerProgram::kAny && !HasMeaning(exit_status));
 }
 
-bool IsMachineFailure(int exit_status) {
-  return exit_status == static_cast<int>(ErrorCode::kOsError) ||
-         exit_status == static_cast<int>(ErrorCode::kIo);
-}
-
 }  // namespace renzan

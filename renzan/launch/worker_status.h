@@ -16,7 +16,4 @@ bool IsAnswer(WorkerProgram program, int exit_status);
 // sysexits.h nor shells give a meaning.
 bool MayHaveLostPeer(WorkerProgram program, int exit_status);
 
-// A failure of the worker's machine (memory, disk), not of a peer or the program: 71, 74.
-bool IsMachineFailure(int exit_status);
-
 }  // namespace renzan

@@ -6,6 +6,8 @@
 #include <functional>
 #include <vector>
 
+#include "renzan/base/error.h"
+
 namespace renzan {
 namespace {
 
@@ -35,11 +37,12 @@ TEST(WorkerStatusTest, WhatHasAMeaningIsNoLostPeer) {
 }
 
 TEST(WorkerStatusTest, EveryStatusIsOneThing) {
-  EXPECT_THAT(StatusesOf(IsMachineFailure), ElementsAre(71, 74));
+  const auto is_machine_failure = [](int s) { return IsMachineFailure(ErrorCode{s}); };
+  EXPECT_THAT(StatusesOf(is_machine_failure), ElementsAre(71, 74));
   for (const WorkerProgram program : kPrograms)
     for (int status = 0; status < 256; ++status)
       EXPECT_LE(
-          IsAnswer(program, status) + MayHaveLostPeer(program, status) + IsMachineFailure(status),
+          IsAnswer(program, status) + MayHaveLostPeer(program, status) + is_machine_failure(status),
           1)
           << status;
 }

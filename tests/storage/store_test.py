@@ -152,8 +152,12 @@ def restarts(store):
 
 def listens(store):
     """On the loopback address only."""
-    sockets = set(re.findall(r"socket:\[(\d+)\]", " ".join(
-        os.readlink(link) for link in pathlib.Path(f"/proc/{store.pid}/fd").iterdir())))
+    sockets = set()
+    for link in pathlib.Path(f"/proc/{store.pid}/fd").iterdir():
+        try:
+            sockets.update(re.findall(r"socket:\[(\d+)\]", os.readlink(link)))
+        except FileNotFoundError:
+            pass  # closed meanwhile, like one of a request that has ended
     for table, own in (("tcp", "0100007F:"), ("tcp6", None), ("udp", None), ("udp6", None)):
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()

@@ -85,7 +85,8 @@ double CheckpointInFlight::SecondsLeft() const {
 }
 
 void CheckpointInFlight::ThrowError() const {
-  if (!failed_here_) throw Error(ErrorCode::kUnavailable, error_->what());
+  if (!failed_here_ && IsMachineFailure(error_->code()))
+    throw Error(ErrorCode::kUnavailable, error_->what());
   throw *error_;
 }
 

@@ -99,8 +99,8 @@ class CheckpointInFlight {
   bool cancelled() const { return cancel_; }
   const std::string& manifest_sha256() const { return manifest_sha256_; }
   const std::string& model_sha256() const { return model_sha256_; }
-  // The error on the rank where it occurred; kUnavailable on others, so that a launcher counts only
-  // the worker that failed.
+  // The error, on all ranks; but kUnavailable on those where it did not occur if it is a failure of
+  // a machine, so that a launcher counts only the worker whose machine failed.
   [[noreturn]] void ThrowError() const;
   // Another run writes to the same directory in a store: this one must not go on.
   bool taken_over() const { return taken_over_; }

@@ -98,8 +98,8 @@ class Checkpointer {
   };
 
   // Calls Finish(), then saves the model at `path`. Returns its SHA-256. On failure throws
-  // kCantCreate or kIo on the rank that failed and kUnavailable on the others; kSoftware on all
-  // ranks when the model is not finite.
+  // what CheckpointInFlight::ThrowError() does; kSoftware on all ranks when the model is not
+  // finite.
   std::string SaveModel(const std::string& path, int64_t step, ModelNotes notes = {});
 
  private:

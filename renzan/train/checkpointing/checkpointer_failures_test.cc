@@ -63,6 +63,22 @@ TEST(Checkpointer, AFullDiskFailsTheCheckpointButNotTheTraining) {
   EXPECT_EQ(loaded, ReferenceDigests(config, 8));
 }
 
+// Whichever rank ends first, a launcher sees that another attempt would not help.
+TEST(Checkpointer, AModelThatCannotBeCreatedIsTheSameErrorOnAllRanks) {
+  TemporaryDirectory dir;
+  WriteFileAtomically(dir / "file", "");
+  RunRanksAsThreads(2, [&](Communicator& comm) {
+    Trainer trainer(comm, CheckpointingConfig(), dir.path(), SystemClock());
+    trainer.TrainTo(1);
+    try {
+      trainer.checkpointer->SaveModel(dir / "file/model", 1);
+      ADD_FAILURE() << "saved below a file";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCantCreate) << error.what();
+    }
+  });
+}
+
 // What cannot be read is not corrupt: no checkpoint is renamed, the run does not fall back to an
 // older one, and it can resume once the disk works again.
 TEST(Checkpointer, AnUnreadableCheckpointIsLeftUnchanged) {
