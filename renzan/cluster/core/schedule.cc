@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/core/engine/nodes.h"
 #include "renzan/cluster/core/explain/feasibility.h"
 #include "renzan/cluster/core/order/pending_queue.h"
 #include "renzan/cluster/core/order/reservations.h"
@@ -21,8 +22,10 @@ namespace {
 
 // How many searches for a compaction a cycle makes at most; each looks at many nodes.
 constexpr int kMostCompactions = 8;
+// How many purchases a cycle tries at most; each try is a cycle of its own.
+constexpr int kMostPurchases = 8;
 
-class SchedulingCycle {
+class SchedulingCycle final : private RoomByStops {
  public:
   SchedulingCycle(const Snapshot& snapshot, const ScheduleOptions& options)
       : snapshot_(snapshot),
@@ -37,6 +40,14 @@ class SchedulingCycle {
         reservations_(view_, options.max_reserved_share, options.overdue_after_ms) {}
 
   Decisions Run() && {
+    Decide();
+    ScalePools(snapshot_, decisions_, this);
+    return std::move(decisions_);
+  }
+
+ private:
+  // All but which nodes are bought and returned.
+  void Decide() {
     decisions_.waits.reserve(snapshot_.jobs.size() - view_.holders().size());
     LeaveDrainingNodes(view_, quota_, occupants_, decisions_);
     EnforceUserCaps(view_, quota_, occupants_, decisions_);
@@ -45,16 +56,14 @@ class SchedulingCycle {
     for (const Job* job : reservations_.Candidates(decisions_.waits))
       reservations_.Add(*job, quota_, occupants_, preemption_, AsPreemptor(*job));
     if (!decisions_.waits.empty()) LookAgainWhenLevelsChange();
-    GrowElasticJobs(view_, quota_, occupants_, options_.min_between_resizes_ms, decisions_);
+    GrowElasticJobs(view_, quota_, entitlement_, occupants_, options_.min_between_resizes_ms,
+                    decisions_);
     RequestCheckpoints(snapshot_, options_.max_checkpoint_interval_ms, decisions_);
     decisions_.reservations = reservations_.all();
     std::sort(decisions_.reservations.begin(), decisions_.reservations.end(),
               [](const Reservation& a, const Reservation& b) { return a.job < b.job; });
-    ScalePools(snapshot_, decisions_);
-    return std::move(decisions_);
   }
 
- private:
   void Consider(const Job& job) {
     const TimeMs overdue_at = OverdueAt(job, options_.overdue_after_ms);
     if (overdue_at > snapshot_.now)
@@ -167,7 +176,9 @@ class SchedulingCycle {
   int MostWorkers(const Job& job) const {
     if (!snapshot_.worker_requests[job.request].topology_required && !job.grand_challenge)
       return job.min_workers;
-    return std::max(job.min_workers, quota_.MostAllowed(job, job.max_workers));
+    return std::max(
+        job.min_workers,
+        quota_.MostAllowed(job, job.min_workers + entitlement_.MoreWorkers(job, job.min_workers)));
   }
 
   std::optional<Placement> Find(const Job& job, Room room, bool unreserved) {
@@ -190,6 +201,7 @@ class SchedulingCycle {
     if (!placement) return false;
     view_.TakeNow(Each(job), *placement, !unreserved);
     quota_.Add(job, NumWorkers(*placement));
+    entitlement_.Take(job, NumWorkers(*placement) - job.min_workers);
     pending_->Served();
     decisions_.starts.push_back({job.id, std::move(*placement), !unreserved});
     return true;
@@ -288,6 +300,30 @@ class SchedulingCycle {
     }
   }
 
+  int LeastOnBought(const Job& job) const override {
+    const int64_t stopped = preemption_.ReachOf(AsPreemptor(job), quota_).amount;
+    const int64_t each = Each(job)[view_.packing_kind()];
+    if (stopped == 0) return job.min_workers;
+    if (each == 0) return 1;
+    const int64_t room = std::max<int64_t>(0, stopped + view_.free_future()) / each;
+    return std::max<int>(
+        1, job.min_workers - static_cast<int>(std::min<int64_t>(room, job.min_workers)));
+  }
+
+  bool WouldFit(const Job& job, const std::vector<ScaleOut>& bought) override {
+    if (purchases_tried_ == kMostPurchases) return false;
+    ++purchases_tried_;
+    Snapshot next = snapshot_;
+    for (const ScaleOut& scale : bought)
+      for (int node = 0; node < scale.nodes; ++node) ChangeNode(NodeToBuy(next, scale.pool), next);
+    SchedulingCycle cycle(next, options_);
+    cycle.Decide();
+    return std::ranges::any_of(cycle.decisions_.waits, [&](const cluster::Wait& wait) {
+      return wait.job == job.id &&
+             (wait.reason == WaitReason::kPipelined || wait.reason == WaitReason::kNodesBooting);
+    });
+  }
+
   bool CouldStart(const Job& job) {
     if (job.eligible_at > snapshot_.now) return false;
     const std::optional<WaitReason> forbidden = quota_.Forbids(job, job.min_workers);
@@ -327,7 +363,7 @@ class SchedulingCycle {
   Reservations reservations_;
   std::optional<PendingQueue> pending_;
   Decisions decisions_;
-  int compactions_ = 0;  // tried
+  int compactions_ = 0, purchases_tried_ = 0;
   JobId pipelined_ = 0;  // the last job that was pipelined
   std::unordered_map<EquivalenceKey, cluster::Wait, HashEquivalenceKey> wait_by_key_;
   // The entry used last; the next job is likely to match it.

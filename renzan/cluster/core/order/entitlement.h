@@ -6,6 +6,7 @@
 // reclaim costs work only where nothing else is borrowed; then less service, running jobs, earlier
 // submission. A job that does not fit into the rest of the guaranteed quota is skipped. Jobs within
 // quota cannot be preempted by other queues, and may reclaim what other queues have borrowed.
+// Workers that can be taken back one by one do not count: they are borrowed.
 //
 // A job's rank is (within quota, priority, -level of service), and a job is only preempted for one
 // of higher rank. Being within quota and levels do not depend on the cycle's decisions, so a chain
@@ -26,6 +27,12 @@ class Entitlement {
               const std::function<bool(const Job&)>& may_start);
 
   bool WithinQuota(const Job& job) const { return within_quota_[&job - first_]; }
+  // How many more than `workers`, which count, the job may get, up to its max_workers. One that is
+  // within quota and could not be shrunk again does not get so many that it, or another job of its
+  // queue, would no longer be within quota: it would be stopped for what it has borrowed.
+  int MoreWorkers(const Job& job, int workers) const;
+  // It gets them.
+  void Take(const Job& job, int more);
   // a's rank is above b's.
   bool Outranks(const Job& a, const Job& b) const {
     if (WithinQuota(a) != WithinQuota(b)) return WithinQuota(a);
@@ -34,9 +41,14 @@ class Entitlement {
   const ServiceLevels& levels() const { return *levels_; }
 
  private:
+  bool MayLoseQuotaByGrowing(const Job& job) const;
+
   const ServiceLevels* levels_;
   const Job* first_;
   std::vector<bool> within_quota_;  // by position in Snapshot::jobs
+  const Snapshot* snapshot_;
+  std::vector<int> kinds_;
+  std::vector<Resources> left_;  // of the guaranteed quota, by queue
 };
 
 }  // namespace renzan::cluster

@@ -35,6 +35,43 @@ TEST_F(PreemptionTest, DoesNotPreemptIfThePreemptorWouldNotFit) {
   EXPECT_EQ(ReasonOf(decisions, large), WaitReason::kResources);
 }
 
+// Its minimum is within quota whatever it has grown to. Otherwise it would be stopped as a whole,
+// reclaim its minimum, grow again, and so on.
+TEST_F(PreemptionTest, AnElasticJobThatHasGrownYieldsWhatItBorrowsAndNoMore) {
+  Nodes(1);
+  TwoQueues(2, 0);
+  const JobId grown = Add({.workers = 2, .max_workers = 4, .on = {{0, 4}}});
+  Add({.priority = 9, .workers = 4, .on = {{0, 4}}});  // borrows
+  const JobId urgent = Add({.queue = 1, .priority = 5, .workers = 4});
+  Decisions decisions = Run();
+  EXPECT_THAT(decisions.stops, IsEmpty());
+  EXPECT_EQ(ReasonOf(decisions, urgent), WaitReason::kResources);
+  snapshot.jobs.back().min_workers = 2;
+  decisions = Run();
+  EXPECT_THAT(decisions.stops, IsEmpty());
+  ASSERT_EQ(decisions.resizes.size(), 1u);
+  EXPECT_EQ(decisions.resizes[0].job, grown);
+  EXPECT_EQ(NumWorkers(decisions.resizes[0].target), 2);
+  EXPECT_EQ(ReasonOf(decisions, urgent), WaitReason::kPipelined);
+}
+
+// What it took beyond its queue's guaranteed quota could only be had back by stopping it.
+TEST_F(PreemptionTest, AJobThatCannotBeShrunkStartsWithinQuotaIfItCan) {
+  Nodes(1);
+  TwoQueues(3, 5);
+  const JobId first = Add({.workers = 1, .max_workers = 4, .checkpoints = false});
+  const JobId second = Add({.workers = 1, .max_workers = 4, .checkpoints = false});
+  Decisions decisions = Run();
+  ASSERT_THAT(Started(decisions), UnorderedElementsAre(first, second));
+  EXPECT_EQ(NumWorkers(decisions.starts[0].placement) + NumWorkers(decisions.starts[1].placement),
+            3);
+  // With nothing guaranteed it borrows all of them anyway.
+  TwoQueues(0, 8);
+  decisions = Run();
+  EXPECT_EQ(NumWorkers(decisions.starts[0].placement) + NumWorkers(decisions.starts[1].placement),
+            8);
+}
+
 TEST_F(PreemptionTest, DoesNotPreemptEqualPriority) {
   Nodes(1);
   Add({.gpus = 8, .on = {{0, 1}}});

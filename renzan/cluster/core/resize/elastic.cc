@@ -11,9 +11,9 @@ namespace renzan::cluster {
 namespace {
 
 // A placement for as many additional workers as possible.
-std::optional<Placement> More(const ClusterView& view, const Quota& quota, const Job& job,
-                              int workers) {
-  const int allowed = quota.MostAllowed(job, job.max_workers - workers);
+std::optional<Placement> More(const ClusterView& view, const Quota& quota,
+                              const Entitlement& entitlement, const Job& job, int workers) {
+  const int allowed = quota.MostAllowed(job, entitlement.MoreWorkers(job, workers));
   // This query cannot keep the new workers in the domain of the old ones.
   if (allowed == 0 || job.grand_challenge ||
       view.snapshot().worker_requests[job.request].topology_required)
@@ -26,8 +26,8 @@ std::optional<Placement> More(const ClusterView& view, const Quota& quota, const
 
 }  // namespace
 
-void GrowElasticJobs(ClusterView& view, Quota& quota, const Occupants& occupants,
-                     TimeMs min_between, Decisions& decisions) {
+void GrowElasticJobs(ClusterView& view, Quota& quota, Entitlement& entitlement,
+                     const Occupants& occupants, TimeMs min_between, Decisions& decisions) {
   const Snapshot& snapshot = view.snapshot();
   std::set<JobId> told;
   for (const Stop& stop : decisions.stops) told.insert(stop.job);
@@ -53,11 +53,13 @@ void GrowElasticJobs(ClusterView& view, Quota& quota, const Occupants& occupants
   });
   for (const auto& [job, start] : elastic) {
     const Placement& placement = start != nullptr ? start->placement : job->placement;
-    const std::optional<Placement> more = More(view, quota, *job, NumWorkers(placement));
+    const std::optional<Placement> more =
+        More(view, quota, entitlement, *job, NumWorkers(placement));
     if (!more) continue;
     const bool backfilled = start != nullptr && start->backfill;
     view.TakeNow(snapshot.worker_requests[job->request].per_worker, *more, backfilled);
     quota.Add(*job, NumWorkers(*more));
+    entitlement.Take(*job, NumWorkers(*more));
     Placement sum = Sum(placement, *more);
     if (start != nullptr)
       start->placement = std::move(sum);

@@ -12,6 +12,7 @@
 #include "renzan/cluster/core/failures.h"
 #include "renzan/cluster/core/labels.h"
 #include "renzan/cluster/core/order/quota.h"
+#include "renzan/cluster/core/place/placement.h"
 #include "renzan/cluster/core/place/projected_capacity.h"
 #include "renzan/cluster/core/place/sites.h"
 #include "renzan/cluster/core/predict/node_demand.h"
@@ -32,9 +33,10 @@ struct Purchase {
 
 class Scaler {
  public:
-  Scaler(const Snapshot& snapshot, Decisions& decisions)
+  Scaler(const Snapshot& snapshot, Decisions& decisions, RoomByStops* by_stops)
       : snapshot_(snapshot),
         decisions_(decisions),
+        by_stops_(by_stops),
         capacity_(snapshot, decisions),
         quota_(ClusterView(snapshot)),
         existing_(snapshot.pools.size()),
@@ -52,9 +54,7 @@ class Scaler {
     for (size_t pool = 0; pool < existing_.size(); ++pool) KeepMinimum(static_cast<int>(pool));
     for (Wait& wait : decisions_.waits) Consider(wait);
     for (size_t pool = 0; pool < bought_.size(); ++pool) BootAhead(static_cast<int>(pool));
-    for (size_t pool = 0; pool < bought_.size(); ++pool)
-      if (bought_[pool] > 0)
-        decisions_.scale_out.push_back({static_cast<int>(pool), bought_[pool]});
+    decisions_.scale_out = BoughtWith({});
     ReturnIdle();
   }
 
@@ -100,6 +100,16 @@ class Scaler {
     for (int node = 0; node < nodes; ++node) capacity_.Buy(pool);
   }
 
+  // All nodes bought in this cycle, and those of `purchase`.
+  std::vector<ScaleOut> BoughtWith(const Purchase& purchase) const {
+    std::vector<int> nodes = bought_;
+    for (const auto& [pool, more] : purchase.nodes) nodes[pool] += more;
+    std::vector<ScaleOut> all;
+    for (size_t pool = 0; pool < nodes.size(); ++pool)
+      if (nodes[pool] > 0) all.push_back({static_cast<int>(pool), nodes[pool]});
+    return all;
+  }
+
   void KeepMinimum(int pool) {
     const int missing = snapshot_.pools[pool].min_nodes - existing_[pool];
     const int nodes = std::min(missing, Buyable(pool, {}));
@@ -136,20 +146,17 @@ class Scaler {
     if (!has_place && !wants_room) return;
     const Job& job = *snapshot_.Find(wait.job);
     const WorkerRequest& request = snapshot_.worker_requests[job.request];
-    const std::pair key(job.request, job.checkpoints);
-    if (wants_room &&
-        (cannot_buy_.Known(key, job.min_workers) || quota_.Forbids(job, job.min_workers)))
-      return;
+    if (wants_room && (IsHopeless(job) || quota_.Forbids(job, job.min_workers))) return;
     ProjectedCapacity::Fit fit = capacity_.Place(request, job.min_workers);
     if (fit == ProjectedCapacity::Fit::kNowhere && wants_room) {
-      if (const std::optional<Purchase> purchase = Cheapest(job)) {
+      if (const std::optional<Purchase> purchase = PurchaseFor(job)) {
         for (const auto& [pool, nodes] : purchase->nodes) Buy(pool, nodes);
         cannot_buy_.Clear();
-        // Fails where the rack of the new nodes is not known before they are up.
-        capacity_.Place(request, job.min_workers);
+        stops_do_not_help_.Clear();
+        // Not all of them where others will be stopped for the rest, or where the rack of the new
+        // nodes is not known before they are up.
+        capacity_.Place(request, capacity_.Count(request, job.min_workers, ""));
         fit = ProjectedCapacity::Fit::kOnBought;
-      } else {
-        cannot_buy_.Add(key, job.min_workers);
       }
     }
     if (fit == ProjectedCapacity::Fit::kNowhere) {
@@ -160,6 +167,30 @@ class Scaler {
     if (wants_room && fit == ProjectedCapacity::Fit::kOnBought)
       wait = {job.id, WaitReason::kNodesBooting};
   }
+
+  // The cheapest purchase with which the job fits or, if there is none, with which it would if
+  // others were stopped for it.
+  std::optional<Purchase> PurchaseFor(const Job& job) {
+    std::optional<Purchase> purchase;
+    if (!cannot_buy_.Known(KindOf(job), job.min_workers)) purchase = Cheapest(job);
+    if (purchase) return purchase;
+    cannot_buy_.Add(KindOf(job), job.min_workers);
+    purchase = CheapestWithStops(job);
+    if (!purchase) stops_do_not_help_.Add(RankOf(job), job.min_workers);
+    return purchase;
+  }
+
+  // Whether it is known that there is no such purchase.
+  bool IsHopeless(const Job& job) const {
+    return cannot_buy_.Known(KindOf(job), job.min_workers) &&
+           (by_stops_ == nullptr || stops_do_not_help_.Known(RankOf(job), job.min_workers));
+  }
+
+  using Kind = std::pair<int, bool>;
+  static Kind KindOf(const Job& job) { return {job.request, job.checkpoints}; }
+  // For jobs behind it with the same, others are stopped no sooner.
+  using Rank = std::tuple<Kind, int, int>;
+  static Rank RankOf(const Job& job) { return {KindOf(job), job.queue, job.priority}; }
 
   // The cheapest purchase with which the job fits; none if there is none.
   std::optional<Purchase> Cheapest(const Job& job) const {
@@ -209,11 +240,48 @@ class Scaler {
     return pools;
   }
 
-  // All from one pool, or from several, cheapest per worker first.
   std::optional<Purchase> CheapestIn(const Job& job, const std::string& domain, int workers) const {
     const WorkerRequest& request = snapshot_.worker_requests[job.request];
-    workers -= capacity_.Count(request, workers, domain);
-    std::vector<int> pools = PoolsFor(job, domain);
+    return CheapestNodes(request, workers - capacity_.Count(request, workers, domain),
+                         PoolsFor(job, domain));
+  }
+
+  // The smallest purchase with which the next cycle makes room for the job.
+  std::optional<Purchase> CheapestWithStops(const Job& job) const {
+    const WorkerRequest& request = snapshot_.worker_requests[job.request];
+    // On one host, nodes that are bought are no help.
+    if (by_stops_ == nullptr || NeedsOneHost(request)) return std::nullopt;
+    const int least = by_stops_->LeastOnBought(job);
+    std::vector<std::string> domains = {""};
+    if (request.topology_required) domains = capacity_.Domains(request.topology_level);
+    for (const std::string& domain : domains)
+      if (std::optional<Purchase> found = WithStopsIn(job, domain, least)) return found;
+    return std::nullopt;
+  }
+
+  std::optional<Purchase> WithStopsIn(const Job& job, const std::string& domain, int least) const {
+    const std::vector<int> pools = PoolsFor(job, domain);
+    const auto for_workers = [&](int workers) {
+      return CheapestNodes(snapshot_.worker_requests[job.request], workers, pools);
+    };
+    const auto suffices = [&](int workers) {
+      return by_stops_->WouldFit(job, BoughtWith(*for_workers(workers)));
+    };
+    int most = job.min_workers - 1;
+    while (most >= least && !for_workers(most)) --most;
+    if (most < least) return std::nullopt;
+    if (suffices(least)) return for_workers(least);
+    if (most == least || !suffices(most)) return std::nullopt;
+    for (int too_few = least; most - too_few > 1;) {
+      const int between = too_few + (most - too_few) / 2;
+      (suffices(between) ? most : too_few) = between;
+    }
+    return for_workers(most);
+  }
+
+  // For so many workers, all from one pool, or from several, cheapest per worker first.
+  std::optional<Purchase> CheapestNodes(const WorkerRequest& request, int workers,
+                                        std::vector<int> pools) const {
     const auto per_worker = [&](int pool) {
       const Pool& of = snapshot_.pools[pool];
       return of.price_per_hour / WorkersThatFit(of.capacity, request.per_worker, workers);
@@ -278,12 +346,14 @@ class Scaler {
 
   const Snapshot& snapshot_;
   Decisions& decisions_;
+  RoomByStops* const by_stops_;
   ProjectedCapacity capacity_;
   Quota quota_;
-  double price_ = 0;                           // per hour, of all nodes that are paid for
-  std::vector<int> existing_, bought_;         // nodes by pool, without draining ones
-  bool waits_in_vain_ = false;                 // a job for which the budget may not suffice
-  Failures<std::pair<int, bool>> cannot_buy_;  // by request, and whether the job checkpoints
+  double price_ = 0;                    // per hour, of all nodes that are paid for
+  std::vector<int> existing_, bought_;  // nodes by pool, without draining ones
+  bool waits_in_vain_ = false;          // a job for which the budget may not suffice
+  Failures<Kind> cannot_buy_;
+  Failures<Rank> stops_do_not_help_;
 };
 
 // The cluster without jobs, with every node ready that need not be bought.
@@ -328,14 +398,14 @@ bool CouldHaveRoom(const Snapshot& snapshot, const Job& job) {
   for (const bool scaled_at_minimum : {false, true}) {
     const Snapshot empty = Emptied(snapshot, scaled_at_minimum);
     Decisions none;
-    if (Scaler(empty, none).FindsRoomFor(job)) return true;
+    if (Scaler(empty, none, nullptr).FindsRoomFor(job)) return true;
   }
   return false;
 }
 
-void ScalePools(const Snapshot& snapshot, Decisions& decisions) {
+void ScalePools(const Snapshot& snapshot, Decisions& decisions, RoomByStops* by_stops) {
   if (std::any_of(snapshot.pools.begin(), snapshot.pools.end(), IsScaled))
-    Scaler(snapshot, decisions).Run();
+    Scaler(snapshot, decisions, by_stops).Run();
 }
 
 }  // namespace renzan::cluster

@@ -2,10 +2,25 @@
 
 // Which nodes to buy for jobs that cannot start, and which to return?
 
+#include <vector>
+
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster {
+
+// What the scheduling cycle knows of the room that stops of other jobs would make.
+class RoomByStops {
+ public:
+  // Of the job's min_workers, at least so many would have to run on bought nodes; all of them if no
+  // job would be stopped for it. Fewer may not suffice.
+  virtual int LeastOnBought(const Job& job) const = 0;
+  // Whether the next cycle would make room for the job, if these nodes were bought.
+  virtual bool WouldFit(const Job& job, const std::vector<ScaleOut>& bought) = 0;
+
+ protected:
+  ~RoomByStops() = default;
+};
 
 // Runs at the end of a scheduling cycle. Fills decisions.scale_out and scale_in, lowers
 // decisions.look_again, and changes the waits of jobs whose nodes are being bought to
@@ -13,10 +28,11 @@ namespace renzan::cluster {
 //
 // Buys nodes for jobs that wait for resources (kResources, kFragmented, kReserved), in
 // pending-queue order, always for whole gangs: own machines first, then the cheapest pool, within
-// max_nodes and the budget, counting nodes that already boot. Spot nodes are only bought for jobs
-// that checkpoint. Returns nodes idle for longer than the pool's idle_ms, most expensive first,
-// down to min_nodes, unless a start or reservation of this cycle uses them. Refills a scaled pool
-// that has fallen below min_nodes.
+// max_nodes and the budget, counting nodes that already boot. A job for which no affordable
+// purchase suffices may get the smallest one with which the next cycle stops others for the rest,
+// if `by_stops` is not null. Spot nodes are only bought for jobs that checkpoint. Returns nodes
+// idle for longer than the pool's idle_ms, most expensive first, down to min_nodes, unless a start
+// or reservation of this cycle uses them. Refills a scaled pool that has fallen below min_nodes.
 //
 // With what the jobs leave of the budget, it buys and keeps the nodes that are expected to be in
 // use by the time that they have booted (Pool::expected_nodes), unless a job waits for which
@@ -25,7 +41,7 @@ namespace renzan::cluster {
 // The rack of a node is not known before it is up, unless its pool's labels give it. For a gang
 // that must run in one rack, enough nodes are bought to complete the best rack, and again if they
 // came up in another one.
-void ScalePools(const Snapshot& snapshot, Decisions& decisions);
+void ScalePools(const Snapshot& snapshot, Decisions& decisions, RoomByStops* by_stops = nullptr);
 
 // If it were the only job, would it fit, or would the missing nodes be bought for it? Nodes above a
 // pool's minimum may be kept, or returned to free their share of the budget. The job need not be in

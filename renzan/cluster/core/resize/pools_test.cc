@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "renzan/cluster/core/engine/carry_out.h"
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/testing/schedule_testing.h"
@@ -70,6 +71,104 @@ TEST_F(Pools, AClusterWithoutNodesBuysThem) {
   Add(8, 1);
   EXPECT_THAT(Schedule(snapshot).scale_out, testing::ElementsAre(Buys(0, 1)));
   EXPECT_EQ(Explain(snapshot, 1).reason, WaitReason::kNodesBooting);
+}
+
+// Own: two nodes with a job of priority 0 each that saves its work. Two large ones can be bought.
+class PoolsAndStops : public ScheduleTest {
+ protected:
+  PoolsAndStops() {
+    snapshot.pools = {{.name = "own", .capacity = kCapacity, .min_nodes = 2, .max_nodes = 2},
+                      {.name = "large",
+                       .capacity = kCapacity,
+                       .max_nodes = 2,
+                       .price_per_hour = 5,
+                       .boot_ms = 3 * kMinute}};
+    Nodes(2);
+    for (Node& node : snapshot.nodes) node.pool = 0;
+    for (const int node : {0, 1}) Add({.gpus = 8, .on = {{node, 1}}});
+  }
+  // As the environment carries them out.
+  void Apply(const Decisions& decisions) { CarryOut(decisions, snapshot, environment_); }
+  const Resources kCapacity = {.amount = {64'000, 512 * 1024, 8}};
+
+ private:
+  class : public Environment {
+    void Perform(const Start&) override {}
+    void Perform(const Stop&) override {}
+    void Perform(const Resize&) override {}
+    void Perform(const CheckpointRequest&) override {}
+    void Perform(const NodeChange&) override {}
+  } environment_;
+};
+
+TEST_F(PoolsAndStops, TogetherWhereNeitherSuffices) {
+  const JobId job = Add({.priority = 50, .workers = 3, .gpus = 8});
+  Decisions decisions = Run();
+  EXPECT_THAT(decisions.scale_out, testing::ElementsAre(Buys(1, 1)));
+  EXPECT_THAT(Stopped(decisions), IsEmpty());
+  EXPECT_EQ(ReasonOf(decisions, job), WaitReason::kNodesBooting);
+  EXPECT_EQ(Explain(snapshot, job).why, "nodes for it are being bought");
+  Apply(decisions);
+  decisions = Run();
+  EXPECT_THAT(decisions.scale_out, IsEmpty());
+  EXPECT_THAT(Stopped(decisions), testing::UnorderedElementsAre(1, 2));
+  EXPECT_EQ(ReasonOf(decisions, job), WaitReason::kNodesBooting);
+  Apply(decisions);
+  EXPECT_EQ(
+      Explain(snapshot, job).why,
+      "nodes for it are booting and will be ready in 3 min; waiting for jobs 1 and 2 to save and "
+      "stop");
+  EXPECT_THAT(Run().scale_out, IsEmpty());
+}
+
+TEST_F(PoolsAndStops, NothingIsStoppedWhereAPurchaseSuffices) {
+  Add({.priority = 50, .workers = 2, .gpus = 8, .preemptible = false});
+  snapshot.jobs[0].preemptible = snapshot.jobs[1].preemptible = false;
+  EXPECT_THAT(Run().scale_out, testing::ElementsAre(Buys(1, 2)));
+}
+
+TEST_F(PoolsAndStops, NothingIsBoughtForAJobThatMayNotStopTheOthers) {
+  Add({.priority = 0, .workers = 3, .gpus = 8});
+  EXPECT_THAT(Run().scale_out, IsEmpty());
+  snapshot.jobs.back().priority = 50;
+  snapshot.jobs[1].preemptible = false;  // two are bought then, and one job is stopped
+  EXPECT_THAT(Run().scale_out, testing::ElementsAre(Buys(1, 2)));
+  snapshot.jobs[0].preemptible = false;
+  EXPECT_THAT(Run().scale_out, IsEmpty());
+}
+
+// By amount, one bought node and the stop of the first job's four GPUs on each of both nodes would
+// do. But the other four stay in use.
+TEST_F(PoolsAndStops, NothingIsBoughtThatWouldNotHelp) {
+  snapshot.jobs.clear();
+  for (const bool preemptible : {true, false})
+    for (const int node : {0, 1}) Add({.gpus = 4, .on = {{node, 1}}, .preemptible = preemptible});
+  snapshot.pools[1].max_nodes = 1;
+  const JobId job = Add({.priority = 50, .workers = 2, .gpus = 8});
+  const Decisions decisions = Run();
+  EXPECT_THAT(decisions.scale_out, IsEmpty());
+  EXPECT_EQ(ReasonOf(decisions, job), WaitReason::kResources);
+}
+
+TEST_F(PoolsAndStops, WithinTheBudget) {
+  Add({.priority = 50, .workers = 3, .gpus = 8});
+  snapshot.budget_per_hour = 4;
+  EXPECT_THAT(Run().scale_out, IsEmpty());
+  snapshot.budget_per_hour = 5;
+  EXPECT_THAT(Run().scale_out, testing::ElementsAre(Buys(1, 1)));
+}
+
+// A gang bound to one rack: bought nodes count where they are in it.
+TEST_F(PoolsAndStops, InOneRack) {
+  snapshot.topology_levels = {"rack"};
+  for (Node& node : snapshot.nodes) node.labels["rack"] = "r1";
+  Add({.priority = 50,
+       .workers = 3,
+       .gpus = 8,
+       .request = {.topology_level = "rack", .topology_required = true}});
+  EXPECT_THAT(Run().scale_out, IsEmpty());
+  snapshot.pools[1].labels["rack"] = "r1";
+  EXPECT_THAT(Run().scale_out, testing::ElementsAre(Buys(1, 1)));
 }
 
 TEST_F(Pools, SpotOnlyForJobsThatCheckpoint) {
