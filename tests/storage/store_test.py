@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 from checks import expect, expect_equal, play
 from s3_client import Client, canonical_query
 from store import ADMIN, PORTS, READER, Store, remove_sockets
+from training import descendants, is_alive
 
 MIB = 1 << 20
 store_py = pathlib.Path(__file__).with_name("store.py")
@@ -167,12 +168,9 @@ def listens(store):
 
 def ended(pid):
     end = time.monotonic() + 10
-    while time.monotonic() < end:
-        status = pathlib.Path(f"/proc/{pid}/status")
-        if not status.exists() or re.search(r"State:\s+[ZX]", status.read_text()):
-            return True
+    while is_alive(pid) and time.monotonic() < end:
         time.sleep(0.02)
-    return False
+    return not is_alive(pid)
 
 
 def commands():
@@ -184,8 +182,7 @@ def commands():
     with tempfile.TemporaryDirectory() as folder:
         serve = subprocess.Popen([store_py, "serve", folder], stdout=subprocess.PIPE, text=True)
         said = "".join(iter(serve.stdout.readline, "# the bucket is test; end with ctrl-C\n"))
-        children = pathlib.Path(f"/proc/{serve.pid}/task").glob("*/children")
-        servers = " ".join(each.read_text() for each in children).split()
+        servers = descendants(serve.pid)
         client = Client(re.search(r"http:\S+", said)[0], *ADMIN)
         expect_equal(client.put("test", "key", b"").status, 200, "put into what is served")
         expect_equal(len(servers), 1, "servers")

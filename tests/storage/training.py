@@ -69,13 +69,17 @@ def check_words(text, where):
 
 
 def descendants(pid):
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []  # it has just ended
     found = []
-    for path in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+    for thread in threads:
         try:
-            children = [int(child) for child in path.read_text().split()]
+            children = pathlib.Path(f"/proc/{pid}/task/{thread}/children").read_text().split()
         except OSError:
-            continue  # it has just ended
-        for child in children:
+            continue  # this one has
+        for child in map(int, children):
             found += [child, *descendants(child)]
     return found
 
