@@ -219,11 +219,32 @@ class SchedulingCycle final : private RoomByStops {
     reservations_.MoveTo(job, placement);
     quota_.Add(job, NumWorkers(placement));
     pending_->Served();
-    const bool boots = std::any_of(placement.begin(), placement.end(), [&](const Placed& placed) {
+    pipelined_ = job.id;
+    Wait(job, Boots(placement) ? WaitReason::kNodesBooting : WaitReason::kPipelined);
+  }
+
+  bool Boots(const Placement& placement) const {
+    return std::any_of(placement.begin(), placement.end(), [&](const Placed& placed) {
       return snapshot_.nodes[placed.node].state == NodeState::kBooting;
     });
-    pipelined_ = job.id;
-    Wait(job, boots ? WaitReason::kNodesBooting : WaitReason::kPipelined);
+  }
+
+  // Until its nodes are up, which they may never be, nobody is stopped for it; but what it will
+  // have without that is kept for it. A job with a reservation has that.
+  void WaitForBoot(const Job& job, const Placement& placement) {
+    if (reservations_.Of(job.id) == nullptr) {
+      Placement room;
+      for (const auto& [node, workers] : placement) {
+        const int fit = view_.Count(snapshot_.worker_requests[job.request], node, Room::kFuture,
+                                    /*unreserved=*/true);
+        if (fit > 0) room.push_back({node, std::min(workers, fit)});
+      }
+      view_.TakeFuture(Each(job), room);
+      quota_.Add(job, job.min_workers);
+      pipelined_ = job.id;
+    }
+    pending_->Served();
+    Wait(job, WaitReason::kNodesBooting);
   }
 
   Preemptor AsPreemptor(const Job& job) const {
@@ -236,6 +257,10 @@ class SchedulingCycle final : private RoomByStops {
     const Preemptor preemptor = AsPreemptor(job);
     const std::optional<VictimPlan> plan = preemption_.Plan(preemptor, quota_);
     if (!plan) return false;
+    if (Boots(plan->placement)) {
+      WaitForBoot(job, plan->placement);
+      return true;
+    }
     std::vector<std::optional<StopReason>> rights;
     for (const Victim& victim : plan->victims)
       rights.push_back(preemption_.rights().ToStop(preemptor, snapshot_.jobs[victim.job], quota_));

@@ -60,7 +60,7 @@ class Reasons {
             wait.blocked_by,
             job_.checkpoints ? "" : "; a job that checkpoints (checkpoint.on_stop) may use them");
       case WaitReason::kPipelined:
-        return Releasing();
+        return Stopping();
       case WaitReason::kNodesBooting:
         return Booting();
       case WaitReason::kWithheld:
@@ -171,28 +171,17 @@ class Reasons {
     return fmt::format("{} is reserved for other jobs", facts.name);
   }
 
-  struct Stopping {
-    std::vector<std::string> all, for_it;
-  };
-  Stopping FindStopping() const {
-    Stopping stopping;
+  std::string Stopping() const {
+    std::vector<std::string> for_it, stopping;
     for (const Job& job : snapshot_.jobs) {
       if (job.state != JobState::kStopping && job.state != JobState::kResizing) continue;
-      stopping.all.push_back(std::to_string(job.id));
-      if (job.stopping_for == job_.id) stopping.for_it.push_back(stopping.all.back());
+      stopping.push_back(std::to_string(job.id));
+      if (job.stopping_for == job_.id) for_it.push_back(stopping.back());
     }
-    return stopping;
-  }
-
-  static std::string ToStop(const std::vector<std::string>& jobs) {
-    return fmt::format("waiting for job{} {} to save and stop", jobs.size() == 1 ? "" : "s",
-                       Enumerated(jobs));
-  }
-
-  std::string Releasing() const {
-    const Stopping stopping = FindStopping();
-    if (stopping.all.empty()) return "other jobs are about to be stopped for it";
-    return ToStop(stopping.for_it.empty() ? stopping.all : stopping.for_it);
+    if (!for_it.empty()) stopping = for_it;
+    if (stopping.empty()) return "other jobs are about to be stopped for it";
+    return fmt::format("waiting for job{} {} to save and stop", stopping.size() == 1 ? "" : "s",
+                       Enumerated(stopping));
   }
 
   std::string Booting() const {
@@ -201,10 +190,8 @@ class Reasons {
       if (node.state == NodeState::kBooting && node.until != kNever)
         ready = std::max(ready, node.until);
     if (ready <= snapshot_.now) return "nodes for it are being bought";
-    const std::vector<std::string> stopping = FindStopping().for_it;
-    return fmt::format("nodes for it are booting and will be ready in {}{}{}",
-                       Duration(ready - snapshot_.now), stopping.empty() ? "" : "; ",
-                       stopping.empty() ? "" : ToStop(stopping));
+    return fmt::format("nodes for it are booting and will be ready in {}",
+                       Duration(ready - snapshot_.now));
   }
 
   const Snapshot& snapshot_;

@@ -153,11 +153,12 @@ class Scaler {
         for (const auto& [pool, nodes] : purchase->nodes) Buy(pool, nodes);
         cannot_buy_.Clear();
         stops_do_not_help_.Clear();
-        // Not all of them where others will be stopped for the rest, or where the rack of the new
-        // nodes is not known before they are up.
-        capacity_.Place(request, capacity_.Count(request, job.min_workers, ""));
         fit = ProjectedCapacity::Fit::kOnBought;
+        PlaceAsManyAsFit(job);
       }
+    } else if (fit == ProjectedCapacity::Fit::kNowhere) {
+      fit = ProjectedCapacity::Fit::kOnNodes;
+      PlaceAsManyAsFit(job);
     }
     if (fit == ProjectedCapacity::Fit::kNowhere) {
       waits_in_vain_ = std::isfinite(snapshot_.budget_per_hour);
@@ -166,6 +167,13 @@ class Scaler {
     quota_.Add(job, job.min_workers);
     if (wants_room && fit == ProjectedCapacity::Fit::kOnBought)
       wait = {job.id, WaitReason::kNodesBooting};
+  }
+
+  // Not all where others are to be stopped for the rest, or where the rack of new nodes is not
+  // known before they are up.
+  void PlaceAsManyAsFit(const Job& job) {
+    const WorkerRequest& request = snapshot_.worker_requests[job.request];
+    capacity_.Place(request, capacity_.Count(request, job.min_workers, ""));
   }
 
   // The cheapest purchase with which the job fits or, if there is none, with which it would if

@@ -109,16 +109,21 @@ TEST_F(PoolsAndStops, TogetherWhereNeitherSuffices) {
   EXPECT_EQ(ReasonOf(decisions, job), WaitReason::kNodesBooting);
   EXPECT_EQ(Explain(snapshot, job).why, "nodes for it are being bought");
   Apply(decisions);
+  // While they boot, which may fail, nobody is stopped, and nobody else gets them.
+  const JobId other = Add({.gpus = 8});
   decisions = Run();
-  EXPECT_THAT(decisions.scale_out, IsEmpty());
-  EXPECT_THAT(Stopped(decisions), testing::UnorderedElementsAre(1, 2));
+  EXPECT_THAT(Stopped(decisions), IsEmpty());
   EXPECT_EQ(ReasonOf(decisions, job), WaitReason::kNodesBooting);
-  Apply(decisions);
-  EXPECT_EQ(
-      Explain(snapshot, job).why,
-      "nodes for it are booting and will be ready in 3 min; waiting for jobs 1 and 2 to save and "
-      "stop");
+  EXPECT_THAT(decisions.scale_out, testing::ElementsAre(Buys(1, 1)));
+  EXPECT_EQ(ReasonOf(decisions, other), WaitReason::kNodesBooting);
+  snapshot.jobs.pop_back();
   EXPECT_THAT(Run().scale_out, IsEmpty());
+  snapshot.nodes.back().state = NodeState::kReady;
+  snapshot.nodes.back().until = kNever;
+  decisions = Run();
+  EXPECT_THAT(Stopped(decisions), testing::UnorderedElementsAre(1, 2));
+  EXPECT_EQ(ReasonOf(decisions, job), WaitReason::kPipelined);
+  EXPECT_THAT(decisions.scale_in, IsEmpty());
 }
 
 TEST_F(PoolsAndStops, NothingIsStoppedWhereAPurchaseSuffices) {
