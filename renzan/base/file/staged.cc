@@ -51,13 +51,21 @@ void RemoveLeftOver(const std::string& path) {
        std::strerror(errno));
 }
 
+// Nothing is there, or an empty directory.
+bool IsFree(const std::string& path) {
+  std::error_code ignored;
+  return !fs::exists(path, ignored) ||
+         (fs::is_directory(path, ignored) && fs::is_empty(path, ignored));
+}
+
+[[noreturn]] void FailExists(const std::string& path) {
+  Fail(ErrorCode::kCantCreate, "{} already exists: choose another name or remove it", path);
+}
+
 std::string CheckedDirectory(const std::string& given) {
   const std::string path = Named(given);
   if (path.empty()) Fail(ErrorCode::kCantCreate, "the name of the output is empty: give it one");
-  std::error_code ignored;
-  if (fs::exists(path, ignored) &&
-      !(fs::is_directory(path, ignored) && fs::is_empty(path, ignored)))
-    Fail(ErrorCode::kCantCreate, "{} already exists: choose another name or remove it", path);
+  if (!IsFree(path)) FailExists(path);
   CreateDirectories(ParentDirectory(path));
   return path;
 }
@@ -140,7 +148,12 @@ std::string StagedDirectory::StagingPath(const std::string& path) {
 StagedDirectory::StagedDirectory(const std::string& path)
     : path_(CheckedDirectory(path)),
       staging_(PartialPath(path_)),
-      claim_(StagingClaim::Kind::kDirectory, staging_) {}
+      claim_(StagingClaim::Kind::kDirectory, staging_) {
+  if (IsFree(path_)) return;
+  // By another process, between the check and the claim.
+  claim_.RemoveAll();
+  FailExists(path_);
+}
 
 StagedDirectory::~StagedDirectory() {
   if (!committed_) claim_.RemoveAll();

@@ -86,8 +86,8 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
           std::unique_ptr<ScoreFile> file;
           std::function<bool()> stopped;  // so that no half of a file is left
           if (comm.rank() == 0) {
-            file = std::make_unique<ScoreFile>(*output);
             stopped = StopOnSignals();
+            file = std::make_unique<ScoreFile>(*output);
           }
           PredictRows(model, comm, dataset, rows, config.training.batch_size,
                       [&](std::span<const float> logits) {
