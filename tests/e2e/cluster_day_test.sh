@@ -57,7 +57,7 @@ gang=$(serve 6 over.1)
 # The run may have shrunk already.
 explain_gang='waiting for job 1 to save and stop|about to be stopped for it'
 explain_gang+='|starts in the next scheduling cycle|has been running'
-$renzan job explain "$gang" >why.txt
+wait_for is_explained "$gang"
 grep -qE "$explain_gang" why.txt || { cat why.txt >&2; fail "job $gang: not '$explain_gang'"; }
 wait_for is "$gang" state running
 wait_for is 1 workers 2

@@ -14,9 +14,12 @@ print(eval(sys.argv[1], json.load(sys.stdin)))' "$2"
 is() { [ "$(job_field "$1" "$2")" = "$3" ]; }
 expect_field() { is "$1" "$2" "$3" || { $renzan job show "$1" >&2; fail "job $1: $2 is not $3"; }; }
 
+# is_explained ID: in why.txt; not while the job changes, which may take a while on a busy machine.
+is_explained() { $renzan job explain "$1" >why.txt && ! grep -q "it is changing: ask again" why.txt; }
+
 # expect_explanation ID FRAGMENT
 expect_explanation() {
-  $renzan job explain "$1" >why.txt
+  wait_for is_explained "$1"
   grep -qF -- "$2" why.txt || { cat why.txt >&2; fail "job $1 is not explained: $2"; }
 }
 
