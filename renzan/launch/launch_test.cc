@@ -324,7 +324,7 @@ TEST_P(GlooLaunchTest, WorkersThatLostAPeerAreNotLost) {
 
 TEST_P(GlooLaunchTest, APeerThatIsSlowToEndIsStillTheCause) {
   elastic_ = {.max_restarts = 1, .backoff_seconds = 0};
-  Start(3, {"explain", "1", "73"});
+  Start(3, {"explain", "1", "73", "69"});
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kCantCreate));
   EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 1 .*ended with exit status 73"));
 }
@@ -395,6 +395,13 @@ TEST_P(AnyProgramTest, GetsNoSignalThatWouldOnlyEndIt) {
 
 class GlooAnyProgramTest : public AnyProgramTest {};
 INSTANTIATE_TEST_SUITE_P(Gloo, GlooAnyProgramTest, testing::Values("gloo"));
+
+// A status without a meaning may be a lost peer, but does not say so.
+TEST_P(GlooAnyProgramTest, TheFirstToFailIsTheCause) {
+  Start(2, {"explain", "1", "73", "1"});
+  EXPECT_EQ(Wait(), 1);
+  EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 0 .*ended with exit status 1"));
+}
 
 TEST_P(GlooAnyProgramTest, WhatWorkersLeaveBehindEndsWithThem) {
   Start(2, {"leave"});

@@ -9,7 +9,7 @@
 //   answer RANK N    worker RANK ends with status N, the others with 0
 //   die RANK         worker RANK kills itself, the others wait
 //   cascade RANK N   as die, and the others end with status N as soon as it has died
-//   explain RANK N   the others end with status 69, worker RANK with N, and later than that
+//   explain RANK N M the others end with status M, worker RANK with N, and later than that
 //   stubborn RANK    as die, and the others ignore SIGTERM
 //   recover RANK     as die in the first attempt; later ones end with 0
 //   falter RANK N    as exit in the first attempt; later ones end with 0
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
     std::ofstream(directory + "/died") << "";
     raise(SIGKILL);
   }
-  if (mode == "explain") return 69;
+  if (mode == "explain") return std::atoi(argv[5]);
   if (mode == "cascade") {
     WaitForFile(directory + "/died");
     usleep(20000);

@@ -138,12 +138,13 @@ void Supervisor::TakeFailure(const End& end, Severity severity) {
   // checkpoint.
   if (!grace_start_ && (severity != Severity::kRequested || end.how.signal != 0))
     grace_start_ = steady_clock::now();
-  // Among deaths close together, the most severe is the cause; and whoever lost a peer did so
-  // because of one that ends later, however long it takes to end by itself.
+  // Among deaths close together, the most severe is the cause; and whoever says that it lost a peer
+  // did so because of one that ends later, however long it takes to end by itself.
   const bool is_close = SecondsSince(*first_failure_) <= kSettleSeconds;
-  const bool is_lost_peer =
-      cause_severity_ == Severity::kLostPeer && !(terminated_ && end.how.signal != 0);
-  if (cause_ && (severity <= cause_severity_ || !(is_close || is_lost_peer))) return;
+  const bool explains = cause_ && cause_->how.signal == 0 &&
+                        cause_->how.exit_code == static_cast<int>(ErrorCode::kUnavailable) &&
+                        !(terminated_ && end.how.signal != 0);
+  if (cause_ && (severity <= cause_severity_ || !(is_close || explains))) return;
   cause_ = end;
   cause_severity_ = severity;
 }

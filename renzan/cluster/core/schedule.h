@@ -7,8 +7,8 @@
 // pipelined onto resources that stopping jobs are releasing, or preempts other jobs (only if it
 // then fits), or other jobs move together for it. Overdue jobs for which none of this works get
 // reservations. What is left over goes to elastic jobs that can grow; then nodes are bought or
-// returned. Nobody is stopped for a job while nodes boot that it needs, too. Each step has its own
-// file in this folder.
+// returned. No job is preempted for one that also needs nodes that still boot; a compaction may
+// count on them. Each step has its own file in this folder.
 
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/order/service_levels.h"
