@@ -17,11 +17,11 @@ The calls are those of Horovod 0.28.1. What differs:
 
 from renzan.horovod.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 from renzan.horovod.torch import elastic
-from renzan.horovod.torch._basics import (ccl_built, cross_rank, cross_size, cuda_built, ddl_built,
-                                          gloo_built, gloo_enabled, init, is_homogeneous,
-                                          is_initialized, local_rank, local_size, mpi_built,
-                                          mpi_enabled, mpi_threads_supported, nccl_built, rank,
-                                          rocm_built, shutdown, size)
+from renzan.horovod.torch._basics import (ccl_built, cuda_built, ddl_built, gloo_built,
+                                          gloo_enabled, init, mpi_built, mpi_enabled,
+                                          mpi_threads_supported, nccl_built, rocm_built, shutdown)
+from renzan.horovod.torch._workers import (cross_rank, cross_size, is_homogeneous, is_initialized,
+                                           local_rank, local_size, rank, size)
 from renzan.horovod.torch.collectives import (allgather, allgather_async, alltoall, alltoall_async,
                                               barrier, broadcast, broadcast_, broadcast_async,
                                               broadcast_async_, grouped_allgather,
@@ -30,8 +30,8 @@ from renzan.horovod.torch.compression import Compression
 from renzan.horovod.torch.functions import (allgather_object, broadcast_object,
                                             broadcast_optimizer_state, broadcast_parameters)
 from renzan.horovod.torch.optimizer import DistributedOptimizer
-from renzan.horovod.torch.process_sets import (ProcessSet, add_process_set, global_process_set,
-                                               remove_process_set)
+from renzan.horovod.torch.process_set import ProcessSet, global_process_set
+from renzan.horovod.torch.process_sets import add_process_set, remove_process_set
 from renzan.horovod.torch.reductions import (Adasum, Average, Max, Min, Product, Sum, allreduce,
                                              allreduce_, allreduce_async, allreduce_async_,
                                              grouped_allreduce, grouped_allreduce_,

@@ -10,7 +10,7 @@ import torch
 from renzan.communicator import Communicator
 from renzan.horovod.torch import _exchanges
 from renzan.horovod.torch._engine import Handle, Join, Operation, Several
-from renzan.horovod.torch.process_sets import ProcessSet, global_process_set
+from renzan.horovod.torch.process_set import ProcessSet, global_process_set
 from renzan.horovod.torch.reductions import quoted, short
 
 

@@ -8,7 +8,7 @@ from typing import Any, Iterable
 import torch
 
 from renzan.horovod.torch.collectives import broadcast_async_, exchange_bytes
-from renzan.horovod.torch.process_sets import ProcessSet, global_process_set
+from renzan.horovod.torch.process_set import ProcessSet, global_process_set
 from renzan.horovod.torch.reductions import quoted
 
 

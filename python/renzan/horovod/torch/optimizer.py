@@ -11,7 +11,7 @@ import torch
 from renzan.errors import UsageError
 from renzan.horovod.torch._buckets import Buckets, by_groups, by_number, by_size, fusion_threshold
 from renzan.horovod.torch.compression import Compression, Compressor
-from renzan.horovod.torch.process_sets import ProcessSet, global_process_set
+from renzan.horovod.torch.process_set import ProcessSet, global_process_set
 from renzan.horovod.torch.reductions import Average, ReduceOp, resolve, submit
 from renzan.horovod.torch.sparse import sparse_allreduce_async
 

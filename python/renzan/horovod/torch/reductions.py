@@ -16,7 +16,7 @@ from renzan.errors import UsageError
 from renzan.horovod.torch import _exchanges
 from renzan.horovod.torch._engine import Handle, Operation
 from renzan.horovod.torch.compression import Compression, Compressor
-from renzan.horovod.torch.process_sets import ProcessSet, global_process_set
+from renzan.horovod.torch.process_set import ProcessSet, global_process_set
 
 
 class ReduceOp(enum.Enum):

@@ -11,7 +11,7 @@ from renzan.horovod.torch import _exchanges
 from renzan.horovod.torch._engine import Handle, Several
 from renzan.horovod.torch.collectives import Exchange, allgather_async
 from renzan.horovod.torch.compression import Compression, Compressor
-from renzan.horovod.torch.process_sets import ProcessSet, global_process_set
+from renzan.horovod.torch.process_set import ProcessSet, global_process_set
 from renzan.horovod.torch.reductions import (Average, ReduceOp, Scaling, Sum, quoted, resolve,
                                              short)
 

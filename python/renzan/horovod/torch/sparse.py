@@ -7,7 +7,7 @@ from typing import Callable
 import torch
 
 from renzan.horovod.torch.collectives import allgather_async
-from renzan.horovod.torch.process_sets import ProcessSet, global_process_set
+from renzan.horovod.torch.process_set import ProcessSet, global_process_set
 from renzan.horovod.torch.reductions import Average, ReduceOp, Sum, resolve
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from renzan.horovod.torch.process_sets import ProcessSet, global_process_set
+from renzan.horovod.torch.process_set import ProcessSet, global_process_set
 from renzan.horovod.torch.reductions import Sum, allreduce
 
 

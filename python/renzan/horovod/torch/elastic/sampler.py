@@ -7,7 +7,7 @@ from typing import Any, Iterable, Iterator, Sized
 import numpy as np
 from torch.utils.data import Sampler
 
-from renzan.horovod.torch import _basics
+from renzan.horovod.torch import _workers
 from renzan.random import sample_order
 
 
@@ -52,7 +52,7 @@ class ElasticSampler(Sampler):
 
     def reset(self) -> None:
         """Deals what has not been processed among the workers that there are."""
-        self.rank, self.num_replicas = _basics.rank(), _basics.size()
+        self.rank, self.num_replicas = _workers.rank(), _workers.size()
         remaining = np.flatnonzero(~self._processed)
         self.num_samples = -(-len(remaining) // self.num_replicas)
         if self.shuffle and len(remaining) > 0:

@@ -13,13 +13,13 @@ import torch
 from renzan._requests import requests
 from renzan.communicator import Communicator
 from renzan.horovod.exceptions import HostsUpdatedInterrupt
-from renzan.horovod.torch import _basics
+from renzan.horovod.torch import _workers
 from renzan.horovod.torch.collectives import exchange_bytes
 from renzan.horovod.torch.elastic._commits import Commits, say
 from renzan.horovod.torch.elastic.sampler import ElasticSampler
 from renzan.horovod.torch.functions import (broadcast_object, broadcast_optimizer_state,
                                             broadcast_parameters)
-from renzan.horovod.torch.process_sets import global_process_set
+from renzan.horovod.torch.process_set import global_process_set
 from renzan.horovod.torch.reductions import Max, allreduce
 from renzan.torch.contents import Contents
 from renzan.torch.worker0 import on_worker_0
@@ -114,7 +114,7 @@ class ObjectState(State):
     def load(self) -> bool:
         """Worker 0 takes the last commit in RENZAN_CHECKPOINT_DIR. Returns whether there is one."""
         if not self._directory:
-            if _basics.rank() == 0:
+            if _workers.rank() == 0:
                 say("RENZAN_CHECKPOINT_DIR is not set: no commit outlives this process")
             return False
         return self._on_worker_0("elastic.run", self._read)
