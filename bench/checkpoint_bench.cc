@@ -18,8 +18,8 @@
 #include "renzan/checkpoint/quantize.h"
 #include "renzan/checkpoint/reader.h"
 #include "renzan/checkpoint/writer.h"
-#include "renzan/train/observe/status_file.h"
-#include "renzan/train/observe/status_writer.h"
+#include "renzan/observe/status_file.h"
+#include "renzan/observe/status_writer.h"
 
 namespace renzan {
 namespace {

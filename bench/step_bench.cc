@@ -13,7 +13,8 @@
 #include "renzan/comm/backends.h"
 #include "renzan/nn/gemm.h"
 #include "renzan/nn/isa.h"
-#include "renzan/train/hybrid_model.h"
+#include "renzan/planning/make_plan.h"
+#include "renzan/step/make_step.h"
 
 namespace renzan {
 namespace {
@@ -77,7 +78,9 @@ int Main(int argc, char** argv) {
     schema.categorical.push_back({fmt::format("C{}", t + 1), rows});
   const auto comm = MakeLocalCommunicator();
   ThreadPool pool(threads);
-  HybridModel model(config, schema, std::vector<double>(kTables, 1.0), *comm, pool);
+  const RunSpec spec = MakeRunSpec(config, schema, std::vector<double>(kTables, 1.0));
+  ModelState state(spec, PlanOf(spec, Topology::OneHost(1), threads), *comm, pool);
+  const std::unique_ptr<Step> model = MakeStep(state, *comm);
   std::vector<Batch> batches;
   for (uint64_t i = 0; i < 4; ++i)
     batches.push_back(RandomBatch(i, config.training.batch_size, kDense, kTables, rows));
@@ -88,8 +91,10 @@ int Main(int argc, char** argv) {
   for (int repeat = -1; repeat < repeats; ++repeat) {
     const double start = SystemClock().MonotonicSeconds();
     for (int64_t i = 0; i < steps; ++i, ++step)
-      model.Step(batches[static_cast<size_t>(step % 4)], step, metrics,
-                 &batches[static_cast<size_t>((step + 1) % 4)]);
+      model->Run({.slice = batches[static_cast<size_t>(step % 4)],
+                  .step = step,
+                  .metrics = metrics,
+                  .next = &batches[static_cast<size_t>((step + 1) % 4)]});
     const double rate = static_cast<double>(steps * config.training.batch_size) /
                         (SystemClock().MonotonicSeconds() - start);
     if (repeat >= 0) rates.push_back(rate);
@@ -97,10 +102,10 @@ int Main(int argc, char** argv) {
   std::sort(rates.begin(), rates.end());
   const double median = rates[rates.size() / 2];
   // Forward and both gradients: 6 operations per parameter and sample.
-  const double flops = 6.0 * static_cast<double>(model.model().layout().size());
-  const double limit = MatmulFlops(model.model().options().precision) * threads / flops;
+  const double flops = 6.0 * static_cast<double>(state.model().layout().size());
+  const double limit = MatmulFlops(state.model().options().precision) * threads / flops;
   fmt::print("isa {}  precision {}  threads {}  parameters {}\n", isa, config.numerics.precision,
-             threads, model.model().layout().size());
+             threads, state.model().layout().size());
   fmt::print(
       "samples/s: median {:.0f}  best {:.0f}  matrix products alone {:.0f}  share {:.0f} %\n",
       median, rates.back(), limit, 100.0 * median / limit);

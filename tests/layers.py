@@ -1,29 +1,48 @@
-"""Checks the dependency rules between modules (ARCHITECTURE.md), and that third-party headers stay
-out of our headers."""
+"""Checks the dependency rules between modules (ARCHITECTURE.md), that third-party headers stay out
+of our headers, and that no Python module imports itself through others."""
+import ast
+import graphlib
 import pathlib
 import re
 import sys
 
+# From the bottom up: a module may use only those above it in this list that it names.
 ALLOWED = {
     "base": set(),
     "base/process": {"base"},
+    "tensor": {"base"},
     "storage": {"base"},
     "storage/s3": {"base", "storage"},
     "data": {"base", "storage"},
-    "comm": {"base"},
-    "plan": {"base"},
-    "optim": {"base"},
-    "embedding": {"base", "comm", "optim", "plan"},
-    "nn": {"base"},
-    "model": {"base", "nn"},
-    "checkpoint": {"base", "storage"},
-    "cuda": {"base", "embedding", "model", "nn", "optim", "plan"},
-    "train": {"base", "cuda", "data", "comm", "plan", "optim", "embedding", "nn", "model", "checkpoint",
-              "storage", "train/observe"},
-    "train/observe": {"base"},
-    "roofline": {"base", "comm", "data", "nn", "model", "train"},
+    "comm": {"base", "tensor"},
+    "plan": {"base", "tensor"},
+    "optim": {"base", "tensor"},
+    "embedding": {"base", "comm", "optim", "plan", "tensor"},
+    "nn": {"base", "tensor"},
+    "model": {"base", "nn", "tensor"},
+    "checkpoint": {"base", "storage", "tensor"},
+    "cuda": {"base", "model", "nn", "optim", "tensor"},
+    # The trainer, from what a run is to the run.
+    "observe": {"base"},
+    "config": {"base", "data", "model", "optim", "plan", "storage", "tensor"},
+    "run_spec": {"base", "config", "data", "model", "optim", "plan", "storage", "tensor"},
+    "quality": {"base", "comm", "config", "embedding", "model"},
+    "dense": {"base", "comm", "nn", "run_spec", "tensor"},
+    "planning": {"base", "comm", "config", "cuda", "data", "dense", "embedding", "model", "plan",
+                 "run_spec", "storage", "tensor"},
+    "state": {"base", "comm", "embedding", "model", "optim", "plan", "quality", "run_spec",
+              "tensor"},
+    "step": {"base", "comm", "cuda", "data", "dense", "embedding", "model", "nn", "optim",
+             "planning", "run_spec", "state", "tensor"},
+    "infer": {"base", "comm", "data", "model", "step"},
+    "saving": {"base", "checkpoint", "comm", "config", "embedding", "nn", "observe", "optim",
+               "quality", "state", "storage"},
+    "run": {"base", "checkpoint", "comm", "config", "cuda", "data", "embedding", "infer", "model",
+            "nn", "observe", "planning", "quality", "run_spec", "saving", "state", "step",
+            "storage"},
+    "roofline": {"base", "comm", "data", "dense", "model", "nn", "state", "tensor"},
     "launch": {"base", "base/process"},
-    "capi": {"base", "comm", "checkpoint", "data", "storage", "storage/s3", "train/observe"},
+    "capi": {"base", "comm", "checkpoint", "data", "storage", "storage/s3", "observe", "tensor"},
     # The job system and the trainer share only cli and the launch contract.
     "cluster/core": {"base"},
     "cluster/spec": {"base", "cluster/core"},
@@ -31,17 +50,17 @@ ALLOWED = {
     "cluster/client": {"base", "cluster/core", "cluster/spec"},
     # The launch contract, for all that run jobs.
     "cluster/contract": {"base", "base/process", "cluster/core"},
-    "cluster/local": {"base", "base/process", "cluster/core", "cluster/spec", "cluster/record",
-                      "cluster/contract",
-                      "cluster/local/store", "cluster/local/supervisor"},
     "cluster/local/store": {"base", "cluster/core", "cluster/spec"},
     "cluster/local/supervisor": {"base", "base/process", "cluster/core", "cluster/spec",
                                  "cluster/contract"},
+    "cluster/local": {"base", "base/process", "cluster/core", "cluster/spec", "cluster/record",
+                      "cluster/contract",
+                      "cluster/local/store", "cluster/local/supervisor"},
     "cluster/pod": {"base", "base/process", "cluster/contract"},
     "cluster/simulate": {"base", "cluster/core", "cluster/spec"},
+    "cluster/kubernetes/api": {"base"},
     "cluster/kubernetes": {"base", "base/process", "cluster/core", "cluster/spec", "cluster/record",
                            "cluster/kubernetes/api"},
-    "cluster/kubernetes/api": {"base"},
     "cluster/backend": {"base", "cluster/core", "cluster/spec", "cluster/client",
                         "cluster/kubernetes", "cluster/kubernetes/api"},
     "cli": None,  # everything
@@ -49,8 +68,9 @@ ALLOWED = {
     "cli/help": {"base", "cli"},
     "cli/machine": {"base", "cuda", "nn", "cli", "cli/text"},
     # The same separation holds for their verbs.
-    "cli/train": {"base", "base/process", "data", "comm", "nn", "model", "checkpoint", "train",
-                  "train/observe", "roofline", "launch", "storage", "cli", "cli/text"},
+    "cli/train": {"base", "base/process", "data", "comm", "nn", "model", "checkpoint", "config",
+                  "infer", "observe", "planning", "run", "run_spec", "saving", "step", "roofline",
+                  "launch", "storage", "cli", "cli/text"},
     "cli/data": {"base", "base/process", "data", "cli", "cli/text"},
     "cli/storage": {"base", "storage", "cli"},
     "cli/jobs": {"base", "base/process", "cluster/backend", "cluster/pod", "cluster/spec", "cluster/core", "storage", "cli", "cli/text",
@@ -74,8 +94,15 @@ def module_of(parts):
 
 
 errors = []
+above = set()
+for name, allowed in ALLOWED.items():
+    # The verbs of the command line may start each other.
+    if not name.startswith("cli"):
+        errors += [f"tests/layers.py: {name} may use {other}, which is not above it"
+                   for other in sorted((allowed or set()) - above)]
+    above.add(name)
 root = pathlib.Path(sys.argv[1])
-files = sorted((root / "renzan").rglob("*.h")) + sorted((root / "renzan").rglob("*.cc"))
+files = sorted(path for kind in ("*.h", "*.cc", "*.cuh", "*.cu") for path in (root / "renzan").rglob(kind))
 assert files, "no sources found"
 for path in files:
     parts = path.relative_to(root / "renzan").parts
@@ -97,5 +124,34 @@ for path in files:
             posix = theirs[1].startswith("sys/")
             if theirs[1] not in HEADERS and not posix and not test_only:
                 errors.append(f"{where}: third-party <{theirs[1]}> in a header; use a .cc file")
-print("\n".join(errors) or f"{len(files)} files follow the dependency rules")
+
+
+def imports_of(path, modules):
+    """The modules of ours that a Python file imports, anywhere in it but for type checkers."""
+    tree = ast.parse(path.read_text())
+    for_checkers = {node for block in ast.walk(tree)
+                    if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test)
+                    for statement in block.body for node in ast.walk(statement)}
+    for node in ast.walk(tree):
+        if node in for_checkers:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name in modules)
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for name in node.names:
+                whole = f"{node.module}.{name.name}"
+                if whole in modules or node.module in modules:
+                    yield whole if whole in modules else node.module
+
+
+package = root / "python"
+modules = {".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__"): path
+           for path in sorted((package / "renzan").rglob("*.py"))}
+assert modules, "no Python modules found"
+try:
+    graphlib.TopologicalSorter({name: set(imports_of(path, modules))
+                                for name, path in modules.items()}).prepare()
+except graphlib.CycleError as cycle:
+    errors.append("Python modules import each other: " + ", which imports ".join(reversed(cycle.args[1])))
+print("\n".join(errors) or f"{len(files) + len(modules)} files follow the dependency rules")
 sys.exit(bool(errors))

@@ -1,7 +1,7 @@
 #include "renzan/base/error.h"
-#include "renzan/base/float_codec.h"
 #include "renzan/capi/comm.h"
 #include "renzan/capi/guard.h"
+#include "renzan/tensor/float_codec.h"
 
 using namespace renzan;
 using namespace renzan::capi;

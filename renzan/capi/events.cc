@@ -3,7 +3,7 @@
 #include "renzan/base/file/file.h"
 #include "renzan/base/host.h"
 #include "renzan/capi/guard.h"
-#include "renzan/train/observe/event_file.h"
+#include "renzan/observe/event_file.h"
 
 using namespace renzan;
 using namespace renzan::capi;

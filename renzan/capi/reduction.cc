@@ -4,12 +4,12 @@
 #include <optional>
 
 #include "renzan/base/error.h"
-#include "renzan/base/float_codec.h"
 #include "renzan/base/xxhash.h"
 #include "renzan/capi/comm.h"
 #include "renzan/capi/guard.h"
 #include "renzan/comm/streaming_tree.h"
 #include "renzan/comm/virtual_workers.h"
+#include "renzan/tensor/float_codec.h"
 
 namespace renzan::capi {
 namespace {

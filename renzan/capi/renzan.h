@@ -140,9 +140,9 @@ RENZAN_EXPORT renzan_status renzan_reduce_scatter(renzan_comm* comm, const void*
 
 /* ---- 16-bit codecs ---- */
 
-/* `count` values as `type`, RENZAN_FLOAT16 or RENZAN_BFLOAT16, 2 bytes each, little-endian: rounded to
- * the nearest even value, as reductions round what they send. A finite value beyond the type's range
- * becomes its largest. */
+/* `count` values as `type`, RENZAN_FLOAT16 or RENZAN_BFLOAT16, 2 bytes each, little-endian: rounded
+ * to the nearest even value, as reductions round what they send. A finite value beyond the type's
+ * range becomes its largest. */
 RENZAN_EXPORT renzan_status renzan_encode(const float* values, size_t count, renzan_dtype type,
                                           void* encoded);
 RENZAN_EXPORT renzan_status renzan_decode(const void* encoded, size_t count, renzan_dtype type,

@@ -1,7 +1,7 @@
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/capi/guard.h"
-#include "renzan/train/observe/status_file.h"
+#include "renzan/observe/status_file.h"
 
 using namespace renzan;
 using namespace renzan::capi;

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "renzan/base/float_codec.h"
+#include "renzan/tensor/float_codec.h"
 
 namespace renzan {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "renzan/base/float_codec.h"
+#include "renzan/tensor/float_codec.h"
 
 namespace renzan {
 

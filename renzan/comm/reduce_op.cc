@@ -7,7 +7,7 @@
 #include <span>
 #include <type_traits>
 
-#include "renzan/base/float_codec.h"
+#include "renzan/tensor/float_codec.h"
 
 namespace renzan {
 namespace {

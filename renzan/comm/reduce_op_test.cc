@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "renzan/base/float_codec.h"
+#include "renzan/tensor/float_codec.h"
 
 namespace renzan {
 namespace {

@@ -12,10 +12,10 @@
 #include <span>
 #include <vector>
 
-#include "renzan/base/float_codec.h"
 #include "renzan/base/index_range.h"
 #include "renzan/comm/reduce_op.h"
 #include "renzan/comm/tree_blocks.h"
+#include "renzan/tensor/float_codec.h"
 
 namespace renzan {
 

@@ -26,11 +26,11 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/float_codec.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/comm/reduce_op.h"
 #include "renzan/comm/tree_blocks.h"
+#include "renzan/tensor/float_codec.h"
 
 namespace renzan {
 

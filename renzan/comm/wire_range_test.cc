@@ -6,8 +6,8 @@
 #include <limits>
 #include <vector>
 
-#include "renzan/base/float_codec.h"
 #include "renzan/base/philox.h"
+#include "renzan/tensor/float_codec.h"
 
 namespace renzan {
 namespace {

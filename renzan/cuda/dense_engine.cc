@@ -82,13 +82,17 @@ DenseEngine::DenseEngine(const DeviceModelOptions& options, const Stream& stream
   d_output_ = context_.Matrix(kLogitColumns);
   logits_ = DeviceMemory(static_cast<size_t>(context_.all_rows()) * sizeof(float));
   if (model.num_dense > 0) bottom_.emplace(context_, "bottom", model.bottom_mlp.size() + 1, false);
-  if (model.type == "dlrm") {
-    const int64_t width = InteractionOf(model, context_).out_stride;
-    interactions_ = context_.Matrix(width);
-    d_interactions_ = context_.Matrix(width);
-  } else {
-    cross_.emplace(context_, model.cross_layers, features_stride_);
-    d_interactions_ = context_.Matrix(features_stride_);
+  switch (FindModelType(model.type).interaction) {
+    case Interaction::kDot: {
+      const int64_t width = InteractionOf(model, context_).out_stride;
+      interactions_ = context_.Matrix(width);
+      d_interactions_ = context_.Matrix(width);
+      break;
+    }
+    case Interaction::kCross:
+      cross_.emplace(context_, model.cross_layers, features_stride_);
+      d_interactions_ = context_.Matrix(features_stride_);
+      break;
   }
   top_.emplace(context_, "top", model.top_mlp.size() + 1, true);
 }

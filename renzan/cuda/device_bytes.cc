@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "renzan/cuda/load.h"
-#include "renzan/model/dot_interaction.h"
 #include "renzan/model/model.h"
 #include "renzan/optim/dense_optimizer.h"
 
@@ -25,18 +24,14 @@ DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
   const int64_t parameters = model->layout().size();
   const int64_t samples = options.own_samples();
   const int64_t features = model->features_per_sample();
-  DenseOptimizer dense(options.dense, 0);
   // The parameters, weights for products, and virtual workers' gradients; with the tables also the
   // sum of gradients and the optimizer's states.
   bytes.rest = parameters * (kFloat * (1 + options.own_virtual_workers) + value);
-  bytes.tables += parameters * kFloat * (1 + std::ssize(dense.states()));
+  bytes.tables += parameters * kFloat * (1 + std::ssize(InfoOf(options.dense.type).states));
   // Activations and gradients that are as large; the features and what follows them, and theirs.
   const double dim = static_cast<double>(options.model.embedding_dim);
   double values = 2 * ActivationsPerSample(*model) + 2 * static_cast<double>(features);
-  values += options.model.type == "dlrm_dcnv2"
-                ? static_cast<double>(features) * (options.model.cross_layers + 1)
-                : 2 * static_cast<double>(DotInteractionWidth(
-                          features / options.model.embedding_dim, options.model.embedding_dim));
+  values += model->InteractionValuesOnGpu();
   values += dim + static_cast<double>(options.model.num_dense) + kPadding;
   bytes.rest += static_cast<int64_t>(values) * samples * value;
   bytes.rest += 2 * samples * (options.model.num_dense + 1) * kFloat;

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "renzan/base/function_ref.h"
-#include "renzan/embedding/sparse_optimizer.h"
 #include "renzan/model/model.h"
 #include "renzan/optim/dense_optimizer.h"
+#include "renzan/optim/sparse_optimizers.h"
 
 namespace renzan {
 

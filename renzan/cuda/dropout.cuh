@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "renzan/base/precision.h"
 #include "renzan/nn/dropout.h"
+#include "renzan/tensor/precision.h"
 
 namespace renzan::cuda {
 

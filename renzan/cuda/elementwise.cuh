@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "renzan/base/precision.h"
 #include "renzan/cuda/memory.cuh"
+#include "renzan/tensor/precision.h"
 
 namespace renzan::cuda {
 

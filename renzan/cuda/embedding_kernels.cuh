@@ -11,10 +11,10 @@
 
 #include <cstdint>
 
-#include "renzan/base/precision.h"
 #include "renzan/cuda/device_model.h"
 #include "renzan/cuda/memory.cuh"
-#include "renzan/embedding/sparse_optimizer.h"
+#include "renzan/optim/sparse_optimizers.h"
+#include "renzan/tensor/precision.h"
 
 namespace renzan::cuda {
 

@@ -13,11 +13,11 @@
 #include <span>
 #include <vector>
 
-#include "renzan/base/precision.h"
 #include "renzan/cuda/memory.cuh"
 #include "renzan/embedding/kernels.h"
 #include "renzan/embedding/sort_rows.h"
 #include "renzan/optim/optimizer_steps.h"
+#include "renzan/tensor/precision.h"
 
 namespace renzan::cuda {
 namespace {

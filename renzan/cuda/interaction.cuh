@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "renzan/base/precision.h"
+#include "renzan/tensor/precision.h"
 
 namespace renzan::cuda {
 

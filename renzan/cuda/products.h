@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "renzan/base/precision.h"
 #include "renzan/cuda/memory.cuh"
+#include "renzan/tensor/precision.h"
 
 namespace renzan::cuda {
 

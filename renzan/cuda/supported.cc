@@ -15,9 +15,10 @@ void CheckDeviceSupports(const ModelOptions& model) {
   for (const TableInput& table : model.tables) {
     const std::string key = "model.tables." + table.name + ".embedding_dim";
     check(key, table.dim);
-    if (model.type == "dlrm" && table.dim != model.embedding_dim)
-      reject(fmt::format("{}: {} beside others of {} in model.type: dlrm", key, table.dim,
-                         model.embedding_dim));
+    if (FindModelType(model.type).interaction == Interaction::kDot &&
+        table.dim != model.embedding_dim)
+      reject(fmt::format("{}: {} beside others of {} in model.type: {}", key, table.dim,
+                         model.embedding_dim, model.type));
   }
 }
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "renzan/base/philox.h"
-#include "renzan/base/precision.h"
 #include "renzan/cuda/memory.cuh"
+#include "renzan/tensor/precision.h"
 
 namespace renzan::cuda {
 

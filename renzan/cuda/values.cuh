@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "renzan/base/precision.h"
+#include "renzan/tensor/precision.h"
 
 namespace renzan::cuda {
 

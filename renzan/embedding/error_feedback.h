@@ -18,9 +18,9 @@
 #include <span>
 #include <vector>
 
-#include "renzan/base/aligned_buffer.h"
 #include "renzan/embedding/input_dist.h"
 #include "renzan/embedding/shard_map.h"
+#include "renzan/tensor/aligned_buffer.h"
 
 namespace renzan {
 

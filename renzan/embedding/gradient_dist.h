@@ -9,14 +9,14 @@
 #include <span>
 #include <vector>
 
-#include "renzan/base/aligned_buffer.h"
-#include "renzan/base/blocked_matrix.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/wire_range.h"
 #include "renzan/embedding/error_feedback.h"
 #include "renzan/embedding/reduced_sums.h"
 #include "renzan/embedding/row_messages.h"
 #include "renzan/embedding/wire_error.h"
+#include "renzan/tensor/aligned_buffer.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "renzan/base/philox.h"
-#include "renzan/base/simd_testing.h"
+#include "renzan/tensor/simd_testing.h"
 
 namespace renzan {
 namespace {

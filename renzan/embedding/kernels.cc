@@ -14,11 +14,11 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "renzan/base/float_codec-inl.h"
-#include "renzan/base/simd_for_each-inl.h"
 #include "renzan/embedding/stochastic_rounding-inl.h"
 #include "renzan/optim/finite-inl.h"
 #include "renzan/optim/optimizer_steps-inl.h"
+#include "renzan/tensor/float_codec-inl.h"
+#include "renzan/tensor/simd_for_each-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {

@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <span>
 
-#include "renzan/base/row_codec.h"
 #include "renzan/embedding/row_slots.h"
 #include "renzan/embedding/sort_rows.h"
 #include "renzan/embedding/sparse_optimizer.h"
+#include "renzan/tensor/row_codec.h"
 
 namespace renzan {
 

@@ -10,9 +10,9 @@
 
 #include "renzan/base/philox.h"
 #include "renzan/base/random_testing.h"
-#include "renzan/base/simd_testing.h"
 #include "renzan/embedding/testing.h"
 #include "renzan/optim/gradient_norm.h"
+#include "renzan/tensor/simd_testing.h"
 
 namespace renzan {
 namespace {

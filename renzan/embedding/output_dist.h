@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "renzan/base/blocked_matrix.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/embedding/row_messages.h"
 #include "renzan/embedding/shard.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
 

@@ -8,13 +8,13 @@
 #include <span>
 #include <vector>
 
-#include "renzan/base/aligned_buffer.h"
-#include "renzan/base/row_codec.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/comm/tree_reduce.h"
 #include "renzan/embedding/input_dist.h"
 #include "renzan/embedding/shard_map.h"
+#include "renzan/tensor/aligned_buffer.h"
+#include "renzan/tensor/row_codec.h"
 
 namespace renzan {
 

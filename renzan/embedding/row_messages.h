@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "renzan/base/row_codec.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/embedding/input_dist.h"
 #include "renzan/embedding/shard_map.h"
+#include "renzan/tensor/row_codec.h"
 
 namespace renzan {
 

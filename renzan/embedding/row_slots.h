@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "renzan/base/float_codec.h"
+#include "renzan/tensor/float_codec.h"
 
 namespace renzan {
 

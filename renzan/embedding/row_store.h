@@ -15,9 +15,9 @@
 #include <memory>
 #include <span>
 
-#include "renzan/base/aligned_buffer.h"
-#include "renzan/base/float_codec.h"
 #include "renzan/embedding/row_slots.h"
+#include "renzan/tensor/aligned_buffer.h"
+#include "renzan/tensor/float_codec.h"
 
 namespace renzan {
 

@@ -12,9 +12,6 @@
 #include <span>
 #include <vector>
 
-#include "renzan/base/blocked_matrix.h"
-#include "renzan/base/float_codec.h"
-#include "renzan/base/row_codec.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/comm/wire_range.h"
@@ -27,6 +24,9 @@
 #include "renzan/embedding/shard_map.h"
 #include "renzan/embedding/sparse_optimizer.h"
 #include "renzan/plan/sharding_plan.h"
+#include "renzan/tensor/blocked_matrix.h"
+#include "renzan/tensor/float_codec.h"
+#include "renzan/tensor/row_codec.h"
 
 namespace renzan {
 
@@ -64,7 +64,7 @@ class ShardedEmbeddings {
            static_cast<int>(shard.shard.table) % map_.world_size() == map_.rank();
   }
   // The name of their optimizer state in checkpoints, or "".
-  const char* state_name() const { return StateName(options_.optimizer.type); }
+  const char* state_name() const { return InfoOf(options_.optimizer.type).state; }
 
   std::unique_ptr<PreparedBatch> MakePreparedBatch() const;
 

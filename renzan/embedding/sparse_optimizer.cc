@@ -8,30 +8,6 @@
 
 namespace renzan {
 
-int64_t StateFloatsPerRow(SparseOptimizerType type, int64_t dim) {
-  switch (type) {
-    case SparseOptimizerType::kSgd:
-      return 0;
-    case SparseOptimizerType::kAdagrad:
-      return dim;
-    case SparseOptimizerType::kRowWiseAdagrad:
-      return 1;
-  }
-  return 0;
-}
-
-const char* StateName(SparseOptimizerType type) {
-  switch (type) {
-    case SparseOptimizerType::kSgd:
-      return "";
-    case SparseOptimizerType::kAdagrad:
-      return "adagrad";
-    case SparseOptimizerType::kRowWiseAdagrad:
-      return "rowwise_adagrad";
-  }
-  return "";
-}
-
 namespace {
 
 RowStep StepOf(const SparseOptimizerOptions& options, const SparseStep& step, size_t block,

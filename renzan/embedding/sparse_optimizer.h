@@ -11,33 +11,19 @@
 
 #include <cstddef>
 #include <cstdint>
+
+#include "renzan/optim/sparse_optimizers.h"
+
 namespace renzan {
 
 struct EmbeddingShard;
 struct RowGradients;
-
-enum class SparseOptimizerType { kSgd, kAdagrad, kRowWiseAdagrad };
-enum class WeightDecayMode { kDecoupled, kL2 };
-
-struct SparseOptimizerOptions {
-  SparseOptimizerType type = SparseOptimizerType::kSgd;
-  double epsilon = 1e-8;
-  double initial_accumulator = 0;
-  double weight_decay = 0;
-  WeightDecayMode weight_decay_mode = WeightDecayMode::kDecoupled;
-};
 
 struct SparseStep {
   double learning_rate = 0;
   float gradient_scale = 1;  // gradients are multiplied by it first (clipping)
   int64_t step = 0;          // of the run; rounds rows of 16 bits
 };
-
-// 0, dim or 1.
-int64_t StateFloatsPerRow(SparseOptimizerType type, int64_t dim);
-
-// The name of the state in checkpoints: "", "adagrad", "rowwise_adagrad".
-const char* StateName(SparseOptimizerType type);
 
 // For pinned rows of one block of a shard. Calls for disjoint rows may run concurrently.
 

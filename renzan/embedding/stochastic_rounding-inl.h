@@ -13,8 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "renzan/base/float_codec-inl.h"
-#include "renzan/base/simd_for_each-inl.h"
+#include "renzan/tensor/float_codec-inl.h"
+#include "renzan/tensor/simd_for_each-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {

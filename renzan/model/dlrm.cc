@@ -1,5 +1,7 @@
 #include "renzan/model/dlrm.h"
 
+#include <algorithm>
+
 #include "renzan/base/trace.h"
 #include "renzan/model/dot_interaction.h"
 #include "renzan/model/mlps.h"
@@ -35,6 +37,32 @@ std::unique_ptr<Model::Workspace> Dlrm::MakeWorkspace(int64_t n) const {
   workspace->d_top.Reshape(n, 1, options_.precision);
   return workspace;
 }
+
+std::vector<int64_t> Dlrm::WorkspaceColumns() const {
+  const ModelOptions& m = options_;
+  std::vector<int64_t> columns = ColumnsOfInputs(m);
+  int64_t projected = 0, widest = 0;  // rows
+  for (const TableInput& table : m.tables) {
+    if (table.dim == m.embedding_dim) continue;
+    projected += table.dim;
+    widest = std::max(widest, table.dim);
+  }
+  if (projected > 0) {
+    const int64_t all = vectors_ * m.embedding_dim;
+    columns.insert(columns.end(), {all, all, projected, widest, m.embedding_dim});
+  }
+  columns.insert(columns.end(), 2, interaction_width_);
+  AddMlpColumns(interaction_width_, m.top_mlp, 1, &columns);
+  return columns;
+}
+
+double Dlrm::InteractionFlops() const {
+  // Pairs of vectors forward; backward, each vector gets a multiple of every other one.
+  const double f = static_cast<double>(vectors_);
+  return 3 * f * (f - 1) * static_cast<double>(options_.embedding_dim);
+}
+
+double Dlrm::InteractionValuesOnGpu() const { return 2 * static_cast<double>(interaction_width_); }
 
 void Dlrm::Forward(const PackedParameters& parameters, Model::Workspace* base) const {
   Workspace& w = static_cast<Workspace&>(*base);

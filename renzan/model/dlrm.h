@@ -16,6 +16,9 @@ class Dlrm : public Model {
   explicit Dlrm(const ModelOptions& options);
 
   std::unique_ptr<Model::Workspace> MakeWorkspace(int64_t n) const override;
+  std::vector<int64_t> WorkspaceColumns() const override;
+  double InteractionFlops() const override;
+  double InteractionValuesOnGpu() const override;
   void Forward(const PackedParameters& parameters, Model::Workspace* workspace) const override;
   void Backward(const PackedParameters& parameters, WeightGradients* gradients,
                 Model::Workspace* workspace) const override;

@@ -31,6 +31,21 @@ std::unique_ptr<Model::Workspace> DlrmDcnV2::MakeWorkspace(int64_t n) const {
   return workspace;
 }
 
+std::vector<int64_t> DlrmDcnV2::WorkspaceColumns() const {
+  const ModelOptions& m = options_;
+  const int64_t features = features_per_sample();
+  std::vector<int64_t> columns = ColumnsOfInputs(m);
+  for (int layer = 0; layer < m.cross_layers; ++layer)
+    columns.insert(columns.end(), {features, m.cross_rank, features});
+  columns.insert(columns.end(), {features, features, m.cross_rank});
+  AddMlpColumns(features, m.top_mlp, 1, &columns);
+  return columns;
+}
+
+double DlrmDcnV2::InteractionValuesOnGpu() const {
+  return static_cast<double>(features_per_sample()) * (options_.cross_layers + 1);
+}
+
 void DlrmDcnV2::Forward(const PackedParameters& parameters, Model::Workspace* base) const {
   Workspace& w = static_cast<Workspace&>(*base);
   w.bottom.training = w.top.training = w.training;

@@ -16,6 +16,8 @@ class DlrmDcnV2 : public Model {
   explicit DlrmDcnV2(const ModelOptions& options);
 
   std::unique_ptr<Model::Workspace> MakeWorkspace(int64_t n) const override;
+  std::vector<int64_t> WorkspaceColumns() const override;
+  double InteractionValuesOnGpu() const override;
   void Forward(const PackedParameters& parameters, Model::Workspace* workspace) const override;
   void Backward(const PackedParameters& parameters, WeightGradients* gradients,
                 Model::Workspace* workspace) const override;

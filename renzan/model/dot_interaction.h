@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "renzan/base/blocked_matrix.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
 

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "renzan/base/bfloat16-inl.h"
+#include "renzan/tensor/bfloat16-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {

@@ -11,11 +11,11 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "renzan/base/blocked_matrix.h"
 #include "renzan/model/dot_interaction_operands-inl.h"
 #include "renzan/model/dot_interaction_tile_scratch.h"
 #include "renzan/nn/flush_denormals.h"
 #include "renzan/nn/tile_registers-inl.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {

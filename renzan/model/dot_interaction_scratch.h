@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "renzan/base/aligned_buffer.h"
+#include "renzan/tensor/aligned_buffer.h"
 
 namespace renzan {
 

@@ -4,12 +4,12 @@
 
 #include <vector>
 
-#include "renzan/base/blocked_matrix_testing.h"
 #include "renzan/base/error.h"
 #include "renzan/base/random_testing.h"
 #include "renzan/nn/gemm_tiles.h"
 #include "renzan/nn/isa.h"
 #include "renzan/nn/testing.h"
+#include "renzan/tensor/blocked_matrix_testing.h"
 
 namespace renzan {
 namespace {

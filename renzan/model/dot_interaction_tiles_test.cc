@@ -7,12 +7,12 @@
 #include <cmath>
 #include <vector>
 
-#include "renzan/base/blocked_matrix_testing.h"
 #include "renzan/base/error.h"
 #include "renzan/base/random_testing.h"
 #include "renzan/model/dot_interaction.h"
 #include "renzan/nn/flush_denormals.h"
 #include "renzan/nn/isa.h"
+#include "renzan/tensor/blocked_matrix_testing.h"
 
 namespace renzan {
 namespace {

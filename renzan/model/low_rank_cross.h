@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "renzan/base/blocked_matrix.h"
 #include "renzan/nn/packed_parameters.h"
 #include "renzan/nn/parameters.h"
 #include "renzan/nn/weight_gradients.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
 

@@ -5,6 +5,31 @@
 #include "renzan/model/dlrm_dcnv2.h"
 
 namespace renzan {
+namespace {
+
+template <typename Type>
+std::unique_ptr<Model> Make(const ModelOptions& options) {
+  return std::make_unique<Type>(options);
+}
+
+constexpr ModelType kTypes[] = {
+    {"dlrm", Interaction::kDot, Make<Dlrm>},
+    {"dlrm_dcnv2", Interaction::kCross, Make<DlrmDcnV2>},
+};
+
+}  // namespace
+
+std::vector<std::string> ModelTypeNames() {
+  std::vector<std::string> names;
+  for (const ModelType& type : kTypes) names.push_back(type.name);
+  return names;
+}
+
+const ModelType& FindModelType(const std::string& name) {
+  for (const ModelType& type : kTypes)
+    if (name == type.name) return type;
+  Fail(ErrorCode::kConfig, "model.type: unknown model '{}'", name);
+}
 
 void Model::InitializeWorkspace(int64_t n, Workspace* workspace) const {
   workspace->dense.Reshape(n, options_.num_dense, options_.precision);
@@ -20,8 +45,6 @@ int64_t FeaturesPerSample(const ModelOptions& options) {
   return sum;
 }
 
-std::vector<std::string> ModelTypes() { return {"dlrm", "dlrm_dcnv2"}; }
-
 double FlopsPerSample(const Model& model) {
   // Per weight: forward, its own gradient, and the gradient of its input, which the first layer of
   // the bottom MLP has no use for.
@@ -30,10 +53,7 @@ double FlopsPerSample(const Model& model) {
     if (parameter.shape.size() == 2)
       flops +=
           (parameter.name == "bottom.0.weight" ? 4.0 : 6.0) * static_cast<double>(parameter.size);
-  if (model.options().type != "dlrm") return flops;
-  // Pairs of vectors forward; backward, each vector gets a multiple of every other one.
-  const double f = static_cast<double>(1 + model.options().tables.size());
-  return flops + 3 * f * (f - 1) * static_cast<double>(model.options().embedding_dim);
+  return flops + model.InteractionFlops();
 }
 
 double ActivationsPerSample(const Model& model) {
@@ -46,9 +66,7 @@ double ActivationsPerSample(const Model& model) {
 std::unique_ptr<Model> MakeModel(const ModelOptions& options) {
   if (options.num_dense == 0 && options.tables.empty())
     Fail(ErrorCode::kConfig, "the dataset has neither dense nor categorical features");
-  if (options.type == "dlrm") return std::make_unique<Dlrm>(options);
-  if (options.type == "dlrm_dcnv2") return std::make_unique<DlrmDcnV2>(options);
-  Fail(ErrorCode::kConfig, "model.type: unknown model '{}'", options.type);
+  return FindModelType(options.type).make(options);
 }
 
 }  // namespace renzan

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/aligned_buffer.h"
-#include "renzan/base/blocked_matrix.h"
 #include "renzan/nn/dropout.h"
 #include "renzan/nn/packed_parameters.h"
 #include "renzan/nn/parameters.h"
 #include "renzan/nn/weight_gradients.h"
+#include "renzan/tensor/aligned_buffer.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
 
@@ -27,7 +27,7 @@ struct TableInput {
 };
 
 struct ModelOptions {
-  std::string type = "dlrm";  // one of ModelTypes()
+  std::string type = "dlrm";  // one of ModelTypeNames()
   int64_t num_dense = 0;
   std::vector<TableInput> tables;
   int64_t embedding_dim = 16;                        // of feature vector 0
@@ -40,9 +40,23 @@ struct ModelOptions {
   Precision precision = Precision::kFloat32;
 };
 
-// "dlrm": dot interaction, for which rows of another dimension than embedding_dim are projected.
-// "dlrm_dcnv2": low-rank cross network over the concatenated vectors, which may have any.
-std::vector<std::string> ModelTypes();
+class Model;
+
+// What is between the feature vectors and the top MLP.
+enum class Interaction {
+  kDot,    // dot products of all pairs; rows of another dimension than embedding_dim are projected
+  kCross,  // a low-rank cross network over the concatenated vectors, which may have any dimension
+};
+
+struct ModelType {
+  const char* name;  // in configurations
+  Interaction interaction;
+  std::unique_ptr<Model> (*make)(const ModelOptions& options);
+};
+
+std::vector<std::string> ModelTypeNames();
+// Throws kConfig for an unknown name.
+const ModelType& FindModelType(const std::string& name);
 
 int64_t FeaturesPerSample(const ModelOptions& options);
 
@@ -68,6 +82,13 @@ class Model {
   const ModelOptions& options() const { return options_; }
 
   virtual std::unique_ptr<Workspace> MakeWorkspace(int64_t n) const = 0;
+  // The columns of each matrix [n, columns] of a workspace, for estimates of memory.
+  virtual std::vector<int64_t> WorkspaceColumns() const = 0;
+
+  // Of one sample, what is not a layer's: arithmetic forward and backward, a multiply-add counting
+  // as two; and the values that the interaction puts out, with their gradients, on a GPU.
+  virtual double InteractionFlops() const { return 0; }
+  virtual double InteractionValuesOnGpu() const = 0;
 
   // dense, features[1..] -> logits
   virtual void Forward(const PackedParameters& parameters, Workspace* workspace) const = 0;

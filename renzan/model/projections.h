@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "renzan/base/blocked_matrix.h"
 #include "renzan/model/model.h"
 #include "renzan/nn/packed_parameters.h"
 #include "renzan/nn/parameters.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
 

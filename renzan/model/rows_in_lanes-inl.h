@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "renzan/base/bfloat16-inl.h"
-#include "renzan/base/blocked_matrix.h"
-#include "renzan/base/transpose-inl.h"
+#include "renzan/tensor/bfloat16-inl.h"
+#include "renzan/tensor/blocked_matrix.h"
+#include "renzan/tensor/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "renzan/base/blocked_matrix.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
 

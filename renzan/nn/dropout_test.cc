@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "renzan/base/blocked_matrix_testing.h"
 #include "renzan/base/philox.h"
-#include "renzan/base/simd_testing.h"
+#include "renzan/tensor/blocked_matrix_testing.h"
+#include "renzan/tensor/simd_testing.h"
 
 namespace renzan {
 namespace {

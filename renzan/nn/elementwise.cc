@@ -7,8 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "renzan/base/bfloat16-inl.h"
-#include "renzan/base/simd_for_each-inl.h"
+#include "renzan/tensor/bfloat16-inl.h"
+#include "renzan/tensor/simd_for_each-inl.h"
 
 // Every operation is rounded to float32 by itself, so every target gives the same bits.
 

@@ -2,7 +2,7 @@
 
 // Element-wise operations in float32 on matrices of the same shape and precision. Thread-safe.
 
-#include "renzan/base/blocked_matrix.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
 

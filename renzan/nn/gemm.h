@@ -16,8 +16,8 @@
 
 #include <cstdint>
 
-#include "renzan/base/blocked_matrix.h"
 #include "renzan/nn/right_operand.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
 

@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "renzan/base/blocked_matrix.h"
-#include "renzan/base/transpose-inl.h"
 #include "renzan/nn/gemm_results-inl.h"
+#include "renzan/tensor/blocked_matrix.h"
+#include "renzan/tensor/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {

@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "renzan/base/bfloat16-inl.h"
-#include "renzan/base/blocked_matrix.h"
 #include "renzan/nn/gemm.h"
+#include "renzan/tensor/bfloat16-inl.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {

@@ -7,13 +7,13 @@
 #include <span>
 #include <vector>
 
-#include "renzan/base/blocked_matrix_testing.h"
 #include "renzan/base/error.h"
 #include "renzan/base/random_testing.h"
 #include "renzan/nn/flush_denormals.h"
 #include "renzan/nn/gemm_tiles.h"
 #include "renzan/nn/isa.h"
 #include "renzan/nn/pack_pairs.h"
+#include "renzan/tensor/blocked_matrix_testing.h"
 
 namespace renzan {
 namespace {

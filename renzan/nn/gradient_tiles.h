@@ -5,8 +5,8 @@
 
 #include <span>
 
-#include "renzan/base/aligned_buffer.h"
-#include "renzan/base/blocked_matrix.h"
+#include "renzan/tensor/aligned_buffer.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
 

@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "renzan/base/precision.h"
+#include "renzan/tensor/precision.h"
 
 namespace renzan {
 

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "renzan/base/blocked_matrix_testing.h"
 #include "renzan/base/error.h"
 #include "renzan/base/random_testing.h"
 #include "renzan/nn/elementwise.h"
+#include "renzan/tensor/blocked_matrix_testing.h"
 
 namespace renzan {
 namespace {

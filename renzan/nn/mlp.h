@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/blocked_matrix.h"
 #include "renzan/nn/dropout.h"
 #include "renzan/nn/packed_parameters.h"
 #include "renzan/nn/parameters.h"
 #include "renzan/nn/weight_gradients.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
 

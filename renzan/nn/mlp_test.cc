@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "renzan/base/blocked_matrix_testing.h"
 #include "renzan/base/random_testing.h"
 #include "renzan/nn/testing.h"
+#include "renzan/tensor/blocked_matrix_testing.h"
 
 namespace renzan {
 namespace {

@@ -7,9 +7,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "renzan/base/bfloat16-inl.h"
-#include "renzan/base/transpose-inl.h"
 #include "renzan/nn/gemm_results-inl.h"
+#include "renzan/tensor/bfloat16-inl.h"
+#include "renzan/tensor/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {

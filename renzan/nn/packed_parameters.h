@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
-#include "renzan/base/precision.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/nn/parameters.h"
 #include "renzan/nn/right_operand.h"
+#include "renzan/tensor/precision.h"
 
 namespace renzan {
 

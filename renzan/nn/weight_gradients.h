@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "renzan/base/blocked_matrix.h"
 #include "renzan/nn/gemm.h"
+#include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
 

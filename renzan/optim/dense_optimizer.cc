@@ -6,21 +6,41 @@
 #include "renzan/optim/optimizer_steps.h"
 
 namespace renzan {
+namespace {
+
+using Dense = DenseOptimizerType;
+
+constexpr const char* kAdagradStates[] = {"adagrad"};
+constexpr const char* kAdamStates[] = {"adam_m", "adam_v"};
+
+constexpr DenseOptimizerInfo kDenseOptimizers[] = {
+    {Dense::kSgd, "sgd", {}},
+    {Dense::kAdagrad, "adagrad", kAdagradStates},
+    {Dense::kAdam, "adam", kAdamStates},
+};
+
+}  // namespace
+
+std::span<const DenseOptimizerInfo> DenseOptimizers() { return kDenseOptimizers; }
+
+const DenseOptimizerInfo& InfoOf(DenseOptimizerType type) {
+  const DenseOptimizerInfo& info = kDenseOptimizers[static_cast<size_t>(type)];
+  CHECK(info.type == type);
+  return info;
+}
+
+std::vector<std::string> DenseOptimizerNames() {
+  std::vector<std::string> names;
+  for (const DenseOptimizerInfo& info : kDenseOptimizers) names.push_back(info.name);
+  return names;
+}
 
 DenseOptimizer::DenseOptimizer(const DenseOptimizerOptions& options, size_t size)
     : options_(options) {
-  switch (options.type) {
-    case DenseOptimizerType::kSgd:
-      break;
-    case DenseOptimizerType::kAdagrad:
-      states_.push_back({"adagrad", AlignedBuffer(size)});
-      std::fill_n(states_[0].values.data(), size, static_cast<float>(options.initial_accumulator));
-      break;
-    case DenseOptimizerType::kAdam:
-      states_.push_back({"adam_m", AlignedBuffer(size)});
-      states_.push_back({"adam_v", AlignedBuffer(size)});
-      break;
-  }
+  for (const char* name : InfoOf(options.type).states)
+    states_.push_back({name, AlignedBuffer(size)});
+  if (options.type == Dense::kAdagrad)
+    std::fill_n(states_[0].values.data(), size, static_cast<float>(options.initial_accumulator));
 }
 
 void DenseOptimizer::Apply(ThreadPool& pool, double learning_rate, int64_t step,

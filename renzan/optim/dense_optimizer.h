@@ -12,12 +12,24 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/aligned_buffer.h"
 #include "renzan/base/thread_pool.h"
+#include "renzan/tensor/aligned_buffer.h"
 
 namespace renzan {
 
 enum class DenseOptimizerType { kSgd, kAdagrad, kAdam };
+
+// One of each type, in the order of the enumeration.
+struct DenseOptimizerInfo {
+  DenseOptimizerType type;
+  const char* name;  // in configurations
+  // The names of its states in checkpoints, each as long as the parameters.
+  std::span<const char* const> states;
+};
+
+std::span<const DenseOptimizerInfo> DenseOptimizers();
+const DenseOptimizerInfo& InfoOf(DenseOptimizerType type);
+std::vector<std::string> DenseOptimizerNames();
 
 struct DenseOptimizerOptions {
   DenseOptimizerType type = DenseOptimizerType::kSgd;
@@ -36,7 +48,7 @@ class DenseOptimizer {
   void Apply(ThreadPool& pool, double learning_rate, int64_t step, std::span<const float> gradient,
              std::span<float> parameters);
 
-  // The states to save, each as long as the parameters: "adagrad", or "adam_m" and "adam_v".
+  // The states to save, as DenseOptimizerInfo names them.
   struct State {
     std::string name;
     AlignedBuffer values;

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "renzan/base/simd_for_each-inl.h"
+#include "renzan/tensor/simd_for_each-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "renzan/base/simd_for_each-inl.h"
+#include "renzan/tensor/simd_for_each-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace renzan {

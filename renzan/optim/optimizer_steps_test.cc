@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "renzan/base/random_testing.h"
-#include "renzan/base/simd_testing.h"
 #include "renzan/optim/gradient_norm.h"
+#include "renzan/tensor/simd_testing.h"
 
 namespace renzan {
 namespace {

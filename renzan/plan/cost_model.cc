@@ -36,18 +36,6 @@ double CodecBytes(RowCodec codec) {
 // What memory moves to read so many bytes.
 double WholeLines(double bytes) { return kLine * std::ceil(bytes / kLine); }
 
-double StateBytes(RunCosts::State state, double columns) {
-  switch (state) {
-    case RunCosts::State::kNone:
-      return 0;
-    case RunCosts::State::kPerRow:
-      return kFloat;
-    case RunCosts::State::kPerValue:
-      return kFloat * columns;
-  }
-  return 0;
-}
-
 // Calls visit(rank, seconds) with each worker's time for an exchange in which worker h sends
 // bytes_of(h) / workers to each worker, and receives in turn. Both directions at once; hosts share
 // their network evenly.
@@ -102,7 +90,7 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
   const double bags = batch * (1 - std::pow(1 - share, std::max(1.0, table.pooling_factor)));
   const double distinct = rows * -std::expm1(-lookups / rows);
   const double row_bytes = run.value_bytes * columns;
-  const double state_bytes = StateBytes(run.state, columns);
+  const double state_bytes = kFloat * (run.state_per_value * columns + run.state_per_row);
   const double row_traffic = WholeLines(row_bytes), state_traffic = WholeLines(state_bytes);
   const double own = replicated ? 1 / workers : 1;  // the part of the batch that it pools
   // The part of that for others, who get it in messages.

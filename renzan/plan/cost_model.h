@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "renzan/base/row_codec.h"
 #include "renzan/plan/sharding_plan.h"
+#include "renzan/tensor/row_codec.h"
 
 namespace renzan {
 
@@ -51,7 +51,8 @@ struct RunCosts {
   RowCodec forward = RowCodec::kFloat32;   // of pooled rows
   RowCodec backward = RowCodec::kFloat32;  // of their gradients
   double dense_wire_bytes = 4;
-  enum class State { kNone, kPerRow, kPerValue } state = State::kNone;
+  // Floats of an optimizer's state: for each value of a row, and for each row.
+  double state_per_value = 0, state_per_row = 0;
   double flops_per_sample = 0;        // of the dense part, forward and backward
   double activations_per_sample = 0;  // values that its layers put out
   double inputs_per_sample = 0;       // values of the dataset: ids, dense features, label

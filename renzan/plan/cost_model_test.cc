@@ -13,7 +13,7 @@ const TableSpec kTable = {
 RunCosts TestRun() {
   return {.batch = 8192,
           .virtual_workers = 8,
-          .state = RunCosts::State::kPerRow,
+          .state_per_row = 1,
           .flops_per_sample = 1e6,
           .parameters = 1e5};
 }

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "renzan/base/row_codec.h"
+#include "renzan/tensor/row_codec.h"
 
 namespace renzan {
 

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "renzan/base/precision.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/communicator.h"
+#include "renzan/tensor/precision.h"
 
 namespace renzan {
 

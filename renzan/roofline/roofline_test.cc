@@ -7,7 +7,7 @@
 #include "renzan/roofline/machine_limits.h"
 #include "renzan/roofline/phase_times.h"
 #include "renzan/roofline/step_costs.h"
-#include "renzan/train/testing.h"
+#include "renzan/step/testing.h"
 
 namespace renzan {
 namespace {
@@ -58,7 +58,7 @@ TEST(StepCosts, CountTheWorkOfAStep) {
       .label = "y", .dense = {"a", "b", "c"}, .categorical = {{"t", 100}, {"u", 50}}};
   const auto comm = MakeLocalCommunicator();
   ThreadPool pool(1);
-  HybridModel model(config, schema, std::vector<double>{1, 1}, *comm, pool);
+  TestModel model(config, schema, *comm, pool);
 
   // bottom 3-5-4; 3 vectors of 4, so 4 + 3 interactions; top 7-7-1.
   const double weights = 5 * 4 + 7 * 7 + 7, first = 3 * 5, pairs = 3;
@@ -71,7 +71,7 @@ TEST(StepCosts, CountTheWorkOfAStep) {
     batch.categorical[0].values.push_back(i % 4);
     batch.categorical[1].values.push_back(i);
   }
-  const std::vector<PhaseCost> costs = CostsOfStep(config, model, {&batch, 1});
+  const std::vector<PhaseCost> costs = CostsOfStep(model.Updated(), {&batch, 1});
   const auto of = [&](const std::string& phase) {
     for (const PhaseCost& cost : costs)
       if (cost.phase == phase) return cost;
@@ -99,13 +99,13 @@ TEST(StepCosts, CoverEveryPhaseOfAStep) {
   config.optimizer.max_gradient_norm = 1;
   const auto comm = MakeLocalCommunicator();
   ThreadPool pool(1);
-  HybridModel model(config, TestSchema(), TestPoolingFactors(), *comm, pool);
+  TestModel model(config, TestSchema(), *comm, pool);
   const Batch batch = MakeSlice(model, 0);
   std::vector<BinaryMetrics> metrics(1);
   StartTrace();
-  model.Step(batch, 0, metrics);
+  model.Run(batch, 0, metrics);
   const StepTimes times = TimesOfSteps(StopTrace());
-  const std::vector<PhaseCost> costs = CostsOfStep(config, model, {&batch, 1});
+  const std::vector<PhaseCost> costs = CostsOfStep(model.Updated(), {&batch, 1});
   for (const PhaseTime& phase : times.phases) {
     if (phase.name == "other" || phase.name == "output_dist" || phase.name == "gradients to owners")
       continue;  // exchanges

@@ -3,7 +3,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "renzan/base/float_codec.h"
+#include "renzan/dense/dense_gradients.h"
+#include "renzan/tensor/float_codec.h"
 
 namespace renzan {
 namespace {
@@ -37,33 +38,34 @@ Lookups CountLookups(std::span<const Batch> slices, const std::vector<TableInput
 
 }  // namespace
 
-std::vector<PhaseCost> CostsOfStep(const TrainConfig& config, HybridModel& model,
-                                   std::span<const Batch> slices) {
+std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> slices) {
+  const RunSpec& spec = state.spec();
+  const Numerics& numerics = spec.numerics;
+  const Model& model = state.model();
   constexpr double kFloat = sizeof(float), kId = sizeof(int32_t), kLookup = 8;
-  const double samples = static_cast<double>(model.slice_end() - model.slice_begin());
-  const double leaves = samples / static_cast<double>(config.training.batch_size) *
-                        static_cast<double>(config.numerics.virtual_workers);
-  const double parameters = static_cast<double>(model.model().layout().size());
-  const double states = static_cast<double>(model.dense_optimizer().states().size());
-  const ModelOptions& options = model.model().options();
+  const double samples = static_cast<double>(state.slice_end() - state.slice_begin());
+  const double leaves =
+      samples / static_cast<double>(numerics.batch) * static_cast<double>(numerics.virtual_workers);
+  const double parameters = static_cast<double>(model.layout().size());
+  const double states = static_cast<double>(state.dense_optimizer().states().size());
+  const ModelOptions& options = model.options();
   const double pooled =
       samples * static_cast<double>(FeaturesPerSample(options) - options.embedding_dim);
-  const double value =
-      static_cast<double>(EncodedBytes(ParseFloatType(config.numerics.embedding_precision), 1));
+  const double value = static_cast<double>(EncodedBytes(numerics.rows, 1));
   const Lookups lookups = CountLookups(slices, options.tables);
   double updated = value * lookups.distinct_values;
-  if (config.optimizer.sparse.type == "adagrad") updated += kFloat * lookups.distinct_values;
-  if (config.optimizer.sparse.type == "rowwise_adagrad") updated += kFloat * lookups.distinct;
+  const SparseOptimizerInfo& optimizer = InfoOf(spec.sparse_optimizer.type);
+  updated += kFloat * (optimizer.state_per_value * lookups.distinct_values +
+                       optimizer.state_per_row * lookups.distinct);
   // What a worker looks up for itself is pooled, and its gradient left, in "forward and backward".
-  const double own = samples / static_cast<double>(config.training.batch_size);
+  const double own = samples / static_cast<double>(numerics.batch);
   // So are the operands of gradients that are computed later, a third of all products.
-  const bool defers =
-      DenseGradients::Defers(model.model().layout(), DenseGradientOptionsOf(config));
+  const bool defers = DenseGradients::Defers(model.layout(), DenseGradientOptionsOf(numerics));
   const double operands =
       defers ? leaves * static_cast<double>(DeferredGradients::BytesOf(
-                            model.model().layout(), DenseGradientOptionsOf(config).samples))
+                            model.layout(), DenseGradientOptionsOf(numerics).samples))
              : 0;
-  const double flops = samples * FlopsPerSample(model.model());
+  const double flops = samples * FlopsPerSample(model);
   const double deferred_flops = defers ? 2 * samples * parameters : 0;
   const double packed = options.precision == Precision::kBFloat16 ? 2 : kFloat;
   std::vector<PhaseCost> costs = {
@@ -87,7 +89,7 @@ std::vector<PhaseCost> CostsOfStep(const TrainConfig& config, HybridModel& model
        .row_bytes = 2 * updated},
       {.phase = "dense update", .stream_bytes = kFloat * parameters * (3 + 2 * states)},
       {.phase = "check dense part", .stream_bytes = kFloat * parameters * (1 + states)}};
-  if (config.optimizer.max_gradient_norm > 0)
+  if (spec.learning_rates.max_gradient_norm > 0)
     costs.push_back({.phase = "clip gradients",
                      .stream_bytes = 3 * kFloat * parameters + kFloat * lookups.all_values});
   return costs;

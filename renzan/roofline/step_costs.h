@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "renzan/data/batch.h"
-#include "renzan/train/config.h"
-#include "renzan/train/hybrid_model.h"
+#include "renzan/state/model_state.h"
 
 namespace renzan {
 
@@ -27,8 +26,7 @@ struct MachineLimits {
 
 // The costs of one step of this worker, averaged over its slices of some global batches. Exchanges
 // with other workers are not included.
-std::vector<PhaseCost> CostsOfStep(const TrainConfig& config, HybridModel& model,
-                                   std::span<const Batch> slices);
+std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> slices);
 
 // At these limits; what a phase does of each kind is not assumed to overlap.
 double LeastSeconds(const PhaseCost& cost, const MachineLimits& limits);

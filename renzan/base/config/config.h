@@ -46,6 +46,14 @@ class ConfigFields {
 
   virtual ~ConfigFields() = default;
 
+  // A property of all values that are declared after this in the same section, and of the sections
+  // among them that say nothing else: a number to which the owner of the schema gives a meaning.
+  // ListConfig() returns it with each value.
+  template <typename Meaning>
+  void Tag(Meaning tag) {
+    tag_ = static_cast<int>(tag);
+  }
+
   // A value of any of the types above. `doc` is one line, printed as a comment. A list in the file
   // replaces the list in `value`; the entries of a map are added to it, as in Map().
   void Field(const char* key, Value value, const char* doc = "") { Bind(key, value, nullptr, doc); }
@@ -108,6 +116,8 @@ class ConfigFields {
   virtual void Bind(const char* key, Value value, const Check& check, const char* doc) = 0;
   virtual void BindMap(const char* key, const std::vector<std::string>& names,
                        const NamedDescriber& describe, const char* doc) = 0;
+
+  int tag_ = 0;
 };
 
 // Reads `path`, then applies `overrides` ("numerics.isa=avx2", the value being YAML) in order.
@@ -126,6 +136,7 @@ std::string PrintConfig(const ConfigFields::Describer& describe, bool with_docs 
 struct ConfigValue {
   std::vector<std::string> path;  // {"model", "tables", "C1", "pooling"}
   std::string text;               // as printed: "mean"
+  int tag = 0;                    // ConfigFields::Tag
 
   // "model.tables.C1.pooling"; the user's names are quoted where they must be in YAML.
   std::string key() const;

@@ -107,11 +107,13 @@ class ConfigPrinter final : public ConfigFields {
 
 class ConfigLister final : public ConfigFields {
  public:
-  ConfigLister(std::vector<ConfigValue>* out, std::vector<std::string> path)
-      : out_(*out), path_(std::move(path)) {}
+  ConfigLister(std::vector<ConfigValue>* out, std::vector<std::string> path, int tag)
+      : out_(*out), path_(std::move(path)) {
+    Tag(tag);
+  }
 
   void Section(const char* key, const Describer& describe, const char*) override {
-    ConfigLister inner(&out_, PathTo({key}));
+    ConfigLister inner(&out_, PathTo({key}), tag_);
     describe(inner);
   }
 
@@ -119,13 +121,14 @@ class ConfigLister final : public ConfigFields {
 
  protected:
   void Bind(const char* key, Value value, const Check&, const char*) override {
-    out_.push_back({PathTo({key}), std::visit([](auto* target) { return Print(*target); }, value)});
+    out_.push_back(
+        {PathTo({key}), std::visit([](auto* target) { return Print(*target); }, value), tag_});
   }
 
   void BindMap(const char* key, const std::vector<std::string>& names,
                const NamedDescriber& describe, const char*) override {
     for (const std::string& name : names) {
-      ConfigLister inner(&out_, PathTo({key, name}));
+      ConfigLister inner(&out_, PathTo({key, name}), tag_);
       describe(name, inner);
     }
   }
@@ -151,7 +154,7 @@ std::string ConfigValue::key() const {
 
 std::vector<ConfigValue> ListConfig(const ConfigFields::Describer& describe) {
   std::vector<ConfigValue> values;
-  ConfigLister lister(&values, {});
+  ConfigLister lister(&values, {}, 0);
   describe(lister);
   return values;
 }

@@ -18,17 +18,18 @@
 #include "renzan/cli/train/bench_peers.h"
 #include "renzan/cli/train/workers.h"
 #include "renzan/cli/verbs.h"
+#include "renzan/comm/heartbeat.h"
 #include "renzan/data/batch_loader.h"
 #include "renzan/nn/isa.h"
+#include "renzan/planning/device_options.h"
+#include "renzan/planning/make_plan.h"
 #include "renzan/roofline/int8_rate.h"
 #include "renzan/roofline/machine_limits.h"
 #include "renzan/roofline/phase_times.h"
 #include "renzan/roofline/step_costs.h"
-#include "renzan/train/agreement.h"
-#include "renzan/train/device_options.h"
-#include "renzan/train/heartbeat.h"
-#include "renzan/train/make_plan.h"
-#include "renzan/train/splits.h"
+#include "renzan/run/agreement.h"
+#include "renzan/run/splits.h"
+#include "renzan/step/make_step.h"
 
 namespace renzan {
 namespace {
@@ -114,8 +115,8 @@ struct TracedSteps {
   double seconds = 0, waiting_seconds = 0;  // of all, and of these for batches
 };
 
-TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t steps,
-                     HybridModel& model) {
+TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t steps, int threads,
+                     Step& model) {
   constexpr int64_t kWarmUp = 5, kKeptSlices = 4;
   BatchLoader loader(*train.dataset, {.seed = config.seed,
                                       .row_begin = train.rows.begin,
@@ -126,7 +127,7 @@ TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t step
                                       .num_steps = kWarmUp + steps,
                                       .shuffle = {.enabled = config.data.shuffle},
                                       .readers = model.batch_readers()});
-  std::vector<BinaryMetrics> metrics(static_cast<size_t>(model.pool().num_threads()));
+  std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
   TracedSteps traced;
   const Clock& clock = SystemClock();
   double start = 0;
@@ -140,10 +141,10 @@ TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t step
     }
     const Batch* const next = step + 1 < kWarmUp + steps ? &loader.Next() : nullptr;
     if (step >= kWarmUp) traced.waiting_seconds += clock.MonotonicSeconds() - before;
-    model.Step(*slice, step, metrics, next);
+    model.Run({.slice = *slice, .step = step, .metrics = metrics, .next = next});
     slice = next;
   }
-  model.FinishStep();
+  model.Await();
   traced.seconds = clock.MonotonicSeconds() - start;
   traced.trace = StopTrace();
   return traced;
@@ -215,22 +216,27 @@ void PrintPhases(const StepTimes& times, const Throughput& throughput,
 void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communicator& comm,
                 int threads) {
   CheckSameRun(comm, config, FactsOfWorker(BuildId(), config, comm.rank()));
-  ThreadPool pool(PoolThreads(config, comm.world_size(), threads));
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
   StepsPerEpoch(splits.train.rows.size(), config.training.batch_size);  // enough for one batch?
   const DatasetSchema& schema = splits.train.dataset->schema();
   std::vector<double> pooling_factors;
   RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors(splits.train); });
-  const ShardingPlan plan = AgreeOnPlan(config, schema, pooling_factors, comm, threads);
-  std::optional<HybridModel> model;
+  const RunSpec spec = MakeRunSpec(config, schema, pooling_factors);
+  ThreadPool pool(PoolThreads(spec, comm.world_size(), threads));
+  const ShardingPlan plan = AgreeOnPlan(spec, comm, threads);
+  std::optional<ModelState> state;
+  std::unique_ptr<Step> model;
   RunWithHeartbeats(comm, [&] {
-    model.emplace(config, schema, pooling_factors, comm, pool, InitialValues::kDraw, &plan);
+    state.emplace(spec, plan, comm, pool);
+    model = MakeStep(*state, comm);
   });
-  const TracedSteps traced = RunSteps(config, splits.train, flags.steps, *model);
+  const TracedSteps traced =
+      RunSteps(config, splits.train, flags.steps, pool.num_threads(), *model);
   std::optional<Roofline> roofline;
-  if (config.device == "cpu") roofline.emplace().costs = CostsOfStep(config, *model, traced.slices);
-  const Precision precision = model->model().options().precision;
+  if (config.device == "cpu") roofline.emplace().costs = CostsOfStep(*state, traced.slices);
+  const Precision precision = spec.numerics.precision;
   model.reset();
+  state.reset();
   if (roofline) {
     const int64_t row_bytes = (config.model.embedding_dim * 4 + 63) / 64 * 64;
     roofline->limits = {.matrix_flops = MeasureMatrixFlops(pool, precision),

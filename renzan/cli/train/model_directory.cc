@@ -1,9 +1,9 @@
 #include "renzan/cli/train/model_directory.h"
 
 #include "renzan/base/error.h"
+#include "renzan/config/train_config.h"
+#include "renzan/observe/run_manifest.h"
 #include "renzan/storage/storage.h"
-#include "renzan/train/config.h"
-#include "renzan/train/observe/run_manifest.h"
 
 namespace renzan {
 namespace {

@@ -20,13 +20,13 @@
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/backends.h"
 #include "renzan/nn/isa.h"
+#include "renzan/planning/make_plan.h"
+#include "renzan/planning/plan_file.h"
+#include "renzan/planning/plan_report.h"
+#include "renzan/planning/plan_sweep.h"
+#include "renzan/planning/topology_file.h"
 #include "renzan/roofline/machine_limits.h"
-#include "renzan/train/make_plan.h"
-#include "renzan/train/plan_file.h"
-#include "renzan/train/plan_report.h"
-#include "renzan/train/plan_sweep.h"
-#include "renzan/train/splits.h"
-#include "renzan/train/topology_file.h"
+#include "renzan/run/splits.h"
 
 namespace renzan {
 namespace {

@@ -81,8 +81,8 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
   verb->callback([flags, output, &exit_status] {
     CheckScoreFileName(*output);
     exit_status =
-        WithSavedModel(*flags, [&](HybridModel& model, const TrainConfig& config,
-                                   Communicator& comm, const Dataset& dataset, RowRange rows) {
+        WithSavedModel(*flags, [&](Step& model, const TrainConfig& config, Communicator& comm,
+                                   const Dataset& dataset, RowRange rows) {
           std::unique_ptr<ScoreFile> file;
           std::function<bool()> stopped;  // so that no half of a file is left
           if (comm.rank() == 0) {

@@ -4,7 +4,7 @@
 #include "renzan/base/log.h"
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/nn/isa.h"
-#include "renzan/train/observe/run_manifest.h"
+#include "renzan/observe/run_manifest.h"
 
 namespace renzan {
 namespace {

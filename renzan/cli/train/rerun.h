@@ -6,8 +6,8 @@
 #include <string>
 
 #include "renzan/base/config/config.h"
-#include "renzan/train/config.h"
-#include "renzan/train/run.h"
+#include "renzan/config/train_config.h"
+#include "renzan/run/run.h"
 
 namespace renzan {
 

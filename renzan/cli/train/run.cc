@@ -1,6 +1,6 @@
 // renzan run --workers N -- COMMAND [ARGS...]
 
-#include "renzan/train/run.h"
+#include "renzan/run/run.h"
 
 #include <fmt/ranges.h>
 #include <unistd.h>

@@ -10,13 +10,15 @@
 #include "renzan/base/log.h"
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/train/model_directory.h"
-#include "renzan/train/agreement.h"
-#include "renzan/train/checkpointing/resume.h"
-#include "renzan/train/device_options.h"
-#include "renzan/train/gather.h"
-#include "renzan/train/heartbeat.h"
-#include "renzan/train/make_plan.h"
-#include "renzan/train/splits.h"
+#include "renzan/comm/gather.h"
+#include "renzan/comm/heartbeat.h"
+#include "renzan/config/config_difference.h"
+#include "renzan/planning/device_options.h"
+#include "renzan/planning/make_plan.h"
+#include "renzan/run/agreement.h"
+#include "renzan/run/splits.h"
+#include "renzan/saving/resume.h"
+#include "renzan/step/make_step.h"
 
 namespace renzan {
 namespace {
@@ -46,17 +48,9 @@ TrainConfig ReadConfig(const CheckpointReader& reader, const std::vector<std::st
                    [&](ConfigFields& fields) { config.Describe(fields); });
     return config;
   };
-  TrainConfig config = read(overrides), recorded = read({});
-  // What decides which tensors are saved, and their type.
-  const NumericsConfig saved = recorded.numerics;
-  recorded.numerics = config.numerics;
-  recorded.numerics.embedding_precision = saved.embedding_precision;
-  recorded.numerics.row_blocks = saved.row_blocks;
-  recorded.numerics.column_blocks = saved.column_blocks;
-  recorded.device = config.device;
-  recorded.comm.forward = config.comm.forward;
-  recorded.training.batch_size = config.training.batch_size;
-  if (const auto difference = FirstDifference(recorded, config))
+  TrainConfig config = read(overrides);
+  const auto is_fixed = [](Decides decides) { return !MayChangeAfterTraining(decides); };
+  if (const auto difference = FirstDifference(read({}), config, is_fixed))
     Fail(ErrorCode::kUsage,
          "--set {}: it is {} in {} and cannot be changed after training; other keys of numerics, "
          "device, comm.forward and training.batch_size can",
@@ -91,7 +85,7 @@ void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
 }
 
 int WithSavedModel(const SavedModelFlags& flags,
-                   const std::function<void(HybridModel&, const TrainConfig&, Communicator&,
+                   const std::function<void(Step&, const TrainConfig&, Communicator&,
                                             const Dataset&, RowRange)>& body) {
   const auto run = [&](Communicator& comm, int threads) {
     CheckpointReader reader = OpenSameModel(flags.model, comm);
@@ -101,19 +95,21 @@ int WithSavedModel(const SavedModelFlags& flags,
     const Dataset& dataset = *opened;
     CheckFeatures({.features = config.features, .recorded_by = "the model"}, dataset, comm);
     const RowRange rows = ResolveRows(flags.rows, dataset, "--rows", ErrorCode::kUsage);
-    ThreadPool pool(PoolThreads(config, comm.world_size(), threads));
     // Nothing is trained: no memory for optimizer states or residuals.
     config.comm.error_feedback_rows = 0;
     config.optimizer.dense.type = config.optimizer.sparse.type = "sgd";
     config.sharding = {};
     std::vector<double> pooling_factors;
     RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors({&dataset, rows}); });
-    const ShardingPlan plan = AgreeOnPlan(config, dataset.schema(), pooling_factors, comm, threads);
-    std::optional<HybridModel> model;
+    const RunSpec spec = MakeRunSpec(config, dataset.schema(), pooling_factors);
+    ThreadPool pool(PoolThreads(spec, comm.world_size(), threads));
+    const ShardingPlan plan = AgreeOnPlan(spec, comm, threads);
+    std::optional<ModelState> state;
+    std::unique_ptr<Step> model;
     RunWithHeartbeats(comm, [&] {
-      model.emplace(config, dataset.schema(), pooling_factors, comm, pool, InitialValues::kZero,
-                    &plan);
-      LoadModel(reader, &*model);
+      state.emplace(spec, plan, comm, pool, InitialValues::kZero);
+      LoadModel(reader, &*state);
+      model = MakeStep(*state, comm);
     });
     body(*model, config, comm, dataset, rows);
   };

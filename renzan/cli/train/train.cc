@@ -20,12 +20,12 @@
 #include "renzan/cli/train/workers.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/rendezvous.h"
-#include "renzan/train/config.h"
-#include "renzan/train/make_plan.h"
-#include "renzan/train/memory_check.h"
-#include "renzan/train/observe/run_manifest.h"
-#include "renzan/train/run.h"
-#include "renzan/train/splits.h"
+#include "renzan/config/train_config.h"
+#include "renzan/observe/run_manifest.h"
+#include "renzan/planning/make_plan.h"
+#include "renzan/planning/memory_check.h"
+#include "renzan/run/run.h"
+#include "renzan/run/splits.h"
 
 namespace renzan {
 namespace {
@@ -127,8 +127,8 @@ bool IsRestarted() {
          JobAttempt::FromEnvironment().attempt > 0;
 }
 
-// Why so many workers on this machine do not fit into memory; empty if they do, and also if it
-// cannot be said: what is wrong otherwise they report themselves.
+// Why so many workers on this machine do not fit into memory. Empty if they do, and if unknown;
+// workers report other errors themselves.
 std::string WhyTheyDoNotFit(const TrainConfig& config, int workers) {
   if (!config.check_memory) return "";
   const int cores = UsableCpus(ReadCpuBudget());
@@ -149,9 +149,9 @@ std::string WhyTheyDoNotFit(const TrainConfig& config, int workers) {
       double& least = topology.rates.memory_bytes;
       least = least == 0 ? share : std::min(least, share);
     }
-    const ShardingPlan plan = PlanOf(config, schema, pooling_factors, topology, threads);
-    return WhyItDoesNotFit(
-        EstimateMemoryOfWorkers(config, schema, pooling_factors, plan, workers, threads), memory);
+    const RunSpec spec = MakeRunSpec(config, schema, pooling_factors);
+    const ShardingPlan plan = PlanOf(spec, topology, threads);
+    return WhyItDoesNotFit(EstimateMemoryOfWorkers(spec, plan, workers, threads), memory);
   } catch (const Error&) {
     return "";
   }

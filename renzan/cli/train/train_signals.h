@@ -8,7 +8,7 @@
 // would corrupt memory in a thread whose code uses the stack pointer as a general register, as
 // kernels of some libraries do.
 
-#include "renzan/train/checkpointing/requests.h"
+#include "renzan/saving/requests.h"
 
 namespace renzan {
 

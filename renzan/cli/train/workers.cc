@@ -13,7 +13,7 @@
 #include "renzan/base/log.h"
 #include "renzan/cli/command_line.h"
 #include "renzan/comm/backends.h"
-#include "renzan/train/gather.h"
+#include "renzan/comm/gather.h"
 
 namespace renzan {
 namespace {

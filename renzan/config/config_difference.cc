@@ -1,0 +1,74 @@
+#include "renzan/config/config_difference.h"
+
+#include <utility>
+#include <vector>
+
+#include "renzan/base/error.h"
+
+namespace renzan {
+namespace {
+
+bool DecidesBits(Decides decides) {
+  return decides == Decides::kModel || decides == Decides::kArithmetic;
+}
+
+template <typename Value>
+void DropUnlessBothKnown(Value* a, Value* b) {
+  if (!a->empty() && !b->empty()) return;
+  a->clear();
+  b->clear();
+}
+
+// The settings of a table that is not named are the model's.
+void NameTablesOf(const TrainConfig& other, TrainConfig* config) {
+  for (const auto& [name, table] : other.model.tables) config->model.tables.try_emplace(name);
+  for (auto& [name, table] : config->model.tables)
+    if (table.pooling.empty()) table.pooling = config->model.pooling;
+}
+
+std::vector<ConfigValue> Values(TrainConfig& config) {
+  return ListConfig([&](ConfigFields& fields) { config.Describe(fields); });
+}
+
+// The printed value at `path`, or "unset".
+std::string TextAt(const std::vector<ConfigValue>& values, const std::vector<std::string>& path) {
+  for (const ConfigValue& value : values)
+    if (value.path == path) return value.text;
+  return "unset";
+}
+
+}  // namespace
+
+bool WorkersMustAgree(Decides decides) { return decides != Decides::kPlacement; }
+
+bool MayChangeAfterTraining(Decides decides) {
+  return decides == Decides::kArithmetic || decides == Decides::kClass;
+}
+
+std::optional<ConfigDifference> FirstDifference(TrainConfig there, TrainConfig here,
+                                                bool (*matters)(Decides)) {
+  const std::vector<ConfigValue> a = Values(there), b = Values(here);
+  for (const auto* values : {&a, &b}) {
+    for (const ConfigValue& value : *values) {
+      if (!matters(static_cast<Decides>(value.tag))) continue;
+      std::string x = TextAt(a, value.path), y = TextAt(b, value.path);
+      if (x != y) return ConfigDifference{value.key(), std::move(x), std::move(y)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string DifferenceThatChangesBits(TrainConfig there, TrainConfig here) {
+  NameTablesOf(here, &there);
+  NameTablesOf(there, &here);
+  // Older versions did not record these.
+  DropUnlessBothKnown(&there.features.dense_transforms, &here.features.dense_transforms);
+  DropUnlessBothKnown(&there.features.vocabularies, &here.features.vocabularies);
+  DropUnlessBothKnown(&there.features.label_rule, &here.features.label_rule);
+  const std::optional<ConfigDifference> difference = FirstDifference(there, here, DecidesBits);
+  if (!difference) return "";
+  return fmt::format("{} is {} there and {} here", difference->key, difference->there,
+                     difference->here);
+}
+
+}  // namespace renzan

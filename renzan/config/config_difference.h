@@ -1,0 +1,34 @@
+#pragma once
+
+// Where two configurations differ, and whether that matters. All of it follows from what each key
+// decides (decides.h).
+
+#include <optional>
+#include <string>
+
+#include "renzan/config/decides.h"
+#include "renzan/config/train_config.h"
+
+namespace renzan {
+
+// The first value that differs between two configurations.
+struct ConfigDifference {
+  std::string key, there, here;  // "model.embedding_dim", "16", "8"; "unset" if missing
+};
+
+// Of the keys for which `matters` returns true.
+std::optional<ConfigDifference> FirstDifference(TrainConfig there, TrainConfig here,
+                                                bool (*matters)(Decides));
+
+// Whether all workers of a run must have the same value.
+bool WorkersMustAgree(Decides decides);
+
+// Whether a saved model may be evaluated with another value, and that changes how.
+bool MayChangeAfterTraining(Decides decides);
+
+// Empty when a run with one configuration can continue with the other without changing a bit of the
+// model, else a sentence that names the first key that prevents it: "model.embedding_dim is 16
+// there and 8 here". The length of training, evaluation, reporting, paths and placement may differ.
+std::string DifferenceThatChangesBits(TrainConfig there, TrainConfig here);
+
+}  // namespace renzan

@@ -1,0 +1,30 @@
+#include "renzan/config/features_config.h"
+
+#include <algorithm>
+
+#include "renzan/config/decides.h"
+
+namespace renzan {
+
+void FeaturesConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kModel);
+  fields.Field("dense", &dense);
+  fields.Field("categorical", &categorical);
+  fields.Field("num_embeddings", &num_embeddings, "rows of the table of each categorical feature");
+  fields.Field("multi_hot", &multi_hot);
+  fields.Field("dense_transforms", &dense_transforms, "the transform of each dense feature");
+  fields.Field("vocabularies", &vocabularies,
+               "how values of each categorical feature were mapped to ids");
+  fields.Field("label_rule", &label_rule, "how labels were mapped to 0 and 1");
+  fields.Require(num_embeddings.size() == categorical.size(), "num_embeddings",
+                 "must have one entry for each categorical feature");
+  fields.Require(std::all_of(num_embeddings.begin(), num_embeddings.end(),
+                             [](int64_t n) { return n >= 1 && n <= int64_t{1} << 48; }),
+                 "num_embeddings", "must be 1 to 2^48");
+  fields.Require(dense_transforms.empty() || dense_transforms.size() == dense.size(),
+                 "dense_transforms", "must have one entry for each dense feature");
+  fields.Require(vocabularies.empty() || vocabularies.size() == categorical.size(), "vocabularies",
+                 "must have one entry for each categorical feature");
+}
+
+}  // namespace renzan

@@ -1,0 +1,28 @@
+#pragma once
+
+// Section `features`: the columns of the data.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "renzan/base/config/config.h"
+
+namespace renzan {
+
+// The columns that the model expects, recorded with every run and model. If it is set, datasets
+// must match it.
+struct FeaturesConfig {
+  std::vector<std::string> dense, categorical;
+  std::vector<int64_t> num_embeddings;  // of `categorical`
+  std::vector<std::string> multi_hot;   // those of `categorical` that are
+  // The preprocessing, as in DatasetSchema. Empty in models and checkpoints from before it was
+  // recorded; dense_transforms also for datasets from that time.
+  std::vector<std::string> dense_transforms;  // of `dense`
+  std::vector<std::string> vocabularies;      // of `categorical`
+  std::string label_rule;
+  bool empty() const { return dense.empty() && categorical.empty(); }
+  void Describe(ConfigFields& fields);
+};
+
+}  // namespace renzan

@@ -1,0 +1,65 @@
+#include "renzan/config/optimizer_config.h"
+
+#include "renzan/config/decides.h"
+#include "renzan/config/rules.h"
+#include "renzan/optim/dense_optimizer.h"
+#include "renzan/optim/sparse_optimizers.h"
+
+namespace renzan {
+
+namespace {
+
+// With 0, a gradient of exactly 0 would give 0/0 on its first step.
+constexpr double kMinEpsilon = 1e-30;
+constexpr const char* kTooMuchDecay =
+    "times learning_rate must be below 1, or a step would flip the sign of weights";
+
+}  // namespace
+
+void DenseOptimizerConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kModel);
+  fields.Choice("type", &type, DenseOptimizerNames());
+  fields.Range("learning_rate", &learning_rate, 0, 1e6);
+  fields.Range("epsilon", &epsilon, kMinEpsilon, 1);
+  fields.Range("beta1", &beta1, 0, 1, "adam");
+  fields.Range("beta2", &beta2, 0, 1, "adam");
+  fields.Require(beta1 < 1, "beta1", "must be below 1");
+  fields.Require(beta2 < 1, "beta2", "must be below 1");
+  fields.Range("initial_accumulator", &initial_accumulator, 0, 1e6, "adagrad");
+  fields.Range("weight_decay", &weight_decay, 0, 1e6, "decoupled: w *= 1 - learning_rate * this");
+  fields.Require(learning_rate * weight_decay < 1, "weight_decay", kTooMuchDecay);
+}
+
+void SparseOptimizerConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kModel);
+  fields.Choice("type", &type, SparseOptimizerNames());
+  fields.Range("learning_rate", &learning_rate, 0, 1e6);
+  fields.Range("epsilon", &epsilon, kMinEpsilon, 1);
+  fields.Range("initial_accumulator", &initial_accumulator, 0, 1e6, "adagrad, rowwise_adagrad");
+  fields.Range("weight_decay", &weight_decay, 0, 1e6,
+               "of the rows that a batch looks up, once per step");
+  fields.Choice("weight_decay_mode", &weight_decay_mode, {"decoupled", "l2"},
+                "w *= 1 - learning_rate * weight_decay, or gradient += weight_decay * w");
+  fields.Require(weight_decay_mode != "decoupled" || learning_rate * weight_decay < 1,
+                 "weight_decay", kTooMuchDecay);
+}
+
+void ScheduleConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kModel);
+  fields.Range("warmup_steps", &warmup_steps, 0, kMaxSteps, "linear from 0");
+  fields.Range("decay_start_step", &decay_start_step, 0, kMaxSteps);
+  fields.Range("decay_steps", &decay_steps, 0, kMaxSteps, "polynomial to 0; 0: no decay");
+  fields.Range("decay_power", &decay_power, 0.1, 10);
+}
+
+void OptimizerConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kModel);
+  fields.Section("dense", &dense, "of the MLPs and the cross network");
+  fields.Section("sparse", &sparse,
+                 "of the embedding tables; updates are deduplicated and deterministic");
+  fields.Section("schedule", &schedule, "multiplies both learning rates");
+  fields.Range("max_gradient_norm", &max_gradient_norm, 0, 1e30,
+               "clip the norm of dense and embedding gradients together; 0: never");
+}
+
+}  // namespace renzan

@@ -1,0 +1,85 @@
+#include "renzan/config/train_config.h"
+
+#include <algorithm>
+
+#include "renzan/base/error.h"
+#include "renzan/config/decides.h"
+
+namespace renzan {
+
+int NumWorkers(const TrainConfig& config, int cores) {
+  if (config.workers > 0) return config.workers;
+  return std::max({1, config.elastic.min, std::min(config.elastic.max, cores)});
+}
+
+std::string TooManyWorkers(int workers, int virtual_workers) {
+  return fmt::format(
+      "= {} is more than the {} virtual workers: use at most {}, or raise "
+      "numerics.virtual_workers (which changes rounding)",
+      workers, virtual_workers, virtual_workers);
+}
+
+void TrainConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kModel);
+  fields.Field("seed", &seed);
+  fields.Tag(Decides::kClass);
+  fields.Choice("device", &device, {"cpu", "cuda"},
+                "where workers compute; cuda: on a GPU each, whose class determines the bits");
+  fields.Section("data", &data);
+  fields.Section("features", &features,
+                 "the columns a dataset must have; recorded by training, any when empty");
+  fields.Section("model", &model);
+  fields.Section("training", &training);
+  fields.Section("optimizer", &optimizer);
+  fields.Section("numerics", &numerics);
+  fields.Section("sharding", &sharding, "which worker holds what; never changes the result");
+  fields.Section("comm", &comm);
+  fields.Section("checkpoint", &checkpoint, "written while training continues");
+  fields.Section("elastic", &elastic, "restarts of workers on this machine");
+  fields.Tag(Decides::kPlacement);
+  fields.Range("workers", &workers, 0, 1024,
+               "processes on this machine; 0: as many as elastic.max and the cores allow, or one");
+  fields.Range("threads", &threads, 0, 1024,
+               "per worker; 0: share the CPUs available to this process");
+  fields.Tag(Decides::kRun);
+  fields.Field("check_memory", &check_memory,
+               "refuse to start if the workers would need more memory than there is");
+  fields.Tag(Decides::kPlacement);
+  fields.Field("run_dir", &run_dir, "where logs and the model go; runs/NAME-TIME when empty");
+  fields.Require(
+      training.batch_size % numerics.virtual_workers == 0, "training",
+      fmt::format("has batch_size {}, which must be a multiple of numerics.virtual_workers ({})",
+                  training.batch_size, numerics.virtual_workers));
+  fields.Require(numerics.precision != "tf32" || device == "cuda", "numerics",
+                 "has precision tf32, which needs device: cuda");
+  fields.Require(!training.watches_evaluations() || !data.eval.path.empty(), "training",
+                 "has early_stopping.patience or keep_best, which need data.eval.path");
+  fields.Require(
+      !training.watches_evaluations() || training.eval_every > 0 || training.eval_every_epochs > 0,
+      "training",
+      "has early_stopping.patience or keep_best, which need eval_every or "
+      "eval_every_epochs");
+  fields.Require(
+      !training.keep_best || checkpoint.quantize == "none", "checkpoint",
+      "has quantize, which training.keep_best does not allow: the best model must be exact");
+  fields.Require(model.embedding_dim % numerics.column_blocks == 0, "numerics",
+                 fmt::format("has column_blocks {}, which must divide model.embedding_dim ({})",
+                             numerics.column_blocks, model.embedding_dim));
+  for (const auto& [name, table] : model.tables) {
+    const int64_t dim = table.embedding_dim > 0 ? table.embedding_dim : model.embedding_dim;
+    const int blocks = table.column_blocks > 0 ? table.column_blocks : numerics.column_blocks;
+    fields.Require(dim % blocks == 0, table.column_blocks > 0 ? "model" : "numerics",
+                   fmt::format("has column_blocks {}{}, which must divide {}embedding_dim ({})",
+                               blocks, table.column_blocks > 0 ? " for table " + name : "",
+                               table.column_blocks > 0 ? "" : "model.tables." + name + ".", dim));
+  }
+  fields.Require(workers <= numerics.virtual_workers, "workers",
+                 TooManyWorkers(workers, numerics.virtual_workers));
+  fields.Require(elastic.max <= numerics.virtual_workers, "elastic",
+                 "has max " + TooManyWorkers(elastic.max, numerics.virtual_workers));
+  fields.Require(workers == 0 || elastic.max == 0 || workers <= elastic.max, "workers",
+                 "must be at most elastic.max");
+  fields.Require(workers == 0 || workers >= elastic.min, "workers", "must be at least elastic.min");
+}
+
+}  // namespace renzan

@@ -1,0 +1,163 @@
+#include "renzan/config/train_config.h"
+
+#include <gtest/gtest.h>
+
+#include "renzan/base/error.h"
+#include "renzan/config/config_difference.h"
+
+namespace renzan {
+namespace {
+
+TrainConfig Read(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+  TrainConfig config;
+  ReadConfigText(yaml, "c.yaml", overrides, [&](ConfigFields& fields) { config.Describe(fields); });
+  return config;
+}
+
+void ExpectError(const std::string& yaml, const std::string& fragment) {
+  try {
+    Read(yaml);
+    FAIL() << "accepted: " << yaml;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    EXPECT_NE(std::string(error.what()).find(fragment), std::string::npos) << error.what();
+  }
+}
+
+constexpr char kMinimal[] = "data: {train: {path: d}}\n";
+
+TEST(TrainConfig, PrintedConfigReadsBackUnchanged) {
+  const TrainConfig config = Read(kMinimal, {"numerics.virtual_workers=4", "model.top_mlp=[7, 3]"});
+  TrainConfig copy = config;
+  const std::string printed =
+      PrintConfig([&](ConfigFields& fields) { copy.Describe(fields); }, true);
+  TrainConfig again = Read(printed);
+  EXPECT_EQ(again.numerics.virtual_workers, 4);
+  EXPECT_EQ(again.model.top_mlp, (std::vector<int64_t>{7, 3}));
+  EXPECT_EQ(PrintConfig([&](ConfigFields& fields) { again.Describe(fields); }, true), printed);
+}
+
+TEST(TrainConfig, RejectsInvalidValues) {
+  ExpectError(std::string(kMinimal) + "training: {batch_size: 2047}\n",
+              "must be a multiple of numerics.virtual_workers (8)");
+  ExpectError(std::string(kMinimal) + "workers: 9\n",
+              "workers = 9 is more than the 8 virtual workers");
+  ExpectError(std::string(kMinimal) + "numerics: {virtual_workers: 6}\n", "power of two");
+  ExpectError(std::string(kMinimal) + "optimizer: {dense: {epsilon: 0}}\n", "out of range");
+  ExpectError(std::string(kMinimal) + "features: {categorical: [a]}\n", "one entry for each");
+  ExpectError(std::string(kMinimal) + "numerics: {virtual_worker: 8}\n",
+              "did you mean 'virtual_workers'");
+  ExpectError(std::string(kMinimal) + "model: {type: dlmr}\n", "did you mean 'dlrm'");
+  ExpectError(std::string(kMinimal) + "comm: {forward: int3}\n", "fp16");
+  ExpectError(std::string(kMinimal) + "comm: {dense: int8}\n", "fp16");
+  ExpectError("data: {train: {path: d, rows: [5, 5]}}\n", "begin < end");
+  ExpectError(std::string(kMinimal) + "model: {dropout: 1}\n", "must be below 1");
+  ExpectError(std::string(kMinimal) + "model: {dropout: -0.1}\n", "out of range");
+  ExpectError(std::string(kMinimal) + "optimizer: {max_gradient_norm: -1}\n", "out of range");
+  ExpectError(std::string(kMinimal) + "optimizer: {dense: {weight_decay: 10}}\n",
+              "times learning_rate must be below 1");
+  ExpectError(std::string(kMinimal) + "optimizer: {sparse: {weight_decay: 10}}\n",
+              "times learning_rate must be below 1");
+  Read(std::string(kMinimal) + "optimizer: {sparse: {weight_decay: 10, weight_decay_mode: l2}}\n");
+  ExpectError(std::string(kMinimal) + "optimizer: {sparse: {weight_decay_mode: L2}}\n",
+              "did you mean 'l2'");
+  ExpectError(std::string(kMinimal) + "training: {early_stopping: {patience: 3}}\n",
+              "need data.eval.path");
+  const std::string with_eval = "data: {train: {path: d}, eval: {path: e}}\n";
+  ExpectError(with_eval + "training: {keep_best: true}\n", "need eval_every or eval_every_epochs");
+  ExpectError(with_eval + "training: {early_stopping: {metric: accuracy}}\n", "log_loss");
+  ExpectError(with_eval + "training: {eval_every: 5, eval_every_epochs: 0.5}\n", "choose one");
+  ExpectError(
+      with_eval + "training: {eval_every: 5, keep_best: true}\ncheckpoint: {quantize: int8}\n",
+      "the best model must be exact");
+}
+
+// A key that does not say what it decides would be in none of the rules.
+TEST(TrainConfig, EveryKeySaysWhatItDecides) {
+  TrainConfig config = Read(std::string(kMinimal) + "model: {tables: {a: {pooling: sum}}}\n");
+  const auto values = ListConfig([&](ConfigFields& fields) { config.Describe(fields); });
+  EXPECT_GT(values.size(), 80u);
+  for (const ConfigValue& value : values)
+    EXPECT_NE(static_cast<Decides>(value.tag), Decides::kUnsaid) << value.key();
+}
+
+// The three rules that follow from it, by a key of each kind.
+TEST(TrainConfig, WhatAKeyDecidesIsInEveryRule) {
+  const struct {
+    const char* change;
+    bool resumes, workers_may_differ, changes_after_training;
+  } kCases[] = {
+      {"model.embedding_dim=8", false, false, false},
+      {"data.train.rows=[0, 8]", false, false, false},
+      {"numerics.row_blocks=4", false, false, false},
+      {"comm.backward=fp16", false, false, false},
+      {"training.batch_size=4096", false, false, true},
+      {"numerics.virtual_workers=4", false, false, true},
+      {"comm.forward=fp16", false, false, true},
+      {"numerics.isa=avx2", true, false, true},
+      {"device=cuda", true, false, true},
+      {"training.epochs=3", true, false, false},
+      {"sharding.default=row_wise", true, false, false},
+      {"checkpoint.keep=7", true, false, false},
+      {"data.eval.rows=[0, 8]", true, false, false},
+      {"model.tables.a.pooling_factor=3", true, false, false},
+      {"checkpoint.stage=/nvme", true, true, false},
+      {"data.cache.size=1GiB", true, true, false},
+      {"threads=3", true, true, false},
+  };
+  const std::string text = std::string(kMinimal) + "model: {tables: {a: {pooling: sum}}}\n";
+  for (const auto& each : kCases) {
+    const TrainConfig a = Read(text), b = Read(text, {each.change});
+    EXPECT_EQ(DifferenceThatChangesBits(a, b).empty(), each.resumes) << each.change;
+    EXPECT_EQ(!FirstDifference(a, b, WorkersMustAgree), each.workers_may_differ) << each.change;
+    EXPECT_EQ(FirstDifference(a, b, MayChangeAfterTraining).has_value(),
+              each.changes_after_training)
+        << each.change;
+  }
+}
+
+// A resumed run may change how long it trains and which step's model it saves, but nothing that
+// determines the bits of a step.
+TEST(TrainConfig, RegularizationAndPrecisionChangeBits) {
+  const TrainConfig config = Read(kMinimal);
+  for (const char* changes :
+       {"model.dropout=0.1", "optimizer.dense.weight_decay=0.1",
+        "optimizer.sparse.weight_decay=0.1", "optimizer.sparse.weight_decay_mode=l2",
+        "optimizer.max_gradient_norm=1", "numerics.precision=bf16",
+        "numerics.embedding_precision=bf16"})
+    EXPECT_NE(DifferenceThatChangesBits(config, Read(kMinimal, {changes})), "") << changes;
+  EXPECT_EQ(DifferenceThatChangesBits(
+                config,
+                Read(kMinimal, {"data.eval.path=e", "training.eval_every_epochs=0.5",
+                                "training.keep_best=true", "training.early_stopping.patience=3"})),
+            "");
+}
+
+// The names of columns may hold any character.
+TEST(TrainConfig, TablesWhoseNamesShareAPrefixAreCompared) {
+  const std::string tables =
+      R"(model: {tables: {"user:geo": {pooling: sum}, "user:id": {pooling: )";
+  const TrainConfig there = Read(kMinimal + tables + "sum}}}\n"),
+                    here = Read(kMinimal + tables + "mean}}}\n");
+  EXPECT_EQ(DifferenceThatChangesBits(there, there), "");
+  EXPECT_EQ(DifferenceThatChangesBits(there, here),
+            "model.tables.\"user:id\".pooling is sum there and mean here");
+  // Settings that do not change the model, or are the model's own, do not matter.
+  const std::string minimal = kMinimal;
+  const std::string named =
+      "model: {pooling: mean, tables: {a: {pooling_factor: 3}, b: {pooling: mean}}}\n";
+  EXPECT_EQ(
+      DifferenceThatChangesBits(Read(minimal + named), Read(minimal + "model: {pooling: mean}\n")),
+      "");
+  EXPECT_EQ(DifferenceThatChangesBits(Read(minimal),
+                                      Read(minimal + "model: {tables: {a: {row_blocks: 2}}}\n")),
+            "model.tables.a.row_blocks is 0 there and 2 here");
+  const auto first = FirstDifference(there, Read(kMinimal), WorkersMustAgree);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->key, "model.tables.\"user:geo\".pooling");
+  EXPECT_EQ(first->there, "sum");
+  EXPECT_EQ(first->here, "unset");
+}
+
+}  // namespace
+}  // namespace renzan

@@ -1,0 +1,34 @@
+#include "renzan/config/training_config.h"
+
+#include "renzan/config/decides.h"
+#include "renzan/config/rules.h"
+#include "renzan/model/evaluation_metric.h"
+
+namespace renzan {
+
+void EarlyStoppingConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kRun);
+  fields.Choice("metric", &metric, EvaluationMetricNames(), "of data.eval; keep_best's too");
+  fields.Range("patience", &patience, 0, 1000000,
+               "stop after this many evaluations without improvement; 0: never");
+  fields.Range("min_delta", &min_delta, 0, 1e6, "a smaller improvement does not count");
+}
+
+void TrainingConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kArithmetic);
+  fields.Range("batch_size", &batch_size, 1, 1 << 24, "samples per step over all workers");
+  fields.Tag(Decides::kRun);
+  fields.Range("epochs", &epochs, 0, 1e6);
+  fields.Range("max_steps", &max_steps, -1, kMaxSteps, "-1: no limit");
+  fields.Range("log_every", &log_every, 1, kMaxSteps, "steps");
+  fields.Range("eval_every", &eval_every, 0, kMaxSteps, "steps; 0: at the end only");
+  fields.Range("eval_every_epochs", &eval_every_epochs, 0, 1e6,
+               "instead of eval_every, in epochs, which may be parts of one");
+  fields.Require(eval_every == 0 || eval_every_epochs == 0, "eval_every_epochs",
+                 "and eval_every are both set: choose one");
+  fields.Section("early_stopping", &early_stopping);
+  fields.Field("keep_best", &keep_best,
+               "save the model of the best evaluation instead of the last step's");
+}
+
+}  // namespace renzan

@@ -1,0 +1,34 @@
+#pragma once
+
+// Section `training`: how much is learned, and what is reported.
+
+#include <cstdint>
+#include <string>
+
+#include "renzan/base/config/config.h"
+
+namespace renzan {
+
+struct EarlyStoppingConfig {
+  std::string metric = "log_loss";
+  int64_t patience = 0;  // evaluations; 0: never stop early
+  double min_delta = 0;
+  void Describe(ConfigFields& fields);
+};
+
+struct TrainingConfig {
+  int64_t batch_size = 2048;
+  double epochs = 1;
+  int64_t max_steps = -1;  // -1: no limit; 0: save the initial model
+  int64_t log_every = 100;
+  int64_t eval_every = 0;  // steps; 0 and 0 epochs: at the end only
+  double eval_every_epochs = 0;
+  EarlyStoppingConfig early_stopping;
+  bool keep_best = false;
+
+  // Whether evaluations decide when training stops or which model is kept.
+  bool watches_evaluations() const { return keep_best || early_stopping.patience > 0; }
+  void Describe(ConfigFields& fields);
+};
+
+}  // namespace renzan

@@ -1,0 +1,83 @@
+#include "renzan/observe/progress.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "renzan/base/file/file.h"
+
+namespace renzan {
+namespace {
+
+const Progress kSome = {.step = 125,
+                        .steps = 1000,
+                        .samples_per_second = 57123,
+                        .loss = 0.45123,
+                        .auc = 0.78014,
+                        .eta_seconds = 200};
+
+// The output of a display that `body` updates.
+template <typename Body>
+std::string Shown(bool is_terminal, const Body& body) {
+  TemporaryDirectory dir;
+  const int fd = ::open((dir / "out").c_str(), O_CREAT | O_WRONLY, 0600);
+  {
+    ProgressDisplay display(fd, is_terminal);
+    body(display);
+  }
+  ::close(fd);
+  return ReadFile(dir / "out");
+}
+
+TEST(Progress, LineShowsWhatIsKnown) {
+  EXPECT_EQ(ProgressLine(kSome),
+            "step 125/1000 (12%)  loss 0.4512  AUC 0.7801  57.1k samples/s  ETA 3m20s");
+  EXPECT_EQ(ProgressLine({.step = 999, .steps = 1000}), "step 999/1000 (99%)");
+  EXPECT_EQ(ProgressLine({.step = 0, .steps = 0}), "step 0/0 (0%)");
+}
+
+TEST(Progress, BarFitsTheWidth) {
+  EXPECT_EQ(ProgressBar({.step = 5, .steps = 10, .loss = 0.5}, 40),
+            " 50% [=======>       ] 5/10  loss 0.5000");
+  EXPECT_EQ(ProgressBar({.step = 10, .steps = 10}, 21), "100% [========] 10/10");
+  for (int width = 0; width < 200; ++width)
+    EXPECT_LE(ProgressBar(kSome, width).size(), static_cast<size_t>(width));
+  EXPECT_EQ(ProgressBar(kSome, 30), " 12%  125/1000  loss 0.4512  A");
+}
+
+TEST(Progress, Durations) {
+  EXPECT_EQ(SecondsText(0), "0s");
+  EXPECT_EQ(SecondsText(59.4), "59s");
+  EXPECT_EQ(SecondsText(59.6), "1m00s");
+  EXPECT_EQ(SecondsText(3725), "1h02m");
+  EXPECT_EQ(SecondsText(183600), "2d03h");
+  EXPECT_EQ(SecondsText(std::numeric_limits<double>::infinity()), "?");
+  EXPECT_EQ(SecondsText(std::numeric_limits<double>::quiet_NaN()), "?");
+}
+
+TEST(Progress, PrintsPlainLinesPeriodicallyAndTheLastOne) {
+  EXPECT_EQ(Shown(false,
+                  [](ProgressDisplay& display) {
+                    for (int64_t step = 1; step <= 25; ++step)
+                      display.Update({.step = step, .steps = 25}, static_cast<double>(step));
+                    display.Update({.step = 25, .steps = 25}, 25.5);
+                  }),
+            "step 1/25 (4%)\nstep 11/25 (44%)\nstep 21/25 (84%)\nstep 25/25 (100%)\n");
+}
+
+TEST(Progress, OverwritesATerminalLineAndEndsOnANewOne) {
+  const std::string bar1 = ProgressBar({.step = 1, .steps = 3}, 79);
+  const std::string bar3 = ProgressBar({.step = 3, .steps = 3}, 79);
+  EXPECT_EQ(Shown(true,
+                  [](ProgressDisplay& display) {
+                    display.Update({.step = 1, .steps = 3}, 0);
+                    display.Update({.step = 2, .steps = 3}, 0.05);
+                    display.Clear();
+                    display.Clear();
+                    display.Update({.step = 3, .steps = 3}, 0.06);
+                  }),
+            "\r\033[K" + bar1 + "\r\033[K" + "\r\033[K" + bar3 + "\n");
+}
+
+}  // namespace
+}  // namespace renzan

@@ -1,0 +1,23 @@
+#include "renzan/observe/status_file.h"
+
+#include <nlohmann/json.hpp>
+
+#include "renzan/base/file/file.h"
+
+namespace renzan {
+
+void WriteStatusFile(const std::string& path, const RunStatus& status) {
+  nlohmann::ordered_json out = {
+      {"state", status.state},    {"step", status.step},
+      {"steps", status.steps},    {"samples_per_second", status.samples_per_second},
+      {"eta_seconds", nullptr},   {"last_checkpoint", nullptr},
+      {"working_since", nullptr}, {"updated", status.updated_unix_seconds}};
+  if (status.eta_seconds) out["eta_seconds"] = *status.eta_seconds;
+  if (status.last_checkpoint)
+    out["last_checkpoint"] = {{"step", status.last_checkpoint->step},
+                              {"time", status.last_checkpoint->unix_seconds}};
+  if (status.working_since_unix_seconds) out["working_since"] = *status.working_since_unix_seconds;
+  WriteFileAtomically(path, out.dump(2) + "\n");
+}
+
+}  // namespace renzan

@@ -1,0 +1,178 @@
+#include "renzan/planning/plan_report.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "renzan/base/error.h"
+#include "renzan/planning/make_plan.h"
+#include "renzan/run_spec/run_spec.h"
+
+namespace renzan {
+namespace {
+
+DeviceNeed GpuNeedOf(const RunSpec& spec, const PlannedRun& planned) {
+  const auto map_of = [&](int rank) {
+    return ShardMap(planned.tables, planned.plan, planned.topology.workers(), rank,
+                    spec.numerics.virtual_workers, spec.numerics.batch);
+  };
+  const ShardMap first = map_of(0);
+  int most = 0;
+  for (int rank = 1; rank < first.world_size(); ++rank)
+    if (first.assigned_to(rank).size() > first.assigned_to(most).size()) most = rank;
+  const ShardMap map = map_of(most);
+  const double limit = planned.topology.rates.gpu_memory_bytes;
+  return DeviceNeedOf(
+      spec, DeviceOptionsOf(spec, map), map,
+      limit > 0 ? static_cast<int64_t>(limit) : std::numeric_limits<int64_t>::max());
+}
+
+}  // namespace
+
+double PlannedRun::most_memory_bytes() const {
+  double most = 0;
+  for (size_t w = 0; w < workers.size(); ++w) most = std::max(most, memory_bytes(w));
+  return most;
+}
+
+PlannedRun PlanRun(const PlanInput& input) {
+  if (input.topology.workers() > input.config.numerics.virtual_workers)
+    Fail(ErrorCode::kConfig, "workers {}",
+         TooManyWorkers(input.topology.workers(), input.config.numerics.virtual_workers));
+  const RunSpec spec = MakeRunSpec(input.config, input.schema, input.pooling_factors);
+  PlannedRun planned{.tables = spec.tables,
+                     .plan = PlanOf(spec, input.topology, input.threads),
+                     .topology = input.topology,
+                     .run = RunCostsOf(spec, input.topology, input.threads),
+                     .workers = {},
+                     .step = {},
+                     .gpu = {}};
+  planned.workers = CostsOfPlan(planned.plan, planned.tables, planned.run, planned.topology);
+  planned.step = EstimateStep(planned.workers, planned.run, planned.topology);
+  if (spec.numerics.on_gpu) planned.gpu = GpuNeedOf(spec, planned);
+  return planned;
+}
+
+std::vector<NamedPhase> PhasesOf(const StepEstimate& step) {
+  return {{"reading", step.reading},
+          {"lookup", step.lookup},
+          {"output_dist", step.output_dist},
+          {"forward and backward", step.forward_and_backward},
+          {"gradients to owners", step.gradients},
+          {"update, dense reduction", step.update},
+          {"dense update", step.dense_update}};
+}
+
+const char* BottleneckOf(const StepEstimate& step) {
+  const std::vector<NamedPhase> phases = PhasesOf(step);
+  return std::max_element(
+             phases.begin(), phases.end(),
+             [](const NamedPhase& a, const NamedPhase& b) { return a.seconds < b.seconds; })
+      ->name;
+}
+
+std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now) {
+  std::vector<Advice> advice;
+  const auto consider = [&](const std::string& what, const std::function<void(PlanInput*)>& edit) {
+    PlanInput changed = input;
+    if (!changed.config.sharding.plan.empty()) changed.config.sharding = {};
+    edit(&changed);
+    const TrainConfig& config = changed.config;
+    if (config.training.batch_size % config.numerics.virtual_workers != 0) return false;
+    const PlannedRun then = PlanRun(changed);
+    const auto lacking = [&](const PlannedRun& planned) {
+      return now.fits_host() ? static_cast<double>(planned.gpu->bytes)
+                             : planned.most_memory_bytes();
+    };
+    const bool helps = now.fits() ? then.fits() && then.step.total() < 0.95 * now.step.total()
+                                  : then.fits() || lacking(then) < 0.95 * lacking(now);
+    if (helps) advice.push_back({what, then.step.total(), then.most_memory_bytes(), then.fits()});
+    return then.fits();
+  };
+  const TrainConfig& config = input.config;
+  if (config.comm.forward == "fp32" && config.comm.backward == "fp32")
+    consider("comm.forward: fp16, comm.backward: bf16", [](PlanInput* changed) {
+      changed->config.comm.forward = "fp16";
+      changed->config.comm.backward = "bf16";
+    });
+  if (config.comm.backward != "int8" && config.comm.backward != "int4")
+    consider("comm.forward: int8, comm.backward: int8", [](PlanInput* changed) {
+      changed->config.comm.forward = changed->config.comm.backward = "int8";
+    });
+  if (config.comm.dense == "fp32")
+    consider("comm.dense: bf16", [](PlanInput* changed) { changed->config.comm.dense = "bf16"; });
+  if (config.numerics.embedding_precision == "fp32")
+    consider("numerics.embedding_precision: bf16",
+             [](PlanInput* changed) { changed->config.numerics.embedding_precision = "bf16"; });
+  if (config.device == "cuda" && config.numerics.precision != "bf16")
+    consider("numerics.precision: bf16",
+             [](PlanInput* changed) { changed->config.numerics.precision = "bf16"; });
+  if (config.optimizer.sparse.type == "adagrad")
+    consider("optimizer.sparse.type: rowwise_adagrad",
+             [](PlanInput* changed) { changed->config.optimizer.sparse.type = "rowwise_adagrad"; });
+  const int workers = input.topology.workers();
+  int blocks = 8;
+  while (blocks < 2 * workers && blocks < 1024) blocks *= 2;
+  if (workers > 1)
+    consider(fmt::format("numerics.row_blocks: {}", blocks), [&](PlanInput* changed) {
+      changed->config.numerics.row_blocks = blocks;
+      for (auto& [name, table] : changed->config.model.tables) table.row_blocks = 0;
+    });
+  if (const ShardingConfig& sharding = config.sharding;
+      sharding.default_sharding != "auto" || !sharding.tables.empty() || !sharding.plan.empty())
+    consider("sharding: {default: auto}",
+             [](PlanInput* changed) { changed->config.sharding = {}; });
+  // Twice the workers, or as many times as it takes to fit.
+  for (int factor = 2; factor * workers <= kMostWorkers; factor *= 2) {
+    const int more = factor * workers;
+    const bool too_many = more > config.numerics.virtual_workers;
+    if (too_many && now.fits()) break;
+    std::string what = fmt::format("{} workers", more);
+    if (too_many)
+      what +=
+          fmt::format(", numerics.virtual_workers: {}", std::bit_ceil(static_cast<unsigned>(more)));
+    const bool fits = consider(what, [&](PlanInput* changed) {
+      NumericsConfig& numerics = changed->config.numerics;
+      if (too_many)
+        numerics.virtual_workers = static_cast<int>(std::bit_ceil(static_cast<unsigned>(more)));
+      std::vector<IndexRange>& hosts = changed->topology.hosts;
+      for (int copy = 1; copy < factor; ++copy)
+        for (const IndexRange host : input.topology.hosts)
+          hosts.push_back({copy * workers + host.begin, copy * workers + host.end});
+    });
+    if (fits) break;
+  }
+  if (!now.fits_host()) {
+    // Where the most loaded worker of the most even plan would fit.
+    const double needed = now.most_memory_bytes() / 0.9;
+    consider(fmt::format("{:.0f} GiB per worker", std::ceil(needed / 0x1p30)),
+             [&](PlanInput* changed) {
+               changed->topology.rates.memory_bytes = std::ceil(needed / 0x1p30) * 0x1p30;
+             });
+  }
+  std::stable_sort(advice.begin(), advice.end(), [&](const Advice& a, const Advice& b) {
+    return now.fits() ? a.step_seconds < b.step_seconds : a.most_memory_bytes < b.most_memory_bytes;
+  });
+  return advice;
+}
+
+DatasetSchema SchemaOf(const TrainConfig& config) {
+  const FeaturesConfig& features = config.features;
+  if (features.empty())
+    Fail(ErrorCode::kConfig,
+         "data.train.path is missing, and so are features: a plan needs the sizes of the tables");
+  DatasetSchema schema{.label = "label", .dense = features.dense};
+  for (size_t i = 0; i < features.categorical.size(); ++i) {
+    const std::string& name = features.categorical[i];
+    schema.categorical.push_back(
+        {.name = name,
+         .num_embeddings = features.num_embeddings[i],
+         .multi_hot = std::find(features.multi_hot.begin(), features.multi_hot.end(), name) !=
+                      features.multi_hot.end()});
+  }
+  return schema;
+}
+
+}  // namespace renzan

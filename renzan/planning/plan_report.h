@@ -1,0 +1,74 @@
+#pragma once
+
+// What a plan means for a run, and what would make it fit or faster.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renzan/config/train_config.h"
+#include "renzan/data/dataset/dataset.h"
+#include "renzan/plan/planner.h"
+#include "renzan/planning/device_options.h"
+
+namespace renzan {
+
+struct PlannedRun {
+  std::vector<TableSpec> tables;
+  ShardingPlan plan;
+  Topology topology;
+  RunCosts run;
+  std::vector<WorkerCost> workers;
+  StepEstimate step;
+  std::optional<DeviceNeed> gpu;  // with device: cuda: of the worker that needs most
+
+  double memory_bytes(size_t worker) const {
+    return workers[worker].memory_bytes() + run.fixed_memory_bytes;
+  }
+  double most_memory_bytes() const;
+  bool fits() const { return fits_host() && fits_gpu(); }
+  bool fits_host() const {
+    return topology.rates.memory_bytes <= 0 || most_memory_bytes() <= topology.rates.memory_bytes;
+  }
+  bool fits_gpu() const {
+    return !gpu || topology.rates.gpu_memory_bytes <= 0 ||
+           static_cast<double>(gpu->bytes) <= topology.rates.gpu_memory_bytes;
+  }
+};
+
+// Everything that is planned with.
+struct PlanInput {
+  TrainConfig config;
+  DatasetSchema schema;
+  std::vector<double> pooling_factors;
+  Topology topology;
+  int threads = 1;
+};
+
+PlannedRun PlanRun(const PlanInput& input);
+
+struct NamedPhase {
+  const char* name;
+  double seconds;
+};
+// In the order of a step.
+std::vector<NamedPhase> PhasesOf(const StepEstimate& step);
+// The name of the longest.
+const char* BottleneckOf(const StepEstimate& step);
+
+struct Advice {
+  std::string change;
+  double step_seconds = 0, most_memory_bytes = 0;
+  bool fits = false;
+};
+
+// Changes of the configuration that would make the run fit, or if it does, shorten its step by at
+// least a twentieth; the best first. Each was planned.
+std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now);
+
+// The features of a configuration that records them, for planning without data. Throws kConfig if
+// it does not.
+DatasetSchema SchemaOf(const TrainConfig& config);
+
+}  // namespace renzan

@@ -1,0 +1,66 @@
+#pragma once
+
+// Tracks the evaluations of a run: the best step, and the number of evaluations without
+// improvement. Decides when training stops early and which step's model is kept. It is saved with
+// every checkpoint and is a pure function of the observed metrics, so every worker decides the
+// same. Not thread-safe.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "renzan/model/metrics.h"
+
+namespace renzan {
+
+struct EarlyStoppingConfig;
+
+class EvaluationRecord {
+ public:
+  // `meaning` identifies the metric and the rows; records with different meanings cannot be
+  // compared.
+  explicit EvaluationRecord(std::string meaning = "") : meaning_(std::move(meaning)) {}
+
+  // Adds the metrics after `step` steps. Returns true if they are the best so far. Among equal
+  // values the first is the best; values that are not finite never are. Throws kData if the metric
+  // is undefined because data.eval holds only one class.
+  bool Observe(const EarlyStoppingConfig& config, int64_t step, const BinaryMetrics& metrics);
+
+  // Whether the patience is exhausted.
+  bool StopsEarly(const EarlyStoppingConfig& config) const;
+
+  bool empty() const { return evaluations_ == 0; }
+  int64_t best_step() const { return best_step_; }  // -1: none yet
+  double best_value() const { return best_value_; }
+
+  // An empty record with the same meaning.
+  EvaluationRecord Emptied() const { return EvaluationRecord(meaning_); }
+
+  // The record as it was after the evaluation of its best step.
+  EvaluationRecord AtItsBest() const;
+
+  // "the best so far", or "auc was 0.79310 at step 200, 2 evaluations ago".
+  std::string Describe(const EarlyStoppingConfig& config) const;
+
+  // For checkpoints: a digest of the meaning, the number of evaluations, the step and number of the
+  // best one, its value and the reference value for improvements (bits of float64), and the number
+  // of evaluations since the last improvement.
+  std::vector<int64_t> ToIntegers() const;
+  // Restores a saved record if it has the same meaning, else returns false. Throws Error kData.
+  bool Restore(std::span<const int64_t> integers);
+
+ private:
+  int64_t MeaningDigest() const;
+
+  std::string meaning_;
+  int64_t evaluations_ = 0;
+  int64_t best_step_ = -1;
+  int64_t best_evaluation_ = 0;  // its number, from 1
+  double best_value_ = 0;
+  double reference_value_ = 0;
+  int64_t without_improvement_ = 0;
+};
+
+}  // namespace renzan

@@ -1,0 +1,120 @@
+#include "renzan/quality/evaluation_record.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "renzan/base/error.h"
+#include "renzan/config/train_config.h"
+
+namespace renzan {
+namespace {
+
+// Metrics of one positive and one negative sample with approximately this log loss.
+BinaryMetrics WithLoss(double loss) {
+  const float logit = static_cast<float>(-std::log(std::expm1(loss)));
+  BinaryMetrics metrics;
+  metrics.Add(std::vector<float>{logit, -logit}, std::vector<float>{1, 0});
+  return metrics;
+}
+
+// For each loss in turn, whether it was the best so far.
+std::vector<bool> Bests(const EarlyStoppingConfig& config, EvaluationRecord* record,
+                        const std::vector<double>& losses) {
+  std::vector<bool> bests;
+  int64_t step = 0;
+  for (double loss : losses) bests.push_back(record->Observe(config, step += 10, WithLoss(loss)));
+  return bests;
+}
+
+TEST(EvaluationRecord, FindsTheBestAndStopsWhenPatienceIsExhausted) {
+  const EarlyStoppingConfig config{.metric = "log_loss", .patience = 2};
+  EvaluationRecord record;
+  EXPECT_TRUE(record.empty());
+  EXPECT_EQ(Bests(config, &record, {0.6, 0.5, 0.55, 0.45, 0.45}),
+            (std::vector<bool>{true, true, false, true, false}));
+  EXPECT_EQ(record.best_step(), 40);
+  EXPECT_NEAR(record.best_value(), 0.45, 1e-6);
+  EXPECT_FALSE(record.StopsEarly(config));
+  EXPECT_FALSE(record.Observe(config, 60, WithLoss(0.46)));
+  EXPECT_TRUE(record.StopsEarly(config));
+  EXPECT_FALSE(record.StopsEarly(EarlyStoppingConfig{}));
+  EXPECT_EQ(record.Describe(config), "the best log_loss was 0.45000 at step 40, 2 evaluations ago");
+}
+
+TEST(EvaluationRecord, SmallImprovementsDoNotResetThePatience) {
+  const EarlyStoppingConfig config{.patience = 2, .min_delta = 0.05};
+  EvaluationRecord record;
+  EXPECT_EQ(Bests(config, &record, {0.6, 0.58, 0.56}), (std::vector<bool>{true, true, true}));
+  EXPECT_TRUE(record.StopsEarly(config));
+  EXPECT_EQ(record.best_step(), 30);
+  // Several small improvements add up to a large one.
+  EvaluationRecord patient;
+  const EarlyStoppingConfig longer{.patience = 3, .min_delta = 0.05};
+  Bests(longer, &patient, {0.6, 0.58, 0.56, 0.54});
+  EXPECT_FALSE(patient.StopsEarly(longer));
+  Bests(longer, &patient, {0.54, 0.54});
+  EXPECT_FALSE(patient.StopsEarly(longer));
+}
+
+TEST(EvaluationRecord, AHigherAucIsBetter) {
+  const EarlyStoppingConfig config{.metric = "auc", .patience = 1};
+  BinaryMetrics right, wrong;
+  right.Add(std::vector<float>{1, -1}, std::vector<float>{1, 0});
+  wrong.Add(std::vector<float>{-1, 1}, std::vector<float>{1, 0});
+  EvaluationRecord record;
+  EXPECT_TRUE(record.Observe(config, 1, wrong));
+  EXPECT_TRUE(record.Observe(config, 2, right));
+  EXPECT_FALSE(record.Observe(config, 3, wrong));
+  EXPECT_TRUE(record.StopsEarly(config));
+}
+
+TEST(EvaluationRecord, NonFiniteMetricsAreNeverTheBest) {
+  const EarlyStoppingConfig config{.patience = 1};
+  BinaryMetrics non_finite = WithLoss(0.1);
+  non_finite.Add(std::vector<float>{std::nanf("")}, std::vector<float>{1});
+  EvaluationRecord record;
+  EXPECT_FALSE(record.Observe(config, 1, non_finite));
+  EXPECT_EQ(record.best_step(), -1);
+}
+
+TEST(EvaluationRecord, RejectsDataOfOneClass) {
+  BinaryMetrics one_class;
+  one_class.Add(std::vector<float>{1, -1}, std::vector<float>{1, 1});
+  EvaluationRecord record;
+  try {
+    record.Observe({.metric = "auc"}, 1, one_class);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kData);
+    EXPECT_NE(std::string(error.what()).find("rows of both classes"), std::string::npos);
+  }
+}
+
+TEST(EvaluationRecord, IsRestoredOnlyWithTheSameMeaning) {
+  const EarlyStoppingConfig config{.patience = 3, .min_delta = 0.01};
+  EvaluationRecord record("log_loss of a");
+  Bests(config, &record, {0.6, 0.595, 0.61});
+  const std::vector<int64_t> saved = record.ToIntegers();
+
+  EvaluationRecord same("log_loss of a"), other("auc of a");
+  EXPECT_TRUE(same.Restore(saved));
+  EXPECT_EQ(same.ToIntegers(), saved);
+  EXPECT_FALSE(same.StopsEarly(config));
+  same.Observe(config, 40, WithLoss(0.62));
+  EXPECT_TRUE(same.StopsEarly(config));
+  EXPECT_FALSE(other.Restore(saved));
+  EXPECT_TRUE(other.empty());
+  EXPECT_THROW(same.Restore({saved.data(), 3}), Error);
+}
+
+TEST(EvaluationRecord, ReturnsItsStateAtTheBestStep) {
+  const EarlyStoppingConfig config{.patience = 9, .min_delta = 0.05};
+  EvaluationRecord record, at_best;
+  Bests(config, &at_best, {0.6, 0.62, 0.59});
+  Bests(config, &record, {0.6, 0.62, 0.59, 0.61, 0.6});
+  EXPECT_EQ(record.AtItsBest().ToIntegers(), at_best.ToIntegers());
+}
+
+}  // namespace
+}  // namespace renzan

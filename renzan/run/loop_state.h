@@ -1,0 +1,45 @@
+#pragma once
+
+// The state of the training loop apart from the model: the step and the metric accumulators. It is
+// saved with every checkpoint, so that a resumed run reports the same as an uninterrupted one. Not
+// thread-safe.
+
+#include <cstdint>
+#include <vector>
+
+#include "renzan/comm/communicator.h"
+#include "renzan/comm/wire_range.h"
+#include "renzan/model/metrics.h"
+#include "renzan/quality/divergence.h"
+#include "renzan/quality/evaluation_record.h"
+#include "renzan/saving/progress_tensors.h"
+
+namespace renzan {
+
+struct LoopState {
+  int64_t step = 0;                   // steps done
+  std::vector<BinaryMetrics> window;  // [threads]: since the last report
+  WireRange gradient_range;           // this worker's, since the last report
+  DivergenceWatch watch;              // the same on every worker
+  double seconds = 0;                 // spent training
+  bool evaluation_due = false;        // the evaluation after `step` is not finished
+  EvaluationRecord evaluations;       // if anything depends on them; the same on every worker
+  // Without the one at the end of the run, where a longer run may not evaluate.
+  EvaluationRecord scheduled_evaluations;
+};
+
+// Everything but the step. Every rank calls it; the result is the same on all.
+ProgressTensors SaveProgress(Communicator& comm, const LoopState& state);
+
+// `state->window` already has its size. Missing tensors leave the state unchanged. Throws Error
+// kData.
+void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state);
+
+// The record of evaluations only. It is saved with a model too, so that a run that resumes from the
+// model continues with this record.
+ProgressTensors SaveEvaluations(const EvaluationRecord& evaluations);
+
+// Whether a run that resumes from these tensors starts with the evaluation of its step.
+bool EvaluationDue(const ProgressTensors& tensors);
+
+}  // namespace renzan

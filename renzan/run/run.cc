@@ -1,0 +1,403 @@
+#include "renzan/run/run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "renzan/base/background_task.h"
+#include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/file/file_system.h"
+#include "renzan/base/host.h"
+#include "renzan/base/log.h"
+#include "renzan/base/thread_pool.h"
+#include "renzan/checkpoint/directory.h"
+#include "renzan/comm/gather.h"
+#include "renzan/comm/heartbeat.h"
+#include "renzan/observe/run_manifest.h"
+#include "renzan/observe/status_file.h"
+#include "renzan/planning/device_options.h"
+#include "renzan/planning/make_plan.h"
+#include "renzan/planning/memory_check.h"
+#include "renzan/planning/memory_estimate.h"
+#include "renzan/run/agreement.h"
+#include "renzan/run/loop.h"
+#include "renzan/run/profiler.h"
+#include "renzan/run/run_observer.h"
+#include "renzan/run/splits.h"
+#include "renzan/saving/checkpointer.h"
+#include "renzan/saving/past_run.h"
+#include "renzan/saving/resume.h"
+#include "renzan/step/make_step.h"
+#include "renzan/storage/storage.h"
+
+namespace renzan {
+namespace {
+
+constexpr const char* kModelName = "model";
+
+// Rank 0 chooses and broadcasts.
+RunDirectories ChooseDirectories(const TrainConfig& config, const RunOptions& options,
+                                 Communicator& comm) {
+  std::string run = config.run_dir;
+  if (run.empty() && comm.rank() == 0) run = NewRunDirectory(options.name, *options.clock);
+  RunDirectories directories{.run = BroadcastString(comm, run),
+                             .checkpoints = BroadcastString(comm, config.checkpoint.dir)};
+  if (directories.checkpoints.empty()) directories.checkpoints = directories.run + "/checkpoints";
+  directories.model = directories.run + "/" + kModelName;
+  return directories;
+}
+
+// Whether all workers see the run directory, which worker 0 has created and locked.
+bool SharesRunDirectory(const std::string& run_dir, Communicator& comm) {
+  if (comm.world_size() == 1) return true;
+  const std::string path = run_dir + "/.shared";
+  std::string mark = fmt::format("{} {}", HostName(), getpid());
+  RunWithHeartbeats(comm, [&] {
+    if (comm.rank() == 0) WriteFileAtomically(path, mark);
+  });
+  mark = BroadcastString(comm, mark);
+  char missing = 0;
+  RunWithHeartbeats(comm, [&] { missing = FileExists(path) && ReadFile(path) == mark ? 0 : 1; });
+  const std::vector<char> everywhere = AllGatherValues(comm, missing);
+  if (comm.rank() == 0) FileSystem::Get().Unlink(path);
+  return std::all_of(everywhere.begin(), everywhere.end(), [](char each) { return each == 0; });
+}
+
+// What a checkpoint records of the run that wrote it, besides its configuration.
+std::map<std::string, std::string> DescribeRun(const OpenedSplits& splits,
+                                               const ProgramFacts& facts) {
+  std::map<std::string, std::string> run = {{"build", facts.build},
+                                            {"isa", facts.isa},
+                                            {"dataset.train", splits.train.dataset->fingerprint()}};
+  for (const auto& [name, version] : facts.libraries) run["library." + name] = version;
+  return run;
+}
+
+// Rank 0 looks and broadcasts.
+PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& config,
+                       const std::map<std::string, std::string>& run, int64_t steps,
+                       bool must_resume, Communicator& comm) {
+  PastRun past;
+  std::string paths;
+  RunWithHeartbeats(comm, [&] {
+    if (comm.rank() != 0) return;
+    past = FindPastRun(directories, config, run, steps);
+    if (must_resume && past.checkpoints.empty() && past.model_sha256.empty())
+      Fail(ErrorCode::kNoInput, "{} has no checkpoint to resume from", directories.checkpoints);
+    for (const std::string& path : past.checkpoints) paths += path + "\n";
+  });
+  past.model_sha256 = BroadcastString(comm, past.model_sha256);
+  past.model_step = AllGatherValues(comm, past.model_step)[0];
+  paths = BroadcastString(comm, paths);
+  past.checkpoints.clear();
+  for (size_t begin = 0, end; begin < paths.size(); begin = end + 1) {
+    end = paths.find('\n', begin);
+    past.checkpoints.push_back(paths.substr(begin, end - begin));
+  }
+  return past;
+}
+
+// Identifies the metric and the rows of a record of evaluations.
+std::string MeaningOfEvaluations(const TrainConfig& config, const OpenedSplits& splits) {
+  if (!splits.eval) return "";
+  return fmt::format("{} {} {} {}", config.training.early_stopping.metric,
+                     splits.eval->dataset->fingerprint(), splits.eval->rows.begin,
+                     splits.eval->rows.end);
+}
+
+std::string BestCheckpoint(const RunDirectories& directories, int64_t step) {
+  return directories.checkpoints + "/" + CheckpointName(step);
+}
+
+// Without the checkpoint of its best model the record is useless, so it starts again.
+void ResetEvaluationsIfBestIsMissing(const RunDirectories& directories, Communicator& comm,
+                                     LoopState* state) {
+  const int64_t best = state->evaluations.best_step();
+  if (best < 0 || best == state->step) return;
+  const std::string path = BestCheckpoint(directories, best);
+  char missing = 0;
+  RunWithHeartbeats(comm, [&] {
+    if (comm.rank() == 0)
+      missing = Storage::Of(path).HasTree(path, kCheckpointManifestName) ? 0 : 1;
+  });
+  if (AllGatherValues(comm, missing)[0] == 0) return;
+  if (comm.rank() == 0)
+    LogWarning("{}, the best model so far, is missing: keeping the best model from here on", path);
+  state->evaluations = state->evaluations.Emptied();
+}
+
+// Loads the best model unless it is the current one, which is at `step`. Returns its step.
+int64_t LoadBest(const RunDirectories& directories, const EvaluationRecord& evaluations,
+                 int64_t step, ModelState& model, Communicator& comm) {
+  const int64_t best = evaluations.best_step();
+  if (best < 0 || best == step) return step;
+  try {
+    return LoadNewest({BestCheckpoint(directories, best)}, model, comm).step;
+  } catch (const Error& error) {
+    throw error.WithContext(
+        fmt::format("cannot read the best model, of step {} (to continue without it, remove its "
+                    "checkpoint and run the same command again)",
+                    best));
+  }
+}
+
+// For a run that was killed after saving its model but before recording that.
+void RecordFinished(const std::string& run_dir, int64_t steps, const std::string& model_sha256,
+                    const Clock& clock) {
+  const std::string path = run_dir + "/manifest.json";
+  if (!FileExists(path)) return;
+  RunManifest manifest = ReadRunManifest(path);
+  if (manifest.model_sha256 == model_sha256) return;
+  manifest.model_sha256 = model_sha256;
+  manifest.steps = steps;
+  WriteRunManifest(path, manifest);
+  WriteStatusFile(run_dir + "/status.json", {.state = "done",
+                                             .step = steps,
+                                             .steps = steps,
+                                             .updated_unix_seconds = clock.UnixSeconds()});
+}
+
+}  // namespace
+
+std::string NewRunDirectory(const std::string& name, const Clock& clock) {
+  const std::string stem = fmt::format("runs/{}-{}", name, FormatUtc(clock.UnixSeconds()));
+  std::string dir = stem;
+  for (int i = 2; FileExists(dir); ++i) dir = fmt::format("{}.{}", stem, i);
+  return dir;
+}
+
+namespace {
+
+// One run on one worker: what each pass leaves behind for those after it, in their order.
+class TrainingRun {
+ public:
+  TrainingRun(const TrainConfig& config, const RunOptions& options, Communicator& comm)
+      : config_(config),
+        options_(options),
+        comm_(comm),
+        facts_(FactsOfWorker(options.build_id, config, comm.rank())) {}
+
+  RunResult Execute() {
+    OpenData();
+    ClaimDirectories();
+    FindPast();
+    if (!past_.model_sha256.empty()) return WasTrained();
+    Plan();
+    Build();
+    Resume();
+    CheckSameDenseParameters(comm_, *state_);
+    Observe();
+    if (!TrainSteps()) return Stopped();
+    return SaveModel();
+  }
+
+ private:
+  // The passes.
+  void OpenData();
+  void ClaimDirectories();
+  void FindPast();
+  void Plan();
+  void Build();
+  void Resume();
+  void Observe();
+  bool TrainSteps();  // false if it was stopped
+  RunResult SaveModel();
+
+  RunResult WasTrained();
+  RunResult Stopped();
+  void RemoveLeftovers();
+  Checkpointer::Options CheckpointerOptions();
+
+  const TrainConfig& config_;
+  const RunOptions& options_;
+  Communicator& comm_;
+  const ProgramFacts facts_;
+
+  OpenedSplits splits_;
+  int64_t steps_ = 0;  // of the whole run
+
+  RunDirectories directories_;
+  DirectoryLocks locks_;
+  BackgroundTask cleanup_;  // ends before the locks are released
+
+  std::string config_yaml_;                      // resolved
+  std::map<std::string, std::string> recorded_;  // what checkpoints record of this run
+  PastRun past_;
+
+  RunSpec spec_;
+  ShardingPlan plan_;
+  int64_t most_copied_bytes_ = 0;
+
+  std::optional<ThreadPool> pool_;
+  std::optional<ModelState> state_;
+  std::unique_ptr<Step> step_;
+
+  LoopState loop_;
+  std::optional<ResumePoint> resumed_;
+  std::unique_ptr<RunObserver> observer_;  // on rank 0
+  std::optional<Checkpointer> checkpointer_;
+};
+
+void TrainingRun::OpenData() {
+  CheckSameRun(comm_, config_, facts_);
+  splits_ = OpenSplits(config_.data, config_.features, comm_);
+  steps_ = NumSteps(config_.training, splits_.train);
+}
+
+void TrainingRun::ClaimDirectories() {
+  directories_ = ChooseDirectories(config_, options_, comm_);
+  RunWithHeartbeats(comm_, [&] {
+    if (comm_.rank() == 0)
+      locks_ = LockDirectories(directories_, options_.attempt,
+                               [&] { return options_.requests->stops > 0; });
+  });
+  if (IsInStore(directories_.checkpoints) && !SharesRunDirectory(directories_.run, comm_))
+    directories_.model = directories_.checkpoints + "/" + kModelName;
+  RunWithHeartbeats(comm_, [&] {
+    if (comm_.rank() == 0) RemoveLeftovers();
+  });
+}
+
+void TrainingRun::RemoveLeftovers() {
+  std::vector<std::string> leftovers = MarkLeftoversForDeletion(directories_.checkpoints);
+  if (IsInStore(directories_.model))
+    for (std::string& path : MarkLeftoversForDeletion(directories_.checkpoints, kModelName))
+      leftovers.push_back(std::move(path));
+  cleanup_.Start([leftovers = std::move(leftovers)] {
+    for (const std::string& path : leftovers) RemoveTree(path);
+  });
+}
+
+void TrainingRun::FindPast() {
+  TrainConfig resolved = config_;
+  resolved.run_dir = directories_.run;
+  resolved.features = FeaturesOf(splits_.train.dataset->schema());
+  config_yaml_ = PrintConfig([&](ConfigFields& fields) { resolved.Describe(fields); });
+  recorded_ = DescribeRun(splits_, facts_);
+  past_ = AgreeOnPastRun(directories_, resolved, recorded_, steps_, options_.must_resume, comm_);
+}
+
+RunResult TrainingRun::WasTrained() {
+  if (comm_.rank() == 0) {
+    RecordFinished(directories_.run, past_.model_step, past_.model_sha256, *options_.clock);
+    LogInfo("{} is already trained to step {}: model sha256 {}",
+            IsInStore(directories_.model) ? directories_.checkpoints : directories_.run,
+            past_.model_step, past_.model_sha256);
+  }
+  return {RunResult::End::kWasTrained, directories_.run, past_.model_sha256};
+}
+
+void TrainingRun::Plan() {
+  std::vector<double> pooling_factors;
+  RunWithHeartbeats(comm_, [&] { pooling_factors = EstimatePoolingFactors(splits_.train); });
+  spec_ = MakeRunSpec(config_, splits_.train.dataset->schema(), pooling_factors);
+  plan_ =
+      AgreeOnPlan(spec_, comm_, options_.threads, options_.restarted || !past_.checkpoints.empty());
+  const std::vector<MemoryEstimate> memory =
+      EstimateMemoryOfWorkers(spec_, plan_, comm_.world_size(), options_.threads);
+  if (comm_.rank() == 0) LogInfo("memory of a worker: {}", Describe(MostOf(memory)));
+  const MemoryEstimate& mine = memory[static_cast<size_t>(comm_.rank())];
+  const int64_t room = config_.check_memory ? CheckMemory(mine, comm_) : mine.more_copies;
+  most_copied_bytes_ = mine.few_copies + room;
+}
+
+void TrainingRun::Build() {
+  pool_.emplace(PoolThreads(spec_, comm_.world_size(), options_.threads));
+  RunWithHeartbeats(comm_, [&] {
+    state_.emplace(spec_, plan_, comm_, *pool_,
+                   past_.checkpoints.empty() ? InitialValues::kDraw : InitialValues::kZero);
+    step_ = MakeStep(*state_, comm_);
+  });
+}
+
+void TrainingRun::Resume() {
+  loop_.window.resize(static_cast<size_t>(pool_->num_threads()));
+  loop_.evaluations = EvaluationRecord(MeaningOfEvaluations(config_, splits_));
+  if (past_.checkpoints.empty()) return;
+  resumed_ = LoadNewest(past_.checkpoints, *state_, comm_);
+  loop_.step = resumed_->step;
+  RestoreProgress(resumed_->progress, comm_.rank(), &loop_);
+  if (config_.training.keep_best) ResetEvaluationsIfBestIsMissing(directories_, comm_, &loop_);
+}
+
+void TrainingRun::Observe() {
+  const std::vector<std::string> hosts = GatherStrings(comm_, HostName());
+  RunWithHeartbeats(comm_, [&] {
+    if (comm_.rank() != 0) return;
+    observer_ = std::make_unique<RunObserver>(RunObserver::Options{.run_dir = directories_.run,
+                                                                   .model = directories_.model,
+                                                                   .config_yaml = config_yaml_,
+                                                                   .config = &config_,
+                                                                   .splits = &splits_,
+                                                                   .facts = facts_,
+                                                                   .backend = comm_.backend(),
+                                                                   .hosts = hosts,
+                                                                   .threads = options_.threads,
+                                                                   .terminal = options_.terminal,
+                                                                   .clock = options_.clock,
+                                                                   .resumed = resumed_});
+  });
+}
+
+Checkpointer::Options TrainingRun::CheckpointerOptions() {
+  return {.dir = directories_.checkpoints,
+          .config = config_.checkpoint,
+          .config_yaml = config_yaml_,
+          .run = recorded_,
+          .best_step = config_.training.keep_best ? loop_.evaluations.best_step() : -1,
+          .stop_notice_path = options_.stop_notice_path,
+          .grace_seconds = options_.grace_seconds,
+          .most_copied_bytes = most_copied_bytes_,
+          .lock = locks_.checkpoints.get(),
+          .requests = options_.requests,
+          .clock = options_.clock,
+          .observer = observer_.get()};
+}
+
+bool TrainingRun::TrainSteps() {
+  checkpointer_.emplace(CheckpointerOptions(), *step_, comm_, loop_.step, steps_,
+                        resumed_ ? resumed_->lineage : std::nullopt,
+                        [&] { return SaveProgress(comm_, loop_); });
+  StepProfiler profiler(options_.profile_steps, directories_.run + "/profile.json", comm_);
+  const bool finished =
+      Train(config_, steps_, splits_.train, splits_.eval, *step_, comm_, *options_.clock,
+            {.observer = observer_.get(),
+             .should_stop = [&](int64_t done) { return checkpointer_->ShouldStop(done); },
+             .after_step = [&] { profiler.OnStep(); },
+             .keep_best = [&](int64_t step) { checkpointer_->KeepBest(step); }},
+            &loop_);
+  profiler.Finish();
+  return finished;
+}
+
+RunResult TrainingRun::Stopped() {
+  if (observer_) observer_->OnStopped();
+  return {RunResult::End::kStopped, directories_.run, ""};
+}
+
+RunResult TrainingRun::SaveModel() {
+  checkpointer_->Finish();
+  const int64_t last = loop_.step;
+  const int64_t model_step = config_.training.keep_best ? LoadBest(directories_, loop_.evaluations,
+                                                                   last, step_->Updated(), comm_)
+                                                        : last;
+  const std::string sha256 = checkpointer_->SaveModel(
+      directories_.model, model_step,
+      {.progress = SaveEvaluations(model_step == last ? loop_.scheduled_evaluations
+                                                      : loop_.evaluations.AtItsBest()),
+       .run = DescribeEnd(config_.training, steps_, last < steps_)});
+  if (observer_) observer_->OnDone(loop_, model_step, sha256);
+  return {RunResult::End::kTrained, directories_.run, sha256};
+}
+
+}  // namespace
+
+RunResult RunTraining(const TrainConfig& config, const RunOptions& options, Communicator& comm) {
+  return TrainingRun(config, options, comm).Execute();
+}
+
+}  // namespace renzan

@@ -1,0 +1,302 @@
+#include "renzan/run/run_observer.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/base/log.h"
+#include "renzan/data/dataset/dataset_cache.h"
+#include "renzan/observe/event_file.h"
+#include "renzan/observe/metrics_log.h"
+#include "renzan/observe/progress.h"
+#include "renzan/observe/run_manifest.h"
+#include "renzan/observe/status_file.h"
+#include "renzan/observe/status_writer.h"
+#include "renzan/quality/gradient_error.h"
+
+namespace renzan {
+namespace {
+
+// One set of metrics with tags under a prefix: "eval/auc".
+std::vector<Scalar> Scalars(const std::string& prefix, const BinaryMetrics& metrics) {
+  return {{prefix + "/loss", metrics.LogLoss()},
+          {prefix + "/auc", metrics.Auc()},
+          {prefix + "/normalized_entropy", metrics.NormalizedEntropy()},
+          {prefix + "/calibration", metrics.Calibration()}};
+}
+
+// ", Bayes-optimal 0.8012 (97.9 % of the way from 0.5)" for generated data evaluated completely.
+std::string BayesOptimalText(const OpenedSplits& splits, double auc) {
+  const Split& eval = *splits.eval;
+  if (!eval.dataset->bayes_optimal() || eval.rows.size() != eval.dataset->num_rows()) return "";
+  const double best = eval.dataset->bayes_optimal()->best_auc;
+  return fmt::format(", Bayes-optimal {:.4f} ({:.1f} % of the way from 0.5)", best,
+                     100.0 * (auc - 0.5) / (best - 0.5));
+}
+
+// "step-00001234: 640.2 MB, incremental, in 1.2s, training waited 3 ms"
+std::string Describe(const CheckpointReport& report) {
+  return fmt::format("{}: {:.1f} MB, {}, in {:.1f} s, training waited {:.0f} ms", report.name,
+                     static_cast<double>(report.bytes) / 1e6, Name(report.kind),
+                     report.write_seconds, report.stall_seconds * 1000);
+}
+
+// "99.8 % of 51234 chunks were there when they were needed, the reader waited 0.3 s for the others;
+// 153.1 MB fetched"
+std::string Describe(const BlockCache::Stats& stats) {
+  return fmt::format(
+      "{:.1f} % of {} chunks were there when they were needed, the reader waited {:.1f} s for the "
+      "others; {:.1f} MB fetched",
+      100 * stats.hit_rate(), stats.needed, stats.waited_seconds,
+      static_cast<double>(stats.fetched_bytes) / 1e6);
+}
+
+// Reports carry the number of steps done, so the next one is for a later step, except for an
+// evaluation that was not finished when the checkpoint was taken.
+MetricsLog::Next NextReports(const std::optional<ResumePoint>& resumed) {
+  if (!resumed) return {};
+  return {.training = resumed->step + 1,
+          .evaluation = resumed->step + (EvaluationDue(resumed->progress) ? 0 : 1)};
+}
+
+}  // namespace
+
+struct RunObserver::State {
+  Options options;
+  MetricsLog metrics_log;
+  EventFile event_file;
+  ProgressDisplay progress;
+  RunManifest manifest;
+  RunStatus status;
+  StatusWriter status_writer;
+  Progress shown;  // loss and AUC of the last report
+  bool warned_lost = false;
+  // Where this process began: rates cover only its own steps.
+  int64_t first_step = 0;
+  double first_seconds = 0;
+
+  explicit State(Options given)
+      : options(std::move(given)),
+        metrics_log(options.run_dir + "/metrics.jsonl", NextReports(options.resumed)),
+        event_file(options.run_dir, options.clock->UnixSeconds(), options.hosts[0],
+                   NextReports(options.resumed).training),
+        progress(STDERR_FILENO, options.terminal),
+        status_writer(options.run_dir + "/status.json") {
+    manifest.build = options.facts.build;
+    manifest.config = options.config_yaml;
+    manifest.seed = options.config->seed;
+    manifest.isa = options.facts.isa;
+    manifest.libraries = options.facts.libraries;
+    manifest.hosts = options.hosts;
+    manifest.started_unix_seconds = options.clock->UnixSeconds();
+    const OpenedSplits& splits = *options.splits;
+    manifest.datasets[splits.train.dataset->directory()] = splits.train.dataset->fingerprint();
+    if (splits.eval)
+      manifest.datasets[splits.eval->dataset->directory()] = splits.eval->dataset->fingerprint();
+  }
+
+  // A full disk does not end training: records are lost, with one warning.
+  void TryTo(const std::function<void()>& record) {
+    try {
+      record();
+    } catch (const Error& error) {
+      if (std::exchange(warned_lost, true)) return;
+      progress.Clear();
+      LogWarning("{}: training continues, but some metrics are not recorded", error.what());
+    }
+  }
+
+  void Log(int64_t step, std::vector<Scalar> scalars) {
+    const ScalarRecord record{step, options.clock->UnixSeconds(), std::move(scalars)};
+    TryTo([&] { metrics_log.Add(record); });
+    TryTo([&] { event_file.Add(record); });
+  }
+
+  void WriteManifest() { WriteRunManifest(options.run_dir + "/manifest.json", manifest); }
+  // In the background, or all workers would wait for the disk.
+  void WriteStatus() {
+    status.updated_unix_seconds = options.clock->UnixSeconds();
+    status_writer.Write(status);
+    if (const std::optional<Error> error = status_writer.TakeError()) TryTo([&] { throw *error; });
+  }
+  // Waits until the final status is written, so that it is there when the process exits.
+  void WriteLastStatus() {
+    WriteStatus();
+    status_writer.Flush();
+    if (const std::optional<Error> error = status_writer.TakeError()) TryTo([&] { throw *error; });
+  }
+
+  // The samples that this process has trained on.
+  double Samples(int64_t done) const {
+    return static_cast<double>((done - first_step) * options.config->training.batch_size);
+  }
+
+  // `rate` in samples per second. The ETA assumes the average speed so far.
+  void Advance(int64_t done, double seconds, double rate) {
+    status.step = shown.step = done;
+    status.samples_per_second = shown.samples_per_second = rate;
+    shown.eta_seconds = (seconds - first_seconds) / static_cast<double>(done - first_step) *
+                        static_cast<double>(status.steps - done);
+    status.eta_seconds = shown.eta_seconds;
+  }
+};
+
+RunObserver::RunObserver(Options options) : state_(new State(std::move(options))) {
+  if (const std::optional<ResumePoint>& resumed = state_->options.resumed) {
+    state_->status.step = resumed->step;
+    state_->status.last_checkpoint = {resumed->step, resumed->unix_seconds};
+  }
+  state_->WriteManifest();
+  state_->WriteStatus();
+}
+
+RunObserver::~RunObserver() {
+  if (state_->status.state == "done" || state_->status.state == "stopped") return;
+  // The run failed.
+  state_->status.state = "failed";
+  state_->WriteLastStatus();
+}
+
+void RunObserver::OnStart(const LoopState& first, int64_t steps) {
+  const Options& o = state_->options;
+  const TrainConfig& config = *o.config;
+  LogInfo("{} on {}: {} samples, {} tables; {} steps of {}; {} {} x {} {} ({}, {})",
+          config.model.type, o.splits->train.dataset->directory(), o.splits->train.rows.size(),
+          o.splits->train.dataset->schema().categorical.size(), steps, config.training.batch_size,
+          o.hosts.size(), o.hosts.size() == 1 ? "worker" : "workers", o.threads,
+          o.threads == 1 ? "thread" : "threads", o.backend, o.facts.isa);
+  if (o.resumed) LogInfo("resuming from {} at step {}", o.resumed->name, first.step);
+  if (config.checkpoint.quantize != "none")
+    LogWarning(
+        "checkpoint.quantize: a run resumed from an incremental checkpoint with 8-bit rows will "
+        "not be bit-identical to an uninterrupted one");
+  state_->first_step = first.step;
+  state_->first_seconds = first.seconds;
+  state_->status.state = "running";
+  state_->status.working_since_unix_seconds = o.clock->UnixSeconds();
+  state_->status.steps = state_->shown.steps = steps;
+  state_->WriteStatus();
+}
+
+void RunObserver::OnStep(int64_t done, double seconds) {
+  State& s = *state_;
+  s.Advance(done, seconds, s.Samples(done) / (seconds - s.first_seconds));
+  // Only once there is a loss to show. OnReport shows the last step.
+  if (!std::isnan(s.shown.loss) && done < s.shown.steps)
+    s.progress.Update(s.shown, s.options.clock->MonotonicSeconds());
+  constexpr double kStatusSeconds = 5;
+  if (s.options.clock->UnixSeconds() - s.status.updated_unix_seconds > kStatusSeconds)
+    s.WriteStatus();
+}
+
+void RunObserver::OnReport(const StepReport& report) {
+  State& s = *state_;
+  std::vector<Scalar> scalars = Scalars("train", report.window);
+  scalars.push_back({"train/samples_per_second", report.samples_per_second});
+  scalars.push_back({"train/learning_rate_factor", report.learning_rate_factor});
+  if (const WireRange& range = report.gradient_range; range.values > 0) {
+    const double values = static_cast<double>(range.values);
+    scalars.push_back({"comm/backward_overflow", static_cast<double>(range.overflowed) / values});
+    scalars.push_back({"comm/backward_underflow", static_cast<double>(range.underflowed) / values});
+  }
+  if (const std::optional<WorstTable> worst = WorstOf(report.gradient_errors))
+    scalars.push_back({"comm/backward_error_to_noise", worst->error_to_noise});
+  if (s.options.config->optimizer.max_gradient_norm > 0)
+    scalars.push_back({"train/gradient_norm", report.gradient_norm});
+  if (const DatasetCache* cache = s.options.splits->train.dataset->cache()) {
+    const BlockCache::Stats stats = cache->cache().stats();
+    scalars.push_back({"data/cache_hit_rate", stats.hit_rate()});
+    scalars.push_back({"data/cache_waited_seconds", stats.waited_seconds});
+    scalars.push_back({"data/cache_fetched_bytes", static_cast<double>(stats.fetched_bytes)});
+  }
+  s.Log(report.step, std::move(scalars));
+  s.shown.loss = report.window.LogLoss();
+  s.shown.auc = report.window.Auc();
+  s.Advance(report.step, report.seconds, report.samples_per_second);
+  s.WriteStatus();
+  s.progress.Update(s.shown, s.options.clock->MonotonicSeconds());
+}
+
+void RunObserver::OnEvaluation(int64_t step, const BinaryMetrics& metrics,
+                               const std::string& verdict) {
+  state_->Log(step, Scalars("eval", metrics));
+  state_->progress.Clear();
+  LogInfo(
+      "eval at step {}: AUC {:.4f}{}, log loss {:.4f}, normalized entropy {:.4f}, calibration "
+      "{:.3f}{}{}",
+      step, metrics.Auc(), BayesOptimalText(*state_->options.splits, metrics.Auc()),
+      metrics.LogLoss(), metrics.NormalizedEntropy(), metrics.Calibration(),
+      verdict.empty() ? "" : "; ", verdict);
+}
+
+void RunObserver::OnAdvice(const std::string& advice) {
+  state_->progress.Clear();
+  LogWarning("{}", advice);
+}
+
+void RunObserver::OnCheckpoint(const CheckpointReport& report) {
+  State& s = *state_;
+  s.progress.Clear();
+  if (!report.error.empty()) {
+    LogWarning("{} could not be written: {}; {}", report.name, report.error,
+               s.status.last_checkpoint ? fmt::format("the last checkpoint is at step {}",
+                                                      s.status.last_checkpoint->step)
+                                        : "there is no checkpoint yet");
+    return;
+  }
+  LogInfo("checkpoint {}", Describe(report));
+  s.status.last_checkpoint = {report.step, s.options.clock->UnixSeconds()};
+  s.WriteStatus();
+}
+
+void RunObserver::OnStopping(int64_t step) {
+  State& s = *state_;
+  s.progress.Clear();
+  LogInfo("stop requested: writing a last checkpoint at step {}", step);
+  s.status.state = "stopping";
+  s.status.step = step;
+  s.WriteStatus();
+}
+
+void RunObserver::OnStopped() {
+  State& s = *state_;
+  s.status.state = "stopped";
+  s.WriteLastStatus();
+  LogInfo("stopped at step {} of {}; the same command resumes from {}", s.status.step,
+          s.status.steps,
+          s.status.last_checkpoint ? fmt::format("step {}", s.status.last_checkpoint->step)
+                                   : "the beginning");
+}
+
+void RunObserver::OnDone(const LoopState& state, int64_t model_step,
+                         const std::string& model_sha256) {
+  State& s = *state_;
+  const bool early = state.step < s.status.steps;
+  s.manifest.model_sha256 = model_sha256;
+  s.manifest.steps = model_step;
+  s.WriteManifest();
+  s.status.state = "done";
+  s.status.step = s.status.steps = state.step;
+  s.status.eta_seconds = 0;
+  s.WriteLastStatus();
+  s.progress.Clear();
+  const double seconds = state.seconds - s.first_seconds;
+  LogInfo("trained {} steps in {} ({:.1f}k samples/s){}", state.step - s.first_step,
+          SecondsText(seconds), seconds > 0 ? s.Samples(state.step) / seconds / 1000 : 0,
+          s.first_step > 0 ? fmt::format(", {} in all", state.step) : "");
+  if (const DatasetCache* cache = s.options.splits->train.dataset->cache())
+    LogInfo("data cache: {}", Describe(cache->cache().stats()));
+  const EarlyStoppingConfig& stopping = s.options.config->training.early_stopping;
+  if (early)
+    LogInfo("stopped early at step {}: {}, and the patience is {}", state.step,
+            state.evaluations.Describe(stopping), stopping.patience);
+  if (model_step != state.step)
+    LogInfo("the model is the one of step {}, with the best {} ({:.5f})", model_step,
+            stopping.metric, state.evaluations.best_value());
+  LogInfo("model {} sha256 {}", s.options.model, model_sha256);
+}
+
+}  // namespace renzan

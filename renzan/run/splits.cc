@@ -1,0 +1,145 @@
+#include "renzan/run/splits.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "renzan/base/error.h"
+#include "renzan/base/log.h"
+#include "renzan/comm/heartbeat.h"
+#include "renzan/run/agreement.h"
+
+namespace renzan {
+namespace {
+
+std::unique_ptr<Dataset> Open(const std::string& path, const DataConfig& config,
+                              Communicator& comm) {
+  std::unique_ptr<Dataset> dataset = OpenDataset(
+      path, {.verify_blocks = config.verify_blocks, .cache = config.cache.options()}, comm);
+  // Every host may have its own copy, so each worker verifies.
+  if (config.verify) RunWithHeartbeats(comm, [&] { dataset->Verify(); });
+  return dataset;
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> OpenDataset(const std::string& path, DatasetOptions options,
+                                     Communicator& comm) {
+  options.warn = comm.rank() == 0;
+  std::unique_ptr<Dataset> dataset;
+  RunWithHeartbeats(comm, [&] { dataset = std::make_unique<Dataset>(path, options); });
+  CheckWorkersAgree(comm, "content in " + path, dataset->fingerprint().substr(0, 12),
+                    "give every worker the same dataset");
+  return dataset;
+}
+
+RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, const char* key,
+                     ErrorCode code) {
+  if (rows.empty()) return {0, dataset.num_rows()};
+  if (rows.size() != 2 || rows[0] < 0 || rows[0] >= rows[1])
+    Fail(code, "{}: must be BEGIN END with 0 <= BEGIN < END", key);
+  if (rows[1] > dataset.num_rows())
+    Fail(code, "{}: rows end at {}, but {} has only {} rows", key, rows[1], dataset.directory(),
+         dataset.num_rows());
+  return {rows[0], rows[1]};
+}
+
+FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
+  FeaturesConfig features{.dense = schema.dense,
+                          .dense_transforms = schema.dense_transforms,
+                          .label_rule = schema.label_rule};
+  for (const CategoricalFeature& feature : schema.categorical) {
+    features.categorical.push_back(feature.name);
+    features.num_embeddings.push_back(feature.num_embeddings);
+    features.vocabularies.push_back(feature.vocabulary);
+    if (feature.multi_hot) features.multi_hot.push_back(feature.name);
+  }
+  return features;
+}
+
+void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
+                   Communicator& comm) {
+  const FeaturesConfig &expected = expectation.features, actual = FeaturesOf(dataset.schema());
+  const auto check = [&](const char* kind, auto FeaturesConfig::*list) {
+    const auto &e = expected.*list, &a = actual.*list;
+    for (size_t i = 0; i < std::max(e.size(), a.size()); ++i)
+      if (i >= e.size() || i >= a.size() || e[i] != a[i])
+        Fail(ErrorCode::kConfig,
+             "{}: {} {} is {}, but {} is needed: import it with the same schema (and "
+             "--vocabulary-from the training data)",
+             dataset.directory(), kind, i + 1, i < a.size() ? fmt::format("{}", a[i]) : "missing",
+             i < e.size() ? fmt::format("{}", e[i]) : "none");
+  };
+  const auto warn = [&](const std::string& what, bool here) {
+    if (comm.rank() == 0)
+      LogWarning("{}: cannot check that {} as in the training data: {} does not record it",
+                 dataset.directory(), what, here ? "this dataset" : expectation.recorded_by);
+  };
+  const auto check_preprocessing = [&](const char* what, const std::vector<std::string>& names,
+                                       auto FeaturesConfig::*list, const char* advice) {
+    const auto &e = expected.*list, &a = actual.*list;
+    if (!names.empty() && (e.empty() || a.empty()))
+      return warn(fmt::format("the {} of columns is", what), a.empty());
+    for (size_t i = 0; i < names.size(); ++i)
+      if (e[i] != a[i])
+        Fail(ErrorCode::kConfig,
+             "{}: the {} of '{}' is {}, but that of the training data is {}: {}",
+             dataset.directory(), what, names[i], a[i], e[i], advice);
+  };
+  check("dense feature", &FeaturesConfig::dense);
+  check("categorical feature", &FeaturesConfig::categorical);
+  check("number of ids of categorical feature", &FeaturesConfig::num_embeddings);
+  check("multi-hot feature", &FeaturesConfig::multi_hot);
+  check_preprocessing("transform", actual.dense, &FeaturesConfig::dense_transforms,
+                      "import it with the same --dense, or 'transform' in the schema");
+  check_preprocessing("vocabulary", actual.categorical, &FeaturesConfig::vocabularies,
+                      "import it with --vocabulary-from the training data");
+  if (expected.label_rule == actual.label_rule) return;
+  if (expected.label_rule.empty() || actual.label_rule.empty())
+    warn("labels mean the same", actual.label_rule.empty());
+  else
+    Fail(ErrorCode::kConfig,
+         "{}: its labels were mapped by '{}', but those of the training data by '{}': import it "
+         "with the same schema",
+         dataset.directory(), actual.label_rule, expected.label_rule);
+}
+
+OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features,
+                        Communicator& comm) {
+  OpenedSplits splits;
+  splits.train_dataset = Open(config.train.path, config, comm);
+  splits.train = {splits.train_dataset.get(),
+                  ResolveRows(config.train.rows, *splits.train_dataset, "data.train.rows")};
+  if (!features.empty())
+    CheckFeatures({features, "the configuration"}, *splits.train_dataset, comm);
+  if (config.eval.path.empty()) return splits;
+  const Dataset* eval = splits.train_dataset.get();
+  if (config.eval.path != config.train.path) {
+    splits.eval_dataset = Open(config.eval.path, config, comm);
+    CheckFeatures({FeaturesOf(splits.train_dataset->schema()), config.train.path},
+                  *splits.eval_dataset, comm);
+    eval = splits.eval_dataset.get();
+  }
+  splits.eval = {eval, ResolveRows(config.eval.rows, *eval, "data.eval.rows")};
+  const RowRange &t = splits.train.rows, &e = splits.eval->rows;
+  if (comm.rank() == 0 && eval->fingerprint() == splits.train_dataset->fingerprint() &&
+      t.begin < e.end && e.begin < t.end)
+    LogWarning(
+        "data.eval contains training rows, so its metrics do not predict quality on new data; give "
+        "data.train.rows and data.eval.rows ranges that do not overlap");
+  return splits;
+}
+
+std::vector<double> EstimatePoolingFactors(const Split& split) {
+  constexpr int64_t kSample = 1024;
+  std::vector<int64_t> rows(static_cast<size_t>(std::min(kSample, split.rows.size())));
+  std::iota(rows.begin(), rows.end(), split.rows.begin);
+  Batch batch;
+  split.dataset->Read(rows, &batch);
+  std::vector<double> factors;
+  for (const FeatureIds& feature : batch.categorical)
+    factors.push_back(static_cast<double>(feature.values.size()) /
+                      static_cast<double>(std::max<int64_t>(batch.size, 1)));
+  return factors;
+}
+
+}  // namespace renzan

@@ -1,0 +1,54 @@
+#pragma once
+
+// Opens the datasets of a configuration and checks that all workers see the same data.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/comm/communicator.h"
+#include "renzan/config/train_config.h"
+#include "renzan/data/dataset/dataset.h"
+#include "renzan/run/loop.h"
+
+namespace renzan {
+
+// Owns the datasets its splits point to.
+struct OpenedSplits {
+  std::unique_ptr<Dataset> train_dataset, eval_dataset;  // eval_dataset is null if it is the same
+  Split train;
+  std::optional<Split> eval;
+};
+
+// Opens this worker's copy of a dataset. Throws kConfig unless all workers have the same content.
+// Only rank 0 warns of an old format.
+std::unique_ptr<Dataset> OpenDataset(const std::string& path, DatasetOptions options,
+                                     Communicator& comm);
+
+// Throws kNoInput, kData, or kConfig (rows outside the dataset, eval with another schema).
+OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features,
+                        Communicator& comm);
+
+// The given range of rows, checked against the dataset. `key` and `code` are for errors.
+RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, const char* key,
+                     ErrorCode code = ErrorCode::kConfig);
+
+// The columns of a dataset, as a configuration records them.
+FeaturesConfig FeaturesOf(const DatasetSchema& schema);
+
+// What a dataset must have, and who says so: "the model", or a dataset's directory.
+struct ExpectedFeatures {
+  FeaturesConfig features;
+  std::string recorded_by;
+};
+
+// Throws kConfig, which names the first column that is not the expected one. Preprocessing that one
+// of the two sides does not record cannot be compared, which rank 0 warns of.
+void CheckFeatures(const ExpectedFeatures& expected, const Dataset& dataset, Communicator& comm);
+
+// Mean lookups per sample of each categorical feature, estimated from the first rows.
+std::vector<double> EstimatePoolingFactors(const Split& split);
+
+}  // namespace renzan

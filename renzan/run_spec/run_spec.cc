@@ -1,0 +1,168 @@
+#include "renzan/run_spec/run_spec.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
+#include "renzan/storage/storage.h"
+
+namespace renzan {
+namespace {
+
+// The type of the optimizer that is called `name`.
+template <typename Info>
+auto TypeNamed(const char* key, const std::string& name, std::span<const Info> all) {
+  for (const Info& info : all)
+    if (name == info.name) return info.type;
+  Fail(ErrorCode::kConfig, "{}: '{}' is unknown", key, name);
+}
+
+template <typename Value>
+Value ValueNamed(const char* key, const std::string& name,
+                 std::initializer_list<std::pair<const char*, Value>> values) {
+  for (const auto& [word, value] : values)
+    if (name == word) return value;
+  Fail(ErrorCode::kConfig, "{}: '{}' is unknown", key, name);
+}
+
+// Of a feature's table.
+int64_t DimOf(const ModelConfig& model, const std::string& feature) {
+  const auto own = model.tables.find(feature);
+  return own != model.tables.end() && own->second.embedding_dim > 0 ? own->second.embedding_dim
+                                                                    : model.embedding_dim;
+}
+
+ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& schema) {
+  const ModelConfig& m = config.model;
+  std::vector<TableInput> tables;
+  for (const CategoricalFeature& feature : schema.categorical)
+    tables.push_back({.name = EscapeName(feature.name), .dim = DimOf(m, feature.name)});
+  return {.type = m.type,
+          .num_dense = static_cast<int64_t>(schema.dense.size()),
+          .tables = std::move(tables),
+          .embedding_dim = m.embedding_dim,
+          .bottom_mlp = m.bottom_mlp,
+          .top_mlp = m.top_mlp,
+          .cross_layers = m.cross_layers,
+          .cross_rank = m.cross_rank,
+          .dropout = {.rate = m.dropout, .seed = config.seed},
+          .precision = PrecisionOf(config.numerics)};
+}
+
+DenseOptimizerOptions DenseOptionsOf(const DenseOptimizerConfig& config) {
+  return {.type = TypeNamed("optimizer.dense.type", config.type, DenseOptimizers()),
+          .epsilon = config.epsilon,
+          .beta1 = config.beta1,
+          .beta2 = config.beta2,
+          .initial_accumulator = config.initial_accumulator,
+          .weight_decay = config.weight_decay};
+}
+
+SparseOptimizerOptions SparseOptionsOf(const SparseOptimizerConfig& config) {
+  using enum WeightDecayMode;
+  return {.type = TypeNamed("optimizer.sparse.type", config.type, SparseOptimizers()),
+          .epsilon = config.epsilon,
+          .initial_accumulator = config.initial_accumulator,
+          .weight_decay = config.weight_decay,
+          .weight_decay_mode =
+              ValueNamed("optimizer.sparse.weight_decay_mode", config.weight_decay_mode,
+                         {std::pair{"decoupled", kDecoupled}, {"l2", kL2}})};
+}
+
+// Throws kConfig unless each of the names that `key` has settings for is a feature's.
+template <typename Value>
+void CheckNames(const char* key, const std::map<std::string, Value>& settings,
+                const std::vector<std::string>& features) {
+  for (const auto& [name, value] : settings) {
+    if (std::find(features.begin(), features.end(), name) != features.end()) continue;
+    const std::string nearest = NearestName(name, features);
+    Fail(ErrorCode::kConfig, "{}.{}: the dataset has no categorical feature '{}'{}", key, name,
+         name, nearest.empty() ? "" : ": did you mean '" + nearest + "'?");
+  }
+}
+
+int RowBlocksOf(const NumericsConfig& numerics, const TableConfig& own, int64_t rows, int64_t dim) {
+  const int wanted = own.row_blocks > 0 ? own.row_blocks : numerics.row_blocks;
+  return wanted > 0 ? std::min(wanted, MaxRowBlocks(rows)) : DefaultRowBlocks(rows, dim);
+}
+
+std::vector<TableSpec> TablesOf(const TrainConfig& config, const DatasetSchema& schema,
+                                std::span<const double> pooling_factors) {
+  CHECK(pooling_factors.size() == schema.categorical.size());
+  const ModelConfig& model = config.model;
+  std::vector<std::string> names;
+  std::vector<TableSpec> tables;
+  for (size_t t = 0; t < schema.categorical.size(); ++t) {
+    const CategoricalFeature& feature = schema.categorical[t];
+    const auto found = model.tables.find(feature.name);
+    TableConfig own = found != model.tables.end() ? found->second : TableConfig();
+    if (own.pooling.empty()) own.pooling = model.pooling;
+    const int64_t dim = DimOf(model, feature.name);
+    tables.push_back(
+        {.name = feature.name,
+         .num_embeddings = feature.num_embeddings,
+         .embedding_dim = dim,
+         .pooling = ValueNamed("model.pooling", own.pooling,
+                               {std::pair{"sum", Pooling::kSum}, {"mean", Pooling::kMean}}),
+         .multi_hot = feature.multi_hot,
+         .pooling_factor = own.pooling_factor > 0 ? own.pooling_factor : pooling_factors[t],
+         .row_blocks = RowBlocksOf(config.numerics, own, feature.num_embeddings, dim),
+         .column_blocks =
+             own.column_blocks > 0 ? own.column_blocks : config.numerics.column_blocks});
+    names.push_back(feature.name);
+  }
+  CheckNames("model.tables", model.tables, names);
+  CheckNames("sharding.tables", config.sharding.tables, names);
+  return tables;
+}
+
+Numerics NumericsOf(const TrainConfig& config) {
+  const NumericsConfig& numerics = config.numerics;
+  const CommConfig& comm = config.comm;
+  return {.batch = config.training.batch_size,
+          .virtual_workers = numerics.virtual_workers,
+          .on_gpu = config.device == "cuda",
+          .precision = PrecisionOf(numerics),
+          .tf32 = numerics.precision == "tf32",
+          .rows = ParseFloatType(numerics.embedding_precision),
+          .forward = ParseRowCodec(comm.forward),
+          .backward = ParseRowCodec(comm.backward),
+          .backward_scale = BackwardScale(config),
+          .error_feedback_rows = comm.error_feedback_rows,
+          .dense_wire = ParseFloatType(comm.dense)};
+}
+
+}  // namespace
+
+float BackwardScale(const TrainConfig& config) {
+  if (config.comm.backward != "fp16") return 1;
+  int64_t scale = config.comm.backward_scale;
+  if (scale == 0)
+    for (scale = 256; scale < 256 * config.training.batch_size;) scale *= 2;
+  return static_cast<float>(scale);
+}
+
+RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,
+                    std::span<const double> pooling_factors) {
+  return {.seed = config.seed,
+          .model = ModelOptionsOf(config, schema),
+          .tables = TablesOf(config, schema, pooling_factors),
+          .dense_optimizer = DenseOptionsOf(config.optimizer.dense),
+          .sparse_optimizer = SparseOptionsOf(config.optimizer.sparse),
+          .learning_rates = {.dense = config.optimizer.dense.learning_rate,
+                             .sparse = config.optimizer.sparse.learning_rate,
+                             .schedule = config.optimizer.schedule,
+                             .max_gradient_norm = config.optimizer.max_gradient_norm},
+          .numerics = NumericsOf(config),
+          .sharding = config.sharding,
+          .memory = {.data_in_store = IsInStore(config.data.train.path),
+                     .checkpoints_in_store = IsInStore(config.checkpoint.dir),
+                     .evaluates = !config.data.eval.path.empty(),
+                     .max_copies = config.checkpoint.max_copies_mib << 20}};
+}
+
+}  // namespace renzan

@@ -1,0 +1,76 @@
+#pragma once
+
+// A run, resolved: what its configuration and its dataset mean for the parts of the trainer. It is
+// made once; everybody else takes the part that they need, and nobody reads a word of the
+// configuration again.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "renzan/config/train_config.h"
+#include "renzan/data/dataset/dataset.h"
+#include "renzan/model/model.h"
+#include "renzan/optim/dense_optimizer.h"
+#include "renzan/optim/sparse_optimizers.h"
+#include "renzan/plan/table_spec.h"
+#include "renzan/tensor/float_codec.h"
+#include "renzan/tensor/row_codec.h"
+
+namespace renzan {
+
+// How values are computed.
+struct Numerics {
+  int64_t batch = 1;  // samples of a step, over all workers
+  int virtual_workers = 1;
+  bool on_gpu = false;                         // the dense part at least
+  Precision precision = Precision::kFloat32;   // of products
+  bool tf32 = false;                           // on a GPU, of products of float32
+  FloatType rows = FloatType::kFloat32;        // of tables in memory
+  RowCodec forward = RowCodec::kFloat32;       // of pooled rows on the wire
+  RowCodec backward = RowCodec::kFloat32;      // of their gradients
+  float backward_scale = 1;                    // gradients are multiplied by it for sending
+  int64_t error_feedback_rows = 0;             // see ErrorFeedbackSlots
+  FloatType dense_wire = FloatType::kFloat32;  // of dense gradients, at every node of the tree
+
+  int64_t samples() const { return batch / virtual_workers; }  // of a virtual worker
+};
+
+struct LearningRates {
+  double dense = 0, sparse = 0;
+  ScheduleConfig schedule;       // multiplies both (schedule.h)
+  double max_gradient_norm = 0;  // 0: no clipping
+};
+
+// What else takes a worker's memory.
+struct MemoryUse {
+  bool data_in_store = false, checkpoints_in_store = false;
+  bool evaluates = false;
+  int64_t max_copies = 0;  // bytes of CheckpointConfig::max_copies_mib; 0: what is left
+};
+
+struct RunSpec {
+  uint64_t seed = 0;
+  ModelOptions model;
+  std::vector<TableSpec> tables;  // one for each categorical feature
+  DenseOptimizerOptions dense_optimizer;
+  SparseOptimizerOptions sparse_optimizer;
+  LearningRates learning_rates;
+  Numerics numerics;
+  ShardingConfig sharding;  // which plan is wanted
+  MemoryUse memory;
+};
+
+// pooling_factors: mean lookups per sample of each categorical feature, an estimate, only for
+// placement. Throws kConfig for unknown words, because a configuration may not have come from a
+// validated file, and for settings of features that the dataset does not have.
+RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,
+                    std::span<const double> pooling_factors);
+
+// The power of two by which gradients of pooled embeddings are scaled on the wire, so that float16
+// can represent them: the configured value, else 256 * batch size, rounded up to a power of two. A
+// sample's gradient may then be 2^-32 to 255 for any batch size. 1 for other types, which have
+// float32's range.
+float BackwardScale(const TrainConfig& config);
+
+}  // namespace renzan

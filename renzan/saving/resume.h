@@ -1,0 +1,53 @@
+#pragma once
+
+// Resuming from a checkpoint: finds the checkpoints that a run can resume from and loads the newest
+// valid one. The numbers of workers that wrote it and that load it may differ.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "renzan/checkpoint/reader.h"
+#include "renzan/comm/communicator.h"
+#include "renzan/config/train_config.h"
+#include "renzan/saving/checkpointer.h"
+#include "renzan/saving/progress_tensors.h"
+#include "renzan/state/model_state.h"
+
+namespace renzan {
+
+// Paths of the checkpoints in `dir` whose manifests are valid, newest first. Logs a warning for
+// each of the others. Throws kData when there are checkpoints but none is valid, unless
+// `may_be_empty`; kNoInput or kIo when the newest one cannot be read and so may be valid.
+std::vector<std::string> CheckpointsToResume(const std::string& dir, bool may_be_empty = false);
+
+// Throws kConfig unless a run with this configuration and data may resume from the checkpoint; the
+// message names the first key or dataset that would change the model's bits. If `warn`, logs a
+// warning for another instruction set, build or library. `run`: what this run writes into its
+// manifests.
+void CheckCanContinue(const std::string& path, const TrainConfig& config,
+                      const std::map<std::string, std::string>& run, bool warn);
+
+struct ResumePoint {
+  std::string name;  // of the checkpoint
+  int64_t step = 0;
+  double unix_seconds = 0;                   // when it was written
+  std::optional<CheckpointLineage> lineage;  // none if it is a saved model
+  ProgressTensors progress;
+};
+
+// Loads the first valid checkpoint of `paths` into the model, including optimizer states and the
+// sets of dirty rows. Each worker reads and verifies the part it owns. Corrupt checkpoints are
+// skipped with a warning and moved aside; retention does not read their data and would count them
+// as valid. Throws kData when all are corrupt, and then moves none. What a worker cannot read at
+// all (a file missing on its host, denied access, an I/O error, not enough memory) is not
+// corruption and throws its Error. Every rank calls it with the same paths.
+ResumePoint LoadNewest(const std::vector<std::string>& paths, ModelState& model,
+                       Communicator& comm);
+
+// Loads the parameters and rows that this worker owns, without optimizer states. Throws kData when
+// a tensor is missing or has another shape.
+void LoadModel(CheckpointReader& reader, ModelState* model);
+
+}  // namespace renzan

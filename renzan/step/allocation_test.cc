@@ -1,0 +1,92 @@
+// A steady step allocates nothing. Here operator new counts; arrays aligned to cache lines use it
+// too, for what owns them.
+//
+// Each worker has one thread, because each has scratch memory of its own that grows when it first
+// does a part of a step, and on a busy machine that may be late.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "renzan/comm/backends.h"
+#include "renzan/comm/testing.h"
+#include "renzan/step/testing.h"
+
+namespace {
+std::atomic<int64_t> allocations = 0;
+}  // namespace
+
+void* operator new(size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace renzan {
+namespace {
+
+// Of a few steps of all workers, once every batch has been seen.
+int64_t AllocationsOfSteps(const TrainConfig& config, Communicator& comm) {
+  constexpr int64_t kBatches = 3;
+  ThreadPool pool(1);
+  TestModel model(config, TestSchema(), comm, pool);
+  std::vector<BinaryMetrics> metrics(1);
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < kBatches; ++i) batches.push_back(MakeSlice(model, i));
+  int64_t step = 0;
+  for (; step < 40 * kBatches; ++step)
+    model.Run(batches[static_cast<size_t>(step % kBatches)], step, metrics,
+              &batches[static_cast<size_t>((step + 1) % kBatches)]);
+  comm.Barrier();
+  const int64_t before = allocations;
+  comm.Barrier();
+  for (int64_t i = 0; i < kBatches; ++i, ++step)
+    model.Run(batches[static_cast<size_t>(step % kBatches)], step, metrics,
+              &batches[static_cast<size_t>((step + 1) % kBatches)]);
+  comm.Barrier();
+  const int64_t after = allocations;
+  comm.Barrier();
+  return after - before;
+}
+
+int64_t AllocationsOfSteps(const TrainConfig& config, int workers) {
+  if (workers == 1) return AllocationsOfSteps(config, *MakeLocalCommunicator());
+  int64_t count = 0;
+  RunRanksAsThreads(workers, [&](Communicator& comm) {
+    const int64_t here = AllocationsOfSteps(config, comm);
+    if (comm.rank() == 0) count = here;
+  });
+  return count;
+}
+
+TEST(Step, AllocatesNothing) {
+  const int64_t before = allocations;
+  delete new int;
+  ASSERT_EQ(allocations, before + 1) << "operator new is not counted";
+  for (const auto& [model, workers] : {std::pair{"dlrm", 1}, {"dlrm", 3}, {"dlrm_dcnv2", 1}}) {
+    SCOPED_TRACE(workers);
+    TrainConfig config = SmallConfig();
+    config.model.type = model;
+    EXPECT_EQ(AllocationsOfSteps(config, workers), 0) << model;
+    config.numerics.precision = config.numerics.embedding_precision = "bf16";
+    config.model.dropout = 0.2;
+    config.optimizer.dense.type = "adam";
+    config.optimizer.sparse.type = "rowwise_adagrad";
+    config.optimizer.sparse.weight_decay = 0.1;
+    config.optimizer.sparse.weight_decay_mode = "l2";
+    config.optimizer.max_gradient_norm = 0.1;
+    config.comm.forward = config.comm.backward = config.comm.dense = "fp16";
+    EXPECT_EQ(AllocationsOfSteps(config, workers), 0) << model << " with everything";
+    config.comm.backward = "int4";
+    config.comm.error_feedback_rows = 16;
+    EXPECT_EQ(AllocationsOfSteps(config, workers), 0) << model << " with error feedback";
+  }
+}
+
+}  // namespace
+}  // namespace renzan

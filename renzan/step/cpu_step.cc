@@ -1,0 +1,87 @@
+#include "renzan/step/cpu_step.h"
+
+#include <algorithm>
+
+#include "renzan/base/trace.h"
+#include "renzan/model/loss.h"
+
+namespace renzan {
+
+CpuStep::CpuStep(ModelState& state, Communicator& comm)
+    : HostStep(state, comm),
+      packed_(state.model().layout(), state.parameters().span(), state.spec().model.precision) {
+  for (int thread = 0; thread < state.pool().num_threads(); ++thread)
+    workspaces_.push_back(state.model().MakeWorkspace(spec().numerics.samples()));
+}
+
+void CpuStep::Pack() {
+  const TraceSpan span("pack parameters");
+  if (packed_version_ == state_.version()) return;
+  packed_.Pack(state_.pool());
+  packed_version_ = state_.version();
+}
+
+BackwardResult CpuStep::ForwardAndBackward(const StepInput& input, const PooledRows& pooled) {
+  const TraceSpan span("forward and backward");
+  PreparedBatch& batch = pooled.ids.batch;
+  embeddings().BeginGradients(batch, input.measure_gradients);
+  const size_t virtual_workers = num_virtual_workers(), shards = embeddings().shards().size();
+  // Threads that are done with their virtual workers sort lookups.
+  state_.pool().ParallelTasks(virtual_workers + shards, [&](int thread, size_t task) {
+    if (task < virtual_workers) {
+      TrainVirtualWorker(input, pooled.ids, task, thread);
+    } else {
+      embeddings().SortLookups(task - virtual_workers, thread, &batch);
+    }
+  });
+  return {.pooled = {pooled.ids}, .dense = {}};
+}
+
+void CpuStep::TrainVirtualWorker(const StepInput& input, const ExchangedIds& ids, size_t index,
+                                 int thread) {
+  const TraceSpan span("virtual worker");
+  const Numerics& numerics = spec().numerics;
+  const size_t n = static_cast<size_t>(numerics.samples());
+  const int virtual_worker = first_virtual_worker() + static_cast<int>(index);
+  Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
+  const std::span<const float> labels = std::span(input.slice.label).subspan(index * n, n);
+  Load(input.slice, ids, index, &w);
+  w.training = TrainingPosition{input.step, virtual_worker * numerics.samples()};
+  {
+    const TraceSpan forward("forward");
+    state_.model().Forward(packed_, &w);
+  }
+  input.metrics[static_cast<size_t>(thread)].Add(w.logits.span(), labels);
+  BinaryCrossEntropyGradient(w.logits.span(), labels, numerics.batch, w.d_logits.span());
+  {
+    const TraceSpan backward("backward");
+    state_.model().Backward(packed_, &dense_gradients_.of(index), &w);
+  }
+  const TraceSpan pooled("write pooled gradients");
+  embeddings().WritePooledGradient(ids.batch, ids.own, virtual_worker, spec().model.embedding_dim,
+                                   w.d_features);
+}
+
+void CpuStep::Load(const Batch& slice, const ExchangedIds& ids, size_t index,
+                   Model::Workspace* workspace) {
+  const TraceSpan span("read inputs");
+  const int64_t num_dense = spec().model.num_dense, n = spec().numerics.samples();
+  const float* dense = slice.dense.data() + static_cast<int64_t>(index) * n * num_dense;
+  for (int64_t i = 0; i < n; ++i)
+    workspace->dense.SetRow(i, 0, dense + i * num_dense, num_dense);
+  embeddings().ReadPooled(ids.batch, first_virtual_worker() + static_cast<int>(index),
+                          spec().model.embedding_dim, &workspace->features);
+}
+
+void CpuStep::Forward(const Batch& slice, const PooledRows& pooled, std::span<float> logits) {
+  const size_t n = static_cast<size_t>(spec().numerics.samples());
+  state_.pool().ParallelTasks(num_virtual_workers(), [&](int thread, size_t index) {
+    Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
+    Load(slice, pooled.ids, index, &w);
+    w.training.reset();
+    state_.model().Forward(packed_, &w);
+    std::copy_n(w.logits.data(), n, logits.data() + index * n);
+  });
+}
+
+}  // namespace renzan

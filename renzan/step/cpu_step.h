@@ -1,0 +1,34 @@
+#pragma once
+
+// A step on this process's CPUs alone.
+
+#include <memory>
+#include <vector>
+
+#include "renzan/nn/packed_parameters.h"
+#include "renzan/step/host_step.h"
+
+namespace renzan {
+
+class CpuStep final : public HostStep {
+ public:
+  CpuStep(ModelState& state, Communicator& comm);
+
+ private:
+  void Pack() override;
+  BackwardResult ForwardAndBackward(const StepInput& input, const PooledRows& pooled) override;
+  void Forward(const Batch& slice, const PooledRows& pooled, std::span<float> logits) override;
+
+  // For one virtual worker, counted within this worker: predictions into `input.metrics`, its dense
+  // gradient into dense_gradients_, the gradients of its pooled rows into the embeddings.
+  void TrainVirtualWorker(const StepInput& input, const ExchangedIds& ids, size_t index,
+                          int thread);
+  // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.
+  void Load(const Batch& slice, const ExchangedIds& ids, size_t index, Model::Workspace* workspace);
+
+  PackedParameters packed_;
+  int64_t packed_version_ = -1;                                // of the state
+  std::vector<std::unique_ptr<Model::Workspace>> workspaces_;  // per thread
+};
+
+}  // namespace renzan

@@ -1,0 +1,165 @@
+#include "renzan/step/host_step.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "renzan/base/error.h"
+#include "renzan/base/trace.h"
+#include "renzan/optim/finite.h"
+#include "renzan/optim/gradient_norm.h"
+#include "renzan/optim/optimizer_steps.h"
+
+namespace renzan {
+
+HostStep::HostStep(ModelState& state, Communicator& comm)
+    : Step(state),
+      dense_gradients_(comm, state.pool(), state.model().layout(),
+                       DenseGradientOptionsOf(state.spec().numerics)),
+      gradient_(state.parameters().size()),
+      finite_(static_cast<size_t>(state.pool().num_threads())) {}
+
+// Exchanges are under way while other stages work: ids of the next batch from its lookup to its
+// end, pooled rows during packing, the gradients of rows during the local part of the dense
+// reduction, and the dense gradients during the update of the tables, unless that needs the norm of
+// all gradients first.
+void HostStep::Run(const StepInput& input) {
+  const TraceSpan span("step");
+  CHECK(input.slice.size == slice_end() - slice_begin());
+  const int64_t non_finite_before = NumNonFinite(input.metrics);
+  const ExchangedIds ids = ExchangeIds(input.slice);
+  const PooledInFlight sent = LookUp(ids);
+  BeginNextIds(input.next);
+  Pack();
+  const PooledRows pooled = Receive(sent);
+  const BackwardResult backward = ForwardAndBackward(input, pooled);
+  const GradientsInFlight returning = Send(backward.pooled);
+  const DenseSumInFlight reducing = BeginReduction(backward.dense);
+  const ArrivedGradients rows = Receive(returning);
+  bool tables_finite = true;
+  if (spec().learning_rates.max_gradient_norm > 0) {
+    const DenseSum dense = EndReduction(reducing);
+    tables_finite = UpdateTables(input, rows, Clip(dense, rows));
+    UpdateDense(input, dense);
+  } else {
+    tables_finite = UpdateTables(input, rows, 1);
+    UpdateDense(input, EndReduction(reducing));
+  }
+  EndNextIds();
+  Observe(input.step, input.metrics, non_finite_before, CheckDense(), tables_finite);
+}
+
+ExchangedIds HostStep::ExchangeIds(const Batch& slice) {
+  const TraceSpan span("input_dist");
+  batches_.Begin(slice);
+  return {batches_.current(), batches_.current_ids()};
+}
+
+PooledInFlight HostStep::LookUp(const ExchangedIds& ids) {
+  const TraceSpan span("lookup");
+  embeddings().LookUp(ids.batch);
+  return {ids};
+}
+
+void HostStep::BeginNextIds(const Batch* next) {
+  const TraceSpan span("input_dist");
+  batches_.BeginNext(next);
+}
+
+PooledRows HostStep::Receive(const PooledInFlight& sent) {
+  const TraceSpan span("output_dist");
+  embeddings().ReceivePooled();
+  return {sent.ids};
+}
+
+GradientsInFlight HostStep::Send(const PooledGradients& gradients) {
+  const TraceSpan span("gradients to owners");
+  embeddings().SendGradients(gradients.ids.batch);
+  batches_.ContinueNext();
+  return {gradients.ids};
+}
+
+DenseSumInFlight HostStep::BeginReduction(const DenseLeaves&) {
+  const TraceSpan span("reduce dense gradients");
+  dense_gradients_.Start(gradient_.span());
+  return {};
+}
+
+ArrivedGradients HostStep::Receive(const GradientsInFlight& sent) {
+  const TraceSpan span("gradients to owners");
+  embeddings().ReceiveGradients(sent.ids.batch);
+  return {sent.ids};
+}
+
+DenseSum HostStep::EndReduction(const DenseSumInFlight&) {
+  const TraceSpan span("reduce dense gradients");
+  dense_gradients_.Continue();
+  dense_gradients_.Finish();
+  return {gradient_.span()};
+}
+
+float HostStep::Clip(const DenseSum& dense, const ArrivedGradients& rows) {
+  const TraceSpan span("clip gradients");
+  const double squared =
+      SumOfSquares(state_.pool(), dense.values) + embeddings().SquaredGradientNorm(rows.ids.batch);
+  gradient_norm_ = std::sqrt(squared);
+  const float factor = ClipFactor(squared, spec().learning_rates.max_gradient_norm);
+  if (factor != 1.0f)
+    state_.pool().ParallelRanges(dense.values.size(), [&](int, size_t begin, size_t end) {
+      ScaleValues(factor, static_cast<int64_t>(end - begin), dense.values.data() + begin);
+    });
+  return factor;
+}
+
+bool HostStep::UpdateTables(const StepInput& input, const ArrivedGradients& rows, float clip) {
+  const TraceSpan span("sparse update");
+  const double rate = learning_rate_factor(input.step) * spec().learning_rates.sparse;
+  return embeddings().Update(rows.ids.batch,
+                             {.learning_rate = rate, .gradient_scale = clip, .step = input.step});
+}
+
+void HostStep::UpdateDense(const StepInput& input, const DenseSum& gradient) {
+  const TraceSpan span("dense update");
+  const double rate = learning_rate_factor(input.step) * spec().learning_rates.dense;
+  state_.dense_optimizer().Apply(state_.pool(), rate, input.step, gradient.values,
+                                 state_.parameters().span());
+  state_.Changed();
+}
+
+void HostStep::EndNextIds() {
+  const TraceSpan span("input_dist");
+  batches_.EndNext();
+}
+
+bool HostStep::CheckDense() {
+  const TraceSpan span("check dense part");
+  return !finiteness_.ok() || DenseIsFinite();
+}
+
+bool HostStep::DenseIsFinite() {
+  std::fill(finite_.begin(), finite_.end(), char{1});
+  const std::span<const float> parameters = state_.parameters().span();
+  state_.pool().ParallelRanges(parameters.size(), [&](int thread, size_t begin, size_t end) {
+    char& mine = finite_[static_cast<size_t>(thread)];
+    mine = AllFinite(parameters.subspan(begin, end - begin));
+    for (DenseOptimizer::State& state : state_.dense_optimizer().states())
+      mine = mine && AllFinite(state.values.span().subspan(begin, end - begin));
+  });
+  return std::find(finite_.begin(), finite_.end(), 0) == finite_.end();
+}
+
+void HostStep::Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
+                       std::span<float> logits) {
+  const TraceSpan span("predict");
+  CHECK(slice.size == slice_end() - slice_begin() && std::ssize(logits) == slice.size);
+  batches->Begin(slice);
+  const ExchangedIds ids = {batches->current(), batches->current_ids()};
+  embeddings().LookUp(ids.batch);
+  batches->BeginNext(next);
+  Pack();
+  embeddings().ReceivePooled();
+  batches->ContinueNext();
+  Forward(slice, {ids}, logits);
+  batches->EndNext();
+}
+
+}  // namespace renzan

@@ -1,0 +1,68 @@
+#pragma once
+
+// A step whose tables are in this process's memory, and whose exchanges with other workers are
+// CpuStep's and GpuDenseStep's alike; these say where the dense part is computed.
+
+#include <memory>
+#include <vector>
+
+#include "renzan/dense/dense_gradients.h"
+#include "renzan/step/stages.h"
+#include "renzan/step/step.h"
+
+namespace renzan {
+
+class HostStep : public Step {
+ public:
+  void Run(const StepInput& input) final;
+  void Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
+               std::span<float> logits) final;
+  using Step::Predict;
+  ModelState& Updated() override { return state_; }
+
+ protected:
+  HostStep(ModelState& state, Communicator& comm);
+
+  // Readies the parameters for a forward pass.
+  virtual void Pack() = 0;
+  // Predictions into `input.metrics`, dense gradients into dense_gradients_, the gradients of pooled
+  // rows into the embeddings. Also sorts the lookups (ShardedEmbeddings::SortLookups).
+  virtual BackwardResult ForwardAndBackward(const StepInput& input, const PooledRows& pooled) = 0;
+  // Logits [slice size].
+  virtual void Forward(const Batch& slice, const PooledRows& pooled, std::span<float> logits) = 0;
+
+  ShardedEmbeddings& embeddings() { return state_.embeddings(); }
+  int first_virtual_worker() const { return state_.virtual_workers().begin; }
+  // How many are assigned to this worker.
+  size_t num_virtual_workers() const {
+    return static_cast<size_t>(state_.virtual_workers().size());
+  }
+
+  DenseGradients dense_gradients_;
+
+ private:
+  // The stages.
+  ExchangedIds ExchangeIds(const Batch& slice);  // unless the last step did
+  PooledInFlight LookUp(const ExchangedIds& ids);
+  void BeginNextIds(const Batch* next);
+  PooledRows Receive(const PooledInFlight& sent);
+  GradientsInFlight Send(const PooledGradients& gradients);
+  DenseSumInFlight BeginReduction(const DenseLeaves& leaves);
+  ArrivedGradients Receive(const GradientsInFlight& sent);
+  DenseSum EndReduction(const DenseSumInFlight& reducing);
+  // The factor of all gradients. Those of the dense part are scaled here, those of rows in their
+  // update.
+  float Clip(const DenseSum& dense, const ArrivedGradients& rows);
+  // Returns whether what was updated is finite.
+  bool UpdateTables(const StepInput& input, const ArrivedGradients& rows, float clip);
+  void UpdateDense(const StepInput& input, const DenseSum& gradient);
+  void EndNextIds();
+  bool CheckDense();
+
+  bool DenseIsFinite();
+
+  AlignedBuffer gradient_;
+  std::vector<char> finite_;  // per thread
+};
+
+}  // namespace renzan

@@ -1,0 +1,86 @@
+#pragma once
+
+// Trains a model step by step, and computes its predictions. Steps are synchronous, and the result
+// is a pure function of the run's specification and the batches (ARCHITECTURE.md, "Placement never
+// changes arithmetic"). There are three kinds, by what is computed where (make_step.h).
+//
+// Every rank constructs it alike and makes the same calls. Not thread-safe.
+
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "renzan/comm/communicator.h"
+#include "renzan/data/batch.h"
+#include "renzan/model/metrics.h"
+#include "renzan/state/trained_state.h"
+#include "renzan/step/prepared_batches.h"
+
+namespace renzan {
+
+struct StepInput {
+  const Batch& slice;  // this worker's samples of the global batch
+  int64_t step = 0;    // from 0
+  // One for each thread of the pool; they receive the predictions made before the update.
+  std::span<BinaryMetrics> metrics;
+  // The slice of the next step, on all workers or on none: its ids are exchanged meanwhile. The
+  // weights that they stand for are not read before that step.
+  const Batch* next = nullptr;
+  bool measure_gradients = false;  // fills ShardedEmbeddings::GradientErrors
+};
+
+class Step : public TrainedState {
+ public:
+  // A GPU may still compute the step when this returns, so that it never waits for the next one:
+  // until Await() or the next step, keep `input.metrics` alive; it does not include this step yet,
+  // and neither does finiteness().
+  virtual void Run(const StepInput& input) = 0;
+  // Awaits the last step.
+  virtual void Await() {}
+
+  // Logits [slice size] of this worker's samples, for one of several slices: `next`, on all workers
+  // or on none, is that of the next call, whose ids are exchanged meanwhile. `batches`: of this
+  // model's embeddings.
+  virtual void Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
+                       std::span<float> logits) = 0;
+  void Predict(const Batch& slice, std::span<float> logits);
+
+  PreparedBatches MakeBatches() const { return PreparedBatches(state_.embeddings()); }
+
+  const Finiteness& finiteness() const override { return finiteness_; }
+
+  // Of the last step, before clipping: the joint norm of the dense gradients and the gradients of
+  // all embedding rows of the batch. NaN unless optimizer.max_gradient_norm is set.
+  double gradient_norm() const { return gradient_norm_; }
+
+  // Since the last call, and of the last step: see ShardedEmbeddings.
+  WireRange TakeGradientRange() { return state_.embeddings().TakeGradientRange(); }
+  const std::vector<std::vector<WireError>>& GradientErrors() const {
+    return state_.embeddings().GradientErrors();
+  }
+
+  const RunSpec& spec() const { return state_.spec(); }
+  int64_t slice_begin() const { return state_.slice_begin(); }
+  int64_t slice_end() const { return state_.slice_end(); }
+  // BatchLoaderOptions::readers.
+  int batch_readers() const;
+
+ protected:
+  // `state` must outlive it.
+  explicit Step(ModelState& state) : state_(state), batches_(state.embeddings()) {}
+
+  // Keeps the first step that was not finite. `non_finite_before`: predictions in its metrics.
+  void Observe(int64_t step, std::span<const BinaryMetrics> metrics, int64_t non_finite_before,
+               bool dense_finite, bool tables_finite);
+  // On the pool's threads.
+  void AddMetrics(std::span<const float> logits, std::span<const float> labels,
+                  std::span<BinaryMetrics> metrics);
+  double learning_rate_factor(int64_t step) const;
+
+  ModelState& state_;
+  PreparedBatches batches_;
+  Finiteness finiteness_;
+  double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();
+};
+
+}  // namespace renzan

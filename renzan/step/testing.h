@@ -1,0 +1,145 @@
+#pragma once
+
+// A small model for tests, and training samples.
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renzan/base/philox.h"
+#include "renzan/base/sha256.h"
+#include "renzan/planning/make_plan.h"
+#include "renzan/saving/snapshot.h"
+#include "renzan/step/make_step.h"
+
+namespace renzan {
+
+inline DatasetSchema TestSchema() {
+  return {.label = "label",
+          .dense = {"d0", "d1", "d2"},
+          .categorical = {{"a", 7}, {"b", 1000}, {"m", 50, true}, {"n", 300, true}}};
+}
+
+inline std::vector<double> TestPoolingFactors(const DatasetSchema& schema = TestSchema()) {
+  return std::vector<double>(schema.categorical.size(), 1.0);
+}
+
+inline RunSpec TestSpec(const TrainConfig& config, const DatasetSchema& schema = TestSchema()) {
+  return MakeRunSpec(config, schema, TestPoolingFactors(schema));
+}
+
+// A model and its step, as a run makes them.
+class TestModel : public TrainedState {
+ public:
+  // `plan`: null for the configuration's, for workers on one host.
+  TestModel(const TrainConfig& config, const DatasetSchema& schema, Communicator& comm,
+            ThreadPool& pool, InitialValues initial_values = InitialValues::kDraw,
+            const ShardingPlan* plan = nullptr)
+      : spec_(TestSpec(config, schema)),
+        state_(
+            spec_,
+            plan ? *plan : PlanOf(spec_, Topology::OneHost(comm.world_size()), pool.num_threads()),
+            comm, pool, initial_values),
+        step_(MakeStep(state_, comm)) {}
+
+  Step& step() { return *step_; }
+  void Run(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics,
+           const Batch* next = nullptr, bool measure_gradients = false) {
+    step_->Run({slice, step, metrics, next, measure_gradients});
+  }
+  ModelState& Updated() override { return step_->Updated(); }
+  const Finiteness& finiteness() const override { return step_->finiteness(); }
+
+  AlignedBuffer& parameters() { return Updated().parameters(); }
+  DenseOptimizer& dense_optimizer() { return Updated().dense_optimizer(); }
+  ShardedEmbeddings& embeddings() { return Updated().embeddings(); }
+  const Model& model() const { return state_.model(); }
+  int64_t slice_begin() const { return state_.slice_begin(); }
+  int64_t slice_end() const { return state_.slice_end(); }
+
+ private:
+  RunSpec spec_;
+  ModelState state_;
+  std::unique_ptr<Step> step_;
+};
+
+// This worker's samples of a step's global batch.
+inline Batch MakeSlice(const TestModel& model, int64_t step,
+                       const DatasetSchema& schema = TestSchema()) {
+  const int64_t begin = model.slice_begin(), end = model.slice_end();
+  Batch batch;
+  batch.size = end - begin;
+  batch.categorical.resize(schema.categorical.size());
+  for (size_t t = 0; t < schema.categorical.size(); ++t)
+    if (schema.categorical[t].multi_hot) batch.categorical[t].offsets.push_back(0);
+  for (int64_t sample = begin; sample < end; ++sample) {
+    const uint64_t s = static_cast<uint64_t>(sample);
+    const Philox::Block words = Philox::Draw(static_cast<uint64_t>(step), s);
+    batch.label.push_back(words[0] % 4 == 0 ? 1.0f : 0.0f);
+    for (size_t d = 0; d < schema.dense.size(); ++d)
+      batch.dense.push_back(Philox::Uniform(d < 3 ? words[d + 1] : Philox::Draw(words[1], d)[1]));
+    for (size_t t = 0; t < schema.categorical.size(); ++t) {
+      FeatureIds& ids = batch.categorical[t];
+      const bool multi_hot = schema.categorical[t].multi_hot;
+      const uint32_t length = multi_hot ? words[t % 4] % 4 : 1;
+      for (uint32_t i = 0; i < length; ++i) {
+        const uint32_t word = Philox::Draw(words[1], i, t)[0];
+        // Squaring makes low ids frequent.
+        const double u = word * 0x1.0p-32;
+        const double rows = static_cast<double>(schema.categorical[t].num_embeddings);
+        ids.values.push_back(static_cast<int64_t>(u * u * rows));
+      }
+      if (multi_hot) ids.offsets.push_back(static_cast<int32_t>(ids.values.size()));
+    }
+  }
+  return batch;
+}
+
+inline TrainConfig SmallConfig() {
+  TrainConfig config;
+  config.seed = 9;
+  config.training.batch_size = 64;
+  config.model.embedding_dim = 8;
+  config.model.bottom_mlp = {12};
+  config.model.top_mlp = {10, 6};
+  config.model.cross_layers = 2;
+  config.model.cross_rank = 4;
+  config.model.tables["n"].pooling = "mean";
+  config.numerics.virtual_workers = 8;
+  // The planner would replicate such small tables.
+  config.sharding.default_sharding = "table_wise";
+  return config;
+}
+
+// SHA-256, by name, of the dense part and of each block of a table that this worker holds, with
+// optimizer states.
+inline std::map<std::string, std::string> DigestsOf(TestModel& model) {
+  const auto digest_bytes = [](std::span<const std::byte> bytes) {
+    Sha256 hash;
+    hash.Update(bytes.data(), bytes.size());
+    return hash.HexDigest();
+  };
+  const auto digest = [&](std::span<const float> values) {
+    return digest_bytes(std::as_bytes(values));
+  };
+  const auto digest_rows = [&](RowStore& store, const EmbeddingShard::Block& block) {
+    const int64_t n = block.num_rows;
+    std::vector<std::byte> weights(static_cast<size_t>(n * store.layout().row_bytes()));
+    std::vector<std::byte> state(static_cast<size_t>(n * store.layout().state_bytes()));
+    store.CopyWeights(block.first_row, n, weights.data());
+    store.CopyState(block.first_row, n, state.data());
+    return digest_bytes(weights) + digest_bytes(state);
+  };
+  std::map<std::string, std::string> digests;
+  std::string& dense = digests["dense"];
+  dense = digest(model.parameters().span());
+  for (DenseOptimizer::State& state : model.dense_optimizer().states())
+    dense += digest(state.values.span());
+  for (EmbeddingShard& shard : model.embeddings().shards())
+    for (const EmbeddingShard::Block& block : shard.blocks)
+      digests[KeyOf(shard, block).Key()] = digest_rows(shard.store, block);
+  return digests;
+}
+
+}  // namespace renzan
