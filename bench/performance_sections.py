@@ -205,7 +205,7 @@ def growth(quick):
 
 
 # A new section needs a function here, its checks in performance_targets.py, its tables in
-# performance_tables.py, and markers for the tables in docs/performance.md.
+# performance_tables.py, and markers for the tables in a page of docs/performance.
 SECTIONS = {
     "limits": limits,
     "kaggle": functools.partial(against_pytorch, "kaggle", rounds=5, steps=200, torch_steps=60),

@@ -1,5 +1,5 @@
-"""The tables of docs/performance.md, and its references to plots, as Markdown, from what
-bench/performance measured."""
+"""The tables of docs/performance.md and the pages below it, and their references to plots, as
+Markdown, from what bench/performance measured."""
 import statistics
 
 import performance_targets as targets
@@ -59,7 +59,7 @@ def share_table(checks, runs):
     rows = [(check.what, milliseconds([seconds for seconds, _ in each]),
              milliseconds([least for _, least in each]), check.text, check.target, check.verdict)
             for check, each in zip(checks, runs)]
-    return markdown(("model", "ms", "least ms", "share", "target", "verdict"), rows)
+    return markdown(("model", "ms", "minimum ms", "share", "target", "verdict"), rows)
 
 
 def roofline_table(_, measured):
@@ -88,7 +88,7 @@ def phases_table(_, measured):
             rows.append((targets.model_name(name), part["phase"],
                          milliseconds([p["seconds"] for p in phases]), f"{100 * share:.0f} %",
                          milliseconds(least) if least else ""))
-    return markdown(("model", "phase", "ms", "of the step", "least ms"), rows)
+    return markdown(("model", "phase", "ms", "of the step", "minimum ms"), rows)
 
 
 def ceilings_table(kind, measured, results):
@@ -147,7 +147,8 @@ def quality_table(_, measured):
 def memory_table(_, measured):
     rows = [(run["run"], f"{run['said']:,.0f}", f"{run['peak']:,.0f}", check.text, check.target,
              check.verdict) for run, check in zip(measured, targets.memory_checks(measured))]
-    return markdown(("run", "said, MiB", "peak, MiB", "peak / said", "target", "verdict"), rows)
+    return markdown(("run", "estimate, MiB", "peak, MiB", "peak / estimate", "target", "verdict"),
+                    rows)
 
 
 def estimates_table(_, measured):
@@ -162,7 +163,7 @@ def other_table(_, measured):
     rows = [(part["what"], *(spread(part["seconds"][threads], ".2f") for threads in ("1", "2")),
              spread([a / b for a, b in zip(*(part["seconds"][t] for t in ("1", "2")))], ".2f"))
             for part in measured]
-    return markdown(("command", "1 thread, s", "2 threads, s", "times as fast"), rows)
+    return markdown(("command", "1 thread, s", "2 threads, s", "speed-up"), rows)
 
 
 # The section of each table, and its text from (class of the machine, measured).
@@ -187,23 +188,44 @@ TABLES = {
 def source(record):
     """Where and when a table was measured."""
     machine = record["machine"]
-    return (f"{machine['cpu']}, {machine['cores']} cores ({units(machine)}; chosen: "
-            f"{machine['isa']}, for bfloat16 {machine['isa_bf16']}), "
+    return (f"{machine['cpu']}, {machine['cores']} cores ({units(machine)}; kernels used: "
+            f"{machine['isa']}, in bfloat16 {machine['isa_bf16']}), "
             f"{100 * machine['busy']:.0f} % busy before the start. {record['date']}, commit "
             f"{record['commit']}, `{record['command']}`.")
 
 
-def summary(results):
-    rows = [(check.what, CLASS_NAMES[kind], check.target, check.text, check.verdict)
-            for section, checks in targets.CHECKS
+def all_checks(results):
+    """(class of the machine, check) for each target that has been measured."""
+    return [(kind, check) for section, checks in targets.CHECKS
             for kind, record in results.get(section, {}).items()
             for check in checks(kind, record["results"])]
+
+
+def summary(results):
+    rows = [(check.what, CLASS_NAMES[kind], check.target, check.text, check.verdict)
+            for kind, check in all_checks(results)]
     return markdown(("what", "machine", "target", "measured", "verdict"), rows)
+
+
+def headline(results):
+    """The first paragraph: ratios to PyTorch by precision, and how many targets are met."""
+    def ratios(precision):
+        values = [targets.ratio_check(name, kind, record["results"]).value
+                  for name in targets.RATIOS if name.endswith(precision)
+                  for kind, record in results.get(name.split("-")[0], {}).items()]
+        return f"{min(values):.2f} to {max(values):.2f}" if values else "(not measured)"
+    verdicts = [check.verdict for _, check in all_checks(results)]
+    return (f"On two cores, Renzan in float32 trains DLRM {ratios('fp32')} times as fast as the "
+            f"fastest setting of PyTorch in float32. In bfloat16 it trains DLRM and DLRM-DCNv2 "
+            f"{ratios('bf16')} times as fast as the fastest setting in any precision: the model "
+            f"and the processor's instructions for bfloat16 decide where in this range. Of "
+            f"{len(verdicts)} targets for processors, {verdicts.count('met')} are met and "
+            f"{verdicts.count('missed')} are missed ([all of them](performance/targets.md)).")
 
 
 def tables(results):
     """{name: text} for all tables and plots; `results`: {section: {class of machine: record}}."""
-    texts = {"summary": summary(results) if results else "Not measured."}
+    texts = {"headline": headline(results), "summary": summary(results)}
     by_name = {**TABLES, "ceilings": ("roofline", lambda kind, m: ceilings_table(kind, m, results))}
     for name, (section, render) in by_name.items():
         parts = [f"{CLASS_NAMES[kind]}:\n\n{render(kind, record['results'])}\n\n{source(record)}"
@@ -212,6 +234,6 @@ def tables(results):
     growth = results.get("growth", {})
     texts["growth"] = "\n\n".join(map(source, growth.values())) or "Not measured."
     for name, what in PLOT_NAMES.items():
-        texts[f"{name}-plot"] = (f"![The time of a step by {what}](performance/{name}.svg)"
+        texts[f"{name}-plot"] = (f"![The time of a step by {what}]({name}.svg)"
                                  if growth else "Not measured.")
     return texts

@@ -54,7 +54,7 @@ class Check:
         if self.goal is None:
             return ""
         met = self.value <= self.goal if self.within else self.value >= self.goal
-        return "met" if met else "**missed**"
+        return "met" if met else "missed"
 
 
 def of_values(what, values, goal):
@@ -85,7 +85,7 @@ def model_name(name):
 
 def ratio_check(name, kind, measured):
     precision = name.split("-")[1]
-    return of_values(f"{model_name(name)}, against the best peer",
+    return of_values(f"{model_name(name)}, against the fastest PyTorch",
                      ratios(measured, precision, best_peer(measured, precision)),
                      ratio_target(name, kind))
 
@@ -160,20 +160,20 @@ def estimate_checks(measured):
 def worst(checks, what):
     """The check that is furthest from a common target, under another name."""
     chosen = max(checks, key=lambda check: check.value if check.within else -check.value)
-    return dataclasses.replace(chosen, what=f"{what}; worst: {chosen.what}")
+    return dataclasses.replace(chosen, what=f"{what} (worst: {chosen.what})")
 
 
 # What each section answers: one check for each target, of (class of the machine, measured).
 CHECKS = [
     *((name.split("-")[0], lambda kind, m, name=name: [ratio_check(name, kind, m)])
       for name in RATIOS),
-    ("roofline", lambda _, m: [worst(roofline_checks(m), "share of the step's roofline")]),
-    ("roofline", lambda _, m: [worst(products_checks(m), "share of the products' rate")]),
+    ("roofline", lambda _, m: [worst(roofline_checks(m), "step against its roofline")]),
+    ("roofline", lambda _, m: [worst(products_checks(m), "products in float32")]),
     ("workers", lambda _, m: worker_checks(m)),
     ("embedding", lambda _, m: [worst(embedding_checks(m), "embedding kernels")]),
-    ("batches", lambda _, m: [worst(batch_checks(m), "float32 against the best peer")]),
+    ("batches", lambda _, m: [worst(batch_checks(m), "every batch size in float32")]),
     ("precision", lambda _, m: [worst(quality_checks(m), "AUC of bfloat16 against float32")]),
     ("rows", lambda _, m: [worst(quality_checks(m), "AUC of 16-bit tables against float32")]),
-    ("memory", lambda _, m: [worst(memory_checks(m), "peak of memory against what was said")]),
-    ("estimates", lambda _, m: [worst(estimate_checks(m), "time of a step against planning")]),
+    ("memory", lambda _, m: [worst(memory_checks(m), "peak memory against the estimate")]),
+    ("estimates", lambda _, m: [worst(estimate_checks(m), "time of a step against the plan")]),
 ]

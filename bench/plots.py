@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Draws the time of a step against the sizes that it grows with, one SVG for each, from the section
-`growth` of bench/performance. The same results give the same bytes; the background is transparent
-and the colours are legible on white and on black. Needs the Python of bench/setup-peers.
+"""Draws the plots of docs/performance.md and the pages below it, from what bench/performance
+measured: Renzan's speed beside PyTorch's, and the time of a step against the sizes that it grows
+with, one SVG for each. The same results give the same bytes; the background is transparent and the
+colours are legible on white and on black. Needs the Python of `bench/setup-peers plots`.
 
   plots.py results.json FOLDER
 """
@@ -14,6 +15,9 @@ import matplotlib
 
 matplotlib.use("svg")
 from matplotlib import pyplot, ticker
+
+import performance_targets as targets
+from performance_tables import CLASS_NAMES
 
 GREY = "#808080"
 COLOURS = {"step": "#1f88d0", "step, least time": "#d9620c", "forward and backward": "#0f9b74",
@@ -28,7 +32,8 @@ PLOTS = {
     "pooling": ("ids per bag", {"pooling": ""}),
     "workers": ("workers of one thread", {"workers-mpi": "MPI", "workers-gloo": "Gloo"}),
 }
-CLASSES = {"amx": "AMX", "avx512_bf16": "AVX-512, fast bf16", "avx512": "AVX-512", "other": "other"}
+CLASS_COLOURS = {"avx512": "#1f88d0", "avx512_bf16": "#0f9b74", "amx": "#d9620c",
+                 "other": "#8a73d6"}
 SHOWN_SHARE = 0.1  # of a step, at one point at least: what a phase needs to get a line
 
 matplotlib.rcParams.update({
@@ -73,7 +78,7 @@ def draw(name, growth, folder):
              if (points := [p for p in record["results"] if p["curve"] == curve])]
     figure, axes = pyplot.subplots(figsize=(6.4, 4))
     for kind, curve, points in lines:
-        prefix = ", ".join(filter(None, [CLASSES[kind] * (len(growth) > 1), curves[curve]]))
+        prefix = ", ".join(filter(None, [CLASS_NAMES[kind] * (len(growth) > 1), curves[curve]]))
         named = lambda what: f"{prefix}: {what}" if prefix else what
         draw_line(axes, points, lambda run: run["step_seconds"], label=named("step"), linewidth=2)
         if len(lines) == 1:
@@ -93,15 +98,54 @@ def draw(name, growth, folder):
     axes.set_xlabel(label)
     axes.set_ylabel("ms")
     axes.legend(labelcolor=GREY, fontsize=8)
-    figure.savefig(folder / f"{name}.svg", transparent=True, bbox_inches="tight",
-                   metadata={"Date": None})
+    save(figure, folder / f"{name}.svg")
+
+
+def save(figure, path):
+    figure.savefig(path, transparent=True, bbox_inches="tight", metadata={"Date": None})
     pyplot.close(figure)
 
 
+def draw_speed(results, folder):
+    """Bars of Renzan's speed over that of the fastest PyTorch, in groups by model and precision."""
+    names = [name for name in targets.RATIOS if name.split("-")[0] in results]
+    kinds = [kind for kind in CLASS_COLOURS
+             if any(kind in results[name.split("-")[0]] for name in names)]
+    figure, axes = pyplot.subplots(figsize=(7.2, 3.4))
+    width = 0.8 / len(kinds)
+    for row, kind in enumerate(kinds):
+        for group, name in enumerate(names):
+            record = results[name.split("-")[0]].get(kind)
+            if not record:
+                continue
+            measured, precision = record["results"], name.split("-")[1]
+            values = targets.ratios(measured, precision, targets.best_peer(measured, precision))
+            x, middle = group + (row - (len(kinds) - 1) / 2) * width, statistics.median(values)
+            axes.bar(x, middle, 0.9 * width, color=CLASS_COLOURS[kind],
+                     label=CLASS_NAMES[kind] if group == 0 else None)
+            axes.errorbar(x, middle, [[middle - min(values)], [max(values) - middle]], color=GREY,
+                          linewidth=1, capsize=2)
+            axes.text(x, max(values) + 0.06, f"{middle:.2f}", ha="center", fontsize=8)
+            if goal := targets.ratio_target(name, kind):
+                axes.hlines(goal, x - 0.45 * width, x + 0.45 * width, color=CLASS_COLOURS[kind],
+                            linewidth=2.5)
+    axes.plot([], [], color=GREY, linewidth=2.5, label="target")
+    axes.axhline(1, color=GREY, linewidth=0.8, linestyle="--")
+    axes.set_xticks(range(len(names)),
+                    [targets.model_name(name).replace(", ", "\n") for name in names])
+    axes.tick_params(axis="x", length=0)
+    axes.set_ylim(0, 4.6)
+    axes.set_ylabel("times as fast as PyTorch")
+    axes.legend(labelcolor=GREY, fontsize=8, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1))
+    save(figure, folder / "speed.svg")
+
+
 def main():
-    growth = json.loads(pathlib.Path(sys.argv[1]).read_text())["growth"]
-    for name in PLOTS:
-        draw(name, growth, pathlib.Path(sys.argv[2]))
+    results, folder = json.loads(pathlib.Path(sys.argv[1]).read_text()), pathlib.Path(sys.argv[2])
+    if any(name.split("-")[0] in results for name in targets.RATIOS):
+        draw_speed(results, folder)
+    for name in PLOTS if "growth" in results else ():
+        draw(name, results["growth"], folder)
 
 
 main()
