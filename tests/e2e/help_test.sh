@@ -57,14 +57,16 @@ awk 'FNR == 1 { flag = 0 } FNR == flag + 2 && /^(a|an|the|another|leave|print|sh
   print FILENAME ": " $0 } /^\.TP/ { flag = FNR }' pages/man1/* >lower_case.txt
 [ ! -s lower_case.txt ] || fail "not capitalised: $(cat lower_case.txt)"
 
-# Run directories have the names that `renzan train` gives them, or a user's.
+# What the program and the first documents show exists. Run directories have the names that
+# `renzan train` gives them, or a user's.
+documents=("$source_root/README.md" "$source_root/docs/training.md" "$source_root/docs/cluster.md")
 time='[0-9]{4}(-[0-9]{2}){2}T([0-9]{2}:){2}[0-9]{2}Z'
-sed 's/\\//g' pages/man1/* "$source_root/README.md" | grep -oE 'runs/[^ /`]*' >names.txt
+sed 's/\\//g' pages/man1/* "${documents[@]}" | grep -oE 'runs/[^ /`]*' >names.txt
 grep -qE "^runs/dlrm-$time\$" names.txt || fail "no run directory in an example"
 ! grep -E '[0-9]' names.txt | grep -vE "^runs/[a-z]+-$time\$" || fail "names of no run directory"
 
 # Examples exist.
-sed 's/\\//g' pages/man1/* "$source_root/README.md" |
+sed 's/\\//g' pages/man1/* "${documents[@]}" |
   grep -oE '[A-Za-z0-9_./-]*examples/[A-Za-z0-9_./-]+' | sed 's/\.$//' | sort -u >examples.txt
 [ "$(wc -l <examples.txt)" -ge 3 ] || fail "few examples: $(cat examples.txt)"
 while read -r example; do

@@ -16,7 +16,7 @@ from world import CACHE, expect, testing  # noqa: E402
 
 REAL_NODE = "127.0.0.1"
 IMAGE = "localhost/busybox:1"
-# Exit codes of README's table.
+# Exit codes, as in docs/exit_codes.md.
 USAGE, NO_INPUT, UNAVAILABLE, CANNOT_CREATE, FORBIDDEN, CONFIG = 64, 66, 69, 73, 77, 78
 
 
