@@ -67,7 +67,7 @@ grep -qE "^runs/dlrm-$time\$" names.txt || fail "no run directory in an example"
 
 # Examples exist.
 sed 's/\\//g' pages/man1/* "${documents[@]}" |
-  grep -oE '[A-Za-z0-9_./-]*examples/[A-Za-z0-9_./-]+' | sed 's/\.$//' | sort -u >examples.txt
+  grep -oE '[A-Za-z0-9_./-]*examples/[A-Za-z0-9_./-]+' | sed 's/\.$//; s/^\(\.\.\/\)*//' | sort -u >examples.txt
 [ "$(wc -l <examples.txt)" -ge 3 ] || fail "few examples: $(cat examples.txt)"
 while read -r example; do
   [ -e "$source_root/$example" ] || fail "help names $example, which does not exist"
