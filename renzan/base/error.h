@@ -13,7 +13,7 @@
 
 namespace renzan {
 
-// Exit codes as in <sysexits.h>; README's table explains them to users.
+// Exit codes as in <sysexits.h>; docs/exit_codes.md explains them to users.
 enum class ErrorCode {
   kUsage = 64,        // wrong command line
   kData = 65,         // the user's data is invalid: a bad row, a wrong checksum, an id out of range

@@ -38,110 +38,180 @@ struct Sizes {
   ShardingPlan plan;
 };
 
-MemoryEstimate OfRank(const Sizes& s, int rank) {
-  const Numerics& numerics = s.spec.numerics;
-  const MemoryUse& memory = s.spec.memory;
-  const int64_t virtual_workers = numerics.virtual_workers;
-  const int64_t batch = numerics.batch, n = numerics.samples();
-  const int64_t mine =
-      VirtualWorkerRange(static_cast<int>(virtual_workers), s.workers, rank).size();
-  const FloatType rows = numerics.rows;
-  const SparseOptimizerOptions& optimizer = s.spec.sparse_optimizer;
-  MemoryEstimate e{.program = kProgram + (s.workers > 1 ? kBackend : 0)};
-  const int readers = BatchReaders(s.spec, s.workers, s.threads);
-  // The chunks that are fetched, ahead and, by each reader, because they are missing.
-  if (memory.data_in_store)
-    e.program += (1 + readers) * static_cast<int64_t>(BlockCache::kLargeChunksAtOnce *
-                                                      BlockCache::kLargeChunkBytes);
+// One worker's memory, part by part.
+class WorkerMemory {
+ public:
+  WorkerMemory(const Sizes& sizes, int rank)
+      : sizes_(sizes),
+        spec_(sizes.spec),
+        numerics_(sizes.spec.numerics),
+        rank_(rank),
+        own_virtual_workers_(
+            VirtualWorkerRange(numerics_.virtual_workers, sizes.workers, rank).size()),
+        readers_(BatchReaders(sizes.spec, sizes.workers, sizes.threads)) {
+    for (const Shard& shard : sizes.plan.shards) AddShard(shard);
+  }
 
-  int64_t lookups = 0, most_lookups = 0;  // of the global batch, in own shards
-  int64_t exchanged = 0;  // bytes of pooled rows and gradients: of own samples, of others'
-  int64_t gradients = 0;  // bytes
-  int64_t num_rows = 0;
-  int64_t residuals = 0;                                // bytes of own virtual workers
-  int64_t sample_ids = 0;                               // of one sample, all tables
-  const auto lookups_of = [](const TableSpec& table) {  // of a sample, with its offset
+  MemoryEstimate Estimate() const {
+    MemoryEstimate e{
+        .tables = tables_, .dense = Dense(), .batches = Batches(), .program = Program()};
+    AddCheckpoint(&e);
+    return e;
+  }
+
+ private:
+  // Of a sample in a table, with its offset.
+  static int64_t LookupsOf(const TableSpec& table) {
     return table.multi_hot ? static_cast<int64_t>(table.pooling_factor) + 2 : 1;
+  }
+  int64_t own_samples() const { return own_virtual_workers_ * numerics_.samples(); }
+  int64_t dense_states() const { return std::ssize(InfoOf(spec_.dense_optimizer.type).states); }
+
+  void AddShard(const Shard& shard);
+  // What a shard exchanges, wherever it is. `reduced`: its gradients are reduced like dense ones.
+  int64_t Exchanged(const Shard& shard, bool reduced) const;
+
+  int64_t Program() const;
+  int64_t Dense() const;
+  int64_t Batches() const;
+  int64_t Slices() const;
+  int64_t Workspace() const;  // of a thread
+  int64_t Residuals() const;  // of own virtual workers
+  void AddCheckpoint(MemoryEstimate* e) const;
+
+  const Sizes& sizes_;
+  const RunSpec& spec_;
+  const Numerics& numerics_;
+  const int rank_;
+  const int64_t own_virtual_workers_;
+  const int readers_;
+
+  // Over the shards.
+  int64_t tables_ = 0;                      // bytes
+  int64_t num_rows_ = 0;                    // of own shards
+  int64_t lookups_ = 0, most_lookups_ = 0;  // of the global batch, in own shards
+  int64_t exchanged_ = 0;  // bytes of pooled rows and gradients: of own samples, of others'
+  int64_t gradients_ = 0;  // bytes
+};
+
+// How many of `samples` look up a row of the shard, one-hot or with many lookups.
+int64_t BagsOf(const Shard& shard, const TableSpec& table, int64_t samples) {
+  const double share = static_cast<double>(shard.row_blocks.size()) / table.row_blocks;
+  const double bags = std::min(1.0, share * std::max(1.0, table.pooling_factor));
+  return static_cast<int64_t>(bags * static_cast<double>(samples));
+}
+
+int64_t WorkerMemory::Exchanged(const Shard& shard, bool reduced) const {
+  const TableSpec& table = spec_.tables[shard.table];
+  const auto row_bytes = [&](RowCodec codec) {
+    return static_cast<int64_t>(EncodedRowBytes(codec, static_cast<size_t>(table.block_columns())));
   };
-  for (const TableSpec& table : s.spec.tables) {
-    sample_ids += lookups_of(table);
-    const int64_t slots = ErrorFeedbackSlots(table, numerics.error_feedback_rows);
-    residuals += mine * (AlignedBuffer::MemoryFor(slots * table.embedding_dim * kFloat) +
-                         slots * static_cast<int64_t>(sizeof(int64_t)));
-  }
-  for (const Shard& shard : s.plan.shards) {
-    const TableSpec& table = s.spec.tables[shard.table];
-    const double share = static_cast<double>(shard.row_blocks.size()) / table.row_blocks;
-    // How many samples look up a row of the shard, one-hot or with many lookups.
-    const double bags = std::min(1.0, share * std::max(1.0, table.pooling_factor));
-    const int64_t columns = table.block_columns();
-    const auto bags_of = [&](int64_t samples) {
-      return static_cast<int64_t>(bags * static_cast<double>(samples));
-    };
-    const auto row_bytes = [&](RowCodec codec) {
-      return static_cast<int64_t>(EncodedRowBytes(codec, static_cast<size_t>(columns)));
-    };
-    const int64_t forward = row_bytes(numerics.forward);
-    const int64_t backward = row_bytes(numerics.backward);
-    const bool replicated = shard.rank == kEveryRank;
-    const int64_t rows_here = ShardRows(table, shard.row_blocks).size();
-    const bool reduced = replicated && s.workers > 1 &&
-                         ReducesGradients(rows_here, columns, numerics.backward, batch);
-    // What a worker holds itself, it pools when it reads it. The gradients of a replicated shard go
-    // to all workers, or are reduced.
-    exchanged += bags_of(mine * n) * ((shard.on(rank) ? 0 : forward) +
-                                      (replicated && !reduced ? s.workers : 1) * backward);
-    if (reduced) exchanged += (mine + 2) * kFloat * rows_here * columns;
-    if (!shard.on(rank)) continue;
-    exchanged +=
-        bags_of(batch - mine * n) * ((replicated ? 0 : forward) + (reduced ? 0 : backward));
-    // The only worker reads them where it has written them.
-    if (s.workers > 1 || numerics.backward != RowCodec::kFloat32)
-      gradients += AlignedBuffer::MemoryFor(kFloat * columns * bags_of(batch));
-    const int64_t here =
-        static_cast<int64_t>(share * static_cast<double>(batch * lookups_of(table))) +
-        (share < 1 ? batch : 0);
-    lookups += here;
-    most_lookups = std::max(most_lookups, here);
-    const int64_t row = static_cast<int64_t>(EncodedBytes(rows, static_cast<size_t>(columns)));
-    num_rows += rows_here;
-    e.tables +=
-        AlignedBuffer::MemoryFor(rows_here * row) +
-        AlignedBuffer::MemoryFor(rows_here * kFloat * StateFloatsPerRow(optimizer.type, columns)) +
-        rows_here / 4;  // two bits: whether it has changed, and whether it has been drawn
-  }
+  const int64_t forward = row_bytes(numerics_.forward), backward = row_bytes(numerics_.backward);
+  const bool replicated = shard.rank == kEveryRank, here = shard.on(rank_);
+  // What a worker holds itself, it pools when it reads it. The gradients of a replicated shard go
+  // to all workers, or are reduced.
+  int64_t bytes = BagsOf(shard, table, own_samples()) *
+                  ((here ? 0 : forward) + (replicated && !reduced ? sizes_.workers : 1) * backward);
+  if (reduced)
+    bytes += (own_virtual_workers_ + 2) * kFloat * ShardRows(table, shard.row_blocks).size() *
+             table.block_columns();
+  if (here)
+    bytes += BagsOf(shard, table, numerics_.batch - own_samples()) *
+             ((replicated ? 0 : forward) + (reduced ? 0 : backward));
+  return bytes;
+}
 
-  const int64_t states = std::ssize(InfoOf(s.spec.dense_optimizer.type).states);
+void WorkerMemory::AddShard(const Shard& shard) {
+  const TableSpec& table = spec_.tables[shard.table];
+  const int64_t columns = table.block_columns();
+  const int64_t rows = ShardRows(table, shard.row_blocks).size();
+  const bool reduced = shard.rank == kEveryRank && sizes_.workers > 1 &&
+                       ReducesGradients(rows, columns, numerics_.backward, numerics_.batch);
+  exchanged_ += Exchanged(shard, reduced);
+  if (!shard.on(rank_)) return;
+  // The only worker reads them where it has written them.
+  if (sizes_.workers > 1 || numerics_.backward != RowCodec::kFloat32)
+    gradients_ +=
+        AlignedBuffer::MemoryFor(kFloat * columns * BagsOf(shard, table, numerics_.batch));
+  const double share = static_cast<double>(shard.row_blocks.size()) / table.row_blocks;
+  const int64_t lookups =
+      static_cast<int64_t>(share * static_cast<double>(numerics_.batch * LookupsOf(table))) +
+      (share < 1 ? numerics_.batch : 0);
+  lookups_ += lookups;
+  most_lookups_ = std::max(most_lookups_, lookups);
+  num_rows_ += rows;
+  const int64_t row =
+      static_cast<int64_t>(EncodedBytes(numerics_.rows, static_cast<size_t>(columns)));
+  tables_ += AlignedBuffer::MemoryFor(rows * row) +
+             AlignedBuffer::MemoryFor(rows * kFloat *
+                                      StateFloatsPerRow(spec_.sparse_optimizer.type, columns)) +
+             rows / 4;  // two bits: whether it has changed, and whether it has been drawn
+}
+
+int64_t WorkerMemory::Program() const {
+  int64_t bytes = kProgram + (sizes_.workers > 1 ? kBackend : 0);
+  // The chunks that are fetched, ahead and, by each reader, because they are missing.
+  if (spec_.memory.data_in_store)
+    bytes += (1 + readers_) *
+             static_cast<int64_t>(BlockCache::kLargeChunksAtOnce * BlockCache::kLargeChunkBytes);
+  return bytes;
+}
+
+int64_t WorkerMemory::Dense() const {
   // Parameters and their sum of gradients, and each weight packed twice.
-  e.dense =
-      AlignedBuffer::MemoryFor(s.parameters * kFloat) * (2 + states + 2) +
-      TreeReducer::MemoryFor(numerics.virtual_workers, s.workers, rank, s.parameters,
-                             numerics.dense_wire) +
-      DenseGradients::BytesOf(s.layout, DenseGradientOptionsOf(numerics), static_cast<int>(mine));
+  return AlignedBuffer::MemoryFor(sizes_.parameters * kFloat) * (2 + dense_states() + 2) +
+         TreeReducer::MemoryFor(numerics_.virtual_workers, sizes_.workers, rank_, sizes_.parameters,
+                                numerics_.dense_wire) +
+         DenseGradients::BytesOf(sizes_.layout, DenseGradientOptionsOf(numerics_),
+                                 static_cast<int>(own_virtual_workers_));
+}
 
-  // Two prepared batches of ids and sorted lookups, and what sorting needs.
-  const int64_t ids = 2 * lookups * (kRow + static_cast<int64_t>(sizeof(Lookup))) +
-                      s.threads * most_lookups * static_cast<int64_t>(sizeof(Lookup));
-  const int64_t slice = mine * n * (kFloat * (1 + s.spec.model.num_dense) + kId * sample_ids);
-  const int64_t slices = BatchLoader::SlotsFor(readers) * slice;
-  const int64_t value = numerics.precision == Precision::kBFloat16 ? 2 : kFloat;
-  int64_t workspace = 0;
+int64_t WorkerMemory::Residuals() const {
+  int64_t bytes = 0;
+  for (const TableSpec& table : spec_.tables) {
+    const int64_t slots = ErrorFeedbackSlots(table, numerics_.error_feedback_rows);
+    bytes += AlignedBuffer::MemoryFor(slots * table.embedding_dim * kFloat) +
+             slots * static_cast<int64_t>(sizeof(int64_t));
+  }
+  return own_virtual_workers_ * bytes;
+}
+
+int64_t WorkerMemory::Slices() const {
+  int64_t ids = 0;  // of one sample, all tables
+  for (const TableSpec& table : spec_.tables) ids += LookupsOf(table);
+  return BatchLoader::SlotsFor(readers_) * own_samples() *
+         (kFloat * (1 + spec_.model.num_dense) + kId * ids);
+}
+
+int64_t WorkerMemory::Workspace() const {
   // Blocks of columns are a cache line wide, and have an odd number of rows (blocked_matrix.h).
-  const int64_t block = 64 / value;
-  for (const int64_t columns : s.workspace)
-    workspace += AlignedBuffer::MemoryFor((n | 1) * ((columns + block - 1) / block) * 64);
-  e.batches = exchanged + gradients + residuals + ids + slices + s.threads * workspace;
-  // Evaluation has its own slices and ids, which are not sorted.
-  if (memory.evaluates) e.batches += 2 * lookups * kRow + slices;
+  const int64_t block = 64 / (numerics_.precision == Precision::kBFloat16 ? 2 : kFloat);
+  int64_t bytes = 0;
+  for (const int64_t columns : sizes_.workspace)
+    bytes +=
+        AlignedBuffer::MemoryFor((numerics_.samples() | 1) * ((columns + block - 1) / block) * 64);
+  return bytes;
+}
 
+int64_t WorkerMemory::Batches() const {
+  // Two prepared batches of ids and sorted lookups, and what sorting needs.
+  constexpr int64_t kLookup = sizeof(Lookup);
+  const int64_t ids = 2 * lookups_ * (kRow + kLookup) + sizes_.threads * most_lookups_ * kLookup;
+  // Evaluation has its own slices and ids, which are not sorted.
+  const int64_t evaluation = spec_.memory.evaluates ? 2 * lookups_ * kRow + Slices() : 0;
+  return exchanged_ + gradients_ + Residuals() + ids + Slices() + sizes_.threads * Workspace() +
+         evaluation;
+}
+
+void WorkerMemory::AddCheckpoint(MemoryEstimate* e) const {
+  const int64_t most = spec_.memory.max_copies;
+  const int64_t copies = most > 0 ? std::min(e->tables, most) : e->tables;
+  e->few_copies = std::min(copies, kFewCopiesBytes);
+  e->more_copies = copies - e->few_copies;
   // Rows, with their numbers where they are scattered.
-  const int64_t copies = memory.max_copies > 0 ? std::min(e.tables, memory.max_copies) : e.tables;
-  e.few_copies = std::min(copies, kFewCopiesBytes);
-  e.more_copies = copies - e.few_copies;
-  e.checkpoint = e.few_copies + num_rows * kRow + residuals +
-                 (rank == 0 ? (1 + states) * s.parameters * kFloat : 0) +
-                 (memory.checkpoints_in_store ? std::min(kOutputFileBytes, e.tables) : 0);
-  return e;
+  e->checkpoint = e->few_copies + num_rows_ * kRow + Residuals() +
+                  (rank_ == 0 ? (1 + dense_states()) * sizes_.parameters * kFloat : 0) +
+                  (spec_.memory.checkpoints_in_store ? std::min(kOutputFileBytes, e->tables) : 0);
 }
 
 }  // namespace
@@ -157,7 +227,8 @@ std::vector<MemoryEstimate> EstimateMemoryOfWorkers(const RunSpec& spec, const S
                     .workspace = model->WorkspaceColumns(),
                     .plan = plan};
   std::vector<MemoryEstimate> estimates;
-  for (int rank = 0; rank < workers; ++rank) estimates.push_back(OfRank(sizes, rank));
+  for (int rank = 0; rank < workers; ++rank)
+    estimates.push_back(WorkerMemory(sizes, rank).Estimate());
   return estimates;
 }
 

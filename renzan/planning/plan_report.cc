@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/planning/make_plan.h"
@@ -73,89 +74,151 @@ const char* BottleneckOf(const StepEstimate& step) {
       ->name;
 }
 
-std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now) {
-  std::vector<Advice> advice;
-  const auto consider = [&](const std::string& what, const std::function<void(PlanInput*)>& edit) {
-    PlanInput changed = input;
-    if (!changed.config.sharding.plan.empty()) changed.config.sharding = {};
-    edit(&changed);
-    const TrainConfig& config = changed.config;
-    if (config.training.batch_size % config.numerics.virtual_workers != 0) return false;
-    const PlannedRun then = PlanRun(changed);
-    const auto lacking = [&](const PlannedRun& planned) {
-      return now.fits_host() ? static_cast<double>(planned.gpu->bytes)
-                             : planned.most_memory_bytes();
-    };
-    const bool helps = now.fits() ? then.fits() && then.step.total() < 0.95 * now.step.total()
-                                  : then.fits() || lacking(then) < 0.95 * lacking(now);
-    if (helps) advice.push_back({what, then.step.total(), then.most_memory_bytes(), then.fits()});
-    return then.fits();
+namespace {
+
+// Plans changed configurations, and keeps the changes that help.
+class Changes {
+ public:
+  Changes(const PlanInput& input, const PlannedRun& now) : input_(input), now_(now) {}
+
+  std::vector<Advice> Sorted() && {
+    std::stable_sort(advice_.begin(), advice_.end(), [&](const Advice& a, const Advice& b) {
+      return now_.fits() ? a.step_seconds < b.step_seconds
+                         : a.most_memory_bytes < b.most_memory_bytes;
+    });
+    return std::move(advice_);
+  }
+
+  void ConsiderCodecs();
+  void ConsiderPrecisions();
+  void ConsiderOptimizer();
+  void ConsiderSharding();
+  void ConsiderWorkers();
+  void ConsiderMemory();
+
+ private:
+  using Edit = std::function<void(PlanInput*)>;
+  // Returns whether the run would fit.
+  bool Consider(const std::string& what, const Edit& edit);
+  bool Helps(const PlannedRun& then) const;
+  bool ConsiderWorkers(int factor);
+
+  const TrainConfig& config() const { return input_.config; }
+
+  const PlanInput& input_;
+  const PlannedRun& now_;
+  std::vector<Advice> advice_;
+};
+
+bool Changes::Helps(const PlannedRun& then) const {
+  if (now_.fits()) return then.fits() && then.step.total() < 0.95 * now_.step.total();
+  const auto lacking = [&](const PlannedRun& planned) {
+    return now_.fits_host() ? static_cast<double>(planned.gpu->bytes) : planned.most_memory_bytes();
   };
-  const TrainConfig& config = input.config;
-  if (config.comm.forward == "fp32" && config.comm.backward == "fp32")
-    consider("comm.forward: fp16, comm.backward: bf16", [](PlanInput* changed) {
+  return then.fits() || lacking(then) < 0.95 * lacking(now_);
+}
+
+bool Changes::Consider(const std::string& what, const Edit& edit) {
+  PlanInput changed = input_;
+  if (!changed.config.sharding.plan.empty()) changed.config.sharding = {};
+  edit(&changed);
+  if (changed.config.training.batch_size % changed.config.numerics.virtual_workers != 0)
+    return false;
+  const PlannedRun then = PlanRun(changed);
+  if (Helps(then))
+    advice_.push_back({what, then.step.total(), then.most_memory_bytes(), then.fits()});
+  return then.fits();
+}
+
+void Changes::ConsiderCodecs() {
+  const CommConfig& comm = config().comm;
+  if (comm.forward == "fp32" && comm.backward == "fp32")
+    Consider("comm.forward: fp16, comm.backward: bf16", [](PlanInput* changed) {
       changed->config.comm.forward = "fp16";
       changed->config.comm.backward = "bf16";
     });
-  if (config.comm.backward != "int8" && config.comm.backward != "int4")
-    consider("comm.forward: int8, comm.backward: int8", [](PlanInput* changed) {
+  if (comm.backward != "int8" && comm.backward != "int4")
+    Consider("comm.forward: int8, comm.backward: int8", [](PlanInput* changed) {
       changed->config.comm.forward = changed->config.comm.backward = "int8";
     });
-  if (config.comm.dense == "fp32")
-    consider("comm.dense: bf16", [](PlanInput* changed) { changed->config.comm.dense = "bf16"; });
-  if (config.numerics.embedding_precision == "fp32")
-    consider("numerics.embedding_precision: bf16",
+  if (comm.dense == "fp32")
+    Consider("comm.dense: bf16", [](PlanInput* changed) { changed->config.comm.dense = "bf16"; });
+}
+
+void Changes::ConsiderPrecisions() {
+  if (config().numerics.embedding_precision == "fp32")
+    Consider("numerics.embedding_precision: bf16",
              [](PlanInput* changed) { changed->config.numerics.embedding_precision = "bf16"; });
-  if (config.device == "cuda" && config.numerics.precision != "bf16")
-    consider("numerics.precision: bf16",
+  if (config().device == "cuda" && config().numerics.precision != "bf16")
+    Consider("numerics.precision: bf16",
              [](PlanInput* changed) { changed->config.numerics.precision = "bf16"; });
-  if (config.optimizer.sparse.type == "adagrad")
-    consider("optimizer.sparse.type: rowwise_adagrad",
-             [](PlanInput* changed) { changed->config.optimizer.sparse.type = "rowwise_adagrad"; });
-  const int workers = input.topology.workers();
+}
+
+// A state for each row instead of each value.
+void Changes::ConsiderOptimizer() {
+  const std::string row_wise = InfoOf(SparseOptimizerType::kRowWiseAdagrad).name;
+  if (config().optimizer.sparse.type == InfoOf(SparseOptimizerType::kAdagrad).name)
+    Consider("optimizer.sparse.type: " + row_wise,
+             [&](PlanInput* changed) { changed->config.optimizer.sparse.type = row_wise; });
+}
+
+void Changes::ConsiderSharding() {
+  const int workers = input_.topology.workers();
   int blocks = 8;
   while (blocks < 2 * workers && blocks < 1024) blocks *= 2;
   if (workers > 1)
-    consider(fmt::format("numerics.row_blocks: {}", blocks), [&](PlanInput* changed) {
+    Consider(fmt::format("numerics.row_blocks: {}", blocks), [&](PlanInput* changed) {
       changed->config.numerics.row_blocks = blocks;
       for (auto& [name, table] : changed->config.model.tables) table.row_blocks = 0;
     });
-  if (const ShardingConfig& sharding = config.sharding;
-      sharding.default_sharding != "auto" || !sharding.tables.empty() || !sharding.plan.empty())
-    consider("sharding: {default: auto}",
+  const ShardingConfig& sharding = config().sharding;
+  if (sharding.default_sharding != "auto" || !sharding.tables.empty() || !sharding.plan.empty())
+    Consider("sharding: {default: auto}",
              [](PlanInput* changed) { changed->config.sharding = {}; });
-  // Twice the workers, or as many times as it takes to fit.
-  for (int factor = 2; factor * workers <= kMostWorkers; factor *= 2) {
-    const int more = factor * workers;
-    const bool too_many = more > config.numerics.virtual_workers;
-    if (too_many && now.fits()) break;
-    std::string what = fmt::format("{} workers", more);
-    if (too_many)
-      what +=
-          fmt::format(", numerics.virtual_workers: {}", std::bit_ceil(static_cast<unsigned>(more)));
-    const bool fits = consider(what, [&](PlanInput* changed) {
-      NumericsConfig& numerics = changed->config.numerics;
-      if (too_many)
-        numerics.virtual_workers = static_cast<int>(std::bit_ceil(static_cast<unsigned>(more)));
-      std::vector<IndexRange>& hosts = changed->topology.hosts;
-      for (int copy = 1; copy < factor; ++copy)
-        for (const IndexRange host : input.topology.hosts)
-          hosts.push_back({copy * workers + host.begin, copy * workers + host.end});
-    });
-    if (fits) break;
-  }
-  if (!now.fits_host()) {
-    // Where the most loaded worker of the most even plan would fit.
-    const double needed = now.most_memory_bytes() / 0.9;
-    consider(fmt::format("{:.0f} GiB per worker", std::ceil(needed / 0x1p30)),
-             [&](PlanInput* changed) {
-               changed->topology.rates.memory_bytes = std::ceil(needed / 0x1p30) * 0x1p30;
-             });
-  }
-  std::stable_sort(advice.begin(), advice.end(), [&](const Advice& a, const Advice& b) {
-    return now.fits() ? a.step_seconds < b.step_seconds : a.most_memory_bytes < b.most_memory_bytes;
+}
+
+// Twice the workers, or as many times as it takes to fit.
+void Changes::ConsiderWorkers() {
+  for (int factor = 2; factor * input_.topology.workers() <= kMostWorkers; factor *= 2)
+    if (ConsiderWorkers(factor)) return;
+}
+
+// Returns whether more need not be considered.
+bool Changes::ConsiderWorkers(int factor) {
+  const int workers = input_.topology.workers(), more = factor * workers;
+  const bool too_many = more > config().numerics.virtual_workers;
+  if (too_many && now_.fits()) return true;
+  const int virtual_workers = static_cast<int>(std::bit_ceil(static_cast<unsigned>(more)));
+  std::string what = fmt::format("{} workers", more);
+  if (too_many) what += fmt::format(", numerics.virtual_workers: {}", virtual_workers);
+  return Consider(what, [&](PlanInput* changed) {
+    if (too_many) changed->config.numerics.virtual_workers = virtual_workers;
+    std::vector<IndexRange>& hosts = changed->topology.hosts;
+    for (int copy = 1; copy < factor; ++copy)
+      for (const IndexRange host : input_.topology.hosts)
+        hosts.push_back({copy * workers + host.begin, copy * workers + host.end});
   });
-  return advice;
+}
+
+void Changes::ConsiderMemory() {
+  if (now_.fits_host()) return;
+  // Where the most loaded worker of the most even plan would fit.
+  const double gib = std::ceil(now_.most_memory_bytes() / 0.9 / 0x1p30);
+  Consider(fmt::format("{:.0f} GiB per worker", gib),
+           [&](PlanInput* changed) { changed->topology.rates.memory_bytes = gib * 0x1p30; });
+}
+
+}  // namespace
+
+std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now) {
+  Changes changes(input, now);
+  changes.ConsiderCodecs();
+  changes.ConsiderPrecisions();
+  changes.ConsiderOptimizer();
+  changes.ConsiderSharding();
+  changes.ConsiderWorkers();
+  changes.ConsiderMemory();
+  return std::move(changes).Sorted();
 }
 
 DatasetSchema SchemaOf(const TrainConfig& config) {

@@ -1,7 +1,5 @@
 #include "renzan/run/run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -10,22 +8,21 @@
 #include "renzan/base/background_task.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
-#include "renzan/base/file/file_system.h"
 #include "renzan/base/host.h"
 #include "renzan/base/log.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
-#include "renzan/observe/run_manifest.h"
-#include "renzan/observe/status_file.h"
 #include "renzan/planning/device_options.h"
 #include "renzan/planning/make_plan.h"
 #include "renzan/planning/memory_check.h"
 #include "renzan/planning/memory_estimate.h"
 #include "renzan/run/agreement.h"
+#include "renzan/run/best_model.h"
 #include "renzan/run/loop.h"
 #include "renzan/run/profiler.h"
+#include "renzan/run/run_directories.h"
 #include "renzan/run/run_observer.h"
 #include "renzan/run/splits.h"
 #include "renzan/saving/checkpointer.h"
@@ -37,36 +34,6 @@
 namespace renzan {
 namespace {
 
-constexpr const char* kModelName = "model";
-
-// Rank 0 chooses and broadcasts.
-RunDirectories ChooseDirectories(const TrainConfig& config, const RunOptions& options,
-                                 Communicator& comm) {
-  std::string run = config.run_dir;
-  if (run.empty() && comm.rank() == 0) run = NewRunDirectory(options.name, *options.clock);
-  RunDirectories directories{.run = BroadcastString(comm, run),
-                             .checkpoints = BroadcastString(comm, config.checkpoint.dir)};
-  if (directories.checkpoints.empty()) directories.checkpoints = directories.run + "/checkpoints";
-  directories.model = directories.run + "/" + kModelName;
-  return directories;
-}
-
-// Whether all workers see the run directory, which worker 0 has created and locked.
-bool SharesRunDirectory(const std::string& run_dir, Communicator& comm) {
-  if (comm.world_size() == 1) return true;
-  const std::string path = run_dir + "/.shared";
-  std::string mark = fmt::format("{} {}", HostName(), getpid());
-  RunWithHeartbeats(comm, [&] {
-    if (comm.rank() == 0) WriteFileAtomically(path, mark);
-  });
-  mark = BroadcastString(comm, mark);
-  char missing = 0;
-  RunWithHeartbeats(comm, [&] { missing = FileExists(path) && ReadFile(path) == mark ? 0 : 1; });
-  const std::vector<char> everywhere = AllGatherValues(comm, missing);
-  if (comm.rank() == 0) FileSystem::Get().Unlink(path);
-  return std::all_of(everywhere.begin(), everywhere.end(), [](char each) { return each == 0; });
-}
-
 // What a checkpoint records of the run that wrote it, besides its configuration.
 std::map<std::string, std::string> DescribeRun(const OpenedSplits& splits,
                                                const ProgramFacts& facts) {
@@ -77,30 +44,6 @@ std::map<std::string, std::string> DescribeRun(const OpenedSplits& splits,
   return run;
 }
 
-// Rank 0 looks and broadcasts.
-PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& config,
-                       const std::map<std::string, std::string>& run, int64_t steps,
-                       bool must_resume, Communicator& comm) {
-  PastRun past;
-  std::string paths;
-  RunWithHeartbeats(comm, [&] {
-    if (comm.rank() != 0) return;
-    past = FindPastRun(directories, config, run, steps);
-    if (must_resume && past.checkpoints.empty() && past.model_sha256.empty())
-      Fail(ErrorCode::kNoInput, "{} has no checkpoint to resume from", directories.checkpoints);
-    for (const std::string& path : past.checkpoints) paths += path + "\n";
-  });
-  past.model_sha256 = BroadcastString(comm, past.model_sha256);
-  past.model_step = AllGatherValues(comm, past.model_step)[0];
-  paths = BroadcastString(comm, paths);
-  past.checkpoints.clear();
-  for (size_t begin = 0, end; begin < paths.size(); begin = end + 1) {
-    end = paths.find('\n', begin);
-    past.checkpoints.push_back(paths.substr(begin, end - begin));
-  }
-  return past;
-}
-
 // Identifies the metric and the rows of a record of evaluations.
 std::string MeaningOfEvaluations(const TrainConfig& config, const OpenedSplits& splits) {
   if (!splits.eval) return "";
@@ -108,69 +51,6 @@ std::string MeaningOfEvaluations(const TrainConfig& config, const OpenedSplits& 
                      splits.eval->dataset->fingerprint(), splits.eval->rows.begin,
                      splits.eval->rows.end);
 }
-
-std::string BestCheckpoint(const RunDirectories& directories, int64_t step) {
-  return directories.checkpoints + "/" + CheckpointName(step);
-}
-
-// Without the checkpoint of its best model the record is useless, so it starts again.
-void ResetEvaluationsIfBestIsMissing(const RunDirectories& directories, Communicator& comm,
-                                     LoopState* state) {
-  const int64_t best = state->evaluations.best_step();
-  if (best < 0 || best == state->step) return;
-  const std::string path = BestCheckpoint(directories, best);
-  char missing = 0;
-  RunWithHeartbeats(comm, [&] {
-    if (comm.rank() == 0)
-      missing = Storage::Of(path).HasTree(path, kCheckpointManifestName) ? 0 : 1;
-  });
-  if (AllGatherValues(comm, missing)[0] == 0) return;
-  if (comm.rank() == 0)
-    LogWarning("{}, the best model so far, is missing: keeping the best model from here on", path);
-  state->evaluations = state->evaluations.Emptied();
-}
-
-// Loads the best model unless it is the current one, which is at `step`. Returns its step.
-int64_t LoadBest(const RunDirectories& directories, const EvaluationRecord& evaluations,
-                 int64_t step, ModelState& model, Communicator& comm) {
-  const int64_t best = evaluations.best_step();
-  if (best < 0 || best == step) return step;
-  try {
-    return LoadNewest({BestCheckpoint(directories, best)}, model, comm).step;
-  } catch (const Error& error) {
-    throw error.WithContext(
-        fmt::format("cannot read the best model, of step {} (to continue without it, remove its "
-                    "checkpoint and run the same command again)",
-                    best));
-  }
-}
-
-// For a run that was killed after saving its model but before recording that.
-void RecordFinished(const std::string& run_dir, int64_t steps, const std::string& model_sha256,
-                    const Clock& clock) {
-  const std::string path = run_dir + "/manifest.json";
-  if (!FileExists(path)) return;
-  RunManifest manifest = ReadRunManifest(path);
-  if (manifest.model_sha256 == model_sha256) return;
-  manifest.model_sha256 = model_sha256;
-  manifest.steps = steps;
-  WriteRunManifest(path, manifest);
-  WriteStatusFile(run_dir + "/status.json", {.state = "done",
-                                             .step = steps,
-                                             .steps = steps,
-                                             .updated_unix_seconds = clock.UnixSeconds()});
-}
-
-}  // namespace
-
-std::string NewRunDirectory(const std::string& name, const Clock& clock) {
-  const std::string stem = fmt::format("runs/{}-{}", name, FormatUtc(clock.UnixSeconds()));
-  std::string dir = stem;
-  for (int i = 2; FileExists(dir); ++i) dir = fmt::format("{}.{}", stem, i);
-  return dir;
-}
-
-namespace {
 
 // One run on one worker: what each pass leaves behind for those after it, in their order.
 class TrainingRun {
@@ -249,7 +129,7 @@ void TrainingRun::OpenData() {
 }
 
 void TrainingRun::ClaimDirectories() {
-  directories_ = ChooseDirectories(config_, options_, comm_);
+  directories_ = ChooseDirectories(config_, options_.name, *options_.clock, comm_);
   RunWithHeartbeats(comm_, [&] {
     if (comm_.rank() == 0)
       locks_ = LockDirectories(directories_, options_.attempt,

@@ -1,0 +1,91 @@
+#include "renzan/run/run_directories.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/file/file_system.h"
+#include "renzan/base/host.h"
+#include "renzan/comm/gather.h"
+#include "renzan/comm/heartbeat.h"
+#include "renzan/observe/run_manifest.h"
+#include "renzan/observe/status_file.h"
+#include "renzan/run/run.h"
+
+namespace renzan {
+
+std::string NewRunDirectory(const std::string& name, const Clock& clock) {
+  const std::string stem = fmt::format("runs/{}-{}", name, FormatUtc(clock.UnixSeconds()));
+  std::string dir = stem;
+  for (int i = 2; FileExists(dir); ++i) dir = fmt::format("{}.{}", stem, i);
+  return dir;
+}
+
+RunDirectories ChooseDirectories(const TrainConfig& config, const std::string& name,
+                                 const Clock& clock, Communicator& comm) {
+  std::string run = config.run_dir;
+  if (run.empty() && comm.rank() == 0) run = NewRunDirectory(name, clock);
+  RunDirectories directories{.run = BroadcastString(comm, run),
+                             .checkpoints = BroadcastString(comm, config.checkpoint.dir)};
+  if (directories.checkpoints.empty()) directories.checkpoints = directories.run + "/checkpoints";
+  directories.model = directories.run + "/" + kModelName;
+  return directories;
+}
+
+bool SharesRunDirectory(const std::string& run_dir, Communicator& comm) {
+  if (comm.world_size() == 1) return true;
+  const std::string path = run_dir + "/.shared";
+  std::string mark = fmt::format("{} {}", HostName(), getpid());
+  RunWithHeartbeats(comm, [&] {
+    if (comm.rank() == 0) WriteFileAtomically(path, mark);
+  });
+  mark = BroadcastString(comm, mark);
+  char missing = 0;
+  RunWithHeartbeats(comm, [&] { missing = FileExists(path) && ReadFile(path) == mark ? 0 : 1; });
+  const std::vector<char> everywhere = AllGatherValues(comm, missing);
+  if (comm.rank() == 0) FileSystem::Get().Unlink(path);
+  return std::all_of(everywhere.begin(), everywhere.end(), [](char each) { return each == 0; });
+}
+
+PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& config,
+                       const std::map<std::string, std::string>& run, int64_t steps,
+                       bool must_resume, Communicator& comm) {
+  PastRun past;
+  std::string paths;
+  RunWithHeartbeats(comm, [&] {
+    if (comm.rank() != 0) return;
+    past = FindPastRun(directories, config, run, steps);
+    if (must_resume && past.checkpoints.empty() && past.model_sha256.empty())
+      Fail(ErrorCode::kNoInput, "{} has no checkpoint to resume from", directories.checkpoints);
+    for (const std::string& path : past.checkpoints) paths += path + "\n";
+  });
+  past.model_sha256 = BroadcastString(comm, past.model_sha256);
+  past.model_step = AllGatherValues(comm, past.model_step)[0];
+  paths = BroadcastString(comm, paths);
+  past.checkpoints.clear();
+  for (size_t begin = 0, end; begin < paths.size(); begin = end + 1) {
+    end = paths.find('\n', begin);
+    past.checkpoints.push_back(paths.substr(begin, end - begin));
+  }
+  return past;
+}
+
+void RecordFinished(const std::string& run_dir, int64_t steps, const std::string& model_sha256,
+                    const Clock& clock) {
+  const std::string path = run_dir + "/manifest.json";
+  if (!FileExists(path)) return;
+  RunManifest manifest = ReadRunManifest(path);
+  if (manifest.model_sha256 == model_sha256) return;
+  manifest.model_sha256 = model_sha256;
+  manifest.steps = steps;
+  WriteRunManifest(path, manifest);
+  WriteStatusFile(run_dir + "/status.json", {.state = "done",
+                                             .step = steps,
+                                             .steps = steps,
+                                             .updated_unix_seconds = clock.UnixSeconds()});
+}
+
+}  // namespace renzan
