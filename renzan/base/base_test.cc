@@ -70,6 +70,23 @@ TEST(File, FullDiskIsAnIoError) {
   }
 }
 
+TEST(File, NamesAreCutToWhatFitsAndStayDifferent) {
+  const std::string long_name = EscapeName(std::string(40, 'a') + "/");
+  EXPECT_EQ(long_name, std::string(40, 'a') + "%2F");
+  EXPECT_EQ(BoundedFileName(long_name, 43), long_name);
+  // No part of "%2F" is left over.
+  for (size_t bytes = 17; bytes < 43; ++bytes) {
+    const std::string cut = BoundedFileName(long_name, bytes);
+    EXPECT_LE(cut.size(), bytes);
+    EXPECT_EQ(cut, long_name.substr(0, bytes - 17) + "~" + Sha256Hex(long_name).substr(0, 16));
+    EXPECT_NE(cut, BoundedFileName(EscapeName(std::string(40, 'a') + "%"), bytes));
+  }
+  EXPECT_EQ(BoundedFileName("%41%42%43%44%45%46%47", 20),
+            "%41~" + Sha256Hex("%41%42%43%44%45%46%47").substr(0, 16));
+  EXPECT_EQ(BoundedFileName("%41%42%43%44%45%46%47", 19),
+            "~" + Sha256Hex("%41%42%43%44%45%46%47").substr(0, 16));
+}
+
 TEST(File, MissingFileNamesThePath) {
   try {
     ReadFile("/no/such/file");

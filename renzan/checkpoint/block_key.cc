@@ -5,6 +5,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "renzan/base/file/file.h"
+
 namespace renzan {
 namespace {
 
@@ -28,6 +30,14 @@ bool TakeBlock(std::string_view kind, std::string_view* text, int* block, int* b
 }
 
 }  // namespace
+
+std::string BlockKey::FileStem() const {
+  // Leaves room for the numbers of any block, an ending, and the prefix of files in a store.
+  constexpr size_t kMaxTableBytes = 128;
+  BlockKey bounded = *this;
+  bounded.table = BoundedFileName(table, kMaxTableBytes);
+  return "table." + bounded.Name();
+}
 
 std::string BlockKey::Name() const {
   std::string name = table;

@@ -19,6 +19,9 @@ struct BlockKey {
   std::string Name() const;
   // The beginning of its tensors' keys: "embedding.C1".
   std::string Key() const { return "embedding." + Name(); }
+  // The beginning of its files' names: "table.C1". A long name of a table is cut (BoundedFileName);
+  // readers know files from the manifest only.
+  std::string FileStem() const;
 
   bool operator==(const BlockKey&) const = default;
 };

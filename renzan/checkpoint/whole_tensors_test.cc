@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "renzan/checkpoint/block_key.h"
 #include "renzan/checkpoint/export.h"
 #include "renzan/checkpoint/testing.h"
@@ -24,6 +26,17 @@ TEST(BlockKey, ReadsWhatItWrites) {
             "embedding.C1.row_block_3_of_8.column_block_0_of_2");
   EXPECT_FALSE(ParseTableTensorKey("embedding.C1.rows"));
   EXPECT_FALSE(ParseTableTensorKey("bottom.0.weight"));
+}
+
+// With the largest numbers, the longest ending and the prefix of a file in a store.
+TEST(BlockKey, NamesOfFilesAreBounded) {
+  EXPECT_EQ((BlockKey{"C1", 3, 8}.FileStem()), "table.C1.row_block_3_of_8");
+  const int most = std::numeric_limits<int>::max();
+  const std::string name(128, 'a');
+  EXPECT_EQ((BlockKey{name, 1, 2}.FileStem()), "table." + name + ".row_block_1_of_2");
+  const std::string stem = BlockKey{name + "a", most - 1, most, most - 1, most}.FileStem();
+  EXPECT_LE(stem.size() + std::string(".q8.safetensors").size() + 17, 255u);
+  EXPECT_NE(stem, (BlockKey{name + "b", most - 1, most, most - 1, most}.FileStem()));
 }
 
 // A table [rows, columns] whose value at (r, c) is 100 r + c, saved in blocks.

@@ -180,7 +180,7 @@ void ModelSnapshot::View(EmbeddingShard& shard, const RowSet* only, EmbeddingSha
 
 void ModelSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& block) {
   const std::string key = KeyOf(shard, block).Key() + ".weight";
-  File file{.name = "table." + KeyOf(shard, block).Name() + ".safetensors", .tensors = {}};
+  File file{.name = KeyOf(shard, block).FileStem() + ".safetensors", .tensors = {}};
   const auto add = [&](const std::string& name, const std::vector<int64_t>& shape, DType dtype,
                        const std::shared_ptr<CopyOnWrite>& view) {
     file.tensors.push_back(
@@ -199,7 +199,7 @@ void ModelSnapshot::AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& b
                                  bool quantize) {
   const auto dirty = std::make_shared<LazyRows>(block.dirty);
   const int64_t n = dirty->set().size(), dim = shard.dim();
-  const std::string key = KeyOf(shard, block).Key(), stem = "table." + KeyOf(shard, block).Name();
+  const std::string key = KeyOf(shard, block).Key(), stem = KeyOf(shard, block).FileStem();
   File file{.name = stem + ".safetensors", .tensors = {}};
   file.tensors.push_back(
       {key + ".rows", {n}, DType::kI32, [dirty](size_t offset, std::span<std::byte> out) {

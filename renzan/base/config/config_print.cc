@@ -56,10 +56,18 @@ std::string Print(const std::vector<Item>& value) {
   return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
+// A name as a key. YAML's readers look for the colon in the first 1024 characters of a key only,
+// unless a question mark precedes it; in block style the colon is then on a line of its own.
+std::string PrintKey(const std::string& name, const std::string& before_colon) {
+  constexpr size_t kMaxPlainKey = 1000;
+  const std::string key = Print(name);
+  return key.size() <= kMaxPlainKey ? key + ":" : fmt::format("? {}{}:", key, before_colon);
+}
+
 template <typename Item>
 std::string Print(const std::map<std::string, Item>& value) {
   std::vector<std::string> items;
-  for (const auto& [name, item] : value) items.push_back(Print(name) + ": " + Print(item));
+  for (const auto& [name, item] : value) items.push_back(PrintKey(name, " ") + " " + Print(item));
   return fmt::format("{{{}}}", fmt::join(items, ", "));
 }
 
@@ -89,7 +97,7 @@ class ConfigPrinter final : public ConfigFields {
     Doc(doc);
     out_ += fmt::format("{}{}:{}\n", indent_, key, names.empty() ? " {}" : "");
     for (const std::string& name : names) {
-      out_ += fmt::format("{}  {}:\n", indent_, Print(name));
+      out_ += fmt::format("{}  {}\n", indent_, PrintKey(name, "\n" + indent_ + "  "));
       ConfigPrinter inner(&out_, with_docs_, indent_ + "    ");
       describe(name, inner);
     }

@@ -275,6 +275,20 @@ TEST(Config, PrintReadsBackToTheSameValues) {
   EXPECT_EQ(Print(back), text);
 }
 
+// YAML's readers take no longer keys in plain style.
+TEST(Config, NamesOfAnyLengthReadBack) {
+  const std::string name(2000, 'x'), quoted(600, '"');
+  TestConfig config;
+  config.labels = {{name, "a"}, {quoted, "b"}, {"c", "d"}};
+  config.tables[name].dim = 8;
+  config.tables[quoted].dim = 4;
+  const TestConfig back = Read(Print(config));
+  EXPECT_EQ(back.labels, config.labels);
+  EXPECT_EQ(back.tables.size(), 2u);
+  EXPECT_EQ(back.tables.at(name).dim, 8);
+  EXPECT_EQ(back.tables.at(quoted).dim, 4);
+}
+
 TEST(Config, PrintsInDeclaredOrder) {
   TestConfig config;
   config.counts["nic"] = 1;

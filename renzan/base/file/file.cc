@@ -17,6 +17,7 @@
 #include "renzan/base/file/bus_error.h"
 #include "renzan/base/file/file_system.h"
 #include "renzan/base/file/sync_directory.h"
+#include "renzan/base/sha256.h"
 
 namespace renzan {
 namespace {
@@ -216,6 +217,18 @@ std::string EscapeName(std::string_view name) {
     escaped += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
   }
   return escaped;
+}
+
+std::string BoundedFileName(const std::string& escaped, size_t max_bytes) {
+  if (escaped.size() <= max_bytes) return escaped;
+  constexpr size_t kDigits = 16;
+  const std::string end = "~" + Sha256Hex(escaped).substr(0, kDigits);
+  CHECK(max_bytes >= end.size());
+  std::string kept = escaped.substr(0, max_bytes - end.size());
+  // Not a part of "%XX".
+  const size_t percent = kept.rfind('%');
+  if (percent != std::string::npos && percent + 3 > kept.size()) kept.resize(percent);
+  return kept + end;
 }
 
 std::string ParentDirectory(const std::string& path) {

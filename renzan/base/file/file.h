@@ -85,6 +85,11 @@ void WriteFileAtomically(const std::string& path, std::string_view content);
 // Makes a string usable in a file name: letters, digits, _ and - stay, other bytes become %XX.
 std::string EscapeName(std::string_view name);
 
+// An escaped name as part of a file's name, which file systems limit to 255 bytes: one of more than
+// `max_bytes` is cut, and ends in `~` and the first 16 hexadecimal digits of its SHA-256. No
+// escaped name holds a `~`, so different names stay different.
+std::string BoundedFileName(const std::string& escaped, size_t max_bytes);
+
 // "a/b" of "a/b/c", "." of "c"
 std::string ParentDirectory(const std::string& path);
 

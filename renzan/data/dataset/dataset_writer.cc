@@ -161,7 +161,7 @@ struct DatasetWriter::Impl {
   // in pieces: mapping the whole file would count as memory use.
   void MapFile(const std::string& path, std::vector<int64_t> columns,
                const std::vector<const std::vector<int32_t>*>& map_of_column) const {
-    const std::string mapped = path + ".mapped";
+    const std::string mapped = ParentDirectory(path) + "/mapped.tmp";
     NpyWriter writer(mapped, NpyType::kInt32, std::move(columns));
     const std::unique_ptr<ByteReader> old = OpenInput(path, options.stop);
     std::vector<int32_t> piece(map_of_column.size() * kRowsMappedAtOnce);

@@ -201,7 +201,10 @@ void CheckSchema(const DatasetSchema& schema) {
 std::string ShardName(size_t index) { return fmt::format("shard-{:05}", index); }
 
 std::string FeatureFile(const std::string& feature, std::string_view part) {
-  return fmt::format("{}.{}.npy", EscapeName(feature), part);
+  // What file systems allow, without the longest ending. Names that fit are never cut, because
+  // datasets that were written before names were cut have them.
+  constexpr size_t kMaxNameBytes = 255 - std::string_view(".offsets.npy").size();
+  return fmt::format("{}.{}.npy", BoundedFileName(EscapeName(feature), kMaxNameBytes), part);
 }
 
 }  // namespace renzan

@@ -85,7 +85,9 @@ void CheckSchema(const DatasetSchema& schema);
 
 // "shard-00012"
 std::string ShardName(size_t index);
-// The name of a file of one feature: "genres.values.npy". Special characters are written as %XX.
+// The name of a file of one feature, whose part is "values", "offsets" or "ids":
+// "genres.values.npy". Special characters are written as %XX, and long names are cut
+// (BoundedFileName).
 std::string FeatureFile(const std::string& feature, std::string_view part);
 
 }  // namespace renzan

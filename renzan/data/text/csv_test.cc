@@ -77,6 +77,54 @@ TEST(ImportCsv, RolesTransformsAndMissingValues) {
   EXPECT_THAT(csv.Values("genres"), ElementsAre("Drama", "Crime"));
 }
 
+// Names of files are bounded, those of columns are not.
+TEST(ImportCsv, ColumnsMayHaveLongNames) {
+  std::string chinese;
+  for (int i = 0; i < 27; ++i) chinese += "\u7279";
+  const std::string bags(300, 'b'), other_bags = bags + "2", letters(250, 'c'), wide(400, 'w'),
+                                    dense(2000, 'd'), label(300, 'y');
+  Csv csv(fmt::format("columns:\n  {}: {{role: label}}\n  ? {}\n  : {{role: dense}}\n"
+                      "  {}: {{role: multi_hot}}\n  {}: {{role: multi_hot}}\n"
+                      "  {}: {{role: categorical}}\n  {}: {{role: categorical}}\n"
+                      "  {}: {{role: categorical}}\n",
+                      label, dense, bags, other_bags, letters, chinese, wide),
+          {fmt::format("{},{},{},{},{},{},{}\n"
+                       "1,2.5,a|b,c,x,p,u\n"
+                       "0,3.5,b,d|e|f,y,q,v\n",
+                       label, dense, bags, other_bags, letters, chinese, wide)});
+  csv.options.vocabulary = {"threshold:1", wide + "=hash:3000000000"};
+  const Batch batch = csv.Read();
+  EXPECT_THAT(batch.categorical[0].values, ElementsAre(3, 2, 2));
+  EXPECT_THAT(batch.categorical[1].values, ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(batch.categorical[2].values, ElementsAre(2, 3));
+  EXPECT_THAT(batch.categorical[3].values, ElementsAre(2, 3));
+  EXPECT_THAT(csv.Values(bags), ElementsAre("b", "a"));
+  EXPECT_THAT(csv.Values(other_bags), ElementsAre("c", "d", "e", "f"));
+  EXPECT_THAT(csv.Values(letters), ElementsAre("x", "y"));
+  EXPECT_THAT(csv.Values(chinese), ElementsAre("p", "q"));
+  const DatasetSchema schema = Dataset(csv.options.output).schema();
+  EXPECT_EQ(schema.dense[0], dense);
+  EXPECT_TRUE(schema.categorical[4].has_wide_ids());
+  EXPECT_EQ(schema.categorical[1].name, other_bags);
+
+  ImportOptions test = csv.options;
+  test.vocabulary.clear();
+  test.vocabulary_from = csv.options.output;
+  test.output = csv.dir / "test";
+  ImportDataset(test);
+  EXPECT_EQ(ReadAll(Dataset(test.output)).categorical[1].values, batch.categorical[1].values);
+}
+
+// Datasets from before names were cut have these names of files.
+TEST(FeatureFile, NamesThatFitAreNotCut) {
+  const std::string fits(243, 'a');
+  EXPECT_EQ(FeatureFile(fits, "offsets"), fits + ".offsets.npy");
+  EXPECT_EQ(FeatureFile("genres/x", "values"), "genres%2Fx.values.npy");
+  const std::string cut = FeatureFile(fits + "a", "offsets");
+  EXPECT_EQ(cut.size(), 255u);
+  EXPECT_NE(cut, FeatureFile(fits + "b", "offsets"));
+}
+
 TEST(ImportCsv, QuotesAsInRfc4180) {
   const std::string schema =
       "columns: {y: {role: label}, a: {role: categorical}, "
