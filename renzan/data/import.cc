@@ -26,6 +26,8 @@ namespace {
 constexpr int64_t kRowsBetweenReports = 4096;
 // How many skipped bad rows are reported individually.
 constexpr int64_t kBadRowsShown = 5;
+// How many of the labels that no rule names.
+constexpr size_t kLabelsShown = 5;
 
 std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
   if (options.format == "criteo") {
@@ -144,15 +146,17 @@ class Importer {
                                          .stop = options.stop});
   }
 
-  ImportProgress Run() {
+  ImportSummary Run() {
     ReadRows();
     if (progress_.rows == 0)
       Fail(ErrorCode::kData, "no valid rows in {} ({} bad rows)", fmt::join(options_.inputs, ", "),
            progress_.bad_rows);
     Report();
     WarnOfMultiLineRows();
+    ImportSummary summary{progress_, parser_->schema().label, labels_.Summary(kLabelsShown)};
+    WarnOfOneClass(summary);
     Finish();
-    return progress_;
+    return summary;
   }
 
  private:
@@ -179,6 +183,7 @@ class Importer {
       for (std::string_view value : row.multi_hot[i]) bags_[i].push_back(multi_hot_[i]->Id(value));
     }
     writer_->Append(row.label, row.dense, ids_, bags_);
+    labels_.Add(row.label, row.other_label);
     ++progress_.rows;
     if (row.num_lines > 1) CountMultiLineRow(row);
   }
@@ -199,6 +204,15 @@ class Importer {
         "stray quotes have merged rows",
         rows, rows == 1 ? "row spans" : "rows span", lines_of_multi_line_rows_,
         first_multi_line_row_);
+  }
+
+  static void WarnOfOneClass(const ImportSummary& summary) {
+    if (!summary.label.has_one_class()) return;
+    LogWarning(
+        "the label '{}' is {} in all {} rows, from which no model can learn: check that this is "
+        "the label's column{}",
+        summary.label_name, summary.label.positive_rows > 0 ? 1 : 0, summary.rows,
+        summary.label.other_rows > 0 ? ", and which text of it means 1" : ", and its rule");
   }
 
   void TakeBadRow(const BadRow& bad) {
@@ -246,13 +260,14 @@ class Importer {
   std::vector<int64_t> ids_;
   std::vector<std::vector<int64_t>> bags_;
   ImportProgress progress_;
+  LabelCounter labels_;
   std::string first_multi_line_row_;  // "file:line"
   int64_t lines_of_multi_line_rows_ = 0;
 };
 
 }  // namespace
 
-ImportProgress ImportDataset(const ImportOptions& options) {
+ImportSummary ImportDataset(const ImportOptions& options) {
   if (options.inputs.empty()) Fail(ErrorCode::kUsage, "no input files; '-' reads standard input");
   return MakingDataset(options.output, [&] { return Importer(options).Run(); });
 }

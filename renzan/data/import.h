@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/data/label_summary.h"
 #include "renzan/data/text/input.h"
 
 namespace renzan {
@@ -19,6 +20,11 @@ struct ImportProgress {
   uint64_t text_bytes = 0;       // of text read, after decompression
   uint64_t raw_bytes = 0;        // of the files read
   uint64_t total_raw_bytes = 0;  // of the files, 0 if not known
+};
+
+struct ImportSummary : ImportProgress {
+  std::string label_name;
+  LabelSummary label;
 };
 
 struct ImportOptions {
@@ -40,7 +46,7 @@ struct ImportOptions {
 inline constexpr char kDefaultVocabulary[] = "hash:100000";
 
 // Throws kData for a bad row (file, line, column, reason) unless bad rows are skipped, kUsage or
-// kConfig for inconsistent options, kIo for a full disk.
-ImportProgress ImportDataset(const ImportOptions& options);
+// kConfig for inconsistent options, kIo for a full disk. Warns if all labels are the same.
+ImportSummary ImportDataset(const ImportOptions& options);
 
 }  // namespace renzan

@@ -7,6 +7,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
 #include "renzan/data/batch_loader.h"
+#include "renzan/data/dataset/manifest.h"
 #include "renzan/quality/finiteness.h"
 #include "renzan/quality/gradient_error.h"
 #include "renzan/quality/gradient_range.h"
@@ -33,6 +34,17 @@ void FailUnlessFinite(const BinaryMetrics& evaluation, int64_t step) {
          "saved; lower the learning rates (try a tenth), or look for values in data.eval that are "
          "far outside the range of data.train",
          step, evaluation.non_finite, evaluation.non_finite + evaluation.count);
+}
+
+// Whether the training data is known to hold one class only.
+bool HasOneClass(const Split& train) { return train.dataset->manifest().has_one_class(); }
+
+std::string OneClassAdvice(const Split& train, const char* which) {
+  return fmt::format(
+      "all labels '{}' {} the same, so the model can learn nothing but a constant: check the rule "
+      "of "
+      "the label with which {} was imported, and data.train.rows",
+      train.dataset->schema().label, which, train.dataset->directory());
 }
 
 }  // namespace
@@ -97,6 +109,9 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
 
   state->scheduled_evaluations = state->evaluations;
   if (observer) observer->OnStart(*state, steps);
+  if (observer && HasOneClass(train)) observer->OnAdvice(OneClassAdvice(train, "are"));
+  const bool sees_all = state->step == 0;
+  int64_t samples = 0, positives = 0;  // seen by this process
   if (should_stop(state->step)) return false;
   if (state->evaluation_due && state->step < steps && !evaluate()) return false;
   // The run may have resumed at its best step, whose checkpoint must then be kept.
@@ -142,6 +157,8 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
           .learning_rate_factor = LearningRateFactor(config.optimizer.schedule, done - 1),
           .gradient_norm = model.gradient_norm(),
           .seconds = state->seconds};
+      samples += shown.window.count;
+      positives += shown.window.positives;
       if (guards && report)
         shown.gradient_errors =
             MergeErrors(comm, model.spec().numerics.virtual_workers, model.GradientErrors());
@@ -172,6 +189,9 @@ bool Train(const TrainConfig& config, int64_t steps, const Split& train,
     state->evaluation_due = done == steps;  // a run that resumes here starts with it
     if (should_stop(done)) return false;
   }
+  const bool saw_one_class = sees_all && samples > 0 && (positives == 0 || positives == samples);
+  if (observer && (saw_one_class || HasOneClass(train)))
+    observer->OnAdvice(OneClassAdvice(train, "that were trained on were"));
   return state->step < steps || evaluate();
 }
 

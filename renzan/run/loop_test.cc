@@ -29,21 +29,23 @@ class SlowObserver : public TrainObserver {
   void OnEvaluation(int64_t, const BinaryMetrics&, const std::string&) override {
     clock_.seconds += 100;
   }
-  void OnAdvice(const std::string&) override {}
+  void OnAdvice(const std::string& text) override { advice.push_back(text); }
 
   std::vector<StepReport> reports;
+  std::vector<std::string> advice;
 
  private:
   ManualClock& clock_;
 };
 
-void WriteDataset(const std::string& path) {
+// The rows from `first_positive` on have alternating labels, those before have the label 0.
+void WriteDataset(const std::string& path, int first_positive = 0) {
   DatasetWriter writer(path, {.label = "y", .dense = {"d"}, .categorical = {{"c", 10}}},
                        {.created_by = "test"});
   for (int row = 0; row < 640; ++row) {
     const float dense[] = {static_cast<float>(row % 7)};
     const int64_t ids[] = {row % 10};
-    writer.Append(static_cast<float>(row % 2), dense, ids, {});
+    writer.Append(row < first_positive ? 0.0f : static_cast<float>(row % 2), dense, ids, {});
   }
   writer.Finish();
 }
@@ -75,6 +77,48 @@ TEST(Train, ThroughputCountsReportsButNotEvaluations) {
       EXPECT_DOUBLE_EQ(observer.reports[i].samples_per_second, samples / (3 + 2)) << i;
     EXPECT_DOUBLE_EQ(state.seconds, 2 + 3 * 5);
   });
+}
+
+// The advice of a run of `steps` steps over the first `rows` rows.
+std::vector<std::string> AdviceOf(const Dataset& dataset, int64_t rows, int64_t first_step = 0) {
+  TrainConfig config = SmallConfig();
+  config.model.tables.clear();
+  std::vector<std::string> advice;
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    ThreadPool pool(1);
+    HybridModel model(config, dataset.schema(), std::vector<double>{1}, comm, pool);
+    ManualClock clock;
+    SlowObserver observer(&clock);
+    LoopState state;
+    state.step = first_step;
+    state.window.resize(1);
+    EXPECT_TRUE(Train(config, 5, {&dataset, {0, rows}}, std::nullopt, model, comm, clock,
+                      {.observer = &observer, .should_stop = [](int64_t) { return false; }},
+                      &state));
+    advice = observer.advice;
+  });
+  return advice;
+}
+
+TEST(Train, WarnsOfOneClassFirstAndAtTheEnd) {
+  TemporaryDirectory dir;
+  WriteDataset(dir / "one", 640);
+  const std::vector<std::string> one = AdviceOf(Dataset(dir / "one"), 640);
+  ASSERT_EQ(one.size(), 2u);
+  EXPECT_NE(one[0].find("all labels 'y' are the same"), std::string::npos) << one[0];
+  EXPECT_NE(one[1].find("all labels 'y' that were trained on were the same"), std::string::npos)
+      << one[1];
+  // Also if the run has resumed.
+  EXPECT_EQ(AdviceOf(Dataset(dir / "one"), 640, 4).size(), 2u);
+
+  // Known only after training, and only by a process that has seen all of it.
+  WriteDataset(dir / "later", 320);
+  const Dataset later(dir / "later");
+  const std::vector<std::string> first_half = AdviceOf(later, 320);
+  ASSERT_EQ(first_half.size(), 1u);
+  EXPECT_NE(first_half[0].find("that were trained on were the same"), std::string::npos);
+  EXPECT_TRUE(AdviceOf(later, 320, 4).empty());
+  EXPECT_TRUE(AdviceOf(later, 640).empty());
 }
 
 }  // namespace

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/data/verbs.h"
 #include "renzan/cli/stop_signals.h"
@@ -21,12 +24,25 @@ struct Flags {
   std::string on_bad_row = "error";
 };
 
+void PrintLabels(const ImportSummary& done) {
+  const LabelSummary& label = done.label;
+  fmt::print("label '{}': 1 in {} of {} rows ({:.4g} %)\n", done.label_name, label.positive_rows,
+             label.rows,
+             100 * static_cast<double>(label.positive_rows) / static_cast<double>(label.rows));
+  if (label.other_rows == 0) return;
+  std::vector<std::string> texts;
+  for (const LabelSummary::Text& other : label.other_texts)
+    texts.push_back(fmt::format("'{}' ({})", Escape(other.text.substr(0, 40)), other.rows));
+  fmt::print("label '{}': {} rows are 0 because of negative: other; the most frequent texts: {}\n",
+             done.label_name, label.other_rows, fmt::join(texts, ", "));
+}
+
 void Import(Flags flags) {
   ImportOptions& options = flags.options;
   options.log_dense = flags.dense == "log";
   options.skip_bad_rows = flags.on_bad_row == "skip";
   options.stop = StopOnSignals();
-  ImportProgress done;
+  ImportSummary done;
   double seconds = 0;
   {
     DataProgress bar(SystemClock(), "importing");
@@ -44,6 +60,7 @@ void Import(Flags flags) {
   fmt::print("{}: {} rows in {:.2f} s ({:.0f} rows/s, {:.1f} MB/s of text)\n", options.output,
              done.rows, seconds, static_cast<double>(done.rows) / seconds,
              static_cast<double>(done.text_bytes) * 1e-6 / seconds);
+  PrintLabels(done);
   if (options.skip_bad_rows) fmt::print("skipped {} bad rows\n", done.bad_rows);
 }
 

@@ -217,6 +217,7 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   impl.manifest.created_by = impl.options.created_by;
   impl.manifest.label = schema.label;
   impl.manifest.label_rule = schema.label_rule;
+  impl.manifest.positive_rows = 0;
   impl.manifest.dense = schema.dense;
   impl.manifest.dense_transforms = schema.dense_transforms;
   if (schema.dense_transforms.empty())
@@ -255,6 +256,7 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
       for (const int64_t id : multi_hot[i]) impl.CheckId(columns.multi_hot[i], id);
   }
   impl.shard->label.AppendValue(label);
+  impl.manifest.positive_rows += label == 1.0f;
   impl.shard->dense.Append(dense.data(), 1);
   impl.narrowed.clear();
   auto wide = impl.shard->wide_ids.begin();

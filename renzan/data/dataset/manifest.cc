@@ -91,6 +91,7 @@ void DatasetManifest::Describe(ConfigFields& fields) {
   fields.Field("created_by", &created_by);
   fields.Field("label", &label);
   fields.Field("label_rule", &label_rule);
+  fields.Range("positive_rows", &positive_rows, -1, kMaxRows);
   fields.Field("dense", &dense);
   fields.Field("dense_transforms", &dense_transforms);
   fields.Require(dense_transforms.size() == (format_version == 1 ? 0 : dense.size()),
@@ -115,6 +116,7 @@ void DatasetManifest::Describe(ConfigFields& fields) {
   int64_t sum = 0;
   for (const auto& [name, shard] : shards) sum += shard.rows;
   fields.Require(sum == rows, "rows", fmt::format("is {}, but the shards have {}", rows, sum));
+  fields.Require(positive_rows <= rows, "positive_rows", fmt::format("exceeds the {} rows", rows));
 }
 
 DatasetSchema DatasetManifest::schema() const {

@@ -54,6 +54,8 @@ struct DatasetManifest {
   std::string created_by;  // for people: "import --format criteo"
   std::string label = "label";
   std::string label_rule;  // DatasetSchema::label_rule
+  // How many rows have the label 1; -1 if not known (older imports).
+  int64_t positive_rows = -1;
   std::vector<std::string> dense;
   std::vector<std::string> dense_transforms;      // "log" or "none" for each; absent in version 1
   std::vector<std::string> categorical;           // in the order of Batch::categorical
@@ -64,6 +66,8 @@ struct DatasetManifest {
 
   void Describe(ConfigFields& fields);
   DatasetSchema schema() const;
+  // Whether all labels are known to be the same.
+  bool has_one_class() const { return positive_rows == 0 || positive_rows == rows; }
   // CategoricalFeature::vocabulary of a feature.
   std::string VocabularyIdentity(const std::string& feature) const;
 };

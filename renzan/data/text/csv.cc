@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -13,18 +12,12 @@
 #include "renzan/base/escape.h"
 #include "renzan/data/text/csv_record.h"
 #include "renzan/data/text/csv_schema.h"
+#include "renzan/data/text/label_rule.h"
+#include "renzan/data/text/parse_number.h"
 #include "renzan/data/text/row_parser.h"
 
 namespace renzan {
 namespace {
-
-std::optional<double> ParseNumber(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [stop, error] = std::from_chars(text.begin(), text.end(), value);
-  if (error != std::errc() || stop != text.end() || text.empty()) return std::nullopt;
-  return value;
-}
 
 class CsvParser : public RowParser {
  public:
@@ -36,7 +29,7 @@ class CsvParser : public RowParser {
       size_t slot = 0;
       if (column.role == "label") {
         schema_.label = column.name;
-        schema_.label_rule = column.label_rule();
+        schema_.label_rule = column.label.text();
       } else if (column.role == "dense") {
         slot = schema_.dense.size();
         schema_.dense.push_back(column.name);
@@ -127,7 +120,7 @@ class CsvParser : public RowParser {
     const CsvColumn& column = csv_.columns[index];
     if (column.role == "skip") return true;
     if (IsMissing(field)) field = {};
-    if (column.role == "label") return ParseLabel(column, field, &row->label, bad);
+    if (column.role == "label") return ParseLabel(column.label, field, row, bad);
     if (column.role == "dense") return ParseDense(column, field, &row->dense[slots_[index]], bad);
     if (column.role == "categorical") {
       row->one_hot[slots_[index]] = field;
@@ -152,26 +145,11 @@ class CsvParser : public RowParser {
     return false;
   }
 
-  static bool ParseLabel(const CsvColumn& column, std::string_view field, float* label,
-                         BadRow* bad) {
-    if (field.empty()) return Reject(field, "is not a label: it is missing", bad);
-    if (!column.positive.empty()) {
-      *label = field == column.positive ? 1.0f : 0.0f;
-      if (*label == 0.0f && !column.negative.empty() && field != column.negative)
-        return Reject(
-            field, fmt::format("is neither '{}' nor '{}'", column.positive, column.negative), bad);
-      return true;
-    }
-    const std::optional<double> value = ParseNumber(field);
-    if (!value || std::isnan(*value)) return Reject(field, "is not a number", bad);
-    if (!std::isnan(column.at_least)) {
-      *label = *value >= column.at_least ? 1.0f : 0.0f;
-      return true;
-    }
-    if (*value != 0 && *value != 1)
-      return Reject(field, "is not 0 or 1; 'positive' or 'at_least' in the schema may map it", bad);
-    *label = static_cast<float>(*value);
-    return true;
+  static bool ParseLabel(const LabelRule& rule, std::string_view field, TextRow* row, BadRow* bad) {
+    bool is_other = false;
+    const std::string problem = rule.Parse(field, &row->label, &is_other);
+    row->other_label = is_other ? field : std::string_view();
+    return problem.empty() || Reject(field, problem, bad);
   }
 
   static bool ParseDense(const CsvColumn& column, std::string_view field, float* dense,

@@ -1,7 +1,7 @@
 #include "renzan/data/text/csv_schema.h"
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 #include <utility>
 
 #include "renzan/base/config/config.h"
@@ -21,25 +21,13 @@ void CsvColumn::Describe(ConfigFields& fields) {
   fields.Choice("role", &role, {"label", "dense", "categorical", "multi_hot", "skip"});
   fields.Choice("transform", &transform, {"none", "log"});
   fields.Field("separator", &separator);
-  fields.Field("positive", &positive);
-  fields.Field("negative", &negative);
-  fields.Field("at_least", &at_least);
 
   fields.Require(!role.empty(), "role",
                  "is missing: one of label, dense, categorical, multi_hot, skip");
   fields.Require(role == "dense" || transform == "none", "transform", "belongs to role dense");
   fields.Require(role == "multi_hot" || separator == "|", "separator", "belongs to role multi_hot");
   fields.Require(separator.size() == 1, "separator", "must be one character");
-  const bool has_limit = !std::isnan(at_least);
-  fields.Require(role == "label" || positive.empty(), "positive", "belongs to role label");
-  fields.Require(role == "label" || !has_limit, "at_least", "belongs to role label");
-  fields.Require(negative.empty() || !positive.empty(), "negative", "needs 'positive' too");
-  fields.Require(positive.empty() || !has_limit, "at_least", "cannot be combined with 'positive'");
-}
-
-std::string CsvColumn::label_rule() const {
-  if (!positive.empty()) return "positive " + positive;
-  return std::isnan(at_least) ? "" : fmt::format("at_least {}", at_least);
+  label.Describe(role == "label", fields);
 }
 
 CsvSchema CsvSchema::ReadFile(const std::string& path) {

@@ -3,10 +3,10 @@
 // The schema file of generic CSV and TSV, which describes each column (docs/formats/dataset.md).
 // Plain data.
 
-#include <limits>
-#include <map>
 #include <string>
 #include <vector>
+
+#include "renzan/data/text/label_rule.h"
 
 namespace renzan {
 
@@ -17,12 +17,7 @@ struct CsvColumn {
   std::string role;                // label, dense, categorical, multi_hot, skip
   std::string transform = "none";  // dense: "none", or "log": log(max(x, 0) + 1)
   std::string separator = "|";     // multi_hot: between the values of a field
-  // label: the text that means 1 (and the only text that means 0), or the smallest number that
-  // means 1. With neither, the field must be 0 or 1.
-  std::string positive, negative;
-  double at_least = std::numeric_limits<double>::quiet_NaN();
-
-  std::string label_rule() const;  // DatasetSchema::label_rule
+  LabelRule label;                 // label: what means 1 and what means 0
 
   void Describe(ConfigFields& fields);
 };

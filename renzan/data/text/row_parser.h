@@ -19,6 +19,7 @@ struct TextRow {
   int64_t line = 0;       // where it begins, from 1
   int64_t num_lines = 1;  // more than one only with quoted line breaks
   float label = 0;
+  std::string_view other_label;  // the label's text if it is 0 only because every other text is
   std::vector<float> dense;
   std::vector<std::string_view> one_hot;                 // empty: missing
   std::vector<std::vector<std::string_view>> multi_hot;  // no empty values

@@ -1,0 +1,36 @@
+#include "renzan/data/label_summary.h"
+
+#include <algorithm>
+
+namespace renzan {
+namespace {
+
+// A column that is no label may have a text of its own in every row.
+constexpr size_t kMaxTexts = 1000;
+
+}  // namespace
+
+void LabelCounter::Add(float label, std::string_view other_label) {
+  ++totals_.rows;
+  totals_.positive_rows += label == 1.0f;
+  if (other_label.empty()) return;
+  ++totals_.other_rows;
+  const auto found = rows_of_text_.find(other_label);
+  if (found != rows_of_text_.end()) {
+    ++found->second;
+  } else if (rows_of_text_.size() < kMaxTexts) {
+    rows_of_text_.emplace(other_label, 1);
+  }
+}
+
+LabelSummary LabelCounter::Summary(size_t num_texts) const {
+  LabelSummary summary = totals_;
+  for (const auto& [text, rows] : rows_of_text_) summary.other_texts.push_back({text, rows});
+  std::stable_sort(
+      summary.other_texts.begin(), summary.other_texts.end(),
+      [](const LabelSummary::Text& a, const LabelSummary::Text& b) { return a.rows > b.rows; });
+  if (summary.other_texts.size() > num_texts) summary.other_texts.resize(num_texts);
+  return summary;
+}
+
+}  // namespace renzan

@@ -1,0 +1,36 @@
+#pragma once
+
+// Which values of a label's column mean 1 and which mean 0 (docs/formats/dataset.md). Plain data.
+
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace renzan {
+
+class ConfigFields;
+
+struct LabelRule {
+  // One of the pairs "0/1", "-1/1", "no/yes" and "false/true": what means 0, and what means 1.
+  // Numbers are compared as numbers, words without regard to case. Empty: "0/1", unless one of the
+  // following is given.
+  std::string values;
+  std::string positive, negative;  // texts; `negative` may be kOther
+  double positive_above = std::numeric_limits<double>::quiet_NaN();  // larger numbers mean 1
+  double at_least = std::numeric_limits<double>::quiet_NaN();        // these and larger ones do
+
+  // As `negative`: every text but `positive` means 0.
+  static constexpr std::string_view kOther = "other";
+
+  // `is_label`: of a label's column; in another one none may be set.
+  void Describe(bool is_label, ConfigFields& fields);
+  // DatasetSchema::label_rule. Rules with the same text map the same values to the same labels, if
+  // both map them.
+  std::string text() const;
+
+  // Sets *label to 0 or 1, and *is_other to whether that is only because every other text means 0.
+  // Returns what is wrong with the field, or "".
+  std::string Parse(std::string_view field, float* label, bool* is_other) const;
+};
+
+}  // namespace renzan
