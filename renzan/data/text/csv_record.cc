@@ -12,13 +12,15 @@ namespace {
 // The limit for the lines after a record's first. After an unclosed quote this much is read twice.
 constexpr size_t kMaxAppendedBytes = 1 << 20;
 
-std::string_view Trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
+bool IsBlank(char c) { return c == ' ' || c == '\t'; }
 
 }  // namespace
+
+std::string_view TrimBlanks(std::string_view text) {
+  while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
+  return text;
+}
 
 bool CsvRecordReader::Next(LineReader& lines, int64_t* line, std::string* problem) {
   std::string_view text;
@@ -60,7 +62,7 @@ void CsvRecordReader::SplitPlain(std::string_view line) {
   for (;;) {
     const size_t end = line.find(delimiter_);
     const std::string_view field = line.substr(0, end);
-    fields_.push_back(trim_ ? Trim(field) : field);
+    fields_.push_back(trim_ ? TrimBlanks(field) : field);
     if (end == std::string_view::npos) return;
     line.remove_prefix(end + 1);
   }
@@ -79,12 +81,17 @@ bool CsvRecordReader::AppendLine(LineReader& lines) {
   return true;
 }
 
+// Whether trimming drops this byte. A blank that is the delimiter ends a field instead.
+bool CsvRecordReader::IsBlankAt(size_t at) const {
+  return trim_ && at < record_.size() && IsBlank(record_[at]) && record_[at] != delimiter_;
+}
+
 void CsvRecordReader::SplitQuoted(LineReader& lines, std::string* problem) {
   ranges_.clear();
   size_t at = 0;
   for (;;) {
     size_t open = at;
-    while (trim_ && open < record_.size() && record_[open] == ' ') ++open;
+    while (IsBlankAt(open)) ++open;
     if (open == record_.size() || record_[open] != '"') {
       const size_t end = std::min(record_.find(delimiter_, at), record_.size());
       ranges_.push_back({at, end, false});
@@ -106,7 +113,7 @@ void CsvRecordReader::SplitQuoted(LineReader& lines, std::string* problem) {
       }
       ranges_.push_back({open + 1, write, true});
       at = read + 1;
-      while (trim_ && at < record_.size() && record_[at] == ' ') ++at;
+      while (IsBlankAt(at)) ++at;
       if (at < record_.size() && record_[at] != delimiter_) {
         *problem = fmt::format("text follows the closing quote of field {}", ranges_.size());
         return;
@@ -118,7 +125,7 @@ void CsvRecordReader::SplitQuoted(LineReader& lines, std::string* problem) {
   for (const Range& range : ranges_) {
     const std::string_view field =
         std::string_view(record_).substr(range.begin, range.end - range.begin);
-    fields_.push_back(trim_ && !range.quoted ? Trim(field) : field);
+    fields_.push_back(trim_ && !range.quoted ? TrimBlanks(field) : field);
   }
 }
 

@@ -16,6 +16,9 @@
 
 namespace renzan {
 
+// Without the spaces and tabs at its ends.
+std::string_view TrimBlanks(std::string_view text);
+
 class CsvRecordReader {
  public:
   CsvRecordReader(char delimiter, bool quotes, bool trim)
@@ -36,6 +39,7 @@ class CsvRecordReader {
  private:
   void SplitPlain(std::string_view line);
   void SplitQuoted(LineReader& lines, std::string* problem);
+  bool IsBlankAt(size_t at) const;
   bool NextLine(LineReader& lines, std::string_view* text);
   bool AppendLine(LineReader& lines);
 

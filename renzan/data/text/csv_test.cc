@@ -152,6 +152,30 @@ TEST(ImportCsv, QuotesAsInRfc4180) {
               [&] { Csv(schema, {"y,a,b\n1,\"x\n\",y\n1,\"b\"c,d\n"}).Import(); });
 }
 
+// Whatever blank is before or after a quote, a quoted field is the same field.
+TEST(ImportCsv, TrimDropsTheSameBlanksAroundQuotesAsAroundPlainFields) {
+  const std::string columns =
+      "trim: true\ncolumns: {y: {role: label}, a: {role: categorical}, b: {role: categorical}}\n";
+  const Csv commas(columns, {"y,\t\"a\" ,b\n"
+                             "1,\"v\",w\n"
+                             "0,\t\"v\",\tw\n"
+                             "0, \t\"v\"\t ,w\t\n"
+                             "1,v\t,\t\"w\"\t\n"
+                             "1,\t\"x,y\",\" w\"\n"});
+  const Batch batch = commas.Read();
+  EXPECT_THAT(commas.Values("a"), ElementsAre("v", "x,y"));
+  EXPECT_THAT(commas.Values("b"), ElementsAre("w", " w"));
+  EXPECT_THAT(batch.categorical[0].values, ElementsAre(2, 2, 2, 2, 3));
+
+  // A blank that is the delimiter is never dropped: the fields between two are empty.
+  const Csv tabs("delimiter: tab\n" + columns, {"y\ta\tb\n1\t\t \"w\"\n0\t\"v\"\t\n"});
+  EXPECT_THAT(tabs.Read().categorical[0].values, ElementsAre(0, 2));
+  EXPECT_THAT(tabs.Values("b"), ElementsAre("w"));
+  const Csv spaces("delimiter: \" \"\n" + columns, {"y a b\n1  \"w\"\n0 \t\"v\" \n"});
+  EXPECT_THAT(spaces.Read().categorical[0].values, ElementsAre(0, 2));
+  EXPECT_THAT(spaces.Values("b"), ElementsAre("w"));
+}
+
 constexpr char kThreeColumns[] =
     "columns: {y: {role: label}, a: {role: categorical}, b: {role: dense}}\n";
 
