@@ -1,10 +1,12 @@
 #include "renzan/checkpoint/checkpoint_files.h"
 
+#include <optional>
 #include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/base/sha256.h"
 #include "renzan/base/xxhash.h"
+#include "renzan/checkpoint/block_key.h"
 #include "renzan/storage/storage.h"
 
 namespace renzan {
@@ -14,6 +16,16 @@ void CheckSize(const std::string& path, uint64_t bytes, uint64_t expected) {
   if (bytes != expected)
     Fail(ErrorCode::kData, "{} has {} bytes, but the manifest says {}: the file is corrupt", path,
          bytes, expected);
+}
+
+// Earlier builds saved Adagrad's state of a block of one column as [rows]: the shape of a state
+// that belongs to the row and is the same in all column blocks.
+TensorInfo WithItsColumn(TensorInfo info) {
+  if (info.shape.size() != 1) return info;
+  const std::optional<TableTensorKey> parts = ParseTableTensorKey(info.key);
+  if (parts && parts->block.column_blocks > 1 && parts->rest == ".weight/adagrad")
+    info.shape.push_back(1);
+  return info;
 }
 
 }  // namespace
@@ -30,7 +42,7 @@ CheckpointFiles::CheckpointFiles(std::string dir, CheckpointManifest manifest, b
     const CheckpointFile& file = manifest_.files[i];
     CheckSize(dir_ + "/" + file.name, sizes[i], file.bytes);
     for (const CheckpointFile::Tensor& tensor : file.tensors) {
-      tensors_[tensor.info.key] = tensor.info;
+      tensors_[tensor.info.key] = WithItsColumn(tensor.info);
       file_of_[tensor.info.key] = i;
     }
   }

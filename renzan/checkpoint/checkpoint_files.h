@@ -25,7 +25,8 @@ class CheckpointFiles {
   const std::string& dir() const { return dir_; }
   const CheckpointManifest& manifest() const { return manifest_; }
 
-  // Every tensor, by its key.
+  // Every tensor, by its key. Shapes are those that this build writes, also where an earlier one
+  // wrote the same values in another.
   const std::map<std::string, TensorInfo>& tensors() const { return tensors_; }
 
   // The tensor with its bytes, which are valid as long as this object; `key` is in tensors().

@@ -7,6 +7,8 @@
 
 #include "renzan/checkpoint/block_key.h"
 #include "renzan/checkpoint/export.h"
+#include "renzan/checkpoint/model_diff.h"
+#include "renzan/checkpoint/safetensors.h"
 #include "renzan/checkpoint/testing.h"
 
 namespace renzan {
@@ -117,6 +119,44 @@ TEST(WholeTensors, RefuseBlocksThatDoNotFit) {
   SavedBlocks other(8, 4, 6, 1);
   other.tensors[0].key = "embedding.C1.row_block_6_of_8.weight";
   expect(other, "does not fit the other blocks");
+}
+
+// A table [2, 3] in blocks of one column, and a state of which every column has its own values.
+// Earlier builds saved it as [2].
+void SaveColumns(const std::string& path, bool of_earlier_build) {
+  const std::vector<std::vector<float>> columns = {{0, 100}, {1, 101}, {2, 102}};
+  std::vector<TensorSource> tensors;
+  for (int c = 0; c < 3; ++c) {
+    const std::string key = BlockKey{"C1", 0, 1, c, 3}.Key() + ".weight";
+    const std::vector<float>& column = columns[static_cast<size_t>(c)];
+    tensors.push_back(SourceOf(key, {2, 1}, column));
+    tensors.push_back(
+        SourceOf(key + "/adagrad",
+                 of_earlier_build ? std::vector<int64_t>{2} : std::vector<int64_t>{2, 1}, column));
+  }
+  CheckpointWriter writer(path);
+  CheckpointManifest manifest{.step = 1};
+  manifest.files = {WriteCheckpointFile(writer.location(), "x", tensors, {.hash_tensors = true})};
+  writer.Commit(manifest);
+}
+
+TEST(Export, KeepsTheStateOfEveryColumn) {
+  TemporaryDirectory dir;
+  for (const bool of_earlier_build : {false, true}) {
+    const std::string name = of_earlier_build ? "earlier" : "now";
+    SaveColumns(dir / name, of_earlier_build);
+    CheckpointReader reader(dir / name);
+    EXPECT_EQ(ExportModel(reader, dir / (name + ".safetensors")), 2);
+    const SafetensorsReader file(dir / (name + ".safetensors"));
+    for (const char* key : {"embedding.C1.weight", "embedding.C1.weight/adagrad"}) {
+      const auto* tensor = file.Find(key);
+      ASSERT_NE(tensor, nullptr);
+      EXPECT_THAT(tensor->info.shape, testing::ElementsAre(2, 3)) << name << " " << key;
+      EXPECT_THAT(tensor->f32(), testing::ElementsAre(0, 1, 2, 100, 101, 102)) << name;
+    }
+  }
+  CheckpointReader now(dir / "now"), earlier(dir / "earlier");
+  EXPECT_TRUE(DiffModels(now, earlier).same());
 }
 
 }  // namespace

@@ -66,6 +66,8 @@ class ShardedEmbeddings {
   // The name of their optimizer state in checkpoints, or "".
   const char* state_name() const { return InfoOf(options_.optimizer.type).state; }
 
+  bool state_is_per_row() const { return InfoOf(options_.optimizer.type).state_per_row > 0; }
+
   std::unique_ptr<PreparedBatch> MakePreparedBatch() const;
 
   // Pools the rows of the whole batch and starts to send them. The ids must have arrived.

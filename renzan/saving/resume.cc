@@ -85,11 +85,12 @@ void LoadWeights(CheckpointReader& reader, const EmbeddingShard::Block& block, V
            });
 }
 
-void LoadState(CheckpointReader& reader, const std::string& name,
+void LoadState(CheckpointReader& reader, const ShardedEmbeddings& embeddings,
                const EmbeddingShard::Block& block, EmbeddingShard* shard) {
   if (shard->store.layout().state_width == 0) return;
-  const std::string key = fmt::format("{}.weight/{}", KeyOf(*shard, block).Key(), name);
-  reader.Expect(key, StateShape(*shard, block));
+  const std::string key =
+      fmt::format("{}.weight/{}", KeyOf(*shard, block).Key(), embeddings.state_name());
+  reader.Expect(key, StateShape(embeddings, *shard, block));
   LoadRows(reader, key, block.num_rows, shard->store.layout().state_width, Values::kFinite,
            [&](int64_t first, std::span<const float> state) {
              shard->store.SetState(block.first_row + first, state);
@@ -179,11 +180,11 @@ ResumePoint Load(const std::string& path, ModelState* model) {
   for (DenseOptimizer::State& state : model->dense_optimizer().states())
     CheckFinite(path, state.name, AllFinite(state.values.span()));
   LoadErrorFeedback(reader, &model->embeddings());
-  const std::string state_name = model->embeddings().state_name();
+  const ShardedEmbeddings& embeddings = model->embeddings();
   ForEachBlock(reader, model,
                [&](CheckpointReader& own, EmbeddingShard& shard, EmbeddingShard::Block& block) {
                  LoadWeights(own, block, Values::kFinite, &shard);
-                 LoadState(own, state_name, block, &shard);
+                 LoadState(own, embeddings, block, &shard);
                  // The next increment must hold every row that differs from the base.
                  block.dirty = RowSet(block.num_rows);
                  for (const int32_t row : own.ReplacedRows(KeyOf(shard, block).Key() + ".weight"))

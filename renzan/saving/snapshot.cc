@@ -55,9 +55,12 @@ ErrorFeedbackKeys KeysOfErrorFeedback(const TableSpec& table, int virtual_worker
   return {key + ".keys", key + ".residuals"};
 }
 
-std::vector<int64_t> StateShape(const EmbeddingShard& shard, const EmbeddingShard::Block& block) {
+std::vector<int64_t> StateShape(const ShardedEmbeddings& embeddings, const EmbeddingShard& shard,
+                                const EmbeddingShard::Block& block) {
   const int64_t width = shard.store.layout().state_width;
-  if (width == 1) return {block.num_rows};
+  // A whole table of one column keeps the shape that it has always had.
+  const bool is_column = shard.table.column_blocks > 1 && !embeddings.state_is_per_row();
+  if (width == 1 && !is_column) return {block.num_rows};
   return {block.num_rows, width};
 }
 
@@ -189,8 +192,8 @@ void ModelSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& 
   View(shard, nullptr, &block);
   add(key, {block.num_rows, shard.dim()}, DTypeOf(shard.store.layout().type), block.weights_view);
   if (block.state_view) {
-    add(fmt::format("{}/{}", key, embeddings_.state_name()), StateShape(shard, block), DType::kF32,
-        block.state_view);
+    add(fmt::format("{}/{}", key, embeddings_.state_name()), StateShape(embeddings_, shard, block),
+        DType::kF32, block.state_view);
   }
   files_.push_back(std::move(file));
 }
@@ -229,7 +232,7 @@ void ModelSnapshot::AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& b
     add(key + ".weight", {n, dim}, DTypeOf(type), block.weights_view);
   }
   if (block.state_view) {
-    std::vector<int64_t> shape = StateShape(shard, block);
+    std::vector<int64_t> shape = StateShape(embeddings_, shard, block);
     shape[0] = n;
     add(fmt::format("{}.weight/{}", key, embeddings_.state_name()), shape, DType::kF32,
         block.state_view);

@@ -79,7 +79,8 @@ class ModelSnapshot {
 // The keys and shapes under which a block is saved.
 BlockKey KeyOf(const EmbeddingShard& shard, const EmbeddingShard::Block& block);
 // Of its optimizer state: [rows] or [rows, dim].
-std::vector<int64_t> StateShape(const EmbeddingShard& shard, const EmbeddingShard::Block& block);
+std::vector<int64_t> StateShape(const ShardedEmbeddings& embeddings, const EmbeddingShard& shard,
+                                const EmbeddingShard::Block& block);
 
 // Of what error feedback keeps for a table: the keys' tensor, and the residuals'.
 struct ErrorFeedbackKeys {

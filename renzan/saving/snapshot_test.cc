@@ -2,7 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "renzan/base/file/file.h"
+#include "renzan/checkpoint/directory.h"
+#include "renzan/checkpoint/export.h"
+#include "renzan/checkpoint/reader.h"
+#include "renzan/checkpoint/safetensors.h"
 #include "renzan/comm/testing.h"
+#include "renzan/saving/testing.h"
 #include "renzan/step/testing.h"
 
 namespace renzan {
@@ -80,6 +86,103 @@ TEST(ModelSnapshot, EstimatesItsBytes) {
         EXPECT_GT(bytes, expected * 9 / 10);
       });
     }
+  }
+}
+
+// Adagrad with blocks of one column each.
+TrainConfig ColumnsConfig() {
+  TrainConfig config = CheckpointingConfig();
+  config.model.embedding_dim = 4;
+  config.numerics.column_blocks = 4;
+  config.optimizer.sparse.type = "adagrad";
+  return config;
+}
+
+// The checkpoint `from` as builds wrote it that saved such a block's state as [rows].
+void WriteAsEarlierBuild(const std::string& from, const std::string& to) {
+  CheckpointReader reader(from);
+  CheckpointManifest manifest = reader.manifest();
+  CheckpointWriter writer(to);
+  std::vector<std::vector<float>> floats;
+  std::vector<std::vector<int64_t>> integers;
+  std::vector<TensorSource> tensors;
+  floats.reserve(reader.keys().size());
+  integers.reserve(reader.keys().size());
+  for (const std::string& key : reader.keys()) {
+    std::vector<int64_t> shape = reader.Info(key).shape;
+    if (reader.Info(key).dtype == DType::kI64) {
+      integers.push_back(reader.ReadI64(key));
+      tensors.push_back(SourceOf(key, shape, integers.back()));
+      continue;
+    }
+    floats.emplace_back(static_cast<size_t>(NumElements(shape)));
+    reader.Read(key, 0, floats.back());
+    if (key.starts_with("embedding.") && key.ends_with("/adagrad")) {
+      ASSERT_EQ(shape.size(), 2u) << key;
+      shape.pop_back();
+    }
+    tensors.push_back(SourceOf(key, shape, floats.back()));
+  }
+  manifest.files = {WriteCheckpointFile(writer.location(), "all.safetensors", tensors, {})};
+  writer.Commit(manifest);
+}
+
+// Of all blocks side by side, as the model has it: the state of each table [rows, dim].
+std::vector<float> StateOf(TestModel& model, const std::string& table, int64_t rows) {
+  const int64_t dim = model.embeddings().map().tables()[0].embedding_dim;
+  std::vector<float> whole(static_cast<size_t>(rows * dim));
+  for (EmbeddingShard& shard : model.embeddings().shards()) {
+    if (shard.table.name != table) continue;
+    std::vector<float> column(static_cast<size_t>(rows));
+    shard.store.CopyState(0, rows, reinterpret_cast<std::byte*>(column.data()));
+    for (size_t r = 0; r < column.size(); ++r)
+      whole[r * static_cast<size_t>(dim) + static_cast<size_t>(shard.shard.column_block)] =
+          column[r];
+  }
+  return whole;
+}
+
+TEST(ModelSnapshot, SavesAdagradsStateOfEveryColumn) {
+  TemporaryDirectory dir;
+  const TrainConfig config = ColumnsConfig();
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    Trainer trainer(comm, config, dir / "checkpoints", SystemClock());
+    trainer.TrainTo(3);
+    trainer.checkpointer->SaveModel(dir / "model", 3);
+    CheckpointReader reader(dir / "model");
+    ExportModel(reader, dir / "model.safetensors");
+    const SafetensorsReader file(dir / "model.safetensors");
+    const auto* state = file.Find("embedding.b.weight/adagrad");
+    ASSERT_NE(state, nullptr);
+    EXPECT_EQ(state->info.shape, (std::vector<int64_t>{1000, 4}));
+    EXPECT_EQ(std::vector<float>(state->f32().begin(), state->f32().end()),
+              StateOf(trainer.model, "b", 1000));
+  });
+}
+
+TEST(ModelSnapshot, GoesOnFromWhatAnEarlierBuildSaved) {
+  TemporaryDirectory dir;
+  TrainConfig config = ColumnsConfig();
+  config.checkpoint.keep = 10;
+  const std::string now = dir / "now", earlier = dir / "earlier";
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    Trainer trainer(comm, config, now, SystemClock());
+    trainer.TrainTo(3);
+    trainer.StopHere();
+  });
+  CreateDirectories(earlier);
+  WriteAsEarlierBuild(now + "/" + CheckpointName(3), earlier + "/" + CheckpointName(3));
+  // The increment that is written now has another shape than its base.
+  for (const int64_t end : {5, 7}) {
+    RunRanksAsThreads(1, [&](Communicator& comm) {
+      Trainer trainer(comm, config, earlier, SystemClock());
+      EXPECT_EQ(trainer.step, end - 2);
+      EXPECT_EQ(DigestsOf(trainer.model), ReferenceDigests(config, end - 2));
+      trainer.TrainTo(end);
+      trainer.StopHere();
+      EXPECT_EQ(CheckpointReader(earlier + "/" + CheckpointName(end)).kind(),
+                CheckpointKind::kIncremental);
+    });
   }
 }
 
