@@ -66,133 +66,221 @@ bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int
   return multiple > 0 && std::llround(multiple * period) == done;
 }
 
+namespace {
+
+class TrainingLoop {
+ public:
+  TrainingLoop(const TrainConfig& config, int64_t steps, const Split& train,
+               const std::optional<Split>& eval, Step& model, Communicator& comm,
+               const Clock& clock, const TrainCallbacks& callbacks, LoopState* state)
+      : config_(config),
+        steps_(steps),
+        train_(train),
+        eval_(eval),
+        model_(model),
+        comm_(comm),
+        clock_(clock),
+        callbacks_(callbacks),
+        observer_(callbacks.observer),
+        state_(*state),
+        steps_per_epoch_(StepsPerEpoch(train.rows.size(), config.training.batch_size)),
+        guards_(config.comm.guard && model.spec().numerics.backward != RowCodec::kFloat32),
+        sees_all_(state->step == 0),
+        loader_(*train.dataset, {.seed = config.seed,
+                                 .row_begin = train.rows.begin,
+                                 .row_end = train.rows.end,
+                                 .global_batch = config.training.batch_size,
+                                 .slice_begin = model.slice_begin(),
+                                 .slice_end = model.slice_end(),
+                                 .first_step = state->step,
+                                 .num_steps = steps - state->step,
+                                 .shuffle = {.enabled = config.data.shuffle},
+                                 .readers = model.batch_readers()}) {}
+
+  bool Run() {
+    Begin();
+    if (ShouldStop()) return false;
+    if (state_.evaluation_due && state_.step < steps_ && !EvaluateModel()) return false;
+    KeepWhatIsBest();
+    const Batch* batch = Continues() ? NextBatch() : nullptr;
+    window_start_ = clock_.MonotonicSeconds();
+    while (Continues()) {
+      const Batch* const next = state_.step + 1 < steps_ ? NextBatch() : nullptr;
+      RunStep(*batch, next);
+      batch = next;
+      if ((IsReport(state_.step) || EvaluatesNow()) && !ReportAndEvaluate()) return false;
+      state_.evaluation_due = state_.step == steps_;  // a run that resumes here starts with it
+      if (ShouldStop()) return false;
+    }
+    AdviseOnOneClass();
+    return state_.step < steps_ || EvaluateModel();
+  }
+
+ private:
+  const TrainingConfig& training() const { return config_.training; }
+  bool ShouldStop() const { return callbacks_.should_stop(state_.step); }
+  bool Continues() const {
+    return state_.step < steps_ && !state_.evaluations.StopsEarly(training().early_stopping);
+  }
+  // After `done` steps.
+  bool IsReport(int64_t done) const { return done % training().log_every == 0 || done == steps_; }
+  bool EvaluatesNow() const {
+    return IsEvaluationStep(training(), steps_per_epoch_, state_.step) && state_.step != steps_;
+  }
+
+  void Begin();
+  void KeepWhatIsBest();
+  const Batch* NextBatch();
+  void RunStep(const Batch& batch, const Batch* next);
+  // These return false if they were stopped; the resumed run then repeats the evaluation.
+  bool ReportAndEvaluate();
+  bool EvaluateModel();
+  void Report(double seconds);
+  void Advise(const StepReport& report);
+  void AdviseOnOneClass();
+
+  const TrainConfig& config_;
+  const int64_t steps_;
+  const Split& train_;
+  const std::optional<Split>& eval_;
+  Step& model_;
+  Communicator& comm_;
+  const Clock& clock_;
+  const TrainCallbacks& callbacks_;
+  TrainObserver* const observer_;
+  LoopState& state_;
+  const int64_t steps_per_epoch_;
+  const bool guards_;    // against rounding on the wire
+  const bool sees_all_;  // this process trains on all samples of the run
+  BatchLoader loader_;
+
+  double window_start_ = 0;
+  int64_t window_steps_ = 0;             // since the last report
+  int64_t samples_ = 0, positives_ = 0;  // seen by this process
+  bool advised_on_range_ = false, advised_on_error_ = false;
+};
+
+void TrainingLoop::Begin() {
+  state_.scheduled_evaluations = state_.evaluations;
+  if (observer_ == nullptr) return;
+  observer_->OnStart(state_, steps_);
+  if (HasOneClass(train_)) observer_->OnAdvice(OneClassAdvice(train_, "are"));
+}
+
+// The run may have resumed at its best step, whose checkpoint must then be kept.
+void TrainingLoop::KeepWhatIsBest() {
+  if (training().keep_best && state_.evaluations.best_step() == state_.step && state_.step < steps_)
+    callbacks_.keep_best(state_.step);
+}
+
+const Batch* TrainingLoop::NextBatch() {
+  const TraceSpan span("wait for batch");
+  return &loader_.Next();
+}
+
+void TrainingLoop::RunStep(const Batch& batch, const Batch* next) {
+  model_.Run({.slice = batch,
+              .step = state_.step,
+              .metrics = state_.window,
+              .next = next,
+              .measure_gradients = guards_ && IsReport(state_.step + 1)});
+  if (callbacks_.after_step) callbacks_.after_step();
+  state_.gradient_range.Add(model_.TakeGradientRange());
+  ++window_steps_;
+  ++state_.step;
+  if (observer_)
+    observer_->OnStep(state_.step, state_.seconds + clock_.MonotonicSeconds() - window_start_);
+}
+
+bool TrainingLoop::ReportAndEvaluate() {
+  model_.Await();
+  CheckFinite(comm_, model_.finiteness());
+  const double now = clock_.MonotonicSeconds();
+  Report(std::max(now - window_start_, 1e-9));
+  const double evaluation_start = clock_.MonotonicSeconds();
+  if (EvaluatesNow() && !EvaluateModel()) return false;
+  // Reporting takes time from training and counts; evaluating does not.
+  window_start_ = now + clock_.MonotonicSeconds() - evaluation_start;
+  window_steps_ = 0;
+  return true;
+}
+
+void TrainingLoop::Report(double seconds) {
+  state_.seconds += seconds;
+  StepReport report{
+      .step = state_.step,
+      .steps = steps_,
+      .window = TakeWindow(comm_, &state_.window),
+      .gradient_range = MergeRanges(comm_, std::exchange(state_.gradient_range, {})),
+      .samples_per_second = static_cast<double>(window_steps_ * training().batch_size) / seconds,
+      .learning_rate_factor = LearningRateFactor(config_.optimizer.schedule, state_.step - 1),
+      .gradient_norm = model_.gradient_norm(),
+      .seconds = state_.seconds};
+  samples_ += report.window.count;
+  positives_ += report.window.positives;
+  if (guards_ && IsReport(state_.step))
+    report.gradient_errors =
+        MergeErrors(comm_, model_.spec().numerics.virtual_workers, model_.GradientErrors());
+  const std::optional<std::string> advice = state_.watch.Observe(state_.step, report.window);
+  if (observer_ == nullptr) return;
+  observer_->OnReport(report);
+  if (advice) observer_->OnAdvice(*advice);
+  Advise(report);
+}
+
+// Once each, of what the wire does to gradients.
+void TrainingLoop::Advise(const StepReport& report) {
+  if (!advised_on_range_) {
+    const auto advice =
+        GradientRangeAdvice(report.gradient_range, model_.spec().numerics.backward_scale);
+    if (advice) observer_->OnAdvice(*advice);
+    advised_on_range_ = advice.has_value();
+  }
+  if (advised_on_error_) return;
+  const auto worst = WorstOf(report.gradient_errors);
+  if (!worst) return;
+  const auto advice = GradientErrorAdvice(model_.spec().tables[worst->table].name,
+                                          worst->error_to_noise, config_.comm);
+  if (advice) observer_->OnAdvice(*advice);
+  advised_on_error_ = advice.has_value();
+}
+
+bool TrainingLoop::EvaluateModel() {
+  state_.evaluation_due = true;
+  if (eval_) {
+    const std::optional<BinaryMetrics> metrics =
+        Evaluate(model_, comm_, *eval_->dataset, eval_->rows, training().batch_size,
+                 [&] { return ShouldStop(); });
+    if (!metrics) return false;
+    FailUnlessFinite(*metrics, state_.step);
+    const bool best = training().watches_evaluations() &&
+                      state_.evaluations.Observe(training().early_stopping, state_.step, *metrics);
+    if (IsEvaluationStep(training(), steps_per_epoch_, state_.step))
+      state_.scheduled_evaluations = state_.evaluations;
+    if (observer_)
+      observer_->OnEvaluation(state_.step, *metrics,
+                              state_.evaluations.Describe(training().early_stopping));
+    state_.evaluation_due = false;
+    // The model of the last step is saved at the end anyway.
+    if (best && training().keep_best && state_.step < steps_) callbacks_.keep_best(state_.step);
+  }
+  state_.evaluation_due = false;
+  return true;
+}
+
+void TrainingLoop::AdviseOnOneClass() {
+  const bool saw_one_class =
+      sees_all_ && samples_ > 0 && (positives_ == 0 || positives_ == samples_);
+  if (observer_ && (saw_one_class || HasOneClass(train_)))
+    observer_->OnAdvice(OneClassAdvice(train_, "that were trained on were"));
+}
+
+}  // namespace
+
 bool Train(const TrainConfig& config, int64_t steps, const Split& train,
            const std::optional<Split>& eval, Step& model, Communicator& comm, const Clock& clock,
            const TrainCallbacks& callbacks, LoopState* state) {
-  const TrainingConfig& t = config.training;
-  const int64_t steps_per_epoch = StepsPerEpoch(train.rows.size(), t.batch_size);
-  TrainObserver* const observer = callbacks.observer;
-  const auto& should_stop = callbacks.should_stop;
-  BatchLoader loader(*train.dataset, {.seed = config.seed,
-                                      .row_begin = train.rows.begin,
-                                      .row_end = train.rows.end,
-                                      .global_batch = t.batch_size,
-                                      .slice_begin = model.slice_begin(),
-                                      .slice_end = model.slice_end(),
-                                      .first_step = state->step,
-                                      .num_steps = steps - state->step,
-                                      .shuffle = {.enabled = config.data.shuffle},
-                                      .readers = model.batch_readers()});
-  // Returns false if it was stopped; the resumed run then repeats the evaluation.
-  const auto evaluate = [&] {
-    state->evaluation_due = true;
-    if (eval) {
-      const std::optional<BinaryMetrics> metrics =
-          Evaluate(model, comm, *eval->dataset, eval->rows, t.batch_size,
-                   [&] { return should_stop(state->step); });
-      if (!metrics) return false;
-      FailUnlessFinite(*metrics, state->step);
-      const bool best = t.watches_evaluations() &&
-                        state->evaluations.Observe(t.early_stopping, state->step, *metrics);
-      if (IsEvaluationStep(t, steps_per_epoch, state->step))
-        state->scheduled_evaluations = state->evaluations;
-      if (observer)
-        observer->OnEvaluation(state->step, *metrics,
-                               state->evaluations.Describe(t.early_stopping));
-      state->evaluation_due = false;
-      // The model of the last step is saved at the end anyway.
-      if (best && t.keep_best && state->step < steps) callbacks.keep_best(state->step);
-    }
-    state->evaluation_due = false;
-    return true;
-  };
-
-  state->scheduled_evaluations = state->evaluations;
-  if (observer) observer->OnStart(*state, steps);
-  if (observer && HasOneClass(train)) observer->OnAdvice(OneClassAdvice(train, "are"));
-  const bool sees_all = state->step == 0;
-  int64_t samples = 0, positives = 0;  // seen by this process
-  if (should_stop(state->step)) return false;
-  if (state->evaluation_due && state->step < steps && !evaluate()) return false;
-  // The run may have resumed at its best step, whose checkpoint must then be kept.
-  if (t.keep_best && state->evaluations.best_step() == state->step && state->step < steps)
-    callbacks.keep_best(state->step);
-  const auto stops_early = [&] { return state->evaluations.StopsEarly(t.early_stopping); };
-  const auto next_batch = [&] {
-    const TraceSpan span("wait for batch");
-    return &loader.Next();
-  };
-  const Batch* batch = state->step < steps && !stops_early() ? next_batch() : nullptr;
-  double window_start = clock.MonotonicSeconds();
-  int64_t window_steps = 0;
-  bool advised_on_range = false, advised_on_error = false;
-  const bool guards = config.comm.guard && config.comm.backward != "fp32";
-  while (state->step < steps && !stops_early()) {
-    const Batch* const next = state->step + 1 < steps ? next_batch() : nullptr;
-    const bool report = (state->step + 1) % t.log_every == 0 || state->step + 1 == steps;
-    model.Run({.slice = *batch,
-               .step = state->step,
-               .metrics = state->window,
-               .next = next,
-               .measure_gradients = guards && report});
-    batch = next;
-    if (callbacks.after_step) callbacks.after_step();
-    state->gradient_range.Add(model.TakeGradientRange());
-    ++window_steps;
-    const int64_t done = ++state->step;
-    const bool evaluation = IsEvaluationStep(t, steps_per_epoch, done) && done != steps;
-    if (observer) observer->OnStep(done, state->seconds + clock.MonotonicSeconds() - window_start);
-    if (report || evaluation) {
-      model.Await();
-      CheckFinite(comm, model.finiteness());
-      const double now = clock.MonotonicSeconds();
-      const double seconds = std::max(now - window_start, 1e-9);
-      state->seconds += seconds;
-      StepReport shown{
-          .step = done,
-          .steps = steps,
-          .window = TakeWindow(comm, &state->window),
-          .gradient_range = MergeRanges(comm, std::exchange(state->gradient_range, {})),
-          .samples_per_second = static_cast<double>(window_steps * t.batch_size) / seconds,
-          .learning_rate_factor = LearningRateFactor(config.optimizer.schedule, done - 1),
-          .gradient_norm = model.gradient_norm(),
-          .seconds = state->seconds};
-      samples += shown.window.count;
-      positives += shown.window.positives;
-      if (guards && report)
-        shown.gradient_errors =
-            MergeErrors(comm, model.spec().numerics.virtual_workers, model.GradientErrors());
-      if (observer) observer->OnReport(shown);
-      const std::optional<std::string> advice = state->watch.Observe(done, shown.window);
-      if (advice && observer) observer->OnAdvice(*advice);
-      if (observer && !advised_on_range) {
-        const auto range_advice =
-            GradientRangeAdvice(shown.gradient_range, model.spec().numerics.backward_scale);
-        if (range_advice) observer->OnAdvice(*range_advice);
-        advised_on_range = range_advice.has_value();
-      }
-      if (observer && !advised_on_error) {
-        const auto worst = WorstOf(shown.gradient_errors);
-        const auto error_advice = worst
-                                      ? GradientErrorAdvice(model.spec().tables[worst->table].name,
-                                                            worst->error_to_noise, config.comm)
-                                      : std::nullopt;
-        if (error_advice) observer->OnAdvice(*error_advice);
-        advised_on_error = error_advice.has_value();
-      }
-      const double evaluation_start = clock.MonotonicSeconds();
-      if (evaluation && !evaluate()) return false;
-      // Reporting takes time from training and counts; evaluating does not.
-      window_start = now + clock.MonotonicSeconds() - evaluation_start;
-      window_steps = 0;
-    }
-    state->evaluation_due = done == steps;  // a run that resumes here starts with it
-    if (should_stop(done)) return false;
-  }
-  const bool saw_one_class = sees_all && samples > 0 && (positives == 0 || positives == samples);
-  if (observer && (saw_one_class || HasOneClass(train)))
-    observer->OnAdvice(OneClassAdvice(train, "that were trained on were"));
-  return state->step < steps || evaluate();
+  return TrainingLoop(config, steps, train, eval, model, comm, clock, callbacks, state).Run();
 }
 
 }  // namespace renzan

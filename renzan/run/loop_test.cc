@@ -86,13 +86,13 @@ std::vector<std::string> AdviceOf(const Dataset& dataset, int64_t rows, int64_t 
   std::vector<std::string> advice;
   RunRanksAsThreads(1, [&](Communicator& comm) {
     ThreadPool pool(1);
-    HybridModel model(config, dataset.schema(), std::vector<double>{1}, comm, pool);
+    TestModel model(config, dataset.schema(), comm, pool);
     ManualClock clock;
     SlowObserver observer(&clock);
     LoopState state;
     state.step = first_step;
     state.window.resize(1);
-    EXPECT_TRUE(Train(config, 5, {&dataset, {0, rows}}, std::nullopt, model, comm, clock,
+    EXPECT_TRUE(Train(config, 5, {&dataset, {0, rows}}, std::nullopt, model.step(), comm, clock,
                       {.observer = &observer, .should_stop = [](int64_t) { return false; }},
                       &state));
     advice = observer.advice;
