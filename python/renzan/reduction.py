@@ -51,7 +51,7 @@ class Reduction:
     def __init__(self, communicator: Communicator, virtual_workers: int, count: int,
                  dtype: str = "float32", wire: str | None = None, name: str = "arrays"):
         """`count` elements of float32 or float64. `wire`: "float16" or "bfloat16" rounds every array
-        and every partial sum of float32 to 16 bits. `name` is said in errors."""
+        and every partial sum of float32 to 16 bits. `name` appears in error messages."""
         self._communicator = communicator  # which has to outlive it
         self._handle = c_void_p()
         library.renzan_reduction_create(communicator.handle, virtual_workers, count, DTYPES[dtype],

@@ -172,8 +172,8 @@ typedef struct renzan_part {
 
 /* `count` elements of `dtype`, RENZAN_FLOAT32 or RENZAN_FLOAT64. `wire`: the type to which every
  * array and every partial sum is rounded, and which is sent: `dtype` itself, or for float32 also
- * RENZAN_FLOAT16 (beyond its range: the largest value) or RENZAN_BFLOAT16. `name` is said in
- * errors. Workers check here that they agree. */
+ * RENZAN_FLOAT16 (beyond its range: the largest value) or RENZAN_BFLOAT16. `name` appears
+ * in error messages. Workers check here that they agree. */
 RENZAN_EXPORT renzan_status renzan_reduction_create(renzan_comm* comm, int virtual_workers,
                                                     size_t count, renzan_dtype dtype,
                                                     renzan_dtype wire, const char* name,

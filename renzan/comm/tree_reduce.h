@@ -43,8 +43,8 @@ struct ReduceFormat {
 
 class TreeReducer {
  public:
-  // Arrays of `length` values; `what` they are is said in errors. All references must outlive this
-  // object.
+  // Arrays of `length` values; `what`, their name, appears in error messages. All references must
+  // outlive this object.
   TreeReducer(Communicator& communicator, ThreadPool& pool, int num_virtual_workers, size_t length,
               const ReduceFormat& format, const std::string& what);
   TreeReducer(Communicator& communicator, ThreadPool& pool, int num_virtual_workers, size_t length,

@@ -23,8 +23,8 @@ namespace renzan {
 
 // Of a batch. Beyond it, places of lookups would not be 32-bit numbers.
 inline constexpr int64_t kMaxDeviceLookups = (int64_t{1} << 31) - 64;
-// A row of so many lookups in a batch and more may be divided among warps, which takes memory, but
-// at most for so many sums.
+// Rows with at least kManyLookups lookups in a batch are split across warps; partial sums use at
+// most kMaxLeafFloats floats.
 inline constexpr int64_t kManyLookups = 33;
 inline constexpr int64_t kMaxLeafFloats = int64_t{1} << 25;
 

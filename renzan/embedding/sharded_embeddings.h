@@ -45,7 +45,7 @@ struct ShardedEmbeddingsOptions {
   uint64_t seed = 0;
 };
 
-// What of a batch depends on its ids only, and may be made while another batch is in training.
+// The part of a batch that depends only on ids; can be prepared while another batch trains.
 struct PreparedBatch {
   InputDist ids;
   std::vector<std::vector<Lookup>> sorted;  // per held shard: the lookups by row

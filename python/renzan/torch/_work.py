@@ -25,7 +25,7 @@ class Work(dist.Work):
     """torch.distributed.Work: an operation that runs, or waits for its turn."""
 
     def __init__(self, name: str, body: Callable[[], Any]):
-        """`name` is said in errors. body() carries it out and returns what result() does."""
+        """`name` appears in error messages. body() carries it out and returns what result() does."""
         super().__init__()
         self._name = name
         self._body: Callable[[], Any] | None = body

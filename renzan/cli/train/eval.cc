@@ -11,6 +11,7 @@
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/train/saved_model.h"
 #include "renzan/cli/verbs.h"
+#include "renzan/data/value_names.h"
 #include "renzan/model/grouped_metrics.h"
 
 namespace renzan {
@@ -58,17 +59,32 @@ Ranked CountRanked(std::span<const GroupMetrics> groups) {
   return ranked;
 }
 
-nlohmann::ordered_json ToJson(const std::string& column, std::span<const GroupMetrics> groups,
-                              size_t top) {
+// With the value where it is known; null where it was missing.
+nlohmann::ordered_json ToJson(int64_t id, const ValueNames& names) {
+  nlohmann::ordered_json group = {{"id", id}};
+  const std::optional<std::string> value = names.Value(id);
+  if (!value) return group;
+  group["value"] = nullptr;
+  if (names.are_ids()) {
+    group["value"] = id;
+  } else if (!value->empty()) {
+    group["value"] = *value;
+  }
+  return group;
+}
+
+nlohmann::ordered_json ToJson(const std::string& column, const ValueNames& names,
+                              std::span<const GroupMetrics> groups, size_t top) {
   const Ranked ranked = CountRanked(groups);
   nlohmann::ordered_json largest = nlohmann::ordered_json::array();
-  for (const GroupMetrics& group : groups.first(std::min(top, groups.size())))
-    largest.push_back({{"value", group.group},
-                       {"rows", group.count},
-                       {"positives", group.positives},
-                       {"auc", group.auc},
-                       {"log_loss", group.log_loss},
-                       {"calibration", group.calibration}});
+  for (const GroupMetrics& group : groups.first(std::min(top, groups.size()))) {
+    largest.push_back(ToJson(group.group, names));
+    largest.back().update({{"rows", group.count},
+                           {"positives", group.positives},
+                           {"auc", group.auc},
+                           {"log_loss", group.log_loss},
+                           {"calibration", group.calibration}});
+  }
   return {{"column", column},
           {"group_auc", GroupAuc(groups)},
           {"groups", groups.size()},
@@ -77,11 +93,12 @@ nlohmann::ordered_json ToJson(const std::string& column, std::span<const GroupMe
           {"largest", largest}};
 }
 
-void Print(const std::string& column, std::span<const GroupMetrics> groups, size_t top) {
+void Print(const std::string& column, const ValueNames& names, std::span<const GroupMetrics> groups,
+           size_t top) {
   const Ranked ranked = CountRanked(groups);
   fmt::print("group AUC           {:.5f}  ({} of {} values of {} have both classes: {} rows)\n\n",
              GroupAuc(groups), ranked.groups, groups.size(), column, ranked.rows);
-  Table table({{column, kRight},
+  Table table({{column, names.are_ids() ? kRight : Table::Align::kLeft},
                {"rows", kRight},
                {"positive", kRight},
                {"AUC", kRight},
@@ -92,7 +109,7 @@ void Print(const std::string& column, std::span<const GroupMetrics> groups, size
   };
   for (const GroupMetrics& group : groups.first(std::min(top, groups.size()))) {
     const double rate = static_cast<double>(group.positives) / static_cast<double>(group.count);
-    table.Add({fmt::format("{}", group.group), fmt::format("{}", group.count),
+    table.Add({names.Label(group.group), fmt::format("{}", group.count),
                fmt::format("{:.2f} %", 100 * rate), number(group.auc, 5), number(group.log_loss, 5),
                number(group.calibration, 4)});
   }
@@ -137,10 +154,11 @@ void Eval(const EvalFlags& flags, Step& model, const TrainConfig& config, Commun
   const size_t top = static_cast<size_t>(flags.top);
   BinaryMetrics metrics;
   std::vector<GroupMetrics> groups;
+  size_t column = 0;
   if (flags.group_by.empty()) {
     metrics = *Evaluate(model, comm, dataset, rows, batch_size, [] { return false; });
   } else {
-    const size_t column = ColumnToGroupBy(flags.group_by, dataset);
+    column = ColumnToGroupBy(flags.group_by, dataset);
     GroupedMetrics grouped;
     int64_t begin = rows.begin;
     PredictRows(model, comm, dataset, rows, batch_size, [&](std::span<const float> logits) {
@@ -156,13 +174,15 @@ void Eval(const EvalFlags& flags, Step& model, const TrainConfig& config, Commun
          "{} of {} predictions are NaN or infinite, so there is no score: the model cannot be "
          "used, or the data hold values far outside the range it was trained on",
          metrics.non_finite, metrics.count + metrics.non_finite);
+  std::optional<ValueNames> names;
+  if (!flags.group_by.empty()) names.emplace(dataset, column);
   if (flags.json) {
     nlohmann::ordered_json out = ToJson(metrics);
-    if (!flags.group_by.empty()) out["group_by"] = ToJson(flags.group_by, groups, top);
+    if (names) out["group_by"] = ToJson(flags.group_by, *names, groups, top);
     fmt::print("{}\n", out.dump());
   } else {
     Print(metrics, dataset);
-    if (!flags.group_by.empty()) Print(flags.group_by, groups, top);
+    if (names) Print(flags.group_by, *names, groups, top);
   }
 }
 
@@ -174,7 +194,8 @@ void AddEvalVerb(CLI::App& app, int& exit_status) {
   AddSavedModelFlags(*verb, flags->model);
   verb->add_option(
       "--group-by", flags->group_by,
-      "Also report metrics for each value of this categorical feature, and the mean of their AUCs "
+      "Also report metrics for each value of this categorical feature (each id, where values were "
+      "hashed), and the mean of their AUCs "
       "weighted by rows (group AUC)");
   verb->add_option("--top", flags->top, "How many of the largest groups to show")
       ->check(AtLeast(0));
