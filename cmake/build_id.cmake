@@ -1,6 +1,6 @@
 # renzan_build_id(<target>): a library whose BuildId() (renzan/base/build_id.h) names what it was
 # built from: a hash over the sources, the compiler and its flags. When a source changes, the
-# hash is recomputed and one file of three lines compiled, which only programs link, not libraries.
+# hash is recomputed and one file of three lines compiled, which few link: see build_id.h.
 function(renzan_build_id target)
   set(script ${PROJECT_SOURCE_DIR}/cmake/make_build_id.cmake)
   set(output ${PROJECT_BINARY_DIR}/build_id.cc)
@@ -24,4 +24,7 @@ function(renzan_build_id target)
     DEPENDS ${sources} ${PROJECT_BINARY_DIR}/build_id.txt
     COMMENT "Hashing the sources" VERBATIM)
   add_library(${target} STATIC ${output})
+  # For libraries that are loaded. They must not take each other's.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden)
 endfunction()

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "renzan/base/build_id.h"
 #include "renzan/base/error.h"
 #include "renzan/cuda/dense_engine.h"
 #include "renzan/cuda/embedding_engine.h"
@@ -404,9 +405,7 @@ class CudaModel : public DeviceModel {
 
 extern "C" {
 
-__attribute__((visibility("default"))) uint64_t renzan_cuda_interface() {
-  return renzan::DeviceInterface();
-}
+__attribute__((visibility("default"))) const char* renzan_cuda_build() { return renzan::BuildId(); }
 
 __attribute__((visibility("default"))) int renzan_cuda_count_devices() {
   return renzan::cuda::CountDevices();

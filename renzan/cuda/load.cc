@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "renzan/base/build_id.h"
 #include "renzan/base/error.h"
 #include "renzan/cuda/plugin.h"
 
@@ -40,13 +41,15 @@ Function* FunctionOf(const char* name) {
 // The same, of a library that is known to be of this build.
 template <class Function>
 Function* CheckedFunctionOf(const char* name) {
-  const auto interface = FunctionOf<decltype(renzan_cuda_interface)>("renzan_cuda_interface");
-  Function* const found = FunctionOf<Function>(name);
-  if (found == nullptr || interface == nullptr || interface() != DeviceInterface())
+  const auto build = FunctionOf<decltype(renzan_cuda_build)>("renzan_cuda_build");
+  const std::string theirs = build == nullptr ? "unknown" : build();
+  if (theirs != BuildId())
     Fail(ErrorCode::kConfig,
-         "{} is of another build than this program: install both from the same one, or use "
-         "device: cpu",
-         PluginPath());
+         "{} is of another build than this program ({}, not {}): build and install both from the "
+         "same sources, or use device: cpu",
+         PluginPath(), theirs, BuildId());
+  Function* const found = FunctionOf<Function>(name);
+  CHECK_MSG(found != nullptr, "{} lacks {}", PluginPath(), name);
   return found;
 }
 

@@ -14,13 +14,24 @@ $renzan plan small.yaml --topology large.yaml "${cuda[@]}" --json |
   python3 -c 'import json, sys; gpu = json.load(sys.stdin)["gpu"]
 sys.exit(not (gpu["fits"] and gpu["has_tables"]))' || fail "a GPU of 40 GiB is too small"
 
-# A library for GPUs that was left by another build.
+# A library for GPUs that was left by another build: one from before there were names of builds, and
+# one that differs in nothing else.
 mkdir -p other/bin other/lib
 cp "$renzan" other/bin/renzan
+library=other/lib/librenzan_cuda.so
 echo 'unsigned long long renzan_cuda_interface() { return 1; }' |
-  ${CC:-cc} -shared -fPIC -x c -o other/lib/librenzan_cuda.so -
-expect_exit 78 "is of another build than this program" \
+  ${CC:-cc} -shared -fPIC -x c -o $library -
+expect_exit 78 "is of another build than this program (unknown, not" \
   other/bin/renzan train small.yaml --run-dir none "${cuda[@]}"
+ours=$(dirname "$renzan")/../lib/librenzan_cuda.so
+if [ -e "$ours" ]; then
+  build=$($renzan --version | sed -n 's/.*build \([0-9a-f]\{12\}\).*/\1/p')
+  [ -n "$build" ] || fail "the program does not say its build"
+  sed "s/$build/0123456789ab/g" "$ours" >$library
+  cmp -s "$ours" $library && fail "the library for GPUs does not say its build"
+  expect_exit 78 "is of another build than this program (0123456789ab, not $build)" \
+    other/bin/renzan train small.yaml --run-dir none "${cuda[@]}"
+fi
 
 if ! $renzan doctor --json | python3 -c '
 import json, sys
