@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "renzan/base/build_id.h"
 #include "renzan/base/error.h"
 
 namespace renzan::capi {
@@ -16,6 +17,14 @@ void* LoadFromPlugin(const std::string& file, const char* function, const std::s
   const std::string library = path.substr(0, path.find_last_of('/') + 1) + file;
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) Fail(ErrorCode::kUnavailable, "{}: {}: {}", what, dlerror(), advice);
+  const auto build =
+      reinterpret_cast<decltype(&renzan_plugin_build)>(dlsym(handle, "renzan_plugin_build"));
+  const std::string theirs = build == nullptr ? "unknown" : build();
+  if (theirs != BuildId())
+    Fail(
+        ErrorCode::kUnavailable,
+        "{}: {} is of another build than librenzan.so ({}, not {}): install both from the same one",
+        what, library, theirs, BuildId());
   void* const found = dlsym(handle, function);
   if (found == nullptr) Fail(ErrorCode::kUnavailable, "{}: {} is damaged", what, library);
   return found;

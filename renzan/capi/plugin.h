@@ -1,10 +1,13 @@
 #pragma once
 
 // Parts of librenzan.so that need libraries which not every machine has: shared objects beside it,
-// which are loaded when they are first asked for. They are of the same build, so that C++ objects
-// and exceptions may pass between them.
+// which are loaded when they are first asked for. They are of the same build, which is checked, so
+// that C++ objects and exceptions may pass between them.
 
 #include <string>
+
+// Of each of them: BuildId().
+extern "C" const char* renzan_plugin_build();
 
 namespace renzan::capi {
 
