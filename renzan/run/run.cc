@@ -104,7 +104,8 @@ class TrainingRun {
   DirectoryLocks locks_;
   BackgroundTask cleanup_;  // ends before the locks are released
 
-  std::string config_yaml_;                      // resolved
+  TrainConfig resolved_;                         // with the run's directory and the data's features
+  std::string config_yaml_;                      // the same as text
   std::map<std::string, std::string> recorded_;  // what checkpoints record of this run
   PastRun past_;
 
@@ -153,12 +154,12 @@ void TrainingRun::RemoveLeftovers() {
 }
 
 void TrainingRun::FindPast() {
-  TrainConfig resolved = config_;
-  resolved.run_dir = directories_.run;
-  resolved.features = FeaturesOf(splits_.train.dataset->schema());
-  config_yaml_ = PrintConfig([&](ConfigFields& fields) { resolved.Describe(fields); });
+  resolved_ = config_;
+  resolved_.run_dir = directories_.run;
+  resolved_.features = FeaturesOf(splits_.train.dataset->schema());
+  config_yaml_ = PrintConfig([&](ConfigFields& fields) { resolved_.Describe(fields); });
   recorded_ = DescribeRun(splits_, facts_);
-  past_ = AgreeOnPastRun(directories_, resolved, recorded_, steps_, options_.must_resume, comm_);
+  past_ = AgreeOnPastRun(directories_, resolved_, recorded_, steps_, options_.must_resume, comm_);
 }
 
 RunResult TrainingRun::WasTrained() {
@@ -198,7 +199,10 @@ void TrainingRun::Resume() {
   loop_.window.resize(static_cast<size_t>(pool_->num_threads()));
   loop_.evaluations = EvaluationRecord(MeaningOfEvaluations(config_, splits_));
   if (past_.checkpoints.empty()) return;
-  resumed_ = LoadNewest(past_.checkpoints, *state_, comm_);
+  // Of the newest, FindPastRun has checked it.
+  resumed_ = LoadNewest(past_.checkpoints, *state_, comm_, [&](const std::string& path) {
+    if (comm_.rank() == 0) CheckSameArithmetic(path, resolved_, recorded_);
+  });
   loop_.step = resumed_->step;
   RestoreProgress(resumed_->progress, comm_.rank(), &loop_);
   if (config_.training.keep_best) ResetEvaluationsIfBestIsMissing(directories_, comm_, &loop_);

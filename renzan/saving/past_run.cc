@@ -119,7 +119,8 @@ PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config
       damaged = model->problem;
       model.reset();
     } else if (IsResultOf(*model, config.training, steps)) {
-      CheckCanContinue(model->path, config, run, true);
+      CheckCanContinue(model->path, config, run);
+      CheckSameArithmetic(model->path, config, run);
       past.model_sha256 = model->model_sha256;
       past.model_step = model->step;
       return past;
@@ -134,13 +135,10 @@ PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config
   if (!damaged.empty()) LogWarning("{}; moved to {}", damaged, MoveAside(directories.model));
   if (model) InsertByStep(*model, past.checkpoints);
   if (past.checkpoints.empty()) CheckSameRunDirectory(directories.run, config);
-  bool newest = true;
-  for (const std::string& path : past.checkpoints) {
-    CheckCanContinue(path, config, run, newest);
-    newest = false;
-  }
-  if (!past.checkpoints.empty())
-    CheckNotBeyond(past.checkpoints[0], DescribeCheckpoint(past.checkpoints[0]).step, steps);
+  for (const std::string& path : past.checkpoints) CheckCanContinue(path, config, run);
+  if (past.checkpoints.empty()) return past;
+  CheckSameArithmetic(past.checkpoints[0], config, run);
+  CheckNotBeyond(past.checkpoints[0], DescribeCheckpoint(past.checkpoints[0]).step, steps);
   return past;
 }
 

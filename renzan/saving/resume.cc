@@ -229,7 +229,7 @@ std::vector<std::string> CheckpointsToResume(const std::string& dir, bool may_be
 }
 
 void CheckCanContinue(const std::string& path, const TrainConfig& config,
-                      const std::map<std::string, std::string>& run, bool warn) {
+                      const std::map<std::string, std::string>& run) {
   const CheckpointManifest manifest = CheckpointManifest::Read(path);
   TrainConfig there;
   ReadConfigText(manifest.config, path + "/manifest.json", {},
@@ -241,31 +241,44 @@ void CheckCanContinue(const std::string& path, const TrainConfig& config,
          difference);
   for (const auto& [key, value] : run) {
     const auto recorded = manifest.run.find(key);
-    if (recorded == manifest.run.end() || recorded->second == value) continue;
+    if (!key.starts_with(kDatasetPrefix) || recorded == manifest.run.end() ||
+        recorded->second == value)
+      continue;
+    Fail(ErrorCode::kConfig,
+         "{} was trained on other data: {} is {} there and {} here; choose another --run-dir to "
+         "start a new run",
+         path, key, recorded->second, value);
+  }
+}
+
+void CheckSameArithmetic(const std::string& path, const TrainConfig& config,
+                         const std::map<std::string, std::string>& run) {
+  const CheckpointManifest manifest = CheckpointManifest::Read(path);
+  for (const auto& [key, value] : run) {
+    const auto recorded = manifest.run.find(key);
+    if (key.starts_with(kDatasetPrefix) || recorded == manifest.run.end() ||
+        recorded->second == value)
+      continue;
     if (key == kIsaKey && HasSameBits(recorded->second, value, PrecisionOf(config.numerics)))
       continue;
-    if (key.starts_with(kDatasetPrefix))
-      Fail(ErrorCode::kConfig,
-           "{} was trained on other data: {} is {} there and {} here; choose another --run-dir to "
-           "start a new run",
-           path, key, recorded->second, value);
-    if (warn && key == kIsaKey && IsGpuClass(recorded->second) && IsGpuClass(value))
+    if (key == kIsaKey && IsGpuClass(recorded->second) && IsGpuClass(value))
       Fail(ErrorCode::kConfig,
            "{} was computed on GPUs of class {}, and this one is of {}: its sums have other last "
            "bits; use GPUs of that class, device: cpu, or another --run-dir",
            path, recorded->second, value);
-    if (warn)
-      LogWarning(
-          "{} is {} now and was {} when {} was written: the model may differ in its last bits", key,
-          value, recorded->second, path);
+    LogWarning("{} is {} now and was {} when {} was written: the model may differ in its last bits",
+               key, value, recorded->second, path);
   }
 }
 
-ResumePoint LoadNewest(const std::vector<std::string>& paths, ModelState& model,
-                       Communicator& comm) {
+ResumePoint LoadNewest(const std::vector<std::string>& paths, ModelState& model, Communicator& comm,
+                       const std::function<void(const std::string&)>& check_older) {
   for (auto path = paths.begin(); path != paths.end(); ++path) {
     ResumePoint point;
-    const std::optional<Error> mine = TryWithHeartbeats(comm, [&] { point = Load(*path, &model); });
+    const std::optional<Error> mine = TryWithHeartbeats(comm, [&] {
+      point = Load(*path, &model);
+      if (check_older && path != paths.begin()) check_older(*path);
+    });
     const std::vector<Outcome> outcomes = GatherOutcomes(comm, {.error = mine});
     bool valid = true;
     for (size_t rank = 0; rank < outcomes.size() && valid; ++rank) {

@@ -3,6 +3,7 @@
 // Resuming from a checkpoint: finds the checkpoints that a run can resume from and loads the newest
 // valid one. The numbers of workers that wrote it and that load it may differ.
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,11 +24,15 @@ namespace renzan {
 std::vector<std::string> CheckpointsToResume(const std::string& dir, bool may_be_empty = false);
 
 // Throws kConfig unless a run with this configuration and data may resume from the checkpoint; the
-// message names the first key or dataset that would change the model's bits. If `warn`, logs a
-// warning for another instruction set, build or library. `run`: what this run writes into its
-// manifests.
+// message names the first key or dataset that would change the model's bits. `run`: what this run
+// writes into its manifests.
 void CheckCanContinue(const std::string& path, const TrainConfig& config,
-                      const std::map<std::string, std::string>& run, bool warn);
+                      const std::map<std::string, std::string>& run);
+
+// For the checkpoint that is resumed from: throws kConfig if it was computed on GPUs of another
+// class, and logs a warning for another instruction set, build or library.
+void CheckSameArithmetic(const std::string& path, const TrainConfig& config,
+                         const std::map<std::string, std::string>& run);
 
 struct ResumePoint {
   std::string name;  // of the checkpoint
@@ -42,9 +47,10 @@ struct ResumePoint {
 // skipped with a warning and moved aside; retention does not read their data and would count them
 // as valid. Throws kData when all are corrupt, and then moves none. What a worker cannot read at
 // all (a file missing on its host, denied access, an I/O error, not enough memory) is not
-// corruption and throws its Error. Every rank calls it with the same paths.
-ResumePoint LoadNewest(const std::vector<std::string>& paths, ModelState& model,
-                       Communicator& comm);
+// corruption and throws its Error. Every rank calls it with the same paths. `check_older`: called
+// with the path of the loaded one if it is not the first; what it throws is not corruption either.
+ResumePoint LoadNewest(const std::vector<std::string>& paths, ModelState& model, Communicator& comm,
+                       const std::function<void(const std::string&)>& check_older = {});
 
 // Loads the parameters and rows that this worker owns, without optimizer states. Throws kData when
 // a tensor is missing or has another shape.

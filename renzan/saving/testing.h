@@ -32,6 +32,8 @@ struct Trainer {
     DatasetSchema schema = TestSchema();
     int threads = 1;
     const ShardingPlan* plan = nullptr;  // null: the configuration's
+    std::string config_yaml = "seed: 9\n";
+    std::map<std::string, std::string> run = {};
   };
   Trainer(Communicator& comm_in, const TrainConfig& config, const std::string& dir,
           const Clock& clock)
@@ -52,8 +54,8 @@ struct Trainer {
     }
     checkpointer.emplace(Checkpointer::Options{.dir = dir,
                                                .config = config.checkpoint,
-                                               .config_yaml = "seed: 9\n",
-                                               .run = {},
+                                               .config_yaml = options.config_yaml,
+                                               .run = options.run,
                                                .stop_notice_path = options.stop_notice_path,
                                                .grace_seconds = options.grace_seconds,
                                                .most_copied_bytes = options.most_copied_bytes,
