@@ -1,11 +1,14 @@
 #pragma once
 
-// This machine's name.
+// This machine's name, and what identifies it.
 
 #include <string>
 
 namespace renzan {
 
 std::string HostName();
+
+// The same for all containers of a machine, whatever their host names. Another one after a reboot.
+std::string MachineId();
 
 }  // namespace renzan

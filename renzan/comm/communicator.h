@@ -29,6 +29,10 @@ class Communicator {
   // "local", "gloo" or "mpi"
   virtual const char* backend() const = 0;
 
+  // This worker's number among those of its machine, once it was found out (FindLocalRank); else 0.
+  int local_rank() const { return local_rank_; }
+  void set_local_rank(int local_rank) { local_rank_ = local_rank; }
+
   // Starts to send send[p] to rank p and to fill recv[p] from rank p; both are [world_size]. The
   // receiver knows the sizes. A part for this rank itself is copied. Until Wait() the parts must
   // stay where they are, and nobody may change those that are sent or use those that are received;
@@ -54,6 +58,7 @@ class Communicator {
   void Barrier();
 
  private:
+  int local_rank_ = 0;
   // Parts of AllGatherV() and Barrier(), kept so that they need not allocate.
   std::vector<std::span<const std::byte>> same_;
   std::vector<std::byte> here_;

@@ -1,5 +1,6 @@
 #include "renzan/comm/gather.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -15,6 +16,12 @@ std::vector<std::string> GatherStrings(Communicator& comm, const std::string& mi
   }
   comm.AllGatherV(std::as_bytes(std::span(mine.data(), mine.size())), parts);
   return texts;
+}
+
+void FindLocalRank(Communicator& comm, const std::string& machine) {
+  const std::vector<std::string> machines = GatherStrings(comm, machine);
+  const auto lower = machines.begin() + comm.rank();
+  comm.set_local_rank(static_cast<int>(std::count(machines.begin(), lower, machine)));
 }
 
 std::string BroadcastString(Communicator& comm, const std::string& text) {

@@ -1,7 +1,6 @@
 #include "renzan/planning/topology.h"
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <map>
 
@@ -10,17 +9,6 @@
 #include "renzan/comm/gather.h"
 
 namespace renzan {
-namespace {
-
-// The same for all containers of a machine.
-std::string MachineId() {
-  std::string id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-  return id.empty() ? HostName() : id;
-}
-
-}  // namespace
-
 std::vector<SharedMemory> MemoryOfWorkers(Communicator& comm) {
   const MemoryBudget budget = ReadMemoryBudget();
   const std::vector<std::string> machines = GatherStrings(comm, MachineId());

@@ -52,11 +52,12 @@ ProgramFacts FactsOfThisProgram(const std::string& build_id, const std::string& 
           .libraries = {{"libc", MathLibraryVersion()}}};
 }
 
-ProgramFacts FactsOfWorker(const std::string& build_id, const TrainConfig& config, int rank) {
+ProgramFacts FactsOfWorker(const std::string& build_id, const TrainConfig& config,
+                           const Communicator& comm) {
   ProgramFacts facts =
       FactsOfThisProgram(build_id, SelectIsa(config.numerics.isa, PrecisionOf(config.numerics)));
   if (config.device != "cuda") return facts;
-  const DeviceFacts device = FactsOfDevice(DeviceOf(rank));
+  const DeviceFacts device = FactsOfDevice(DeviceOf(comm));
   facts.isa = device.gpu_class;
   facts.libraries["cuBLASLt"] = device.products;
   return facts;

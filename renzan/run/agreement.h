@@ -29,7 +29,8 @@ ProgramFacts FactsOfThisProgram(const std::string& build_id, const std::string& 
 
 // The same for a worker of a run: selects the instruction set that the configuration asks for. With
 // device: cuda, `isa` is the class of the worker's GPU.
-ProgramFacts FactsOfWorker(const std::string& build_id, const TrainConfig& config, int rank);
+ProgramFacts FactsOfWorker(const std::string& build_id, const TrainConfig& config,
+                           const Communicator& comm);
 
 // Throws kConfig when there are more workers than virtual workers, or when workers differ in build,
 // instruction set class, library version or configuration (the message names the first key that

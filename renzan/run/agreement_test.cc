@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "renzan/base/error.h"
+#include "renzan/comm/gather.h"
 #include "renzan/comm/testing.h"
 #include "renzan/step/testing.h"
 
@@ -130,6 +131,17 @@ TEST(CheckSameDenseParameters, RejectsReplicasThatDiffer) {
       });
     }
   }
+}
+
+// Ranks may be dealt out to machines in turn, as mpirun --map-by node does.
+TEST(FindLocalRank, CountsTheWorkersOfAMachine) {
+  const std::vector<std::string> machines = {"a", "b", "a", "c", "b", "a"};
+  const std::vector<int> expected = {0, 0, 1, 0, 1, 2};
+  RunRanksAsThreads(6, [&](Communicator& comm) {
+    const size_t rank = static_cast<size_t>(comm.rank());
+    FindLocalRank(comm, machines[rank]);
+    EXPECT_EQ(comm.local_rank(), expected[rank]) << "rank " << rank;
+  });
 }
 
 }  // namespace

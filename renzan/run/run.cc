@@ -59,7 +59,7 @@ class TrainingRun {
       : config_(config),
         options_(options),
         comm_(comm),
-        facts_(FactsOfWorker(options.build_id, config, comm.rank())) {}
+        facts_(FactsOfWorker(options.build_id, config, comm)) {}
 
   RunResult Execute() {
     OpenData();

@@ -89,7 +89,7 @@ std::pair<std::string, int64_t> ResumeOn(const TrainConfig& config, const std::s
     const PastRun past = FindPastRun(directories, config, run, 100);
     RunRanksAsThreads(2, [&](Communicator& comm) {
       ThreadPool pool(1);
-      HybridModel model(config, TestSchema(), TestPoolingFactors(), comm, pool);
+      TestModel model(config, TestSchema(), comm, pool);
       const ResumePoint point =
           LoadNewest(past.checkpoints, model, comm, [&](const std::string& path) {
             if (comm.rank() == 0) CheckSameArithmetic(path, config, run);

@@ -11,13 +11,13 @@
 
 namespace renzan {
 
-int DeviceOf(int rank) { return rank % CountDevices(); }
+int DeviceOf(const Communicator& comm) { return comm.local_rank() % CountDevices(); }
 
 DeviceEngine::DeviceEngine(ModelState& state, Communicator& comm)
     : state_(state), global_batch_(state.spec().numerics.batch) {
   const ShardMap& map = state.embeddings().map();
   DeviceModelOptions options = DeviceOptionsOf(state.spec(), map);
-  options.device = DeviceOf(comm.rank());
+  options.device = DeviceOf(comm);
   own_samples_ = options.own_samples();
   const DeviceFacts facts = FactsOfDevice(options.device);
   const DeviceNeed need = DeviceNeedOf(state.spec(), options, map, facts.free_bytes);

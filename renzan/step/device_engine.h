@@ -21,9 +21,8 @@
 
 namespace renzan {
 
-// The GPU of a worker: with several on a machine, workers take turns; those of a machine
-// have consecutive ranks.
-int DeviceOf(int rank);
+// The GPU of a worker, by its local rank: with several GPUs in a machine, its workers take turns.
+int DeviceOf(const Communicator& comm);
 
 class DeviceEngine {
  public:

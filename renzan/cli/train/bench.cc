@@ -215,7 +215,7 @@ void PrintPhases(const StepTimes& times, const Throughput& throughput,
 
 void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communicator& comm,
                 int threads) {
-  CheckSameRun(comm, config, FactsOfWorker(BuildId(), config, comm.rank()));
+  CheckSameRun(comm, config, FactsOfWorker(BuildId(), config, comm));
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
   StepsPerEpoch(splits.train.rows.size(), config.training.batch_size);  // enough for one batch?
   const DatasetSchema& schema = splits.train.dataset->schema();

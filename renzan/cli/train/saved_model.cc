@@ -90,7 +90,7 @@ int WithSavedModel(const SavedModelFlags& flags,
   const auto run = [&](Communicator& comm, int threads) {
     CheckpointReader reader = OpenSameModel(flags.model, comm);
     TrainConfig config = ReadConfig(reader, flags.overrides);
-    CheckSameRun(comm, config, FactsOfWorker(BuildId(), config, comm.rank()));
+    CheckSameRun(comm, config, FactsOfWorker(BuildId(), config, comm));
     const std::unique_ptr<Dataset> opened = OpenDataset(flags.data, {}, comm);
     const Dataset& dataset = *opened;
     CheckFeatures({.features = config.features, .recorded_by = "the model"}, dataset, comm);

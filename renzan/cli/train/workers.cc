@@ -58,6 +58,7 @@ int RunWorkers(const WorkerOptions& options, const std::function<void(Communicat
   std::signal(SIGPIPE, SIG_IGN);  // a peer's death is an Error
   const std::unique_ptr<Communicator> comm =
       MakeCommunicator(options.backend, mine, options.timeout_seconds);
+  FindLocalRank(*comm, MachineId());
   body(*comm, ResolveThreads(options.threads, *comm));
   return 0;
 }
