@@ -91,7 +91,7 @@ std::pair<std::string, int64_t> ResumeOn(const TrainConfig& config, const std::s
       ThreadPool pool(1);
       TestModel model(config, TestSchema(), comm, pool);
       const ResumePoint point =
-          LoadNewest(past.checkpoints, model, comm, [&](const std::string& path) {
+          LoadNewest(past.checkpoints, model.Updated(), comm, [&](const std::string& path) {
             if (comm.rank() == 0) CheckSameArithmetic(path, config, run);
           });
       if (comm.rank() == 0) step = point.step;

@@ -1,5 +1,6 @@
 #include "renzan/step/prepared_batches.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "renzan/base/error.h"
@@ -13,14 +14,27 @@ void View(const Batch& slice, std::vector<IdsView>* ids) {
     ids->push_back({feature.values, feature.offsets});
 }
 
+// Whether they are in the same memory. To compare them would take longer than some stages.
+bool SameIds(std::span<const IdsView> a, std::span<const IdsView> b) {
+  const auto same = [](const auto& x, const auto& y) {
+    return x.data() == y.data() && x.size() == y.size();
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](const IdsView& x, const IdsView& y) {
+                      return same(x.values, y.values) && same(x.offsets, y.offsets);
+                    });
+}
+
 }  // namespace
 
 PreparedBatches::PreparedBatches(const ShardedEmbeddings& embeddings)
     : current_(embeddings.MakePreparedBatch()), next_(embeddings.MakePreparedBatch()) {}
 
 void PreparedBatches::Begin(const Batch& slice) {
+  CHECK_MSG(state_ != Next::kInFlight, "the exchange of the next batch's ids has not ended");
   View(slice, &current_ids_);
   if (state_ == Next::kReady) {
+    CHECK_MSG(SameIds(current_ids_, next_ids_), "this is not the batch that was announced");
     std::swap(current_, next_);
   } else {
     current_->ids.Start(current_ids_);

@@ -18,14 +18,15 @@ class PreparedBatches {
  public:
   explicit PreparedBatches(const ShardedEmbeddings& embeddings);
 
-  // Makes `slice` the current batch: the one given to BeginNext() during the last batch, if any, or
-  // else its ids are exchanged now.
+  // Makes `slice` the current batch. If one was announced (BeginNext) during the last batch, it
+  // must be that one, still in the same memory; else its ids are exchanged now.
   void Begin(const Batch& slice);
   PreparedBatch& current() { return *current_; }
   // The ids of the slice given to Begin(), one view per table, while that stays.
   std::span<const IdsView> current_ids() const { return current_ids_; }
 
-  // In this order, during the current batch; they do nothing if `next` is null.
+  // In this order, during the current batch; they do nothing if `next` is null. It must stay until
+  // it has been the current one.
   void BeginNext(const Batch* next);
   void ContinueNext();
   void EndNext();
