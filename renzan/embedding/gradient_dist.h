@@ -30,7 +30,7 @@ class GradientDist {
   // The map and the pool must outlive it.
   GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, const Options& options);
 
-  // Before the first Write() of a batch. `measure`: for TakeErrors().
+  // Before the first Write() of a batch. `measure`: for errors().
   void Begin(const InputDist& ids, bool measure);
   // The gradients of what OutputDist::Read() returned, in the same layout. `bags`: what was given
   // to InputDist::Start(). Thread-safe for different virtual workers.

@@ -9,8 +9,8 @@
 namespace renzan {
 namespace {
 
-// Processes the range in global batches. Shapes are fixed (section "numerics" of ARCHITECTURE.md),
-// so the last batch is padded with copies of its last row, which are not counted. Calls
+// Processes the range in global batches. Shapes are fixed, because a virtual worker is the unit of
+// arithmetic, so the last batch is padded with copies of its last row, which are not counted. Calls
 // visit(number of real samples in this worker's slice, its logits, the slice) until it returns
 // false. The next slice is read, and its ids are exchanged, while one is computed.
 void ForEachSlice(Step& model, const Dataset& dataset, RowRange rows, int64_t batch_size,

@@ -1,8 +1,8 @@
 #pragma once
 
 // Chooses a sharding plan: for each table one of the field's shardings, and workers, so that a step
-// of the cost model is short and every worker's memory suffices. A pure function: every worker
-// computes the same plan.
+// of the cost model is short and every worker's memory suffices. A pure function, but of
+// floating-point costs, which processors may round differently: one worker plans for all.
 
 #include <span>
 #include <string>
