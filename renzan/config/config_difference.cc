@@ -37,6 +37,26 @@ std::string TextAt(const std::vector<ConfigValue>& values, const std::vector<std
   return "unset";
 }
 
+// The first value that differs, of those for which matters(value) returns true.
+template <typename Matters>
+std::optional<ConfigDifference> FirstOf(TrainConfig& there, TrainConfig& here,
+                                        const Matters& matters) {
+  const std::vector<ConfigValue> a = Values(there), b = Values(here);
+  for (const auto* values : {&a, &b}) {
+    for (const ConfigValue& value : *values) {
+      if (!matters(value)) continue;
+      std::string x = TextAt(a, value.path), y = TextAt(b, value.path);
+      if (x != y) return ConfigDifference{value.key(), std::move(x), std::move(y)};
+    }
+  }
+  return std::nullopt;
+}
+
+// What the number of steps is made of, besides the data and the size of batches.
+bool IsLength(const std::string& key) {
+  return key == "training.epochs" || key == "training.max_steps";
+}
+
 }  // namespace
 
 bool WorkersMustAgree(Decides decides) { return decides != Decides::kPlacement; }
@@ -47,15 +67,9 @@ bool MayChangeAfterTraining(Decides decides) {
 
 std::optional<ConfigDifference> FirstDifference(TrainConfig there, TrainConfig here,
                                                 bool (*matters)(Decides)) {
-  const std::vector<ConfigValue> a = Values(there), b = Values(here);
-  for (const auto* values : {&a, &b}) {
-    for (const ConfigValue& value : *values) {
-      if (!matters(static_cast<Decides>(value.tag))) continue;
-      std::string x = TextAt(a, value.path), y = TextAt(b, value.path);
-      if (x != y) return ConfigDifference{value.key(), std::move(x), std::move(y)};
-    }
-  }
-  return std::nullopt;
+  return FirstOf(there, here, [&](const ConfigValue& value) {
+    return matters(static_cast<Decides>(value.tag));
+  });
 }
 
 std::string DifferenceThatChangesBits(TrainConfig there, TrainConfig here) {
@@ -65,10 +79,17 @@ std::string DifferenceThatChangesBits(TrainConfig there, TrainConfig here) {
   DropUnlessBothKnown(&there.features.dense_transforms, &here.features.dense_transforms);
   DropUnlessBothKnown(&there.features.vocabularies, &here.features.vocabularies);
   DropUnlessBothKnown(&there.features.label_rule, &here.features.label_rule);
-  const std::optional<ConfigDifference> difference = FirstDifference(there, here, DecidesBits);
+  const bool length_counts =
+      there.optimizer.schedule.ends_with_run() && here.optimizer.schedule.ends_with_run();
+  const auto difference = FirstOf(there, here, [&](const ConfigValue& value) {
+    return DecidesBits(static_cast<Decides>(value.tag)) || (length_counts && IsLength(value.key()));
+  });
   if (!difference) return "";
-  return fmt::format("{} is {} there and {} here", difference->key, difference->there,
-                     difference->here);
+  return fmt::format(
+      "{} is {} there and {} here{}", difference->key, difference->there, difference->here,
+      IsLength(difference->key) ? " (the learning rates decay until the end of the run, because "
+                                  "optimizer.schedule.decay_steps is -1)"
+                                : "");
 }
 
 }  // namespace renzan

@@ -28,7 +28,8 @@ bool MayChangeAfterTraining(Decides decides);
 
 // Empty when a run with one configuration can continue with the other without changing a bit of the
 // model, else a sentence that names the first key that prevents it: "model.embedding_dim is 16
-// there and 8 here". The length of training, evaluation, reporting, paths and placement may differ.
+// there and 8 here". Evaluation, reporting, paths and placement may differ, and the length of
+// training unless the learning rates follow it (ScheduleConfig::ends_with_run).
 std::string DifferenceThatChangesBits(TrainConfig there, TrainConfig here);
 
 }  // namespace renzan

@@ -48,8 +48,10 @@ void ScheduleConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kModel);
   fields.Range("warmup_steps", &warmup_steps, 0, kMaxSteps, "linear from 0");
   fields.Range("decay_start_step", &decay_start_step, 0, kMaxSteps);
-  fields.Range("decay_steps", &decay_steps, 0, kMaxSteps, "polynomial to 0; 0: no decay");
+  fields.Range("decay_steps", &decay_steps, -1, kMaxSteps,
+               "polynomial to decay_floor; -1: until the end of the run; 0: no decay");
   fields.Range("decay_power", &decay_power, 0.1, 10);
+  fields.Range("decay_floor", &decay_floor, 0, 1, "what is left of the rates after the decay");
 }
 
 void OptimizerConfig::Describe(ConfigFields& fields) {

@@ -32,8 +32,12 @@ struct SparseOptimizerConfig {
 struct ScheduleConfig {
   int64_t warmup_steps = 0;
   int64_t decay_start_step = 0;
-  int64_t decay_steps = 0;
+  int64_t decay_steps = 0;  // -1: until the end of the run
   double decay_power = 2;
+  double decay_floor = 0;
+
+  // Whether the length of the run determines the rate of every step.
+  bool ends_with_run() const { return decay_steps < 0; }
   void Describe(ConfigFields& fields);
 };
 

@@ -159,5 +159,30 @@ TEST(TrainConfig, TablesWhoseNamesShareAPrefixAreCompared) {
   EXPECT_EQ(first->here, "unset");
 }
 
+// The rate of every step follows the end of the run.
+TEST(TrainConfig, TheLengthChangesBitsWhereTheScheduleEndsWithTheRun) {
+  const auto difference = [](const std::string& schedule, const std::string& length) {
+    const std::string config =
+        std::string(kMinimal) + "optimizer: {schedule: {" + schedule + "}}\n";
+    return DifferenceThatChangesBits(Read(config), Read(config, {length}));
+  };
+  for (const char* length : {"training.epochs=2", "training.max_steps=10"}) {
+    EXPECT_EQ(difference("decay_steps: 100", length), "");
+    EXPECT_EQ(difference("warmup_steps: 100", length), "");
+    EXPECT_EQ(difference("decay_steps: -1", "training.eval_every=10"), "");
+  }
+  EXPECT_EQ(
+      difference("decay_steps: -1", "training.epochs=2"),
+      "training.epochs is 1.0 there and 2.0 here (the learning rates decay until the end of the "
+      "run, because optimizer.schedule.decay_steps is -1)");
+  EXPECT_NE(difference("decay_steps: -1", "training.max_steps=10"), "");
+  EXPECT_EQ(difference("decay_steps: -1", "optimizer.schedule.decay_steps=10"),
+            "optimizer.schedule.decay_steps is -1 there and 10 here");
+  EXPECT_NE(difference("decay_steps: 10", "optimizer.schedule.decay_floor=0.1"), "");
+  ExpectError(std::string(kMinimal) + "optimizer: {schedule: {decay_floor: 1.5}}\n",
+              "out of range");
+  ExpectError(std::string(kMinimal) + "optimizer: {schedule: {decay_steps: -2}}\n", "out of range");
+}
+
 }  // namespace
 }  // namespace renzan

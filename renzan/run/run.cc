@@ -25,6 +25,7 @@
 #include "renzan/run/run_directories.h"
 #include "renzan/run/run_observer.h"
 #include "renzan/run/splits.h"
+#include "renzan/run_spec/schedule.h"
 #include "renzan/saving/checkpointer.h"
 #include "renzan/saving/past_run.h"
 #include "renzan/saving/resume.h"
@@ -98,7 +99,8 @@ class TrainingRun {
   const ProgramFacts facts_;
 
   OpenedSplits splits_;
-  int64_t steps_ = 0;  // of the whole run
+  int64_t steps_ = 0;   // of the whole run
+  TrainConfig of_run_;  // with the schedule of so many steps
 
   RunDirectories directories_;
   DirectoryLocks locks_;
@@ -127,6 +129,8 @@ void TrainingRun::OpenData() {
   CheckSameRun(comm_, config_, facts_);
   splits_ = OpenSplits(config_.data, config_.features, comm_);
   steps_ = NumSteps(config_.training, splits_.train);
+  of_run_ = config_;
+  of_run_.optimizer.schedule = ScheduleOfRun(config_.optimizer.schedule, steps_);
 }
 
 void TrainingRun::ClaimDirectories() {
@@ -175,7 +179,7 @@ RunResult TrainingRun::WasTrained() {
 void TrainingRun::Plan() {
   std::vector<double> pooling_factors;
   RunWithHeartbeats(comm_, [&] { pooling_factors = EstimatePoolingFactors(splits_.train); });
-  spec_ = MakeRunSpec(config_, splits_.train.dataset->schema(), pooling_factors);
+  spec_ = MakeRunSpec(of_run_, splits_.train.dataset->schema(), pooling_factors);
   plan_ =
       AgreeOnPlan(spec_, comm_, options_.threads, options_.restarted || !past_.checkpoints.empty());
   const std::vector<MemoryEstimate> memory =
@@ -215,7 +219,7 @@ void TrainingRun::Observe() {
     observer_ = std::make_unique<RunObserver>(RunObserver::Options{.run_dir = directories_.run,
                                                                    .model = directories_.model,
                                                                    .config_yaml = config_yaml_,
-                                                                   .config = &config_,
+                                                                   .config = &of_run_,
                                                                    .splits = &splits_,
                                                                    .facts = facts_,
                                                                    .backend = comm_.backend(),
@@ -248,7 +252,7 @@ bool TrainingRun::TrainSteps() {
                         [&] { return SaveProgress(comm_, loop_); });
   StepProfiler profiler(options_.profile_steps, directories_.run + "/profile.json", comm_);
   const bool finished =
-      Train(config_, steps_, splits_.train, splits_.eval, *step_, comm_, *options_.clock,
+      Train(of_run_, steps_, splits_.train, splits_.eval, *step_, comm_, *options_.clock,
             {.observer = observer_.get(),
              .should_stop = [&](int64_t done) { return checkpointer_->ShouldStop(done); },
              .after_step = [&] { profiler.OnStep(); },

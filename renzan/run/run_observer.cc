@@ -16,6 +16,7 @@
 #include "renzan/observe/status_file.h"
 #include "renzan/observe/status_writer.h"
 #include "renzan/quality/gradient_error.h"
+#include "renzan/run_spec/schedule.h"
 
 namespace renzan {
 namespace {
@@ -169,6 +170,12 @@ void RunObserver::OnStart(const LoopState& first, int64_t steps) {
           o.hosts.size(), o.hosts.size() == 1 ? "worker" : "workers", o.threads,
           o.threads == 1 ? "thread" : "threads", o.backend, o.facts.isa);
   if (o.resumed) LogInfo("resuming from {} at step {}", o.resumed->name, first.step);
+  const bool was_finished = o.resumed && !o.resumed->lineage;
+  if (was_finished && first.step < steps)
+    LogInfo("the finished run goes on from step {} to {} with {}", first.step, steps,
+            DescribeLearningRates(config.optimizer, first.step));
+  for (const std::string& warning : ScheduleWarnings(config.optimizer.schedule, first.step, steps))
+    LogWarning("{}", warning);
   if (config.checkpoint.quantize != "none")
     LogWarning(
         "checkpoint.quantize: a run resumed from an incremental checkpoint with 8-bit rows will "

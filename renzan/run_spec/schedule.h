@@ -1,23 +1,29 @@
 #pragma once
 
-// DLRM's learning rate schedule: linear warm-up from 0, constant, polynomial decay to 0.
+// DLRM's learning rate schedule: linear warm-up from 0, constant, polynomial decay to a floor.
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "renzan/config/train_config.h"
 
 namespace renzan {
 
+// With the number of steps until the end of a run of `steps` steps instead of -1.
+ScheduleConfig ScheduleOfRun(ScheduleConfig schedule, int64_t steps);
+
+// The schedules of all that follows are runs'.
+
 // In [0, 1], for a step counted from 0.
-inline double LearningRateFactor(const ScheduleConfig& schedule, int64_t step) {
-  const double s = static_cast<double>(step);
-  if (step < schedule.warmup_steps) return (s + 1.0) / static_cast<double>(schedule.warmup_steps);
-  if (schedule.decay_steps == 0 || step < schedule.decay_start_step) return 1.0;
-  const double done = (s - static_cast<double>(schedule.decay_start_step)) /
-                      static_cast<double>(schedule.decay_steps);
-  return std::pow(std::max(0.0, 1.0 - done), schedule.decay_power);
-}
+double LearningRateFactor(const ScheduleConfig& schedule, int64_t step);
+
+// "learning rates of 0.1 (dense) and 0.05 (tables)": those of a step.
+std::string DescribeLearningRates(const OptimizerConfig& optimizer, int64_t step);
+
+// What a user may not expect of a run of `steps` steps that begins or goes on at step `first`: a
+// sentence for each.
+std::vector<std::string> ScheduleWarnings(const ScheduleConfig& schedule, int64_t first,
+                                          int64_t steps);
 
 }  // namespace renzan

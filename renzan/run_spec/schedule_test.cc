@@ -1,7 +1,10 @@
 #include "renzan/run_spec/schedule.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "renzan/run/loop.h"
@@ -38,6 +41,58 @@ TEST(IsEvaluationStep, CountsStepsOrEpochs) {
   EXPECT_EQ(steps({.eval_every_epochs = 1.5}, 7), (Steps{11, 21}));
   // At most after every step.
   EXPECT_EQ(steps({.eval_every_epochs = 0.001}, 10).size(), 30u);
+}
+
+TEST(LearningRateFactor, DecaysToTheFloor) {
+  const ScheduleConfig schedule{
+      .decay_start_step = 10, .decay_steps = 10, .decay_power = 1, .decay_floor = 0.2};
+  EXPECT_DOUBLE_EQ(LearningRateFactor(schedule, 10), 1);
+  EXPECT_DOUBLE_EQ(LearningRateFactor(schedule, 15), 0.6);
+  EXPECT_DOUBLE_EQ(LearningRateFactor(schedule, 20), 0.2);
+  EXPECT_DOUBLE_EQ(LearningRateFactor(schedule, 1000), 0.2);
+}
+
+TEST(LearningRateFactor, WithoutAFloorKeepsItsBits) {
+  for (const double power : {0.5, 1.0, 2.0, 3.3})
+    for (int64_t step = 0; step < 400; ++step) {
+      const ScheduleConfig schedule{.decay_steps = 391, .decay_power = power};
+      const double done = static_cast<double>(step) / 391.0;
+      EXPECT_EQ(LearningRateFactor(schedule, step), std::pow(std::max(0.0, 1.0 - done), power));
+    }
+}
+
+TEST(ScheduleOfRun, EndsWithTheRunUnlessItsEndIsGiven) {
+  const ScheduleConfig to_the_end{.decay_start_step = 10, .decay_steps = -1, .decay_power = 1};
+  EXPECT_EQ(ScheduleOfRun(to_the_end, 30).decay_steps, 20);
+  EXPECT_DOUBLE_EQ(LearningRateFactor(ScheduleOfRun(to_the_end, 30), 20), 0.5);
+  EXPECT_GT(LearningRateFactor(ScheduleOfRun(to_the_end, 30), 29), 0);
+  for (int64_t step = 0; step < 5; ++step)
+    EXPECT_DOUBLE_EQ(LearningRateFactor(ScheduleOfRun(to_the_end, 5), step), 1);
+  EXPECT_EQ(ScheduleOfRun({.decay_steps = 7}, 30).decay_steps, 7);
+  EXPECT_EQ(ScheduleOfRun({}, 30).decay_steps, 0);
+}
+
+TEST(ScheduleWarnings, SayWhatDoesNotFitTheRun) {
+  using ::testing::ElementsAre;
+  using ::testing::HasSubstr;
+  using ::testing::IsEmpty;
+  EXPECT_THAT(ScheduleWarnings({}, 0, 100), IsEmpty());
+  EXPECT_THAT(ScheduleWarnings({.warmup_steps = 100, .decay_steps = 100}, 0, 100), IsEmpty());
+  EXPECT_THAT(ScheduleWarnings(ScheduleOfRun({.decay_steps = -1}, 100), 0, 100), IsEmpty());
+  EXPECT_THAT(ScheduleWarnings({.decay_steps = 50, .decay_floor = 0.1}, 0, 100), IsEmpty());
+  EXPECT_THAT(ScheduleWarnings({.decay_start_step = 10, .decay_steps = 50}, 0, 100),
+              ElementsAre(HasSubstr("has 100 steps, but optimizer.schedule ends at step 60")));
+  // One that goes on has trained some of them.
+  EXPECT_THAT(ScheduleWarnings({.decay_steps = 50}, 80, 100),
+              ElementsAre(HasSubstr("the last 20 steps do not change the model")));
+  EXPECT_THAT(ScheduleWarnings({.decay_steps = 50}, 100, 100), IsEmpty());
+  EXPECT_THAT(ScheduleWarnings({.warmup_steps = 400}, 0, 100),
+              ElementsAre(HasSubstr("only reach 25 % of the configured ones")));
+  for (const int64_t decay_steps : {-1, 50})
+    EXPECT_THAT(
+        ScheduleWarnings(ScheduleOfRun({.decay_start_step = 100, .decay_steps = decay_steps}, 100),
+                         0, 100),
+        ElementsAre(HasSubstr("do not decay")));
 }
 
 }  // namespace

@@ -67,8 +67,7 @@ void CpuStep::Load(const Batch& slice, const ExchangedIds& ids, size_t index,
   const TraceSpan span("read inputs");
   const int64_t num_dense = spec().model.num_dense, n = spec().numerics.samples();
   const float* dense = slice.dense.data() + static_cast<int64_t>(index) * n * num_dense;
-  for (int64_t i = 0; i < n; ++i)
-    workspace->dense.SetRow(i, 0, dense + i * num_dense, num_dense);
+  for (int64_t i = 0; i < n; ++i) workspace->dense.SetRow(i, 0, dense + i * num_dense, num_dense);
   embeddings().ReadPooled(ids.batch, first_virtual_worker() + static_cast<int>(index),
                           spec().model.embedding_dim, &workspace->features);
 }

@@ -54,9 +54,8 @@ void GpuDenseStep::WriteGradients(const ExchangedIds& ids) {
     BlockedMatrix& gradients = rows_[static_cast<size_t>(thread)];
     const float* from = device_->pooled().data() + static_cast<int64_t>(index) * n * columns;
     for (int64_t i = 0; i < n; ++i, from += columns) gradients.SetRow(i, dim, from, columns);
-    embeddings().WritePooledGradient(ids.batch, ids.own,
-                                     first_virtual_worker() + static_cast<int>(index), dim,
-                                     gradients);
+    embeddings().WritePooledGradient(
+        ids.batch, ids.own, first_virtual_worker() + static_cast<int>(index), dim, gradients);
   });
 }
 

@@ -442,17 +442,17 @@ TEST(Step, NamesAMissingTable) {
 void StepAfterAnnouncing(size_t index) {
   RunRanksAsThreads(1, [&](Communicator& comm) {
     ThreadPool pool(1);
-    HybridModel model(SmallConfig(), TestSchema(), TestPoolingFactors(), comm, pool);
+    TestModel model(SmallConfig(), TestSchema(), comm, pool);
     std::vector<BinaryMetrics> metrics(1);
     std::vector<Batch> slices;
     for (int64_t i = 0; i < 3; ++i) slices.push_back(MakeSlice(model, i));
-    model.Step(slices[0], 0, metrics, &slices[1]);
-    model.Step(slices[index], 1, metrics);
+    model.Run(slices[0], 0, metrics, &slices[1]);
+    model.Run(slices[index], 1, metrics);
   });
 }
 
 // The ids of the announced batch have been exchanged: another would train on them.
-TEST(HybridModel, TrainsOnTheBatchThatWasAnnounced) {
+TEST(Step, TrainsOnTheBatchThatWasAnnounced) {
   StepAfterAnnouncing(1);
   EXPECT_EXIT(StepAfterAnnouncing(2), testing::ExitedWithCode(70),
               "this is not the batch that was announced");

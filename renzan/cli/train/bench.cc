@@ -28,7 +28,9 @@
 #include "renzan/roofline/phase_times.h"
 #include "renzan/roofline/step_costs.h"
 #include "renzan/run/agreement.h"
+#include "renzan/run/loop.h"
 #include "renzan/run/splits.h"
+#include "renzan/run_spec/schedule.h"
 #include "renzan/step/make_step.h"
 
 namespace renzan {
@@ -213,11 +215,11 @@ void PrintPhases(const StepTimes& times, const Throughput& throughput,
   fmt::print("\n");
 }
 
-void BenchTrain(const TrainBenchFlags& flags, const TrainConfig& config, Communicator& comm,
-                int threads) {
+void BenchTrain(const TrainBenchFlags& flags, TrainConfig config, Communicator& comm, int threads) {
   CheckSameRun(comm, config, FactsOfWorker(BuildId(), config, comm));
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
-  StepsPerEpoch(splits.train.rows.size(), config.training.batch_size);  // enough for one batch?
+  config.optimizer.schedule =
+      ScheduleOfRun(config.optimizer.schedule, NumSteps(config.training, splits.train));
   const DatasetSchema& schema = splits.train.dataset->schema();
   std::vector<double> pooling_factors;
   RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors(splits.train); });
