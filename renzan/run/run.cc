@@ -14,6 +14,7 @@
 #include "renzan/checkpoint/directory.h"
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
+#include "renzan/model/reach.h"
 #include "renzan/planning/device_options.h"
 #include "renzan/planning/make_plan.h"
 #include "renzan/planning/memory_check.h"
@@ -129,6 +130,10 @@ void TrainingRun::OpenData() {
   CheckSameRun(comm_, config_, facts_);
   splits_ = OpenSplits(config_.data, config_.features, comm_);
   steps_ = NumSteps(config_.training, splits_.train);
+  const ModelOptions model = ModelOptionsOf(config_, splits_.train.dataset->schema());
+  CheckInputsReachLogit(model);
+  if (const std::string lost = LostEffects(model); !lost.empty() && comm_.rank() == 0)
+    LogWarning("{}", lost);
   of_run_ = config_;
   of_run_.optimizer.schedule = ScheduleOfRun(config_.optimizer.schedule, steps_);
 }

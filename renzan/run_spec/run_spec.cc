@@ -36,23 +36,6 @@ int64_t DimOf(const ModelConfig& model, const std::string& feature) {
                                                                     : model.embedding_dim;
 }
 
-ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& schema) {
-  const ModelConfig& m = config.model;
-  std::vector<TableInput> tables;
-  for (const CategoricalFeature& feature : schema.categorical)
-    tables.push_back({.name = EscapeName(feature.name), .dim = DimOf(m, feature.name)});
-  return {.type = m.type,
-          .num_dense = static_cast<int64_t>(schema.dense.size()),
-          .tables = std::move(tables),
-          .embedding_dim = m.embedding_dim,
-          .bottom_mlp = m.bottom_mlp,
-          .top_mlp = m.top_mlp,
-          .cross_layers = m.cross_layers,
-          .cross_rank = m.cross_rank,
-          .dropout = {.rate = m.dropout, .seed = config.seed},
-          .precision = PrecisionOf(config.numerics)};
-}
-
 DenseOptimizerOptions DenseOptionsOf(const DenseOptimizerConfig& config) {
   return {.type = TypeNamed("optimizer.dense.type", config.type, DenseOptimizers()),
           .epsilon = config.epsilon,
@@ -144,6 +127,23 @@ float BackwardScale(const TrainConfig& config) {
   if (scale == 0)
     for (scale = 256; scale < 256 * config.training.batch_size;) scale *= 2;
   return static_cast<float>(scale);
+}
+
+ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& schema) {
+  const ModelConfig& m = config.model;
+  std::vector<TableInput> tables;
+  for (const CategoricalFeature& feature : schema.categorical)
+    tables.push_back({.name = EscapeName(feature.name), .dim = DimOf(m, feature.name)});
+  return {.type = m.type,
+          .num_dense = static_cast<int64_t>(schema.dense.size()),
+          .tables = std::move(tables),
+          .embedding_dim = m.embedding_dim,
+          .bottom_mlp = m.bottom_mlp,
+          .top_mlp = m.top_mlp,
+          .cross_layers = m.cross_layers,
+          .cross_rank = m.cross_rank,
+          .dropout = {.rate = m.dropout, .seed = config.seed},
+          .precision = PrecisionOf(config.numerics)};
 }
 
 RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,

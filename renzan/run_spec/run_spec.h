@@ -67,6 +67,9 @@ struct RunSpec {
 RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,
                     std::span<const double> pooling_factors);
 
+// The part of it that is known without the data's values.
+ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& schema);
+
 // The power of two by which gradients of pooled embeddings are scaled on the wire, so that float16
 // can represent them: the configured value, else 256 * batch size, rounded up to a power of two. A
 // sample's gradient may then be 2^-32 to 255 for any batch size. 1 for other types, which have

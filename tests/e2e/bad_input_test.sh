@@ -158,3 +158,18 @@ $renzan checkpoint verify run >/dev/null
 sed -i 's|^  a/b:|  TMP:|; s|^  "ü c":|  a/b:|; s|^  TMP:|  "ü c":|' schema.yaml
 $renzan data import --format csv --schema schema.yaml --output swapped swapped.csv >/dev/null
 expect_exit 78 "categorical feature 1 is" $renzan eval run --data swapped
+
+# A model that cannot see the only feature there is, and one that sees features in pairs only.
+cut -d, -f1,2 odd.csv >one.csv
+cat >one.schema.yaml <<'YAML'
+columns: {y: {role: label}, a/b: {role: categorical}}
+YAML
+$renzan data import --format csv --schema one.schema.yaml --output one one.csv >/dev/null
+one=(--set data.train.path=one --set data.eval.path=one)
+expect_exit 78 "every prediction would be the same; use model.type: dlrm_dcnv2" \
+  $renzan train small.yaml --run-dir one_run "${one[@]}"
+[ ! -e one_run ] || fail "a run directory was created"
+expect_exit 0 "model sha256" $renzan train small.yaml --run-dir one_run "${one[@]}" \
+  --set model.type=dlrm_dcnv2
+expect_exit 0 "sees its 2 categorical features only as products of pairs" \
+  $renzan train small.yaml --run-dir pair_run --set data.train.path=odd --set data.eval.path=odd

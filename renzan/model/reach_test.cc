@@ -1,0 +1,142 @@
+#include "renzan/model/reach.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/base/random_testing.h"
+
+namespace renzan {
+namespace {
+
+constexpr int64_t kSamples = 32, kDim = 4;
+
+// A model with random parameters, and inputs that can be changed one by one.
+class Probe {
+ public:
+  explicit Probe(const ModelOptions& options)
+      : options_(options),
+        model_(MakeModel(options)),
+        workspace_(model_->MakeWorkspace(kSamples)),
+        parameters_(static_cast<size_t>(model_->layout().size())),
+        packed_(model_->layout(), parameters_.span(), options.precision) {
+    // Biases too, so that units are not all off or on.
+    const std::vector<float> values = RandomValues(parameters_.size(), 3);
+    std::copy(values.begin(), values.end(), parameters_.data());
+    ThreadPool pool(1);
+    packed_.Pack(pool);
+    dense_ = RandomValues(static_cast<size_t>(kSamples * options.num_dense), 4);
+    pooled_ = RandomValues(static_cast<size_t>(kSamples * pooled_columns()), 5);
+  }
+
+  // Whether any sample's logit changes with a dense feature.
+  bool DependsOnDense(int64_t feature) { return Changes(&dense_, options_.num_dense, feature, 1); }
+  // Whether it does with what is looked up in a table.
+  bool DependsOnTable(size_t table) {
+    int64_t first = 0;
+    for (size_t t = 0; t < table; ++t) first += options_.tables[t].dim;
+    return Changes(&pooled_, pooled_columns(), first, options_.tables[table].dim);
+  }
+
+ private:
+  int64_t pooled_columns() const { return model_->features_per_sample() - kDim; }
+
+  bool Changes(std::vector<float>* inputs, int64_t width, int64_t first, int64_t columns) {
+    const std::vector<float> before = Logits(), kept = *inputs;
+    for (int64_t s = 0; s < kSamples; ++s)
+      for (int64_t c = first; c < first + columns; ++c)
+        (*inputs)[static_cast<size_t>(s * width + c)] += 0.5f;
+    const std::vector<float> after = Logits();
+    *inputs = kept;
+    return before != after;
+  }
+
+  std::vector<float> Logits() {
+    for (int64_t s = 0; s < kSamples; ++s) {
+      workspace_->dense.SetRow(s, 0, dense_.data() + s * options_.num_dense, options_.num_dense);
+      workspace_->features.SetRow(s, kDim, pooled_.data() + s * pooled_columns(), pooled_columns());
+    }
+    model_->Forward(packed_, workspace_.get());
+    const std::span<const float> logits = workspace_->logits.span();
+    return {logits.begin(), logits.end()};
+  }
+
+  ModelOptions options_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Model::Workspace> workspace_;
+  AlignedBuffer parameters_;
+  PackedParameters packed_;
+  std::vector<float> dense_, pooled_;
+};
+
+// Every model with these features, and with and without the parts that it may lack.
+std::vector<ModelOptions> AllOptions(int64_t num_dense, const std::vector<int64_t>& dims) {
+  std::vector<ModelOptions> all;
+  for (const std::string& type : ModelTypes())
+    for (const std::vector<int64_t>& hidden : {std::vector<int64_t>{}, {16}})
+      for (const int cross_layers : {0, 2})
+        for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16}) {
+          ModelOptions options{.type = type,
+                               .num_dense = num_dense,
+                               .tables = {},
+                               .embedding_dim = kDim,
+                               .bottom_mlp = hidden,
+                               .top_mlp = hidden,
+                               .cross_layers = cross_layers,
+                               .cross_rank = 3,
+                               .dropout = {},
+                               .precision = precision};
+          for (const int64_t dim : dims)
+            options.tables.push_back({fmt::format("t{}", options.tables.size()), dim});
+          all.push_back(std::move(options));
+        }
+  return all;
+}
+
+// A model is refused if and only if some input cannot reach the logit.
+TEST(InputsReachLogit, OrTheModelIsRefused) {
+  int refused = 0;
+  for (const int64_t num_dense : {0, 1, 3})
+    for (const std::vector<int64_t>& dims :
+         {std::vector<int64_t>{}, {4}, {3}, {4, 4}, {4, 7}, {4, 4, 4}, {1, 4, 2, 4, 9}}) {
+      if (num_dense == 0 && dims.empty()) continue;
+      for (const ModelOptions& options : AllOptions(num_dense, dims)) {
+        SCOPED_TRACE(fmt::format("{}, {} dense, tables of {}, {} hidden, {} cross", options.type,
+                                 num_dense, fmt::join(dims, " "), options.top_mlp.size(),
+                                 options.cross_layers));
+        Probe probe(options);
+        bool all_reach = true;
+        for (int64_t d = 0; d < num_dense; ++d) all_reach &= probe.DependsOnDense(d);
+        for (size_t t = 0; t < dims.size(); ++t) all_reach &= probe.DependsOnTable(t);
+        try {
+          CheckInputsReachLogit(options);
+          EXPECT_TRUE(all_reach);
+        } catch (const Error& error) {
+          ++refused;
+          EXPECT_FALSE(all_reach);
+          EXPECT_EQ(error.code(), ErrorCode::kConfig);
+          EXPECT_NE(std::string(error.what()).find("use model.type: dlrm_dcnv2"),
+                    std::string::npos);
+          ModelOptions alternative = options;
+          alternative.type = "dlrm_dcnv2";
+          CheckInputsReachLogit(alternative);
+        }
+      }
+    }
+  EXPECT_GT(refused, 0);
+}
+
+TEST(LostEffects, AreSaidWhereOnlyPairsAreSeen) {
+  const std::vector<TableInput> two = {{"a", 4}, {"b", 4}};
+  EXPECT_NE(LostEffects({.type = "dlrm", .tables = two}).find("dlrm_dcnv2"), std::string::npos);
+  EXPECT_EQ(LostEffects({.type = "dlrm", .num_dense = 1, .tables = two}), "");
+  EXPECT_EQ(LostEffects({.type = "dlrm_dcnv2", .tables = two}), "");
+}
+
+}  // namespace
+}  // namespace renzan
