@@ -110,6 +110,7 @@ void Read(const ConfigTree& tree, std::string_view path, std::map<std::string, I
 // State shared by all sections of one file.
 struct ReadState {
   std::string file;
+  std::vector<internal::Override> overrides = {};
   struct Unknown {
     std::string key, where, section;
     std::vector<std::string> valid;
@@ -118,6 +119,39 @@ struct ReadState {
   std::string broken_rule = {};
   std::vector<std::pair<std::string, std::string>> known = {};  // key, dotted path of its section
 };
+
+// The dotted names in a text: "a multiple of numerics.virtual_workers (8)" has four.
+std::vector<std::string_view> NamesIn(std::string_view text) {
+  std::vector<std::string_view> names;
+  const auto in_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+  };
+  for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
+    end = begin;
+    while (end < text.size() && in_name(text[end])) ++end;
+    if (end > begin) names.push_back(text.substr(begin, end - begin));
+  }
+  return names;
+}
+
+bool IsBelow(std::string_view path, std::string_view above) {
+  return path.starts_with(above) && path.substr(above.size()).starts_with('.');
+}
+
+// Whether a rule about `path`, or what its message says, names the key `given` of an override:
+// "batch_size" in a rule about `training` is training.batch_size.
+bool NamesKey(const std::string& path, const std::string& message, const std::string& given) {
+  const size_t dot = path.rfind('.');
+  const std::string section = dot == std::string::npos ? "" : path.substr(0, dot + 1);
+  for (const std::string_view name : NamesIn(message)) {
+    const bool is_whole = name.find('.') != std::string_view::npos;
+    if (is_whole && (name == given || IsBelow(name, given))) return true;
+    if (is_whole) continue;
+    if (given == fmt::format("{}.{}", path, name)) return true;
+    if (!section.empty() && given == fmt::format("{}{}", section, name)) return true;
+  }
+  return given == path;
+}
 
 class ConfigReader final : public ConfigFields {
  public:
@@ -135,8 +169,10 @@ class ConfigReader final : public ConfigFields {
     if (condition || !state_.broken_rule.empty()) return;
     // A key that the file does not mention has no line.
     const ConfigTree::Entry* entry = section_.Find(key);
-    state_.broken_rule =
-        fmt::format("{}: {} {}", entry ? entry->value.where : state_.file, PathOf(key), message);
+    const std::string path = PathOf(key);
+    std::string where = entry ? entry->value.where : state_.file;
+    if (const internal::Override* override = OverrideAbout(path, message)) where = override->where;
+    state_.broken_rule = fmt::format("{}: {} {}", where, path, message);
   }
 
   // Records the first key that was not declared.
@@ -177,6 +213,21 @@ class ConfigReader final : public ConfigFields {
   }
 
  private:
+  // The last override of a value that the rule names, or else of something below `path`. Null if
+  // there is none.
+  const internal::Override* OverrideAbout(const std::string& path,
+                                          const std::string& message) const {
+    const auto last = [&](const auto& matches) {
+      const auto found = std::find_if(state_.overrides.rbegin(), state_.overrides.rend(), matches);
+      return found == state_.overrides.rend() ? nullptr : &*found;
+    };
+    using internal::Override;
+    const Override* named =
+        last([&](const Override& o) { return NamesKey(path, message, o.path); });
+    return named != nullptr ? named
+                            : last([&](const Override& o) { return IsBelow(o.path, path); });
+  }
+
   std::string PathOf(const char* key) const {
     return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
   }
@@ -272,8 +323,9 @@ void ReadConfigText(std::string_view yaml, const std::string& name,
                     std::span<const std::string> overrides,
                     const ConfigFields::Describer& describe) {
   ConfigTree root = internal::ParseConfig(yaml, name);
-  for (const std::string& text : overrides) internal::ApplyOverride(text, root);
   ReadState state{.file = name};
+  for (const std::string& text : overrides)
+    state.overrides.push_back(internal::ApplyOverride(text, root));
   ConfigReader reader(&root, "", &state);
   describe(reader);
   reader.Finish();

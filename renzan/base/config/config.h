@@ -16,9 +16,9 @@
 //   };
 //
 // Fields that the file does not mention keep their values. An unknown key, a duplicate key, a wrong
-// type or an invalid value is an Error kConfig that starts with the location ("config.yaml:12:5:
-// ..." or "--set numerics.isa=avx9: ...") and names the nearest valid word. Values follow YAML 1.2:
-// whole numbers in decimal, true/false, .inf. Not thread-safe.
+// type, an invalid value or a broken rule is an Error kConfig that starts with the location
+// ("config.yaml:12:5: ..." or "--set numerics.isa=avx9: ...") and names the nearest valid word.
+// Values follow YAML 1.2: whole numbers in decimal, true/false, .inf. Not thread-safe.
 
 #include <fmt/format.h>
 

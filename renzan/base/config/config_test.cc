@@ -343,5 +343,20 @@ TEST(Config, NearestNameTellsATypoFromAnotherWord) {
   EXPECT_EQ(NearestName("parquet", names), "");
 }
 
+// A rule may be about a key that the file has and another that the command line has.
+TEST(Config, ABrokenRuleNamesTheArgumentThatBreaksIt) {
+  const std::string file = "seed: 3\nbatch_size: 2048\nnumerics:\n  virtual_workers: 8\n";
+  const std::string rule = "batch_size must be a multiple of numerics.virtual_workers";
+  EXPECT_EQ(ErrorOf(file, {"numerics.virtual_workers=3"}),
+            "--set numerics.virtual_workers=3: " + rule);
+  EXPECT_EQ(ErrorOf(file, {"batch_size=2047"}), "--set batch_size=2047: " + rule);
+  EXPECT_EQ(ErrorOf(file, {"numerics={virtual_workers: 5}"}),
+            "--set numerics={virtual_workers: 5}: " + rule);
+  EXPECT_EQ(ErrorOf(file, {"seed=4", "numerics.virtual_workers=3", "name=workers"}),
+            "--set numerics.virtual_workers=3: " + rule);
+  // One that has nothing to do with it is not blamed.
+  EXPECT_EQ(ErrorOf("batch_size: 2047\n", {"seed=4"}), "config.yaml:1:13: " + rule);
+}
+
 }  // namespace
 }  // namespace renzan

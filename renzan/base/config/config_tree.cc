@@ -95,7 +95,7 @@ ConfigTree ParseConfig(std::string_view yaml, const std::string& name) {
   return root;
 }
 
-void ApplyOverride(const std::string& override_text, ConfigTree& root) {
+Override ApplyOverride(const std::string& override_text, ConfigTree& root) {
   // Every value stores this text as its location, so a long override is shortened.
   const bool is_long = override_text.size() > kMaxShown;
   const std::string where =
@@ -130,6 +130,7 @@ void ApplyOverride(const std::string& override_text, ConfigTree& root) {
     begin = end + 1;
   }
   *node = std::move(value);
+  return {path, where};
 }
 
 }  // namespace renzan::internal

@@ -33,7 +33,11 @@ struct ConfigTree::Entry {
 // key.
 ConfigTree ParseConfig(std::string_view yaml, const std::string& name);
 
+struct Override {
+  std::string path;   // "numerics.isa"
+  std::string where;  // "--set numerics.isa=avx2"
+};
 // Puts the value of "a.b=value" into `root`. Throws Error kConfig.
-void ApplyOverride(const std::string& override_text, ConfigTree& root);
+Override ApplyOverride(const std::string& override_text, ConfigTree& root);
 
 }  // namespace renzan::internal
