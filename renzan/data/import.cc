@@ -19,6 +19,7 @@
 #include "renzan/data/synth/teacher_report.h"
 #include "renzan/data/text/row_parser.h"
 #include "renzan/data/vocabulary.h"
+#include "renzan/data/vocabulary_options.h"
 
 namespace renzan {
 namespace {
@@ -41,32 +42,6 @@ std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
     Fail(ErrorCode::kUsage,
          "--format csv needs --schema FILE, which describes each column (docs/formats/dataset.md)");
   return MakeCsvParser(options.schema);
-}
-
-std::vector<Vocabulary> VocabulariesFromOptions(const ImportOptions& options,
-                                                const DatasetSchema& schema) {
-  std::string for_all = kDefaultVocabulary;
-  std::vector<std::optional<std::string>> specs(schema.categorical.size());
-  std::vector<std::string> names;
-  for (const CategoricalFeature& feature : schema.categorical) names.push_back(feature.name);
-  for (const std::string& option : options.vocabulary) {
-    const size_t equals = option.rfind('=');
-    if (equals == std::string::npos) {
-      for_all = option;
-      continue;
-    }
-    const std::string name = option.substr(0, equals);
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) {
-      const std::string nearest = NearestName(name, names);
-      Fail(ErrorCode::kUsage, "--vocabulary {}: there is no categorical feature '{}'{}", option,
-           name, nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
-    }
-    specs[static_cast<size_t>(found - names.begin())] = option.substr(equals + 1);
-  }
-  std::vector<Vocabulary> vocabularies;
-  for (const auto& spec : specs) vocabularies.emplace_back(spec.value_or(for_all));
-  return vocabularies;
 }
 
 // A test set must be preprocessed like the dataset whose vocabularies it uses.
@@ -98,6 +73,10 @@ std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
   const std::string& directory = options.vocabulary_from;
   if (!options.vocabulary.empty())
     Fail(ErrorCode::kUsage, "--vocabulary and --vocabulary-from cannot be combined");
+  if (!options.unseen.empty())
+    Fail(ErrorCode::kUsage,
+         "--unseen and --vocabulary-from cannot be combined: only training rows train the row for "
+         "unseen values");
   const DatasetManifest manifest = ReadManifest(directory);
   if (manifest.dense != schema.dense)
     Fail(ErrorCode::kConfig, "the dense features [{}] are not those of {}: [{}]",
@@ -130,14 +109,16 @@ class Importer {
   explicit Importer(const ImportOptions& options)
       : options_(options), parser_(MakeParser(options)), lines_(options.inputs, options.stop) {
     const DatasetSchema& parsed = parser_->schema();
-    vocabularies_ = options.vocabulary_from.empty() ? VocabulariesFromOptions(options, parsed)
-                                                    : VocabulariesFromDataset(options, parsed);
+    vocabularies_ = options.vocabulary_from.empty()
+                        ? VocabulariesFromOptions(options, parsed, parser_->unseen_shares())
+                        : VocabulariesFromDataset(options, parsed);
+    lookups_.resize(vocabularies_.size());
     DatasetSchema schema = parsed;
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
       provisional_ |= vocabularies_[f].provisional();
       schema.categorical[f].num_embeddings =
           vocabularies_[f].provisional() ? 1 : vocabularies_[f].num_embeddings();
-      (schema.categorical[f].multi_hot ? multi_hot_ : one_hot_).push_back(&vocabularies_[f]);
+      (schema.categorical[f].multi_hot ? multi_hot_ : one_hot_).push_back(f);
     }
     writer_.emplace(options.output, schema,
                     DatasetWriterOptions{.shard_rows = options.shard_rows,
@@ -153,8 +134,10 @@ class Importer {
            progress_.bad_rows);
     Report();
     WarnOfMultiLineRows();
-    ImportSummary summary{progress_, parser_->schema().label, labels_.Summary(kLabelsShown)};
+    ImportSummary summary{progress_, parser_->schema().label, labels_.Summary(kLabelsShown),
+                          Unseen()};
     WarnOfOneClass(summary);
+    WarnOfUntrainedRows();
     Finish();
     return summary;
   }
@@ -176,16 +159,35 @@ class Importer {
 
   void Append(const TextRow& row) {
     ids_.resize(one_hot_.size());
-    for (size_t i = 0; i < one_hot_.size(); ++i) ids_[i] = one_hot_[i]->Id(row.one_hot[i]);
+    for (size_t i = 0; i < one_hot_.size(); ++i) ids_[i] = LookUp(one_hot_[i], row.one_hot[i], 0);
     bags_.resize(multi_hot_.size());
     for (size_t i = 0; i < multi_hot_.size(); ++i) {
       bags_[i].clear();
-      for (std::string_view value : row.multi_hot[i]) bags_[i].push_back(multi_hot_[i]->Id(value));
+      for (std::string_view value : row.multi_hot[i])
+        bags_[i].push_back(LookUp(multi_hot_[i], value, std::ssize(bags_[i])));
     }
     writer_->Append(row.label, row.dense, ids_, bags_);
     labels_.Add(row.label, row.other_label);
     ++progress_.rows;
     if (row.num_lines > 1) CountMultiLineRow(row);
+  }
+
+  int64_t LookUp(size_t feature, std::string_view value, int64_t position) {
+    const int64_t id = vocabularies_[feature].Id(value, progress_.rows, position);
+    lookups_[feature].lookups += id != Vocabulary::kMissing;
+    lookups_[feature].unseen += id == Vocabulary::kRare;
+    return id;
+  }
+
+  std::vector<UnseenLookups> Unseen() const {
+    std::vector<UnseenLookups> unseen;
+    if (options_.vocabulary_from.empty()) return unseen;
+    for (size_t f = 0; f < vocabularies_.size(); ++f) {
+      if (!vocabularies_[f].knows_unseen()) continue;
+      unseen.push_back(lookups_[f]);
+      unseen.back().feature = parser_->schema().categorical[f].name;
+    }
+    return unseen;
   }
 
   void CountMultiLineRow(const TextRow& row) {
@@ -204,6 +206,21 @@ class Importer {
         "stray quotes have merged rows",
         rows, rows == 1 ? "row spans" : "rows span", lines_of_multi_line_rows_,
         first_multi_line_row_);
+  }
+
+  // Of a test set.
+  void WarnOfUntrainedRows() const {
+    if (options_.vocabulary_from.empty()) return;
+    std::vector<std::string> names;
+    for (size_t f = 0; f < vocabularies_.size(); ++f)
+      if (vocabularies_[f].knows_unseen() && vocabularies_[f].unseen_is_untrained() &&
+          lookups_[f].unseen > 0)
+        names.push_back(parser_->schema().categorical[f].name);
+    if (names.empty()) return;
+    LogWarning(
+        "the row for unseen values of {} is read here, but no row of {} trains it: import that "
+        "again",
+        fmt::join(names, ", "), options_.vocabulary_from);
   }
 
   static void WarnOfOneClass(const ImportSummary& summary) {
@@ -241,6 +258,7 @@ class Importer {
       FeatureEntry& entry = manifest.features.at(name);
       entry.num_embeddings = vocabulary.num_embeddings();
       entry.vocabulary = vocabulary.spec();
+      entry.unseen = vocabulary.unseen_share();
       vocabulary.Save(writer_->vocabulary_folder(), name, &manifest);
     }
     // A generator's report describes the whole file only.
@@ -254,7 +272,8 @@ class Importer {
   std::unique_ptr<RowParser> parser_;
   LineReader lines_;
   std::vector<Vocabulary> vocabularies_;
-  std::vector<Vocabulary*> one_hot_, multi_hot_;
+  std::vector<UnseenLookups> lookups_;       // by feature
+  std::vector<size_t> one_hot_, multi_hot_;  // features
   bool provisional_ = false;
   std::optional<DatasetWriter> writer_;
   std::vector<int64_t> ids_;

@@ -22,9 +22,21 @@ struct ImportProgress {
   uint64_t total_raw_bytes = 0;  // of the files, 0 if not known
 };
 
+// How many lookups of a feature read the row for unseen values.
+struct UnseenLookups {
+  std::string feature;
+  int64_t lookups = 0, unseen = 0;  // without missing values
+
+  double share() const {
+    return lookups == 0 ? 0 : static_cast<double>(unseen) / static_cast<double>(lookups);
+  }
+};
+
 struct ImportSummary : ImportProgress {
   std::string label_name;
   LabelSummary label;
+  // With the vocabularies of another dataset: of each feature that has a row for unseen values.
+  std::vector<UnseenLookups> unseen;
 };
 
 struct ImportOptions {
@@ -35,6 +47,10 @@ struct ImportOptions {
   bool log_dense = true;          // for format criteo; a CSV schema has it per column
   // "hash:100000" for all features, "C3=threshold:8" for one.
   std::vector<std::string> vocabulary;
+  // Shares of lookups that train the row for unseen values (Vocabulary::TrainUnseen): "0.01" for
+  // all features with a threshold vocabulary, "C3=0.05" for one.
+  std::vector<std::string> unseen;
+  uint64_t seed = 0;            // of which lookups these are
   std::string vocabulary_from;  // a dataset whose vocabularies are reused unchanged
   bool skip_bad_rows = false;
   int64_t shard_rows = 4'000'000;

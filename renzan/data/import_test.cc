@@ -146,6 +146,117 @@ TEST(ImportCriteo, ThresholdOrdersByCountThenFirstSeen) {
   EXPECT_EQ(applied.schema().categorical[0].num_embeddings, 5);
 }
 
+// Every value of C1 occurs many times, C2 has a new one in every other row, and C3 only new ones.
+std::string ManyRows(int rows) {
+  std::string text;
+  for (int row = 0; row < rows; ++row)
+    text += Line(row % 3 == 0 ? "1" : "0", {},
+                 {fmt::format("{:x}", row % 40), fmt::format("{:x}", row % 2 == 0 ? row : 1),
+                  fmt::format("{:x}", row)});
+  return text;
+}
+
+// The rows whose id of feature f is that of unseen values.
+std::vector<size_t> UnseenRows(const Batch& batch, size_t f) {
+  std::vector<size_t> rows;
+  for (size_t row = 0; row < batch.label.size(); ++row)
+    if (batch.categorical[f].values[row] == Vocabulary::kRare) rows.push_back(row);
+  return rows;
+}
+
+TEST(ImportCriteo, TheRowForUnseenValuesIsTrained) {
+  TemporaryDirectory dir;
+  constexpr int kRows = 5000;
+  WriteText(dir / "in", ManyRows(kRows));
+  ImportOptions options = Options(dir, {dir / "in"});
+  const auto import = [&](const std::string& name, std::vector<std::string> vocabulary,
+                          std::vector<std::string> unseen) {
+    options.output = dir / name;
+    options.vocabulary = std::move(vocabulary);
+    options.unseen = std::move(unseen);
+    ImportDataset(options);
+    const Dataset dataset(options.output);
+    dataset.Verify();
+    return ReadAll(dataset);
+  };
+  const auto recorded = [&](const std::string& name, const char* feature) {
+    return ReadManifest(dir / name).features.at(feature).unseen;
+  };
+
+  // By default, a hundredth of the lookups of a value, which keeps its own row for the others.
+  const Batch usual = import("usual", {"threshold:1"}, {});
+  const std::vector<size_t> chosen = UnseenRows(usual, 0);
+  EXPECT_GT(chosen.size(), kRows / 200u);
+  EXPECT_LT(chosen.size(), kRows / 50u);
+  EXPECT_EQ(recorded("usual", "C1"), 0.01);
+  EXPECT_EQ(Dataset(dir / "usual").schema().categorical[0].num_embeddings, 40 + 2);
+  // Different rows of another feature; what has only one row loses that.
+  EXPECT_NE(UnseenRows(usual, 2), chosen);
+  EXPECT_EQ(Dataset(dir / "usual").schema().categorical[2].num_embeddings,
+            2 + kRows - std::ssize(UnseenRows(usual, 2)));
+
+  // Where enough values are below the threshold, they train the row.
+  const Batch rare = import("rare", {"threshold:2"}, {});
+  EXPECT_EQ(UnseenRows(rare, 0), chosen);
+  EXPECT_EQ(recorded("rare", "C1"), 0.01);
+  EXPECT_EQ(recorded("rare", "C2"), 0);
+  EXPECT_EQ(UnseenRows(rare, 1).size(), kRows / 2u);
+
+  // As given, for all features or one.
+  const Batch given = import("given", {"threshold:2"}, {"0", "C2=0.25"});
+  EXPECT_TRUE(UnseenRows(given, 0).empty());
+  EXPECT_EQ(recorded("given", "C1"), 0);
+  EXPECT_EQ(recorded("given", "C2"), 0.25);
+  EXPECT_NEAR(static_cast<double>(UnseenRows(given, 1).size()), (0.5 + 0.5 * 0.25) * kRows,
+              0.02 * kRows);
+
+  // The same rows whatever the shards, and others with another seed.
+  options.shard_rows = 777;
+  EXPECT_EQ(UnseenRows(import("shards", {"threshold:1"}, {}), 0), chosen);
+  options.seed = 1;
+  EXPECT_NE(UnseenRows(import("seed", {"threshold:1"}, {}), 0), chosen);
+}
+
+TEST(ImportCriteo, ATestSetSaysWhatTheVocabularyDoesNotKnow) {
+  TemporaryDirectory dir;
+  WriteText(dir / "train", ManyRows(1000));
+  WriteText(dir / "test",
+            Repeat(Line("1", {}, {"1", "1", "fffff"}) + Line("0", {}, {"2", "eeeee", ""}), 50));
+  ImportOptions train = Options(dir, {dir / "train"});
+  train.vocabulary = {"threshold:1", "C4=hash:100"};
+  ImportOptions test = Options(dir, {dir / "test"});
+  test.output = dir / "test.out";
+  test.vocabulary_from = train.output;
+  const auto import_test = [&] {
+    ::testing::internal::CaptureStderr();
+    const ImportSummary done = ImportDataset(test);
+    return std::pair(done, ::testing::internal::GetCapturedStderr());
+  };
+
+  EXPECT_TRUE(ImportDataset(train).unseen.empty());
+  const auto [done, log] = import_test();
+  ASSERT_EQ(done.unseen.size(), 25u);  // without C4
+  EXPECT_EQ(done.unseen[0].feature, "C1");
+  EXPECT_EQ(done.unseen[0].lookups, 100);
+  EXPECT_EQ(done.unseen[0].unseen, 0);  // no known value is mapped here
+  EXPECT_EQ(done.unseen[1].share(), 0.5);
+  EXPECT_EQ(done.unseen[2].lookups, 50);  // without missing ones
+  EXPECT_EQ(done.unseen[2].share(), 1);
+  EXPECT_EQ(done.unseen[3].feature, "C5");
+  EXPECT_THAT(log, Not(HasSubstr("unseen")));
+  EXPECT_EQ(Dataset(test.output).schema().categorical[0].vocabulary,
+            Dataset(train.output).schema().categorical[0].vocabulary);
+
+  // A dataset whose row nothing has trained.
+  train.output = dir / "without";
+  train.unseen = {"0"};
+  ImportDataset(train);
+  test.vocabulary_from = train.output;
+  test.output = dir / "test.without";
+  EXPECT_THAT(import_test().second,
+              HasSubstr("the row for unseen values of C2, C3 is read here, but no row of"));
+}
+
 TEST(ImportCriteo, ContainersFilesAndShardsDoNotChangeTheSamples) {
   TemporaryDirectory dir;
   const std::string text = Repeat(kLines, 50);
@@ -321,6 +432,25 @@ TEST(ImportCriteo, WrongOptions) {
        {"hash", "hash:1", "hash:", "hash:x", "threshold:0", "words:7", "hash:999999999999999"})
     ExpectError(ErrorCode::kUsage, HasSubstr("must be hash:N"), vocabulary({spec}));
   ExpectError(ErrorCode::kUsage, HasSubstr("did you mean 'C13'?"), vocabulary({"C133=hash:9"}));
+  const auto unseen = [&](std::vector<std::string> shares, std::vector<std::string> specs) {
+    return with([&](ImportOptions& options) {
+      options.unseen = shares;
+      options.vocabulary = specs;
+    });
+  };
+  for (const char* share : {"", "x", "1", "-0.1", "nan"})
+    ExpectError(ErrorCode::kUsage, HasSubstr("from 0 to less than 1"),
+                unseen({share}, {"threshold:1"}));
+  ExpectError(ErrorCode::kUsage, HasSubstr("did you mean 'C13'?"),
+              unseen({"C133=0.1"}, {"threshold:1"}));
+  ExpectError(ErrorCode::kUsage, HasSubstr("all of them are hashed"), unseen({"0.1"}, {}));
+  ExpectError(ErrorCode::kUsage, HasSubstr("feature 'C2' is hashed (hash:9)"),
+              unseen({"C2=0.1"}, {"threshold:1", "C2=hash:9"}));
+  ExpectError(ErrorCode::kUsage, HasSubstr("--unseen and --vocabulary-from"),
+              with([](ImportOptions& options) {
+                options.unseen = {"0.1"};
+                options.vocabulary_from = "/none";
+              }));
   ExpectError(ErrorCode::kUsage, HasSubstr("unknown format"),
               with([](ImportOptions& options) { options.format = "parquet"; }));
   ExpectError(ErrorCode::kUsage, HasSubstr("needs --schema"),

@@ -8,6 +8,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/philox.h"
 #include "renzan/base/sha256.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/dataset/npy.h"
@@ -16,8 +17,8 @@
 namespace renzan {
 namespace {
 
-// Values that are kept in memory.
-constexpr int64_t kMaxValues = std::numeric_limits<int32_t>::max();
+// Values that are kept in memory; each has two provisional ids.
+constexpr int64_t kMaxValues = std::numeric_limits<int32_t>::max() / 2;
 
 // Of the i-th value with an id of its own.
 int32_t OwnId(size_t i) {
@@ -48,7 +49,7 @@ Vocabulary::Vocabulary(const std::string& spec) : spec_(spec) {
          spec, kMaxEmbeddings);
   kind_ = kind == "hash" ? Kind::kHash : Kind::kCounting;
   size_ = static_cast<uint64_t>(number);
-  if (kind_ == Kind::kCounting) counts_ = {0};  // of id 0, missing
+  if (kind_ == Kind::kCounting) counts_.resize(1);  // of missing, which is not counted
 }
 
 Vocabulary Vocabulary::FromDataset(const std::string& directory, const DatasetManifest& manifest,
@@ -61,6 +62,7 @@ Vocabulary Vocabulary::FromDataset(const std::string& directory, const DatasetMa
   Vocabulary vocabulary(entry.vocabulary);
   if (vocabulary.kind_ == Kind::kHash) return vocabulary;
   vocabulary.kind_ = Kind::kFixed;
+  vocabulary.unseen_share_ = entry.unseen;
   vocabulary.values_ = ReadVocabularyValues(directory, manifest, feature);
   for (size_t i = 0; i < vocabulary.values_.size(); ++i)
     vocabulary.ids_.emplace(vocabulary.values_[i], OwnId(i));
@@ -74,36 +76,78 @@ int64_t Vocabulary::HashId(std::string_view value) const {
   return static_cast<int64_t>(1 + XXH64(value.data(), value.size(), 0) % (size_ - 1));
 }
 
-int64_t Vocabulary::LookUp(std::string_view value) {
+int64_t Vocabulary::LookUp(std::string_view value) const {
   const auto found = ids_.find(value);
-  if (kind_ == Kind::kFixed) return found == ids_.end() ? kRare : found->second;
-  if (found != ids_.end()) {
-    ++counts_[static_cast<size_t>(found->second)];
-    return found->second;
+  return found == ids_.end() ? kRare : found->second;
+}
+
+void Vocabulary::TrainUnseen(std::optional<double> share, uint64_t seed,
+                             const std::string& feature) {
+  CHECK(kind_ == Kind::kCounting && ids_.empty());
+  sampled_share_ = share.value_or(kUnseenShare);
+  only_if_needed_ = !share.has_value();
+  unseen_key_ = PhiloxKey(seed, ("unseen/" + feature).c_str());
+}
+
+bool Vocabulary::IsSampled(int64_t row, int64_t position) {
+  if (sampled_share_ == 0) return false;
+  // Rows come in order, so that most of them find their word drawn already.
+  constexpr int64_t kWords = 4;
+  if (row / kWords != drawn_.rows || position != drawn_.position)
+    drawn_ = {row / kWords, position,
+              Philox::Draw(unseen_key_, static_cast<uint64_t>(row / kWords),
+                           static_cast<uint64_t>(position))};
+  return Philox::Uniform(drawn_.words[static_cast<size_t>(row % kWords)]) < sampled_share_;
+}
+
+int64_t Vocabulary::Count(std::string_view value, int64_t row, int64_t position) {
+  auto found = ids_.find(value);
+  if (found == ids_.end()) {
+    if (counts_.size() >= static_cast<size_t>(kMaxValues))
+      Fail(ErrorCode::kData, "a feature has more than {} distinct values: use hash:N", kMaxValues);
+    found = ids_.emplace(value, static_cast<int32_t>(counts_.size())).first;
+    counts_.emplace_back();
   }
-  if (counts_.size() >= static_cast<size_t>(kMaxValues))
-    Fail(ErrorCode::kData, "a feature has more than {} distinct values: use hash:N", kMaxValues);
-  const auto id = static_cast<int32_t>(counts_.size());
-  ids_.emplace(value, id);
-  counts_.push_back(1);
-  return id;
+  const bool sampled = IsSampled(row, position);
+  Lookups& lookups = counts_[static_cast<size_t>(found->second)];
+  ++lookups.all;
+  lookups.sampled += sampled;
+  return 2 * int64_t{found->second} + sampled;
+}
+
+// Whether values below the threshold train the row for unseen ones too little.
+bool Vocabulary::NeedsUnseen() const {
+  int64_t all = 0, rare = 0;
+  for (const Lookups& lookups : counts_) {
+    all += lookups.all;
+    if (lookups.all < static_cast<int64_t>(size_)) rare += lookups.all;
+  }
+  return static_cast<double>(rare) < kUnseenShare * static_cast<double>(all);
 }
 
 std::vector<int32_t> Vocabulary::Finish() {
   CHECK(kind_ == Kind::kCounting);
-  std::vector<int32_t> kept;
-  for (size_t id = 1; id < counts_.size(); ++id)
-    if (counts_[id] >= static_cast<int64_t>(size_)) kept.push_back(static_cast<int32_t>(id));
-  // Stable, because provisional ids are in order of first appearance.
-  std::stable_sort(kept.begin(), kept.end(), [&](int32_t a, int32_t b) {
-    return counts_[static_cast<size_t>(a)] > counts_[static_cast<size_t>(b)];
-  });
-  std::vector<int32_t> final_ids(counts_.size(), static_cast<int32_t>(kRare));
-  final_ids[0] = static_cast<int32_t>(kMissing);
-  for (size_t i = 0; i < kept.size(); ++i) final_ids[static_cast<size_t>(kept[i])] = OwnId(i);
+  unseen_share_ = only_if_needed_ && !NeedsUnseen() ? 0 : sampled_share_;
+  const auto count = [&](size_t value) {
+    return counts_[value].all - (unseen_share_ > 0 ? counts_[value].sampled : 0);
+  };
+  std::vector<size_t> kept;
+  for (size_t value = 1; value < counts_.size(); ++value)
+    if (count(value) >= static_cast<int64_t>(size_)) kept.push_back(value);
+  // Stable, because values are in order of first appearance.
+  std::stable_sort(kept.begin(), kept.end(),
+                   [&](size_t a, size_t b) { return count(a) > count(b); });
+  std::vector<int32_t> own(counts_.size(), static_cast<int32_t>(kRare));
+  own[0] = static_cast<int32_t>(kMissing);
+  for (size_t i = 0; i < kept.size(); ++i) own[kept[i]] = OwnId(i);
+  std::vector<int32_t> final_ids(2 * counts_.size());
+  for (size_t value = 0; value < counts_.size(); ++value) {
+    final_ids[2 * value] = own[value];
+    final_ids[2 * value + 1] = unseen_share_ > 0 ? static_cast<int32_t>(kRare) : own[value];
+  }
   values_.resize(kept.size());
   for (auto& [value, id] : ids_) {
-    id = final_ids[static_cast<size_t>(id)];
+    id = own[static_cast<size_t>(id)];
     if (id >= kFirstOwn) values_[static_cast<size_t>(id - kFirstOwn)] = value;
   }
   kind_ = Kind::kFixed;

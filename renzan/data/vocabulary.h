@@ -8,15 +8,21 @@
 //                input has been read: until Finish() ids are provisional, and memory grows with the
 //                number of distinct values.
 //
+// Later data reads row 1 of a threshold vocabulary wherever its values are new, so training data
+// has to train it: see TrainUnseen.
+//
 // Not thread-safe.
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "renzan/base/philox.h"
 
 namespace renzan {
 
@@ -31,12 +37,28 @@ class Vocabulary {
   static Vocabulary FromDataset(const std::string& directory, const DatasetManifest& manifest,
                                 const std::string& feature);
 
-  int64_t Id(std::string_view value) {
+  // Call it before Id(), of a provisional vocabulary. A share of the lookups read the row for
+  // unseen values instead of their value's own, and do not count for the threshold. Without a
+  // `share` it is kUnseenShare if less than that would read it otherwise, and else 0. Which ones: a
+  // function of the seed, the name of the feature, the row and the position only.
+  void TrainUnseen(std::optional<double> share, uint64_t seed, const std::string& feature);
+
+  // `row` of the dataset, `position` in its bag.
+  int64_t Id(std::string_view value, int64_t row, int64_t position = 0) {
     if (value.empty()) return kMissing;
-    return kind_ == Kind::kHash ? HashId(value) : LookUp(value);
+    return kind_ == Kind::kHash    ? HashId(value)
+           : kind_ == Kind::kFixed ? LookUp(value)
+                                   : Count(value, row, position);
   }
 
   const std::string& spec() const { return spec_; }
+  // The share of lookups that TrainUnseen has mapped where this vocabulary was made: known after
+  // Finish(), 0 before.
+  double unseen_share() const { return unseen_share_; }
+  // Whether it tells values that it does not know from the others.
+  bool knows_unseen() const { return kind_ != Kind::kHash; }
+  // Whether no lookup has read the row for unseen values where this vocabulary was made.
+  bool unseen_is_untrained() const { return size_ == 1 && unseen_share_ == 0; }
   // True between the first Id() of a threshold vocabulary and Finish().
   bool provisional() const { return kind_ == Kind::kCounting; }
   // Fixes the ids; element i of the result is the final id of provisional id i.
@@ -51,6 +73,7 @@ class Vocabulary {
   void Save(const std::string& folder, const std::string& feature, DatasetManifest* manifest) const;
 
   static constexpr int64_t kMissing = 0, kRare = 1, kFirstOwn = 2;
+  static constexpr double kUnseenShare = 0.01;
 
  private:
   enum class Kind { kHash, kCounting, kFixed };
@@ -61,13 +84,27 @@ class Vocabulary {
   };
 
   int64_t HashId(std::string_view value) const;
-  int64_t LookUp(std::string_view value);
+  int64_t LookUp(std::string_view value) const;
+  int64_t Count(std::string_view value, int64_t row, int64_t position);
+  bool IsSampled(int64_t row, int64_t position);
+  bool NeedsUnseen() const;
 
   Kind kind_ = Kind::kHash;
   std::string spec_;
   uint64_t size_ = 0;  // N, or K
   std::unordered_map<std::string, int32_t, ViewHash, std::equal_to<>> ids_;
-  std::vector<int64_t> counts_;  // of provisional ids
+  struct Lookups {
+    int64_t all = 0, sampled = 0;  // `sampled`: of these, those that TrainUnseen chose
+  };
+  std::vector<Lookups> counts_;  // while counting: of value i, provisional ids 2 i and 2 i + 1
+  uint64_t unseen_key_ = 0;
+  struct Drawn {
+    int64_t rows = -1, position = -1;  // of rows 4 * rows to 4 * rows + 3
+    Philox::Block words{};
+  };
+  Drawn drawn_;
+  double sampled_share_ = 0, unseen_share_ = 0;
+  bool only_if_needed_ = false;
   std::vector<std::string> values_;
 };
 

@@ -130,10 +130,7 @@ void TrainingRun::OpenData() {
   CheckSameRun(comm_, config_, facts_);
   splits_ = OpenSplits(config_.data, config_.features, comm_);
   steps_ = NumSteps(config_.training, splits_.train);
-  const ModelOptions model = ModelOptionsOf(config_, splits_.train.dataset->schema());
-  CheckInputsReachLogit(model);
-  if (const std::string lost = LostEffects(model); !lost.empty() && comm_.rank() == 0)
-    LogWarning("{}", lost);
+  CheckInputsReachLogit(ModelOptionsOf(config_, splits_.train.dataset->schema()));
   of_run_ = config_;
   of_run_.optimizer.schedule = ScheduleOfRun(config_.optimizer.schedule, steps_);
 }
@@ -185,6 +182,8 @@ void TrainingRun::Plan() {
   std::vector<double> pooling_factors;
   RunWithHeartbeats(comm_, [&] { pooling_factors = EstimatePoolingFactors(splits_.train); });
   spec_ = MakeRunSpec(of_run_, splits_.train.dataset->schema(), pooling_factors);
+  if (const std::string lost = LostEffects(spec_.model); !lost.empty() && comm_.rank() == 0)
+    LogWarning("{}", lost);
   plan_ =
       AgreeOnPlan(spec_, comm_, options_.threads, options_.restarted || !past_.checkpoints.empty());
   const std::vector<MemoryEstimate> memory =

@@ -14,6 +14,7 @@
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/data/verbs.h"
 #include "renzan/cli/stop_signals.h"
+#include "renzan/data/vocabulary.h"
 
 namespace renzan {
 namespace {
@@ -35,6 +36,18 @@ void PrintLabels(const ImportSummary& done) {
     texts.push_back(fmt::format("'{}' ({})", Escape(other.text.substr(0, 40)), other.rows));
   fmt::print("label '{}': {} rows are 0 because of negative: other; the most frequent texts: {}\n",
              done.label_name, label.other_rows, fmt::join(texts, ", "));
+}
+
+// Of a test set.
+void PrintUnseen(const ImportSummary& done, const std::string& vocabulary_from) {
+  if (done.unseen.empty()) return;
+  fmt::print("values that {} does not know, which read the row for unseen values:\n",
+             vocabulary_from);
+  size_t width = 0;
+  for (const UnseenLookups& feature : done.unseen) width = std::max(width, feature.feature.size());
+  for (const UnseenLookups& feature : done.unseen)
+    fmt::print("  {:<{}} {:>6.2f} % of {} lookups\n", feature.feature, width, 100 * feature.share(),
+               feature.lookups);
 }
 
 void Import(Flags flags) {
@@ -61,6 +74,7 @@ void Import(Flags flags) {
              done.rows, seconds, static_cast<double>(done.rows) / seconds,
              static_cast<double>(done.text_bytes) * 1e-6 / seconds);
   PrintLabels(done);
+  PrintUnseen(done, options.vocabulary_from);
   if (options.skip_bad_rows) fmt::print("skipped {} bad rows\n", done.bad_rows);
 }
 
@@ -88,6 +102,14 @@ void AddDataImportVerb(CLI::App& data) {
                        std::string(kDefaultVocabulary) + "]")
       ->allow_extra_args(false)
       ->type_name("SPEC");
+  verb->add_option("--unseen", options.unseen,
+                   fmt::format("Share of lookups that train the row for unseen values (for "
+                               "threshold:K); FEATURE=... for one feature; may be repeated [{} "
+                               "where fewer lookups read it otherwise]",
+                               Vocabulary::kUnseenShare))
+      ->allow_extra_args(false)
+      ->type_name("SHARE");
+  verb->add_option("--seed", options.seed, "Which lookups these are")->capture_default_str();
   verb->add_option("--vocabulary-from", options.vocabulary_from,
                    "Use another dataset's vocabulary (for a test set)")
       ->type_name("DIR");

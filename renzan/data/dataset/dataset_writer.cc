@@ -225,7 +225,7 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   CHECK(impl.manifest.dense_transforms.size() == schema.dense.size());
   for (const CategoricalFeature& feature : schema.categorical) {
     impl.manifest.categorical.push_back(feature.name);
-    impl.manifest.features[feature.name] = {feature.num_embeddings, feature.multi_hot, ""};
+    impl.manifest.features[feature.name] = {feature.num_embeddings, feature.multi_hot, "", 0};
     if (feature.has_wide_ids()) impl.manifest.format_version = kWideIdsFormatVersion;
   }
   impl.OpenShard();

@@ -80,6 +80,7 @@ void FeatureEntry::Describe(ConfigFields& fields) {
   fields.Range("num_embeddings", &num_embeddings, 1, kMaxEmbeddings);
   fields.Field("multi_hot", &multi_hot);
   fields.Field("vocabulary", &vocabulary);
+  fields.Range("unseen", &unseen, 0, 1);
 }
 
 void DatasetManifest::Describe(ConfigFields& fields) {

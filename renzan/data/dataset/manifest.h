@@ -36,6 +36,9 @@ struct FeatureEntry {
   int64_t num_embeddings = 0;
   bool multi_hot = false;
   std::string vocabulary;  // "hash:1000" or "threshold:8"; empty if the input had ids
+  // The share of the lookups that read the row for unseen values instead of their own, in the data
+  // that the vocabulary was made of (Vocabulary::TrainUnseen).
+  double unseen = 0;
 
   void Describe(ConfigFields& fields);
 };

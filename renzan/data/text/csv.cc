@@ -38,6 +38,7 @@ class CsvParser : public RowParser {
         const bool multi_hot = column.role == "multi_hot";
         slot = multi_hot ? num_multi_hot_++ : num_one_hot_++;
         schema_.categorical.push_back({.name = column.name, .multi_hot = multi_hot});
+        unseen_shares_.push_back(column.unseen);
       }
       slots_.push_back(slot);
       order_.push_back(order_.size());
@@ -45,6 +46,7 @@ class CsvParser : public RowParser {
   }
 
   const DatasetSchema& schema() const override { return schema_; }
+  std::vector<double> unseen_shares() const override { return unseen_shares_; }
 
   Result Next(LineReader& lines, TextRow* row, BadRow* bad) override {
     std::string problem;
@@ -167,6 +169,7 @@ class CsvParser : public RowParser {
   CsvSchema csv_;
   CsvRecordReader records_;
   DatasetSchema schema_;
+  std::vector<double> unseen_shares_;  // of schema_.categorical
   size_t num_one_hot_ = 0, num_multi_hot_ = 0;
   std::vector<size_t> slots_;  // by column: index in the row's vector for its role
   std::vector<size_t> order_;  // field i of a record is column order_[i]

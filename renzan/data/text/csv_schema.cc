@@ -1,6 +1,7 @@
 #include "renzan/data/text/csv_schema.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -27,6 +28,11 @@ void CsvColumn::Describe(ConfigFields& fields) {
   fields.Require(role == "dense" || transform == "none", "transform", "belongs to role dense");
   fields.Require(role == "multi_hot" || separator == "|", "separator", "belongs to role multi_hot");
   fields.Require(separator.size() == 1, "separator", "must be one character");
+  fields.Field("unseen", &unseen);
+  fields.Require(role == "categorical" || role == "multi_hot" || std::isnan(unseen), "unseen",
+                 "belongs to roles categorical and multi_hot");
+  fields.Require(std::isnan(unseen) || (unseen >= 0 && unseen < 1), "unseen",
+                 "must be a share of the lookups, from 0 to less than 1");
   label.Describe(role == "label", fields);
 }
 

@@ -3,6 +3,7 @@
 // The schema file of generic CSV and TSV, which describes each column (docs/formats/dataset.md).
 // Plain data.
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,10 @@ struct CsvColumn {
   std::string role;                // label, dense, categorical, multi_hot, skip
   std::string transform = "none";  // dense: "none", or "log": log(max(x, 0) + 1)
   std::string separator = "|";     // multi_hot: between the values of a field
-  LabelRule label;                 // label: what means 1 and what means 0
+  // categorical and multi_hot: the share of lookups that train the row for unseen values; NaN:
+  // Vocabulary's default.
+  double unseen = std::numeric_limits<double>::quiet_NaN();
+  LabelRule label;  // label: what means 1 and what means 0
 
   void Describe(ConfigFields& fields);
 };

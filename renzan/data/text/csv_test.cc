@@ -403,6 +403,55 @@ TEST(ImportCsv, SaysHowManyLabelsAreOneAndWhichWereNotNamed) {
   EXPECT_EQ(ReadManifest(csv.options.output).positive_rows, 1);
 }
 
+TEST(ImportCsv, AColumnMaySetItsShareOfUnseenValues) {
+  const std::string schema =
+      "columns: {y: {role: label}, a: {role: categorical, unseen: 0.5}, b: {role: categorical}, "
+      "m: {role: multi_hot, unseen: 0.5}}\n";
+  std::string text = "y,a,b,m\n";
+  for (int row = 0; row < 1000; ++row) text += "1,v,v,v|w\n0,w,v,v\n";
+  Csv csv(schema, {text});
+  csv.options.unseen = {"0"};
+  const Batch batch = csv.Read();
+  const auto unseen = [&](size_t f) {
+    const std::vector<int64_t>& ids = batch.categorical[f].values;
+    return static_cast<double>(std::count(ids.begin(), ids.end(), Vocabulary::kRare)) /
+           static_cast<double>(ids.size());
+  };
+  EXPECT_NEAR(unseen(0), 0.5, 0.05);
+  EXPECT_EQ(unseen(1), 0);
+  // The values of a bag are chosen one by one.
+  EXPECT_NEAR(unseen(2), 0.5, 0.05);
+  int differ = 0;
+  const FeatureIds& bags = batch.categorical[2];
+  for (size_t row = 0; row < 2000; row += 2) {
+    const auto first = static_cast<size_t>(bags.offsets[row]);
+    differ +=
+        (bags.values[first] == Vocabulary::kRare) != (bags.values[first + 1] == Vocabulary::kRare);
+  }
+  EXPECT_NEAR(differ, 500, 60);
+
+  // A test set has the same schema.
+  ImportOptions test = csv.options;
+  test.vocabulary.clear();
+  test.unseen.clear();
+  test.vocabulary_from = csv.options.output;
+  test.output = csv.dir / "test";
+  ImportDataset(test);
+  const std::vector<int64_t> ids = ReadAll(Dataset(test.output)).categorical[0].values;
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), Vocabulary::kRare), 0);
+
+  csv.options.unseen = {"a=0.1"};
+  csv.options.output = csv.dir / "twice";
+  ExpectError(ErrorCode::kUsage, HasSubstr("the schema has 'unseen' for this column too"),
+              [&] { csv.Import(); });
+  ExpectError(ErrorCode::kConfig, HasSubstr("unseen must be a share"), [] {
+    Csv("columns: {y: {role: label}, a: {role: categorical, unseen: 1}}\n", {"y,a\n"}).Import();
+  });
+  ExpectError(ErrorCode::kConfig, HasSubstr("belongs to roles categorical and multi_hot"), [] {
+    Csv("columns: {y: {role: label}, a: {role: dense, unseen: 0.1}}\n", {"y,a\n"}).Import();
+  });
+}
+
 TEST(ImportCsv, WarnsOfOneClass) {
   const auto log_of = [](const std::string& rule, const std::string& text) {
     ::testing::internal::CaptureStderr();

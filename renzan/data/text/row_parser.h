@@ -39,6 +39,9 @@ class RowParser {
   virtual ~RowParser() = default;
   // num_embeddings are left 0: they come from the vocabularies.
   virtual const DatasetSchema& schema() const = 0;
+  // Of each categorical feature, as its column of the schema file sets it
+  // (Vocabulary::TrainUnseen); NaN, or nothing at all, if none does.
+  virtual std::vector<double> unseen_shares() const { return {}; }
   virtual Result Next(LineReader& lines, TextRow* row, BadRow* bad) = 0;
 };
 

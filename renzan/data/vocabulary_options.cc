@@ -1,0 +1,94 @@
+#include "renzan/data/vocabulary_options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "renzan/base/config/config.h"
+#include "renzan/base/error.h"
+#include "renzan/data/text/parse_number.h"
+
+namespace renzan {
+namespace {
+
+// The values of an option that is given as VALUE for all features and FEATURE=VALUE for one.
+struct FeatureOption {
+  std::optional<std::string> for_all;
+  std::vector<std::optional<std::string>> of_feature;
+
+  FeatureOption(const char* flag, const std::vector<std::string>& given,
+                const DatasetSchema& schema)
+      : of_feature(schema.categorical.size()) {
+    std::vector<std::string> names;
+    for (const CategoricalFeature& feature : schema.categorical) names.push_back(feature.name);
+    for (const std::string& option : given) {
+      const size_t equals = option.rfind('=');
+      if (equals == std::string::npos) {
+        for_all = option;
+        continue;
+      }
+      const std::string name = option.substr(0, equals);
+      const auto found = std::find(names.begin(), names.end(), name);
+      if (found == names.end()) {
+        const std::string nearest = NearestName(name, names);
+        Fail(ErrorCode::kUsage, "{} {}: there is no categorical feature '{}'{}", flag, option, name,
+             nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+      }
+      of_feature[static_cast<size_t>(found - names.begin())] = option.substr(equals + 1);
+    }
+  }
+};
+
+double ParseShare(const std::string& text) {
+  const std::optional<double> share = ParseNumber(text);
+  if (!share || !(*share >= 0 && *share < 1))
+    Fail(ErrorCode::kUsage, "--unseen {}: must be a share of the lookups, from 0 to less than 1",
+         text);
+  return *share;
+}
+
+}  // namespace
+
+std::vector<Vocabulary> VocabulariesFromOptions(const ImportOptions& options,
+                                                const DatasetSchema& schema,
+                                                const std::vector<double>& unseen_of_columns) {
+  const FeatureOption specs("--vocabulary", options.vocabulary, schema);
+  const FeatureOption unseen("--unseen", options.unseen, schema);
+  std::vector<Vocabulary> vocabularies;
+  bool applies_to_any = false;
+  for (size_t f = 0; f < schema.categorical.size(); ++f) {
+    const std::string& name = schema.categorical[f].name;
+    Vocabulary& vocabulary = vocabularies.emplace_back(
+        specs.of_feature[f].value_or(specs.for_all.value_or(kDefaultVocabulary)));
+    std::optional<double> share, of_feature;
+    if (unseen.for_all) share = ParseShare(*unseen.for_all);
+    if (f < unseen_of_columns.size() && !std::isnan(unseen_of_columns[f]))
+      of_feature = unseen_of_columns[f];
+    if (unseen.of_feature[f]) {
+      if (of_feature)
+        Fail(ErrorCode::kUsage,
+             "--unseen {}={}: the schema has 'unseen' for this column too: give "
+             "one of them",
+             name, *unseen.of_feature[f]);
+      of_feature = ParseShare(*unseen.of_feature[f]);
+    }
+    if (of_feature && !vocabulary.provisional())
+      Fail(ErrorCode::kUsage,
+           "feature '{}' is hashed ({}) and has no row for unseen values, so that 'unseen' has no "
+           "effect: use --vocabulary {}=threshold:K",
+           name, vocabulary.spec(), name);
+    applies_to_any |= vocabulary.provisional();
+    if (vocabulary.provisional())
+      vocabulary.TrainUnseen(of_feature ? of_feature : share, options.seed, name);
+  }
+  if (unseen.for_all && !applies_to_any)
+    Fail(ErrorCode::kUsage,
+         "--unseen {}: no feature has a row for unseen values, because all of them are hashed: use "
+         "--vocabulary threshold:K",
+         *unseen.for_all);
+  return vocabularies;
+}
+
+}  // namespace renzan

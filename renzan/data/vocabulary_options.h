@@ -1,0 +1,19 @@
+#pragma once
+
+// Which vocabulary each categorical feature gets, as an import's options and schema say.
+
+#include <vector>
+
+#include "renzan/data/import.h"
+#include "renzan/data/vocabulary.h"
+
+namespace renzan {
+
+// One for each of schema.categorical. `unseen_of_columns`: the shares that a schema file sets for
+// them, or NaN. Throws kUsage for a name that is no feature's, a value that makes no sense, and a
+// feature's share that is given twice or has no effect.
+std::vector<Vocabulary> VocabulariesFromOptions(const ImportOptions& options,
+                                                const DatasetSchema& schema,
+                                                const std::vector<double>& unseen_of_columns);
+
+}  // namespace renzan
