@@ -16,6 +16,7 @@
 #include "renzan/data/dataset/dataset_staging.h"
 #include "renzan/data/dataset/dataset_writer.h"
 #include "renzan/data/dataset/manifest.h"
+#include "renzan/data/skipped_rows.h"
 #include "renzan/data/synth/teacher_report.h"
 #include "renzan/data/text/row_parser.h"
 #include "renzan/data/vocabulary.h"
@@ -99,9 +100,9 @@ std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
   return vocabularies;
 }
 
-std::string FormatBadRow(const std::string& file, const BadRow& bad) {
-  if (bad.column == 0) return fmt::format("{}:{}: {}", file, bad.line, bad.reason);
-  return fmt::format("{}:{}: column {} ({}): {}", file, bad.line, bad.column, bad.name, bad.reason);
+std::string ReasonOf(const BadRow& bad) {
+  if (bad.column == 0) return bad.reason;
+  return fmt::format("column {} ({}): {}", bad.column, bad.name, bad.reason);
 }
 
 class Importer {
@@ -125,6 +126,7 @@ class Importer {
                                          .created_by = "import --format " + options.format,
                                          .map_ids_at_end = provisional_,
                                          .stop = options.stop});
+    skipped_.emplace(writer_->PathOfFile(kSkippedRowsName));
   }
 
   ImportSummary Run() {
@@ -138,7 +140,9 @@ class Importer {
                           Unseen()};
     WarnOfOneClass(summary);
     WarnOfUntrainedRows();
+    skipped_->Close();
     Finish();
+    if (progress_.bad_rows > 0) summary.skipped_rows = writer_->FinalPathOfFile(kSkippedRowsName);
     return summary;
   }
 
@@ -233,11 +237,13 @@ class Importer {
   }
 
   void TakeBadRow(const BadRow& bad) {
-    const std::string message = FormatBadRow(lines_.file(), bad);
+    const std::string message = fmt::format("{}:{}: {}", lines_.file(), bad.line, ReasonOf(bad));
     if (!options_.skip_bad_rows)
       Fail(ErrorCode::kData, "{}; fix the row, or skip bad rows with --on-bad-row skip", message);
+    skipped_->Add(lines_.file(), bad.line, ReasonOf(bad));
     if (++progress_.bad_rows <= kBadRowsShown) LogWarning("skipped {}", message);
-    if (progress_.bad_rows == kBadRowsShown) LogWarning("further bad rows are only counted");
+    if (progress_.bad_rows == kBadRowsShown)
+      LogWarning("further bad rows are not shown, but listed in {}", kSkippedRowsName);
   }
 
   void Report() {
@@ -276,6 +282,7 @@ class Importer {
   std::vector<size_t> one_hot_, multi_hot_;  // features
   bool provisional_ = false;
   std::optional<DatasetWriter> writer_;
+  std::optional<SkippedRows> skipped_;
   std::vector<int64_t> ids_;
   std::vector<std::vector<int64_t>> bags_;
   ImportProgress progress_;

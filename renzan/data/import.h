@@ -35,6 +35,7 @@ struct UnseenLookups {
 struct ImportSummary : ImportProgress {
   std::string label_name;
   LabelSummary label;
+  std::string skipped_rows;  // the file that lists them (SkippedRows); empty if there are none
   // With the vocabularies of another dataset: of each feature that has a row for unseen values.
   std::vector<UnseenLookups> unseen;
 };
@@ -52,7 +53,7 @@ struct ImportOptions {
   std::vector<std::string> unseen;
   uint64_t seed = 0;            // of which lookups these are
   std::string vocabulary_from;  // a dataset whose vocabularies are reused unchanged
-  bool skip_bad_rows = false;
+  bool skip_bad_rows = false;   // and list them in a file beside dataset.yaml
   int64_t shard_rows = 4'000'000;
   // Called every few thousand rows.
   std::function<void(const ImportProgress&)> progress;

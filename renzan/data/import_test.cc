@@ -310,6 +310,37 @@ TEST(ImportCriteo, BadRowsSayWhereAndWhy) {
   }
 }
 
+TEST(ImportCriteo, SkippedRowsAreListedBesideTheManifest) {
+  TemporaryDirectory dir;
+  WriteText(dir / "a", kLines + "hello\n" + Repeat(kLines, 3) + Line("2", {}, {}));
+  WriteText(dir / "b, \"c\".gz", Repeat("bad\n", 10) + kLines);
+  WriteText(dir / "good", kLines);
+  ImportOptions options = Options(dir, {dir / "a", dir / "b, \"c\".gz"});
+  options.skip_bad_rows = true;
+  options.vocabulary = {"threshold:1"};
+  const ImportSummary done = ImportDataset(options);
+  EXPECT_EQ(done.bad_rows, 12);
+  EXPECT_EQ(done.skipped_rows, dir / "out/skipped_rows.csv");
+  std::string expected = fmt::format(
+      "file,line,reason\n"
+      "{0}/a,3,1 columns separated by tabs instead of 40\n"
+      "{0}/a,10,column 1 (label): '2' is not 0 or 1\n",
+      dir.path());
+  for (int line = 1; line <= 10; ++line)
+    expected += fmt::format("\"{}/b, \"\"c\"\".gz\",{},1 columns separated by tabs instead of 40\n",
+                            dir.path(), line);
+  EXPECT_EQ(ReadFile(done.skipped_rows), expected);
+  const Dataset dataset(dir / "out");
+  dataset.Verify();
+  EXPECT_EQ(dataset.num_rows(), 10);
+
+  // None, if there is nothing to list.
+  options.inputs = {dir / "good"};
+  options.output = dir / "all";
+  EXPECT_EQ(ImportDataset(options).skipped_rows, "");
+  EXPECT_FALSE(FileExists(dir / "all/skipped_rows.csv"));
+}
+
 TEST(ImportCriteo, UnlabelledFilesGetAHint) {
   TemporaryDirectory dir;
   WriteText(dir / "test.txt", kLines.substr(2));

@@ -75,7 +75,9 @@ void Import(Flags flags) {
              static_cast<double>(done.text_bytes) * 1e-6 / seconds);
   PrintLabels(done);
   PrintUnseen(done, options.vocabulary_from);
-  if (options.skip_bad_rows) fmt::print("skipped {} bad rows\n", done.bad_rows);
+  if (options.skip_bad_rows)
+    fmt::print("skipped {} bad rows{}\n", done.bad_rows,
+               done.skipped_rows.empty() ? "" : ", listed in " + done.skipped_rows);
 }
 
 }  // namespace

@@ -56,6 +56,12 @@ void DatasetStaging::Upload(const std::string& folder) {
   });
 }
 
+void DatasetStaging::UploadFile(const std::string& name) {
+  if (!temporary_) return;
+  WaitForUpload();
+  CopyFile(directory_ + "/" + name, path_ + "/" + name);
+}
+
 void DatasetStaging::Commit(const std::string& manifest_name, const std::string& manifest) {
   WaitForUpload();
   if (lock_) lock_->Check();

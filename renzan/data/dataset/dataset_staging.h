@@ -27,11 +27,15 @@ class DatasetStaging {
 
   // Where files are made.
   const std::string& directory() const { return directory_; }
-  // With which the names of all folders in it begin.
+  // Of the dataset.
+  const std::string& path() const { return path_; }
+  // With which the names of all files and folders in it but the last begin.
   const std::string& prefix() const { return prefix_; }
 
   // A folder is complete. Throws the Error of an earlier upload.
   void Upload(const std::string& folder);
+  // A file beside the folders is.
+  void UploadFile(const std::string& name);
   // The last file; then the dataset is there.
   void Commit(const std::string& manifest_name, const std::string& manifest);
 

@@ -94,6 +94,7 @@ struct DatasetWriter::Impl {
   Columns columns;
   std::unique_ptr<ShardFiles> shard;
   std::vector<int32_t> narrowed;  // of a row or a bag
+  std::vector<std::string> other_files;
 
   Impl(const std::string& directory, const DatasetSchema& the_schema, DatasetWriterOptions opts)
       : options(std::move(opts)), staged(directory), schema(the_schema), columns(schema) {}
@@ -284,6 +285,15 @@ std::string DatasetWriter::vocabulary_folder() const {
 }
 DatasetManifest& DatasetWriter::manifest() { return impl_->manifest; }
 
+std::string DatasetWriter::PathOfFile(const std::string& name) {
+  impl_->other_files.push_back(impl_->staged.prefix() + name);
+  return impl_->staged.directory() + "/" + impl_->other_files.back();
+}
+
+std::string DatasetWriter::FinalPathOfFile(const std::string& name) const {
+  return impl_->staged.path() + "/" + impl_->staged.prefix() + name;
+}
+
 void DatasetWriter::Finish(const std::vector<std::vector<int32_t>>* id_maps) {
   Impl& impl = *impl_;
   CHECK((id_maps != nullptr) == impl.options.map_ids_at_end);
@@ -292,6 +302,8 @@ void DatasetWriter::Finish(const std::vector<std::vector<int32_t>>* id_maps) {
     for (auto& [name, entry] : impl.manifest.shards) impl.MapShard(name, entry, *id_maps);
   CheckSchema(impl.manifest.schema());
   if (!impl.manifest.vocabulary.empty()) impl.staged.Upload(VocabularyFolder(impl.manifest));
+  for (const std::string& name : impl.other_files)
+    if (FileExists(impl.staged.directory() + "/" + name)) impl.staged.UploadFile(name);
   impl.staged.Commit(kDatasetManifestName, ManifestText(impl.manifest));
 }
 

@@ -49,6 +49,11 @@ class DatasetWriter {
   std::string vocabulary_folder() const;
   DatasetManifest& manifest();
 
+  // A file beside dataset.yaml, of which datasets know nothing: where to write it before Finish(),
+  // and where it is after that.
+  std::string PathOfFile(const std::string& name);
+  std::string FinalPathOfFile(const std::string& name) const;
+
   // Completes the files and puts the directory in place. With map_ids_at_end, id i of categorical
   // feature f becomes (*id_maps)[f][i] (an empty map changes nothing), and the manifest's
   // num_embeddings must be set by then.
