@@ -19,7 +19,7 @@ void GpuStep::Run(const StepInput& input) {
   CHECK(input.slice.size == slice_end() - slice_begin());
   {
     const TraceSpan exchange("input_dist");
-    batches_.Begin(input.slice);
+    batches_.Begin(IdsOf(input.slice));
   }
   Launch(input);
   FinishLastStep(input);
@@ -54,7 +54,7 @@ void GpuStep::Await() {
 
 void GpuStep::ExchangeNextIds(const Batch* next) {
   const TraceSpan span("input_dist");
-  batches_.BeginNext(next);
+  if (next != nullptr) batches_.BeginNext(IdsOf(*next));
   batches_.ContinueNext();
   batches_.EndNext();
   if (next != nullptr) device_->Stage(*next, *batches_.next());
@@ -71,9 +71,9 @@ void GpuStep::Predict(const Batch& slice, const Batch* next, PreparedBatches* ba
   const TraceSpan span("predict");
   CHECK(slice.size == slice_end() - slice_begin() && std::ssize(logits) == slice.size);
   Await();
-  batches->Begin(slice);
+  batches->Begin(IdsOf(slice));
   device_->BeginPredict(slice, batches->current());
-  batches->BeginNext(next);
+  if (next != nullptr) batches->BeginNext(IdsOf(*next));
   batches->ContinueNext();
   device_->FinishInto(logits);
   batches->EndNext();

@@ -50,7 +50,7 @@ void HostStep::Run(const StepInput& input) {
 
 ExchangedIds HostStep::ExchangeIds(const Batch& slice) {
   const TraceSpan span("input_dist");
-  batches_.Begin(slice);
+  batches_.Begin(IdsOf(slice));
   return {batches_.current(), batches_.current_ids()};
 }
 
@@ -62,7 +62,7 @@ PooledInFlight HostStep::LookUp(const ExchangedIds& ids) {
 
 void HostStep::BeginNextIds(const Batch* next) {
   const TraceSpan span("input_dist");
-  batches_.BeginNext(next);
+  if (next != nullptr) batches_.BeginNext(IdsOf(*next));
 }
 
 PooledRows HostStep::Receive(const PooledInFlight& sent) {
@@ -151,10 +151,10 @@ void HostStep::Predict(const Batch& slice, const Batch* next, PreparedBatches* b
                        std::span<float> logits) {
   const TraceSpan span("predict");
   CHECK(slice.size == slice_end() - slice_begin() && std::ssize(logits) == slice.size);
-  batches->Begin(slice);
+  batches->Begin(IdsOf(slice));
   const ExchangedIds ids = {batches->current(), batches->current_ids()};
   embeddings().LookUp(ids.batch);
-  batches->BeginNext(next);
+  if (next != nullptr) batches->BeginNext(IdsOf(*next));
   Pack();
   embeddings().ReceivePooled();
   batches->ContinueNext();

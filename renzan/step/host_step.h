@@ -25,8 +25,8 @@ class HostStep : public Step {
 
   // Readies the parameters for a forward pass.
   virtual void Pack() = 0;
-  // Predictions into `input.metrics`, dense gradients into dense_gradients_, the gradients of pooled
-  // rows into the embeddings. Also sorts the lookups (ShardedEmbeddings::SortLookups).
+  // Predictions into `input.metrics`, dense gradients into dense_gradients_, the gradients of
+  // pooled rows into the embeddings. Also sorts the lookups (ShardedEmbeddings::SortLookups).
   virtual BackwardResult ForwardAndBackward(const StepInput& input, const PooledRows& pooled) = 0;
   // Logits [slice size].
   virtual void Forward(const Batch& slice, const PooledRows& pooled, std::span<float> logits) = 0;

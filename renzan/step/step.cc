@@ -34,6 +34,13 @@ void Step::AddMetrics(std::span<const float> logits, std::span<const float> labe
   });
 }
 
+std::span<const IdsView> Step::IdsOf(const Batch& slice) {
+  ids_.clear();
+  for (const FeatureIds& feature : slice.categorical)
+    ids_.push_back({feature.values, feature.offsets});
+  return ids_;
+}
+
 double Step::learning_rate_factor(int64_t step) const {
   return LearningRateFactor(spec().learning_rates.schedule, step);
 }

@@ -9,12 +9,13 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "renzan/comm/communicator.h"
 #include "renzan/data/batch.h"
+#include "renzan/embedding/prepared_batches.h"
 #include "renzan/model/metrics.h"
 #include "renzan/state/trained_state.h"
-#include "renzan/step/prepared_batches.h"
 
 namespace renzan {
 
@@ -76,11 +77,16 @@ class Step : public TrainedState {
   void AddMetrics(std::span<const float> logits, std::span<const float> labels,
                   std::span<BinaryMetrics> metrics);
   double learning_rate_factor(int64_t step) const;
+  // One view per table, until the next call.
+  std::span<const IdsView> IdsOf(const Batch& slice);
 
   ModelState& state_;
   PreparedBatches batches_;
   Finiteness finiteness_;
   double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();
+
+ private:
+  std::vector<IdsView> ids_;
 };
 
 }  // namespace renzan

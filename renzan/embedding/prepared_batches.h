@@ -9,7 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "renzan/data/batch.h"
 #include "renzan/embedding/sharded_embeddings.h"
 
 namespace renzan {
@@ -18,16 +17,17 @@ class PreparedBatches {
  public:
   explicit PreparedBatches(const ShardedEmbeddings& embeddings);
 
-  // Makes `slice` the current batch. If one was announced (BeginNext) during the last batch, it
-  // must be that one, still in the same memory; else its ids are exchanged now.
-  void Begin(const Batch& slice);
+  // Makes the batch with these ids of this worker's samples, one view per table, the current one.
+  // If one was announced (BeginNext) during the last batch, it must be that one, still in the same
+  // memory; else its ids are exchanged now.
+  void Begin(std::span<const IdsView> ids);
   PreparedBatch& current() { return *current_; }
-  // The ids of the slice given to Begin(), one view per table, while that stays.
+  // The ids given to Begin(), while what they view stays.
   std::span<const IdsView> current_ids() const { return current_ids_; }
 
-  // In this order, during the current batch; they do nothing if `next` is null. It must stay until
-  // it has been the current one.
-  void BeginNext(const Batch* next);
+  // In this order, during the current batch; without BeginNext the others do nothing. What the ids
+  // view must stay until that batch has been the current one.
+  void BeginNext(std::span<const IdsView> ids);
   void ContinueNext();
   void EndNext();
   // The next batch, if EndNext() has ended its exchange.

@@ -1,4 +1,4 @@
-#include "renzan/step/prepared_batches.h"
+#include "renzan/embedding/prepared_batches.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,12 +7,6 @@
 
 namespace renzan {
 namespace {
-
-void View(const Batch& slice, std::vector<IdsView>* ids) {
-  ids->clear();
-  for (const FeatureIds& feature : slice.categorical)
-    ids->push_back({feature.values, feature.offsets});
-}
 
 // Whether they are in the same memory. To compare them would take longer than some stages.
 bool SameIds(std::span<const IdsView> a, std::span<const IdsView> b) {
@@ -30,9 +24,9 @@ bool SameIds(std::span<const IdsView> a, std::span<const IdsView> b) {
 PreparedBatches::PreparedBatches(const ShardedEmbeddings& embeddings)
     : current_(embeddings.MakePreparedBatch()), next_(embeddings.MakePreparedBatch()) {}
 
-void PreparedBatches::Begin(const Batch& slice) {
+void PreparedBatches::Begin(std::span<const IdsView> ids) {
   CHECK_MSG(state_ != Next::kInFlight, "the exchange of the next batch's ids has not ended");
-  View(slice, &current_ids_);
+  current_ids_.assign(ids.begin(), ids.end());
   if (state_ == Next::kReady) {
     CHECK_MSG(SameIds(current_ids_, next_ids_), "this is not the batch that was announced");
     std::swap(current_, next_);
@@ -44,10 +38,9 @@ void PreparedBatches::Begin(const Batch& slice) {
   state_ = Next::kNone;
 }
 
-void PreparedBatches::BeginNext(const Batch* next) {
+void PreparedBatches::BeginNext(std::span<const IdsView> ids) {
   CHECK(state_ == Next::kNone);
-  if (next == nullptr) return;
-  View(*next, &next_ids_);
+  next_ids_.assign(ids.begin(), ids.end());
   next_->ids.Start(next_ids_);
   state_ = Next::kInFlight;
 }
