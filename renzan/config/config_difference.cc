@@ -79,6 +79,7 @@ std::string DifferenceThatChangesBits(TrainConfig there, TrainConfig here) {
   DropUnlessBothKnown(&there.features.dense_transforms, &here.features.dense_transforms);
   DropUnlessBothKnown(&there.features.vocabularies, &here.features.vocabularies);
   DropUnlessBothKnown(&there.features.label_rule, &here.features.label_rule);
+  DropUnlessBothKnown(&there.features.parsing, &here.features.parsing);
   const bool length_counts =
       there.optimizer.schedule.ends_with_run() && here.optimizer.schedule.ends_with_run();
   const auto difference = FirstOf(there, here, [&](const ConfigValue& value) {

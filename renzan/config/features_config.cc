@@ -16,6 +16,7 @@ void FeaturesConfig::Describe(ConfigFields& fields) {
   fields.Field("vocabularies", &vocabularies,
                "how values of each categorical feature were mapped to ids");
   fields.Field("label_rule", &label_rule, "how labels were mapped to 0 and 1");
+  fields.Field("parsing", &parsing, "how the text of each column was read");
   fields.Require(num_embeddings.size() == categorical.size(), "num_embeddings",
                  "must have one entry for each categorical feature");
   fields.Require(std::all_of(num_embeddings.begin(), num_embeddings.end(),

@@ -3,6 +3,7 @@
 // Section `features`: the columns of the data.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct FeaturesConfig {
   std::vector<std::string> dense_transforms;  // of `dense`
   std::vector<std::string> vocabularies;      // of `categorical`
   std::string label_rule;
+  std::map<std::string, std::string> parsing;  // by column
   bool empty() const { return dense.empty() && categorical.empty(); }
   void Describe(ConfigFields& fields);
 };

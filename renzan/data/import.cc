@@ -11,6 +11,7 @@
 
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
 #include "renzan/data/dataset/dataset_staging.h"
@@ -59,6 +60,18 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
            "dense feature '{}' was imported into {} with transform {}, here it is {}: use the same "
            "(--dense, or 'transform' in the schema)",
            schema.dense[d], directory, manifest.dense_transforms[d], schema.dense_transforms[d]);
+  const std::string column = DifferentlyParsed(manifest.parsing, schema.parsing);
+  if (!column.empty())
+    Fail(ErrorCode::kConfig,
+         "column '{}' was read into {} as {}, here it is read as {}: use the same trim, missing, "
+         "separator and brackets in the schema",
+         Escape(column), directory, Escape(manifest.parsing.at(column)),
+         Escape(schema.parsing.at(column)));
+  if (manifest.parsing.empty() && !manifest.dense_transforms.empty())
+    LogWarning(
+        "cannot check that columns are read (trim, missing, separator) as in {}: it does not "
+        "record it; import it again",
+        directory);
   if (manifest.label_rule == schema.label_rule) return;
   if (manifest.label_rule.empty() || schema.label_rule.empty())
     LogWarning("cannot check that labels mean the same as in {}: {} no rule for labels", directory,

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/base/log.h"
 #include "renzan/comm/heartbeat.h"
 #include "renzan/run/agreement.h"
@@ -46,7 +47,8 @@ RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, c
 FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
   FeaturesConfig features{.dense = schema.dense,
                           .dense_transforms = schema.dense_transforms,
-                          .label_rule = schema.label_rule};
+                          .label_rule = schema.label_rule,
+                          .parsing = schema.parsing};
   for (const CategoricalFeature& feature : schema.categorical) {
     features.categorical.push_back(feature.name);
     features.num_embeddings.push_back(feature.num_embeddings);
@@ -93,6 +95,17 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
                       "import it with the same --dense, or 'transform' in the schema");
   check_preprocessing("vocabulary", actual.categorical, &FeaturesConfig::vocabularies,
                       "import it with --vocabulary-from the training data");
+  const std::string column = DifferentlyParsed(expected.parsing, actual.parsing);
+  if (!column.empty())
+    Fail(ErrorCode::kConfig,
+         "{}: column '{}' was read as {}, but that of the training data as {}: import it with the "
+         "same trim, missing, separator and brackets in the schema",
+         dataset.directory(), Escape(column), Escape(actual.parsing.at(column)),
+         Escape(expected.parsing.at(column)));
+  // What does not record transforms is older yet, and has been warned of.
+  const bool same_age = expected.dense_transforms.empty() == actual.dense_transforms.empty();
+  if (expected.parsing.empty() != actual.parsing.empty() && same_age)
+    warn("columns were read (trim, missing, separator)", actual.parsing.empty());
   if (expected.label_rule == actual.label_rule) return;
   if (expected.label_rule.empty() || actual.label_rule.empty())
     warn("labels mean the same", actual.label_rule.empty());

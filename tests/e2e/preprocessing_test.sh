@@ -78,3 +78,14 @@ workers="--workers 2 --threads 1 --set numerics.virtual_workers=2"
 expect_one_warning old_data $renzan train small.yaml --run-dir old_run $workers
 [ "$(grep -c "has format version 1" out.txt)" -eq 1 ] || { cat out.txt; fail "not one warning"; }
 expect_one_warning "the model" $renzan eval old_run --data ab $workers
+
+# How the text of columns was read.
+cat >spaces.yaml <<'YAML'
+columns: {rating: {role: label, at_least: 4}, x: {role: dense}, c: {role: categorical}}
+trim: true
+YAML
+import_ratings spaces.yaml --output spaces >/dev/null
+expect_exit 78 "spaces: column 'c' was read as trim, but that of the training data as plain" \
+  $renzan eval ratings_run --data spaces
+expect_exit 78 "column 'c' was read into ratings as plain, here it is read as trim" \
+  import_ratings spaces.yaml --vocabulary-from ratings --output spaces2

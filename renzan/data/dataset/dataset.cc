@@ -41,6 +41,9 @@ std::string Fingerprint(const DatasetManifest& manifest) {
   }
   // Datasets without a rule keep the fingerprint that they had before rules were recorded.
   if (!manifest.label_rule.empty()) add("label_rule", manifest.label_rule);
+  // The same for what is not plain text.
+  for (const auto& [column, parsing] : manifest.parsing)
+    if (parsing != kPlainParsing) add("parsing", column, parsing);
   return hash.HexDigest();
 }
 
@@ -381,6 +384,14 @@ const std::optional<BayesOptimal>& Dataset::bayes_optimal() const { return impl_
 const std::string& Dataset::fingerprint() const { return impl_->fingerprint; }
 const DatasetManifest& Dataset::manifest() const { return impl_->manifest; }
 DatasetCache* Dataset::cache() const { return impl_->cache.get(); }
+
+std::string DifferentlyParsed(const std::map<std::string, std::string>& a,
+                              const std::map<std::string, std::string>& b) {
+  for (const auto& [column, parsing] : a)
+    if (const auto other = b.find(column); other != b.end() && other->second != parsing)
+      return column;
+  return "";
+}
 
 void Dataset::Verify() const {
   const auto check = [](const std::string& path, const FileEntry& file) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +31,9 @@ struct CategoricalFeature {
   bool has_wide_ids() const { return num_embeddings > std::numeric_limits<int32_t>::max(); }
 };
 
+// DatasetSchema::parsing of a column whose fields are taken as they are.
+inline constexpr char kPlainParsing[] = "plain";
+
 struct DatasetSchema {
   std::string label;
   std::vector<std::string> dense;
@@ -39,7 +43,15 @@ struct DatasetSchema {
   // How the input's labels were mapped to 0 and 1: "positive >50K", "at_least 4". Empty if they
   // were 0 and 1, or if a version imported them that did not record it.
   std::string label_rule;
+  // How the text of each column, the label's too, was read before it was mapped: "plain", or
+  // "trim, missing '?', separator ';'". Empty if unknown: the input was not text, or a version
+  // imported it that did not record it.
+  std::map<std::string, std::string> parsing;
 };
+
+// The first column for which both record DatasetSchema::parsing, but not the same; "" if none.
+std::string DifferentlyParsed(const std::map<std::string, std::string>& a,
+                              const std::map<std::string, std::string>& b);
 
 // The best scores that any model can reach on generated data.
 struct BayesOptimal {

@@ -219,6 +219,7 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   impl.manifest.label = schema.label;
   impl.manifest.label_rule = schema.label_rule;
   impl.manifest.positive_rows = 0;
+  impl.manifest.parsing = schema.parsing;
   impl.manifest.dense = schema.dense;
   impl.manifest.dense_transforms = schema.dense_transforms;
   if (schema.dense_transforms.empty())

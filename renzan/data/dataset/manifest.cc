@@ -93,6 +93,7 @@ void DatasetManifest::Describe(ConfigFields& fields) {
   fields.Field("label", &label);
   fields.Field("label_rule", &label_rule);
   fields.Range("positive_rows", &positive_rows, -1, kMaxRows);
+  fields.Field("parsing", &parsing);
   fields.Field("dense", &dense);
   fields.Field("dense_transforms", &dense_transforms);
   fields.Require(dense_transforms.size() == (format_version == 1 ? 0 : dense.size()),
@@ -124,6 +125,7 @@ DatasetSchema DatasetManifest::schema() const {
   DatasetSchema schema;
   schema.label = label;
   schema.label_rule = label_rule;
+  schema.parsing = parsing;
   schema.dense = dense;
   schema.dense_transforms = dense_transforms;
   for (const std::string& name : categorical) {

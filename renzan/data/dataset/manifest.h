@@ -59,6 +59,7 @@ struct DatasetManifest {
   std::string label_rule;  // DatasetSchema::label_rule
   // How many rows have the label 1; -1 if not known (older imports).
   int64_t positive_rows = -1;
+  std::map<std::string, std::string> parsing;  // DatasetSchema::parsing
   std::vector<std::string> dense;
   std::vector<std::string> dense_transforms;      // "log" or "none" for each; absent in version 1
   std::vector<std::string> categorical;           // in the order of Batch::categorical

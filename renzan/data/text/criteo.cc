@@ -29,6 +29,10 @@ class CriteoParser : public RowParser {
     schema_.dense_transforms.assign(kNumDense, log_dense ? "log" : "none");
     for (size_t i = 1; i <= kNumCategorical; ++i)
       schema_.categorical.push_back({.name = fmt::format("C{}", i)});
+    schema_.parsing[schema_.label] = kPlainParsing;
+    for (const std::string& name : schema_.dense) schema_.parsing[name] = kPlainParsing;
+    for (const CategoricalFeature& feature : schema_.categorical)
+      schema_.parsing[feature.name] = kPlainParsing;
     for (int64_t x = 0; x < kMaxCachedLog; ++x)
       small_logs_.push_back(LogTransform(static_cast<double>(x)));
   }

@@ -10,6 +10,7 @@
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
+#include "renzan/data/text/bag.h"
 #include "renzan/data/text/csv_record.h"
 #include "renzan/data/text/csv_schema.h"
 #include "renzan/data/text/label_rule.h"
@@ -40,6 +41,7 @@ class CsvParser : public RowParser {
         schema_.categorical.push_back({.name = column.name, .multi_hot = multi_hot});
         unseen_shares_.push_back(column.unseen);
       }
+      if (column.role != "skip") schema_.parsing[column.name] = csv_.ParsingOf(column);
       slots_.push_back(slot);
       order_.push_back(order_.size());
     }
@@ -130,12 +132,11 @@ class CsvParser : public RowParser {
     }
     std::vector<std::string_view>& bag = row->multi_hot[slots_[index]];
     bag.clear();
-    while (!field.empty()) {
-      const size_t end = std::min(field.find(column.separator[0]), field.size());
-      if (end > 0) bag.push_back(field.substr(0, end));
-      field.remove_prefix(std::min(end + 1, field.size()));
-    }
-    return true;
+    const std::string problem = SplitBag(
+        field,
+        {.separator = column.bag_separator(), .trim = csv_.trim, .brackets = column.brackets},
+        [this](std::string_view value) { return IsMissing(value); }, &bag);
+    return problem.empty() || Reject(field, problem, bad);
   }
 
   bool IsMissing(std::string_view field) const {

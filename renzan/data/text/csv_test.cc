@@ -19,6 +19,7 @@ using ::testing::ElementsAre;
 using testing::ExpectError;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 using testing::ReadAll;
 using testing::WriteText;
 
@@ -174,6 +175,108 @@ TEST(ImportCsv, TrimDropsTheSameBlanksAroundQuotesAsAroundPlainFields) {
   const Csv spaces("delimiter: \" \"\n" + columns, {"y a b\n1  \"w\"\n0 \t\"v\" \n"});
   EXPECT_THAT(spaces.Read().categorical[0].values, ElementsAre(0, 2));
   EXPECT_THAT(spaces.Values("b"), ElementsAre("w"));
+}
+
+constexpr char kBags[] = "columns: {{y: {{role: label}}, b: {{role: multi_hot{}}}}}\n";
+
+TEST(ImportCsv, TrimAndMissingHoldWithinBags) {
+  const Csv csv("trim: true\nmissing: [\"?\"]\n" + fmt::format(kBags, ""),
+                {"y,b\n1, a | b\n0,a|?\t|b\n1,\" a| \"\n0,?|?\n"});
+  const Batch batch = csv.Read();
+  EXPECT_THAT(csv.Values("b"), ElementsAre("a", "b"));
+  EXPECT_THAT(batch.categorical[0].offsets, ElementsAre(0, 2, 4, 5, 5));
+  EXPECT_THAT(batch.categorical[0].values, ElementsAre(2, 3, 2, 3, 2));
+  // Blanks are part of a value unless it is trimmed.
+  const Csv plain(fmt::format(kBags, ""), {"y,b\n1,a | b\n"});
+  plain.Import();
+  EXPECT_THAT(plain.Values("b"), ElementsAre("a ", " b"));
+}
+
+TEST(ImportCsv, BagsInBrackets) {
+  const Csv csv("missing: [nan]\n" + fmt::format(kBags, ", brackets: true"),
+                {"y,b\n1,\"[1, 2]\"\n0,[1]\n1,[]\n0,\n"
+                 "1,\"['it, is', \"\"1\"\" ,nan,]\"\n0,\" [ ] \"\n"});
+  const Batch batch = csv.Read();
+  EXPECT_THAT(csv.Values("b"), ElementsAre("1", "2", "it, is"));
+  EXPECT_THAT(batch.categorical[0].offsets, ElementsAre(0, 2, 3, 3, 3, 5, 5));
+  EXPECT_THAT(batch.categorical[0].values, ElementsAre(2, 3, 2, 4, 2));
+
+  // NumPy separates by blanks and line breaks.
+  const Csv numpy(fmt::format(kBags, ", brackets: true, separator: \" \""),
+                  {"y,b\n1,[1  2]\n0,\"[ 2\n 1 ]\"\n"});
+  EXPECT_THAT(numpy.Read().categorical[0].values, ElementsAre(2, 3, 3, 2));
+
+  const struct {
+    const char *field, *problem;
+  } kCases[] = {
+      {"1|2", "'1|2' is not a list in brackets"},
+      {"[1", "is not a list in brackets"},
+      {"\"[1, [2]]\"", "is not a list of plain values"},
+      {"['a]", "has a quote that is never closed"},
+      {"['a' b]", "has text after a closing quote"},
+      {"['a\\nb']", "has a backslash in quotes"},
+  };
+  for (const auto& test : kCases)
+    ExpectError(ErrorCode::kData, AllOf(HasSubstr("column 2 (b)"), HasSubstr(test.problem)), [&] {
+      Csv(fmt::format(kBags, ", brackets: true"), {fmt::format("y,b\n1,{}\n", test.field)})
+          .Import();
+    });
+  // Without quotes a list would be several fields.
+  ExpectError(ErrorCode::kConfig, HasSubstr("a separator that is the delimiter"), [] {
+    Csv("quotes: false\n" + fmt::format(kBags, ", brackets: true"), {"y,b\n"}).Import();
+  });
+}
+
+TEST(ImportCsv, RecordsHowTextWasRead) {
+  const std::string columns =
+      "columns: {y: {role: label}, x: {role: dense}, s: {role: skip}, "
+      "b: {role: multi_hot}, c: {role: multi_hot, separator: ';'}}\n";
+  const std::string text = "y,x,s,b,c\n1,?,s,a,b\n";
+  const Csv plain(columns, {"y,x,s,b,c\n1,0,s,a,b\n"});
+  plain.Import();
+  const Dataset as_is(plain.options.output);
+  EXPECT_THAT(as_is.schema().parsing, ElementsAre(Pair("b", "plain"), Pair("c", "separator ';'"),
+                                                  Pair("x", "plain"), Pair("y", "plain")));
+  const Csv csv("trim: true\nmissing: [\"?\", NA, \"\"]\n" + columns, {text});
+  csv.Import();
+  const Dataset dataset(csv.options.output);
+  EXPECT_EQ(dataset.schema().parsing.at("x"), "trim, missing '?', missing 'NA'");
+  EXPECT_EQ(dataset.schema().parsing.at("c"), "trim, missing '?', missing 'NA', separator ';'");
+
+  // A test set that is read in another way is refused, and the order of `missing` says nothing.
+  Csv test("trim: true\nmissing: [NA, \"?\"]\n" + columns, {text});
+  test.options.vocabulary.clear();
+  test.options.vocabulary_from = csv.options.output;
+  test.Import();
+  Csv other("missing: [NA, \"?\"]\n" + columns, {text});
+  other.options.vocabulary.clear();
+  other.options.vocabulary_from = csv.options.output;
+  ExpectError(ErrorCode::kConfig,
+              AllOf(HasSubstr("column 'b' was read into"),
+                    HasSubstr("trim, missing '?', missing 'NA', here it is read as missing '?'")),
+              [&] { other.Import(); });
+  // A dataset from before this was recorded can still be used.
+  const std::string fingerprint = dataset.fingerprint();
+  const std::string manifest = ReadFile(csv.options.output + "/dataset.yaml");
+  const size_t begin = manifest.find("parsing: ");
+  testing::RewriteManifest(csv.options.output,
+                           manifest.substr(begin, manifest.find('\n', begin) + 1 - begin), "");
+  EXPECT_NE(Dataset(csv.options.output).fingerprint(), fingerprint);
+  ::testing::internal::CaptureStderr();
+  other.Import();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("cannot check that columns are read"));
+}
+
+// Data imported before parsing was recorded has the fingerprint that it had, if it was read
+// plainly.
+TEST(ImportCsv, PlainParsingKeepsTheFingerprint) {
+  const Csv csv("columns: {y: {role: label}, b: {role: multi_hot}}\n", {"y,b\n1,a\n"});
+  csv.Import();
+  const std::string fingerprint = Dataset(csv.options.output).fingerprint();
+  testing::RewriteManifest(csv.options.output, "parsing: {b: plain, \"y\": plain}\n", "");
+  EXPECT_TRUE(Dataset(csv.options.output).schema().parsing.empty());
+  EXPECT_EQ(Dataset(csv.options.output).fingerprint(), fingerprint);
 }
 
 constexpr char kThreeColumns[] =

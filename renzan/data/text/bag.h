@@ -1,0 +1,24 @@
+#pragma once
+
+// Splits the field of a multi-hot column into its values.
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace renzan {
+
+struct BagFormat {
+  char separator = '|';
+  bool trim = false;      // drop blanks around each value
+  bool brackets = false;  // [1, 2] or ['a', "b, c"], as Python and JSON write lists
+};
+
+// Appends the values to `bag`, without empty ones and those that `is_missing`. Returns what is
+// wrong with the field, or "". The values are views into it.
+std::string SplitBag(std::string_view field, const BagFormat& format,
+                     const std::function<bool(std::string_view)>& is_missing,
+                     std::vector<std::string_view>* bag);
+
+}  // namespace renzan
