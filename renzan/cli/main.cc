@@ -20,6 +20,7 @@
 #include "renzan/cli/storage/verbs.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/cli/version.h"
+#include "renzan/cli/whole_numbers.h"
 #include "renzan/storage/s3/s3_storage.h"
 #include "renzan/storage/storage.h"
 
@@ -166,5 +167,6 @@ int main(int argc, char** argv) {
       "75 stopped on request, 77 not allowed, 78 bad configuration.");
   int exit_status = 0;
   renzan::AddVerbs(app, exit_status);
+  renzan::ReadWholeNumbersAsDecimal(app);
   return renzan::Run(app, argc, argv, exit_status);
 }

@@ -12,6 +12,27 @@
 namespace renzan {
 namespace {
 
+// Between the names of features of the training data and of other data, or "".
+std::string DifferenceOfNames(const char* kind, const std::vector<std::string>& there,
+                              const std::vector<std::string>& here) {
+  const auto first_without = [](const auto& names, const auto& others) {
+    return std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+      return std::find(others.begin(), others.end(), name) == others.end();
+    });
+  };
+  if (const auto lacks = first_without(there, here); lacks != there.end())
+    return fmt::format("the training data has the {} feature '{}', this has not", kind,
+                       Escape(*lacks));
+  if (const auto extra = first_without(here, there); extra != here.end())
+    return fmt::format("it has the {} feature '{}', which the training data has not", kind,
+                       Escape(*extra));
+  for (size_t i = 0; i < here.size(); ++i)
+    if (here[i] != there[i])
+      return fmt::format("the {} feature '{}' is where the training data has '{}'", kind,
+                         Escape(here[i]), Escape(there[i]));
+  return "";
+}
+
 std::unique_ptr<Dataset> Open(const std::string& path, const DataConfig& config,
                               Communicator& comm) {
   std::unique_ptr<Dataset> dataset = OpenDataset(
@@ -61,15 +82,13 @@ FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
 void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
                    Communicator& comm) {
   const FeaturesConfig &expected = expectation.features, actual = FeaturesOf(dataset.schema());
-  const auto check = [&](const char* kind, auto FeaturesConfig::*list) {
-    const auto &e = expected.*list, &a = actual.*list;
-    for (size_t i = 0; i < std::max(e.size(), a.size()); ++i)
-      if (i >= e.size() || i >= a.size() || e[i] != a[i])
-        Fail(ErrorCode::kConfig,
-             "{}: {} {} is {}, but {} is needed: import it with the same schema (and "
-             "--vocabulary-from the training data)",
-             dataset.directory(), kind, i + 1, i < a.size() ? fmt::format("{}", a[i]) : "missing",
-             i < e.size() ? fmt::format("{}", e[i]) : "none");
+  const auto check_names = [&](const char* kind, const std::vector<std::string>& there,
+                               const std::vector<std::string>& here) {
+    const std::string problem = DifferenceOfNames(kind, there, here);
+    if (!problem.empty())
+      Fail(ErrorCode::kConfig,
+           "{}: {}: import it with the same schema (and --vocabulary-from the training data)",
+           dataset.directory(), problem);
   };
   const auto warn = [&](const std::string& what, bool here) {
     if (comm.rank() == 0)
@@ -87,12 +106,20 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
              "{}: the {} of '{}' is {}, but that of the training data is {}: {}",
              dataset.directory(), what, names[i], a[i], e[i], advice);
   };
-  check("dense feature", &FeaturesConfig::dense);
-  check("categorical feature", &FeaturesConfig::categorical);
-  check("number of ids of categorical feature", &FeaturesConfig::num_embeddings);
-  check("multi-hot feature", &FeaturesConfig::multi_hot);
-  check_preprocessing("transform", actual.dense, &FeaturesConfig::dense_transforms,
-                      "import it with the same --dense, or 'transform' in the schema");
+  check_names("dense", expected.dense, actual.dense);
+  check_names("categorical", expected.categorical, actual.categorical);
+  for (size_t i = 0; i < expected.categorical.size(); ++i)
+    if (expected.num_embeddings[i] != actual.num_embeddings[i])
+      Fail(ErrorCode::kConfig,
+           "{}: feature '{}' has {} ids, but that of the training data has {}: import it with "
+           "--vocabulary-from the training data",
+           dataset.directory(), actual.categorical[i], actual.num_embeddings[i],
+           expected.num_embeddings[i]);
+  check_names("multi-hot", expected.multi_hot, actual.multi_hot);
+  check_preprocessing(
+      "transform", actual.dense, &FeaturesConfig::dense_transforms,
+      "import it with the same --dense, or 'transform' in the schema, and --vocabulary-from "
+      "the training data");
   check_preprocessing("vocabulary", actual.categorical, &FeaturesConfig::vocabularies,
                       "import it with --vocabulary-from the training data");
   const std::string column = DifferentlyParsed(expected.parsing, actual.parsing);

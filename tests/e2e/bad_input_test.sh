@@ -158,7 +158,7 @@ train --set data.train.path=odd --set data.eval.path=odd 2>/dev/null
 $renzan checkpoint verify run >/dev/null
 sed -i 's|^  a/b:|  TMP:|; s|^  "ü c":|  a/b:|; s|^  TMP:|  "ü c":|' schema.yaml
 $renzan data import --format csv --schema schema.yaml --output swapped swapped.csv >/dev/null
-expect_exit 78 "categorical feature 1 is" $renzan eval run --data swapped
+expect_exit 78 "the categorical feature 'ü c' is where the training data has 'a/b'" $renzan eval run --data swapped
 
 # A model that cannot see the only feature there is, and one that sees features in pairs only.
 cut -d, -f1,2 odd.csv >one.csv
@@ -174,3 +174,14 @@ expect_exit 0 "model sha256" $renzan train small.yaml --run-dir one_run "${one[@
   --set model.type=dlrm_dcnv2
 expect_exit 0 "sees its 2 categorical features only as products of pairs" \
   $renzan train small.yaml --run-dir pair_run --set data.train.path=odd --set data.eval.path=odd
+
+# Numbers on the command line are decimal, as in YAML 1.2; C reads 010 as 8.
+$renzan data synth --rows 010 --seed 0010 --output ten.tsv >/dev/null
+[ "$(wc -l <ten.tsv)" -eq 10 ] || fail "--rows 010 made $(wc -l <ten.tsv) rows"
+$renzan data synth --rows +10 --seed 10 --output same.tsv >/dev/null
+cmp ten.tsv same.tsv || fail "--seed 0010 is not 10"
+expect_exit 64 "'0x10' is not a whole number" $renzan data synth --rows 0x10 --output hex.tsv
+expect_exit 64 "'-1' is not a whole number of at least 0" \
+  $renzan data synth --seed -1 --output negative.tsv
+expect_exit 64 "is too large" $renzan data synth --seed 18446744073709551616 --output large.tsv
+expect_exit 64 "--cycle" $renzan cluster replay ten.tsv --cycle 0x1

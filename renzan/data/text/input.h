@@ -1,9 +1,9 @@
 #pragma once
 
 // Input files as one stream of bytes or lines: plain, gzip or zstd (detected by their first bytes,
-// not their name), several files in order, "-" for standard input. Uses constant memory. A missing
-// file is an Error kNoInput; a truncated or corrupt one is kData and names the file. Not
-// thread-safe.
+// not their name; other formats are refused with how to convert them), several files in order, "-"
+// for standard input. Uses constant memory. A missing file is an Error kNoInput; a truncated or
+// corrupt one is kData and names the file. Not thread-safe.
 
 #include <cstdint>
 #include <functional>

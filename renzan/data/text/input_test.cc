@@ -159,5 +159,47 @@ TEST(LineReader, NoticesAStopRequestWhileItWaitsForInput) {
   ::close(ends[1]);
 }
 
+TEST(LineReader, OtherFormatsAreNamed) {
+  using std::string_literals::operator""s;
+  const struct {
+    std::string start, message;
+  } kCases[] = {
+      {"PAR1\x15\x04\x15\x60"s, ": this is a Parquet file, not plain, gzip or zstd text: write"},
+      {"PK\x03\x04\x14\0\0\0"s, "unzip -p '"},
+      {"BZh91AY&SY\x8d\xcd\x1f"s,
+       "is compressed with bzip2, not plain, gzip or zstd text: pipe it in"},
+      {"\xfd\x37zXZ\0\0\x04"s, "xzcat '"},
+      {"\xff\xfey\0,\0a\0\n\0"s, "iconv -f UTF-16 -t UTF-8 '"},
+      {"\xfe\xff\0y\0,\0a"s, "is UTF-16 text"},
+      {"\xff\xfe\0\0y\0\0\0"s, "is UTF-32 text"},
+      {"y\0,\0a\0\n\0"s, "is UTF-16LE text"},
+      {"\0y\0,\0a\0\n"s, "is UTF-16BE text"},
+      {"ARROW1\0\0"s, "read_feather('"},
+      {"\x93NUMPY\x01\0"s, "is a NumPy array"},
+  };
+  for (const auto& test : kCases) {
+    // Compressed too, and as a later file.
+    for (const char* name : {"in", "in.gz"}) {
+      TemporaryDirectory dir;
+      const std::string path = dir / name;
+      WriteText(path, test.start + std::string(100, 'x'));
+      WriteText(dir / "first", "y,a\n");
+      LineReader lines({dir / "first", path});
+      std::string_view line;
+      EXPECT_TRUE(lines.Next(&line));
+      ExpectError(ErrorCode::kData, HasSubstr(test.message), [&] { lines.Next(&line); });
+    }
+  }
+  // Texts that begin alike.
+  for (const std::string& text : {"PAR1,x\n"s, "PAR1\n"s, "PK,y\n"s, "BZh9,x,y,z,1AY\n"s,
+                                  "Object\n"s, "a"s, "\xff\n"s, ""s}) {
+    TemporaryDirectory dir;
+    WriteText(dir / "text", text);
+    LineReader lines({dir / "text"});
+    std::string_view line;
+    EXPECT_EQ(lines.Next(&line), !text.empty());
+  }
+}
+
 }  // namespace
 }  // namespace renzan

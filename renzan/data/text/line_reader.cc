@@ -7,6 +7,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/data/text/input.h"
+#include "renzan/data/text/not_text.h"
 #include "renzan/storage/storage.h"
 
 namespace renzan {
@@ -54,8 +55,9 @@ bool LineReader::OpenNextFile() {
   reader_ = OpenInput(paths_[next_file_++], stop_);
   file_ended_ = false;
   line_number_ = 0;
-  while (end_ - begin_ < kByteOrderMark.size() && Fill()) {
+  while (end_ - begin_ < kNotTextBytes && Fill()) {
   }
+  FailUnlessText({buffer_.data() + begin_, end_ - begin_}, file());
   if (std::string_view(buffer_.data() + begin_, end_ - begin_).starts_with(kByteOrderMark))
     begin_ += kByteOrderMark.size();
   return true;
