@@ -85,7 +85,7 @@ class Schema(NamedTuple):
     dense: list[str]
     categorical: list[Feature]
     dense_transforms: list[str]
-    """"log" or "none" for each of `dense`; empty if unknown."""
+    """Of each of `dense`, such as "log" or "standardize:3.5:1.2"; empty if unknown."""
     label_rule: str
     """How labels were mapped to 0 and 1; empty if they were."""
 

@@ -1,9 +1,11 @@
 #include "renzan/data/import.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +19,8 @@
 #include "renzan/data/dataset/dataset_staging.h"
 #include "renzan/data/dataset/dataset_writer.h"
 #include "renzan/data/dataset/manifest.h"
+#include "renzan/data/dense_spread.h"
+#include "renzan/data/dense_transform.h"
 #include "renzan/data/skipped_rows.h"
 #include "renzan/data/synth/teacher_report.h"
 #include "renzan/data/text/row_parser.h"
@@ -36,14 +40,24 @@ std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
   if (options.format == "criteo") {
     if (!options.schema.empty())
       Fail(ErrorCode::kUsage, "--schema is only for --format csv; Criteo's columns are fixed");
-    return MakeCriteoParser(options.log_dense);
+    return MakeCriteoParser(options.log_dense.value_or(true));
   }
   if (options.format != "csv")
     Fail(ErrorCode::kUsage, "unknown format '{}': use criteo or csv", options.format);
   if (options.schema.empty())
     Fail(ErrorCode::kUsage,
          "--format csv needs --schema FILE, which describes each column (docs/formats/dataset.md)");
+  if (options.log_dense.has_value())
+    Fail(ErrorCode::kUsage,
+         "--dense is only for --format criteo: in a schema each dense column has its own "
+         "'transform' (transform: log)");
   return MakeCsvParser(options.schema);
+}
+
+DenseTransform TransformOf(const std::string& text) {
+  const std::optional<DenseTransform> transform = DenseTransform::Parse(text);
+  CHECK(transform.has_value());
+  return *transform;
 }
 
 // A test set must be preprocessed like the dataset whose vocabularies it uses.
@@ -54,12 +68,18 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
         "cannot check that dense features have the same transforms as in {}: it does not record "
         "them; import it again",
         directory);
-  for (size_t d = 0; d < manifest.dense_transforms.size(); ++d)
-    if (manifest.dense_transforms[d] != schema.dense_transforms[d])
+  for (size_t d = 0; d < schema.dense.size(); ++d) {
+    const std::string here = TransformOf(schema.dense_transforms[d]).kind();
+    const std::string there = manifest.dense_transforms.empty()
+                                  ? "none"
+                                  : TransformOf(manifest.dense_transforms[d]).kind();
+    const bool known = !manifest.dense_transforms.empty();
+    if (here != there && (known || TransformOf(here).needs_constants()))
       Fail(ErrorCode::kConfig,
            "dense feature '{}' was imported into {} with transform {}, here it is {}: use the same "
            "(--dense, or 'transform' in the schema)",
-           schema.dense[d], directory, manifest.dense_transforms[d], schema.dense_transforms[d]);
+           schema.dense[d], directory, there, here);
+  }
   const std::string column = DifferentlyParsed(manifest.parsing, schema.parsing);
   if (!column.empty())
     Fail(ErrorCode::kConfig,
@@ -82,8 +102,10 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
          directory, manifest.label_rule, schema.label_rule);
 }
 
+// Also sets the constants of the schema's transforms to that dataset's.
 std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
-                                                const DatasetSchema& schema) {
+                                                DatasetSchema* schema_of_input) {
+  const DatasetSchema& schema = *schema_of_input;
   const std::string& directory = options.vocabulary_from;
   if (!options.vocabulary.empty())
     Fail(ErrorCode::kUsage, "--vocabulary and --vocabulary-from cannot be combined");
@@ -96,20 +118,21 @@ std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
     Fail(ErrorCode::kConfig, "the dense features [{}] are not those of {}: [{}]",
          fmt::join(schema.dense, ", "), directory, fmt::join(manifest.dense, ", "));
   CheckPreprocessing(directory, manifest, schema);
-  if (manifest.categorical.size() != schema.categorical.size())
-    Fail(ErrorCode::kConfig, "{} has {} categorical features, these files have {}", directory,
-         manifest.categorical.size(), schema.categorical.size());
+  std::vector<std::string> names;
+  for (const CategoricalFeature& feature : schema.categorical) names.push_back(feature.name);
+  if (manifest.categorical != names)
+    Fail(ErrorCode::kConfig, "the categorical features [{}] are not those of {}: [{}]",
+         fmt::join(names, ", "), directory, fmt::join(manifest.categorical, ", "));
   std::vector<Vocabulary> vocabularies;
-  for (size_t f = 0; f < schema.categorical.size(); ++f) {
-    const CategoricalFeature& feature = schema.categorical[f];
-    if (manifest.categorical[f] != feature.name ||
-        manifest.features.at(feature.name).multi_hot != feature.multi_hot)
-      Fail(ErrorCode::kConfig, "categorical feature {} of {} is '{}'{}, here it is '{}'{}", f + 1,
-           directory, manifest.categorical[f],
-           manifest.features.at(manifest.categorical[f]).multi_hot ? " (multi-hot)" : "",
-           feature.name, feature.multi_hot ? " (multi-hot)" : "");
+  for (const CategoricalFeature& feature : schema.categorical) {
+    if (manifest.features.at(feature.name).multi_hot != feature.multi_hot)
+      Fail(ErrorCode::kConfig, "feature '{}' is {} in {}, here it is {}: give it the same role",
+           feature.name, feature.multi_hot ? "categorical" : "multi_hot", directory,
+           feature.multi_hot ? "multi_hot" : "categorical");
     vocabularies.push_back(Vocabulary::FromDataset(directory, manifest, feature.name));
   }
+  if (!manifest.dense_transforms.empty())
+    schema_of_input->dense_transforms = manifest.dense_transforms;
   return vocabularies;
 }
 
@@ -122,23 +145,26 @@ class Importer {
  public:
   explicit Importer(const ImportOptions& options)
       : options_(options), parser_(MakeParser(options)), lines_(options.inputs, options.stop) {
-    const DatasetSchema& parsed = parser_->schema();
+    parser_->Begin(lines_);
+    DatasetSchema schema = parser_->schema();
     vocabularies_ = options.vocabulary_from.empty()
-                        ? VocabulariesFromOptions(options, parsed, parser_->unseen_shares())
-                        : VocabulariesFromDataset(options, parsed);
+                        ? VocabulariesFromOptions(options, schema, parser_->unseen_shares())
+                        : VocabulariesFromDataset(options, &schema);
     lookups_.resize(vocabularies_.size());
-    DatasetSchema schema = parsed;
+    SetTransforms(schema);
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
       provisional_ |= vocabularies_[f].provisional();
       schema.categorical[f].num_embeddings =
           vocabularies_[f].provisional() ? 1 : vocabularies_[f].num_embeddings();
       (schema.categorical[f].multi_hot ? multi_hot_ : one_hot_).push_back(f);
     }
-    writer_.emplace(options.output, schema,
-                    DatasetWriterOptions{.shard_rows = options.shard_rows,
-                                         .created_by = "import --format " + options.format,
-                                         .map_ids_at_end = provisional_,
-                                         .stop = options.stop});
+    writer_.emplace(
+        options.output, schema,
+        DatasetWriterOptions{.shard_rows = options.shard_rows,
+                             .created_by = "import --format " + options.format,
+                             .map_ids_at_end = provisional_,
+                             .dense_at_end = fits_.empty() ? std::vector<size_t>() : unscaled_,
+                             .stop = options.stop});
     skipped_.emplace(writer_->PathOfFile(kSkippedRowsName));
   }
 
@@ -155,11 +181,26 @@ class Importer {
     WarnOfUntrainedRows();
     skipped_->Close();
     Finish();
+    // A test set has the transforms of its training set.
+    const std::string advice = spread_->Advice(writer_->manifest().dense);
+    if (options_.vocabulary_from.empty() && !advice.empty()) LogWarning("{}", advice);
     if (progress_.bad_rows > 0) summary.skipped_rows = writer_->FinalPathOfFile(kSkippedRowsName);
     return summary;
   }
 
  private:
+  // `schema` has the constants of the transforms that are known.
+  void SetTransforms(const DatasetSchema& schema) {
+    for (size_t d = 0; d < schema.dense.size(); ++d) {
+      if (!TransformOf(parser_->schema().dense_transforms[d]).needs_constants()) continue;
+      unscaled_.push_back(d);
+      transforms_.push_back(TransformOf(schema.dense_transforms[d]));
+      if (transforms_.back().needs_constants()) fits_.emplace_back(transforms_.back());
+    }
+    CHECK(fits_.empty() || fits_.size() == unscaled_.size());
+    spread_.emplace(schema.dense.size());
+  }
+
   void ReadRows() {
     TextRow row;
     BadRow bad;
@@ -174,7 +215,16 @@ class Importer {
     }
   }
 
-  void Append(const TextRow& row) {
+  void Append(TextRow& row) {
+    for (size_t i = 0; i < unscaled_.size(); ++i) {
+      const double number = row.unscaled[i];
+      if (std::isnan(number)) continue;
+      if (fits_.empty())
+        row.dense[unscaled_[i]] = transforms_[i].Apply(number);
+      else
+        fits_[i].Add(number);
+    }
+    if (fits_.empty()) spread_->Add(row.dense);
     ids_.resize(one_hot_.size());
     for (size_t i = 0; i < one_hot_.size(); ++i) ids_[i] = LookUp(one_hot_[i], row.one_hot[i], 0);
     bags_.resize(multi_hot_.size());
@@ -183,7 +233,8 @@ class Importer {
       for (std::string_view value : row.multi_hot[i])
         bags_[i].push_back(LookUp(multi_hot_[i], value, std::ssize(bags_[i])));
     }
-    writer_->Append(row.label, row.dense, ids_, bags_);
+    writer_->Append(row.label, row.dense, ids_, bags_,
+                    fits_.empty() ? std::span<const double>() : row.unscaled);
     labels_.Add(row.label, row.other_label);
     ++progress_.rows;
     if (row.num_lines > 1) CountMultiLineRow(row);
@@ -284,7 +335,15 @@ class Importer {
     if (options_.inputs.size() == 1 && progress_.bad_rows == 0)
       if (const auto bayes_optimal = ReadTeacherReport(options_.inputs[0], progress_.rows))
         manifest.generated["teacher"] = *bayes_optimal;
-    writer_->Finish(provisional_ ? &id_maps : nullptr);
+    for (size_t i = 0; i < fits_.size(); ++i) {
+      transforms_[i] = fits_[i].Finish();
+      manifest.dense_transforms[unscaled_[i]] = transforms_[i].text();
+    }
+    const std::vector<std::vector<int32_t>>* maps = provisional_ ? &id_maps : nullptr;
+    if (fits_.empty()) return writer_->Finish(maps);
+    writer_->Finish(
+        maps, [this](size_t i, double number) { return transforms_[i].Apply(number); },
+        [this](std::span<const float> dense) { spread_->Add(dense); });
   }
 
   const ImportOptions& options_;
@@ -294,6 +353,11 @@ class Importer {
   std::vector<UnseenLookups> lookups_;       // by feature
   std::vector<size_t> one_hot_, multi_hot_;  // features
   bool provisional_ = false;
+  // Dense features whose transforms take constants of the data; `fits_` is empty if they are known.
+  std::vector<size_t> unscaled_;
+  std::vector<DenseTransform> transforms_;
+  std::vector<DenseFit> fits_;
+  std::optional<DenseSpread> spread_;
   std::optional<DatasetWriter> writer_;
   std::optional<SkippedRows> skipped_;
   std::vector<int64_t> ids_;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,7 @@ struct ImportOptions {
   std::string output;
   std::string format = "criteo";  // or "csv"
   std::string schema;             // the schema file of format csv
-  bool log_dense = true;          // for format criteo; a CSV schema has it per column
+  std::optional<bool> log_dense;  // of format criteo (true); a CSV schema has it per column
   // "hash:100000" for all features, "C3=threshold:8" for one.
   std::vector<std::string> vocabulary;
   // Shares of lookups that train the row for unseen values (Vocabulary::TrainUnseen): "0.01" for

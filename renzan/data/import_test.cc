@@ -486,6 +486,12 @@ TEST(ImportCriteo, WrongOptions) {
               with([](ImportOptions& options) { options.format = "parquet"; }));
   ExpectError(ErrorCode::kUsage, HasSubstr("needs --schema"),
               with([](ImportOptions& options) { options.format = "csv"; }));
+  ExpectError(ErrorCode::kUsage, HasSubstr("--dense is only for --format criteo"),
+              with([](ImportOptions& options) {
+                options.format = "csv";
+                options.schema = "schema.yaml";
+                options.log_dense = true;
+              }));
   ExpectError(ErrorCode::kUsage, HasSubstr("no input"),
               with([](ImportOptions& options) { options.inputs.clear(); }));
   ExpectError(ErrorCode::kNoInput, HasSubstr("is not a dataset"),

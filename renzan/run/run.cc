@@ -21,6 +21,7 @@
 #include "renzan/planning/memory_estimate.h"
 #include "renzan/run/agreement.h"
 #include "renzan/run/best_model.h"
+#include "renzan/run/explain_divergence.h"
 #include "renzan/run/loop.h"
 #include "renzan/run/profiler.h"
 #include "renzan/run/run_directories.h"
@@ -255,13 +256,17 @@ bool TrainingRun::TrainSteps() {
                         resumed_ ? resumed_->lineage : std::nullopt,
                         [&] { return SaveProgress(comm_, loop_); });
   StepProfiler profiler(options_.profile_steps, directories_.run + "/profile.json", comm_);
-  const bool finished =
-      Train(of_run_, steps_, splits_.train, splits_.eval, *step_, comm_, *options_.clock,
-            {.observer = observer_.get(),
-             .should_stop = [&](int64_t done) { return checkpointer_->ShouldStop(done); },
-             .after_step = [&] { profiler.OnStep(); },
-             .keep_best = [&](int64_t step) { checkpointer_->KeepBest(step); }},
-            &loop_);
+  bool finished = false;
+  try {
+    finished = Train(of_run_, steps_, splits_.train, splits_.eval, *step_, comm_, *options_.clock,
+                     {.observer = observer_.get(),
+                      .should_stop = [&](int64_t done) { return checkpointer_->ShouldStop(done); },
+                      .after_step = [&] { profiler.OnStep(); },
+                      .keep_best = [&](int64_t step) { checkpointer_->KeepBest(step); }},
+                     &loop_);
+  } catch (const Error& error) {
+    throw ExplainDivergence(error, splits_.train);
+  }
   profiler.Finish();
   return finished;
 }

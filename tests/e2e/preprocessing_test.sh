@@ -89,3 +89,5 @@ expect_exit 78 "spaces: column 'c' was read as trim, but that of the training da
   $renzan eval ratings_run --data spaces
 expect_exit 78 "column 'c' was read into ratings as plain, here it is read as trim" \
   import_ratings spaces.yaml --vocabulary-from ratings --output spaces2
+expect_exit 64 "--dense is only for --format criteo" \
+  import_ratings at_least.yaml --dense log --output dense

@@ -21,7 +21,7 @@ namespace {
 
 struct Flags {
   ImportOptions options;
-  std::string dense = "log";
+  std::string dense;  // empty unless given
   std::string on_bad_row = "error";
 };
 
@@ -52,7 +52,7 @@ void PrintUnseen(const ImportSummary& done, const std::string& vocabulary_from) 
 
 void Import(Flags flags) {
   ImportOptions& options = flags.options;
-  options.log_dense = flags.dense == "log";
+  if (!flags.dense.empty()) options.log_dense = flags.dense == "log";
   options.skip_bad_rows = flags.on_bad_row == "skip";
   options.stop = StopOnSignals();
   ImportSummary done;
@@ -116,9 +116,9 @@ void AddDataImportVerb(CLI::App& data) {
                    "Use another dataset's vocabulary (for a test set)")
       ->type_name("DIR");
   verb->add_option("--dense", flags->dense,
-                   "Transform for format criteo: log (log(max(x, 0) + 1)) or none; missing is 0")
-      ->check(CLI::IsMember({"log", "none"}))
-      ->capture_default_str();
+                   "Transform for format criteo: log (log(max(x, 0) + 1)) or none; missing is 0 "
+                   "[log]")
+      ->check(CLI::IsMember({"log", "none"}));
   verb->add_option("--on-bad-row", flags->on_bad_row,
                    "Stop with an error, or skip and count bad rows")
       ->check(CLI::IsMember({"error", "skip"}))

@@ -38,7 +38,8 @@ struct DatasetSchema {
   std::string label;
   std::vector<std::string> dense;
   std::vector<CategoricalFeature> categorical;
-  // The transform of each of `dense`: "log" or "none". Empty if unknown (format version 1).
+  // The transform of each of `dense`, as DenseTransform::text(): "log", "standardize:3.5:1.2".
+  // Empty if unknown (format version 1).
   std::vector<std::string> dense_transforms;
   // How the input's labels were mapped to 0 and 1: "positive >50K", "at_least 4". Empty if they
   // were 0 and 1, or if a version imported them that did not record it.

@@ -18,6 +18,7 @@ namespace renzan {
 namespace {
 
 constexpr size_t kRowsMappedAtOnce = 4096;
+constexpr char kUnscaledFile[] = "/.unscaled.npy";
 
 size_t ReadFully(ByteReader& reader, char* out, size_t bytes) {
   size_t done = 0;
@@ -50,7 +51,8 @@ struct Columns {
 // The open files of the current shard.
 struct ShardFiles {
   NpyWriter label, dense, ids;
-  std::deque<NpyWriter> wide_ids;  // files do not move
+  std::optional<NpyWriter> unscaled;  // temporary
+  std::deque<NpyWriter> wide_ids;     // files do not move
   struct Jagged {
     NpyWriter values, offsets;
 
@@ -64,11 +66,16 @@ struct ShardFiles {
   };
   std::deque<Jagged> jagged;
 
-  ShardFiles(const std::string& folder, const DatasetSchema& schema, const Columns& columns)
+  ShardFiles(const std::string& folder, const DatasetSchema& schema, const Columns& columns,
+             size_t num_unscaled)
       : label(folder + "/label.npy", NpyType::kFloat32),
         dense(folder + "/dense.npy", NpyType::kFloat32,
               {static_cast<int64_t>(schema.dense.size())}),
         ids(folder + "/ids.npy", NpyType::kInt32, {std::ssize(columns.narrow)}) {
+    // Doubles, as the bits of int64.
+    if (num_unscaled > 0)
+      unscaled.emplace(folder + kUnscaledFile, NpyType::kInt64,
+                       std::vector<int64_t>{static_cast<int64_t>(num_unscaled)});
     for (const size_t f : columns.wide)
       wide_ids.emplace_back(
           fmt::format("{}/{}", folder, FeatureFile(schema.categorical[f].name, "ids")),
@@ -99,6 +106,8 @@ struct DatasetWriter::Impl {
   Impl(const std::string& directory, const DatasetSchema& the_schema, DatasetWriterOptions opts)
       : options(std::move(opts)), staged(directory), schema(the_schema), columns(schema) {}
 
+  // Whether files change once all rows are known.
+  bool changes_at_end() const { return options.map_ids_at_end || !options.dense_at_end.empty(); }
   const std::string& NameOf(size_t feature) const { return schema.categorical[feature].name; }
 
   std::string FolderOf(size_t index) const { return staged.prefix() + ShardName(index); }
@@ -113,7 +122,7 @@ struct DatasetWriter::Impl {
            options.shard_rows);
     const std::string folder = ShardFolder();
     CreateDirectories(folder);
-    shard = std::make_unique<ShardFiles>(folder, schema, columns);
+    shard = std::make_unique<ShardFiles>(folder, schema, columns, options.dense_at_end.size());
   }
 
   void CloseFile(NpyWriter& writer, const std::string& name, ShardEntry& entry) {
@@ -142,6 +151,7 @@ struct DatasetWriter::Impl {
     entry.rows = shard->label.rows();
     CloseFile(shard->label, "label.npy", entry);
     CloseFile(shard->dense, "dense.npy", entry);
+    if (shard->unscaled) shard->unscaled->Close();
     CloseFile(shard->ids, "ids.npy", entry);
     for (size_t i = 0; i < columns.wide.size(); ++i)
       CloseFile(shard->wide_ids[i], FeatureFile(NameOf(columns.wide[i]), "ids"), entry);
@@ -151,11 +161,11 @@ struct DatasetWriter::Impl {
       CloseFile(shard->jagged[i].offsets, FeatureFile(name, "offsets"), entry);
     }
     shard.reset();
-    if (!options.map_ids_at_end) DigestShard(ShardFolder(), entry);
+    if (!changes_at_end()) DigestShard(ShardFolder(), entry);
     manifest.rows += entry.rows;
     const std::string folder = FolderOf(manifest.shards.size());
     manifest.shards[folder] = std::move(entry);
-    if (!options.map_ids_at_end) staged.Upload(folder);
+    if (!changes_at_end()) staged.Upload(folder);
   }
 
   // Rewrites a file of ids; `map_of_column[c]` maps column c of its rows, unless it is empty. Reads
@@ -187,17 +197,43 @@ struct DatasetWriter::Impl {
       FailErrno(errno, fmt::format("cannot replace {}", path));
   }
 
-  void MapShard(const std::string& name, ShardEntry& entry,
-                const std::vector<std::vector<int32_t>>& id_maps) {
-    const std::string folder = fmt::format("{}/{}", staged.directory(), name);
+  // Rewrites dense.npy with the features of dense_at_end.
+  void ScaleShard(const std::string& folder, const Scale& scale, const SeeDense& see_dense) const {
+    const std::string path = folder + "/dense.npy", scaled = path + ".scaled";
+    const size_t num_dense = schema.dense.size(), num_unscaled = options.dense_at_end.size();
+    NpyWriter writer(scaled, NpyType::kFloat32, {std::ssize(schema.dense)});
+    const std::unique_ptr<ByteReader> old = OpenInput(path, options.stop);
+    const std::unique_ptr<ByteReader> numbers = OpenInput(folder + kUnscaledFile, options.stop);
+    char header[kNpyHeaderBytes];
+    CHECK(ReadFully(*old, header, sizeof header) == sizeof header);
+    CHECK(ReadFully(*numbers, header, sizeof header) == sizeof header);
+    std::vector<float> row(num_dense);
+    std::vector<double> unscaled(num_unscaled);
+    const auto read = [](ByteReader& reader, auto& values) {
+      const size_t bytes = values.size() * sizeof(values[0]);
+      return ReadFully(reader, reinterpret_cast<char*>(values.data()), bytes) == bytes;
+    };
+    while (read(*old, row)) {
+      CHECK(read(*numbers, unscaled));
+      for (size_t i = 0; i < num_unscaled; ++i)
+        row[options.dense_at_end[i]] = std::isnan(unscaled[i]) ? 0.0f : scale(i, unscaled[i]);
+      if (see_dense) see_dense(row);
+      writer.Append(row.data(), 1);
+    }
+    writer.Close();
+    if (std::rename(scaled.c_str(), path.c_str()) != 0)
+      FailErrno(errno, fmt::format("cannot replace {}", path));
+    if (std::remove((folder + kUnscaledFile).c_str()) != 0)
+      FailErrno(errno, fmt::format("cannot remove {}{}", folder, kUnscaledFile));
+  }
+
+  void MapIds(const std::string& folder, const std::vector<std::vector<int32_t>>& id_maps) const {
     std::vector<const std::vector<int32_t>*> maps;
     for (const size_t f : columns.narrow) maps.push_back(&id_maps[f]);
     if (!maps.empty()) MapFile(folder + "/ids.npy", {std::ssize(columns.narrow)}, maps);
     for (const size_t f : columns.multi_hot)
       if (!schema.categorical[f].has_wide_ids())
         MapFile(fmt::format("{}/{}", folder, FeatureFile(NameOf(f), "values")), {}, {&id_maps[f]});
-    DigestShard(folder, entry);
-    staged.Upload(name);
   }
 
   void CheckId(size_t feature, int64_t id) const {
@@ -237,11 +273,13 @@ DatasetWriter::~DatasetWriter() = default;
 
 void DatasetWriter::Append(float label, std::span<const float> dense,
                            std::span<const int64_t> one_hot,
-                           std::span<const std::vector<int64_t>> multi_hot) {
+                           std::span<const std::vector<int64_t>> multi_hot,
+                           std::span<const double> unscaled) {
   Impl& impl = *impl_;
   const Columns& columns = impl.columns;
   CHECK(dense.size() == impl.schema.dense.size() && one_hot.size() == columns.one_hot.size() &&
-        multi_hot.size() == columns.multi_hot.size());
+        multi_hot.size() == columns.multi_hot.size() &&
+        unscaled.size() == impl.options.dense_at_end.size());
   if (impl.shard->label.rows() == impl.options.shard_rows) {
     impl.CloseShard();
     impl.OpenShard();
@@ -260,6 +298,7 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
   impl.shard->label.AppendValue(label);
   impl.manifest.positive_rows += label == 1.0f;
   impl.shard->dense.Append(dense.data(), 1);
+  if (impl.shard->unscaled) impl.shard->unscaled->Append(unscaled.data(), 1);
   impl.narrowed.clear();
   auto wide = impl.shard->wide_ids.begin();
   for (size_t i = 0; i < one_hot.size(); ++i) {
@@ -295,12 +334,21 @@ std::string DatasetWriter::FinalPathOfFile(const std::string& name) const {
   return impl_->staged.path() + "/" + impl_->staged.prefix() + name;
 }
 
-void DatasetWriter::Finish(const std::vector<std::vector<int32_t>>* id_maps) {
+void DatasetWriter::Finish(const std::vector<std::vector<int32_t>>* id_maps, const Scale& scale,
+                           const SeeDense& see_dense) {
   Impl& impl = *impl_;
   CHECK((id_maps != nullptr) == impl.options.map_ids_at_end);
+  CHECK((scale != nullptr) == !impl.options.dense_at_end.empty());
   impl.CloseShard();
-  if (id_maps != nullptr)
-    for (auto& [name, entry] : impl.manifest.shards) impl.MapShard(name, entry, *id_maps);
+  if (impl.changes_at_end()) {
+    for (auto& [name, entry] : impl.manifest.shards) {
+      const std::string folder = fmt::format("{}/{}", impl.staged.directory(), name);
+      if (id_maps != nullptr) impl.MapIds(folder, *id_maps);
+      if (scale != nullptr) impl.ScaleShard(folder, scale, see_dense);
+      Impl::DigestShard(folder, entry);
+      impl.staged.Upload(name);
+    }
+  }
   CheckSchema(impl.manifest.schema());
   if (!impl.manifest.vocabulary.empty()) impl.staged.Upload(VocabularyFolder(impl.manifest));
   for (const std::string& name : impl.other_files)

@@ -6,6 +6,7 @@
 // Not thread-safe.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,6 +26,8 @@ struct DatasetWriterOptions {
   // Ids are provisional until Finish() maps them; num_embeddings of the schema only says whether
   // they are wide, and wide ones are not mapped.
   bool map_ids_at_end = false;
+  // Positions of the dense features whose values Finish() computes from other numbers.
+  std::vector<size_t> dense_at_end;
   StopFunction stop;  // polled while ids are mapped
 };
 
@@ -40,8 +43,10 @@ class DatasetWriter {
   // `one_hot` holds the ids of the one-hot features in their order, `multi_hot` one bag for each
   // multi-hot feature in theirs. Throws kData for an id outside its table (unless ids are mapped at
   // the end), a label that is not 0 or 1, or a dense value that is not finite.
+  // `unscaled` has the numbers of the features of dense_at_end, in its order; NaN: missing.
   void Append(float label, std::span<const float> dense, std::span<const int64_t> one_hot,
-              std::span<const std::vector<int64_t>> multi_hot = {});
+              std::span<const std::vector<int64_t>> multi_hot = {},
+              std::span<const double> unscaled = {});
   int64_t rows() const;
 
   // Where the files of the vocabulary are put, and the content of dataset.yaml, in which the
@@ -56,8 +61,12 @@ class DatasetWriter {
 
   // Completes the files and puts the directory in place. With map_ids_at_end, id i of categorical
   // feature f becomes (*id_maps)[f][i] (an empty map changes nothing), and the manifest's
-  // num_embeddings must be set by then.
-  void Finish(const std::vector<std::vector<int32_t>>* id_maps = nullptr);
+  // num_embeddings must be set by then. With dense_at_end, `scale` gives the value of a number (not
+  // NaN: missing stays 0) of the i-th of these features; `see_dense` is then called with each row.
+  using Scale = std::function<float(size_t i, double number)>;
+  using SeeDense = std::function<void(std::span<const float> dense)>;
+  void Finish(const std::vector<std::vector<int32_t>>* id_maps = nullptr,
+              const Scale& scale = nullptr, const SeeDense& see_dense = nullptr);
 
  private:
   struct Impl;

@@ -8,6 +8,7 @@
 #include "renzan/base/escape.h"
 #include "renzan/base/sha256.h"
 #include "renzan/base/xxhash.h"
+#include "renzan/data/dense_transform.h"
 #include "renzan/storage/storage.h"
 
 namespace renzan {
@@ -99,8 +100,8 @@ void DatasetManifest::Describe(ConfigFields& fields) {
   fields.Require(dense_transforms.size() == (format_version == 1 ? 0 : dense.size()),
                  "dense_transforms", "must have one entry for each feature of 'dense'");
   for (const std::string& transform : dense_transforms)
-    fields.Require(transform == "log" || transform == "none", "dense_transforms",
-                   fmt::format("has '{}': use log or none", transform));
+    fields.Require(DenseTransform::Parse(transform).has_value(), "dense_transforms",
+                   fmt::format("has '{}', which is not a transform", transform));
   fields.Field("categorical", &categorical);
   fields.Map("features", &features);
   fields.Map<BayesOptimal>("generated", &generated,

@@ -61,8 +61,8 @@ struct DatasetManifest {
   int64_t positive_rows = -1;
   std::map<std::string, std::string> parsing;  // DatasetSchema::parsing
   std::vector<std::string> dense;
-  std::vector<std::string> dense_transforms;      // "log" or "none" for each; absent in version 1
-  std::vector<std::string> categorical;           // in the order of Batch::categorical
+  std::vector<std::string> dense_transforms;  // DenseTransform::text() of each; absent in version 1
+  std::vector<std::string> categorical;       // in the order of Batch::categorical
   std::map<std::string, FeatureEntry> features;   // one for each of `categorical`
   std::map<std::string, BayesOptimal> generated;  // "teacher", or empty
   std::map<std::string, ShardEntry> shards;       // by folder; their order is the order of rows

@@ -37,6 +37,7 @@ class CriteoParser : public RowParser {
       small_logs_.push_back(LogTransform(static_cast<double>(x)));
   }
 
+  void Begin(LineReader&) override {}
   const DatasetSchema& schema() const override { return schema_; }
 
   Result Next(LineReader& lines, TextRow* row, BadRow* bad) override {

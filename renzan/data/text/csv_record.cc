@@ -64,7 +64,7 @@ void CsvRecordReader::SplitPlain(std::string_view line) {
     const std::string_view field = line.substr(0, end);
     fields_.push_back(trim_ ? TrimBlanks(field) : field);
     if (end == std::string_view::npos) return;
-    line.remove_prefix(end + 1);
+    line.remove_prefix(end + delimiter_.size());
   }
 }
 
@@ -81,9 +81,13 @@ bool CsvRecordReader::AppendLine(LineReader& lines) {
   return true;
 }
 
+bool CsvRecordReader::DelimiterIsAt(size_t at) const {
+  return record_.compare(at, delimiter_.size(), delimiter_) == 0;
+}
+
 // Whether trimming drops this byte. A blank that is the delimiter ends a field instead.
 bool CsvRecordReader::IsBlankAt(size_t at) const {
-  return trim_ && at < record_.size() && IsBlank(record_[at]) && record_[at] != delimiter_;
+  return trim_ && at < record_.size() && IsBlank(record_[at]) && !DelimiterIsAt(at);
 }
 
 void CsvRecordReader::SplitQuoted(LineReader& lines, std::string* problem) {
@@ -114,13 +118,13 @@ void CsvRecordReader::SplitQuoted(LineReader& lines, std::string* problem) {
       ranges_.push_back({open + 1, write, true});
       at = read + 1;
       while (IsBlankAt(at)) ++at;
-      if (at < record_.size() && record_[at] != delimiter_) {
+      if (at < record_.size() && !DelimiterIsAt(at)) {
         *problem = fmt::format("text follows the closing quote of field {}", ranges_.size());
         return;
       }
     }
     if (at == record_.size()) break;
-    ++at;
+    at += delimiter_.size();
   }
   for (const Range& range : ranges_) {
     const std::string_view field =

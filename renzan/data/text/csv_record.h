@@ -10,6 +10,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "renzan/data/text/input.h"
@@ -21,8 +22,8 @@ std::string_view TrimBlanks(std::string_view text);
 
 class CsvRecordReader {
  public:
-  CsvRecordReader(char delimiter, bool quotes, bool trim)
-      : delimiter_(delimiter), quotes_(quotes), trim_(trim) {}
+  CsvRecordReader(std::string delimiter, bool quotes, bool trim)
+      : delimiter_(std::move(delimiter)), quotes_(quotes), trim_(trim) {}
 
   // Reads the next record; false at the end. Fields are valid until the next call. `problem` is
   // what is wrong with its quotes, or empty; `line` is where it begins.
@@ -39,11 +40,12 @@ class CsvRecordReader {
  private:
   void SplitPlain(std::string_view line);
   void SplitQuoted(LineReader& lines, std::string* problem);
+  bool DelimiterIsAt(size_t at) const;
   bool IsBlankAt(size_t at) const;
   bool NextLine(LineReader& lines, std::string_view* text);
   bool AppendLine(LineReader& lines);
 
-  char delimiter_;
+  std::string delimiter_;  // one character or more
   bool quotes_, trim_;
   std::vector<std::string_view> fields_;
   std::string record_;  // a copy with doubled quotes made single

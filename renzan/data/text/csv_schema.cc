@@ -1,6 +1,7 @@
 #include "renzan/data/text/csv_schema.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
@@ -9,7 +10,9 @@
 
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/data/dense_transform.h"
 
 namespace renzan {
 namespace {
@@ -19,17 +22,68 @@ struct ColumnInFile {
   size_t position = 0;
 };
 
+bool IsDelimiter(std::string_view text) {
+  if (text.empty() || text.find_first_of("\"\n\r") != std::string_view::npos) return false;
+  return text.size() == 1 || std::none_of(text.begin(), text.end(),
+                                          [](unsigned char c) { return std::isalnum(c) != 0; });
+}
+
+// Whether `name` is `pattern`, in which each * stands for any text.
+bool Matches(std::string_view name, std::string_view pattern) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return name == pattern;
+  if (!name.starts_with(pattern.substr(0, star))) return false;
+  for (size_t at = star; at <= name.size(); ++at)
+    if (Matches(name.substr(at), pattern.substr(star + 1))) return true;
+  return false;
+}
+
+// Orders C2 before C10: the order of columns decides that of a dataset's features, and must not
+// change with a file's.
+bool NaturallyLess(std::string_view a, std::string_view b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto take_number = [&](std::string_view* text) {
+    size_t end = 0;
+    while (end < text->size() && is_digit((*text)[end])) ++end;
+    std::string_view number = text->substr(0, end);
+    text->remove_prefix(end);
+    number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
+    return number;
+  };
+  std::string_view x = a, y = b;
+  while (!x.empty() && !y.empty()) {
+    if (is_digit(x.front()) && is_digit(y.front())) {
+      const std::string_view m = take_number(&x), n = take_number(&y);
+      if (m.size() != n.size()) return m.size() < n.size();
+      if (m != n) return m < n;
+    } else {
+      if (x.front() != y.front()) return x.front() < y.front();
+      x.remove_prefix(1);
+      y.remove_prefix(1);
+    }
+  }
+  return x.empty() != y.empty() ? x.empty() : a < b;
+}
+
 }  // namespace
 
 void CsvColumn::Describe(ConfigFields& fields) {
   fields.Choice("role", &role, {"label", "dense", "categorical", "multi_hot", "skip"});
-  fields.Choice("transform", &transform, {"none", "log"});
+  fields.Choice("transform", &transform, {"none", "log", "standardize", "minmax", "buckets"});
+  fields.Range("buckets", &buckets, kMinBuckets, kMaxBuckets);
+  fields.Field("clip", &clip);
   fields.Field("separator", &separator);
   fields.Field("brackets", &brackets);
+  fields.Field("missing", &missing);
 
   fields.Require(!role.empty(), "role",
                  "is missing: one of label, dense, categorical, multi_hot, skip");
   fields.Require(role == "dense" || transform == "none", "transform", "belongs to role dense");
+  fields.Require(transform == "buckets" || buckets == CsvColumn().buckets, "buckets",
+                 "belongs to transform buckets");
+  fields.Require(role == "dense" || clip.empty(), "clip", "belongs to role dense");
+  fields.Require(clip.empty() || (clip.size() == 2 && clip[0] < clip[1]), "clip",
+                 "must be [lowest, highest], where .inf is no limit");
   fields.Require(role == "multi_hot" || separator.empty(), "separator",
                  "belongs to role multi_hot");
   fields.Require(role == "multi_hot" || !brackets, "brackets", "belongs to role multi_hot");
@@ -45,6 +99,13 @@ void CsvColumn::Describe(ConfigFields& fields) {
   label.Describe(role == "label", fields);
 }
 
+std::string CsvColumn::dense_transform() const {
+  std::string text;
+  if (!clip.empty()) text = fmt::format("clip:{}:{},", clip[0], clip[1]);
+  text += transform;
+  return transform == "buckets" ? fmt::format("{}:{}", text, buckets) : text;
+}
+
 char CsvColumn::bag_separator() const {
   if (!separator.empty()) return separator[0];
   return brackets ? ',' : '|';
@@ -53,7 +114,7 @@ char CsvColumn::bag_separator() const {
 std::string CsvSchema::ParsingOf(const CsvColumn& column) const {
   std::vector<std::string> parts;
   if (trim) parts.push_back("trim");
-  std::set<std::string> texts(missing.begin(), missing.end());
+  std::set<std::string> texts(column.missing.begin(), column.missing.end());
   texts.erase("");
   for (const std::string& text : texts) parts.push_back(fmt::format("missing '{}'", text));
   if (column.role == "multi_hot") {
@@ -62,6 +123,32 @@ std::string CsvSchema::ParsingOf(const CsvColumn& column) const {
       parts.push_back(fmt::format("separator '{}'", column.bag_separator()));
   }
   return parts.empty() ? kPlainParsing : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+void CsvSchema::ExpandPatterns(const std::vector<std::string>& header, const std::string& path) {
+  std::set<std::string> taken;
+  for (const CsvColumn& column : columns) taken.insert(column.name);
+  std::vector<CsvColumn> expanded;
+  for (const CsvColumn& column : columns) {
+    if (!column.is_pattern()) {
+      expanded.push_back(column);
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const std::string& name : header)
+      if (!name.empty() && Matches(name, column.name) && taken.insert(name).second)
+        names.push_back(name);
+    if (names.empty())
+      Fail(ErrorCode::kConfig,
+           "{}: no column matches '{}' that is not listed itself or matched before: remove it",
+           path, Escape(column.name));
+    std::sort(names.begin(), names.end(), NaturallyLess);
+    for (std::string& name : names) {
+      expanded.push_back(column);
+      expanded.back().name = std::move(name);
+    }
+  }
+  columns = std::move(expanded);
 }
 
 CsvSchema CsvSchema::ReadFile(const std::string& path) {
@@ -78,24 +165,33 @@ CsvSchema CsvSchema::ReadFile(const std::string& path) {
     size_t position = 0;
     fields.Map<ColumnInFile>("columns", &columns, [&](ConfigFields& inner, ColumnInFile& item) {
       item.position = position++;
+      item.column.missing = schema.missing;
       item.column.Describe(inner);
     });
     if (schema.delimiter == "tab") schema.delimiter = "\t";
-    fields.Require(
-        schema.delimiter.size() == 1 && schema.delimiter != "\"" && schema.delimiter != "\n",
-        "delimiter", "must be one character, or the word tab");
+    fields.Require(IsDelimiter(schema.delimiter), "delimiter",
+                   "must be one character, several that are not letters or digits (such as ::), or "
+                   "the word tab");
     const auto labels = std::count_if(columns.begin(), columns.end(), [](const auto& entry) {
       return entry.second.column.role == "label";
     });
     fields.Require(labels == 1, "columns",
                    fmt::format("must have exactly one with role label, not {}", labels));
-    for (const auto& [name, item] : columns)
+    for (const auto& [name, item] : columns) {
+      const bool is_pattern = name.find('*') != std::string::npos;
+      fields.Require(!is_pattern || schema.header, "columns",
+                     fmt::format("has the pattern '{}', but without a header columns have no names "
+                                 "that it could match",
+                                 name));
+      fields.Require(!is_pattern || item.column.role != "label", "columns",
+                     fmt::format("has the pattern '{}' with role label: name that column", name));
       // In brackets the whole field can be quoted.
       fields.Require(item.column.role != "multi_hot" ||
                          schema.delimiter != std::string(1, item.column.bag_separator()) ||
                          (item.column.brackets && schema.quotes),
                      "columns",
                      fmt::format("has '{}' with a separator that is the delimiter", name));
+    }
   });
   schema.columns.resize(columns.size());
   for (auto& [name, item] : columns) {

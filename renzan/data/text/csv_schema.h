@@ -3,6 +3,7 @@
 // The schema file of generic CSV and TSV, which describes each column (docs/formats/dataset.md).
 // Plain data.
 
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -14,28 +15,38 @@ namespace renzan {
 class ConfigFields;
 
 struct CsvColumn {
-  std::string name;
+  std::string name;                // in a schema file also a pattern of names, such as "C*"
   std::string role;                // label, dense, categorical, multi_hot, skip
-  std::string transform = "none";  // dense: "none", or "log": log(max(x, 0) + 1)
+  std::string transform = "none";  // dense: the name of a DenseTransform
+  int64_t buckets = 32;            // dense: of transform buckets
+  std::vector<double> clip;        // dense: {lowest, highest} value before the transform, or empty
   std::string separator;  // multi_hot: between the values of a field; "": "|", or "," in brackets
   bool brackets = false;  // multi_hot: fields are lists, as in [1, 2]
+  std::vector<std::string> missing;  // texts that mean "missing", besides the empty one
   // categorical and multi_hot: the share of lookups that train the row for unseen values; NaN:
   // Vocabulary's default.
   double unseen = std::numeric_limits<double>::quiet_NaN();
   LabelRule label;  // label: what means 1 and what means 0
 
+  bool is_pattern() const { return name.find('*') != std::string::npos; }
+  std::string dense_transform() const;  // as a DenseTransform's text, without constants
   char bag_separator() const;
 
   void Describe(ConfigFields& fields);
 };
 
 struct CsvSchema {
-  std::string delimiter = ",";
+  std::string delimiter = ",";  // one character, or several that are not letters or digits
   bool header = true;
   bool quotes = true;                // RFC 4180
   bool trim = false;                 // drop blanks around fields
-  std::vector<std::string> missing;  // texts that mean "missing", besides the empty one
+  std::vector<std::string> missing;  // of columns that do not say otherwise
   std::vector<CsvColumn> columns;    // in the schema file's order
+
+  // Replaces each pattern by the columns of `header` that it matches and that no other column
+  // names, in the order of their names, C2 before C10. The first of several patterns counts.
+  // Throws kConfig, naming `path`, for a pattern that matches none.
+  void ExpandPatterns(const std::vector<std::string>& header, const std::string& path);
 
   // DatasetSchema::parsing of a column.
   std::string ParsingOf(const CsvColumn& column) const;

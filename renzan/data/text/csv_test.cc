@@ -279,6 +279,99 @@ TEST(ImportCsv, PlainParsingKeepsTheFingerprint) {
   EXPECT_EQ(Dataset(csv.options.output).fingerprint(), fingerprint);
 }
 
+TEST(ImportCsv, DelimitersOfSeveralCharacters) {
+  // As in MovieLens' ratings.dat.
+  const std::string schema =
+      "delimiter: \"::\"\nheader: false\ntrim: true\ncolumns:\n  user: {role: categorical}\n"
+      "  movie: {role: categorical}\n  rating: {role: label, at_least: 4}\n  time: {role: dense}\n";
+  const Csv csv(schema, {"1::11:93::5::978300760\n2:: \"a::b\" ::3::1\n::::4::\n"});
+  const Batch batch = csv.Read();
+  EXPECT_THAT(batch.label, ElementsAre(1, 0, 1));
+  EXPECT_THAT(batch.dense, ElementsAre(978300760.0f, 1, 0));
+  EXPECT_THAT(batch.categorical[0].values, ElementsAre(2, 3, 0));
+  EXPECT_THAT(csv.Values("movie"), ElementsAre("11:93", "a::b"));
+  ExpectError(ErrorCode::kData, HasSubstr("text follows the closing quote of field 2"),
+              [&] { Csv(schema, {"1::\"a\":3::4::5\n"}).Import(); });
+  ExpectError(ErrorCode::kConfig, HasSubstr("delimiter must be one character, several that"),
+              [] { Csv("delimiter: comma\ncolumns: {y: {role: label}}\n", {"y\n"}).Import(); });
+}
+
+TEST(ImportCsv, MissingOfOneColumn) {
+  const Csv csv(
+      "missing: [NA]\ncolumns: {y: {role: label}, land: {role: categorical, missing: []}, "
+      "x: {role: dense, missing: [\"-1\"]}, z: {role: dense}}\n",
+      {"y,land,x,z\n1,NA,-1,NA\n0,DE,3,-1\n"});
+  const Batch batch = csv.Read();
+  EXPECT_THAT(csv.Values("land"), ElementsAre("NA", "DE"));
+  EXPECT_THAT(batch.dense, ElementsAre(0, 0, 3, -1));
+  const auto parsing = Dataset(csv.options.output).schema().parsing;
+  EXPECT_EQ(parsing.at("land"), "plain");
+  EXPECT_EQ(parsing.at("x"), "missing '-1'");
+  EXPECT_EQ(parsing.at("z"), "missing 'NA'");
+  // It is instead of the file's texts.
+  ExpectError(ErrorCode::kData, HasSubstr("column 3 (x): 'NA' is not a number"), [&] {
+    Csv other(ReadFile(csv.options.schema), {"y,land,x,z\n1,NA,NA,NA\n"});
+    other.Import();
+  });
+}
+
+TEST(ImportCsv, PatternsOfColumns) {
+  const std::string schema =
+      "columns:\n  \"C*\": {role: categorical}\n  y: {role: label}\n  C3: {role: skip}\n"
+      "  \"*_n\": {role: dense}\n  \"*\": {role: skip}\n";
+  const Csv csv(schema, {"id,C10,C2,y,C3,a_n,Cb_n,b_n\n7,x,u,1,q,1,v,2\n",
+                         // The order of another file's columns does not matter.
+                         "y,b_n,a_n,Cb_n,C3,C2,C10,id\n0,4,3,v,q,u,x,8\n"});
+  const Batch batch = csv.Read();
+  const DatasetSchema schema_read = Dataset(csv.options.output).schema();
+  EXPECT_THAT(schema_read.dense, ElementsAre("a_n", "b_n"));
+  EXPECT_THAT(batch.dense, ElementsAre(1, 2, 3, 4));
+  ASSERT_EQ(schema_read.categorical.size(), 3U);
+  EXPECT_EQ(schema_read.categorical[0].name, "C2");  // as a person counts
+  EXPECT_EQ(schema_read.categorical[1].name, "C10");
+  EXPECT_EQ(schema_read.categorical[2].name, "Cb_n");  // the first pattern counts
+  EXPECT_THAT(csv.Values("C2"), ElementsAre("u"));
+
+  // A test set whose first file has another order has the same features.
+  Csv test(schema, {"y,b_n,a_n,Cb_n,C3,C2,C10,id\n0,4,3,v,q,u,x,8\n"});
+  test.options.vocabulary.clear();
+  test.options.vocabulary_from = csv.options.output;
+  EXPECT_EQ(test.Import().rows, 1);
+
+  ExpectError(ErrorCode::kConfig, HasSubstr("no column matches 'D*'"), [] {
+    Csv("columns: {y: {role: label}, \"D*\": {role: dense}}\n", {"y,x\n"}).Import();
+  });
+  ExpectError(ErrorCode::kConfig, HasSubstr("has the pattern 'D*', but without a header"), [] {
+    Csv("header: false\ncolumns: {y: {role: label}, \"D*\": {role: dense}}\n", {"1,2\n"}).Import();
+  });
+  ExpectError(ErrorCode::kConfig, HasSubstr("with role label: name that column"),
+              [] { Csv("columns: {\"y*\": {role: label}}\n", {"y\n"}).Import(); });
+  // Columns of a later file.
+  ExpectError(ErrorCode::kConfig, HasSubstr("in1.csv:1: column 2 'C2' is not in"), [] {
+    Csv("columns: {y: {role: label}, \"C*\": {role: dense}}\n", {"y,C1\n1,2\n", "y,C2\n1,2\n"})
+        .Import();
+  });
+  ExpectError(ErrorCode::kData, HasSubstr("no valid rows"), [&] { Csv(schema, {""}).Import(); });
+}
+
+TEST(ImportCsv, AColumnWithoutAName) {
+  const std::string schema = "columns: {y: {role: label}, x: {role: dense}}\n";
+  const Csv csv(schema, {",y,x\n0,1,5\n1,0,6\n", "y,x\n1,7\n"});
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(csv.Read().dense, ElementsAre(5, 6, 7));
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      HasSubstr("in0.csv: column 1 has no name, as pandas writes its index, and is skipped"));
+  // If the schema lists it, nothing has to be said.
+  Csv listed("columns: {\"\": {role: skip}, y: {role: label}, x: {role: dense}}\n",
+             {",y,x\n0,1,5\n", "y,x\n1,7\n"});
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(listed.Read().dense, ElementsAre(5, 7));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  ExpectError(ErrorCode::kConfig, HasSubstr("in0.csv:1: column 3 has no name"),
+              [&] { Csv(schema, {"y,x,\n1,2,\n"}).Import(); });
+}
+
 constexpr char kThreeColumns[] =
     "columns: {y: {role: label}, a: {role: categorical}, b: {role: dense}}\n";
 
@@ -596,7 +689,7 @@ TEST(ImportCsv, WrongSchemas) {
        "must be one character"},
       {"columns: {y: {role: label}, x: {role: multi_hot, separator: \",\"}}\n",
        "a separator that is the delimiter"},
-      {"delimiter: \"||\"\ncolumns: {y: {role: label}}\n", "schema.yaml:1:12: delimiter must be"},
+      {"delimiter: \"a|\"\ncolumns: {y: {role: label}}\n", "schema.yaml:1:12: delimiter must be"},
   };
   for (const auto& test : kCases)
     ExpectError(ErrorCode::kConfig, HasSubstr(test.message),

@@ -1,0 +1,43 @@
+#pragma once
+
+// Finds dense features whose values a model cannot be trained on as they are: a layer's gradient
+// grows with its inputs, so a few large ones make any usual learning rate diverge, and tiny
+// differences are never learned.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace renzan {
+
+class DenseSpread {
+ public:
+  explicit DenseSpread(size_t num_features) : features_(num_features) {}
+
+  // One row, after the transforms.
+  void Add(std::span<const float> dense);
+
+  // For people: which of these features cannot be trained on, why, and the transform that helps;
+  // "" if all can. Says nothing of features that are 0 in every row.
+  std::string Advice(std::span<const std::string> names) const;
+  // Of the feature with the largest values, if they are too large: "'age' (about 2e+09: transform:
+  // standardize)"; else "".
+  std::string TooLarge(std::span<const std::string> names) const;
+
+ private:
+  struct Feature {
+    double min = 0, max = 0;
+    double mean = 0, squares = 0;  // of deviations from the mean
+  };
+
+  double Deviation(const Feature& feature) const;
+  // The root mean square.
+  double Magnitude(const Feature& feature) const;
+  std::string DescribeTooLarge(const std::string& name, const Feature& feature) const;
+
+  std::vector<Feature> features_;
+  uint64_t rows_ = 0;
+};
+
+}  // namespace renzan

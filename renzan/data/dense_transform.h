@@ -1,0 +1,75 @@
+#pragma once
+
+// Transforms of the numbers of dense features, and the constants that some of them take from the
+// training data. A dataset records each as text, and a test set that is imported with it uses the
+// same constants.
+//
+//   none              x
+//   log               log(max(x, 0) + 1)
+//   standardize:M:D   (x - M) / D, with the mean M and the standard deviation D
+//   minmax:L:H        (x - L) / (H - L), with the smallest value L and the largest H
+//   buckets:N:B1:...  the share of the bounds B that are at most x: bounds are quantiles, N buckets
+//                     with as many values each as repeated values allow
+//   clip:L:H,...      max(L, min(x, H)) before one of these
+//
+// Constants that are not known yet are left out: "standardize", "buckets:32".
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace renzan {
+
+class DenseTransform {
+ public:
+  DenseTransform() = default;  // none
+  // Nothing if `text` is no transform.
+  static std::optional<DenseTransform> Parse(std::string_view text);
+
+  std::string text() const;
+  // Without the constants of the data, for comparing what was asked for.
+  std::string kind() const;
+  // Whether constants are to be computed first.
+  bool needs_constants() const { return needs_constants_; }
+  // Needs its constants.
+  float Apply(double x) const;
+
+ private:
+  friend class DenseFit;
+
+  enum class Kind { kNone, kLog, kStandardize, kMinmax, kBuckets };
+
+  double Clip(double x) const;
+
+  Kind kind_ = Kind::kNone;
+  std::vector<double> clip_;       // {lowest, highest}, or empty
+  int64_t num_buckets_ = 0;        // of "buckets"
+  std::vector<double> constants_;  // {M, D}, {L, H}, or the bounds, increasing
+  bool needs_constants_ = false;
+};
+
+inline constexpr int64_t kMinBuckets = 2, kMaxBuckets = 1024;
+
+// Computes the constants of one feature in one pass, in constant memory. The same values in the
+// same order give the same constants. Quantiles are exact up to 100,000 values, and beyond them of
+// a uniform sample of as many.
+class DenseFit {
+ public:
+  explicit DenseFit(DenseTransform transform) : transform_(std::move(transform)) {}
+
+  void Add(double x);
+  // The transform with its constants.
+  DenseTransform Finish();
+
+ private:
+  DenseTransform transform_;
+  uint64_t count_ = 0;
+  double mean_ = 0, squares_ = 0;  // of deviations from the mean
+  double low_ = 0, high_ = 0;
+  std::vector<double> sample_;
+};
+
+}  // namespace renzan
