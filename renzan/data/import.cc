@@ -175,7 +175,7 @@ class Importer {
            progress_.bad_rows);
     Report();
     WarnOfMultiLineRows();
-    ImportSummary summary{progress_, parser_->schema().label, labels_.Summary(kLabelsShown),
+    ImportSummary summary{progress_, parser_->schema().label, labels_.Summary(kLabelsShown), "",
                           Unseen()};
     WarnOfOneClass(summary);
     WarnOfUntrainedRows();

@@ -113,7 +113,7 @@ void AddDataImportVerb(CLI::App& data) {
       ->type_name("SHARE");
   verb->add_option("--seed", options.seed, "Which lookups these are")->capture_default_str();
   verb->add_option("--vocabulary-from", options.vocabulary_from,
-                   "Use another dataset's vocabulary (for a test set)")
+                   "Use another dataset's vocabulary and constants of transforms (for a test set)")
       ->type_name("DIR");
   verb->add_option("--dense", flags->dense,
                    "Transform for format criteo: log (log(max(x, 0) + 1)) or none; missing is 0 "

@@ -2,7 +2,8 @@
 
 // Writes a dataset row by row, in constant memory. Finish() makes the directory appear atomically.
 // For a store the files are made on this machine's disk ($TMPDIR) and uploaded shard by shard,
-// while the next one is made; with ids that are mapped at the end all of them have to wait there.
+// while the next one is made; with ids or dense features that change at the end all of them have to
+// wait there.
 // Not thread-safe.
 
 #include <cstdint>

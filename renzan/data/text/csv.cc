@@ -16,6 +16,7 @@
 #include "renzan/data/text/bag.h"
 #include "renzan/data/text/csv_record.h"
 #include "renzan/data/text/csv_schema.h"
+#include "renzan/data/text/date.h"
 #include "renzan/data/text/label_rule.h"
 #include "renzan/data/text/parse_number.h"
 #include "renzan/data/text/row_parser.h"
@@ -71,27 +72,39 @@ class CsvParser : public RowParser {
  private:
   void SetColumns() {
     for (const CsvColumn& column : csv_.columns) {
-      size_t slot = 0;
-      if (column.role == "label") {
-        schema_.label = column.name;
-        schema_.label_rule = column.label.text();
-      } else if (column.role == "dense") {
-        slot = schema_.dense.size();
-        schema_.dense.push_back(column.name);
-        transforms_.push_back(*DenseTransform::Parse(column.dense_transform()));
-        schema_.dense_transforms.push_back(transforms_.back().text());
-        unscaled_slots_.push_back(num_unscaled_);
-        num_unscaled_ += transforms_.back().needs_constants();
-      } else if (column.role == "categorical" || column.role == "multi_hot") {
-        const bool multi_hot = column.role == "multi_hot";
-        slot = multi_hot ? num_multi_hot_++ : num_one_hot_++;
-        schema_.categorical.push_back({.name = column.name, .multi_hot = multi_hot});
-        unseen_shares_.push_back(column.unseen);
+      Date date{.format = DateFormat(column.date)};
+      for (const CsvColumn& part : column.parts) {
+        date.slots.push_back(
+            AddFeature(part, column.name + "." + part.name, csv_.ParsingOf(column)));
+        date.texts.emplace_back();
       }
-      if (column.role != "skip") schema_.parsing[column.name] = csv_.ParsingOf(column);
-      slots_.push_back(slot);
+      dates_.push_back(std::move(date));
+      slots_.push_back(AddFeature(column, column.name, csv_.ParsingOf(column)));
       order_.push_back(order_.size());
     }
+  }
+
+  // Returns its index in the row's vector for its role.
+  size_t AddFeature(const CsvColumn& column, const std::string& name, const std::string& parsing) {
+    if (column.role == "skip" || column.role == "date") return 0;
+    schema_.parsing[name] = parsing;
+    if (column.role == "label") {
+      schema_.label = name;
+      schema_.label_rule = column.label.text();
+      return 0;
+    }
+    if (column.role == "dense") {
+      transforms_.push_back(*DenseTransform::Parse(column.dense_transform()));
+      schema_.dense.push_back(name);
+      schema_.dense_transforms.push_back(transforms_.back().text());
+      unscaled_slots_.push_back(num_unscaled_);
+      num_unscaled_ += transforms_.back().needs_constants();
+      return transforms_.size() - 1;
+    }
+    const bool multi_hot = column.role == "multi_hot";
+    schema_.categorical.push_back({.name = name, .multi_hot = multi_hot});
+    unseen_shares_.push_back(column.unseen);
+    return multi_hot ? num_multi_hot_++ : num_one_hot_++;
   }
 
   // Finds each column of this file in the schema: files may differ in order.
@@ -137,7 +150,7 @@ class CsvParser : public RowParser {
     order_.push_back(kUnnamed);
   }
 
-  bool ParseFields(TextRow* row, BadRow* bad) const {
+  bool ParseFields(TextRow* row, BadRow* bad) {
     const std::vector<std::string_view>& fields = records_.fields();
     if (fields.size() != order_.size()) {
       bad->reason = fmt::format("{} fields instead of {}", fields.size(), order_.size());
@@ -158,11 +171,12 @@ class CsvParser : public RowParser {
     return true;
   }
 
-  bool ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad) const {
+  bool ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
     const CsvColumn& column = csv_.columns[index];
     if (column.role == "skip") return true;
     if (IsMissing(column, field)) field = {};
     if (column.role == "label") return ParseLabel(column.label, field, row, bad);
+    if (column.role == "date") return ParseDate(index, field, row, bad);
     if (column.role == "dense") return ParseDense(slots_[index], field, row, bad);
     if (column.role == "categorical") {
       row->one_hot[slots_[index]] = field;
@@ -194,23 +208,52 @@ class CsvParser : public RowParser {
   }
 
   bool ParseDense(size_t slot, std::string_view field, TextRow* row, BadRow* bad) const {
-    const DenseTransform& transform = transforms_[slot];
-    float* const dense = &row->dense[slot];
-    double* const unscaled =
-        transform.needs_constants() ? &row->unscaled[unscaled_slots_[slot]] : nullptr;
-    *dense = 0;
-    if (unscaled != nullptr) *unscaled = std::numeric_limits<double>::quiet_NaN();
-    if (field.empty()) return true;
-    const std::optional<double> value = ParseNumber(field);
-    if (!value) return Reject(field, "is not a number", bad);
-    if (unscaled != nullptr) {
-      *unscaled = *value;
-      if (std::isfinite(static_cast<float>(*value))) return true;
-    } else {
-      *dense = transform.Apply(*value);
-      if (std::isfinite(*value) && std::isfinite(*dense)) return true;
+    std::optional<double> value;
+    if (!field.empty()) {
+      value = ParseNumber(field);
+      if (!value) return Reject(field, "is not a number", bad);
     }
-    return Reject(field, "is not a finite number", bad);
+    return SetDense(slot, value, row) || Reject(field, "is not a finite number", bad);
+  }
+
+  // Returns false for a number that is not finite; no number: missing.
+  bool SetDense(size_t slot, std::optional<double> value, TextRow* row) const {
+    const DenseTransform& transform = transforms_[slot];
+    float& dense = row->dense[slot];
+    dense = 0;
+    if (transform.needs_constants()) {
+      row->unscaled[unscaled_slots_[slot]] =
+          value.value_or(std::numeric_limits<double>::quiet_NaN());
+      return !value || std::isfinite(static_cast<float>(*value));
+    }
+    if (!value) return true;
+    dense = transform.Apply(*value);
+    return std::isfinite(*value) && std::isfinite(dense);
+  }
+
+  bool ParseDate(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
+    Date& date = dates_[index];
+    std::optional<DateParts> parsed;
+    if (!field.empty()) {
+      parsed = date.format.Parse(field);
+      if (!parsed)
+        return Reject(field, fmt::format("is not a date as '{}'", date.format.text()), bad);
+    }
+    const std::vector<CsvColumn>& parts = csv_.columns[index].parts;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      std::optional<int64_t> value;
+      if (parsed)
+        value = parts[i].name == "day"       ? parsed->day
+                : parts[i].name == "weekday" ? parsed->weekday
+                                             : parsed->hour;
+      if (parts[i].role == "dense") {
+        SetDense(date.slots[i], value, row);
+      } else {
+        date.texts[i] = value ? fmt::format("{}", *value) : "";
+        row->one_hot[date.slots[i]] = date.texts[i];
+      }
+    }
+    return true;
   }
 
   std::string schema_path_;
@@ -222,6 +265,12 @@ class CsvParser : public RowParser {
   std::vector<DenseTransform> transforms_;  // of dense features
   std::vector<size_t> unscaled_slots_;      // by dense feature: index in TextRow::unscaled
   size_t num_unscaled_ = 0;
+  struct Date {
+    DateFormat format;
+    std::vector<size_t> slots = {};       // of its parts
+    std::vector<std::string> texts = {};  // back the values of categorical ones
+  };
+  std::vector<Date> dates_;    // by column
   std::vector<size_t> slots_;  // by column: index in the row's vector for its role
   std::vector<size_t> order_;  // field i of a record is column order_[i]
   static constexpr size_t kUnnamed = static_cast<size_t>(-1);  // in order_: not in the schema

@@ -13,6 +13,7 @@
 #include "renzan/base/escape.h"
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/data/dense_transform.h"
+#include "renzan/data/text/date.h"
 
 namespace renzan {
 namespace {
@@ -67,23 +68,59 @@ bool NaturallyLess(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-void CsvColumn::Describe(ConfigFields& fields) {
-  fields.Choice("role", &role, {"label", "dense", "categorical", "multi_hot", "skip"});
+void CsvColumn::DescribeTransform(ConfigFields& fields) {
   fields.Choice("transform", &transform, {"none", "log", "standardize", "minmax", "buckets"});
   fields.Range("buckets", &buckets, kMinBuckets, kMaxBuckets);
   fields.Field("clip", &clip);
-  fields.Field("separator", &separator);
-  fields.Field("brackets", &brackets);
-  fields.Field("missing", &missing);
-
-  fields.Require(!role.empty(), "role",
-                 "is missing: one of label, dense, categorical, multi_hot, skip");
   fields.Require(role == "dense" || transform == "none", "transform", "belongs to role dense");
   fields.Require(transform == "buckets" || buckets == CsvColumn().buckets, "buckets",
                  "belongs to transform buckets");
   fields.Require(role == "dense" || clip.empty(), "clip", "belongs to role dense");
   fields.Require(clip.empty() || (clip.size() == 2 && clip[0] < clip[1]), "clip",
                  "must be [lowest, highest], where .inf is no limit");
+}
+
+void CsvColumn::DescribeParts(ConfigFields& fields) {
+  std::map<std::string, CsvColumn> given;
+  fields.Map<CsvColumn>("parts", &given, [](ConfigFields& inner, CsvColumn& part) {
+    inner.Choice("role", &part.role, {"dense", "categorical"});
+    inner.Require(!part.role.empty(), "role", "is missing: dense or categorical");
+    part.DescribeTransform(inner);
+  });
+  const bool is_date = role == "date";
+  fields.Require(is_date || date.empty(), "date", "belongs to role date");
+  fields.Require(is_date || given.empty(), "parts", "belongs to role date");
+  const DateFormat format(date);
+  const std::string problem = format.Problem();
+  fields.Require(!is_date || !date.empty(), "date", "is missing: the format, such as \"%Y-%m-%d\"");
+  fields.Require(!is_date || problem.empty(), "date", problem);
+  fields.Require(!is_date || !given.empty(), "parts",
+                 "must name at least one of day, weekday and hour");
+  for (const std::string name : {"day", "weekday", "hour"}) {
+    const auto found = given.find(name);
+    if (found == given.end()) continue;
+    fields.Require(name == "hour" ? format.has_hour() : format.has_day(), "parts",
+                   fmt::format("has '{}', which the format does not give", name));
+    parts.push_back(std::move(found->second));
+    parts.back().name = name;
+    given.erase(found);
+  }
+  fields.Require(given.empty(), "parts",
+                 fmt::format("has '{}': the parts of a date are day, weekday and hour",
+                             given.empty() ? "" : given.begin()->first));
+}
+
+void CsvColumn::Describe(ConfigFields& fields) {
+  fields.Choice("role", &role, {"label", "dense", "categorical", "multi_hot", "date", "skip"});
+  fields.Field("separator", &separator);
+  fields.Field("brackets", &brackets);
+  fields.Field("missing", &missing);
+  fields.Field("date", &date);
+
+  fields.Require(!role.empty(), "role",
+                 "is missing: one of label, dense, categorical, multi_hot, date, skip");
+  DescribeTransform(fields);
+  DescribeParts(fields);
   fields.Require(role == "multi_hot" || separator.empty(), "separator",
                  "belongs to role multi_hot");
   fields.Require(role == "multi_hot" || !brackets, "brackets", "belongs to role multi_hot");
@@ -122,6 +159,7 @@ std::string CsvSchema::ParsingOf(const CsvColumn& column) const {
     if (column.brackets || column.bag_separator() != '|')
       parts.push_back(fmt::format("separator '{}'", column.bag_separator()));
   }
+  if (!column.date.empty()) parts.push_back(fmt::format("date '{}'", column.date));
   return parts.empty() ? kPlainParsing : fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -16,13 +16,17 @@ class ConfigFields;
 
 struct CsvColumn {
   std::string name;                // in a schema file also a pattern of names, such as "C*"
-  std::string role;                // label, dense, categorical, multi_hot, skip
+  std::string role;                // label, dense, categorical, multi_hot, date, skip
   std::string transform = "none";  // dense: the name of a DenseTransform
   int64_t buckets = 32;            // dense: of transform buckets
   std::vector<double> clip;        // dense: {lowest, highest} value before the transform, or empty
   std::string separator;  // multi_hot: between the values of a field; "": "|", or "," in brackets
   bool brackets = false;  // multi_hot: fields are lists, as in [1, 2]
   std::vector<std::string> missing;  // texts that mean "missing", besides the empty one
+  std::string date;                  // date: a DateFormat's text
+  // date: day, weekday and hour, those of them that are wanted, as features (dense or categorical)
+  // whose names are COLUMN.day and so on.
+  std::vector<CsvColumn> parts;
   // categorical and multi_hot: the share of lookups that train the row for unseen values; NaN:
   // Vocabulary's default.
   double unseen = std::numeric_limits<double>::quiet_NaN();
@@ -33,6 +37,10 @@ struct CsvColumn {
   char bag_separator() const;
 
   void Describe(ConfigFields& fields);
+
+ private:
+  void DescribeTransform(ConfigFields& fields);
+  void DescribeParts(ConfigFields& fields);
 };
 
 struct CsvSchema {

@@ -1,0 +1,133 @@
+#include "renzan/data/text/date.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <chrono>
+
+#include "renzan/base/error.h"
+
+namespace renzan {
+namespace {
+
+constexpr std::string_view kConversions = "YmdHMSbfs%";
+constexpr std::string_view kMonths[] = {"jan", "feb", "mar", "apr", "may", "jun",
+                                        "jul", "aug", "sep", "oct", "nov", "dec"};
+constexpr int64_t kHoursPerDay = 24, kSecondsPerHour = 3600;
+// Beyond the years of a calendar.
+constexpr int64_t kMaxSeconds = int64_t{1} << 38;
+
+// Takes a number of `least` to `most` digits from the front of `text`.
+bool TakeDigits(std::string_view* text, size_t least, size_t most, int* number) {
+  size_t digits = 0;
+  *number = 0;
+  while (digits < most && digits < text->size() && (*text)[digits] >= '0' && (*text)[digits] <= '9')
+    *number = *number * 10 + ((*text)[digits++] - '0');
+  text->remove_prefix(digits);
+  return digits >= least;
+}
+
+bool TakeMonth(std::string_view* text, int* month) {
+  std::string name(text->substr(0, 3));
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const auto found = std::find(std::begin(kMonths), std::end(kMonths), name);
+  if (found == std::end(kMonths)) return false;
+  *month = static_cast<int>(found - std::begin(kMonths)) + 1;
+  text->remove_prefix(name.size());
+  return true;
+}
+
+DateParts PartsOf(int64_t day, int64_t hour) {
+  constexpr int64_t kThursday = 3;  // 1970-01-01
+  return {.day = day, .weekday = ((day + kThursday) % 7 + 7) % 7, .hour = hour};
+}
+
+}  // namespace
+
+bool DateFormat::Has(char conversion) const {
+  for (size_t i = 0; i + 1 < format_.size(); ++i)
+    if (format_[i] == '%' && format_[++i] == conversion) return true;
+  return false;
+}
+
+bool DateFormat::has_day() const {
+  return Has('s') || (Has('Y') && (Has('m') || Has('b')) && Has('d'));
+}
+
+bool DateFormat::has_hour() const { return Has('s') || Has('H'); }
+
+std::string DateFormat::Problem() const {
+  for (size_t i = 0; i < format_.size(); ++i) {
+    if (format_[i] != '%') continue;
+    if (++i == format_.size() || kConversions.find(format_[i]) == std::string_view::npos)
+      return fmt::format("has '%{}': use %Y %m %d %H %M %S %b %f, or %s for seconds since 1970",
+                         i < format_.size() ? format_.substr(i, 1) : "");
+  }
+  return has_day() || has_hour() ? "" : "has neither %Y, %m and %d, nor %H, nor %s";
+}
+
+std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
+  int year = 1970, month = 1, day = 1, hour = 0, minute = 0, second = 0, fraction = 0;
+  std::optional<int64_t> seconds;
+  for (size_t i = 0; i < format_.size(); ++i) {
+    const bool conversion = format_[i] == '%';
+    if (conversion) ++i;
+    bool good = true;
+    switch (conversion ? format_[i] : '%') {
+      case 'Y':
+        good = TakeDigits(&text, 4, 4, &year);
+        break;
+      case 'm':
+        good = TakeDigits(&text, 1, 2, &month);
+        break;
+      case 'd':
+        good = TakeDigits(&text, 1, 2, &day);
+        break;
+      case 'H':
+        good = TakeDigits(&text, 1, 2, &hour);
+        break;
+      case 'M':
+        good = TakeDigits(&text, 1, 2, &minute);
+        break;
+      case 'S':
+        good = TakeDigits(&text, 1, 2, &second);
+        break;
+      case 'f':
+        good = TakeDigits(&text, 1, 9, &fraction);
+        break;
+      case 'b':
+        good = TakeMonth(&text, &month);
+        break;
+      case 's': {
+        int64_t value = 0;
+        const auto [rest, error] = std::from_chars(text.begin(), text.end(), value);
+        good = error == std::errc() && value > -kMaxSeconds && value < kMaxSeconds;
+        seconds = value;
+        text.remove_prefix(static_cast<size_t>(rest - text.begin()));
+        break;
+      }
+      default:
+        good = text.starts_with(format_[i]);
+        if (good) text.remove_prefix(1);
+    }
+    if (!good) return std::nullopt;
+  }
+  if (!text.empty()) return std::nullopt;
+  if (seconds) {
+    // Towards the past also before 1970.
+    const int64_t hours =
+        (*seconds - ((*seconds % kSecondsPerHour) + kSecondsPerHour) % kSecondsPerHour) /
+        kSecondsPerHour;
+    const int64_t of_day = ((hours % kHoursPerDay) + kHoursPerDay) % kHoursPerDay;
+    return PartsOf((hours - of_day) / kHoursPerDay, of_day);
+  }
+  const std::chrono::year_month_day date{std::chrono::year(year),
+                                         std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day))};
+  constexpr int kLeapSecond = 60;
+  if (!date.ok() || hour >= kHoursPerDay || minute >= 60 || second > kLeapSecond)
+    return std::nullopt;
+  return PartsOf(std::chrono::sys_days(date).time_since_epoch().count(), hour);
+}
+
+}  // namespace renzan

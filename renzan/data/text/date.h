@@ -1,0 +1,42 @@
+#pragma once
+
+// Reads dates and times as text into the numbers that models can use.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace renzan {
+
+struct DateParts {
+  int64_t day = 0;      // since 1970-01-01
+  int64_t weekday = 0;  // 0: Monday
+  int64_t hour = 0;     // 0 to 23
+};
+
+// As strptime's: %Y (four digits), %m, %d, %H, %M, %S (one or two digits), %b (Jan), %f (digits
+// after the second, which are ignored), %s (seconds since 1970, in UTC) and %%; everything else
+// stands for itself. Times are taken as they are written: no time zones.
+class DateFormat {
+ public:
+  explicit DateFormat(std::string format) : format_(std::move(format)) {}
+
+  // What is wrong with the format, or "".
+  std::string Problem() const;
+  bool has_day() const;
+  bool has_hour() const;
+
+  // Nothing unless the whole text is a date that exists.
+  std::optional<DateParts> Parse(std::string_view text) const;
+
+  const std::string& text() const { return format_; }
+
+ private:
+  bool Has(char conversion) const;
+
+  std::string format_;
+};
+
+}  // namespace renzan
