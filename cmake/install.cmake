@@ -7,10 +7,12 @@ add_custom_command(OUTPUT ${PAGES}/stamp
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${PAGES}
   COMMAND renzan help --write-pages ${PAGES}
   COMMAND ${CMAKE_COMMAND} -E touch ${PAGES}/stamp
-  DEPENDS renzan VERBATIM)
+  DEPENDS renzan renzan_jobs VERBATIM)
 add_custom_target(renzan_pages ALL DEPENDS ${PAGES}/stamp)
 
 install(TARGETS renzan RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# The verbs of the job system: renzan looks for it in ../lib.
+install(TARGETS renzan_jobs LIBRARY DESTINATION lib)
 # Started by the daemon, not by people: renzan looks for it in ../libexec/renzan.
 install(TARGETS renzan-supervisor RUNTIME DESTINATION libexec/renzan)
 # For programs in other languages: the C interface and the Python package. On Debian, /usr/lib and

@@ -56,8 +56,12 @@ target_link_libraries(renzan_test_headers PRIVATE fmt::fmt GTest::gmock GTest::g
 target_compile_options(renzan_test_headers PRIVATE $<$<CONFIG:Release>:-O0>)
 
 # Kernels are compiled for a few instruction sets and chosen at run time. The list is short on
-# purpose: SSE4, AVX2 and AVX-512 (on Arm: NEON).
+# purpose: SSE4, AVX2 and AVX-512 (on Arm: NEON). Less than SSE4 is not compiled: no class of
+# numerics.isa needs it, and Highway's scalar code takes the longest to compile.
 add_library(renzan_simd INTERFACE)
 target_link_libraries(renzan_simd INTERFACE PkgConfig::HWY)
 target_compile_definitions(renzan_simd INTERFACE
   "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL)")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  target_compile_definitions(renzan_simd INTERFACE HWY_BASELINE_TARGETS=HWY_SSE4)
+endif()

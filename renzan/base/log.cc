@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <memory>
+
 #include "renzan/base/escape.h"
 
 namespace renzan {
@@ -10,7 +12,9 @@ namespace {
 
 spdlog::logger& Logger() {
   static const std::shared_ptr<spdlog::logger> logger = [] {
-    auto made = spdlog::stderr_color_mt("renzan");
+    // Not registered: other copies of this module, in libraries, may use the name, too.
+    auto made = std::make_shared<spdlog::logger>(
+        "renzan", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     made->set_pattern("%^%v%$");
     return made;
   }();
@@ -20,6 +24,12 @@ spdlog::logger& Logger() {
 std::string& Prefix() {
   static std::string prefix;
   return prefix;
+}
+
+// Null functions without one.
+LogFunctions& Program() {
+  static LogFunctions program{nullptr, nullptr};
+  return program;
 }
 
 }  // namespace
@@ -41,9 +51,15 @@ void SetLogLevel(LogLevel level) {
   }
 }
 
-void SetLogPrefix(const std::string& prefix) { Prefix() = prefix; }
+void SetLogPrefix(const std::string& prefix) {
+  if (Program().set_prefix != nullptr) return Program().set_prefix(prefix);
+  Prefix() = prefix;
+}
+
+void LogThrough(const LogFunctions& program) { Program() = program; }
 
 void LogMessage(LogLevel level, const std::string& message) {
+  if (Program().message != nullptr) return Program().message(level, message);
   // A message may quote bytes of a file or a peer: escape them, so that the terminal does not
   // interpret control sequences.
   const std::string text = Prefix() + EscapeMessage(message);

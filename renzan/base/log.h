@@ -19,6 +19,15 @@ void SetLogPrefix(const std::string& prefix);
 
 void LogMessage(LogLevel level, const std::string& message);
 
+// Of the program, for a library that it loads with a copy of this module of its own.
+struct LogFunctions {
+  void (*message)(LogLevel level, const std::string& message) = LogMessage;
+  void (*set_prefix)(const std::string& prefix) = SetLogPrefix;
+};
+// From now on what this copy logs goes through `program`, whose level and prefix hold; null
+// functions undo it.
+void LogThrough(const LogFunctions& program);
+
 template <typename... Args>
 void LogInfo(fmt::format_string<Args...> format, Args&&... args) {
   LogMessage(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));

@@ -10,35 +10,47 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
-#include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/bus_error.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/help/unknown_word.h"
 #include "renzan/cli/help/verbs.h"
+#include "renzan/cli/job_system/load.h"
 #include "renzan/cli/machine/verbs.h"
 #include "renzan/cli/storage/verbs.h"
+#include "renzan/cli/verb_group.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/cli/version.h"
 #include "renzan/cli/whole_numbers.h"
 #include "renzan/storage/s3/s3_storage.h"
-#include "renzan/storage/storage.h"
 
 namespace renzan {
 namespace {
 
-// Verbs added by `add` are shown under `group`.
-template <typename Add>
-void Group(CLI::App& app, const char* group, const Add& add) {
-  const auto verbs = [&] { return app.get_subcommands([](CLI::App*) { return true; }); };
-  const size_t before = verbs().size();
-  add();
-  const std::vector<CLI::App*> all = verbs();
-  for (size_t i = before; i < all.size(); ++i) all[i]->group(group);
+// The first word, or of `help VERB` the second; "" if there is none.
+std::string WordOfVerb(int argc, char** argv) {
+  const bool help = argc > 2 && std::string_view(argv[1]) == "help";
+  return argc < 2 ? "" : argv[help ? 2 : 1];
 }
 
-void AddVerbs(CLI::App& app, int& exit_status) {
-  Group(app, "Training", [&] {
+// The job system is loaded where its verbs are needed: for one of them, and to list all verbs or to
+// find the nearest. `doctor` is added later than it, for the order of the help.
+bool NeedsJobSystem(const CLI::App& app, const std::string& word) {
+  const auto named = [&](const CLI::App* verb) { return verb->check_name(word); };
+  return word != "doctor" && app.get_subcommands(named).empty();
+}
+
+void AddJobSystem(CLI::App& app, const std::string& word, int& exit_status) {
+  try {
+    AddJobSystemVerbs(app, exit_status);
+  } catch (const Error& error) {
+    if (IsJobSystemVerb(word)) throw;
+    if (word != "--version") LogWarning("without the verbs of the job system: {}", error.what());
+  }
+}
+
+void AddVerbs(CLI::App& app, const std::string& word, int& exit_status) {
+  AddVerbGroup(app, "Training", [&] {
     AddTrainVerb(app, exit_status);
     AddRunVerb(app, exit_status);
     AddEvalVerb(app, exit_status);
@@ -47,26 +59,17 @@ void AddVerbs(CLI::App& app, int& exit_status) {
     AddBenchVerb(app, exit_status);
     AddPlanVerb(app, exit_status);
   });
-  Group(app, "Data", [&] {
+  AddVerbGroup(app, "Data", [&] {
     AddDataVerb(app);
     AddUploadVerb(app);
   });
-  Group(app, "Jobs", [&] {
-    AddSubmitVerb(app, exit_status);
-    AddJobsVerb(app);
-    AddJobVerb(app);
-    AddPodRunVerb(app, exit_status);
-  });
-  Group(app, "Clusters", [&] {
-    AddClusterVerb(app, exit_status);
-    AddNodesVerb(app);
-    AddSimulateVerb(app);
-  });
-  Group(app, "This machine and this program", [&] {
+  if (NeedsJobSystem(app, word)) AddJobSystem(app, word, exit_status);
+  AddVerbGroup(app, "This machine and this program", [&] {
     AddDoctorVerb(app);
     AddHelpVerb(app);
     AddCompletionVerb(app);
   });
+  ReadWholeNumbersAsDecimal(app);
 }
 
 // Reports a command line that cannot be parsed. --help and --version also arrive here.
@@ -102,8 +105,9 @@ void PrepareProcess() {
   ExitOnBusErrors();
 }
 
-int RunVerb(CLI::App& app, int argc, char** argv, const int& exit_status) {
+int RunVerb(CLI::App& app, int argc, char** argv, int& exit_status) {
   try {
+    AddVerbs(app, WordOfVerb(argc, argv), exit_status);
     if (argc == 1) {
       fmt::print("{}", app.help());
     } else {
@@ -131,7 +135,8 @@ int RunVerb(CLI::App& app, int argc, char** argv, const int& exit_status) {
 }
 
 // Returns the exit status. What a verb prints is its result: without it, the verb has failed.
-int Run(CLI::App& app, int argc, char** argv, const int& exit_status) {
+int Run(CLI::App& app, int argc, char** argv) {
+  int exit_status = 0;
   const int status = RunVerb(app, argc, argv, exit_status);
   const int error = std::fflush(stdout) != 0 ? errno : 0;
   if (status > 1 || (error == 0 && std::ferror(stdout) == 0)) return status;
@@ -147,10 +152,7 @@ int Run(CLI::App& app, int argc, char** argv, const int& exit_status) {
 
 int main(int argc, char** argv) {
   renzan::PrepareProcess();
-  renzan::SetObjectStore([] {
-    std::signal(SIGPIPE, SIG_IGN);  // a connection that breaks is an Error
-    return renzan::s3::OpenS3(renzan::s3::ProcessEnvironment(), renzan::SystemClock(), {});
-  });
+  renzan::s3::UseS3();
   CLI::App app{
       "Renzan trains recommendation models that have outgrown one machine, and schedules jobs on "
       "shared machines.",
@@ -165,8 +167,5 @@ int main(int argc, char** argv) {
       "worker died or no daemon, 70 diverged, 71 out of memory, 73 cannot create, 74 I/O (full "
       "disk),\n"
       "75 stopped on request, 77 not allowed, 78 bad configuration.");
-  int exit_status = 0;
-  renzan::AddVerbs(app, exit_status);
-  renzan::ReadWholeNumbersAsDecimal(app);
-  return renzan::Run(app, argc, argv, exit_status);
+  return renzan::Run(app, argc, argv);
 }

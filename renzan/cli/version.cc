@@ -3,10 +3,8 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 #include <gnu/libc-version.h>
-#include <microhttpd.h>
 #include <mpi.h>
 #include <openssl/crypto.h>
-#include <sqlite3.h>
 #include <xxhash.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -14,6 +12,7 @@
 #include <string_view>
 
 #include "renzan/base/build_id.h"
+#include "renzan/cli/job_system/load.h"
 #include "renzan/nn/isa.h"
 
 namespace renzan {
@@ -35,15 +34,17 @@ std::string MpiLibraryVersion() {
 }
 
 std::string VersionText() {
+  const std::optional<JobSystemVersions> jobs = VersionsInJobSystem();
   return fmt::format(
       "renzan {} (build {})\n"
       "instruction set {}\n"
       "libraries Highway {}, {}, glibc {},\n"
-      "          SQLite {}, libcurl {}, libmicrohttpd {}, OpenSSL {},\n"
+      "          {}libcurl {}, {}OpenSSL {},\n"
       "          zlib {}, zstd {}, xxHash {}",
       RENZAN_VERSION, BuildId(), SelectIsa("auto"), RENZAN_HWY_VERSION, MpiLibraryVersion(),
-      ::gnu_get_libc_version(), ::sqlite3_libversion(),
-      ::curl_version_info(CURLVERSION_NOW)->version, ::MHD_get_version(),
+      ::gnu_get_libc_version(), jobs ? fmt::format("SQLite {}, ", jobs->sqlite) : "",
+      ::curl_version_info(CURLVERSION_NOW)->version,
+      jobs ? fmt::format("libmicrohttpd {}, ", jobs->microhttpd) : "",
       ::OpenSSL_version(OPENSSL_VERSION_STRING), ::zlibVersion(), ::ZSTD_versionString(),
       XxhashVersion());
 }

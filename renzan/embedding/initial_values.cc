@@ -18,18 +18,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Both halves of the 64-bit products of all lanes.
 template <class U, class V = hn::Vec<U>>
 HWY_INLINE void MultiplyWide(U u, V a, uint32_t factor, V* high, V* low) {
-#if HWY_TARGET == HWY_SCALAR  // has no wider lanes
-  const uint64_t product = uint64_t{factor} * hn::GetLane(a);
-  *high = hn::Set(u, static_cast<uint32_t>(product >> 32));
-  *low = hn::Set(u, static_cast<uint32_t>(product));
-#else
   const hn::RepartitionToWide<U> u64;
   const V b = hn::Set(u, factor);
   const auto even = hn::MulEven(a, b);
   const auto odd = hn::MulEven(hn::BitCast(u, hn::ShiftRight<32>(hn::BitCast(u64, a))), b);
   *high = hn::OddEven(hn::BitCast(u, odd), hn::BitCast(u, hn::ShiftRight<32>(even)));
   *low = hn::OddEven(hn::BitCast(u, hn::ShiftLeft<32>(odd)), hn::BitCast(u, even));
-#endif
 }
 
 // Philox::Draw with a counter in each lane.

@@ -88,15 +88,6 @@ HWY_INLINE hn::Vec<Tag> HighHalf(hn::Vec<Tag> lanes) {
 // within 128 bits: the first 16 lanes are columns 0 to 3, 8 to 11, 16 to 19 and 24 to 27, the other
 // 16 those between them.
 HWY_INLINE void InterleaveLines(const float* low, const float* high, float* lanes) {
-#if HWY_TARGET == HWY_SCALAR
-  const auto* x = reinterpret_cast<const BFloat16Bits*>(low);
-  const auto* y = reinterpret_cast<const BFloat16Bits*>(high);
-  for (int64_t c = 0; c < 2 * kBlock; ++c) {
-    auto* pair = reinterpret_cast<BFloat16Bits*>(lanes + c / 4 % 2 * kBlock + c / 8 * 4 + c % 4);
-    pair[0] = x[c];
-    pair[1] = y[c];
-  }
-#else
   const Tag d;
   const hn::Repartition<uint16_t, Tag> halves;
   for (int64_t i = 0; i < kBlock; i += static_cast<int64_t>(hn::Lanes(d))) {
@@ -105,7 +96,6 @@ HWY_INLINE void InterleaveLines(const float* low, const float* high, float* lane
     hn::Store(hn::BitCast(d, hn::InterleaveLower(halves, x, y)), d, lanes + i);
     hn::Store(hn::BitCast(d, hn::InterleaveUpper(halves, x, y)), d, lanes + kBlock + i);
   }
-#endif
 }
 
 // The transposition [m, k] of A [k, m] of bfloat16, with zeros up to a multiple of 32 in k. Unless

@@ -40,10 +40,6 @@ HWY_INLINE void Adagrad(float lr, float epsilon, const float* g, size_t n, float
 // The sum of all lanes: i and i + n / 2 are added first, then the same with the n / 2 sums.
 template <class Tag>
 HWY_INLINE float FoldLanes(Tag d, hn::Vec<Tag> v) {
-#if HWY_TARGET == HWY_SCALAR
-  (void)d;
-  return hn::GetLane(v);
-#else
   if constexpr (hn::MaxLanes(Tag()) > 4) {
     const hn::Half<Tag> half;
     return FoldLanes(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
@@ -52,7 +48,6 @@ HWY_INLINE float FoldLanes(Tag d, hn::Vec<Tag> v) {
     hn::Store(v, d, lane);
     return (lane[0] + lane[2]) + (lane[1] + lane[3]);
   }
-#endif
 }
 
 // The sum of 16 squares, by the same tree.

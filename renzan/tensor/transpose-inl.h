@@ -54,7 +54,6 @@ HWY_INLINE void Transpose16(const float* from, int64_t from_stride, float* to, i
 }
 #endif
 
-#if HWY_TARGET != HWY_SCALAR
 // Four values of a row, and of the row four below in the upper half of a vector of eight.
 HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> LoadFours(hn::FixedTag<float, 4> d, const float* from,
                                                      int64_t /*stride*/) {
@@ -89,17 +88,11 @@ HWY_INLINE void TransposeFours(D d, const float* from, int64_t from_stride, floa
   hn::StoreU(lower(high01, high23), d, to + 2 * to_stride);
   hn::StoreU(upper(high01, high23), d, to + 3 * to_stride);
 }
-#endif
 
-// to[c, r] = from[r, c] for multiples of 4 rows and columns (any on HWY_SCALAR); four of `to`'s
-// rows begin `to_four` after the four before.
+// to[c, r] = from[r, c] for multiples of 4 rows and columns; four of `to`'s rows begin `to_four`
+// after the four before.
 HWY_INLINE void Transpose(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
                           float* to, int64_t to_stride, int64_t to_four) {
-#if HWY_TARGET == HWY_SCALAR
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c)
-      to[c / 4 * to_four + c % 4 * to_stride + r] = from[r * from_stride + c];
-#else
 #if HWY_TARGET == HWY_AVX3
   if (rows % 16 == 0 && columns % 16 == 0) {
     for (int64_t r = 0; r < rows; r += 16)
@@ -119,7 +112,6 @@ HWY_INLINE void Transpose(const float* from, int64_t from_stride, int64_t rows, 
   if (rows % 8 == 0) return all(hn::FixedTag<float, 8>());
 #endif
   all(hn::FixedTag<float, 4>());
-#endif
 }
 
 HWY_INLINE void Transpose(const float* from, int64_t from_stride, int64_t rows, int64_t columns,

@@ -43,8 +43,9 @@ long=$work/$(printf 's%.0s' $(seq 120))
 expect_exit 78 "at most 107" $renzan jobs --socket "$long"
 expect_exit 78 "at most 107" $renzan cluster up --socket "$long"
 # A program that was copied without the supervisor cannot start jobs.
-ln "$renzan" alone 2>/dev/null || cp "$renzan" alone
-expect_exit 66 "renzan-supervisor is missing" ./alone cluster up
+mkdir alone
+cp "$renzan" "$(dirname "$renzan")/../lib/librenzan_jobs.so" alone
+expect_exit 66 "renzan-supervisor is missing" alone/renzan cluster up
 [ ! -e state ] || fail "a state directory was created"
 
 # Invalid clusters.

@@ -10,7 +10,8 @@ chmod 755 "$work"
 # The programs may be in a directory that only root can enter.
 if ! setpriv --reuid nobody --regid nogroup --clear-groups test -x "$renzan"; then
   mkdir programs
-  install -m 755 "$renzan" "$(dirname "$renzan")/renzan-supervisor" programs
+  folder=$(dirname "$renzan")
+  install -m 755 "$renzan" "$folder/renzan-supervisor" "$folder/../lib/librenzan_jobs.so" programs
   renzan=$work/programs/renzan
 fi
 export RENZAN_SOCKET=$work/socket

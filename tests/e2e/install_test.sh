@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The files of `cmake --install` work: the program, its supervisor, manual pages, completions, the
+# The files of `cmake --install` work: the program, its job system, manual pages, completions, the
 # C interface and the Python package.
 source "$(dirname "$0")/lib.sh"
 build=$(dirname "$(dirname "$renzan")")
@@ -7,7 +7,7 @@ command -v cmake >/dev/null || skip "no cmake"
 [ -e "$build/pages/stamp" ] || fail "build the target renzan_pages first"
 
 cmake --install "$build" --prefix "$work/root" >install.txt || { cat install.txt; fail "install"; }
-for file in bin/renzan libexec/renzan/renzan-supervisor share/man/man1/renzan.1 \
+for file in bin/renzan lib/librenzan_jobs.so libexec/renzan/renzan-supervisor share/man/man1/renzan.1 \
   share/man/man1/renzan-data-import.1 share/bash-completion/completions/renzan \
   share/zsh/site-functions/_renzan include/renzan.h \
   lib/librenzan.so.0 lib/librenzan_mpi.so lib/librenzan_s3.so lib/pkgconfig/renzan.pc \
@@ -26,6 +26,8 @@ export RENZAN_STATE_DIR=$work/state
 "$renzan" cluster down
 mv elsewhere/libexec elsewhere/gone
 expect_exit 66 "libexec/renzan/renzan-supervisor" "$renzan" cluster up
+mv elsewhere/lib/librenzan_jobs.so elsewhere/gone
+expect_exit 66 "elsewhere/lib/librenzan_jobs.so" "$renzan" cluster up
 
 # Programs in C and Python.
 export PKG_CONFIG_PATH=$work/elsewhere/lib/pkgconfig LD_LIBRARY_PATH=$work/elsewhere/lib

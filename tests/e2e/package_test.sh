@@ -22,7 +22,7 @@ for library in libc6 libgloo libopenmpi libsqlite3 libcurl libmicrohttpd; do
   grep '^Depends:' field.txt | grep -q "$library" || fail "does not depend on $library"
 done
 dpkg-deb --extract "$deb" root
-for file in bin/renzan libexec/renzan/renzan-supervisor share/man/man1/renzan-train.1 \
+for file in bin/renzan lib/librenzan_jobs.so libexec/renzan/renzan-supervisor share/man/man1/renzan-train.1 \
   share/bash-completion/completions/renzan share/zsh/vendor-completions/_renzan include/renzan.h \
   lib/librenzan.so.0 lib/librenzan_mpi.so lib/librenzan_s3.so lib/pkgconfig/renzan.pc \
   lib/python3/dist-packages/renzan/__init__.py \

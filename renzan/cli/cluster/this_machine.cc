@@ -2,7 +2,7 @@
 
 #include "renzan/base/cpus.h"
 #include "renzan/base/memory_budget.h"
-#include "renzan/cli/machine/gpus.h"
+#include "renzan/cli/machine/count_gpus.h"
 
 namespace renzan {
 

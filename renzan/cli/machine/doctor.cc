@@ -32,6 +32,14 @@ std::string Variable(const char* name) {
 Finding FindJobSystem() {
   Finding finding{.name = "job system"};
   try {
+    JobSystemLibrary();
+  } catch (const Error& error) {
+    finding.state = Finding::State::kMissing;
+    finding.here = "only the trainer";
+    finding.advice = error.what();
+    return finding;
+  }
+  try {
     finding.here = SupervisorProgram();
   } catch (const Error& error) {
     finding.state = Finding::State::kMissing;

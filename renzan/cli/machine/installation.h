@@ -1,6 +1,6 @@
 #pragma once
 
-// The locations of the helper programs.
+// The locations of the program and of what belongs to it.
 
 #include <string>
 
@@ -9,6 +9,13 @@ namespace renzan {
 // The path of renzan-supervisor, which supervises one attempt of a job: next to this program (build
 // directory), or in ../libexec/renzan (installation). Throws Error kNoInput.
 std::string SupervisorProgram();
+
+// The path of librenzan_jobs.so, which has the job system's verbs: next to this program, or in
+// ../lib. Throws Error kNoInput.
+std::string JobSystemLibrary();
+// What helps if it is missing.
+inline constexpr const char* kHowToGetJobSystem =
+    "build it with `scripts/build`, or reinstall renzan";
 
 // The path of this program, or of the one that it was when it was started.
 std::string ThisProgram();

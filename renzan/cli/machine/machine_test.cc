@@ -7,6 +7,7 @@
 #include "renzan/base/file/file.h"
 #include "renzan/base/memory_budget.h"
 #include "renzan/base/oom_kills.h"
+#include "renzan/cli/machine/count_gpus.h"
 #include "renzan/cli/machine/disk.h"
 #include "renzan/cli/machine/gpus.h"
 #include "renzan/cli/machine/kubernetes.h"

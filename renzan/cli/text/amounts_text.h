@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "renzan/cluster/spec/amounts.h"
+#include "renzan/base/mebibytes.h"
 
 namespace renzan {
 
@@ -15,8 +15,6 @@ std::string DurationText(int64_t ms);
 // The local time of a Unix time, "14:03:59"; with the date, "2026-01-31 14:03:59", if it is more
 // than twelve hours from `now_ms`.
 std::string LocalTimeText(int64_t unix_ms, int64_t now_ms);
-
-using cluster::spec::MebibytesText;
 
 // At most three decimals, without trailing zeros: "8", "0.5".
 std::string NumberText(double number);

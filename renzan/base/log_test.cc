@@ -1,0 +1,45 @@
+#include "renzan/base/log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <vector>
+
+namespace renzan {
+namespace {
+
+using testing::ElementsAre;
+using testing::internal::CaptureStderr;
+using testing::internal::GetCapturedStderr;
+
+std::vector<std::string>& Received() {
+  static std::vector<std::string> received;
+  return received;
+}
+
+TEST(Log, OtherCopiesOfTheModuleMayLogInThisProcess) {
+  LogInfo("makes the logger");
+  EXPECT_EQ(spdlog::get("renzan"), nullptr);  // two of one name cannot be registered
+}
+
+TEST(Log, ALibraryLogsThroughItsProgram) {
+  LogThrough({.message =
+                  [](LogLevel level, const std::string& message) {
+                    Received().push_back(fmt::format("{} {}", static_cast<int>(level), message));
+                  },
+              .set_prefix = [](const std::string& prefix) { Received().push_back(prefix); }});
+  CaptureStderr();
+  SetLogPrefix("pod-run: ");
+  LogWarning("job {} ended", 3);
+  EXPECT_EQ(GetCapturedStderr(), "");
+  EXPECT_THAT(Received(), ElementsAre("pod-run: ", "2 job 3 ended"));
+
+  LogThrough({.message = nullptr, .set_prefix = nullptr});
+  CaptureStderr();
+  LogWarning("job {} ended", 4);
+  EXPECT_EQ(GetCapturedStderr(), "warning: job 4 ended\n");
+}
+
+}  // namespace
+}  // namespace renzan

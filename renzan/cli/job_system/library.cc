@@ -1,0 +1,38 @@
+#include "renzan/cli/job_system/library.h"
+
+#include <microhttpd.h>
+#include <sqlite3.h>
+
+#include "renzan/base/build_id.h"
+#include "renzan/cli/verb_group.h"
+#include "renzan/cli/verbs.h"
+#include "renzan/storage/s3/s3_storage.h"
+
+extern "C" {
+
+__attribute__((visibility("default"))) const char* renzan_jobs_build() { return renzan::BuildId(); }
+
+__attribute__((visibility("default"))) void renzan_jobs_add_verbs(CLI::App* app, int* exit_status,
+                                                                  const renzan::LogFunctions* log) {
+  renzan::LogThrough(*log);
+  renzan::s3::UseS3();
+  renzan::AddVerbGroup(*app, "Jobs", [&] {
+    renzan::AddSubmitVerb(*app, *exit_status);
+    renzan::AddJobsVerb(*app);
+    renzan::AddJobVerb(*app);
+    renzan::AddPodRunVerb(*app, *exit_status);
+  });
+  renzan::AddVerbGroup(*app, "Clusters", [&] {
+    renzan::AddClusterVerb(*app, *exit_status);
+    renzan::AddNodesVerb(*app);
+    renzan::AddSimulateVerb(*app);
+  });
+}
+
+__attribute__((visibility("default"))) void renzan_jobs_library_versions(std::string* sqlite,
+                                                                         std::string* microhttpd) {
+  *sqlite = ::sqlite3_libversion();
+  *microhttpd = ::MHD_get_version();
+}
+
+}  // extern "C"
