@@ -27,7 +27,7 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
 }
 
 template <typename Number>
-bool ParseNumber(std::string_view text, Number* number) {
+bool ReadNumber(std::string_view text, Number* number) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, *number);
   return error == std::errc() && rest == end && !text.empty();
@@ -36,7 +36,7 @@ bool ParseNumber(std::string_view text, Number* number) {
 std::optional<std::vector<double>> ParseNumbers(std::span<const std::string_view> texts) {
   std::vector<double> numbers(texts.size());
   for (size_t i = 0; i < texts.size(); ++i)
-    if (!ParseNumber(texts[i], &numbers[i]) || std::isnan(numbers[i])) return std::nullopt;
+    if (!ReadNumber(texts[i], &numbers[i]) || std::isnan(numbers[i])) return std::nullopt;
   return numbers;
 }
 
@@ -62,7 +62,7 @@ std::optional<DenseTransform> DenseTransform::Parse(std::string_view text) {
     return rest.empty() ? std::optional(transform) : std::nullopt;
   const bool buckets = transform.kind_ == Kind::kBuckets;
   if (buckets) {
-    if (rest.empty() || !ParseNumber(rest[0], &transform.num_buckets_) ||
+    if (rest.empty() || !ReadNumber(rest[0], &transform.num_buckets_) ||
         transform.num_buckets_ < kMinBuckets || transform.num_buckets_ > kMaxBuckets)
       return std::nullopt;
     rest = rest.subspan(1);
