@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
@@ -175,7 +174,7 @@ class Importer {
            progress_.bad_rows);
     Report();
     WarnOfMultiLineRows();
-    ImportSummary summary{progress_, parser_->schema().label, labels_.Summary(kLabelsShown), "",
+    ImportSummary summary{progress_, parser_->schema().label, labels_.Summary(kLabelsShown),
                           Unseen()};
     WarnOfOneClass(summary);
     WarnOfUntrainedRows();

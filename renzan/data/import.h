@@ -36,9 +36,10 @@ struct UnseenLookups {
 struct ImportSummary : ImportProgress {
   std::string label_name;
   LabelSummary label;
-  std::string skipped_rows;  // the file that lists them (SkippedRows); empty if there are none
   // With the vocabularies of another dataset: of each feature that has a row for unseen values.
   std::vector<UnseenLookups> unseen;
+  // The file that lists the bad rows (SkippedRows); empty if there are none.
+  std::string skipped_rows;
 };
 
 struct ImportOptions {

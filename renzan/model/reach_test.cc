@@ -77,7 +77,7 @@ class Probe {
 // Every model with these features, and with and without the parts that it may lack.
 std::vector<ModelOptions> AllOptions(int64_t num_dense, const std::vector<int64_t>& dims) {
   std::vector<ModelOptions> all;
-  for (const std::string& type : ModelTypes())
+  for (const std::string& type : ModelTypeNames())
     for (const std::vector<int64_t>& hidden : {std::vector<int64_t>{}, {16}})
       for (const int cross_layers : {0, 2})
         for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16}) {

@@ -79,6 +79,16 @@ def imports(runs, store):
     expect_equal(keys_below(store, "none"), [], "left by an import of nothing")
 
 
+def skipped_rows(runs, store):
+    """They are listed beside the dataset."""
+    (runs.folder / "bad.tsv").write_text("bad\n" + "".join(text_lines(runs)[:100]))
+    runs("data", "import", "--on-bad-row", "skip", "--output", url("skipped"), "bad.tsv")
+    (key,) = (key for key in keys_below(store, "skipped") if key.endswith(".skipped_rows.csv"))
+    expect_equal(store.client().get(BUCKET, key).body,
+                 b"file,line,reason\nbad.tsv,1,1 columns separated by tabs instead of 40\n", key)
+    expect_one_import(store, "skipped")
+
+
 def damaged_objects(runs, store):
     """Verifying names what has changed in the store."""
     runs("data", "synth", "--rows", 3000, "--format", "dataset", "--shard-rows", 2000, "--output",

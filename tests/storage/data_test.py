@@ -18,7 +18,8 @@ from data_runs import DataRuns
 from store import Store
 
 SCENARIOS = (
-    data_imports.imports, data_imports.damaged_objects, data_imports.others_keep_their_own,
+    data_imports.imports, data_imports.skipped_rows, data_imports.damaged_objects,
+    data_imports.others_keep_their_own,
     data_imports.faster_imports, data_imports.waiting_imports, data_imports.killed_imports,
     data_imports.stopped_imports,
     data_cached.whole_caches, data_cached.small_caches, data_cached.partial_reads,

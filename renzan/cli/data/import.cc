@@ -120,7 +120,7 @@ void AddDataImportVerb(CLI::App& data) {
                    "[log]")
       ->check(CLI::IsMember({"log", "none"}));
   verb->add_option("--on-bad-row", flags->on_bad_row,
-                   "Stop with an error, or skip and count bad rows")
+                   "Stop with an error, or skip bad rows and list them in skipped_rows.csv")
       ->check(CLI::IsMember({"error", "skip"}))
       ->capture_default_str();
   verb->add_option("--shard-rows", options.shard_rows, "Rows per shard")
