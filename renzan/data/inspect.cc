@@ -7,6 +7,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/data/dataset/manifest.h"
+#include "renzan/data/value_names.h"
 #include "renzan/data/vocabulary.h"
 
 namespace renzan {
@@ -89,8 +90,7 @@ class IdCounter {
     }
   }
 
-  void Finish(size_t num_top, const std::vector<std::string>& names,
-              FeatureSummary* summary) const {
+  void Finish(size_t num_top, const ValueNames& names, FeatureSummary* summary) const {
     std::vector<std::pair<int64_t, Count>> seen;
     for (const auto& [id, count] : counts_) {
       if (id == Vocabulary::kMissing) {
@@ -101,16 +101,10 @@ class IdCounter {
     }
     summary->distinct = static_cast<int64_t>(seen.size());
     for (const auto& [id, count] : MostFrequent(std::move(seen), num_top))
-      summary->top.push_back(MakeTop(Name(id, names), count));
+      summary->top.push_back(MakeTop(names.Shown(id), count));
   }
 
  private:
-  static std::string Name(int64_t id, const std::vector<std::string>& names) {
-    if (names.empty()) return fmt::format("{}", id);
-    if (id == Vocabulary::kRare) return "(rare)";
-    return names.at(static_cast<size_t>(id - Vocabulary::kFirstOwn));
-  }
-
   std::unordered_map<int64_t, Count> counts_;  // by id
 };
 
@@ -157,9 +151,7 @@ DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const Stop
   if (summary.rows > 0) summary.label_rate = positive / static_cast<double>(summary.rows);
   for (size_t d = 0; d < num_dense; ++d) dense[d].Finish(num_top, &summary.features[d]);
   for (size_t f = 0; f < ids.size(); ++f)
-    ids[f].Finish(num_top,
-                  ReadVocabularyValues(dataset.directory(), manifest, schema.categorical[f].name),
-                  &summary.features[num_dense + f]);
+    ids[f].Finish(num_top, ValueNames(dataset, f), &summary.features[num_dense + f]);
   return summary;
 }
 

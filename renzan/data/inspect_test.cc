@@ -59,7 +59,7 @@ TEST(Inspect, CountsEveryKindOfFeature) {
   EXPECT_EQ(c.distinct, 2);  // a, and all rare values together
   EXPECT_EQ(c.num_embeddings, 3);
   ASSERT_EQ(c.top.size(), 2u);
-  EXPECT_EQ(c.top[0].value, "(rare)");
+  EXPECT_EQ(c.top[0].value, "(rare or unseen)");
   EXPECT_EQ(c.top[1].value, "a");
   EXPECT_EQ(c.top[1].label_rate, 1);
 

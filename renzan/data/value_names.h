@@ -1,6 +1,6 @@
 #pragma once
 
-// What the ids of a categorical feature stand for, for people who read them.
+// The values behind the ids of a categorical feature, for people. Thread-safe once made.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,19 +14,21 @@ namespace renzan {
 
 class ValueNames {
  public:
-  // Reads the vocabulary of schema().categorical[feature], where it has one.
+  // Reads the vocabulary of schema().categorical[feature], if the dataset has one for it. Throws
+  // kData if it is corrupt.
   ValueNames(const Dataset& dataset, size_t feature);
 
-  // The value of the input: the id itself where the input had ids, "" where it was missing. Nothing
-  // if it is unknown: of a hashed value, and of one without an id of its own.
-  std::optional<std::string> Value(int64_t id) const;
-  // The same for a table: "(missing)", "(other)"; "id 17" if it is unknown.
-  std::string Label(int64_t id) const;
-
-  // Whether ids are all that is known: values were hashed.
-  bool are_hashed() const { return kind_ == Kind::kHashed; }
+  // Whether the input's values are known: ids themselves, or texts of a vocabulary. Not if they
+  // were hashed.
+  bool known() const { return kind_ != Kind::kHashed; }
   // Whether the input had ids.
   bool are_ids() const { return kind_ == Kind::kIds; }
+
+  // Nothing for an id that stands for no single known value: of missing values, of all that the
+  // vocabulary lacks, and of hashed ones.
+  std::optional<std::string> Value(int64_t id) const;
+  // For a table: the value, "(missing)" or "(rare or unseen)"; the id if no value is known.
+  std::string Shown(int64_t id) const;
 
  private:
   enum class Kind { kIds, kHashed, kNamed } kind_;

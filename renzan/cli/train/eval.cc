@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/train/saved_model.h"
@@ -59,15 +60,14 @@ Ranked CountRanked(std::span<const GroupMetrics> groups) {
   return ranked;
 }
 
-// With the value where it is known; null where it was missing.
+// With the value if it is known: null for missing values and for those that the vocabulary lacks.
 nlohmann::ordered_json ToJson(int64_t id, const ValueNames& names) {
   nlohmann::ordered_json group = {{"id", id}};
-  const std::optional<std::string> value = names.Value(id);
-  if (!value) return group;
+  if (!names.known()) return group;
   group["value"] = nullptr;
   if (names.are_ids()) {
     group["value"] = id;
-  } else if (!value->empty()) {
+  } else if (const std::optional<std::string> value = names.Value(id)) {
     group["value"] = *value;
   }
   return group;
@@ -93,12 +93,19 @@ nlohmann::ordered_json ToJson(const std::string& column, const ValueNames& names
           {"largest", largest}};
 }
 
+// Of a cell.
+std::string ShortText(const std::string& text) {
+  constexpr size_t kMost = 60;  // bytes
+  return Escape(text.substr(0, kMost)) + (text.size() > kMost ? "..." : "");
+}
+
 void Print(const std::string& column, const ValueNames& names, std::span<const GroupMetrics> groups,
            size_t top) {
   const Ranked ranked = CountRanked(groups);
   fmt::print("group AUC           {:.5f}  ({} of {} values of {} have both classes: {} rows)\n\n",
              GroupAuc(groups), ranked.groups, groups.size(), column, ranked.rows);
-  Table table({{column, names.are_ids() ? kRight : Table::Align::kLeft},
+  Table table({{names.known() ? column : column + " (id)",
+                names.known() && !names.are_ids() ? Table::Align::kLeft : kRight},
                {"rows", kRight},
                {"positive", kRight},
                {"AUC", kRight},
@@ -109,7 +116,7 @@ void Print(const std::string& column, const ValueNames& names, std::span<const G
   };
   for (const GroupMetrics& group : groups.first(std::min(top, groups.size()))) {
     const double rate = static_cast<double>(group.positives) / static_cast<double>(group.count);
-    table.Add({names.Label(group.group), fmt::format("{}", group.count),
+    table.Add({ShortText(names.Shown(group.group)), fmt::format("{}", group.count),
                fmt::format("{:.2f} %", 100 * rate), number(group.auc, 5), number(group.log_loss, 5),
                number(group.calibration, 4)});
   }
@@ -179,7 +186,8 @@ void Eval(const EvalFlags& flags, Step& model, const TrainConfig& config, Commun
   if (flags.json) {
     nlohmann::ordered_json out = ToJson(metrics);
     if (names) out["group_by"] = ToJson(flags.group_by, *names, groups, top);
-    fmt::print("{}\n", out.dump());
+    // The texts of a vocabulary may be in any encoding.
+    fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     Print(metrics, dataset);
     if (names) Print(flags.group_by, *names, groups, top);

@@ -6,6 +6,7 @@
 
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
+#include "renzan/data/vocabulary.h"
 #include "renzan/model/loss.h"
 
 namespace renzan {
@@ -61,7 +62,7 @@ ScoreFile::Column ScoreFile::ColumnNamed(const std::string& name) const {
                   .name = name,
                   .separator = "|",
                   .names = std::make_unique<ValueNames>(dataset_, t)};
-    if (column.names->are_hashed()) column.name += " (id)";
+    if (!column.names->known()) column.name += " (id)";
     return column;
   }
   const std::string nearest = NearestName(name, names);
@@ -74,8 +75,10 @@ std::string ScoreFile::Text(const Column& column, const Batch& batch, size_t row
   if (column.kind == Column::Kind::kDense)
     return fmt::format("{}", batch.dense[row * dataset_.schema().dense.size() + column.index]);
   const auto value = [&](int64_t id) {
-    if (column.names->are_hashed()) return fmt::format("{}", id);
-    return column.names->Value(id).value_or(column.names->Label(id));
+    // A missing value is an empty field, as in the input.
+    if (column.names->known() && !column.names->are_ids() && id == Vocabulary::kMissing)
+      return std::string();
+    return column.names->Shown(id);
   };
   const FeatureIds& ids = batch.categorical[column.index];
   if (ids.one_hot()) return CsvField(value(ids.values[row]));
