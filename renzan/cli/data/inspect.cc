@@ -11,6 +11,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cli/data/verbs.h"
 #include "renzan/cli/stop_signals.h"
+#include "renzan/cli/text/table.h"
 #include "renzan/data/dataset/dataset.h"
 
 namespace renzan {
@@ -52,14 +53,8 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
   fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-std::string ShortText(const std::string& text) {
-  std::string shown;
-  for (const unsigned char c : text.substr(0, 16))
-    shown += c < 0x20 || c == 0x7f ? '?' : static_cast<char>(c);
-  return text.size() > 16 ? shown + "..." : shown;
-}
-
 void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
+  constexpr size_t kShown = 16;  // bytes of a value
   fmt::print("{}: {} rows, label '{}' with rate {:.4f}\nfingerprint {}\n", dataset.directory(),
              summary.rows, dataset.schema().label, summary.label_rate, dataset.fingerprint());
   if (dataset.bayes_optimal())
@@ -83,7 +78,7 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
         feature.distinct_capped ? "+" : " ",
         dense ? fmt::format("max {:.4g}", feature.max) : fmt::format("{}", feature.num_embeddings));
     for (const TopValue& top : feature.top)
-      fmt::print("  {}: {:.1f}%, {:.3f}", ShortText(top.value),
+      fmt::print("  {}: {:.1f}%, {:.3f}", ShortText(top.value, kShown),
                  100 * static_cast<double>(top.count) / values, top.label_rate);
     fmt::print("\n");
   }

@@ -2,6 +2,7 @@
 
 // Text tables: columns as wide as their content, separated by two blanks.
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,10 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+// The first bytes of a text, at most `bytes` and no half of a UTF-8 character, and "..." if it is
+// longer. Control characters become '?'.
+std::string ShortText(const std::string& text, size_t bytes);
 
 inline constexpr Table::Align kRight = Table::Align::kRight;  // shorthand for lists of columns
 

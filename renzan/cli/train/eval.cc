@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
-#include "renzan/base/escape.h"
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/train/saved_model.h"
@@ -93,14 +92,9 @@ nlohmann::ordered_json ToJson(const std::string& column, const ValueNames& names
           {"largest", largest}};
 }
 
-// Of a cell.
-std::string ShortText(const std::string& text) {
-  constexpr size_t kMost = 60;  // bytes
-  return Escape(text.substr(0, kMost)) + (text.size() > kMost ? "..." : "");
-}
-
 void Print(const std::string& column, const ValueNames& names, std::span<const GroupMetrics> groups,
            size_t top) {
+  constexpr size_t kShown = 60;  // bytes of a value
   const Ranked ranked = CountRanked(groups);
   fmt::print("group AUC           {:.5f}  ({} of {} values of {} have both classes: {} rows)\n\n",
              GroupAuc(groups), ranked.groups, groups.size(), column, ranked.rows);
@@ -116,7 +110,7 @@ void Print(const std::string& column, const ValueNames& names, std::span<const G
   };
   for (const GroupMetrics& group : groups.first(std::min(top, groups.size()))) {
     const double rate = static_cast<double>(group.positives) / static_cast<double>(group.count);
-    table.Add({ShortText(names.Shown(group.group)), fmt::format("{}", group.count),
+    table.Add({ShortText(names.Shown(group.group), kShown), fmt::format("{}", group.count),
                fmt::format("{:.2f} %", 100 * rate), number(group.auc, 5), number(group.log_loss, 5),
                number(group.calibration, 4)});
   }
