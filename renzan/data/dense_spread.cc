@@ -42,10 +42,18 @@ double DenseSpread::Magnitude(const Feature& feature) const {
 }
 
 std::string DenseSpread::DescribeTooLarge(const std::string& name, const Feature& feature) const {
+  return fmt::format("'{}' (about {:.2g}: transform: {})", Escape(name), Magnitude(feature),
+                     HelpfulTransform(feature));
+}
+
+std::string DenseSpread::HelpfulTransform(const Feature& feature) const {
   const double rms = Magnitude(feature);
-  const bool long_tail = feature.min >= 0 && feature.max > kLongTail * rms;
-  return fmt::format("'{}' (about {:.2g}: transform: {})", Escape(name), rms,
-                     long_tail ? "log" : "standardize");
+  if (rms <= kTooLarge) return rms > 0 && Deviation(feature) < kTooSmall ? "standardize" : "none";
+  return feature.min >= 0 && feature.max > kLongTail * rms ? "log" : "standardize";
+}
+
+std::string DenseSpread::HelpfulTransform(size_t feature) const {
+  return HelpfulTransform(features_[feature]);
 }
 
 std::string DenseSpread::TooLarge(std::span<const std::string> names) const {

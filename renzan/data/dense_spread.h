@@ -25,12 +25,16 @@ class DenseSpread {
   // standardize)"; else "".
   std::string TooLarge(std::span<const std::string> names) const;
 
+  // The transform after which a feature can be trained on: "none", "standardize" or "log".
+  std::string HelpfulTransform(size_t feature) const;
+
  private:
   struct Feature {
     double min = 0, max = 0;
     double mean = 0, squares = 0;  // of deviations from the mean
   };
 
+  std::string HelpfulTransform(const Feature& feature) const;
   double Deviation(const Feature& feature) const;
   // The root mean square.
   double Magnitude(const Feature& feature) const;

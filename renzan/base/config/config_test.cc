@@ -137,6 +137,17 @@ tables:
   EXPECT_EQ(Read("numerics:\n").numerics.virtual_workers, 8);
 }
 
+// As in YAML 1.2; YAML 1.1 and C read them as octal.
+TEST(Config, NumbersWithLeadingZerosAreDecimal) {
+  const TestConfig config =
+      Read("batch_size: 01600\nlearning_rate: 010\nrows: [010, -010]\nname: 010\n", {"seed=0010"});
+  EXPECT_EQ(config.batch_size, 1600);
+  EXPECT_EQ(config.learning_rate, 10);
+  EXPECT_EQ(config.rows, (std::vector<int64_t>{10, -10}));
+  EXPECT_EQ(config.seed, 10U);
+  EXPECT_EQ(config.name, "010");
+}
+
 TEST(Config, UnknownKeyNamesTheNearest) {
   EXPECT_EQ(ErrorOf("seed: 2\nnumerics:\n    virtual_worker: 4\n"),
             "config.yaml:3:5: unknown key 'virtual_worker' in numerics: did you mean "

@@ -1,4 +1,4 @@
-// renzan data import|synth|inspect|verify
+// renzan data import|schema|synth|inspect|verify
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -50,6 +50,7 @@ void AddDataVerb(CLI::App& app) {
       "  renzan data import clicks.tsv.gz --output data/clicks\n"
       "  renzan data inspect data/clicks");
   AddDataImportVerb(*data);
+  AddDataSchemaVerb(*data);
   AddDataSynthVerb(*data);
   AddDataInspectVerb(*data);
   AddDataVerifyVerb(*data);

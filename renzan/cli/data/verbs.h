@@ -14,6 +14,7 @@ class App;
 namespace renzan {
 
 void AddDataImportVerb(CLI::App& data);
+void AddDataSchemaVerb(CLI::App& data);
 void AddDataSynthVerb(CLI::App& data);
 void AddDataInspectVerb(CLI::App& data);
 void AddDataVerifyVerb(CLI::App& data);

@@ -1,0 +1,72 @@
+#pragma once
+
+// What the values of one column of a text file are like. Memory is bounded.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "renzan/data/dense_spread.h"
+#include "renzan/data/text/date.h"
+
+namespace renzan {
+
+class ColumnStatistics {
+ public:
+  static constexpr size_t kMaxDistinct = 100'000;
+
+  ColumnStatistics();
+  void Add(std::string_view field);
+
+  int64_t rows() const { return rows_; }
+  int64_t missing() const { return missing_; }  // empty, or a text such as "?" or "NA"
+  // The texts that mean missing.
+  const std::map<std::string, int64_t>& missing_texts() const { return missing_texts_; }
+  int64_t present() const { return rows_ - missing_; }
+  size_t distinct() const { return counts_.size(); }
+  bool many_distinct() const { return counts_.size() >= kMaxDistinct; }
+  // Of present() those until as many distinct values as are counted had been seen.
+  int64_t present_while_counted() const { return many_distinct() ? present_when_full_ : present(); }
+  bool has_blanks() const { return has_blanks_; }  // around values
+
+  bool is_number() const { return present() > 0 && numbers_ == present(); }
+  bool is_whole() const { return is_number() && whole_; }
+  double min() const { return min_; }
+  double max() const { return max_; }
+  const DenseSpread& spread() const { return spread_; }
+  // The format in which all values are dates, or "".
+  std::string date_format() const;
+  // The character that separates the values of a bag, or 0.
+  char bag_separator() const;
+  bool in_brackets() const { return present() > 0 && brackets_ == present(); }
+
+  // Most frequent first; ties by text.
+  std::vector<std::pair<std::string, int64_t>> MostFrequent(size_t limit) const;
+
+ private:
+  struct Bags {
+    char separator;
+    int64_t fields = 0;                           // with more than one value
+    std::unordered_set<std::string> values = {};  // of these fields
+  };
+
+  void AddToBags(std::string_view value);
+
+  int64_t rows_ = 0, missing_ = 0, numbers_ = 0, brackets_ = 0, present_when_full_ = 0;
+  std::map<std::string, int64_t> missing_texts_;
+  std::unordered_map<std::string, int64_t> counts_;
+  bool has_blanks_ = false, whole_ = true;
+  double min_ = 0, max_ = 0;
+  DenseSpread spread_{1};
+  std::vector<DateFormat> dates_;  // that fit so far
+  std::vector<Bags> bags_;
+};
+
+// A number as a dense column has it.
+bool IsNumber(std::string_view text, double* number);
+
+}  // namespace renzan

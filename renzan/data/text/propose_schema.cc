@@ -1,0 +1,377 @@
+#include "renzan/data/text/propose_schema.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "renzan/base/config/config.h"
+#include "renzan/base/error.h"
+#include "renzan/base/escape.h"
+#include "renzan/data/text/column_statistics.h"
+#include "renzan/data/text/csv_record.h"
+
+namespace renzan {
+namespace {
+
+constexpr size_t kSniffedRecords = 200;
+// With fewer records of the same number of fields a file is no table.
+constexpr double kTableShare = 0.5;
+constexpr int64_t kRowsBetweenStops = 4096;
+// Fewer rows do not show whether values repeat.
+constexpr int64_t kEnoughRows = 50;
+constexpr double kNearlyAll = 0.99;
+// Whole numbers with so few values name something, as codes do.
+constexpr size_t kFewNumbers = 10;
+// Seconds since 1970 of the years 1973 to 2286.
+constexpr double kMinUnixTime = 1e8, kMaxUnixTime = 1e10;
+
+// As YAML has it.
+std::string Quoted(const std::string& text) { return ConfigValue{{text}, ""}.key(); }
+
+std::string Lower(std::string_view text) {
+  std::string lower;
+  for (const unsigned char c : text) lower += static_cast<char>(std::tolower(c));
+  return lower;
+}
+
+struct Dialect {
+  std::string delimiter = ",";
+  bool quotes = true;
+  bool trim = false;
+  size_t num_fields = 1;
+  double share = 0;  // of records with that many
+  bool header = false;
+  std::vector<std::string> names = {};
+};
+
+using Record = std::vector<std::string>;
+
+// The first records; one whose quotes are wrong has no fields.
+std::vector<Record> FirstRecords(const ProposalOptions& options, const Dialect& dialect,
+                                 bool trim = true) {
+  LineReader lines({options.input}, options.stop);
+  CsvRecordReader reader(dialect.delimiter, dialect.quotes, trim);
+  std::vector<Record> records;
+  std::string problem;
+  int64_t line = 0;
+  while (records.size() < kSniffedRecords && reader.Next(lines, &line, &problem)) {
+    records.emplace_back();
+    if (problem.empty())
+      records.back().assign(reader.fields().begin(), reader.fields().end());
+    else
+      reader.RejectRecord();
+  }
+  std::erase_if(records,
+                [](const Record& record) { return record.size() == 1 && record[0].empty(); });
+  return records;
+}
+
+// The delimiter by which most records have the same number of fields.
+Dialect FindDelimiter(const ProposalOptions& options) {
+  Dialect best;
+  for (const bool quotes : {true, false}) {
+    for (const char* delimiter : {"\t", ",", ";", "|", "::", " "}) {
+      Dialect dialect{.delimiter = delimiter, .quotes = quotes};
+      const std::vector<Record> records = FirstRecords(options, dialect);
+      std::map<size_t, size_t> counts;
+      for (const Record& record : records) ++counts[record.size()];
+      for (const auto& [num_fields, count] : counts) {
+        const double share = static_cast<double>(count) / static_cast<double>(records.size());
+        if (num_fields < 2 || share < best.share ||
+            (share == best.share && num_fields <= best.num_fields))
+          continue;
+        best = dialect;
+        best.share = share;
+        best.num_fields = num_fields;
+      }
+    }
+  }
+  return best;
+}
+
+// A first record of texts of which none is a value of its column elsewhere.
+bool IsHeader(const std::vector<Record>& records) {
+  const Record& first = records[0];
+  if (std::set<std::string>(first.begin(), first.end()).size() != first.size()) return false;
+  for (size_t i = 0; i < first.size(); ++i) {
+    double number = 0;
+    if (IsNumber(first[i], &number) || (first[i].empty() && i > 0)) return false;
+    ColumnStatistics statistics;
+    statistics.Add(first[i]);
+    if (!first[i].empty() && (statistics.missing() > 0 || !statistics.date_format().empty()))
+      return false;
+    for (size_t row = 1; row < records.size(); ++row)
+      if (i < records[row].size() && !first[i].empty() && records[row][i] == first[i]) return false;
+  }
+  return true;
+}
+
+Dialect FindDialect(const ProposalOptions& options) {
+  Dialect dialect = FindDelimiter(options);
+  std::vector<Record> records = FirstRecords(options, dialect);
+  if (!records.empty() && dialect.share < kTableShare)
+    Fail(ErrorCode::kData,
+         "{}: no delimiter divides most lines into the same number of fields, at least two: is "
+         "this a CSV or TSV file?",
+         options.input);
+  std::erase_if(records, [&](const Record& record) { return record.size() != dialect.num_fields; });
+  if (records.empty()) Fail(ErrorCode::kData, "{} has no rows", options.input);
+  dialect.header = IsHeader(records);
+  for (const Record& record : FirstRecords(options, dialect, /*trim=*/false))
+    for (const std::string& field : record) dialect.trim |= TrimBlanks(field) != field;
+  for (size_t i = 0; i < dialect.num_fields; ++i)
+    dialect.names.push_back(dialect.header ? records[0][i] : fmt::format("c{}", i + 1));
+  return dialect;
+}
+
+struct Column {
+  std::string name;
+  ColumnStatistics values = {};
+};
+
+struct Table {
+  Dialect dialect;
+  std::vector<Column> columns = {};
+  int64_t rows = 0, bad_rows = 0;
+  bool complete = true;
+};
+
+Table ReadTable(const ProposalOptions& options) {
+  Table table{.dialect = FindDialect(options)};
+  for (const std::string& name : table.dialect.names) table.columns.push_back({.name = name});
+  LineReader lines({options.input}, options.stop);
+  CsvRecordReader reader(table.dialect.delimiter, table.dialect.quotes, table.dialect.trim);
+  std::string problem;
+  int64_t line = 0;
+  bool header = table.dialect.header;
+  while (reader.Next(lines, &line, &problem)) {
+    const std::vector<std::string_view>& fields = reader.fields();
+    if (std::exchange(header, false)) continue;
+    if (problem.empty() && fields.size() == 1 && fields[0].empty()) continue;
+    if (!problem.empty() || fields.size() != table.columns.size()) {
+      ++table.bad_rows;
+      reader.RejectRecord();
+      continue;
+    }
+    if (table.rows == options.max_rows) {
+      table.complete = false;
+      break;
+    }
+    if (table.rows % kRowsBetweenStops == 0) ThrowIfStopped(options.stop);
+    for (size_t i = 0; i < fields.size(); ++i) table.columns[i].values.Add(fields[i]);
+    ++table.rows;
+  }
+  if (table.rows == 0) Fail(ErrorCode::kData, "{} has no rows", options.input);
+  return table;
+}
+
+bool HasOwnValueInEveryRow(const ColumnStatistics& values) {
+  return values.present() >= kEnoughRows &&
+         static_cast<double>(values.distinct()) >=
+             kNearlyAll * static_cast<double>(values.present_while_counted());
+}
+
+bool IsIdName(const std::string& name) {
+  const std::string lower = Lower(name);
+  // userId, user_id, id, but not "paid".
+  return lower == "id" || name.ends_with("Id") || name.ends_with("ID") || lower.ends_with("_id") ||
+         lower.ends_with("-id") || lower.ends_with(" id") ||
+         lower.find("zip") != std::string::npos || lower.ends_with("code");
+}
+
+// Many whole numbers of which at least every other one occurs: ids, counted from one.
+bool FillsItsRange(const ColumnStatistics& values) {
+  constexpr size_t kMany = 500;
+  return values.is_whole() && values.distinct() > kMany &&
+         2 * static_cast<double>(values.distinct()) >= values.max() - values.min() + 1;
+}
+
+bool IsUnixTime(const Column& column) {
+  const std::string lower = Lower(column.name);
+  const bool named = lower.find("time") != std::string::npos ||
+                     lower.find("date") != std::string::npos || lower == "ts" ||
+                     lower.ends_with("_ts") || lower.ends_with("_at");
+  return named && column.values.date_format() == "%s" && column.values.min() >= kMinUnixTime &&
+         column.values.max() < kMaxUnixTime;
+}
+
+// How likely a column is the label.
+int LabelScore(const Table& table, size_t index) {
+  static constexpr std::string_view kNames[] = {
+      "label", "target",  "click",     "clicked",    "is_click", "y",        "class",
+      "like",  "outcome", "converted", "conversion", "purchase", "survived", "churn",
+      "liked", "income",  "response",  "purchased",  "bought"};
+  static constexpr std::string_view kRatings[] = {"rating", "ratings", "stars", "score"};
+  const Column& column = table.columns[index];
+  const ColumnStatistics& values = column.values;
+  const auto named = [&](const auto& names) {
+    return std::find(std::begin(names), std::end(names), Lower(column.name)) != std::end(names);
+  };
+  constexpr int kNever = -1000;
+  if (column.name.empty() || values.distinct() < 2) return kNever;
+  int score = 0;
+  if (named(kNames)) score += 100;
+  if (named(kRatings) && values.is_number()) score += 60;
+  if (values.distinct() == 2) score += 30;
+  if (values.missing() > 0) score -= 20;
+  if (index == 0 || index + 1 == table.columns.size()) score += 5;
+  if (!values.is_number()) score -= 5;
+  if (values.distinct() > 2 * kFewNumbers) score -= 40;
+  if (IsIdName(column.name) || IsUnixTime(column)) score -= 50;
+  if (values.in_brackets() || (!values.is_number() && values.bag_separator() != 0)) score -= 100;
+  if (!values.is_number() && values.distinct() > 2) score -= 30;
+  return score;
+}
+
+std::string DescribeNumericLabel(const ColumnStatistics& values) {
+  if (values.distinct() == 2 && values.min() == 0 && values.max() == 1) return "role: label";
+  std::map<double, int64_t> counts;
+  int64_t all = 0;
+  for (const auto& [text, count] : values.MostFrequent(values.distinct())) {
+    double number = 0;
+    IsNumber(text, &number);
+    counts[number] += count;
+    all += count;
+  }
+  // Of the limits that leave both labels, the one that divides the rows most evenly.
+  double best = values.max(), best_distance = 1;
+  int64_t above = 0;
+  for (auto it = counts.rbegin(); it != counts.rend() && std::next(it) != counts.rend(); ++it) {
+    above += it->second;
+    const double distance = std::fabs(static_cast<double>(above) / static_cast<double>(all) - 0.5);
+    if (distance >= best_distance) continue;
+    best_distance = distance;
+    best = it->first;
+  }
+  return fmt::format("role: label, at_least: {}", best);
+}
+
+std::string DescribeLabel(const ColumnStatistics& values) {
+  if (values.is_number()) return DescribeNumericLabel(values);
+  static constexpr std::string_view kYes[] = {"yes", "y", "true", "t", "positive", "click"};
+  const auto frequent = values.MostFrequent(2);
+  size_t positive = 1;  // the rarer one, as clicks are
+  for (size_t i = 0; i < frequent.size(); ++i)
+    if (std::find(std::begin(kYes), std::end(kYes), Lower(frequent[i].first)) != std::end(kYes))
+      positive = i;
+  std::string text = fmt::format("role: label, positive: {}", Quoted(frequent[positive].first));
+  if (values.distinct() == 2)
+    text += fmt::format(", negative: {}", Quoted(frequent[1 - positive].first));
+  return text;
+}
+
+std::string DescribeDate(const std::string& format) {
+  const DateFormat date(format);
+  return fmt::format(
+      "role: date, date: {}, parts: {{day: {{role: dense, transform: standardize}}, weekday: "
+      "{{role: categorical}}{}}}",
+      Quoted(format), date.has_hour() ? ", hour: {role: categorical}" : "");
+}
+
+// Of a column that is not the label.
+std::string DescribeFeature(const Table& table, const Column& column) {
+  const ColumnStatistics& values = column.values;
+  const bool constant = values.distinct() == 1 && values.missing() == 0;
+  if (column.name.empty() || values.present() == 0 || constant) return "role: skip";
+  if (values.in_brackets()) return "role: multi_hot, brackets: true";
+  const std::string date = values.date_format();
+  if (!date.empty() && (date != "%s" || IsUnixTime(column))) return DescribeDate(date);
+  if (IsIdName(column.name) || FillsItsRange(values) || !values.is_number()) {
+    if (HasOwnValueInEveryRow(values)) return "role: skip";
+    const char separator = values.is_number() ? 0 : values.bag_separator();
+    if (separator == 0 || table.dialect.delimiter == std::string(1, separator))
+      return "role: categorical";
+    return separator == '|'
+               ? "role: multi_hot"
+               : fmt::format("role: multi_hot, separator: {}", Quoted(std::string(1, separator)));
+  }
+  if (values.is_whole() && values.distinct() <= kFewNumbers) return "role: categorical";
+  const std::string transform = values.spread().HelpfulTransform(0);
+  return transform == "none" ? "role: dense" : fmt::format("role: dense, transform: {}", transform);
+}
+
+std::string CommentOn(const ColumnStatistics& values) {
+  std::string text = values.is_number()
+                         ? fmt::format("numbers from {} to {}", values.min(), values.max())
+                         : "text";
+  text += fmt::format(", {}{} {}", values.distinct(), values.many_distinct() ? " or more" : "",
+                      values.distinct() == 1 ? "value" : "values");
+  if (HasOwnValueInEveryRow(values)) text += ", another in (nearly) every row";
+  if (values.missing() > 0)
+    text += fmt::format(", {:.3g} % missing", 100 * static_cast<double>(values.missing()) /
+                                                  static_cast<double>(values.rows()));
+  constexpr size_t kShown = 3, kShownBytes = 20;
+  std::vector<std::string> shown;
+  for (const auto& [value, count] : values.MostFrequent(kShown))
+    shown.push_back(fmt::format(
+        "{} ({:.3g} %)",
+        Escape(value.size() > kShownBytes ? value.substr(0, kShownBytes) + "..." : value),
+        100 * static_cast<double>(count) /
+            static_cast<double>(std::max<int64_t>(values.rows(), 1))));
+  if (!values.is_number() || values.distinct() <= kFewNumbers)
+    text += fmt::format(": {}", fmt::join(shown, ", "));
+  return text;
+}
+
+}  // namespace
+
+std::string ProposeSchema(const ProposalOptions& options) {
+  if (options.input == "-")
+    Fail(ErrorCode::kUsage, "standard input cannot be read twice: give a file");
+  const Table table = ReadTable(options);
+  size_t label = 0;
+  for (size_t i = 0; i < table.columns.size(); ++i)
+    if (LabelScore(table, i) >= LabelScore(table, label)) label = i;
+  std::set<std::string> missing, names;
+  bool trim = table.dialect.trim;
+  for (const Column& column : table.columns) {
+    for (const auto& [text, count] : column.values.missing_texts()) missing.insert(text);
+    trim |= column.values.has_blanks();
+    if (!names.insert(column.name).second)
+      Fail(ErrorCode::kData, "{}:1: column '{}' appears twice: rename one", options.input,
+           Escape(column.name));
+  }
+
+  std::string text = fmt::format(
+      "# Proposed by `renzan data schema` from {}{} rows of {}.\n"
+      "# Check the roles, above all the label's, before you import with --format csv --schema.\n",
+      table.complete ? "" : "the first ", table.rows, Escape(options.input));
+  if (LabelScore(table, label) < 0)
+    text += fmt::format("# No column looks like a label; '{}' stands in for it.\n",
+                        Escape(table.columns[label].name));
+  if (table.bad_rows > 0)
+    text += fmt::format(
+        "# {} rows do not have {} fields: fix them, or import with --on-bad-row "
+        "skip.\n",
+        table.bad_rows, table.columns.size());
+  const Dialect& dialect = table.dialect;
+  text +=
+      fmt::format("delimiter: {}\nheader: {}\n",
+                  dialect.delimiter == "\t" ? "tab" : Quoted(dialect.delimiter), dialect.header);
+  if (!dialect.quotes) text += "quotes: false\n";
+  if (trim) text += "trim: true\n";
+  if (!missing.empty()) {
+    std::vector<std::string> quoted;
+    for (const std::string& word : missing) quoted.push_back(Quoted(word));
+    text += fmt::format("missing: [{}]\n", fmt::join(quoted, ", "));
+  }
+  text += "columns:\n";
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const Column& column = table.columns[i];
+    const bool is_label = i == label;
+    text += fmt::format("  {}: {{{}}}  # {}\n", Quoted(column.name),
+                        is_label ? DescribeLabel(column.values) : DescribeFeature(table, column),
+                        CommentOn(column.values));
+    if (is_label && column.values.missing() > 0)
+      text += "  # Rows without a label are bad rows: import with --on-bad-row skip.\n";
+  }
+  return text;
+}
+
+}  // namespace renzan

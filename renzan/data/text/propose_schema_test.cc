@@ -1,0 +1,160 @@
+#include "renzan/data/text/propose_schema.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "renzan/data/import.h"
+#include "renzan/data/testing.h"
+
+namespace renzan {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using testing::ExpectError;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::WriteText;
+
+// Proposes a schema for a file, imports the file with it, and returns both.
+struct Proposed {
+  TemporaryDirectory dir;
+  std::string path, schema, warnings;
+
+  explicit Proposed(const std::string& text, const std::string& name = "in.csv")
+      : path(dir / name) {
+    WriteText(path, text);
+    Run();
+  }
+  explicit Proposed(std::string file, std::nullptr_t) : path(std::move(file)) { Run(); }
+
+  void Run() {
+    schema = ProposeSchema({.input = path});
+    WriteFileAtomically(dir / "schema.yaml", schema);
+    ImportOptions options;
+    options.inputs = {path};
+    options.format = "csv";
+    options.schema = dir / "schema.yaml";
+    options.output = dir / "out";
+    options.vocabulary = {"threshold:1"};
+    ::testing::internal::CaptureStderr();
+    try {
+      ImportDataset(options);
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what() << "\n" << schema;
+    }
+    warnings = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(warnings, "") << schema;
+  }
+};
+
+TEST(ProposeSchema, RolesOfEveryKind) {
+  std::string text =
+      ",userId,click,price,count,size,when,created_at,tags,list,fixed,none,note,\"odd: name\"\n";
+  for (int row = 0; row < 200; ++row)
+    text += fmt::format(
+        "{},{},{},{:.2f},{},{},2024-01-{:02} {:02}:00:00,{},{},\"[{}, {}]\",x,,\"it's {}, "
+        "#1\",{}\n",
+        row, row % 40, row % 3 == 0 ? 1 : 0, 0.5 + row * 0.01,
+        row % 50 == 0 ? 10'000'000 : row % 17, row % 4, row % 28 + 1, row % 24,
+        1'700'000'000 + row * 5000, row % 2 == 0 ? "a|b" : (row % 5 == 0 ? "c" : "a|c"), row % 3,
+        row % 5, row,
+        row % 6 == 0   ? "NA"
+        : row % 6 == 1 ? "?"
+                       : "red");
+  const Proposed proposed(text);
+  for (const char* line :
+       {"header: true\n", "delimiter: \",\"\n", "missing: [\"?\", NA]\n", "  \"\": {role: skip}",
+        "  userId: {role: categorical}", "  click: {role: label}  #",
+        "  price: {role: dense}  # numbers from 0.5 to 2.49",
+        "  count: {role: dense, transform: log}", "  size: {role: categorical}  #",
+        "  when: {role: date, date: \"%Y-%m-%d %H:%M:%S\", parts: {day: {role: dense, transform: "
+        "standardize}, weekday: {role: categorical}, hour: {role: categorical}}}",
+        "  created_at: {role: date, date: \"%s\", parts: ",
+        "  tags: {role: multi_hot}  # text, 3 values", "  list: {role: multi_hot, brackets: true}",
+        "  fixed: {role: skip}  # text, 1 value: x (100 %)", "  none: {role: skip}",
+        "  note: {role: skip}  # text, 200 values, another in (nearly) every row",
+        "  \"odd: name\": {role: categorical}  # text, 1 value, 34 % missing: red (66 %)"})
+    EXPECT_THAT(proposed.schema, HasSubstr(line));
+  const Dataset dataset(proposed.dir / "out");
+  EXPECT_EQ(dataset.num_rows(), 200);
+  EXPECT_THAT(dataset.schema().dense, ElementsAre("price", "count", "when.day", "created_at.day"));
+}
+
+TEST(ProposeSchema, DelimitersAndHeaders) {
+  EXPECT_THAT(Proposed("1\t2\ta\n0\t3\tb\n").schema,
+              AllOf(HasSubstr("delimiter: tab\nheader: false\n"), HasSubstr("c1: {role: label}")));
+  EXPECT_THAT(Proposed("y;x\n1;1,5\n0;2,5\n").schema, HasSubstr("delimiter: \";\"\nheader: true"));
+  EXPECT_THAT(Proposed("1::10::5::978300760\n1::11::3::978302109\n2::10::4::978301968\n").schema,
+              HasSubstr("delimiter: \"::\"\nheader: false"));
+  // Texts only: the first row is a header if none of its words is a value.
+  EXPECT_THAT(Proposed("land,buys\nde,yes\nfr,no\nde,no\n").schema,
+              AllOf(HasSubstr("header: true"),
+                    HasSubstr("buys: {role: label, positive: \"yes\", negative: \"no\"}")));
+  EXPECT_THAT(Proposed("de,yes\nfr,no\nde,no\n").schema, HasSubstr("header: false"));
+  EXPECT_THAT(Proposed("y, x\n1, a\n0, \"b, c\"\n").schema, HasSubstr("trim: true\n"));
+  EXPECT_THAT(Proposed("y,x\n1,5\" pipe\n0,\"quoted\"\n1,3\" pipe\n").schema,
+              Not(HasSubstr("quotes: false")));
+  EXPECT_THAT(Proposed("y,x\n1,\"5 inch\n0,\"7 inch\n1,\"9 inch\n").schema,
+              HasSubstr("quotes: false"));
+}
+
+TEST(ProposeSchema, Labels) {
+  EXPECT_THAT(Proposed("x,rating\n3,4.5\n1,2\n2,4\n5,1\n").schema,
+              HasSubstr("rating: {role: label, at_least: 4}"));
+  EXPECT_THAT(Proposed("x,target\n3,-1\n1,1\n2,-1\n").schema,
+              HasSubstr("target: {role: label, at_least: 1}"));
+  EXPECT_THAT(Proposed("x,y\n3,<=50K\n1,>50K\n2,<=50K\n").schema,
+              HasSubstr("\"y\": {role: label, positive: \">50K\", negative: \"<=50K\"}"));
+  // Whatever there is, the schema can be imported: a person chooses another label.
+  EXPECT_THAT(Proposed("name,place\nu,v\nw,x\ny,z\n").schema, HasSubstr("place: {role: label"));
+}
+
+TEST(ProposeSchema, RowsThatDoNotFit) {
+  TemporaryDirectory dir;
+  WriteText(dir / "in.csv", "y,x\n1,2\n0,3,4\n1,5\n0,1\n");
+  EXPECT_THAT(ProposeSchema({.input = dir / "in.csv"}),
+              AllOf(HasSubstr("from 3 rows of"), HasSubstr("# 1 rows do not have 2 fields")));
+  EXPECT_THAT(ProposeSchema({.input = dir / "in.csv", .max_rows = 1}),
+              HasSubstr("from the first 1 rows of"));
+  WriteText(dir / "empty.csv", "\n");
+  ExpectError(ErrorCode::kData, HasSubstr("empty.csv has no rows"),
+              [&] { ProposeSchema({.input = dir / "empty.csv"}); });
+  WriteText(dir / "header.csv", "y,x\n");
+  ExpectError(ErrorCode::kData, HasSubstr("header.csv has no rows"),
+              [&] { ProposeSchema({.input = dir / "header.csv"}); });
+  WriteText(dir / "prose.csv", "Dear all,\n\nI write, as you know, to\nyou.\n\nBest\n");
+  WriteText(dir / "column.csv", "y\n1\n0\n");
+  for (const char* name : {"prose.csv", "column.csv"})
+    ExpectError(ErrorCode::kData, HasSubstr(std::string(name) + ": no delimiter divides"),
+                [&] { ProposeSchema({.input = dir / name}); });
+  ExpectError(ErrorCode::kUsage, HasSubstr("standard input"),
+              [] { ProposeSchema({.input = "-"}); });
+  ExpectError(ErrorCode::kNoInput, HasSubstr("none.csv"),
+              [] { ProposeSchema({.input = "/none.csv"}); });
+}
+
+TEST(ProposeSchema, RealAdult) {
+  SKIP_WITHOUT_SHARED_DATA("adult/train.csv.gz");
+  const Proposed adult(testing::SharedData("adult/train.csv.gz"), nullptr);
+  EXPECT_THAT(adult.schema,
+              AllOf(HasSubstr("header: false"), HasSubstr("missing: [\"?\"]"),
+                    HasSubstr("c1: {role: dense}"), HasSubstr("c2: {role: categorical}"),
+                    HasSubstr("c11: {role: dense, transform: log}"),
+                    HasSubstr("c15: {role: label, positive: \">50K\", negative: "
+                              "\"<=50K\"}")));
+  EXPECT_EQ(Dataset(adult.dir / "out").num_rows(), 32561);
+}
+
+TEST(ProposeSchema, RealInstEval) {
+  SKIP_WITHOUT_SHARED_DATA("insteval/InstEval.tsv.gz");
+  const Proposed ratings(testing::SharedData("insteval/InstEval.tsv.gz"), nullptr);
+  EXPECT_THAT(
+      ratings.schema,
+      AllOf(HasSubstr("delimiter: tab\nheader: true"),
+            HasSubstr("\"y\": {role: label, at_least: 4}"), HasSubstr("  s: {role: categorical}"),
+            HasSubstr("  d: {role: categorical}"), HasSubstr("dept: {role: dense}")));
+}
+
+}  // namespace
+}  // namespace renzan
