@@ -260,10 +260,8 @@ std::string DescribeLabel(const ColumnStatistics& values) {
   for (size_t i = 0; i < frequent.size(); ++i)
     if (std::find(std::begin(kYes), std::end(kYes), Lower(frequent[i].first)) != std::end(kYes))
       positive = i;
-  std::string text = fmt::format("role: label, positive: {}", Quoted(frequent[positive].first));
-  if (values.distinct() == 2)
-    text += fmt::format(", negative: {}", Quoted(frequent[1 - positive].first));
-  return text;
+  return fmt::format("role: label, positive: {}, negative: {}", Quoted(frequent[positive].first),
+                     values.distinct() == 2 ? Quoted(frequent[1 - positive].first) : "other");
 }
 
 std::string DescribeDate(const std::string& format) {
