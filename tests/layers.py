@@ -69,7 +69,7 @@ ALLOWED = {
     "cli/text": {"base"},
     "cli/help": {"base", "cli"},
     "cli/job_system": {"base", "storage/s3", "cli", "cli/machine"},
-    "cli/machine": {"base", "cuda", "nn", "cli", "cli/text"},
+    "cli/machine": {"base", "cuda", "nn", "cli", "cli/job_system", "cli/text"},
     # The same separation holds for their verbs.
     "cli/train": {"base", "base/process", "data", "comm", "nn", "model", "checkpoint", "config",
                   "infer", "observe", "planning", "run", "run_spec", "saving", "step", "roofline",

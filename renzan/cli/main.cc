@@ -34,7 +34,8 @@ std::string WordOfVerb(int argc, char** argv) {
 }
 
 // The job system is loaded where its verbs are needed: for one of them, and to list all verbs or to
-// find the nearest. `doctor` is added later than it, for the order of the help.
+// find the nearest. `doctor` is excepted because it is added
+// after this is asked.
 bool NeedsJobSystem(const CLI::App& app, const std::string& word) {
   const auto named = [&](const CLI::App* verb) { return verb->check_name(word); };
   return word != "doctor" && app.get_subcommands(named).empty();

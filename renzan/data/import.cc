@@ -108,10 +108,11 @@ std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
   const std::string& directory = options.vocabulary_from;
   if (!options.vocabulary.empty())
     Fail(ErrorCode::kUsage, "--vocabulary and --vocabulary-from cannot be combined");
-  if (!options.unseen.empty())
+  if (!options.unseen.empty() || options.seed)
     Fail(ErrorCode::kUsage,
-         "--unseen and --vocabulary-from cannot be combined: only training rows train the row for "
-         "unseen values");
+         "--{} and --vocabulary-from cannot be combined: only training rows train the row for "
+         "unseen values",
+         options.unseen.empty() ? "seed" : "unseen");
   const DatasetManifest manifest = ReadManifest(directory);
   if (manifest.dense != schema.dense)
     Fail(ErrorCode::kConfig, "the dense features [{}] are not those of {}: [{}]",

@@ -2,19 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "renzan/data/text/csv_field.h"
+
 namespace renzan {
-namespace {
-
-// As RFC 4180 says.
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
-}
-
-}  // namespace
-
 void SkippedRows::Add(const std::string& file, int64_t line, const std::string& reason) {
   if (!writer_) {
     writer_.emplace(path_);

@@ -81,7 +81,7 @@ std::vector<Vocabulary> VocabulariesFromOptions(const ImportOptions& options,
            name, vocabulary.spec(), name);
     applies_to_any |= vocabulary.provisional();
     if (vocabulary.provisional())
-      vocabulary.TrainUnseen(of_feature ? of_feature : share, options.seed, name);
+      vocabulary.TrainUnseen(of_feature ? of_feature : share, options.seed.value_or(0), name);
   }
   if (unseen.for_all && !applies_to_any)
     Fail(ErrorCode::kUsage,

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "renzan/data/dataset/dataset.h"
 #include "renzan/data/import.h"
 #include "renzan/data/vocabulary.h"
 

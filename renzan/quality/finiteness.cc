@@ -27,11 +27,13 @@ void FailUnlessFinite(const Finiteness& all) {
   if (all.predictions) parts.push_back("predictions");
   if (all.dense) parts.push_back("dense parameters");
   if (all.tables) parts.push_back("rows of embedding tables");
-  Fail(ErrorCode::kSoftware,
-       "training diverged at step {}: NaN or infinite {}; this state was not saved. Lower "
-       "optimizer.dense.learning_rate and optimizer.sparse.learning_rate (try a tenth), or add "
-       "optimizer.schedule.warmup_steps",
-       all.bad_step, fmt::join(parts, ", "));
+  throw DivergedError(
+      ErrorCode::kSoftware,
+      fmt::format(
+          "training diverged at step {}: NaN or infinite {}; this state was not saved. Lower "
+          "optimizer.dense.learning_rate and optimizer.sparse.learning_rate (try a tenth), or add "
+          "optimizer.schedule.warmup_steps",
+          all.bad_step, fmt::join(parts, ", ")));
 }
 
 void CheckFinite(Communicator& comm, const Finiteness& mine) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 
+#include "renzan/base/error.h"
 #include "renzan/comm/communicator.h"
 
 namespace renzan {
@@ -25,11 +26,16 @@ struct Finiteness {
 // The earliest bad step and everything that was not finite in it; independent of placement.
 Finiteness Merge(std::span<const Finiteness> workers);
 
-// Throws kSoftware with advice unless everything is finite.
+// That training has diverged (kSoftware).
+struct DivergedError : Error {
+  using Error::Error;
+};
+
+// Throws DivergedError with advice unless everything is finite.
 void FailUnlessFinite(const Finiteness& all);
 
-// Compares with the other workers and throws kSoftware on all of them if any has seen a NaN or an
-// infinity. Every rank makes the same calls.
+// Compares with the other workers and throws DivergedError on all of them if any has seen a NaN or
+// an infinity. Every rank makes the same calls.
 void CheckFinite(Communicator& comm, const Finiteness& mine);
 
 }  // namespace renzan

@@ -13,14 +13,18 @@
 
 namespace renzan {
 
-Error ExplainDivergence(const Error& error, const Split& train) {
+Error ExplainDivergence(const DivergedError& error, const Split& train) {
   constexpr int64_t kSample = 4096;
   const std::vector<std::string>& names = train.dataset->schema().dense;
-  if (error.code() != ErrorCode::kSoftware || names.empty()) return error;
+  if (names.empty()) return error;
   std::vector<int64_t> rows(static_cast<size_t>(std::min(kSample, train.rows.size())));
   std::iota(rows.begin(), rows.end(), train.rows.begin);
   Batch batch;
-  train.dataset->Read(rows, &batch);
+  try {
+    train.dataset->Read(rows, &batch);
+  } catch (const Error&) {
+    return error;  // that of training says more
+  }
   DenseSpread spread(names.size());
   for (size_t row = 0; row < rows.size(); ++row)
     spread.Add(std::span(batch.dense).subspan(row * names.size(), names.size()));

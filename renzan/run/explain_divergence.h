@@ -1,13 +1,13 @@
 #pragma once
 
-#include "renzan/base/error.h"
+#include "renzan/quality/finiteness.h"
 
 namespace renzan {
 
 struct Split;
 
-// An error of training with the dense feature whose values are the largest in front, if they are so
-// large that they explain why it diverged (kSoftware); any other error as it is.
-Error ExplainDivergence(const Error& error, const Split& train);
+// The error with the dense feature whose values are the largest in front, if they are so large that
+// they explain why training diverged; else as it is.
+Error ExplainDivergence(const DivergedError& error, const Split& train);
 
 }  // namespace renzan

@@ -228,7 +228,7 @@ void TrainingLoop::Report(double seconds) {
   Advise(report);
 }
 
-// Once each, of what the wire does to gradients.
+// About what the wire does to gradients; each advice at most once.
 void TrainingLoop::Advise(const StepReport& report) {
   if (!advised_on_range_) {
     const auto advice =

@@ -69,6 +69,7 @@ class TrainingRun {
     ClaimDirectories();
     FindPast();
     if (!past_.model_sha256.empty()) return WasTrained();
+    if (past_.checkpoints.empty()) CheckModel();
     Plan();
     Build();
     Resume();
@@ -83,6 +84,7 @@ class TrainingRun {
   void OpenData();
   void ClaimDirectories();
   void FindPast();
+  void CheckModel();
   void Plan();
   void Build();
   void Resume();
@@ -131,7 +133,6 @@ void TrainingRun::OpenData() {
   CheckSameRun(comm_, config_, facts_);
   splits_ = OpenSplits(config_.data, config_.features, comm_);
   steps_ = NumSteps(config_.training, splits_.train);
-  CheckInputsReachLogit(ModelOptionsOf(config_, splits_.train.dataset->schema()));
   of_run_ = config_;
   of_run_.optimizer.schedule = ScheduleOfRun(config_.optimizer.schedule, steps_);
 }
@@ -179,6 +180,11 @@ RunResult TrainingRun::WasTrained() {
   return {RunResult::End::kWasTrained, directories_.run, past_.model_sha256};
 }
 
+// Of a run that begins: what earlier versions have begun may go on.
+void TrainingRun::CheckModel() {
+  CheckInputsReachLogit(ModelOptionsOf(config_, splits_.train.dataset->schema()));
+}
+
 void TrainingRun::Plan() {
   std::vector<double> pooling_factors;
   RunWithHeartbeats(comm_, [&] { pooling_factors = EstimatePoolingFactors(splits_.train); });
@@ -208,7 +214,7 @@ void TrainingRun::Resume() {
   loop_.window.resize(static_cast<size_t>(pool_->num_threads()));
   loop_.evaluations = EvaluationRecord(MeaningOfEvaluations(config_, splits_));
   if (past_.checkpoints.empty()) return;
-  // Of the newest, FindPastRun has checked it.
+  // FindPastRun has checked the newest one.
   resumed_ = LoadNewest(past_.checkpoints, *state_, comm_, [&](const std::string& path) {
     if (comm_.rank() == 0) CheckSameArithmetic(path, resolved_, recorded_);
   });
@@ -264,7 +270,7 @@ bool TrainingRun::TrainSteps() {
                       .after_step = [&] { profiler.OnStep(); },
                       .keep_best = [&](int64_t step) { checkpointer_->KeepBest(step); }},
                      &loop_);
-  } catch (const Error& error) {
+  } catch (const DivergedError& error) {
     throw ExplainDivergence(error, splits_.train);
   }
   profiler.Finish();

@@ -26,6 +26,9 @@ std::string DifferenceOfNames(const char* kind, const std::vector<std::string>& 
   if (const auto extra = first_without(here, there); extra != here.end())
     return fmt::format("it has the {} feature '{}', which the training data has not", kind,
                        Escape(*extra));
+  if (here.size() != there.size())
+    return fmt::format("it has {} {} features, the training data {}", here.size(), kind,
+                       there.size());
   for (size_t i = 0; i < here.size(); ++i)
     if (here[i] != there[i])
       return fmt::format("the {} feature '{}' is where the training data has '{}'", kind,
@@ -129,7 +132,7 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
          "same trim, missing, separator and brackets in the schema",
          dataset.directory(), Escape(column), Escape(actual.parsing.at(column)),
          Escape(expected.parsing.at(column)));
-  // What does not record transforms is older yet, and has been warned of.
+  // A dataset without recorded transforms is even older; the warning above covers it.
   const bool same_age = expected.dense_transforms.empty() == actual.dense_transforms.empty();
   if (expected.parsing.empty() != actual.parsing.empty() && same_age)
     warn("columns were read (trim, missing, separator)", actual.parsing.empty());

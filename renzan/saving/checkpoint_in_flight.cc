@@ -94,6 +94,7 @@ void CheckpointInFlight::Begin(Request request) {
   started_at_ = options_.clock->MonotonicSeconds();
   // Of a single worker, whose GPU may have computed it since the last sync.
   ModelState& state = model_.Updated();
+  pool_ = &state.pool();
   FailUnlessFinite(model_.finiteness());
   request_ = std::move(request);
   report_ = {.name = request_.path.substr(request_.path.rfind('/') + 1),
@@ -200,7 +201,7 @@ void CheckpointInFlight::WriteFiles(const Progress& progress) {
     std::vector<std::string> written(files.size());
     const std::vector<size_t> order =
         LargestFirst(files.size(), [&](size_t i) { return files[i].bytes(); });
-    model_.Updated().pool().ParallelTasks(files.size(), [&](int, size_t i) {
+    pool_->ParallelTasks(files.size(), [&](int, size_t i) {
       const ModelSnapshot::File& file = files[order[i]];
       written[order[i]] = write(file.name, file.tensors);
     });

@@ -135,6 +135,7 @@ class CheckpointInFlight {
 
   Options options_;
   TrainedState& model_;
+  ThreadPool* pool_ = nullptr;  // of its state, from Begin() on
   Communicator& comm_;
   std::string stage_;  // this worker's directory below options.stage
   double bytes_per_second_;

@@ -1,6 +1,6 @@
 #pragma once
 
-// A model in training, as those see it who save it.
+// The view of a model in training that saving has of it.
 
 #include "renzan/quality/finiteness.h"
 #include "renzan/state/model_state.h"

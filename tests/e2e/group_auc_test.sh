@@ -47,3 +47,37 @@ $renzan data synth --format dataset --seed 9 --rows 4000 --multi-hot 5 --output 
 small_config multi_hot
 $renzan train small.yaml --run-dir several 2>/dev/null
 expect_exit 64 "a row may have several ids" $renzan eval several --data multi_hot --group-by M1
+
+# With a vocabulary the groups have the values' names, also those of a test set.
+cat >columns.yaml <<'YAML'
+columns: {y: {role: label}, x: {role: dense}, country: {role: categorical}}
+YAML
+awk 'BEGIN {
+  split("Perú Chad Oman", names, " ")
+  print "y,x,country"
+  for (row = 0; row < 4000; row++)
+    printf "%d,%g,%s\n", row % 3 == 0, row % 10 / 10, names[row % 4 + 1]
+}' >train.csv
+printf 'y,x,country\n%s' "$(yes $'1,0.1,Chad\n0,0.1,Chad\n1,0.5,\n0,0.1,Atlantis\n1,0.2,Mu' | head -500)" \
+  >test.csv
+$renzan data import train.csv --format csv --schema columns.yaml --vocabulary threshold:2 \
+  --output named >/dev/null
+$renzan data import test.csv --format csv --schema columns.yaml --vocabulary-from named \
+  --output test >unseen.txt
+grep -q "country *50.00 % of 400 lookups" unseen.txt || fail "$(cat unseen.txt)"
+small_config named
+$renzan train small.yaml --run-dir countries 2>/dev/null
+$renzan eval countries --data test --group-by country --json >named.json
+python3 - <<'PY' || fail "$(cat named.json)"
+import json
+groups = {group["id"]: group for group in json.load(open("named.json"))["group_by"]["largest"]}
+assert len(groups) == 3 and groups[0]["value"] is None and groups[1]["value"] is None, groups
+assert groups[0]["rows"] == 100 and groups[1]["rows"] == 200, groups
+(chad,) = (group for id, group in groups.items() if id > 1)
+assert chad["value"] == "Chad" and chad["rows"] == 200 and chad["positives"] == 100, chad
+PY
+$renzan eval countries --data test --group-by country >named.txt
+for name in Chad "(missing)" "(rare or unseen)"; do
+  grep -qF "$name" named.txt || fail "no $name: $(cat named.txt)"
+done
+! grep -q "(id)" named.txt || fail "$(cat named.txt)"

@@ -111,7 +111,7 @@ void AddDataImportVerb(CLI::App& data) {
                                Vocabulary::kUnseenShare))
       ->allow_extra_args(false)
       ->type_name("SHARE");
-  verb->add_option("--seed", options.seed, "Which lookups these are")->capture_default_str();
+  verb->add_option("--seed", options.seed, "Which lookups these are; 0 if not given");
   verb->add_option("--vocabulary-from", options.vocabulary_from,
                    "Use another dataset's vocabulary and constants of transforms (for a test set)")
       ->type_name("DIR");

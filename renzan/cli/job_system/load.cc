@@ -52,6 +52,8 @@ void AddJobSystemVerbs(CLI::App& app, int& exit_status) {
   FunctionOf<decltype(renzan_jobs_add_verbs)>("renzan_jobs_add_verbs")(&app, &exit_status, &log);
 }
 
+void CheckJobSystem() { Library(); }
+
 std::optional<JobSystemVersions> VersionsInJobSystem() {
   JobSystemVersions versions;
   try {

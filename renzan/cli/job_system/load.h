@@ -21,6 +21,9 @@ bool IsJobSystemVerb(std::string_view word);
 // loaded, or is of another build than this program.
 void AddJobSystemVerbs(CLI::App& app, int& exit_status);
 
+// Throws the same unless they can be added.
+void CheckJobSystem();
+
 // Of the libraries that the job system uses; none if it cannot be loaded.
 struct JobSystemVersions {
   std::string sqlite, microhttpd;

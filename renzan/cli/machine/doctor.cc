@@ -9,6 +9,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/cli/job_system/load.h"
 #include "renzan/cli/machine/disk.h"
 #include "renzan/cli/machine/gpus.h"
 #include "renzan/cli/machine/installation.h"
@@ -32,7 +33,7 @@ std::string Variable(const char* name) {
 Finding FindJobSystem() {
   Finding finding{.name = "job system"};
   try {
-    JobSystemLibrary();
+    CheckJobSystem();
   } catch (const Error& error) {
     finding.state = Finding::State::kMissing;
     finding.here = "only the trainer";

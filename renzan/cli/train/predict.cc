@@ -9,6 +9,7 @@
 #include "renzan/cli/train/saved_model.h"
 #include "renzan/cli/train/score_file.h"
 #include "renzan/cli/verbs.h"
+#include "renzan/comm/heartbeat.h"
 #include "renzan/data/text/input.h"
 
 namespace renzan {
@@ -35,10 +36,13 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
                                    const Dataset& dataset, RowRange rows) {
           std::unique_ptr<ScoreFile> file;
           std::function<bool()> stopped;  // so that no half of a file is left
-          if (comm.rank() == 0) {
-            stopped = StopOnSignals();
-            file = std::make_unique<ScoreFile>(*output, dataset, *with, rows.begin);
-          }
+          if (comm.rank() == 0) stopped = StopOnSignals();
+          // On all workers, so that all say what is wrong. Vocabularies may be in a store.
+          ScoreFile::CheckColumns(dataset, *with);
+          RunWithHeartbeats(comm, [&] {
+            if (comm.rank() == 0)
+              file = std::make_unique<ScoreFile>(*output, dataset, *with, rows.begin);
+          });
           PredictRows(model, comm, dataset, rows, config.training.batch_size,
                       [&](std::span<const float> logits) {
                         ThrowIfStopped(stopped);

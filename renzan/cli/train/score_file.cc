@@ -2,29 +2,16 @@
 
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
+#include "renzan/data/text/csv_field.h"
 #include "renzan/data/vocabulary.h"
 #include "renzan/model/loss.h"
 
 namespace renzan {
-namespace {
-
-// RFC 4180.
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
-}  // namespace
-
 void CheckScoreFileName(const std::string& path, const std::vector<std::string>& with) {
   if (!path.ends_with(".npy") && !path.ends_with(".csv"))
     Fail(ErrorCode::kUsage, "--output {}: the name must end in .npy or .csv", path);
@@ -36,7 +23,13 @@ void CheckScoreFileName(const std::string& path, const std::vector<std::string>&
 ScoreFile::ScoreFile(const std::string& path, const Dataset& dataset,
                      const std::vector<std::string>& with, int64_t first_row)
     : path_(path), dataset_(dataset), staged_(path), next_row_(first_row) {
-  for (const std::string& name : with) columns_.push_back(ColumnNamed(name));
+  for (const std::string& name : with) {
+    columns_.push_back(ColumnNamed(dataset, name));
+    Column& column = columns_.back();
+    if (column.kind != Column::Kind::kCategorical) continue;
+    column.names = std::make_unique<ValueNames>(dataset, column.index);
+    if (!column.names->known()) column.name += " (id)";
+  }
   if (path.ends_with(".npy")) {
     npy_ = std::make_unique<NpyWriter>(staged_.staging(), NpyType::kFloat32);
     return;
@@ -46,27 +39,26 @@ ScoreFile::ScoreFile(const std::string& path, const Dataset& dataset,
   csv_->Write("score\n");
 }
 
-ScoreFile::Column ScoreFile::ColumnNamed(const std::string& name) const {
-  const DatasetSchema& schema = dataset_.schema();
-  std::vector<std::string> names = {schema.label};
-  if (name == schema.label) return {.kind = Column::Kind::kLabel, .name = name};
-  for (size_t d = 0; d < schema.dense.size(); ++d) {
-    if (name == schema.dense[d]) return {.kind = Column::Kind::kDense, .index = d, .name = name};
-    names.push_back(schema.dense[d]);
-  }
-  for (size_t t = 0; t < schema.categorical.size(); ++t) {
-    names.push_back(schema.categorical[t].name);
-    if (name != names.back()) continue;
-    Column column{.kind = Column::Kind::kCategorical,
-                  .index = t,
-                  .name = name,
-                  .separator = "|",
-                  .names = std::make_unique<ValueNames>(dataset_, t)};
-    if (!column.names->known()) column.name += " (id)";
-    return column;
-  }
+void ScoreFile::CheckColumns(const Dataset& dataset, const std::vector<std::string>& with) {
+  for (const std::string& name : with) ColumnNamed(dataset, name);
+}
+
+ScoreFile::Column ScoreFile::ColumnNamed(const Dataset& dataset, const std::string& name) {
+  const DatasetSchema& schema = dataset.schema();
+  std::vector<std::string> names;
+  std::optional<Column> found;
+  const auto look_at = [&](Column::Kind kind, size_t index, const std::string& other) {
+    names.push_back(other);
+    if (other == name) found = Column{.kind = kind, .index = index, .name = name, .names = nullptr};
+  };
+  look_at(Column::Kind::kLabel, 0, schema.label);
+  for (size_t d = 0; d < schema.dense.size(); ++d)
+    look_at(Column::Kind::kDense, d, schema.dense[d]);
+  for (size_t t = 0; t < schema.categorical.size(); ++t)
+    look_at(Column::Kind::kCategorical, t, schema.categorical[t].name);
+  if (found) return std::move(*found);
   const std::string nearest = NearestName(name, names);
-  Fail(ErrorCode::kUsage, "--with {}: {} has no such column{}", name, dataset_.directory(),
+  Fail(ErrorCode::kUsage, "--with {}: {} has no such column{}", name, dataset.directory(),
        nearest.empty() ? "" : ": did you mean '" + nearest + "'?");
 }
 
@@ -84,7 +76,7 @@ std::string ScoreFile::Text(const Column& column, const Batch& batch, size_t row
   if (ids.one_hot()) return CsvField(value(ids.values[row]));
   std::string bag;
   for (int32_t i = ids.offsets[row]; i < ids.offsets[row + 1]; ++i) {
-    if (i > ids.offsets[row]) bag += column.separator;
+    if (i > ids.offsets[row]) bag += '|';
     bag += value(ids.values[static_cast<size_t>(i)]);
   }
   return CsvField(bag);

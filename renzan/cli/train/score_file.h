@@ -22,8 +22,11 @@ void CheckScoreFileName(const std::string& path, const std::vector<std::string>&
 
 class ScoreFile {
  public:
-  // `with`: names of columns of the dataset: its label, dense and categorical features. Throws
-  // kUsage for a name that it does not have.
+  // Throws kUsage unless the dataset has columns of these names: its label, dense and categorical
+  // features.
+  static void CheckColumns(const Dataset& dataset, const std::vector<std::string>& with);
+
+  // `with`: names of such columns.
   ScoreFile(const std::string& path, const Dataset& dataset, const std::vector<std::string>& with,
             int64_t first_row);
 
@@ -38,10 +41,9 @@ class ScoreFile {
     enum class Kind { kLabel, kDense, kCategorical } kind;
     size_t index = 0;                   // of the feature
     std::string name;                   // in the header
-    std::string separator;              // between the values of a bag
     std::unique_ptr<ValueNames> names;  // of a categorical feature
   };
-  Column ColumnNamed(const std::string& name) const;
+  static Column ColumnNamed(const Dataset& dataset, const std::string& name);
   // As a field of CSV.
   std::string Text(const Column& column, const Batch& batch, size_t row) const;
   void AppendLines(std::span<const float> logits);

@@ -35,6 +35,7 @@ class CsvParser : public RowParser {
     std::string problem;
     int64_t line = 0;
     if (csv_.header && records_.Next(lines, &line, &problem)) {
+      if (!problem.empty()) Fail(ErrorCode::kData, "{}:1: bad header: {}", lines.file(), problem);
       csv_.ExpandPatterns({records_.fields().begin(), records_.fields().end()}, schema_path_);
       SetColumns();
       ReadHeader(lines.file(), problem);

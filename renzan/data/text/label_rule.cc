@@ -100,8 +100,7 @@ std::string LabelRule::Parse(std::string_view field, float* label, bool* is_othe
   if (*label == 1.0f || IsSame(field, pair.negative)) return "";
   if (!values.empty()) return fmt::format("is neither {} nor {}", pair.negative, pair.positive);
   return "is not 0 or 1; 'values', 'positive', 'positive_above' or 'at_least' in the schema may "
-         "map "
-         "it";
+         "map it";
 }
 
 }  // namespace renzan
