@@ -224,7 +224,8 @@ TEST(ImportDense, WrongKeys) {
 TEST(ImportDense, WarnsOfColumnsThatCannotBeTrainedOn) {
   TemporaryDirectory dir;
   std::string text = "y,ts,age\n";
-  for (int row = 0; row < 100; ++row) text += fmt::format("1,{},{}\n", 1700000000 + row, row % 90);
+  for (int row = 0; row < 100; ++row)
+    text += fmt::format("{},{},{}\n", row % 2, 1700000000 + row, row % 90);
   const auto import = [&](const char* transform, const char* name) {
     ::testing::internal::CaptureStderr();
     ImportDataset(

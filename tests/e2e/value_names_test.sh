@@ -21,7 +21,9 @@ columns:
   user: {role: skip}
 YAML
 for vocabulary in threshold:2 hash:50; do
-  $renzan data import --format csv --schema schema.yaml --vocabulary $vocabulary \
+  unseen=()
+  [ ${vocabulary%:*} = hash ] || unseen=(--unseen 0)  # each value keeps its id
+  $renzan data import --format csv --schema schema.yaml --vocabulary $vocabulary "${unseen[@]}" \
     --output ${vocabulary%:*} train.csv >/dev/null
   small_config ${vocabulary%:*}
   $renzan train small.yaml --run-dir run.${vocabulary%:*} 2>/dev/null
@@ -63,3 +65,10 @@ expect_exit 64 "did you mean 'country'?" \
   $renzan predict run.hash --data hash --output scores.csv --with contry
 expect_exit 64 "ends in .csv" $renzan predict run.hash --data hash --output s.npy --with country
 [ ! -e s.npy ] || fail "a file was written"
+
+# With several workers, all of them know what is wrong with a name.
+expect_exit 64 "did you mean 'country'?" $renzan predict run.hash --data hash --output scores.csv \
+  --with contry --workers 2 --backend gloo
+$renzan predict run.hash --data hash --rows 3000 4000 --output two.csv --workers 2 --backend gloo \
+  --with click,age,country,genres 2>/dev/null
+cmp two.csv scores.hash.csv || fail "another file with two workers"

@@ -122,6 +122,7 @@ TEST(Synth, TextAndDatasetHoldTheSameRows) {
   import.inputs = {dir / "a.tsv.gz"};
   import.output = dir / "imported";
   import.vocabulary = {"threshold:1"};
+  import.unseen = {"0"};
   ImportDataset(import);
   SynthOptions direct = Options(dir / "direct", 2000);
   direct.format = "dataset";
