@@ -6,7 +6,7 @@ cut off from one that loses its power, and resized. It ends with the same bits a
 run. So does another one beside it, whose data and checkpoints lie in an object store, where one can
 be installed (tests/storage/store.py).
 
-  day_test.py RENZAN                      in an image of the program and what it links to
+  day_test.py RENZAN                      in an image of the program and what it loads
   day_test.py RENZAN --image FILE.tar     in the image that scripts/image has made
 
 Exits with 77 where this machine cannot run real nodes.
@@ -38,6 +38,8 @@ from stored_job import (  # noqa: E402
 from world import CACHE, GANG_JOBS, PODS, control_plane, expect  # noqa: E402
 
 RENZAN = os.path.abspath(sys.argv[1])
+# What the program loads when a verb of the job system, as of a pod, is asked for.
+JOB_SYSTEM = pathlib.Path(RENZAN).parent.parent / "lib/librenzan_jobs.so"
 ROOT = here.parent.parent
 NODES = ["127.0.0.1", "127.0.0.2"]
 DEVICES = {"nvidia.com/gpu": 2, stored_job.SEAT: stored_job.SEATS_PER_NODE}  # of a node
@@ -471,7 +473,7 @@ def main():
         else:
             image = work / "renzan.tar"
             subprocess.run([here / "image", image, "renzan:0.1.0", "--busybox", "--program", RENZAN,
-                            "--user", "65532"], check=True)
+                            "--library", JOB_SYSTEM, "--user", "65532"], check=True)
         names_flags = subprocess.check_output([here / "names", "--flags"], text=True).split()
         with stored_job.store_if_installed() as store, control_plane(
                 work / "run", "--nodes=2", "--scheduler", f"--image={image}",
