@@ -69,7 +69,6 @@ class TrainingRun {
     ClaimDirectories();
     FindPast();
     if (!past_.model_sha256.empty()) return WasTrained();
-    if (past_.checkpoints.empty()) CheckModel();
     Plan();
     Build();
     Resume();
@@ -84,7 +83,6 @@ class TrainingRun {
   void OpenData();
   void ClaimDirectories();
   void FindPast();
-  void CheckModel();
   void Plan();
   void Build();
   void Resume();
@@ -140,9 +138,12 @@ void TrainingRun::OpenData() {
 void TrainingRun::ClaimDirectories() {
   directories_ = ChooseDirectories(config_, options_.name, *options_.clock, comm_);
   RunWithHeartbeats(comm_, [&] {
-    if (comm_.rank() == 0)
-      locks_ = LockDirectories(directories_, options_.attempt,
-                               [&] { return options_.requests->stops > 0; });
+    if (comm_.rank() != 0) return;
+    // What an earlier version has begun may go on.
+    if (!HoldsState(directories_))
+      CheckInputsReachLogit(ModelOptionsOf(config_, splits_.train.dataset->schema()));
+    locks_ = LockDirectories(directories_, options_.attempt,
+                             [&] { return options_.requests->stops > 0; });
   });
   if (IsInStore(directories_.checkpoints) && !SharesRunDirectory(directories_.run, comm_))
     directories_.model = directories_.checkpoints + "/" + kModelName;
@@ -178,11 +179,6 @@ RunResult TrainingRun::WasTrained() {
             past_.model_step, past_.model_sha256);
   }
   return {RunResult::End::kWasTrained, directories_.run, past_.model_sha256};
-}
-
-// Of a run that begins: what earlier versions have begun may go on.
-void TrainingRun::CheckModel() {
-  CheckInputsReachLogit(ModelOptionsOf(config_, splits_.train.dataset->schema()));
 }
 
 void TrainingRun::Plan() {

@@ -14,6 +14,7 @@
 #include "renzan/observe/run_manifest.h"
 #include "renzan/observe/status_file.h"
 #include "renzan/run/run.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
 
@@ -33,6 +34,11 @@ RunDirectories ChooseDirectories(const TrainConfig& config, const std::string& n
   if (directories.checkpoints.empty()) directories.checkpoints = directories.run + "/checkpoints";
   directories.model = directories.run + "/" + kModelName;
   return directories;
+}
+
+bool HoldsState(const RunDirectories& directories) {
+  return !Storage::Of(directories.checkpoints).Names(directories.checkpoints).empty() ||
+         FileExists(directories.model);
 }
 
 bool SharesRunDirectory(const std::string& run_dir, Communicator& comm) {

@@ -21,6 +21,9 @@ inline constexpr const char* kModelName = "model";
 RunDirectories ChooseDirectories(const TrainConfig& config, const std::string& name,
                                  const Clock& clock, Communicator& comm);
 
+// Whether a run has saved anything there, valid or not.
+bool HoldsState(const RunDirectories& directories);
+
 // Whether all workers see the run directory, which worker 0 has created and locked.
 bool SharesRunDirectory(const std::string& run_dir, Communicator& comm);
 
