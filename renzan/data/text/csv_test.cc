@@ -3,25 +3,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/import.h"
 #include "renzan/data/testing.h"
-#include "renzan/data/text/csv_schema.h"
+#include "renzan/data/text/csv_testing.h"
 #include "renzan/data/vocabulary.h"
 
 namespace renzan {
 namespace {
 
 using ::testing::AllOf;
+using testing::Csv;
 using ::testing::ElementsAre;
 using testing::ExpectError;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::Pair;
 using testing::ReadAll;
-using testing::WriteText;
 
 constexpr char kSchema[] = R"(
 missing: ["?"]
@@ -33,33 +31,6 @@ columns:
   genres: {role: multi_hot, separator: "|"}
   note: {role: skip}
 )";
-
-struct Csv {
-  TemporaryDirectory dir;
-  ImportOptions options;
-
-  Csv(const std::string& schema, const std::vector<std::string>& texts) {
-    WriteFileAtomically(dir / "schema.yaml", schema);
-    for (size_t i = 0; i < texts.size(); ++i) {
-      options.inputs.push_back(dir / fmt::format("in{}.csv", i));
-      WriteText(options.inputs.back(), texts[i]);
-    }
-    options.format = "csv";
-    options.schema = dir / "schema.yaml";
-    options.output = dir / "out";
-    options.vocabulary = {"threshold:1"};
-  }
-  ImportSummary Import() const { return ImportDataset(options); }
-  Batch Read() const {
-    Import();
-    const Dataset dataset(options.output);
-    dataset.Verify();
-    return ReadAll(dataset);
-  }
-  std::vector<std::string> Values(const std::string& feature) const {
-    return ReadVocabularyValues(options.output, ReadManifest(options.output), feature);
-  }
-};
 
 TEST(ImportCsv, RolesTransformsAndMissingValues) {
   const Csv csv(kSchema, {"income,age,gain,job,genres,note\n"
@@ -125,56 +96,6 @@ TEST(FeatureFile, NamesThatFitAreNotCut) {
   const std::string cut = FeatureFile(fits + "a", "offsets");
   EXPECT_EQ(cut.size(), 255u);
   EXPECT_NE(cut, FeatureFile(fits + "b", "offsets"));
-}
-
-TEST(ImportCsv, QuotesAsInRfc4180) {
-  const std::string schema =
-      "columns: {y: {role: label}, a: {role: categorical}, "
-      "b: {role: categorical}}\n";
-  const Csv csv(schema, {"y,\"a\",b\n"
-                         "1,\"x, y\",\"say \"\"hi\"\"\"\n"
-                         "\"0\",\"two\nlines\",5\" pipe\n"
-                         "1,\"\",\"\n\n\"\n"});
-  const Batch batch = csv.Read();
-  EXPECT_THAT(batch.label, ElementsAre(1, 0, 1));
-  EXPECT_THAT(batch.categorical[0].values, ElementsAre(2, 3, 0));
-  EXPECT_THAT(csv.Values("a"), ElementsAre("x, y", "two\nlines"));
-  EXPECT_THAT(csv.Values("b"), ElementsAre("say \"hi\"", "5\" pipe", "\n\n"));
-
-  const Csv plain("quotes: false\n" + schema, {"y,a,b\n1,\"x,y\"\n"});
-  plain.Import();
-  EXPECT_THAT(plain.Values("a"), ElementsAre("\"x"));
-
-  // Reports the line where the record begins.
-  ExpectError(ErrorCode::kData,
-              HasSubstr("in0.csv:2: the quote that opens field 2 is never closed"),
-              [&] { Csv(schema, {"y,a,b\n1,\"x,y\n1,b,c\n"}).Import(); });
-  ExpectError(ErrorCode::kData, HasSubstr("in0.csv:4: text follows the closing quote of field 2"),
-              [&] { Csv(schema, {"y,a,b\n1,\"x\n\",y\n1,\"b\"c,d\n"}).Import(); });
-}
-
-// Whatever blank is before or after a quote, a quoted field is the same field.
-TEST(ImportCsv, TrimDropsTheSameBlanksAroundQuotesAsAroundPlainFields) {
-  const std::string columns =
-      "trim: true\ncolumns: {y: {role: label}, a: {role: categorical}, b: {role: categorical}}\n";
-  const Csv commas(columns, {"y,\t\"a\" ,b\n"
-                             "1,\"v\",w\n"
-                             "0,\t\"v\",\tw\n"
-                             "0, \t\"v\"\t ,w\t\n"
-                             "1,v\t,\t\"w\"\t\n"
-                             "1,\t\"x,y\",\" w\"\n"});
-  const Batch batch = commas.Read();
-  EXPECT_THAT(commas.Values("a"), ElementsAre("v", "x,y"));
-  EXPECT_THAT(commas.Values("b"), ElementsAre("w", " w"));
-  EXPECT_THAT(batch.categorical[0].values, ElementsAre(2, 2, 2, 2, 3));
-
-  // A blank that is the delimiter is never dropped: the fields between two are empty.
-  const Csv tabs("delimiter: tab\n" + columns, {"y\ta\tb\n1\t\t \"w\"\n0\t\"v\"\t\n"});
-  EXPECT_THAT(tabs.Read().categorical[0].values, ElementsAre(0, 2));
-  EXPECT_THAT(tabs.Values("b"), ElementsAre("w"));
-  const Csv spaces("delimiter: \" \"\n" + columns, {"y a b\n1  \"w\"\n0 \t\"v\" \n"});
-  EXPECT_THAT(spaces.Read().categorical[0].values, ElementsAre(0, 2));
-  EXPECT_THAT(spaces.Values("b"), ElementsAre("w"));
 }
 
 constexpr char kBags[] = "columns: {{y: {{role: label}}, b: {{role: multi_hot{}}}}}\n";
@@ -372,113 +293,6 @@ TEST(ImportCsv, AColumnWithoutAName) {
               [&] { Csv(schema, {"y,x,\n1,2,\n"}).Import(); });
 }
 
-constexpr char kThreeColumns[] =
-    "columns: {y: {role: label}, a: {role: categorical}, b: {role: dense}}\n";
-
-// Rows "0,"t0",0", "1,"t1",1" ... except those that `change` alters.
-std::string QuotedRows(int rows, const std::map<int, std::string>& change) {
-  std::string text = "y,a,b\n";
-  for (int row = 0; row < rows; ++row) {
-    const auto changed = change.find(row);
-    text += changed != change.end() ? changed->second
-                                    : fmt::format("{},\"t{}\",{}\n", row % 2, row, row);
-  }
-  return text;
-}
-
-// Returns how many of 1000 rows are imported, and which are not.
-void ExpectLost(const std::map<int, std::string>& change, const std::vector<int>& lost) {
-  Csv csv(kThreeColumns, {QuotedRows(1000, change), "y,a,b\n1,second,file\n1,\"2nd\",7\n"});
-  csv.options.skip_bad_rows = true;
-  csv.Import();
-  const Batch batch = ReadAll(Dataset(csv.options.output));
-  std::vector<float> expected;
-  for (int row = 0; row < 1000; ++row)
-    if (std::find(lost.begin(), lost.end(), row) == lost.end())
-      expected.push_back(static_cast<float>(row));
-  expected.push_back(7);
-  EXPECT_EQ(batch.dense, expected);
-}
-
-TEST(ImportCsv, AStrayQuoteLosesOnlyItsRow) {
-  ExpectLost({{500, "1,\"never closed,5\n"}}, {500});
-  ExpectLost({{500, "1,t,\"5\n"}}, {500});
-  ExpectLost({{500, "\"1,t,5\n"}, {501, "1,plain,501\n"}}, {500});
-  ExpectLost({{998, "1,\"t,5\n"}, {999, "1,plain,999\n"}}, {998});
-  ExpectLost({{3, "\"\n"}, {4, "\"\"\"\n"}, {700, "0,\"a\" ,1\n"}}, {3, 4, 700});
-  // A quote of a later row closes it where a field could end: too few fields in total.
-  ExpectLost({{500, "1,t,\"\n"}, {501, "0,t,\"\n"}}, {500, 501});
-  // More lines without another quote than are searched.
-  std::map<int, std::string> plain;
-  for (int row = 0; row < 1000; ++row)
-    plain[row] = fmt::format("1,{},{}\n", std::string(3000, 'x'), row);
-  plain[10] = "1,\"x,10\n";
-  ExpectLost(plain, {10});
-}
-
-TEST(ImportCsv, TwoStrayQuotesThatMakeAnInvalidValueLoseOnlyTheirRows) {
-  std::map<int, std::string> plain;
-  for (int row = 0; row < 1000; ++row) plain[row] = fmt::format("1,x,{}\n", row);
-  std::map<int, std::string> dense = plain, label = plain;
-  dense[3] = "1,x,\"3\n";
-  dense[900] = "1,x,900\"\n";
-  ExpectLost(dense, {3, 900});
-  label[0] = "\"1,x,0\n";
-  label[999] = "1\",x,999\n";
-  ExpectLost(label, {0, 999});
-}
-
-// Two stray quotes that make a valid row look like line breaks in a text.
-TEST(ImportCsv, WarnsOfRowsThatSpanSeveralLines) {
-  const std::string one_line = "y,a,b\n0,\"c\",1\n", stray = "1,\"x,2\n0,d,3\n0,e\",4\n";
-  const auto import = [](const std::string& text, int64_t rows, int64_t multi_line_rows) {
-    Csv csv(kThreeColumns, {text});
-    csv.options.skip_bad_rows = true;
-    ::testing::internal::CaptureStderr();
-    const ImportProgress done = csv.Import();
-    EXPECT_EQ(done.rows, rows);
-    EXPECT_EQ(done.multi_line_rows, multi_line_rows);
-    return ::testing::internal::GetCapturedStderr();
-  };
-  EXPECT_THAT(import(one_line + stray, 2, 1), HasSubstr("in0.csv:3: as intended if"));
-  EXPECT_THAT(import(one_line + stray + "0,c,1\n1,\"two\nlines\",5\n", 4, 2),
-              AllOf(HasSubstr("2 rows span 5 lines, the first at "), HasSubstr("in0.csv:3: ")));
-  EXPECT_THAT(import(one_line, 1, 0), Not(HasSubstr("span")));
-  // Bad rows are not counted.
-  EXPECT_THAT(import(one_line + "what,\"two\nlines\",5\n", 1, 0), Not(HasSubstr("span")));
-}
-
-TEST(ImportCsv, SaysWhereAQuoteIsNotClosed) {
-  const auto import = [](const std::string& text) {
-    return [text] { Csv(kThreeColumns, {"y,a,b\n0,c,1\n" + text}).Import(); };
-  };
-  ExpectError(ErrorCode::kData,
-              HasSubstr("in0.csv:3: the quote that opens field 2 is never closed;"),
-              import("1,\"x,2\n1,y,3\n"));
-  std::string far = "1,\"x,2\n";
-  for (int i = 0; i < 100'000; ++i) far += "1,plain text,3\n";
-  ExpectError(ErrorCode::kData,
-              HasSubstr("in0.csv:3: the quote that opens field 2 is never closed within 1 MiB"),
-              import(far));
-  // A later bad line is reported with its own number.
-  Csv csv(kThreeColumns, {"y,a,b\n1,\"x,2\n1,y,3\nwhat,y,3\n1,\"z\nz\",9\n"});
-  csv.options.skip_bad_rows = true;
-  ::testing::internal::CaptureStderr();
-  const ImportProgress done = csv.Import();
-  const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(done.rows, 2);
-  EXPECT_EQ(done.bad_rows, 2);
-  EXPECT_THAT(log, HasSubstr("in0.csv:2: text follows the closing quote of field 2"));
-  EXPECT_THAT(log, HasSubstr("in0.csv:4: column 1 (y): 'what' is not 0 or 1"));
-}
-
-TEST(ImportCsv, InputBytesAreEscapedInMessages) {
-  ExpectError(ErrorCode::kData, HasSubstr("'\\x1b[31m\\xff' is not 0 or 1"),
-              [] { Csv(kThreeColumns, {"y,a,b\n\x1b[31m\xff,c,1\n"}).Import(); });
-  ExpectError(ErrorCode::kConfig, HasSubstr("column 3 '\\x07' is not in"),
-              [] { Csv(kThreeColumns, {"y,a,\x07\n"}).Import(); });
-}
-
 TEST(ImportCsv, WithoutHeaderAndWithTabs) {
   const Csv csv(
       "header: false\ndelimiter: \"\\t\"\ntrim: true\ncolumns:\n"
@@ -519,84 +333,6 @@ TEST(ImportCsv, BadRows) {
   }
   ExpectError(ErrorCode::kData, HasSubstr("'7' is not 0 or 1; 'values', 'positive',"),
               [] { Csv("columns: {y: {role: label}}\n", {"y\n7\n"}).Import(); });
-}
-
-// A rule, the values that it maps to 0 and to 1, and values that no rule may guess.
-TEST(ImportCsv, LabelsThatNoRuleNamesAreErrors) {
-  const struct {
-    const char *rule, *recorded;
-    std::vector<const char*> negative, positive, neither;
-  } kCases[] = {
-      {"", "", {"0", "0.0", "-0"}, {"1", "1.0", "+1"}, {"2", "-1", "nan", "true", "1 ", "y"}},
-      {", values: 0/1", "", {"0"}, {"1"}, {"2"}},
-      {", values: -1/1", "values -1/1", {"-1", "-1.0"}, {"1", "+1.0"}, {"0", "2", "nan", "no"}},
-      {", values: no/yes",
-       "values no/yes",
-       {"no", "No", "NO"},
-       {"yes", "Yes"},
-       {"y", "n", "0", "true", "yes ", "nose"}},
-      {", values: false/true",
-       "values false/true",
-       {"false", "False"},
-       {"true", "TRUE"},
-       {"t", "1", "yes", "NA"}},
-      {", positive_above: 3",
-       "positive_above 3",
-       {"3", "-1", "3.0"},
-       {"3.5", "4"},
-       {"nan", "four"}},
-      {", at_least: 3", "at_least 3", {"2.9", "-1"}, {"3", "4"}, {"nan", "four"}},
-      {", positive: \"1\", negative: \"0\"",
-       "positive 1",
-       {"0"},
-       {"1"},
-       {"1.0", "1 ", "nan", "NA", "y", "2"}},
-      {", positive: \"1\", negative: other", "positive 1", {"0", "1.0", "nan", "y"}, {"1"}, {}},
-  };
-  TemporaryDirectory dir;
-  const auto schema_of = [](const char* rule) {
-    return fmt::format("columns: {{y: {{role: label{}}}, x: {{role: dense}}}}\n", rule);
-  };
-  for (const auto& test : kCases) {
-    WriteFileAtomically(dir / "schema.yaml", schema_of(test.rule));
-    const LabelRule rule = CsvSchema::ReadFile(dir / "schema.yaml").columns[0].label;
-    EXPECT_EQ(rule.text(), test.recorded);
-    float label = -1;
-    bool is_other = false;
-    for (const char* field : test.negative) {
-      EXPECT_EQ(rule.Parse(field, &label, &is_other), "") << test.rule;
-      EXPECT_EQ(label, 0) << test.rule << " " << field;
-    }
-    for (const char* field : test.positive) {
-      EXPECT_EQ(rule.Parse(field, &label, &is_other), "") << test.rule;
-      EXPECT_EQ(label, 1) << test.rule << " " << field;
-    }
-    for (const char* field : test.neither)
-      EXPECT_NE(rule.Parse(field, &label, &is_other), "") << test.rule << " " << field;
-    EXPECT_NE(rule.Parse("", &label, &is_other), "") << "missing is never a label";
-  }
-  const std::string texts = schema_of(", positive: \"1\", negative: \"0\"");
-  ExpectError(ErrorCode::kData,
-              AllOf(HasSubstr("in0.csv:3: column 1 (y): 'y' is neither '1' nor '0'"),
-                    HasSubstr("negative: other")),
-              [&] { Csv(texts, {"y,x\n1,2\ny,x\n"}).Import(); });
-}
-
-TEST(ImportCsv, SaysHowManyLabelsAreOneAndWhichWereNotNamed) {
-  const std::string schema =
-      "columns: {y: {role: label, positive: a, negative: other}, x: {role: dense}}\n";
-  const Csv csv(schema, {"y,x\na,1\nb,1\nA,1\nb,2\na ,1\nb,1\nA,3\n"});
-  const ImportSummary done = csv.Import();
-  EXPECT_EQ(done.label_name, "y");
-  EXPECT_EQ(done.label.rows, 7);
-  EXPECT_EQ(done.label.positive_rows, 1);
-  EXPECT_EQ(done.label.other_rows, 6);
-  ASSERT_EQ(done.label.other_texts.size(), 3u);
-  EXPECT_EQ(done.label.other_texts[0].text, "b");
-  EXPECT_EQ(done.label.other_texts[0].rows, 3);
-  EXPECT_EQ(done.label.other_texts[1].text, "A");
-  EXPECT_EQ(done.label.other_texts[2].text, "a ");
-  EXPECT_EQ(ReadManifest(csv.options.output).positive_rows, 1);
 }
 
 TEST(ImportCsv, AColumnMaySetItsShareOfUnseenValues) {
@@ -646,18 +382,6 @@ TEST(ImportCsv, AColumnMaySetItsShareOfUnseenValues) {
   ExpectError(ErrorCode::kConfig, HasSubstr("belongs to roles categorical and multi_hot"), [] {
     Csv("columns: {y: {role: label}, a: {role: dense, unseen: 0.1}}\n", {"y,a\n"}).Import();
   });
-}
-
-TEST(ImportCsv, WarnsOfOneClass) {
-  const auto log_of = [](const std::string& rule, const std::string& text) {
-    ::testing::internal::CaptureStderr();
-    Csv("columns: {y: {role: label" + rule + "}, x: {role: dense}}\n", {text}).Import();
-    return ::testing::internal::GetCapturedStderr();
-  };
-  EXPECT_THAT(log_of("", "y,x\n1,1\n1,2\n"), HasSubstr("the label 'y' is 1 in all 2 rows"));
-  EXPECT_THAT(log_of(", positive: a, negative: other", "y,x\nA,1\nA,2\n"),
-              AllOf(HasSubstr("the label 'y' is 0 in all 2 rows"), HasSubstr("which text")));
-  EXPECT_THAT(log_of("", "y,x\n1,1\n0,2\n"), Not(HasSubstr("the label")));
 }
 
 TEST(ImportCsv, WrongSchemas) {
