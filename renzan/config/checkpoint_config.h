@@ -17,7 +17,7 @@ struct CheckpointConfig {
   int keep = 3;
   bool incremental = true;
   std::string quantize = "none";
-  int64_t max_copies_mib = 0;  // 0: see MostCopiedBytes
+  int64_t max_copies_mib = 0;  // 0: what memory is left, see CheckMemory
 
   double every_seconds() const;  // 0: never by time
   void Describe(ConfigFields& fields);

@@ -83,9 +83,9 @@ std::string DenseSpread::Advice(std::span<const std::string> names) const {
   const size_t more = found.size() - std::min(found.size(), kMaxNamed);
   found.resize(found.size() - more);
   return fmt::format(
-      "dense features whose values are too large, or differ too little, to be trained on as they "
-      "are: {}{}. Import them with that transform (--dense log for format criteo; ids belong to "
-      "role categorical)",
+      "dense features whose values are too large, or vary too little, to be trained on as they "
+      "are: {}{}. Import them again as suggested for each (for format criteo: --dense log; ids "
+      "belong to role categorical)",
       fmt::join(found, ", "), more == 0 ? "" : fmt::format(" and {} more", more));
 }
 

@@ -286,8 +286,8 @@ class Importer {
         names.push_back(parser_->schema().categorical[f].name);
     if (names.empty()) return;
     LogWarning(
-        "the row for unseen values of {} is read here, but no row of {} trains it: import that "
-        "again",
+        "{}: values that the training data lacks use the embedding for unseen values, which no row "
+        "of {} trains: import the training data again",
         fmt::join(names, ", "), options_.vocabulary_from);
   }
 
@@ -306,7 +306,7 @@ class Importer {
       Fail(ErrorCode::kData, "{}; fix the row, or skip bad rows with --on-bad-row skip", message);
     skipped_->Add(lines_.file(), bad.line, ReasonOf(bad));
     if (++progress_.bad_rows <= kBadRowsShown) LogWarning("skipped {}", message);
-    if (progress_.bad_rows == kBadRowsShown)
+    if (progress_.bad_rows == kBadRowsShown + 1)
       LogWarning("further bad rows are not shown, but listed in {}", kSkippedRowsName);
   }
 

@@ -254,7 +254,8 @@ TEST(ImportCriteo, ATestSetSaysWhatTheVocabularyDoesNotKnow) {
   test.vocabulary_from = train.output;
   test.output = dir / "test.without";
   EXPECT_THAT(import_test().second,
-              HasSubstr("the row for unseen values of C2, C3 is read here, but no row of"));
+              HasSubstr("C2, C3: values that the training data lacks use the embedding for unseen "
+                        "values, which no row of"));
 }
 
 TEST(ImportCriteo, ContainersFilesAndShardsDoNotChangeTheSamples) {

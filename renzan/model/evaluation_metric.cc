@@ -11,8 +11,6 @@ constexpr EvaluationMetric kMetrics[] = {
 
 }  // namespace
 
-std::span<const EvaluationMetric> EvaluationMetrics() { return kMetrics; }
-
 std::vector<std::string> EvaluationMetricNames() {
   std::vector<std::string> names;
   for (const EvaluationMetric& metric : kMetrics) names.push_back(metric.name);

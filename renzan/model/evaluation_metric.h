@@ -3,7 +3,6 @@
 // The metrics that can decide when training stops and which model is kept
 // (training.early_stopping.metric).
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,6 @@ struct EvaluationMetric {
   bool more_is_better;
 };
 
-std::span<const EvaluationMetric> EvaluationMetrics();
 std::vector<std::string> EvaluationMetricNames();
 
 // Null for an unknown name.

@@ -35,7 +35,7 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
         WithSavedModel(*flags, [&](Step& model, const TrainConfig& config, Communicator& comm,
                                    const Dataset& dataset, RowRange rows) {
           std::unique_ptr<ScoreFile> file;
-          std::function<bool()> stopped;  // so that no half of a file is left
+          std::function<bool()> stopped;  // so that no partial file is left behind
           if (comm.rank() == 0) stopped = StopOnSignals();
           // On all workers, so that all say what is wrong. Vocabularies may be in a store.
           ScoreFile::CheckColumns(dataset, *with);

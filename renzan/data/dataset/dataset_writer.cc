@@ -30,6 +30,11 @@ size_t ReadFully(ByteReader& reader, char* out, size_t bytes) {
   return done;
 }
 
+void Replace(const std::string& path, const std::string& by) {
+  if (std::rename(by.c_str(), path.c_str()) != 0)
+    FailErrno(errno, fmt::format("cannot replace {}", path));
+}
+
 NpyType IdTypeOf(const CategoricalFeature& feature) {
   return feature.has_wide_ids() ? NpyType::kInt64 : NpyType::kInt32;
 }
@@ -193,8 +198,7 @@ struct DatasetWriter::Impl {
       writer.Append(piece.data(), static_cast<int64_t>(rows));
     }
     writer.Close();
-    if (std::rename(mapped.c_str(), path.c_str()) != 0)
-      FailErrno(errno, fmt::format("cannot replace {}", path));
+    Replace(path, mapped);
   }
 
   // Rewrites dense.npy with the features of dense_at_end.
@@ -221,8 +225,7 @@ struct DatasetWriter::Impl {
       writer.Append(row.data(), 1);
     }
     writer.Close();
-    if (std::rename(scaled.c_str(), path.c_str()) != 0)
-      FailErrno(errno, fmt::format("cannot replace {}", path));
+    Replace(path, scaled);
     if (std::remove((folder + kUnscaledFile).c_str()) != 0)
       FailErrno(errno, fmt::format("cannot remove {}{}", folder, kUnscaledFile));
   }

@@ -1,10 +1,11 @@
 #include "renzan/data/text/column_statistics.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "renzan/data/text/csv_record.h"
+#include "renzan/data/text/parse_number.h"
 
 namespace renzan {
 namespace {
@@ -34,10 +35,10 @@ constexpr int64_t kBagShare = 20;
 }  // namespace
 
 bool IsNumber(std::string_view text, double* number) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  const auto [rest, error] = std::from_chars(text.begin(), text.end(), *number);
-  return error == std::errc() && rest == text.end() && !text.empty() &&
-         std::isfinite(static_cast<float>(*number));
+  const std::optional<double> parsed = ParseNumber(text);
+  if (!parsed || !std::isfinite(static_cast<float>(*parsed))) return false;
+  *number = *parsed;
+  return true;
 }
 
 ColumnStatistics::ColumnStatistics() {

@@ -238,7 +238,8 @@ class CsvParser : public RowParser {
     if (!field.empty()) {
       parsed = date.format.Parse(field);
       if (!parsed)
-        return Reject(field, fmt::format("is not a date as '{}'", date.format.text()), bad);
+        return Reject(field, fmt::format("is not a date of the format '{}'", date.format.text()),
+                      bad);
     }
     const std::vector<CsvColumn>& parts = csv_.columns[index].parts;
     for (size_t i = 0; i < parts.size(); ++i) {

@@ -131,8 +131,8 @@ TEST(ImportDate, BadRowsAndWrongSchemas) {
   TemporaryDirectory dir;
   ExpectError(
       ErrorCode::kData,
-      HasSubstr("bad.csv:2: column 2 (when): '2024-02-30 1:00' is not a date as "
-                "'%Y-%m-%d %H:%M'"),
+      HasSubstr("bad.csv:2: column 2 (when): '2024-02-30 1:00' is not a date of the "
+                "format '%Y-%m-%d %H:%M'"),
       [&] { ImportDataset(Options(dir, kSchema, "y,when,made\n1,2024-02-30 1:00,\n", "bad")); });
   const struct {
     const char *column, *message;

@@ -256,7 +256,8 @@ std::string DescribeLabel(const ColumnStatistics& values) {
   if (values.is_number()) return DescribeNumericLabel(values);
   static constexpr std::string_view kYes[] = {"yes", "y", "true", "t", "positive", "click"};
   const auto frequent = values.MostFrequent(2);
-  size_t positive = 1;  // the rarer one, as clicks are
+  if (frequent.empty()) return "role: label";  // every value is missing
+  size_t positive = frequent.size() - 1;       // the rarer one, as clicks are
   for (size_t i = 0; i < frequent.size(); ++i)
     if (std::find(std::begin(kYes), std::end(kYes), Lower(frequent[i].first)) != std::end(kYes))
       positive = i;
@@ -300,7 +301,7 @@ std::string CommentOn(const ColumnStatistics& values) {
                          : "text";
   text += fmt::format(", {}{} {}", values.distinct(), values.many_distinct() ? " or more" : "",
                       values.distinct() == 1 ? "value" : "values");
-  if (HasOwnValueInEveryRow(values)) text += ", another in (nearly) every row";
+  if (HasOwnValueInEveryRow(values)) text += ", a different one in (nearly) every row";
   if (values.missing() > 0)
     text += fmt::format(", {:.3g} % missing", 100 * static_cast<double>(values.missing()) /
                                                   static_cast<double>(values.rows()));

@@ -73,7 +73,7 @@ TEST(ProposeSchema, RolesOfEveryKind) {
         "  created_at: {role: date, date: \"%s\", parts: ",
         "  tags: {role: multi_hot}  # text, 3 values", "  list: {role: multi_hot, brackets: true}",
         "  fixed: {role: skip}  # text, 1 value: x (100 %)", "  none: {role: skip}",
-        "  note: {role: skip}  # text, 200 values, another in (nearly) every row",
+        "  note: {role: skip}  # text, 200 values, a different one in (nearly) every row",
         "  \"odd: name\": {role: categorical}  # text, 1 value, 34 % missing: red (66 %)"})
     EXPECT_THAT(proposed.schema, HasSubstr(line));
   const Dataset dataset(proposed.dir / "out");
@@ -106,6 +106,16 @@ TEST(ProposeSchema, Labels) {
               HasSubstr("target: {role: label, at_least: 1}"));
   EXPECT_THAT(Proposed("x,y\n3,<=50K\n1,>50K\n2,<=50K\n").schema,
               HasSubstr("\"y\": {role: label, positive: \">50K\", negative: \"<=50K\"}"));
+  // One value, or none.
+  const auto schema_of = [](const std::string& text) {
+    TemporaryDirectory dir;
+    WriteText(dir / "in.csv", text);
+    return ProposeSchema({.input = dir / "in.csv"});
+  };
+  EXPECT_THAT(schema_of("a,b\nfoo,bar\n"),
+              HasSubstr("b: {role: label, positive: bar, negative: other}"));
+  EXPECT_THAT(schema_of("a,b\n,NA\n,NA\n"), HasSubstr("b: {role: label}"));
+  EXPECT_THAT(schema_of("a,b\n1,2\n"), HasSubstr("b: {role: label, at_least: 2}"));
   // Whatever there is, the schema can be imported: a person chooses another label.
   EXPECT_THAT(Proposed("name,place\nu,v\nw,x\ny,z\n").schema, HasSubstr("place: {role: label"));
 }
