@@ -17,10 +17,10 @@ ALLOWED = {
     "comm": {"base", "tensor"},
     "plan": {"base", "tensor"},
     "optim": {"base", "tensor"},
-    "embedding": {"base", "comm", "optim", "plan", "tensor"},
+    "checkpoint": {"base", "storage", "tensor"},
+    "embedding": {"base", "checkpoint", "comm", "optim", "plan", "tensor"},
     "nn": {"base", "tensor"},
     "model": {"base", "nn", "tensor"},
-    "checkpoint": {"base", "storage", "tensor"},
     "cuda": {"base", "model", "nn", "optim", "tensor"},
     # The trainer, from what a run is to the run.
     "observe": {"base"},

@@ -237,6 +237,10 @@ void CheckpointReader::Read(const std::string& key, const std::vector<int64_t>& 
   Read(key, 0, out);
 }
 
+void CheckpointReader::CheckFinite(const std::string& what, bool finite) const {
+  if (!finite) Fail(ErrorCode::kData, "{}: {} holds NaN or infinite values", dir(), what);
+}
+
 std::vector<int32_t> CheckpointReader::ReplacedRows(const std::string& key) {
   Info(key);
   if (!replacements_.contains(key)) return {};

@@ -55,6 +55,9 @@ class CheckpointReader {
   // The whole tensor, whose shape must be `shape`. `out` has its size.
   void Read(const std::string& key, const std::vector<int64_t>& shape, std::span<float> out);
 
+  // Throws Error kData unless the values of `what` are finite: older versions saved any.
+  void CheckFinite(const std::string& what, bool finite) const;
+
   // The rows of a table that an incremental checkpoint replaces; `key` is the table's weight or one
   // of its optimizer states. Empty for a full checkpoint and for other tensors.
   std::vector<int32_t> ReplacedRows(const std::string& key);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "renzan/base/error.h"
@@ -23,6 +24,17 @@ TensorSource SourceOfSpan(std::string key, std::vector<int64_t> shape, DType dty
           [bytes = std::as_bytes(values)](size_t offset, std::span<std::byte> out) {
             std::memcpy(out.data(), bytes.data() + offset, out.size());
           }};
+}
+
+template <typename T>
+TensorSource SourceOfCopiedSpan(std::string key, std::vector<int64_t> shape,
+                                std::span<const T> values) {
+  const auto copy = std::make_shared<const std::vector<T>>(values.begin(), values.end());
+  TensorSource source = SourceOf(std::move(key), std::move(shape), std::span<const T>(*copy));
+  source.read = [copy, read = std::move(source.read)](size_t offset, std::span<std::byte> out) {
+    read(offset, out);
+  };
+  return source;
 }
 
 void Copy(const TensorSource& tensor, uint64_t bytes, const WriteOptions& options,
@@ -48,6 +60,22 @@ TensorSource SourceOf(std::string key, std::vector<int64_t> shape,
 TensorSource SourceOf(std::string key, std::vector<int64_t> shape,
                       std::span<const int64_t> values) {
   return SourceOfSpan(std::move(key), std::move(shape), DType::kI64, values);
+}
+
+TensorSource SourceOfCopy(std::string key, std::vector<int64_t> shape,
+                          std::span<const float> values) {
+  return SourceOfCopiedSpan(std::move(key), std::move(shape), values);
+}
+TensorSource SourceOfCopy(std::string key, std::vector<int64_t> shape,
+                          std::span<const int64_t> values) {
+  return SourceOfCopiedSpan(std::move(key), std::move(shape), values);
+}
+
+uint64_t TensorFile::bytes() const {
+  uint64_t sum = 0;
+  for (const TensorSource& tensor : tensors)
+    sum += static_cast<uint64_t>(NumElements(tensor.shape)) * BytesOf(tensor.dtype);
+  return sum;
 }
 
 CheckpointFile WriteCheckpointFile(const std::string& location, const std::string& name,

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -37,6 +38,20 @@ struct TensorSource {
 TensorSource SourceOf(std::string key, std::vector<int64_t> shape, std::span<const float> values);
 TensorSource SourceOf(std::string key, std::vector<int64_t> shape, std::span<const int32_t> values);
 TensorSource SourceOf(std::string key, std::vector<int64_t> shape, std::span<const int64_t> values);
+
+// Of values as they are now.
+TensorSource SourceOfCopy(std::string key, std::vector<int64_t> shape,
+                          std::span<const float> values);
+TensorSource SourceOfCopy(std::string key, std::vector<int64_t> shape,
+                          std::span<const int64_t> values);
+
+// A file to be written.
+struct TensorFile {
+  std::string name;
+  std::vector<TensorSource> tensors;
+
+  uint64_t bytes() const;  // of the tensors
+};
 
 struct WriteOptions {
   // Computes every tensor's SHA-256, which model_sha256 requires.

@@ -63,10 +63,7 @@ class ShardedEmbeddings {
     return shard.shard.rank != kEveryRank ||
            static_cast<int>(shard.shard.table) % map_.world_size() == map_.rank();
   }
-  // The name of their optimizer state in checkpoints, or "".
-  const char* state_name() const { return InfoOf(options_.optimizer.type).state; }
-
-  bool state_is_per_row() const { return InfoOf(options_.optimizer.type).state_per_row > 0; }
+  SparseOptimizerType optimizer() const { return options_.optimizer.type; }
 
   std::unique_ptr<PreparedBatch> MakePreparedBatch() const;
 

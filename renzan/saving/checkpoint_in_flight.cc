@@ -7,9 +7,9 @@
 
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/file_system.h"
+#include "renzan/base/largest_first.h"
 #include "renzan/base/log.h"
 #include "renzan/base/sha256.h"
-#include "renzan/saving/largest_first.h"
 #include "renzan/saving/past_run.h"
 #include "renzan/storage/copy_file.h"
 #include "renzan/storage/storage.h"
@@ -66,14 +66,14 @@ bool CheckpointInFlight::IsStaged() const { return !stage_.empty() && IsInStore(
 
 SnapshotOptions CheckpointInFlight::OptionsOf(CheckpointKind kind) const {
   const bool incremental = kind == CheckpointKind::kIncremental;
-  return {.incremental = incremental,
-          .quantize = incremental && options_.quantize != "none",
+  return {.tables = {.incremental = incremental,
+                     .quantize = incremental && options_.quantize != "none"},
           .with_dense = comm_.rank() == 0};
 }
 
 int64_t CheckpointInFlight::copied_bytes() {
   if (phase_ != Phase::kWriting) return 0;
-  const int64_t copied = snapshot_->copied_bytes();
+  const int64_t copied = snapshot_->tables().copied_bytes();
   report_.copied_bytes = std::max(report_.copied_bytes, copied);
   return task_.finished() ? 0 : copied;
 }
@@ -124,7 +124,7 @@ void CheckpointInFlight::Begin(Request request) {
 
   const SnapshotOptions options = OptionsOf(report_.kind);
   const SnapshotBytes bytes = EstimateBytes(state, options);
-  bytes_ = options.incremental ? bytes.incremental : bytes.full;
+  bytes_ = options.tables.incremental ? bytes.incremental : bytes.full;
   SnapshotOptions rows = OptionsOf(CheckpointKind::kIncremental);
   rows.with_dense = false;
   dirty_bytes_ = EstimateBytes(state, rows).incremental;
@@ -195,19 +195,19 @@ void CheckpointInFlight::WriteFiles(const Progress& progress) {
   const auto write = [&](const std::string& name, std::span<const TensorSource> tensors) {
     return WriteCheckpointFile(location, name, tensors, options).ToJson() + "\n";
   };
-  const std::vector<ModelSnapshot::File>& files = snapshot_->files();
+  const std::vector<TensorFile>& files = snapshot_->files();
   if (request_.is_model) {
     // Training is over, so its threads can write and hash the files. A model is a full snapshot.
     std::vector<std::string> written(files.size());
     const std::vector<size_t> order =
         LargestFirst(files.size(), [&](size_t i) { return files[i].bytes(); });
     pool_->ParallelTasks(files.size(), [&](int, size_t i) {
-      const ModelSnapshot::File& file = files[order[i]];
+      const TensorFile& file = files[order[i]];
       written[order[i]] = write(file.name, file.tensors);
     });
     for (const std::string& line : written) files_ += line;
   } else {
-    for (const ModelSnapshot::File& file : files) files_ += write(file.name, file.tensors);
+    for (const TensorFile& file : files) files_ += write(file.name, file.tensors);
   }
   if (comm_.rank() == 0 && !progress.empty()) {
     std::vector<TensorSource> tensors;
@@ -231,7 +231,7 @@ void CheckpointInFlight::EndWriting() {
   }
   if (request_.is_model) model_sha256_ = ModelSha256(files, report_.step);
   if (!IsStaged()) return StartCommitting();
-  snapshot_->Release();
+  snapshot_->tables().Release();
   phase_ = Phase::kUploading;
   StartTask([this] { UploadFiles(); });
 }
@@ -282,7 +282,7 @@ void CheckpointInFlight::StartCommitting() {
 void CheckpointInFlight::Commit() {
   CheckpointManifest manifest = std::move(request_.manifest);
   manifest.unix_ms = options_.clock->UnixMs();
-  if (OptionsOf(manifest.kind).quantize) manifest.quantization = options_.quantize;
+  if (OptionsOf(manifest.kind).tables.quantize) manifest.quantization = options_.quantize;
   const auto check_lock = [&] {
     const bool is_locked = !request_.is_model || IsInStore(request_.path);
     if (is_locked && options_.lock != nullptr) options_.lock->Check();
@@ -311,7 +311,7 @@ void CheckpointInFlight::EndCommitting() {
 void CheckpointInFlight::End(std::optional<Error> error) {
   report_.write_seconds = options_.clock->MonotonicSeconds() - started_at_;
   if (error) report_.error = error->what();
-  if (error && snapshot_) snapshot_->Abandon();
+  if (error && snapshot_) snapshot_->tables().Abandon();
   if (error && IsStaged()) RemoveTree(stage_);
   snapshot_.reset();
   writer_.reset();

@@ -8,16 +8,14 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
-#include "renzan/base/function_ref.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/comm/heartbeat.h"
 #include "renzan/comm/outcome.h"
 #include "renzan/config/config_difference.h"
+#include "renzan/embedding/load_tables.h"
 #include "renzan/nn/isa.h"
 #include "renzan/optim/finite.h"
-#include "renzan/saving/largest_first.h"
-#include "renzan/saving/snapshot.h"
 
 namespace renzan {
 namespace {
@@ -42,11 +40,6 @@ constexpr const char* kIsaKey = "isa";
        path, why);
 }
 
-// Older versions saved checkpoints without this check.
-void CheckFinite(const std::string& path, const std::string& what, bool finite) {
-  if (!finite) Fail(ErrorCode::kData, "{}: {} holds NaN or infinite values", path, what);
-}
-
 void LoadDense(CheckpointReader& reader, bool with_optimizer, ModelState* model) {
   for (const Parameter& parameter : model->model().layout().parameters()) {
     const size_t offset = static_cast<size_t>(parameter.offset);
@@ -57,105 +50,6 @@ void LoadDense(CheckpointReader& reader, bool with_optimizer, ModelState* model)
       reader.Read(parameter.name + "/" + state.name, parameter.shape,
                   state.values.span().subspan(offset, size));
   }
-}
-
-enum class Values { kAny, kFinite };
-
-// Reads a tensor [rows, width] piece by piece, and calls set(first row, values).
-void LoadRows(CheckpointReader& reader, const std::string& key, int64_t rows, int64_t width,
-              Values allowed, FunctionRef<void(int64_t, std::span<const float>)> set) {
-  const int64_t rows_at_once = std::max<int64_t>(1, (1 << 16) / width);
-  std::vector<float> piece(static_cast<size_t>(rows_at_once * width));
-  for (int64_t first = 0; first < rows; first += rows_at_once) {
-    const int64_t n = std::min(rows_at_once, rows - first);
-    const auto values = std::span(piece).first(static_cast<size_t>(n * width));
-    reader.Read(key, first * width, values);
-    if (allowed == Values::kFinite) CheckFinite(reader.dir(), key, AllFinite(values));
-    set(first, values);
-  }
-}
-
-void LoadWeights(CheckpointReader& reader, const EmbeddingShard::Block& block, Values allowed,
-                 EmbeddingShard* shard) {
-  const std::string key = KeyOf(*shard, block).Key() + ".weight";
-  reader.Expect(key, {block.num_rows, shard->dim()});
-  LoadRows(reader, key, block.num_rows, shard->dim(), allowed,
-           [&](int64_t first, std::span<const float> rows) {
-             shard->store.SetWeights(block.first_row + first, rows);
-           });
-}
-
-void LoadState(CheckpointReader& reader, const ShardedEmbeddings& embeddings,
-               const EmbeddingShard::Block& block, EmbeddingShard* shard) {
-  if (shard->store.layout().state_width == 0) return;
-  const std::string key =
-      fmt::format("{}.weight/{}", KeyOf(*shard, block).Key(), embeddings.state_name());
-  reader.Expect(key, StateShape(embeddings, *shard, block));
-  LoadRows(reader, key, block.num_rows, shard->store.layout().state_width, Values::kFinite,
-           [&](int64_t first, std::span<const float> state) {
-             shard->store.SetState(block.first_row + first, state);
-           });
-}
-
-// Of the virtual workers that are now assigned to this worker.
-void LoadErrorFeedback(CheckpointReader& reader, ShardedEmbeddings* embeddings) {
-  if (!embeddings->error_feedback().enabled()) return;
-  const std::vector<TableSpec>& tables = embeddings->map().tables();
-  const IndexRange own = embeddings->map().own();
-  for (int v = own.begin; v < own.end; ++v)
-    for (size_t t = 0; t < tables.size(); ++t) {
-      ErrorFeedback::Slots& slots = embeddings->error_feedback().of(v, t);
-      const ErrorFeedbackKeys key = KeysOfErrorFeedback(tables[t], v);
-      reader.Expect(key.keys, slots.keys_shape());
-      slots.keys = reader.ReadI64(key.keys);
-      reader.Read(key.residuals, slots.residuals_shape(), slots.residuals.span());
-      CheckFinite(reader.dir(), key.residuals, AllFinite(slots.residuals.span()));
-    }
-}
-
-// Calls body(a reader of the same checkpoint, shard, block) for every block of this worker's
-// shards, on all threads.
-void ForEachBlock(
-    CheckpointReader& reader, ModelState* model,
-    FunctionRef<void(CheckpointReader&, EmbeddingShard&, EmbeddingShard::Block&)> body) {
-  // Readers are not thread-safe. A file is verified by the reader that uses it.
-  ThreadPool& pool = model->pool();
-  std::vector<std::unique_ptr<CheckpointReader>> others(static_cast<size_t>(pool.num_threads()));
-  struct Place {
-    EmbeddingShard* shard;
-    EmbeddingShard::Block* block;
-  };
-  std::vector<Place> blocks;
-  for (EmbeddingShard& shard : model->embeddings().shards())
-    for (EmbeddingShard::Block& block : shard.blocks) blocks.push_back({&shard, &block});
-  const std::vector<size_t> order = LargestFirst(blocks.size(), [&](size_t i) {
-    return static_cast<size_t>(blocks[i].block->num_rows * blocks[i].shard->dim());
-  });
-  const auto visit = [&](int thread, const Place& place) {
-    if (thread == 0) return body(reader, *place.shard, *place.block);
-    std::unique_ptr<CheckpointReader>& own = others[static_cast<size_t>(thread)];
-    if (own == nullptr) {
-      own = std::make_unique<CheckpointReader>(reader.dir());
-      if (own->manifest().manifest_sha256 != reader.manifest().manifest_sha256)
-        Fail(ErrorCode::kTempFail, "{} was replaced while it was read: try again", reader.dir());
-    }
-    body(*own, *place.shard, *place.block);
-  };
-  std::vector<std::optional<Error>> errors(blocks.size());
-  pool.ParallelTasks(blocks.size(), [&](int thread, size_t i) {
-    try {
-      visit(thread, blocks[order[i]]);
-    } catch (const Error& error) {
-      errors[order[i]] = error;
-    }
-  });
-  // What could not be read may be valid, so it counts more than what is corrupt elsewhere.
-  const std::optional<Error>* first = nullptr;
-  for (const std::optional<Error>& error : errors)
-    if (error && (first == nullptr ||
-                  ((*first)->code() == ErrorCode::kData && error->code() != ErrorCode::kData)))
-      first = &error;
-  if (first != nullptr) throw **first;
 }
 
 // The base of an increment must be in the same directory, so a model elsewhere starts no lineage.
@@ -176,20 +70,10 @@ std::optional<CheckpointLineage> LineageOf(const CheckpointReader& reader) {
 ResumePoint Load(const std::string& path, ModelState* model) {
   CheckpointReader reader(path);
   LoadDense(reader, true, model);
-  CheckFinite(path, "the dense part", AllFinite(model->parameters().span()));
+  reader.CheckFinite("the dense part", AllFinite(model->parameters().span()));
   for (DenseOptimizer::State& state : model->dense_optimizer().states())
-    CheckFinite(path, state.name, AllFinite(state.values.span()));
-  LoadErrorFeedback(reader, &model->embeddings());
-  const ShardedEmbeddings& embeddings = model->embeddings();
-  ForEachBlock(reader, model,
-               [&](CheckpointReader& own, EmbeddingShard& shard, EmbeddingShard::Block& block) {
-                 LoadWeights(own, block, Values::kFinite, &shard);
-                 LoadState(own, embeddings, block, &shard);
-                 // The next increment must hold every row that differs from the base.
-                 block.dirty = RowSet(block.num_rows);
-                 for (const int32_t row : own.ReplacedRows(KeyOf(shard, block).Key() + ".weight"))
-                   block.dirty.Add(row);
-               });
+    reader.CheckFinite(state.name, AllFinite(state.values.span()));
+  LoadTables(reader, &model->embeddings(), model->pool());
   ResumePoint point{.name = path.substr(path.rfind('/') + 1),
                     .step = reader.step(),
                     .unix_seconds = static_cast<double>(reader.manifest().unix_ms) / 1000,
@@ -307,10 +191,7 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, ModelState& model,
 
 void LoadModel(CheckpointReader& reader, ModelState* model) {
   LoadDense(reader, false, model);
-  ForEachBlock(reader, model,
-               [&](CheckpointReader& own, EmbeddingShard& shard, EmbeddingShard::Block& block) {
-                 LoadWeights(own, block, Values::kAny, &shard);
-               });
+  LoadWeights(reader, model->embeddings().shards(), model->pool());
   model->Changed();
 }
 

@@ -47,7 +47,7 @@ TEST(ModelSnapshot, AFullOneClearsTheDirtyRows) {
     EXPECT_TRUE(DirtyRows(model)[1].empty());
     step();
     const auto since = DirtyRows(model);
-    { const ModelSnapshot snapshot(model.Updated(), {.incremental = true}); }
+    { const ModelSnapshot snapshot(model.Updated(), {.tables = {.incremental = true}}); }
     EXPECT_EQ(DirtyRows(model), since);
   });
 }
@@ -62,7 +62,7 @@ TEST(ModelSnapshot, AnAbandonedOneMarksItsRowsDirtyAgain) {
     step();
     ModelSnapshot snapshot(model.Updated(), {});
     step();
-    snapshot.Abandon();
+    snapshot.tables().Abandon();
     step();
     EXPECT_EQ(DirtyRows(model), expected);
   });
@@ -74,12 +74,12 @@ TEST(ModelSnapshot, EstimatesItsBytes) {
       if (quantize && !incremental) continue;
       WithModel([&](TestModel& model, const std::function<void()>& step) {
         step();
-        const SnapshotOptions options{
-            .incremental = incremental, .quantize = quantize, .with_dense = true};
+        const SnapshotOptions options{.tables = {.incremental = incremental, .quantize = quantize},
+                                      .with_dense = true};
         const SnapshotBytes estimate = EstimateBytes(model.Updated(), options);
         const ModelSnapshot snapshot(model.Updated(), options);
         uint64_t bytes = 0;
-        for (const ModelSnapshot::File& file : snapshot.files()) bytes += file.bytes();
+        for (const TensorFile& file : snapshot.files()) bytes += file.bytes();
         // The estimate includes the padding of the dense parameters.
         const uint64_t expected = incremental ? estimate.incremental : estimate.full;
         EXPECT_LE(bytes, expected);

@@ -9,8 +9,8 @@
 
 #include "renzan/base/philox.h"
 #include "renzan/base/sha256.h"
+#include "renzan/embedding/table_tensors.h"
 #include "renzan/planning/make_plan.h"
-#include "renzan/saving/snapshot.h"
 #include "renzan/step/make_step.h"
 
 namespace renzan {

@@ -1,0 +1,68 @@
+#pragma once
+
+// This worker's shards at one step, as files to be written while training continues: rows and
+// states are read through copy-on-write views, residuals of error feedback are copied. The files of
+// all workers hold each block once, and do not depend on which worker wrote which file.
+//
+// The training thread creates, abandons and destroys it between steps. One other thread reads
+// files(); those of a full snapshot may be read by several, each file by one. At most one snapshot
+// of a shard exists at a time.
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "renzan/checkpoint/writer.h"
+#include "renzan/embedding/row_set.h"
+#include "renzan/embedding/sharded_embeddings.h"
+
+namespace renzan {
+
+struct TableSnapshotOptions {
+  bool incremental = false;  // only the rows dirty since the last full snapshot
+  bool quantize = false;     // the rows of an incremental one
+};
+
+// The size of a snapshot of this worker's part, without file headers.
+struct SnapshotBytes {
+  uint64_t full = 0, incremental = 0;
+};
+SnapshotBytes EstimateTableBytes(ShardedEmbeddings& embeddings, bool quantize);
+
+class TableSnapshot {
+ public:
+  // A full snapshot clears the sets of dirty rows. `embeddings` must outlive it.
+  TableSnapshot(ShardedEmbeddings& embeddings, const TableSnapshotOptions& options);
+  ~TableSnapshot();
+  TableSnapshot(const TableSnapshot&) = delete;
+  TableSnapshot& operator=(const TableSnapshot&) = delete;
+
+  // Read each value once. Quantized rows come before the file with their scales; other files may
+  // be written in any order.
+  const std::vector<TensorFile>& files() const { return files_; }
+
+  // Call it when the snapshot was not written: marks the rows that were dirty before it dirty
+  // again.
+  void Abandon();
+
+  // Releases the copy-on-write views: all files have been read.
+  void Release();
+
+  // The bytes of rows that training has changed, and that were copied before that and have not been
+  // read yet. Thread-safe.
+  int64_t copied_bytes() const { return copied_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  void AddErrorFeedback();
+  // Of all rows of a block, or of some.
+  void View(EmbeddingShard& shard, const RowSet* only, EmbeddingShard::Block* block);
+  void AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& block);
+  void AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& block, bool quantize);
+
+  ShardedEmbeddings& embeddings_;
+  std::atomic<int64_t> copied_bytes_{0};
+  std::vector<TensorFile> files_;
+  std::vector<RowSet> dirty_before_;  // of every block; only in a full snapshot
+};
+
+}  // namespace renzan
