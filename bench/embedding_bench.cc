@@ -93,7 +93,7 @@ void MeasureLookup(Bench& bench, int64_t pooling) {
   for (int64_t bag = 0; bag <= bags; ++bag) offsets.push_back(static_cast<int32_t>(bag * pooling));
   AlignedBuffer out(static_cast<size_t>(bags * dim));
   const size_t per_bag = static_cast<size_t>(pooling);
-  const double row = static_cast<double>(bench.shard.store.layout().row_bytes());
+  const double row = static_cast<double>(bench.shard.store->layout().row_bytes());
   const double pooled = static_cast<double>(dim) * sizeof(float);
   bench.Measure(
       "lookup", pooling,
@@ -106,7 +106,7 @@ void MeasureLookup(Bench& bench, int64_t pooling) {
               const size_t n = std::min<size_t>(kBags, static_cast<size_t>(bags) - first);
               float* to = out.data() + first * static_cast<size_t>(dim);
               const auto lookups = std::span(ids).subspan(first * per_bag, n * per_bag);
-              const RowSlots& rows = bench.shard.store.slots();
+              const RowSlots& rows = bench.shard.store->slots();
               if (pooling == 1) {
                 GatherRows(rows, lookups, to);
               } else {
@@ -139,7 +139,7 @@ void MeasureUpdate(Bench& bench, int64_t pooling) {
   for (int64_t i = 0; i < samples; ++i)
     virtual_worker.push_back(static_cast<uint16_t>(i * 8 / samples));
   std::vector<std::span<const Lookup>> runs;
-  const double row = static_cast<double>(bench.shard.store.layout().row_bytes());
+  const double row = static_cast<double>(bench.shard.store->layout().row_bytes());
   const double gradient = static_cast<double>(dim) * sizeof(float);
   // Rows and their states are read and written.
   bench.Measure(
@@ -187,7 +187,7 @@ int Main(int argc, char** argv) {
         {.name = "table", .num_embeddings = (table_mib << 20) / row_bytes, .embedding_dim = dim},
         {0, {0, 1}, 0, 0}, row_type, {.type = SparseOptimizerType::kRowWiseAdagrad},
         InitialValues::kZero, 1);
-    const RowSlots& slots = shard.store.slots();
+    const RowSlots& slots = shard.store->slots();
     RandomRowReader reader({reinterpret_cast<const float*>(slots.weights),
                             static_cast<size_t>(shard.rows.size() * row_bytes) / sizeof(float)},
                            row_bytes / static_cast<int64_t>(sizeof(float)));

@@ -138,8 +138,8 @@ class Problem {
     if (table.row_blocks == 1) {
       PoolRows(Slots(&table), rows_.data(), offsets, pooled.data());
     } else {
-      PoolRowBlocks(Slots(&table), table.block_begin, RowCodec::kFloat32, rows_.data(), offsets,
-                    pooled.data());
+      PoolRowBlocks(Slots(&table), table.block_begin, RowCodec::kFloat32, rows_.data(),
+                    rows_.data(), offsets, pooled.data());
     }
     for (size_t i = 0; i < samples.size(); ++i) {
       float* row = pooled.data() + static_cast<int64_t>(i) * table.dim;

@@ -156,10 +156,10 @@ HWY_INLINE void PoolRowsOf(Rows<kType> rows, const int32_t* ids, const int32_t* 
 // `stack` [TreeOrder::kMaxDepth, dim] is scratch.
 template <FloatType kType>
 HWY_INLINE void PoolRowBlocksOf(Rows<kType> rows, std::span<const int64_t> first, RowCodec wire,
-                                const int32_t* ids, const int32_t* offsets, int64_t n, float* stack,
-                                float* out) {
+                                const int32_t* ids, const int32_t* slots, const int32_t* offsets,
+                                int64_t n, float* stack, float* out) {
   const size_t dim = static_cast<size_t>(rows.dim);
-  const auto prefetch = PrefetchAhead(rows, ids, offsets[0], offsets[n]);
+  const auto prefetch = PrefetchAhead(rows, slots, offsets[0], offsets[n]);
   const auto add = [&](size_t from, size_t to) {
     AddRoundTripRow(wire, {stack + to * dim, dim}, {stack + from * dim, dim});
   };
@@ -170,7 +170,7 @@ HWY_INLINE void PoolRowBlocksOf(Rows<kType> rows, std::span<const int64_t> first
       while (first[block + 1] <= ids[begin]) ++block;
       for (end = begin + 1; end < offsets[bag + 1] && ids[end] < first[block + 1];) ++end;
       float* leaf = stack + order.Push(block, add) * dim;
-      PoolBag(rows, ids + begin, end - begin, leaf,
+      PoolBag(rows, slots + begin, end - begin, leaf,
               [&](int64_t i) HWY_ATTR { prefetch(begin + i); });
       RoundTripRow(wire, {leaf, dim});
     }
@@ -202,11 +202,11 @@ void PoolRows(const RowSlots& slots, const int32_t* ids, const int32_t* offsets,
   WithType(slots, [&](auto rows) HWY_ATTR { PoolRowsOf(rows, ids, offsets, n, out); });
 }
 
-void PoolRowBlocks(const RowSlots& slots, std::span<const int64_t> first, RowCodec wire,
-                   const int32_t* ids, const int32_t* offsets, int64_t n, float* stack,
-                   float* out) {
-  WithType(slots, [&](auto rows) HWY_ATTR {
-    PoolRowBlocksOf(rows, first, wire, ids, offsets, n, stack, out);
+void PoolRowBlocks(const RowSlots& store, std::span<const int64_t> first, RowCodec wire,
+                   const int32_t* ids, const int32_t* slots, const int32_t* offsets, int64_t n,
+                   float* stack, float* out) {
+  WithType(store, [&](auto rows) HWY_ATTR {
+    PoolRowBlocksOf(rows, first, wire, ids, slots, offsets, n, stack, out);
   });
 }
 
@@ -274,13 +274,23 @@ HWY_INLINE void ForEachRow(const RowGradients& gradients, int64_t dim, float* st
   }
 }
 
-// The values of a row: where they are, or for 16 bits in `values` [dim].
+// The slots of the distinct rows of RowGradients, as ForEachRow visits them.
+class NextSlot {
+ public:
+  explicit NextSlot(const int32_t* slots) : slots_(slots) {}
+  HWY_INLINE int64_t Of(int64_t row) { return slots_ == nullptr ? row : *slots_++; }
+
+ private:
+  const int32_t* slots_;
+};
+
+// The values of the row in a slot: where they are, or for 16 bits in `values` [dim].
 template <FloatType kType>
-HWY_INLINE float* RowValues(Rows<kType> rows, int64_t row, float* values) {
+HWY_INLINE float* RowValues(Rows<kType> rows, int64_t slot, float* values) {
   if constexpr (kType == FloatType::kFloat32) {
-    return rows.At(row);
+    return rows.At(slot);
   } else {
-    const uint16_t* from = rows.At(row);
+    const uint16_t* from = rows.At(slot);
     ForEach(static_cast<size_t>(rows.dim), [&](auto d, size_t i) HWY_ATTR {
       hn::StoreU(Rows<kType>::Load(d, from + i), d, values + i);
     });
@@ -301,7 +311,7 @@ HWY_INLINE const float* ScaleAndDecay(const RowStep& step, const float* w, size_
 // `values` [dim] is for a row.
 template <FloatType kType>
 HWY_INLINE bool UpdateRowsOf(Rows<kType> rows, const RowStep& step, const RowGradients& gradients,
-                             float* state, float* stack, float* values) {
+                             const int32_t* slots, float* state, float* stack, float* values) {
   using enum SparseOptimizerType;
   const int64_t dim = rows.dim;
   const int64_t state_width = StateFloatsPerRow(step.optimizer, dim);
@@ -310,12 +320,15 @@ HWY_INLINE bool UpdateRowsOf(Rows<kType> rows, const RowStep& step, const RowGra
   bool finite = true;
   const float* mean_square = step.mean_squares;
   const auto ahead = [&](int64_t row) HWY_ATTR {
+    if (slots != nullptr) return;  // not known so far ahead
     Prefetch<1>(rows.At(row), rows.row_bytes());
     if (state_width > 0) Prefetch<1>(state + row * state_width, state_bytes);
   };
+  NextSlot next(slots);
   ForEachRow(gradients, dim, stack, ahead, [&](int64_t row, const float* summed) HWY_ATTR {
-    float* w = RowValues(rows, row, values);
-    float* s = state + row * state_width;
+    const int64_t slot = next.Of(row);
+    float* w = RowValues(rows, slot, values);
+    float* s = state + slot * state_width;
     const float* g = ScaleAndDecay(step, w, width, summed, stack);
     if (step.kept != 1.0f) Scale(step.kept, width, w);
     switch (step.optimizer) {
@@ -337,7 +350,7 @@ HWY_INLINE bool UpdateRowsOf(Rows<kType> rows, const RowStep& step, const RowGra
       const int64_t row_of_table = step.stride * row + step.offset;
       const uint32_t word = Philox::Draw(step.rounding_key, static_cast<uint64_t>(row_of_table),
                                          static_cast<uint64_t>(step.step))[0];
-      uint16_t* to = rows.At(row);
+      uint16_t* to = rows.At(slot);
       ForEach(width, [&](auto d, size_t i) HWY_ATTR {
         const hn::RebindToUnsigned<decltype(d)> u;
         const size_t column = static_cast<size_t>(step.first_column) + i;
@@ -351,11 +364,11 @@ HWY_INLINE bool UpdateRowsOf(Rows<kType> rows, const RowStep& step, const RowGra
   return finite;
 }
 
-bool UpdateRows(const RowSlots& slots, const RowStep& step, const RowGradients& gradients,
-                float* stack, float* values) {
+bool UpdateRows(const RowSlots& store, const RowStep& step, const RowGradients& gradients,
+                const int32_t* slots, float* stack, float* values) {
   bool finite = false;
-  WithType(slots, [&](auto rows) HWY_ATTR {
-    finite = UpdateRowsOf(rows, step, gradients, slots.state, stack, values);
+  WithType(store, [&](auto rows) HWY_ATTR {
+    finite = UpdateRowsOf(rows, step, gradients, slots, store.state, stack, values);
   });
   return finite;
 }
@@ -372,14 +385,17 @@ void ClearNegativeZeros(int64_t n, float* values) {
   });
 }
 
-size_t StepSquares(const RowSlots& slots, const RowStep& step, const RowGradients& gradients,
-                   float* stack, float* values, float* squares) {
-  const size_t width = static_cast<size_t>(slots.dim);
+size_t StepSquares(const RowSlots& store, const RowStep& step, const RowGradients& gradients,
+                   const int32_t* slots, float* stack, float* values, float* squares) {
+  const size_t width = static_cast<size_t>(store.dim);
   size_t n = 0;
-  WithType(slots, [&](auto rows) HWY_ATTR {
-    const auto ahead = [&](int64_t row) HWY_ATTR { Prefetch<0>(rows.At(row), rows.row_bytes()); };
-    ForEachRow(gradients, slots.dim, stack, ahead, [&](int64_t row, const float* summed) HWY_ATTR {
-      const float* w = RowValues(rows, row, values);
+  WithType(store, [&](auto rows) HWY_ATTR {
+    const auto ahead = [&](int64_t row) HWY_ATTR {
+      if (slots == nullptr) Prefetch<0>(rows.At(row), rows.row_bytes());
+    };
+    NextSlot next(slots);
+    ForEachRow(gradients, store.dim, stack, ahead, [&](int64_t row, const float* summed) HWY_ATTR {
+      const float* w = RowValues(rows, next.Of(row), values);
       squares[n++] = SumOfSquaresInChunks(ScaleAndDecay(step, w, width, summed, stack), width);
     });
   });
@@ -427,21 +443,23 @@ float* StackScratch(int64_t dim) {
 
 }  // namespace
 
-void GatherRows(const RowSlots& rows, std::span<const int32_t> ids, float* out) {
+void GatherRows(const RowSlots& store, std::span<const int32_t> slots, float* out) {
   HWY_DYNAMIC_DISPATCH(GatherRows)
-  (rows, ids.data(), std::ssize(ids), out);
+  (store, slots.data(), std::ssize(slots), out);
 }
 
-void PoolRows(const RowSlots& rows, const int32_t* ids, std::span<const int32_t> offsets,
+void PoolRows(const RowSlots& store, const int32_t* slots, std::span<const int32_t> offsets,
               float* out) {
   HWY_DYNAMIC_DISPATCH(PoolRows)
-  (rows, ids, offsets.data(), std::ssize(offsets) - 1, out);
+  (store, slots, offsets.data(), std::ssize(offsets) - 1, out);
 }
 
-void PoolRowBlocks(const RowSlots& rows, std::span<const int64_t> first, RowCodec wire,
-                   const int32_t* ids, std::span<const int32_t> offsets, float* out) {
+void PoolRowBlocks(const RowSlots& store, std::span<const int64_t> first, RowCodec wire,
+                   const int32_t* rows, const int32_t* slots, std::span<const int32_t> offsets,
+                   float* out) {
   HWY_DYNAMIC_DISPATCH(PoolRowBlocks)
-  (rows, first, wire, ids, offsets.data(), std::ssize(offsets) - 1, StackScratch(rows.dim), out);
+  (store, first, wire, rows, slots, offsets.data(), std::ssize(offsets) - 1,
+   StackScratch(store.dim), out);
 }
 
 void AddTo(int64_t n, const float* from, float* to) { HWY_DYNAMIC_DISPATCH(AddTo)(n, from, to); }
@@ -450,15 +468,16 @@ void ClearNegativeZeros(int64_t n, float* values) {
   HWY_DYNAMIC_DISPATCH(ClearNegativeZeros)(n, values);
 }
 
-bool UpdateRows(const RowStep& step, const RowGradients& gradients, const RowSlots& rows) {
-  return HWY_DYNAMIC_DISPATCH(UpdateRows)(rows, step, gradients, StackScratch(rows.dim),
-                                          RowScratch(rows.dim));
+bool UpdateRows(const RowStep& step, const RowGradients& gradients, const RowSlots& store,
+                const int32_t* slots) {
+  return HWY_DYNAMIC_DISPATCH(UpdateRows)(store, step, gradients, slots, StackScratch(store.dim),
+                                          RowScratch(store.dim));
 }
 
-size_t StepSquares(const RowStep& step, const RowGradients& gradients, const RowSlots& rows,
-                   float* squares) {
-  return HWY_DYNAMIC_DISPATCH(StepSquares)(rows, step, gradients, StackScratch(rows.dim),
-                                           RowScratch(rows.dim), squares);
+size_t StepSquares(const RowStep& step, const RowGradients& gradients, const RowSlots& store,
+                   const int32_t* slots, float* squares) {
+  return HWY_DYNAMIC_DISPATCH(StepSquares)(store, step, gradients, slots, StackScratch(store.dim),
+                                           RowScratch(store.dim), squares);
 }
 
 size_t RowGradientSquares(const RowGradients& gradients, int64_t dim, double* squares) {

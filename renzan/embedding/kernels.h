@@ -14,19 +14,21 @@
 
 namespace renzan {
 
-// One-hot lookups of consecutive samples: out[i, d] = rows[ids[i], d].
-void GatherRows(const RowSlots& rows, std::span<const int32_t> ids, float* out);
+// One-hot lookups of consecutive samples: out[i, d] = store[slots[i], d].
+void GatherRows(const RowSlots& store, std::span<const int32_t> slots, float* out);
 
 // Multi-hot lookups of consecutive samples: out[i, d] = Σ over k in [offsets[i], offsets[i + 1]),
-// in that order, of rows[ids[k], d]; zeros for an empty bag.
-void PoolRows(const RowSlots& rows, const int32_t* ids, std::span<const int32_t> offsets,
+// in that order, of store[slots[k], d]; zeros for an empty bag.
+void PoolRows(const RowSlots& store, const int32_t* slots, std::span<const int32_t> offsets,
               float* out);
 
 // The same for rows of several row blocks, of which block b begins at row first[b]: a bag's lookups
-// are in the order of their blocks. The sum of each block's rows is a leaf of a balanced binary
-// tree (tree_order.h), and every leaf and node is rounded by the codec `wire`. No bag is empty.
-void PoolRowBlocks(const RowSlots& rows, std::span<const int64_t> first, RowCodec wire,
-                   const int32_t* ids, std::span<const int32_t> offsets, float* out);
+// are in the order of their blocks, row rows[k] in slot slots[k]. The sum of each block's rows is a
+// leaf of a balanced binary tree (tree_order.h), and every leaf and node is rounded by the codec
+// `wire`. No bag is empty.
+void PoolRowBlocks(const RowSlots& store, std::span<const int64_t> first, RowCodec wire,
+                   const int32_t* rows, const int32_t* slots, std::span<const int32_t> offsets,
+                   float* out);
 
 // The gradients of rows: that of a row is the sum over its lookups of pooled[bag]. The sum of the
 // lookups of one virtual worker, in order, is a leaf of a balanced binary tree over the virtual
@@ -62,14 +64,16 @@ struct RowStep {
   const float* mean_squares = nullptr;
 };
 
-// Takes one step for each row of the lookups. The state is [rows, dim] for Adagrad, [rows] for
-// row-wise Adagrad. Returns whether the rows and their states are finite afterwards.
-bool UpdateRows(const RowStep& step, const RowGradients& gradients, const RowSlots& rows);
+// Takes one step for each row of the lookups. The state is [slots, dim] for Adagrad, [slots] for
+// row-wise Adagrad. Returns whether the rows and their states are finite afterwards. `slots`: of
+// each distinct row, in their order; null where slot r holds row r.
+bool UpdateRows(const RowStep& step, const RowGradients& gradients, const RowSlots& store,
+                const int32_t* slots = nullptr);
 
 // squares[i] = Σ g² of the i-th distinct row, of the g that the optimizer's step would see. Returns
 // how many there are, at most lookups.size().
-size_t StepSquares(const RowStep& step, const RowGradients& gradients, const RowSlots& rows,
-                   float* squares);
+size_t StepSquares(const RowStep& step, const RowGradients& gradients, const RowSlots& store,
+                   const int32_t* slots, float* squares);
 
 // squares[i] = Σ g² of the i-th distinct row. Returns how many there are.
 size_t RowGradientSquares(const RowGradients& gradients, int64_t dim, double* squares);

@@ -10,6 +10,7 @@
 
 #include "renzan/base/philox.h"
 #include "renzan/base/random_testing.h"
+#include "renzan/embedding/memory_row_store.h"
 #include "renzan/embedding/testing.h"
 #include "renzan/optim/gradient_norm.h"
 #include "renzan/tensor/simd_testing.h"
@@ -60,9 +61,10 @@ std::map<size_t, std::vector<float>> GradientOfEachRow(const std::vector<float>&
 
 constexpr FloatType kTypes[] = {FloatType::kFloat32, FloatType::kFloat16, FloatType::kBFloat16};
 
-RowStore NewRows(FloatType type, size_t dim, size_t state_width = 0) {
-  RowStore rows({type, static_cast<int64_t>(dim), static_cast<int64_t>(state_width)},
-                int64_t{kRows});
+MemoryRowStore NewRows(FloatType type, size_t dim, size_t state_width = 0) {
+  MemoryRowStore rows(
+      {.layout = {type, static_cast<int64_t>(dim), static_cast<int64_t>(state_width)},
+       .rows = kRows});
   rows.SetWeights(0, RandomValues(kRows * dim, 1));
   std::vector<float> state = RandomValues(kRows * state_width, 2);
   for (float& s : state) s = s * s;
@@ -82,7 +84,7 @@ class Kernels : public ::testing::TestWithParam<int64_t> {
 
 TEST_P(Kernels, GatheringCopiesRows) {
   for (const FloatType type : kTypes) {
-    RowStore rows = NewRows(type, width_);
+    MemoryRowStore rows = NewRows(type, width_);
     const std::vector<float> weights = WeightsOf(rows);
     const std::vector<int32_t> ids = Ids();
     std::vector<float> out(ids.size() * width_);
@@ -97,7 +99,7 @@ TEST_P(Kernels, PoolingIsInBagOrder) {
   const std::vector<int32_t> ids = Ids();
   const size_t bags = kOffsets.size() - 1;
   for (const FloatType type : kTypes) {
-    RowStore rows = NewRows(type, width_);
+    MemoryRowStore rows = NewRows(type, width_);
     const std::vector<float> weights = WeightsOf(rows);
     std::vector<float> out(bags * width_, 7.0f);
     PoolRows(rows.slots(), ids.data(), kOffsets, out.data());
@@ -124,10 +126,10 @@ TEST_P(Kernels, RowBlocksArePooledAsATree) {
   using Block = std::vector<float>;
   for (const RowCodec wire : {RowCodec::kFloat32, RowCodec::kFloat16, RowCodec::kBFloat16,
                               RowCodec::kInt8, RowCodec::kInt4}) {
-    RowStore rows = NewRows(FloatType::kFloat32, width_);
+    MemoryRowStore rows = NewRows(FloatType::kFloat32, width_);
     const std::vector<float> weights = WeightsOf(rows);
     std::vector<float> out(4 * width_);
-    PoolRowBlocks(rows.slots(), first, wire, ids.data(), offsets, out.data());
+    PoolRowBlocks(rows.slots(), first, wire, ids.data(), ids.data(), offsets, out.data());
     for (size_t bag = 0; bag < 4; ++bag) {
       std::vector<Block> leaves(4);  // empty, or the sum of a block's rows
       for (int32_t i = offsets[bag]; i < offsets[bag + 1]; ++i) {
@@ -233,7 +235,7 @@ TEST_P(Kernels, AnUpdateIsOneStepOfTheSummedGradientPerRow) {
           {.optimizer = optimizer, .lr = lr, .epsilon = epsilon, .kept = 0.9f}}) {
       const size_t state_width = StateWidth(optimizer, width_);
       for (const FloatType type : kTypes) {
-        RowStore rows = NewRows(type, width_, state_width);
+        MemoryRowStore rows = NewRows(type, width_, state_width);
         std::vector<float> expected = WeightsOf(rows), expected_state = StateOf(rows);
         for (const auto& [row, g] : GradientOfEachRow(pooled, width_)) {
           float* w = expected.data() + row * width_;
@@ -254,7 +256,7 @@ TEST_P(Kernels, AnUpdateSeesEveryBadValue) {
   for (const SparseOptimizerType optimizer : {kSgd, kAdagrad, kRowWiseAdagrad}) {
     for (const size_t sample : {4u, 2u, 3u}) {  // of the first, a middle and the last row
       for (const FloatType type : kTypes) {
-        RowStore rows = NewRows(type, width_, StateWidth(optimizer, width_));
+        MemoryRowStore rows = NewRows(type, width_, StateWidth(optimizer, width_));
         auto pooled = RandomValues(kSamples * width_, 3);
         pooled[sample * width_ + width_ / 2] = bad;
         EXPECT_FALSE(UpdateRows({.optimizer = optimizer, .lr = 0.1f, .epsilon = 1e-8f},
@@ -289,7 +291,7 @@ TEST_P(Kernels, BitsDoNotDependOnTheInstructionSet) {
     const auto pooled = RandomValues(kSamples * width_, 3);
     std::vector<float> all;
     for (const FloatType type : kTypes) {
-      RowStore rows = NewRows(type, width_, width_);
+      MemoryRowStore rows = NewRows(type, width_, width_);
       for (const SparseOptimizerType optimizer : {kSgd, kAdagrad, kRowWiseAdagrad})
         UpdateRows({.optimizer = optimizer, .lr = 0.1f, .epsilon = 1e-8f, .rounding_key = 3},
                    GradientsOf(pooled), rows.slots());
@@ -307,7 +309,7 @@ TEST_P(Kernels, BitsDoNotDependOnTheInstructionSet) {
 TEST(PoolRows, KeepsInfinityAndNan) {
   const std::vector<float> values = {INFINITY, -INFINITY, NAN, 1};
   for (const FloatType type : kTypes) {
-    RowStore rows({type, 4}, 1);
+    MemoryRowStore rows({.layout = {type, 4}, .rows = 1});
     rows.SetWeights(0, values);
     testing::OnEveryInstructionSet([&] {
       std::vector<float> pooled(4);
@@ -335,7 +337,7 @@ TEST(StochasticRounding, RoundsAsDefinedAtEveryMagnitude) {
   const uint16_t virtual_worker = 0;
   for (const FloatType type : {FloatType::kFloat16, FloatType::kBFloat16}) {
     for (int64_t step = 0; step < 20; ++step) {
-      RowStore rows({type, dim}, 1);
+      MemoryRowStore rows({.layout = {type, dim}, .rows = 1});
       const RowStep row_step = {.optimizer = SparseOptimizerType::kSgd,
                                 .lr = 1.0f,
                                 .epsilon = 0,
@@ -363,7 +365,7 @@ TEST(StochasticRounding, SmallStepsArriveOnAverage) {
       const float half_last_place = start * (type == FloatType::kFloat16 ? 0x1p-12f : 0x1p-9f);
       const float small =
           start == 0x1p-16f && type == FloatType::kFloat16 ? 0x1p-26f : half_last_place / 8;
-      RowStore rows({type, kDim}, 1);
+      MemoryRowStore rows({.layout = {type, kDim}, .rows = 1});
       rows.SetWeights(0, std::vector<float>(kDim, start));
       for (const bool moves : {false, true}) {
         const std::vector<float> gradient(kDim, moves ? -small : 0.0f);

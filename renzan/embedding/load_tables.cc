@@ -37,18 +37,18 @@ void LoadBlock(CheckpointReader& reader, const EmbeddingShard::Block& block, Val
   reader.Expect(key, {block.num_rows, shard->dim()});
   LoadRows(reader, key, block.num_rows, shard->dim(), allowed,
            [&](int64_t first, std::span<const float> rows) {
-             shard->store.SetWeights(block.first_row + first, rows);
+             shard->store->SetWeights(block.first_row + first, rows);
            });
 }
 
 void LoadState(CheckpointReader& reader, SparseOptimizerType optimizer,
                const EmbeddingShard::Block& block, EmbeddingShard* shard) {
-  if (shard->store.layout().state_width == 0) return;
+  if (shard->store->layout().state_width == 0) return;
   const std::string key = StateKey(optimizer, *shard, block);
   reader.Expect(key, StateShape(optimizer, *shard, block.num_rows));
-  LoadRows(reader, key, block.num_rows, shard->store.layout().state_width, Values::kFinite,
+  LoadRows(reader, key, block.num_rows, shard->store->layout().state_width, Values::kFinite,
            [&](int64_t first, std::span<const float> state) {
-             shard->store.SetState(block.first_row + first, state);
+             shard->store->SetState(block.first_row + first, state);
            });
 }
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "renzan/embedding/kernels.h"
+#include "renzan/embedding/pool_bags.h"
+#include "renzan/embedding/sharded_embeddings.h"
 #include "renzan/embedding/tree_order.h"
 #include "renzan/optim/optimizer_steps.h"
 
@@ -24,20 +25,21 @@ OutputDist::OutputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map
   }
 }
 
-void OutputDist::Send(const std::vector<EmbeddingShard>& shards, const InputDist& ids) {
-  messages_.LayOut(ids);
+void OutputDist::Send(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch) {
+  messages_.LayOut(batch.ids);
   const size_t blocks = static_cast<size_t>(map_.virtual_workers());
   pool_.ParallelTasks(shards.size() * blocks, [&](int, size_t task) {
     const size_t held = task / blocks;
     const int v = static_cast<int>(task % blocks);
     if (messages_.Travels(map_.held()[held], map_.rank_of(v)))
-      Pool(shards[held], ids.of_held(held), v, messages_.OfHeld(held, v));
+      Pool(shards[held], batch, held, v, messages_.OfHeld(held, v));
   });
   messages_.Send("output_dist", true);
 }
 
-void OutputDist::Pool(const EmbeddingShard& shard, const ShardIds& ids, int virtual_worker,
-                      std::byte* to) const {
+void OutputDist::Pool(const EmbeddingShard& shard, const PreparedBatch& batch, size_t held,
+                      int virtual_worker, std::byte* to) const {
+  const ShardIds& ids = batch.ids.of_held(held);
   const size_t v = static_cast<size_t>(virtual_worker);
   const size_t first = static_cast<size_t>(ids.first_bag[v]);
   const size_t bags = static_cast<size_t>(ids.first_bag[v + 1]) - first;
@@ -49,32 +51,23 @@ void OutputDist::Pool(const EmbeddingShard& shard, const ShardIds& ids, int virt
     pooled = scratch.data();
   }
   if (bags == 0) return;
-  const RowSlots& slots = shard.store.slots();
-  if (ids.offsets.empty()) {
-    GatherRows(slots, std::span(ids.rows).subspan(first, bags), pooled);
-  } else {
-    const auto offsets = std::span(ids.offsets).subspan(first, bags + 1);
-    if (shard.rows.num_blocks() == 1) {
-      PoolRows(slots, ids.rows.data(), offsets, pooled);
-    } else {
-      PoolRowBlocks(slots, shard.rows.first(), wire_, ids.rows.data(), offsets, pooled);
-    }
-  }
+  const std::vector<int32_t>& slots = batch.slots[held].empty() ? ids.rows : batch.slots[held];
+  PoolBags(shard, wire_, BagsOf(ids.rows, slots, ids.offsets, first, bags), pooled);
   if (wire_ != RowCodec::kFloat32)
     EncodeRows(wire_, static_cast<size_t>(shard.dim()), {pooled, values}, to);
 }
 
-void OutputDist::Read(const std::vector<EmbeddingShard>& shards, const InputDist& ids,
+void OutputDist::Read(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch,
                       int virtual_worker, int64_t first_column, BlockedMatrix* out) const {
   for (size_t t = 0; t < map_.tables().size(); ++t) {
     const TableSpec& table = map_.tables()[t];
     for (int c = 0; c < table.column_blocks; ++c)
-      ReadColumns(shards, ids, t, c, virtual_worker,
+      ReadColumns(shards, batch, t, c, virtual_worker,
                   first_column + map_.first_column(t) + c * table.block_columns(), out);
   }
 }
 
-void OutputDist::ReadColumns(const std::vector<EmbeddingShard>& shards, const InputDist& ids,
+void OutputDist::ReadColumns(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch,
                              size_t table, int column_block, int virtual_worker, int64_t column,
                              BlockedMatrix* out) const {
   const std::vector<size_t>& sources = map_.shards_of(table, column_block);
@@ -97,13 +90,13 @@ void OutputDist::ReadColumns(const std::vector<EmbeddingShard>& shards, const In
     const auto [rank, held] = sources_[shard];
     const std::byte* rows = next;
     if (rank == map_.rank()) {
-      Pool(shards[held], ids.of_held(held), virtual_worker, next);
+      Pool(shards[held], batch, held, virtual_worker, next);
       next += static_cast<size_t>(n) * row_bytes;
     } else {
       rows = messages_.OfSamples(rank, held, virtual_worker);
     }
     parts.push_back({.rows = rows,
-                     .lengths = ids.own_bags(shard).LengthsFrom(first_sample),
+                     .lengths = batch.ids.own_bags(shard).LengthsFrom(first_sample),
                      .leaf = static_cast<uint32_t>(map_.shards()[shard].row_blocks.begin)});
   }
   if (parts.size() == 1 && parts[0].lengths == nullptr && wire_ == RowCodec::kFloat32)

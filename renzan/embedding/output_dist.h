@@ -15,27 +15,30 @@
 
 namespace renzan {
 
+struct PreparedBatch;
+
 class OutputDist {
  public:
   // The map and the pool must outlive it.
   OutputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire);
 
-  // Pools what others need, and starts to send. `shards`: those of this worker. The ids must have
-  // arrived.
-  void Send(const std::vector<EmbeddingShard>& shards, const InputDist& ids);
+  // Pools what others need, and starts to send. `shards`: those of this worker. The batch's rows
+  // are pinned.
+  void Send(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch);
   void Receive() { messages_.Wait(); }
 
   // After Receive(): the pooled rows of one of this worker's virtual workers. Those of its sample i
   // go to row i, from column `first_column` on, the tables side by side. Thread-safe.
-  void Read(const std::vector<EmbeddingShard>& shards, const InputDist& ids, int virtual_worker,
-            int64_t first_column, BlockedMatrix* out) const;
+  void Read(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch,
+            int virtual_worker, int64_t first_column, BlockedMatrix* out) const;
 
  private:
-  // The rows of a virtual worker's bags in a shard, encoded.
-  void Pool(const EmbeddingShard& shard, const ShardIds& ids, int virtual_worker,
-            std::byte* to) const;
-  void ReadColumns(const std::vector<EmbeddingShard>& shards, const InputDist& ids, size_t table,
-                   int column_block, int virtual_worker, int64_t column, BlockedMatrix* out) const;
+  // The rows of a virtual worker's bags in a held shard, encoded.
+  void Pool(const EmbeddingShard& shard, const PreparedBatch& batch, size_t held,
+            int virtual_worker, std::byte* to) const;
+  void ReadColumns(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch,
+                   size_t table, int column_block, int virtual_worker, int64_t column,
+                   BlockedMatrix* out) const;
 
   ThreadPool& pool_;
   const ShardMap& map_;

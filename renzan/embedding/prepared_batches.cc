@@ -22,7 +22,9 @@ bool SameIds(std::span<const IdsView> a, std::span<const IdsView> b) {
 }  // namespace
 
 PreparedBatches::PreparedBatches(const ShardedEmbeddings& embeddings)
-    : current_(embeddings.MakePreparedBatch()), next_(embeddings.MakePreparedBatch()) {}
+    : embeddings_(embeddings),
+      current_(embeddings.MakePreparedBatch()),
+      next_(embeddings.MakePreparedBatch()) {}
 
 void PreparedBatches::Begin(std::span<const IdsView> ids) {
   CHECK_MSG(state_ != Next::kInFlight, "the exchange of the next batch's ids has not ended");
@@ -52,6 +54,7 @@ void PreparedBatches::ContinueNext() {
 void PreparedBatches::EndNext() {
   if (state_ != Next::kInFlight) return;
   next_->ids.Finish();
+  embeddings_.Prefetch(*next_);
   state_ = Next::kReady;
 }
 

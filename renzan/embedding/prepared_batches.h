@@ -1,7 +1,8 @@
 #pragma once
 
 // What depends on ids only, of the batch at hand and of the next one, whose ids are exchanged while
-// the current one is computed. The rows that they stand for are not read here, so nothing is stale.
+// the current one is computed. The rows that they stand for are not read here, so nothing is stale;
+// their stores are told that they will be wanted (RowStore::Prefetch).
 //
 // Every rank makes the same calls. Not thread-safe.
 
@@ -15,6 +16,7 @@ namespace renzan {
 
 class PreparedBatches {
  public:
+  // `embeddings` must outlive it.
   explicit PreparedBatches(const ShardedEmbeddings& embeddings);
 
   // Makes the batch with these ids of this worker's samples, one view per table, the current one.
@@ -34,6 +36,7 @@ class PreparedBatches {
   const PreparedBatch* next() const { return state_ == Next::kReady ? next_.get() : nullptr; }
 
  private:
+  const ShardedEmbeddings& embeddings_;
   std::unique_ptr<PreparedBatch> current_, next_;
   enum class Next { kNone, kInFlight, kReady } state_ = Next::kNone;
   std::vector<IdsView> current_ids_, next_ids_;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Where kernels find the rows that RowStore::Pin has made ready: slot r holds row r of the store.
+// Where kernels find the rows that a RowStore has pinned. Kernels count in slots; which slot holds
+// which row, the store says (row_store.h).
 
 #include <cstddef>
 #include <cstdint>

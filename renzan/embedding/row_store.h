@@ -1,22 +1,20 @@
 #pragma once
 
-// The rows of a shard and their optimizer states, wherever they are: in the memory of this process.
-// Whoever computes on rows pins them and gets slots (kernels.h); checkpoints copy rows out and in.
+// The rows of a shard and their optimizer states, wherever they are. Rows and slots are two kinds
+// of numbers: a row is of the shard; a slot is where kernels (kernels.h) find a row while it is
+// pinned. Checkpoints copy rows out and in, pinned or not.
 //
-// All memory is taken at construction, so that a run which does not fit ends there. Values are
-// drawn later, when a row is first pinned or its weights are copied: a large model's first step
-// does not wait for all of them.
-//
-// Thread-safe, except that who changes a row must be the only one to use it.
+// Thread-safe, except that a thread that changes a row must be the only one to use that row.
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
+#include "renzan/base/thread_pool.h"
 #include "renzan/embedding/row_slots.h"
-#include "renzan/tensor/aligned_buffer.h"
 #include "renzan/tensor/float_codec.h"
 
 namespace renzan {
@@ -35,45 +33,81 @@ struct RowLayout {
 // The values of `row` [dim] when training begins.
 using DrawRow = std::function<void(int64_t row, std::span<float> values)>;
 
+// What every store is made from.
+struct RowStoreOptions {
+  RowLayout layout;
+  int64_t rows = 0;
+  DrawRow draw;             // null: rows and states begin as zeros
+  float initial_state = 0;  // of every float of a state, with `draw`
+};
+
 class RowStore {
  public:
-  // Takes the memory on the pool's threads, if there is one. Throws kOsError if there is not
-  // enough. Without `draw`, rows and states begin as zeros; with it, states begin as
-  // `initial_state`.
-  RowStore(const RowLayout& layout, int64_t rows, DrawRow draw = nullptr, float initial_state = 0,
-           ThreadPool* pool = nullptr);
-  RowStore(RowStore&&) noexcept;
-  ~RowStore();
+  virtual ~RowStore() = default;
 
   const RowLayout& layout() const { return layout_; }
   int64_t num_rows() const { return num_rows_; }
 
+  // Slot r holds row r whenever that is pinned. Then nobody need ask for slots.
+  virtual bool slots_are_rows() const = 0;
   // Whether Pin() has anything to do.
-  bool NeedsPinning() const;
-  // Makes rows ready to be used at their slots.
-  void Pin(std::span<const int32_t> rows);
+  virtual bool NeedsPinning() const = 0;
+  // Makes rows usable at their slots until Unpin(): slots_out[i] is that of rows[i], which may be
+  // listed and pinned several times. `slots_out` may be empty where slots_are_rows(). Blocks until
+  // they are there.
+  virtual void Pin(std::span<const int32_t> rows, std::span<int32_t> slots_out) = 0;
+  // Undoes one Pin() of each of these rows, as often as they are listed.
+  virtual void Unpin(std::span<const int32_t> rows) = 0;
+  // Says that these rows will be pinned soon. A hint: does not block.
+  virtual void Prefetch(std::span<const int32_t> rows) = 0;
   // Of pinned rows.
   const RowSlots& slots() const { return slots_; }
 
   // Rows [first, first + n), as they are stored: [n, dim] of the type, and [n, state_width] floats.
-  void CopyWeights(int64_t first, int64_t n, std::byte* out);
-  void CopyState(int64_t first, int64_t n, std::byte* out);
+  virtual void CopyWeights(int64_t first, int64_t n, std::byte* out) = 0;
+  virtual void CopyState(int64_t first, int64_t n, std::byte* out) = 0;
 
   // Rows from `first` on; weights [n, dim] are rounded to the nearest of the type.
-  void SetWeights(int64_t first, std::span<const float> weights);
-  void SetState(int64_t first, std::span<const float> state);
+  virtual void SetWeights(int64_t first, std::span<const float> weights) = 0;
+  virtual void SetState(int64_t first, std::span<const float> state) = 0;
 
- private:
-  struct Drawing;
-
-  void Draw(int64_t row);
-  void PinRange(int64_t first, int64_t n);
+ protected:
+  RowStore(const RowLayout& layout, int64_t rows) : layout_(layout), num_rows_(rows) {}
+  RowStore(RowStore&&) = default;
 
   RowLayout layout_;
   int64_t num_rows_;
-  AlignedBuffer weights_, state_;
   RowSlots slots_;
-  std::unique_ptr<Drawing> drawing_;
+};
+
+// Makes the store of a shard, on the pool's threads if there is a pool. Throws kOsError if there is
+// not enough memory.
+using MakeRowStore =
+    std::function<std::unique_ptr<RowStore>(RowStoreOptions options, ThreadPool* pool)>;
+
+// Rows pinned for as long as it exists, by the thread that needs their slots.
+class PinnedRows {
+ public:
+  // `rows` must outlive it. `scratch` holds the slots where they are not the rows themselves.
+  PinnedRows(RowStore& store, std::span<const int32_t> rows, std::vector<int32_t>* scratch)
+      : store_(store), rows_(rows), slots_(rows) {
+    if (!store.slots_are_rows()) {
+      scratch->resize(rows.size());
+      slots_ = *scratch;
+      store.Pin(rows, *scratch);
+    } else if (store.NeedsPinning()) {
+      store.Pin(rows, {});
+    }
+  }
+  ~PinnedRows() { store_.Unpin(rows_); }
+  PinnedRows(const PinnedRows&) = delete;
+  PinnedRows& operator=(const PinnedRows&) = delete;
+
+  std::span<const int32_t> slots() const { return slots_; }
+
+ private:
+  RowStore& store_;
+  std::span<const int32_t> rows_, slots_;
 };
 
 }  // namespace renzan

@@ -1,9 +1,11 @@
 #include "renzan/embedding/shard.h"
 
 #include <cmath>
+#include <utility>
 
 #include "renzan/base/philox.h"
 #include "renzan/embedding/initial_values.h"
+#include "renzan/embedding/memory_row_store.h"
 
 namespace renzan {
 namespace {
@@ -23,18 +25,22 @@ DrawRow InitialRows(const TableSpec& table, const Shard& shard, const ShardRows&
 
 EmbeddingShard::EmbeddingShard(const TableSpec& of_table, const Shard& of_plan, FloatType type,
                                const SparseOptimizerOptions& optimizer,
-                               InitialValues initial_values, uint64_t seed, ThreadPool* pool)
+                               InitialValues initial_values, uint64_t seed, ThreadPool* pool,
+                               const MakeRowStore& make_store)
     : table(of_table),
       shard(of_plan),
       rows(table, shard.row_blocks),
-      store({.type = type,
-             .dim = table.block_columns(),
-             .state_width = StateFloatsPerRow(optimizer.type, table.block_columns())},
-            rows.size(),
-            initial_values == InitialValues::kDraw ? InitialRows(table, shard, rows, seed)
-                                                   : DrawRow(),
-            static_cast<float>(optimizer.initial_accumulator), pool),
       rounding_key(PhiloxKey(seed, ("rounding/embedding." + table.name + ".weight").c_str())) {
+  RowStoreOptions options{
+      .layout = {.type = type,
+                 .dim = table.block_columns(),
+                 .state_width = StateFloatsPerRow(optimizer.type, table.block_columns())},
+      .rows = rows.size(),
+      .draw = initial_values == InitialValues::kDraw ? InitialRows(table, shard, rows, seed)
+                                                     : DrawRow(),
+      .initial_state = static_cast<float>(optimizer.initial_accumulator)};
+  store = make_store ? make_store(std::move(options), pool)
+                     : std::make_unique<MemoryRowStore>(std::move(options), pool);
   for (int i = 0; i < rows.num_blocks(); ++i) {
     const int64_t first = rows.first()[static_cast<size_t>(i)];
     const int64_t size = rows.first()[static_cast<size_t>(i) + 1] - first;

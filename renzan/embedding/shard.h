@@ -21,9 +21,11 @@ enum class InitialValues {
 };
 
 struct EmbeddingShard {
+  // `make_store`: null for MemoryRowStore.
   EmbeddingShard(const TableSpec& table, const Shard& shard, FloatType type,
                  const SparseOptimizerOptions& optimizer, InitialValues initial_values,
-                 uint64_t seed, ThreadPool* pool = nullptr);
+                 uint64_t seed, ThreadPool* pool = nullptr,
+                 const MakeRowStore& make_store = nullptr);
 
   // A block of the table, which is saved as one, wherever it is.
   struct Block {
@@ -44,14 +46,14 @@ struct EmbeddingShard {
     }
   };
 
-  int64_t dim() const { return store.layout().dim; }
+  int64_t dim() const { return store->layout().dim; }
   int64_t first_column() const { return shard.column_block * dim(); }
 
   TableSpec table;
   Shard shard;
   ShardRows rows;
-  RowStore store;         // of rows.size() rows
-  uint64_t rounding_key;  // of updates, for rows of 16 bits
+  std::unique_ptr<RowStore> store;  // of rows.size() rows
+  uint64_t rounding_key;            // of updates, for rows of 16 bits
   std::vector<Block> blocks;
 };
 

@@ -27,7 +27,7 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
                                      [](const TableSpec& t) { return t.column_blocks > 1; })) {
   for (const size_t s : map_.held())
     shards_.emplace_back(map_.table_of(s), map_.shards()[s], options_.rows, options_.optimizer,
-                         options_.initial_values, options_.seed, &pool);
+                         options_.initial_values, options_.seed, &pool, options_.make_store);
   scratch_.resize(static_cast<size_t>(pool.num_threads()));
 
   for (int r = 0; r < comm.world_size(); ++r) {
@@ -45,26 +45,48 @@ ShardedEmbeddings::ShardedEmbeddings(Communicator& comm, ThreadPool& pool,
 }
 
 std::unique_ptr<PreparedBatch> ShardedEmbeddings::MakePreparedBatch() const {
-  return std::unique_ptr<PreparedBatch>(new PreparedBatch{
-      .ids = {comm_, pool_, map_}, .sorted = std::vector<std::vector<Lookup>>(shards_.size())});
+  return std::unique_ptr<PreparedBatch>(
+      new PreparedBatch{.ids = {comm_, pool_, map_},
+                        .slots = std::vector<std::vector<int32_t>>(shards_.size()),
+                        .sorted = std::vector<std::vector<Lookup>>(shards_.size())});
 }
 
-void ShardedEmbeddings::LookUp(const PreparedBatch& batch) {
+void ShardedEmbeddings::Prefetch(const PreparedBatch& batch) const {
+  for (size_t held = 0; held < shards_.size(); ++held)
+    shards_[held].store->Prefetch(batch.ids.of_held(held).rows);
+}
+
+void ShardedEmbeddings::LookUp(PreparedBatch* batch) {
   Pin(batch);
-  output_dist_.Send(shards_, batch.ids);
+  output_dist_.Send(shards_, *batch);
 }
 
-void ShardedEmbeddings::Pin(const PreparedBatch& batch) {
+void ShardedEmbeddings::Pin(PreparedBatch* batch) {
   constexpr size_t kRows = 4096;  // of a task
   pins_.clear();
   for (size_t held = 0; held < shards_.size(); ++held) {
-    if (!shards_[held].store.NeedsPinning()) continue;
-    const std::span<const int32_t> rows = batch.ids.of_held(held).rows;
-    for (size_t first = 0; first < rows.size(); first += kRows)
-      pins_.push_back({held, rows.subspan(first, std::min(kRows, rows.size() - first))});
+    const RowStore& store = *shards_[held].store;
+    if (!store.NeedsPinning()) continue;
+    const std::span<const int32_t> rows = batch->ids.of_held(held).rows;
+    std::vector<int32_t>& slots = batch->slots[held];
+    slots.resize(store.slots_are_rows() ? 0 : rows.size());
+    for (size_t first = 0; first < rows.size(); first += kRows) {
+      const size_t n = std::min(kRows, rows.size() - first);
+      pins_.push_back({held, rows.subspan(first, n),
+                       slots.empty() ? std::span<int32_t>() : std::span(slots).subspan(first, n)});
+    }
   }
-  pool_.ParallelTasks(pins_.size(),
-                      [&](int, size_t i) { shards_[pins_[i].held].store.Pin(pins_[i].rows); });
+  pool_.ParallelTasks(pins_.size(), [&](int, size_t i) {
+    shards_[pins_[i].held].store->Pin(pins_[i].rows, pins_[i].slots);
+  });
+}
+
+void ShardedEmbeddings::Unpin(PreparedBatch* batch) {
+  for (size_t held = 0; held < shards_.size(); ++held) {
+    if (shards_[held].store->slots_are_rows()) continue;
+    shards_[held].store->Unpin(batch->ids.of_held(held).rows);
+    batch->slots[held].clear();
+  }
 }
 
 void ShardedEmbeddings::SortLookups(size_t held, int thread, PreparedBatch* batch) {

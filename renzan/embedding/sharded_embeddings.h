@@ -43,11 +43,15 @@ struct ShardedEmbeddingsOptions {
   FloatType rows = FloatType::kFloat32;  // in memory
   InitialValues initial_values = InitialValues::kDraw;
   uint64_t seed = 0;
+  MakeRowStore make_store;  // null: MemoryRowStore
 };
 
 // The part of a batch that depends only on ids; can be prepared while another batch trains.
 struct PreparedBatch {
   InputDist ids;
+  // Per held shard, while its rows are pinned: the slot of each of its rows. Empty where the rows
+  // are their own slots (RowStore::slots_are_rows).
+  std::vector<std::vector<int32_t>> slots;
   std::vector<std::vector<Lookup>> sorted;  // per held shard: the lookups by row
 };
 
@@ -67,14 +71,19 @@ class ShardedEmbeddings {
 
   std::unique_ptr<PreparedBatch> MakePreparedBatch() const;
 
-  // Pools the rows of the whole batch and starts to send them. The ids must have arrived.
-  void LookUp(const PreparedBatch& batch);
+  // Says that the rows of this batch will be looked up next. Its ids must have arrived.
+  void Prefetch(const PreparedBatch& batch) const;
+  // Pins the rows of the whole batch, pools them and starts to send them. The ids must have
+  // arrived.
+  void LookUp(PreparedBatch* batch);
   void ReceivePooled() { output_dist_.Receive(); }
   // After ReceivePooled: OutputDist::Read.
   void ReadPooled(const PreparedBatch& batch, int virtual_worker, int64_t first_column,
                   BlockedMatrix* out) const {
-    output_dist_.Read(shards_, batch.ids, virtual_worker, first_column, out);
+    output_dist_.Read(shards_, batch, virtual_worker, first_column, out);
   }
+  // Ends what LookUp() began: the batch's rows may leave their slots.
+  void Unpin(PreparedBatch* batch);
 
   // Before the first WritePooledGradient of a batch. `measure`: what GradientErrors() returns.
   void BeginGradients(const PreparedBatch& batch, bool measure = false) {
@@ -103,7 +112,7 @@ class ShardedEmbeddings {
   double SquaredGradientNorm(const PreparedBatch& batch);
 
   // After the same: applies the optimizer once per row of the batch. Returns whether all rows that
-  // this worker updated, and their states, are finite. Every rank calls it.
+  // this worker updated, and their states, are finite. Every rank calls it, before Unpin().
   bool Update(const PreparedBatch& batch, const SparseStep& step);
 
  private:
@@ -114,12 +123,13 @@ class ShardedEmbeddings {
     size_t
         first_row;  // how many distinct rows of the shard come before; only where squares need it
   };
-  // Rows of a shard that a task pins.
+  // Rows of a shard that a task pins, and where their slots go.
   struct PinTask {
     size_t held;
     std::span<const int32_t> rows;
+    std::span<int32_t> slots;
   };
-  void Pin(const PreparedBatch& batch);
+  void Pin(PreparedBatch* batch);
   void FindRuns(const PreparedBatch& batch);
   RowGradients GradientsOf(const PreparedBatch& batch, const Run& run) const;
   void ExchangeSquares(const PreparedBatch& batch, const SparseStep& step);

@@ -12,6 +12,7 @@
 
 #include "renzan/base/philox.h"
 #include "renzan/comm/testing.h"
+#include "renzan/embedding/scattered_row_store_for_test.h"
 #include "renzan/embedding/testing.h"
 #include "renzan/plan/testing.h"
 
@@ -125,7 +126,7 @@ Weights InitialWeights() {
   Weights weights;
   for (const TableSpec& spec : Tables()) {
     EmbeddingShard shard(spec, {0, {0, 1}, 0, 0}, FloatType::kFloat32, {}, InitialValues::kDraw, 3);
-    weights[spec.name] = WeightsOf(shard.store);
+    weights[spec.name] = WeightsOf(*shard.store);
   }
   return weights;
 }
@@ -235,7 +236,7 @@ void CopyToTable(EmbeddingShard& shard, bool row_wise, std::vector<float>* table
     }
     (*table)[at] = value;
   };
-  const std::vector<float> weights = WeightsOf(shard.store), state = StateOf(shard.store);
+  const std::vector<float> weights = WeightsOf(*shard.store), state = StateOf(*shard.store);
   for (const EmbeddingShard::Block& block : shard.blocks) {
     for (int64_t i = 0; i < block.num_rows; ++i) {
       const size_t local = static_cast<size_t>(block.first_row + i);
@@ -247,8 +248,16 @@ void CopyToTable(EmbeddingShard& shard, bool row_wise, std::vector<float>* table
   }
 }
 
+// Where the rows of all shards are.
+enum class Rows { kInMemory, kScattered };
+
 Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, const Recipe& recipe,
-                        int steps) {
+                        int steps, Rows rows = Rows::kInMemory) {
+  MakeRowStore make_store;
+  if (rows == Rows::kScattered)
+    make_store = [](RowStoreOptions options, ThreadPool* pool) {
+      return std::make_unique<ScatteredRowStore>(std::move(options), pool);
+    };
   Weights weights;
   std::vector<double> norms;  // by worker
   std::mutex mutex;
@@ -263,7 +272,8 @@ Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, c
                                   .backward = recipe.backward,
                                   .error_feedback_rows = recipe.error_feedback_rows,
                                   .optimizer = recipe.optimizer,
-                                  .seed = 3});
+                                  .seed = 3,
+                                  .make_store = make_store});
     const IndexRange own = embeddings.map().own();
     const int64_t n = kBatch / kVirtualWorkers, first_column = 5;
     double squared_norm = 0;
@@ -285,7 +295,7 @@ Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, c
       batch->ids.Start(views);
       batch->ids.Continue();
       batch->ids.Finish();
-      embeddings.LookUp(*batch);
+      embeddings.LookUp(batch.get());
       embeddings.ReceivePooled();
       embeddings.BeginGradients(*batch);
       BlockedMatrix pooled(n, first_column + 4 * kDim);
@@ -305,7 +315,11 @@ Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, c
       embeddings.ReceiveGradients(*batch);
       squared_norm = embeddings.SquaredGradientNorm(*batch);
       embeddings.Update(*batch, {.learning_rate = 0.1, .gradient_scale = recipe.gradient_scale});
+      embeddings.Unpin(batch.get());
     }
+    if (rows == Rows::kScattered)
+      for (const EmbeddingShard& shard : embeddings.shards())
+        EXPECT_EQ(dynamic_cast<const ScatteredRowStore&>(*shard.store).pinned(), 0);
     std::lock_guard lock(mutex);
     norms.push_back(squared_norm);
     for (EmbeddingShard& shard : embeddings.shards())
@@ -316,7 +330,7 @@ Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, c
   return {weights, norms[0]};
 }
 
-// Without plans, table-wise.
+// Without plans, table-wise. Also where rows are not in the slot of their number.
 void ExpectTheReferenceOnAnyPlacement(const Recipe& recipe, int plans = 0) {
   const Trained expected = ReferenceTraining(recipe, 3);
   const double norm = ShardedTraining(1, 1, TableWise(recipe.tables, 1), recipe, 3).squared_norm;
@@ -327,11 +341,12 @@ void ExpectTheReferenceOnAnyPlacement(const Recipe& recipe, int plans = 0) {
       const ShardingPlan plan = plans == 0 ? TableWise(recipe.tables, world_size)
                                            : RandomPlan(recipe.tables, world_size,
                                                         static_cast<uint64_t>(i * 10 + world_size));
-      const Trained trained = ShardedTraining(world_size, threads, plan, recipe, 3);
-      EXPECT_EQ(trained.weights, expected.weights)
-          << world_size << " workers, " << threads << " threads, plan " << i;
-      EXPECT_EQ(trained.squared_norm, norm)
-          << world_size << " workers, " << threads << " threads, plan " << i;
+      const Rows rows = (world_size + i) % 3 == 0 ? Rows::kScattered : Rows::kInMemory;
+      SCOPED_TRACE(fmt::format("{} workers, {} threads, plan {}, rows {}", world_size, threads, i,
+                               rows == Rows::kScattered ? "scattered" : "in memory"));
+      const Trained trained = ShardedTraining(world_size, threads, plan, recipe, 3, rows);
+      EXPECT_EQ(trained.weights, expected.weights);
+      EXPECT_EQ(trained.squared_norm, norm);
     }
 }
 
@@ -416,10 +431,10 @@ TEST(ApplySparse, OnlyL2ReachesTheOptimizersState) {
         .type = SparseOptimizerType::kAdagrad, .weight_decay = wd, .weight_decay_mode = mode};
     EmbeddingShard shard(spec, {0, {0, 1}, 0, 0}, FloatType::kFloat32, options,
                          InitialValues::kDraw, 3);
-    const std::vector<float> before = WeightsOf(shard.store);  // and pins all rows
+    const std::vector<float> before = WeightsOf(*shard.store);  // and pins all rows
     ApplySparse(options, {.learning_rate = 0.1}, {lookups, gradients.data(), &virtual_worker},
                 nullptr, 0, &shard);
-    const std::vector<float> after = WeightsOf(shard.store), state = StateOf(shard.store);
+    const std::vector<float> after = WeightsOf(*shard.store), state = StateOf(*shard.store);
     for (size_t d = 0; d < 2; ++d) {
       const double w = before[2 + d];
       const bool l2 = mode == WeightDecayMode::kL2;

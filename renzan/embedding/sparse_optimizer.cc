@@ -29,24 +29,49 @@ RowStep StepOf(const SparseOptimizerOptions& options, const SparseStep& step, si
   return row_step;
 }
 
+template <class Visit>
+void ForEachDistinctRow(const RowGradients& gradients, const Visit& visit) {
+  const std::span<const Lookup> lookups = gradients.lookups;
+  for (size_t i = 0; i < lookups.size(); ++i)
+    if (i == 0 || RowOf(lookups[i]) != RowOf(lookups[i - 1]))
+      visit(static_cast<int32_t>(RowOf(lookups[i])));
+}
+
+// Where the distinct rows of a batch are, which pinned them; null where they are their own slots.
+class SlotsOfDistinctRows {
+ public:
+  SlotsOfDistinctRows(RowStore& store, const RowGradients& gradients) {
+    if (store.slots_are_rows()) return;
+    thread_local std::vector<int32_t> rows, slots;
+    rows.clear();
+    ForEachDistinctRow(gradients, [&](int32_t row) { rows.push_back(row); });
+    slots_ = PinnedRows(store, rows, &slots).slots().data();
+  }
+  // For the same thread, while the batch's rows stay pinned.
+  const int32_t* get() const { return slots_; }
+
+ private:
+  const int32_t* slots_ = nullptr;
+};
+
 }  // namespace
 
 bool ApplySparse(const SparseOptimizerOptions& options, const SparseStep& step,
                  const RowGradients& gradients, const float* mean_squares, size_t block,
                  EmbeddingShard* shard) {
-  const std::span<const Lookup> lookups = gradients.lookups;
-  for (size_t i = 0; i < lookups.size(); ++i)
-    if (i == 0 || RowOf(lookups[i]) != RowOf(lookups[i - 1]))
-      shard->blocks[block].BeforeUpdate(RowOf(lookups[i]));
+  ForEachDistinctRow(gradients, [&](int32_t row) { shard->blocks[block].BeforeUpdate(row); });
   RowStep row_step = StepOf(options, step, block, *shard);
   row_step.mean_squares = mean_squares;
-  return UpdateRows(row_step, gradients, shard->store.slots());
+  const SlotsOfDistinctRows slots(*shard->store, gradients);
+  return UpdateRows(row_step, gradients, shard->store->slots(), slots.get());
 }
 
 size_t SquaresForStep(const SparseOptimizerOptions& options, const SparseStep& step,
                       const RowGradients& gradients, size_t block, const EmbeddingShard& shard,
                       float* squares) {
-  return StepSquares(StepOf(options, step, block, shard), gradients, shard.store.slots(), squares);
+  const SlotsOfDistinctRows slots(*shard.store, gradients);
+  return StepSquares(StepOf(options, step, block, shard), gradients, shard.store->slots(),
+                     slots.get(), squares);
 }
 
 double SquaredGradientNorm(const RowGradients& gradients, int64_t dim) {

@@ -34,8 +34,8 @@ SnapshotBytes EstimateTableBytes(ShardedEmbeddings& embeddings, bool quantize) {
   SnapshotBytes bytes{.full = residuals, .incremental = residuals};
   for (EmbeddingShard& shard : embeddings.shards()) {
     if (!embeddings.Saves(shard)) continue;
-    const uint64_t row = static_cast<uint64_t>(shard.store.layout().row_bytes());
-    const uint64_t state = static_cast<uint64_t>(shard.store.layout().state_bytes());
+    const uint64_t row = static_cast<uint64_t>(shard.store->layout().row_bytes());
+    const uint64_t state = static_cast<uint64_t>(shard.store->layout().state_bytes());
     const uint64_t dim = static_cast<uint64_t>(shard.dim());
     const uint64_t weights = quantize ? dim + 2 * sizeof(float) : row;
     bytes.full += static_cast<uint64_t>(shard.rows.size()) * (row + state);
@@ -102,7 +102,7 @@ void TableSnapshot::AddErrorFeedback() {
 }
 
 void TableSnapshot::View(EmbeddingShard& shard, const RowSet* only, EmbeddingShard::Block* block) {
-  RowStore& store = shard.store;
+  RowStore& store = *shard.store;
   const int64_t rows = block->num_rows, begin = block->first_row;
   block->weights_view = std::make_shared<CopyOnWrite>(
       [&store, begin](int64_t first, int64_t n, std::byte* out) {
@@ -126,7 +126,7 @@ void TableSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& 
         {name, shape, dtype, [view](size_t, std::span<std::byte> out) { view->ReadNext(out); }});
   };
   View(shard, nullptr, &block);
-  add(key, {block.num_rows, shard.dim()}, DTypeOf(shard.store.layout().type), block.weights_view);
+  add(key, {block.num_rows, shard.dim()}, DTypeOf(shard.store->layout().type), block.weights_view);
   if (block.state_view) {
     const SparseOptimizerType optimizer = embeddings_.optimizer();
     add(StateKey(optimizer, shard, block), StateShape(optimizer, shard, block.num_rows),
@@ -153,10 +153,10 @@ void TableSnapshot::AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& b
         {name, std::move(shape), dtype,
          [view, dirty](size_t, std::span<std::byte> out) { view->ReadNext(dirty->list(), out); }});
   };
-  const FloatType type = shard.store.layout().type;
+  const FloatType type = shard.store->layout().type;
   if (quantize) {
     const auto encoded = std::make_shared<std::vector<std::byte>>(
-        static_cast<size_t>(shard.store.layout().row_bytes()));
+        static_cast<size_t>(shard.store->layout().row_bytes()));
     QuantizedSources rows =
         QuantizeRows(WeightKey(shard, block), n, dim,
                      [view = block.weights_view, dirty, type, encoded](std::span<float> row) {

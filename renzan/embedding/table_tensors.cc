@@ -26,7 +26,7 @@ std::string StateKey(SparseOptimizerType optimizer, const EmbeddingShard& shard,
 
 std::vector<int64_t> StateShape(SparseOptimizerType optimizer, const EmbeddingShard& shard,
                                 int64_t rows) {
-  const int64_t width = shard.store.layout().state_width;
+  const int64_t width = shard.store->layout().state_width;
   // A whole table of one column keeps the shape that it has always had.
   const bool state_is_per_row = InfoOf(optimizer).state_per_row > 0;
   const bool is_column = shard.table.column_blocks > 1 && !state_is_per_row;

@@ -79,7 +79,7 @@ TEST(Step, DetectsWhatIsNotFinite) {
 
     // Only a state is infinite: √∞ in the denominator keeps the weights finite.
     seen = AfterThreeSteps(threads, [](TestModel& model, Batch& batch) {
-      RowStore& store = model.embeddings().shards()[1].store;
+      RowStore& store = *model.embeddings().shards()[1].store;
       const int64_t row = batch.categorical[1].values[3];
       std::vector<float> state = StateOf(store);
       state[static_cast<size_t>(row) * 8 + 7] = kInfinity;

@@ -37,7 +37,7 @@ Trained Train(const std::string& backward, int64_t scale) {
     TestModel model(config, TestSchema(), comm, pool);
     std::vector<std::vector<float>> before;
     for (EmbeddingShard& shard : model.embeddings().shards())
-      before.push_back(WeightsOf(shard.store));
+      before.push_back(WeightsOf(*shard.store));
     std::vector<BinaryMetrics> metrics(2);
     for (int64_t step = 0; step < 2; ++step) {
       const Batch slice = MakeSlice(model, step);
@@ -50,7 +50,7 @@ Trained Train(const std::string& backward, int64_t scale) {
     }
     trained.range = model.embeddings().TakeGradientRange();
     for (size_t t = 0; t < before.size(); ++t) {
-      const std::vector<float> after = WeightsOf(model.embeddings().shards()[t].store);
+      const std::vector<float> after = WeightsOf(*model.embeddings().shards()[t].store);
       for (size_t i = 0; i < before[t].size(); ++i)
         trained.updates.push_back(after[i] - before[t][i]);
     }

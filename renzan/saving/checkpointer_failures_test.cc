@@ -158,8 +158,8 @@ TEST(Checkpointer, AModelThatIsNotFiniteIsNeverSaved) {
         // √∞ is in row-wise Adagrad's denominator, so the weights stay finite.
         for (EmbeddingShard& shard : trainer.model.embeddings().shards())
           if (shard.table.name == "a")
-            shard.store.SetState(
-                0, std::vector<float>(static_cast<size_t>(shard.store.num_rows()), kInfinity));
+            shard.store->SetState(
+                0, std::vector<float>(static_cast<size_t>(shard.store->num_rows()), kInfinity));
         try {
           for (; trainer.step < 5; ++trainer.step)
             trainer.model.Run(MakeSlice(trainer.model, trainer.step), trainer.step,
@@ -198,7 +198,7 @@ TEST(Checkpointer, ACheckpointThatIsNotFiniteIsSkipped) {
     trainer.StopHere();
     for (EmbeddingShard& shard : trainer.model.embeddings().shards())
       if (shard.table.name == "b")
-        shard.store.SetWeights(999, std::vector<float>(8, std::nanf("")));
+        shard.store->SetWeights(999, std::vector<float>(8, std::nanf("")));
     trainer.TrainTo(3);
     trainer.StopHere();
   });

@@ -134,7 +134,7 @@ std::vector<float> StateOf(TestModel& model, const std::string& table, int64_t r
   for (EmbeddingShard& shard : model.embeddings().shards()) {
     if (shard.table.name != table) continue;
     std::vector<float> column(static_cast<size_t>(rows));
-    shard.store.CopyState(0, rows, reinterpret_cast<std::byte*>(column.data()));
+    shard.store->CopyState(0, rows, reinterpret_cast<std::byte*>(column.data()));
     for (size_t r = 0; r < column.size(); ++r)
       whole[r * static_cast<size_t>(dim) + static_cast<size_t>(shard.shard.column_block)] =
           column[r];

@@ -51,7 +51,7 @@ void DeviceEngine::UpdateDevice() {
   for (size_t i = 0; i < states.size(); ++i) model_->SetDenseState(i, states[i].values.span());
   std::vector<EmbeddingShard>& shards = state_.embeddings().shards();
   for (size_t t = 0; t < shards.size(); ++t) {
-    RowStore& store = shards[t].store;
+    RowStore& store = *shards[t].store;
     const size_t dim = static_cast<size_t>(store.layout().dim);
     const size_t width = static_cast<size_t>(store.layout().state_width);
     constexpr size_t kPieceBytes = size_t{1} << 26;
@@ -83,14 +83,14 @@ void DeviceEngine::UpdateHost() {
                               std::span<const float> weights, std::span<const float> values) {
     EmbeddingShard& shard = state_.embeddings().shards()[table];
     const size_t dim = static_cast<size_t>(shard.dim());
-    const size_t width = static_cast<size_t>(shard.store.layout().state_width);
+    const size_t width = static_cast<size_t>(shard.store->layout().state_width);
     state_.pool().ParallelRanges(rows.size(), [&](int, size_t begin, size_t end) {
       size_t block = 0;
       for (size_t i = begin; i < end; ++i) {
         while (rows[i] >= shard.blocks[block].first_row + shard.blocks[block].num_rows) ++block;
         shard.blocks[block].BeforeUpdate(rows[i]);
-        shard.store.SetWeights(rows[i], weights.subspan(i * dim, dim));
-        shard.store.SetState(rows[i], values.subspan(i * width, width));
+        shard.store->SetWeights(rows[i], weights.subspan(i * dim, dim));
+        shard.store->SetState(rows[i], values.subspan(i * width, width));
       }
     });
   });

@@ -56,7 +56,7 @@ ExchangedIds HostStep::ExchangeIds(const Batch& slice) {
 
 PooledInFlight HostStep::LookUp(const ExchangedIds& ids) {
   const TraceSpan span("lookup");
-  embeddings().LookUp(ids.batch);
+  embeddings().LookUp(&ids.batch);
   return {ids};
 }
 
@@ -113,8 +113,10 @@ float HostStep::Clip(const DenseSum& dense, const ArrivedGradients& rows) {
 bool HostStep::UpdateTables(const StepInput& input, const ArrivedGradients& rows, float clip) {
   const TraceSpan span("sparse update");
   const double rate = learning_rate_factor(input.step) * spec().learning_rates.sparse;
-  return embeddings().Update(rows.ids.batch,
-                             {.learning_rate = rate, .gradient_scale = clip, .step = input.step});
+  const bool finite = embeddings().Update(
+      rows.ids.batch, {.learning_rate = rate, .gradient_scale = clip, .step = input.step});
+  embeddings().Unpin(&rows.ids.batch);
+  return finite;
 }
 
 void HostStep::UpdateDense(const StepInput& input, const DenseSum& gradient) {
@@ -153,12 +155,13 @@ void HostStep::Predict(const Batch& slice, const Batch* next, PreparedBatches* b
   CHECK(slice.size == slice_end() - slice_begin() && std::ssize(logits) == slice.size);
   batches->Begin(IdsOf(slice));
   const ExchangedIds ids = {batches->current(), batches->current_ids()};
-  embeddings().LookUp(ids.batch);
+  embeddings().LookUp(&ids.batch);
   if (next != nullptr) batches->BeginNext(IdsOf(*next));
   Pack();
   embeddings().ReceivePooled();
   batches->ContinueNext();
   Forward(slice, {ids}, logits);
+  embeddings().Unpin(&ids.batch);
   batches->EndNext();
 }
 

@@ -331,7 +331,7 @@ TEST(Step, ClipsTheNormOfDenseAndEmbeddingGradientsTogether) {
       for (int64_t step = 0; step < steps; ++step) model.Run(MakeSlice(model, step), step, metrics);
       std::vector<float> values(model.parameters().span().begin(), model.parameters().span().end());
       for (EmbeddingShard& shard : model.embeddings().shards()) {
-        const std::vector<float> weights = WeightsOf(shard.store);
+        const std::vector<float> weights = WeightsOf(*shard.store);
         values.insert(values.end(), weights.begin(), weights.end());
       }
       *norm = model.step().gradient_norm();

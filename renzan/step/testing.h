@@ -138,7 +138,7 @@ inline std::map<std::string, std::string> DigestsOf(TestModel& model) {
     dense += digest(state.values.span());
   for (EmbeddingShard& shard : model.embeddings().shards())
     for (const EmbeddingShard::Block& block : shard.blocks)
-      digests[KeyOf(shard, block).Key()] = digest_rows(shard.store, block);
+      digests[KeyOf(shard, block).Key()] = digest_rows(*shard.store, block);
   return digests;
 }
 

@@ -1,4 +1,4 @@
-#include "renzan/embedding/row_store.h"
+#include "renzan/embedding/memory_row_store.h"
 
 #include <gtest/gtest.h>
 
@@ -34,14 +34,14 @@ std::vector<float> AllValues() {
   return values;
 }
 
-TEST(RowStore, DrawsARowWhenItIsFirstPinned) {
+TEST(MemoryRowStore, DrawsARowWhenItIsFirstPinned) {
   Counted drawn;
-  RowStore store({FloatType::kFloat32, kColumns, 2}, kStored, drawn.Draw(), 0.25f);
+  MemoryRowStore store({{FloatType::kFloat32, kColumns, 2}, kStored, drawn.Draw(), 0.25f});
   EXPECT_EQ(drawn.rows, 0);
   EXPECT_TRUE(store.NeedsPinning());
-  store.Pin(std::vector<int32_t>{3, 999, 3});
+  store.Pin(std::vector<int32_t>{3, 999, 3}, {});
   EXPECT_EQ(drawn.rows, 2);
-  store.Pin(std::vector<int32_t>{4, 3});
+  store.Pin(std::vector<int32_t>{4, 3}, {});
   EXPECT_EQ(drawn.rows, 3);
   const RowSlots& slots = store.slots();
   for (const int64_t row : {3, 4, 999}) {
@@ -55,10 +55,10 @@ TEST(RowStore, DrawsARowWhenItIsFirstPinned) {
   EXPECT_FALSE(store.NeedsPinning());
 }
 
-TEST(RowStore, WhatIsSetStays) {
+TEST(MemoryRowStore, WhatIsSetStays) {
   for (const FloatType type : {FloatType::kFloat32, FloatType::kFloat16, FloatType::kBFloat16}) {
     Counted drawn;
-    RowStore store({type, kColumns, 1}, kStored, drawn.Draw());
+    MemoryRowStore store({{type, kColumns, 1}, kStored, drawn.Draw()});
     std::vector<float> expected = AllValues();
     RoundTrip(type, expected);
     const std::vector<float> rows = {1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, -6};
@@ -73,22 +73,22 @@ TEST(RowStore, WhatIsSetStays) {
   }
 }
 
-TEST(RowStore, BeginsAsZerosWithoutInitialValues) {
-  RowStore store({FloatType::kFloat32, kColumns, 1}, kStored);
+TEST(MemoryRowStore, BeginsAsZerosWithoutInitialValues) {
+  MemoryRowStore store({{FloatType::kFloat32, kColumns, 1}, kStored});
   EXPECT_EQ(WeightsOf(store), std::vector<float>(kStored * kColumns));
   EXPECT_EQ(StateOf(store), std::vector<float>(kStored));
 }
 
 // Two threads pin all rows and change some of them, once, while another copies those that nobody
 // changes.
-TEST(RowStore, ThreadsDrawEachRowOnce) {
+TEST(MemoryRowStore, ThreadsDrawEachRowOnce) {
   constexpr int32_t kUnchanged = 300;
   for (int round = 0; round < 20; ++round) {
     Counted drawn;
-    RowStore store({FloatType::kFloat32, kColumns, 1}, kStored, drawn.Draw(), 0.5f);
+    MemoryRowStore store({{FloatType::kFloat32, kColumns, 1}, kStored, drawn.Draw(), 0.5f});
     const auto change = [&](int32_t parity) {
       for (int32_t row = parity; row < kStored; row += 2) {
-        store.Pin(std::vector<int32_t>{row, row ^ 1});
+        store.Pin(std::vector<int32_t>{row, row ^ 1}, {});
         if (row >= kUnchanged)
           reinterpret_cast<float*>(store.slots().weights)[row * kColumns] += 0.5f;
       }
@@ -111,10 +111,10 @@ TEST(RowStore, ThreadsDrawEachRowOnce) {
   }
 }
 
-TEST(RowStore, StatesAreKnownBeforeRowsAreDrawn) {
+TEST(MemoryRowStore, StatesAreKnownBeforeRowsAreDrawn) {
   Counted drawn;
-  RowStore store({FloatType::kFloat32, kColumns, 2}, kStored, drawn.Draw(), 0.5f);
-  store.Pin(std::vector<int32_t>{7});
+  MemoryRowStore store({{FloatType::kFloat32, kColumns, 2}, kStored, drawn.Draw(), 0.5f});
+  store.Pin(std::vector<int32_t>{7}, {});
   store.slots().state[2 * 7] = 3;
   std::vector<float> expected(2 * kStored, 0.5f);
   expected[2 * 7] = 3;

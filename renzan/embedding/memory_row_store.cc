@@ -1,4 +1,4 @@
-#include "renzan/embedding/row_store.h"
+#include "renzan/embedding/memory_row_store.h"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ constexpr size_t kMostColumns = 4096;  // as in the configuration
 }  // namespace
 
 // What is needed while not all rows have been drawn.
-struct RowStore::Drawing {
+struct MemoryRowStore::Drawing {
   Drawing(DrawRow draw_row, float initial, int64_t rows)
       : draw(std::move(draw_row)),
         initial_state(initial),
@@ -38,28 +38,28 @@ struct RowStore::Drawing {
   std::array<std::mutex, 64> mutexes;
 };
 
-RowStore::RowStore(const RowLayout& layout, int64_t rows, DrawRow draw, float initial_state,
-                   ThreadPool* pool)
-    : layout_(layout),
-      num_rows_(rows),
-      weights_((static_cast<size_t>(rows * layout.row_bytes()) + sizeof(float) - 1) / sizeof(float),
+MemoryRowStore::MemoryRowStore(RowStoreOptions options, ThreadPool* pool)
+    : RowStore(options.layout, options.rows),
+      weights_((static_cast<size_t>(num_rows_ * layout_.row_bytes()) + sizeof(float) - 1) /
+                   sizeof(float),
                pool),
-      state_(static_cast<size_t>(rows * layout.state_width), pool),
-      slots_{.type = layout.type,
-             .dim = layout.dim,
-             .weights = reinterpret_cast<std::byte*>(weights_.data()),
-             .state = state_.data()} {
-  CHECK(layout.dim <= static_cast<int64_t>(kMostColumns));
-  if (draw) drawing_ = std::make_unique<Drawing>(std::move(draw), initial_state, rows);
+      state_(static_cast<size_t>(num_rows_ * layout_.state_width), pool) {
+  CHECK(layout_.dim <= static_cast<int64_t>(kMostColumns));
+  slots_ = {.type = layout_.type,
+            .dim = layout_.dim,
+            .weights = reinterpret_cast<std::byte*>(weights_.data()),
+            .state = state_.data()};
+  if (options.draw)
+    drawing_ = std::make_unique<Drawing>(std::move(options.draw), options.initial_state, num_rows_);
 }
-RowStore::RowStore(RowStore&&) noexcept = default;
-RowStore::~RowStore() = default;
+MemoryRowStore::MemoryRowStore(MemoryRowStore&&) noexcept = default;
+MemoryRowStore::~MemoryRowStore() = default;
 
-bool RowStore::NeedsPinning() const {
+bool MemoryRowStore::NeedsPinning() const {
   return drawing_ != nullptr && drawing_->left.load(std::memory_order_acquire) > 0;
 }
 
-void RowStore::Draw(int64_t row) {
+void MemoryRowStore::Draw(int64_t row) {
   const size_t word = static_cast<size_t>(row >> 6);
   std::lock_guard lock(drawing_->mutexes[word % drawing_->mutexes.size()]);
   if (drawing_->IsDrawn(row)) return;
@@ -80,24 +80,25 @@ void RowStore::Draw(int64_t row) {
   drawing_->left.fetch_sub(1, std::memory_order_release);
 }
 
-void RowStore::Pin(std::span<const int32_t> rows) {
+void MemoryRowStore::Pin(std::span<const int32_t> rows, std::span<int32_t> slots_out) {
+  std::copy_n(rows.begin(), slots_out.size(), slots_out.begin());
   if (!NeedsPinning()) return;
   for (const int32_t row : rows)
     if (!drawing_->IsDrawn(row)) Draw(row);
 }
 
-void RowStore::PinRange(int64_t first, int64_t n) {
+void MemoryRowStore::DrawRange(int64_t first, int64_t n) {
   if (!NeedsPinning()) return;
   for (int64_t row = first; row < first + n; ++row)
     if (!drawing_->IsDrawn(row)) Draw(row);
 }
 
-void RowStore::CopyWeights(int64_t first, int64_t n, std::byte* out) {
-  PinRange(first, n);
+void MemoryRowStore::CopyWeights(int64_t first, int64_t n, std::byte* out) {
+  DrawRange(first, n);
   std::copy_n(slots_.weights + first * layout_.row_bytes(), n * layout_.row_bytes(), out);
 }
 
-void RowStore::CopyState(int64_t first, int64_t n, std::byte* out) {
+void MemoryRowStore::CopyState(int64_t first, int64_t n, std::byte* out) {
   if (NeedsPinning()) {
     // Many rows have their states in a few bytes: drawing the values of all of them would take
     // long.
@@ -115,14 +116,14 @@ void RowStore::CopyState(int64_t first, int64_t n, std::byte* out) {
               n * layout_.state_bytes(), out);
 }
 
-void RowStore::SetWeights(int64_t first, std::span<const float> weights) {
-  PinRange(first, std::ssize(weights) / layout_.dim);
+void MemoryRowStore::SetWeights(int64_t first, std::span<const float> weights) {
+  DrawRange(first, std::ssize(weights) / layout_.dim);
   Encode(layout_.type, weights, slots_.weights + first * layout_.row_bytes());
 }
 
-void RowStore::SetState(int64_t first, std::span<const float> state) {
+void MemoryRowStore::SetState(int64_t first, std::span<const float> state) {
   if (layout_.state_width == 0) return;
-  PinRange(first, std::ssize(state) / layout_.state_width);
+  DrawRange(first, std::ssize(state) / layout_.state_width);
   std::copy(state.begin(), state.end(), slots_.state + first * layout_.state_width);
 }
 

@@ -1,0 +1,35 @@
+#pragma once
+
+// Pools bags of a shard's rows, as every plan does: the order of a sum follows from the rows alone.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "renzan/embedding/shard.h"
+#include "renzan/tensor/row_codec.h"
+
+namespace renzan {
+
+// Consecutive bags. The rows of a bag are in the order of their row blocks.
+struct Bags {
+  const int32_t* rows;               // of the shard
+  const int32_t* slots;              // where they are pinned
+  std::span<const int32_t> offsets;  // [bags + 1], into both; empty when every bag has one row,
+  size_t count;                      // of bags, which then begin at rows[0]
+};
+
+// Bags [first, first + count) of all.
+inline Bags BagsOf(const std::vector<int32_t>& rows, const std::vector<int32_t>& slots,
+                   const std::vector<int32_t>& offsets, size_t first, size_t count) {
+  if (offsets.empty()) return {rows.data() + first, slots.data() + first, {}, count};
+  return {rows.data(), slots.data(), std::span(offsets).subspan(first, count + 1), count};
+}
+
+// out [bags, dim]: the sum of each bag's rows. Where the shard has several row blocks, partial sums
+// are rounded by the codec `wire` (PoolRowBlocks), but the results are not yet, and no bag is
+// empty.
+void PoolBags(const EmbeddingShard& shard, RowCodec wire, const Bags& bags, float* out);
+
+}  // namespace renzan
