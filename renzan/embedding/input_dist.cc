@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/embedding/block_order.h"
 
 namespace renzan {
 namespace {
@@ -131,15 +132,10 @@ void InputDist::DivideByBlocks(size_t table, const IdsView& ids) {
     for (size_t i = 0; i < samples; ++i) add(i, ids.values[i]);
     return;
   }
-  thread_local std::vector<uint64_t> bag;  // a sample's lookups: row block, place
-  for (size_t i = 0; i < samples; ++i) {
-    bag.clear();
-    for (int32_t at = ids.offsets[i]; at < ids.offsets[i + 1]; ++at)
-      bag.push_back(static_cast<uint64_t>(ids.values[static_cast<size_t>(at)] & mask) << 32 |
-                    static_cast<uint32_t>(at));
-    std::sort(bag.begin(), bag.end());
-    for (const uint64_t key : bag) add(i, ids.values[static_cast<uint32_t>(key)]);
-  }
+  thread_local std::vector<uint64_t> scratch;
+  for (size_t i = 0; i < samples; ++i)
+    ForEachByBlock(map_.tables()[table], ids.values, ids.offsets[i], ids.offsets[i + 1], &scratch,
+                   [&](int64_t id) { add(i, id); });
 }
 
 void InputDist::CountBags(OwnBags* bags) const {

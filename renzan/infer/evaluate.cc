@@ -3,39 +3,42 @@
 #include <algorithm>
 #include <vector>
 
-#include "renzan/comm/virtual_workers.h"
+#include "renzan/comm/gather.h"
 #include "renzan/data/batch_loader.h"
 
 namespace renzan {
 namespace {
 
-// Processes the range in global batches. Shapes are fixed, because a virtual worker is the unit of
-// arithmetic, so the last batch is padded with copies of its last row, which are not counted. Calls
-// visit(number of real samples in this worker's slice, its logits, the slice) until it returns
-// false. The next slice is read, and its ids are exchanged, while one is computed.
-void ForEachSlice(Step& model, const Dataset& dataset, RowRange rows, int64_t batch_size,
+// Processes the range in global batches. Where shapes are fixed, the last batch is padded with
+// copies of its last row, which are not counted. Calls visit(number of real samples in this
+// worker's slice, its logits, the slice) until it returns false. The next slice is read, and its
+// ids are exchanged, while one is computed.
+void ForEachSlice(Predictor& model, const Dataset& dataset, RowRange rows, int64_t batch_size,
                   const std::function<bool(int64_t real, std::span<const float> logits,
                                            const Batch& slice)>& visit) {
-  const int64_t size = model.slice_end() - model.slice_begin();
+  const int64_t slice_begin = model.slice_begin(batch_size);
+  const int64_t size = model.slice_end(batch_size) - slice_begin;
   const int64_t num_batches = (rows.size() + batch_size - 1) / batch_size;
   if (num_batches == 0) return;
-  const auto begin_of = [first = rows.begin + model.slice_begin(), batch_size](int64_t index) {
+  const auto begin_of = [first = rows.begin + slice_begin, batch_size](int64_t index) {
     return first + index * batch_size;
   };
+  const auto real_of = [&](int64_t index) {
+    return std::clamp<int64_t>(rows.end - begin_of(index), 0, size);
+  };
+  const bool pads = !model.takes_short_slices();
   const auto rows_of = [&](int64_t index, std::vector<int64_t>* wanted) {
-    wanted->resize(static_cast<size_t>(size));
-    for (int64_t i = 0; i < size; ++i)
-      (*wanted)[static_cast<size_t>(i)] = std::min(begin_of(index) + i, rows.end - 1);
+    wanted->resize(static_cast<size_t>(pads ? size : real_of(index)));
+    for (size_t i = 0; i < wanted->size(); ++i)
+      (*wanted)[i] = std::min(begin_of(index) + static_cast<int64_t>(i), rows.end - 1);
   };
   BatchLoader loader(dataset, num_batches, rows_of, model.batch_readers());
-  PreparedBatches batches = model.MakeBatches();
   std::vector<float> logits(static_cast<size_t>(size));
   const Batch* slice = &loader.Next();
   for (int64_t index = 0; index < num_batches; ++index) {
     const Batch* const next = index + 1 < num_batches ? &loader.Next() : nullptr;
-    model.Predict(*slice, next, &batches, logits);
-    const int64_t real = std::clamp<int64_t>(rows.end - begin_of(index), 0, size);
-    if (!visit(real, logits, *slice)) return;
+    model.Predict(*slice, next, std::span(logits).first(static_cast<size_t>(slice->size)));
+    if (!visit(real_of(index), logits, *slice)) return;
     slice = next;
   }
 }
@@ -55,7 +58,7 @@ BinaryMetrics MergeMetrics(Communicator& comm, const BinaryMetrics& mine) {
   return sum;
 }
 
-std::optional<BinaryMetrics> Evaluate(Step& model, Communicator& comm, const Dataset& dataset,
+std::optional<BinaryMetrics> Evaluate(Predictor& model, Communicator& comm, const Dataset& dataset,
                                       RowRange rows, int64_t batch_size,
                                       const std::function<bool()>& should_stop) {
   BinaryMetrics metrics;
@@ -71,17 +74,14 @@ std::optional<BinaryMetrics> Evaluate(Step& model, Communicator& comm, const Dat
   return MergeMetrics(comm, metrics);
 }
 
-void PredictRows(Step& model, Communicator& comm, const Dataset& dataset, RowRange rows,
+void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, RowRange rows,
                  int64_t batch_size, const std::function<void(std::span<const float>)>& sink) {
   std::vector<float> batch(static_cast<size_t>(batch_size));
   std::vector<std::span<std::byte>> parts;
-  const int64_t n = batch_size / model.spec().numerics.virtual_workers;
-  for (int rank = 0; rank < comm.world_size(); ++rank) {
-    const IndexRange range =
-        VirtualWorkerRange(model.spec().numerics.virtual_workers, comm.world_size(), rank);
+  const RowRange mine = {model.slice_begin(batch_size), model.slice_end(batch_size)};
+  for (const RowRange& slice : AllGatherValues(comm, mine))
     parts.push_back(std::as_writable_bytes(std::span(batch).subspan(
-        static_cast<size_t>(range.begin * n), static_cast<size_t>(range.size() * n))));
-  }
+        static_cast<size_t>(slice.begin), static_cast<size_t>(slice.end - slice.begin))));
   int64_t left = rows.size();
   ForEachSlice(model, dataset, rows, batch_size,
                [&](int64_t, std::span<const float> logits, const Batch&) {

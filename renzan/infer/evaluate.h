@@ -10,8 +10,8 @@
 
 #include "renzan/comm/communicator.h"
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/infer/predictor.h"
 #include "renzan/model/metrics.h"
-#include "renzan/step/step.h"
 
 namespace renzan {
 
@@ -22,12 +22,12 @@ struct RowRange {
 
 // Metrics of `rows`, merged over the workers; nothing if `should_stop` returned true. It is called
 // after every batch and must return the same on every rank.
-std::optional<BinaryMetrics> Evaluate(Step& model, Communicator& comm, const Dataset& dataset,
+std::optional<BinaryMetrics> Evaluate(Predictor& model, Communicator& comm, const Dataset& dataset,
                                       RowRange rows, int64_t batch_size,
                                       const std::function<bool()>& should_stop);
 
 // Calls sink(logits) on rank 0 with the logits of consecutive rows, batch by batch.
-void PredictRows(Step& model, Communicator& comm, const Dataset& dataset, RowRange rows,
+void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, RowRange rows,
                  int64_t batch_size, const std::function<void(std::span<const float>)>& sink);
 
 // Sums the workers' metrics.

@@ -248,8 +248,9 @@ void TrainingLoop::Advise(const StepReport& report) {
 bool TrainingLoop::EvaluateModel() {
   state_.evaluation_due = true;
   if (eval_) {
+    StepPredictor predictor(model_);
     const std::optional<BinaryMetrics> metrics =
-        Evaluate(model_, comm_, *eval_->dataset, eval_->rows, training().batch_size,
+        Evaluate(predictor, comm_, *eval_->dataset, eval_->rows, training().batch_size,
                  [&] { return ShouldStop(); });
     if (!metrics) return false;
     FailUnlessFinite(*metrics, state_.step);

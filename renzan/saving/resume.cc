@@ -13,6 +13,7 @@
 #include "renzan/comm/heartbeat.h"
 #include "renzan/comm/outcome.h"
 #include "renzan/config/config_difference.h"
+#include "renzan/dense/load_parameters.h"
 #include "renzan/embedding/load_tables.h"
 #include "renzan/nn/isa.h"
 #include "renzan/optim/finite.h"
@@ -40,16 +41,12 @@ constexpr const char* kIsaKey = "isa";
        path, why);
 }
 
-void LoadDense(CheckpointReader& reader, bool with_optimizer, ModelState* model) {
-  for (const Parameter& parameter : model->model().layout().parameters()) {
-    const size_t offset = static_cast<size_t>(parameter.offset);
-    const size_t size = static_cast<size_t>(parameter.size);
-    reader.Read(parameter.name, parameter.shape, model->parameters().span().subspan(offset, size));
-    if (!with_optimizer) continue;
+void LoadDenseStates(CheckpointReader& reader, ModelState* model) {
+  for (const Parameter& parameter : model->model().layout().parameters())
     for (DenseOptimizer::State& state : model->dense_optimizer().states())
       reader.Read(parameter.name + "/" + state.name, parameter.shape,
-                  state.values.span().subspan(offset, size));
-  }
+                  state.values.span().subspan(static_cast<size_t>(parameter.offset),
+                                              static_cast<size_t>(parameter.size)));
 }
 
 // The base of an increment must be in the same directory, so a model elsewhere starts no lineage.
@@ -69,7 +66,8 @@ std::optional<CheckpointLineage> LineageOf(const CheckpointReader& reader) {
 
 ResumePoint Load(const std::string& path, ModelState* model) {
   CheckpointReader reader(path);
-  LoadDense(reader, true, model);
+  LoadParameters(reader, model->model().layout(), model->parameters().span());
+  LoadDenseStates(reader, model);
   reader.CheckFinite("the dense part", AllFinite(model->parameters().span()));
   for (DenseOptimizer::State& state : model->dense_optimizer().states())
     reader.CheckFinite(state.name, AllFinite(state.values.span()));
@@ -190,7 +188,7 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, ModelState& model,
 }
 
 void LoadModel(CheckpointReader& reader, ModelState* model) {
-  LoadDense(reader, false, model);
+  LoadParameters(reader, model->model().layout(), model->parameters().span());
   LoadWeights(reader, model->embeddings().shards(), model->pool());
   model->Changed();
 }

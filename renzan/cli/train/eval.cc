@@ -149,7 +149,7 @@ void AddRows(const Dataset& dataset, size_t column, int64_t begin, std::span<con
   groups.Add(batch.categorical[column].values, logits, batch.label);
 }
 
-void Eval(const EvalFlags& flags, Step& model, const TrainConfig& config, Communicator& comm,
+void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, Communicator& comm,
           const Dataset& dataset, RowRange rows) {
   const int64_t batch_size = config.training.batch_size;
   const size_t top = static_cast<size_t>(flags.top);
@@ -209,7 +209,7 @@ void AddEvalVerb(CLI::App& app, int& exit_status) {
   verb->callback([flags, &exit_status] {
     exit_status = WithSavedModel(
         flags->model,
-        [&](Step& model, const TrainConfig& config, Communicator& comm, const Dataset& dataset,
+        [&](Predictor& model, const TrainConfig& config, Communicator& comm, const Dataset& dataset,
             RowRange rows) { Eval(*flags, model, config, comm, dataset, rows); });
   });
 }

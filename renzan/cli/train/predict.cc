@@ -32,7 +32,7 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
   verb->callback([flags, output, with, &exit_status] {
     CheckScoreFileName(*output, *with);
     exit_status =
-        WithSavedModel(*flags, [&](Step& model, const TrainConfig& config, Communicator& comm,
+        WithSavedModel(*flags, [&](Predictor& model, const TrainConfig& config, Communicator& comm,
                                    const Dataset& dataset, RowRange rows) {
           std::unique_ptr<ScoreFile> file;
           std::function<bool()> stopped;  // so that no partial file is left behind

@@ -85,7 +85,7 @@ void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
 }
 
 int WithSavedModel(const SavedModelFlags& flags,
-                   const std::function<void(Step&, const TrainConfig&, Communicator&,
+                   const std::function<void(Predictor&, const TrainConfig&, Communicator&,
                                             const Dataset&, RowRange)>& body) {
   const auto run = [&](Communicator& comm, int threads) {
     CheckpointReader reader = OpenSameModel(flags.model, comm);
@@ -103,15 +103,23 @@ int WithSavedModel(const SavedModelFlags& flags,
     RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors({&dataset, rows}); });
     const RunSpec spec = MakeRunSpec(config, dataset.schema(), pooling_factors);
     ThreadPool pool(PoolThreads(spec, comm.world_size(), threads));
+    if (comm.world_size() == 1 && !spec.numerics.on_gpu) {
+      InferenceModel model(InferenceOptionsOf(spec), pool);
+      model.Load(reader);
+      WholePredictor predictor(model);
+      return body(predictor, config, comm, dataset, rows);
+    }
+    // The tables may be larger than one worker's memory, so that a step's exchanges are needed.
     const ShardingPlan plan = AgreeOnPlan(spec, comm, threads);
     std::optional<ModelState> state;
-    std::unique_ptr<Step> model;
+    std::unique_ptr<Step> step;
     RunWithHeartbeats(comm, [&] {
       state.emplace(spec, plan, comm, pool, InitialValues::kZero);
       LoadModel(reader, &*state);
-      model = MakeStep(*state, comm);
+      step = MakeStep(*state, comm);
     });
-    body(*model, config, comm, dataset, rows);
+    StepPredictor predictor(*step);
+    body(predictor, config, comm, dataset, rows);
   };
   // Before any worker is started.
   const auto check_workers = [&] {

@@ -10,7 +10,6 @@
 #include "renzan/config/train_config.h"
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/infer/evaluate.h"
-#include "renzan/step/step.h"
 
 namespace CLI {
 class App;
@@ -32,7 +31,7 @@ void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags);
 // exit status.
 int WithSavedModel(
     const SavedModelFlags& flags,
-    const std::function<void(Step& model, const TrainConfig& config, Communicator& comm,
+    const std::function<void(Predictor& model, const TrainConfig& config, Communicator& comm,
                              const Dataset& dataset, RowRange rows)>& body);
 
 }  // namespace renzan

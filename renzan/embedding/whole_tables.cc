@@ -1,0 +1,104 @@
+#include "renzan/embedding/whole_tables.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "renzan/embedding/block_order.h"
+#include "renzan/embedding/pool_bags.h"
+#include "renzan/optim/optimizer_steps.h"
+
+namespace renzan {
+namespace {
+
+// The rows of some samples' lookups in a table, as PoolBags takes them: bags that are not empty.
+struct LookedUp {
+  std::vector<int32_t> rows, offsets;
+  std::vector<int32_t> lengths;  // by sample; empty when each has one row
+  size_t num_bags = 0;
+};
+
+void LookUpRows(const TableSpec& table, const ShardRows& rows, const IdsView& ids, int64_t first,
+                int64_t n, LookedUp* out) {
+  out->rows.clear();
+  out->offsets.clear();
+  out->lengths.clear();
+  out->num_bags = static_cast<size_t>(n);
+  const auto add = [&](int64_t id) { out->rows.push_back(rows.Local(id)); };
+  if (ids.offsets.empty()) {
+    for (int64_t i = first; i < first + n; ++i) add(ids.values[static_cast<size_t>(i)]);
+    return;
+  }
+  thread_local std::vector<uint64_t> scratch;
+  out->offsets.push_back(0);
+  for (size_t i = static_cast<size_t>(first); i < static_cast<size_t>(first + n); ++i) {
+    const int32_t length = ids.offsets[i + 1] - ids.offsets[i];
+    out->lengths.push_back(length);
+    if (length == 0) continue;
+    ForEachByBlock(table, ids.values, ids.offsets[i], ids.offsets[i + 1], &scratch, add);
+    out->offsets.push_back(static_cast<int32_t>(out->rows.size()));
+  }
+  out->num_bags = out->offsets.size() - 1;
+}
+
+}  // namespace
+
+WholeTables::WholeTables(WholeTablesOptions options, ThreadPool& pool)
+    : options_(std::move(options)) {
+  for (size_t t = 0; t < options_.tables.size(); ++t) {
+    const TableSpec& table = options_.tables[t];
+    first_shard_.push_back(shards_.size());
+    for (int column = 0; column < table.column_blocks; ++column)
+      shards_.emplace_back(
+          table,
+          Shard{.table = t, .row_blocks = {0, table.row_blocks}, .column_block = column, .rank = 0},
+          options_.rows, SparseOptimizerOptions{.type = SparseOptimizerType::kSgd},
+          InitialValues::kZero, /*seed=*/0, &pool, options_.make_store);
+  }
+}
+
+void WholeTables::Pool(std::span<const IdsView> ids, int64_t first, int64_t n, int64_t first_column,
+                       BlockedMatrix* out) const {
+  for (size_t t = 0; t < options_.tables.size(); ++t) {
+    PoolTable(t, ids[t], first, n, first_column, out);
+    first_column += options_.tables[t].embedding_dim;
+  }
+}
+
+void WholeTables::PoolTable(size_t t, const IdsView& ids, int64_t first, int64_t n, int64_t column,
+                            BlockedMatrix* out) const {
+  const TableSpec& table = options_.tables[t];
+  const RowCodec wire = options_.forward;
+  const size_t dim = static_cast<size_t>(table.block_columns());
+  thread_local LookedUp looked_up;
+  thread_local std::vector<int32_t> slots;
+  thread_local std::vector<float> pooled, zeros;
+  LookUpRows(table, shards_[first_shard_[t]].rows, ids, first, n, &looked_up);
+  pooled.resize(looked_up.num_bags * dim);
+  zeros.assign(dim, 0.0f);
+  for (int c = 0; c < table.column_blocks; ++c, column += static_cast<int64_t>(dim)) {
+    const EmbeddingShard& shard = shards_[first_shard_[t] + static_cast<size_t>(c)];
+    {
+      const PinnedRows pinned(*shard.store, looked_up.rows, &slots);
+      PoolBags(
+          shard, wire,
+          {looked_up.rows.data(), pinned.slots().data(), looked_up.offsets, looked_up.num_bags},
+          pooled.data());
+    }
+    float* row = pooled.data();
+    for (int64_t i = 0; i < n; ++i) {
+      const int32_t length =
+          looked_up.lengths.empty() ? 1 : looked_up.lengths[static_cast<size_t>(i)];
+      if (length == 0) {
+        out->SetRow(i, column, zeros.data(), static_cast<int64_t>(dim));
+        continue;
+      }
+      RoundTripRow(wire, {row, dim});
+      if (table.pooling == Pooling::kMean && length > 1)
+        ScaleValues(1.0f / static_cast<float>(length), static_cast<int64_t>(dim), row);
+      out->SetRow(i, column, row, static_cast<int64_t>(dim));
+      row += dim;
+    }
+  }
+}
+
+}  // namespace renzan

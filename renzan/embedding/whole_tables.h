@@ -1,0 +1,50 @@
+#pragma once
+
+// The tables of a model, whole, in this process, for inference: no communicator, no optimizer
+// states, any number of samples at a time. The pooled rows have the bits that ShardedEmbeddings
+// gives under any plan.
+//
+// Thread-safe, except while rows are being loaded.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "renzan/base/thread_pool.h"
+#include "renzan/embedding/input_dist.h"
+#include "renzan/embedding/shard.h"
+#include "renzan/tensor/blocked_matrix.h"
+#include "renzan/tensor/row_codec.h"
+
+namespace renzan {
+
+struct WholeTablesOptions {
+  std::vector<TableSpec> tables;
+  FloatType rows = FloatType::kFloat32;   // in memory
+  RowCodec forward = RowCodec::kFloat32;  // by which pooled rows were rounded in training
+  MakeRowStore make_store;                // null: MemoryRowStore
+};
+
+class WholeTables {
+ public:
+  // Of zeros, to be loaded (LoadWeights).
+  WholeTables(WholeTablesOptions options, ThreadPool& pool);
+
+  // One for each column block of each table.
+  std::span<EmbeddingShard> shards() { return shards_; }
+
+  // The pooled rows of samples [first, first + n): those of sample first + i go to row i of `out`,
+  // from column `first_column` on, the tables side by side. `ids`: one view per table.
+  void Pool(std::span<const IdsView> ids, int64_t first, int64_t n, int64_t first_column,
+            BlockedMatrix* out) const;
+
+ private:
+  void PoolTable(size_t table, const IdsView& ids, int64_t first, int64_t n, int64_t column,
+                 BlockedMatrix* out) const;
+
+  WholeTablesOptions options_;
+  std::vector<EmbeddingShard> shards_;
+  std::vector<size_t> first_shard_;  // by table
+};
+
+}  // namespace renzan

@@ -1,0 +1,77 @@
+#include "renzan/infer/inference_model.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "renzan/base/error.h"
+#include "renzan/base/trace.h"
+#include "renzan/dense/load_parameters.h"
+#include "renzan/embedding/load_tables.h"
+
+namespace renzan {
+namespace {
+
+// Samples that a thread computes at a time: enough for products to run at their full speed, and few
+// enough for the activations to stay in the cache.
+constexpr int64_t kPart = 128;
+
+}  // namespace
+
+InferenceOptions InferenceOptionsOf(const RunSpec& spec) {
+  return {.model = spec.model,
+          .tables = {.tables = spec.tables,
+                     .rows = spec.numerics.rows,
+                     .forward = spec.numerics.forward,
+                     .make_store = nullptr}};
+}
+
+InferenceModel::InferenceModel(const InferenceOptions& options, ThreadPool& pool)
+    : pool_(pool),
+      model_(MakeModel(options.model)),
+      parameters_(static_cast<size_t>(model_->layout().size())),
+      packed_(model_->layout(), parameters_.span(), options.model.precision),
+      tables_(options.tables, pool),
+      workspaces_(static_cast<size_t>(pool.num_threads())) {}
+
+void InferenceModel::Load(CheckpointReader& reader) {
+  LoadParameters(reader, model_->layout(), parameters_.span());
+  packed_.Pack(pool_);
+  LoadWeights(reader, tables_.shards(), pool_);
+}
+
+void InferenceModel::Predict(const Batch& batch, std::span<float> logits) {
+  const TraceSpan span("predict");
+  CHECK(std::ssize(logits) == batch.size);
+  ids_.clear();
+  for (const FeatureIds& feature : batch.categorical)
+    ids_.push_back({feature.values, feature.offsets});
+  // A small batch is divided among the threads, too.
+  const int64_t threads = pool_.num_threads();
+  const int64_t part = std::clamp<int64_t>((batch.size + threads - 1) / threads, 1, kPart);
+  const int64_t parts = (batch.size + part - 1) / part;
+  pool_.ParallelTasks(static_cast<size_t>(parts), [&](int thread, size_t i) {
+    const int64_t first = static_cast<int64_t>(i) * part;
+    PredictPart(batch, first, std::min(part, batch.size - first), thread, logits);
+  });
+}
+
+void InferenceModel::PredictPart(const Batch& batch, int64_t first, int64_t n, int thread,
+                                 std::span<float> logits) {
+  Model::Workspace& w = WorkspaceFor(n, thread);
+  const int64_t num_dense = model_->options().num_dense;
+  const float* dense = batch.dense.data() + first * num_dense;
+  for (int64_t i = 0; i < n; ++i) w.dense.SetRow(i, 0, dense + i * num_dense, num_dense);
+  tables_.Pool(ids_, first, n, model_->options().embedding_dim, &w.features);
+  model_->Forward(packed_, &w);
+  std::copy_n(w.logits.data(), n, logits.data() + first);
+}
+
+// The samples beyond n are those of an earlier batch, and nobody reads their logits.
+Model::Workspace& InferenceModel::WorkspaceFor(int64_t n, int thread) {
+  const int64_t size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
+  std::unique_ptr<Model::Workspace>& workspace = workspaces_[static_cast<size_t>(thread)][size];
+  if (workspace == nullptr) workspace = model_->MakeWorkspace(size);
+  return *workspace;
+}
+
+}  // namespace renzan

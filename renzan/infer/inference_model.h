@@ -1,0 +1,62 @@
+#pragma once
+
+// A trained model for predictions, whole in this process: dense parameters and tables, without
+// optimizer states and without a communicator. It takes batches of any size: a logit has the same
+// bits in any batch, on any number of threads, and the same as the steps of training compute
+// (Step::Predict).
+//
+// Not thread-safe.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "renzan/base/thread_pool.h"
+#include "renzan/checkpoint/reader.h"
+#include "renzan/data/batch.h"
+#include "renzan/embedding/whole_tables.h"
+#include "renzan/model/model.h"
+#include "renzan/run_spec/run_spec.h"
+#include "renzan/tensor/aligned_buffer.h"
+
+namespace renzan {
+
+struct InferenceOptions {
+  ModelOptions model;
+  WholeTablesOptions tables;
+};
+InferenceOptions InferenceOptionsOf(const RunSpec& spec);
+
+class InferenceModel {
+ public:
+  // Takes the memory; Load() is to follow. The pool must outlive it.
+  InferenceModel(const InferenceOptions& options, ThreadPool& pool);
+
+  // Throws kData when a tensor is missing, has another shape or is corrupt.
+  void Load(CheckpointReader& reader);
+
+  // Logits [batch.size]. The ids must be rows of the tables.
+  void Predict(const Batch& batch, std::span<float> logits);
+
+  ThreadPool& pool() { return pool_; }
+
+ private:
+  // Samples [first, first + n) of the batch.
+  void PredictPart(const Batch& batch, int64_t first, int64_t n, int thread,
+                   std::span<float> logits);
+  // For n samples or a few more. Each thread has its own.
+  Model::Workspace& WorkspaceFor(int64_t n, int thread);
+
+  ThreadPool& pool_;
+  std::unique_ptr<Model> model_;
+  AlignedBuffer parameters_;
+  PackedParameters packed_;
+  WholeTables tables_;
+  std::vector<IdsView> ids_;  // of the batch
+  // By thread, then by number of samples.
+  std::vector<std::map<int64_t, std::unique_ptr<Model::Workspace>>> workspaces_;
+};
+
+}  // namespace renzan

@@ -1,0 +1,98 @@
+#pragma once
+
+// Random models and configurations, for properties that hold for all of them.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "renzan/base/philox.h"
+#include "renzan/config/train_config.h"
+#include "renzan/data/dataset/dataset.h"
+#include "renzan/model/model.h"
+#include "renzan/tensor/row_codec.h"
+
+namespace renzan {
+
+class Draws {
+ public:
+  explicit Draws(uint64_t seed) : seed_(seed) {}
+  int Below(int n) {
+    return static_cast<int>(Philox::Draw(seed_, draws_++)[0] % static_cast<uint32_t>(n));
+  }
+  bool OneIn(int n) { return Below(n) == 0; }
+  template <typename T>
+  T Of(const std::vector<T>& choices) {
+    return choices[static_cast<size_t>(Below(static_cast<int>(choices.size())))];
+  }
+  // 1 to most, small ones as likely as large ones.
+  int Size(int most) {
+    int size = 1;
+    while (2 * size <= most && !OneIn(4)) size *= 2;
+    return std::min(most, size + Below(size));
+  }
+
+ private:
+  uint64_t seed_, draws_ = 0;
+};
+
+struct RandomModel {
+  DatasetSchema schema{.label = "label"};
+  TrainConfig config;
+  int64_t steps = 0;
+};
+
+inline RandomModel DrawModel(uint64_t seed) {
+  using Words = std::vector<std::string>;
+  Draws draw(seed);
+  RandomModel model;
+  model.steps = 4 + draw.Below(8);
+  for (int d = 1 + draw.Below(6); d > 0; --d) model.schema.dense.push_back(fmt::format("d{}", d));
+  for (int t = 1 + draw.Below(6); t > 0; --t)
+    model.schema.categorical.push_back({fmt::format("c{}", t), draw.Size(4000), draw.OneIn(2)});
+
+  TrainConfig& c = model.config;
+  c.seed = seed;
+  c.checkpoint.every = "0";
+  c.checkpoint.every_steps = 1 + draw.Below(3);
+  const auto widths = [&] {
+    std::vector<int64_t> sizes;
+    for (int layer = draw.Below(3); layer > 0; --layer) sizes.push_back(draw.Size(70));
+    return sizes;
+  };
+  c.model.type = draw.Of(ModelTypeNames());
+  c.model.embedding_dim = draw.Of<int64_t>({1, 2, 4, 6, 8, 12, 16, 20, 32});
+  c.model.bottom_mlp = widths();
+  c.model.top_mlp = widths();
+  c.model.cross_layers = draw.Below(3);
+  c.model.cross_rank = draw.Size(20);
+  c.model.pooling = draw.Of(Words{"sum", "mean"});
+  c.model.dropout = draw.OneIn(3) ? 0.25 : 0;
+  c.numerics.virtual_workers = draw.Of<int>({1, 2, 4, 8, 16});
+  c.training.batch_size = c.numerics.virtual_workers * draw.Size(40);
+  c.numerics.precision = draw.Of(Words{"fp32", "bf16"});
+  c.numerics.embedding_precision = draw.Of(Words{"fp32", "fp16", "bf16"});
+  c.numerics.row_blocks = draw.Of<int>({0, 1, 2, 4, 8});
+  for (const int columns : {2, 3, 4})
+    if (c.model.embedding_dim % columns == 0 && draw.OneIn(3)) c.numerics.column_blocks = columns;
+  for (const CategoricalFeature& feature : model.schema.categorical)
+    if (draw.OneIn(4)) c.model.tables[feature.name].row_blocks = draw.Of<int>({1, 4, 16});
+  for (const CategoricalFeature& feature : model.schema.categorical)
+    if (draw.OneIn(4))
+      c.model.tables[feature.name].embedding_dim = c.numerics.column_blocks * draw.Size(9);
+
+  c.comm.forward = draw.Of(RowCodecNames());
+  c.comm.backward = draw.Of(RowCodecNames());
+  c.comm.dense = draw.Of(Words{"fp32", "fp16", "bf16"});
+  if (c.comm.backward != "fp32" && draw.OneIn(2)) c.comm.error_feedback_rows = 1 << draw.Below(8);
+  c.optimizer.dense.type = draw.Of(Words{"sgd", "adagrad", "adam"});
+  c.optimizer.dense.learning_rate = 0.01;
+  c.optimizer.sparse.type = draw.Of(Words{"sgd", "adagrad", "rowwise_adagrad"});
+  c.optimizer.sparse.weight_decay = draw.OneIn(3) ? 0.2 : 0;
+  c.optimizer.sparse.weight_decay_mode = draw.Of(Words{"decoupled", "l2"});
+  c.optimizer.max_gradient_norm = draw.OneIn(3) ? 0.05 : 0;
+  return model;
+}
+
+}  // namespace renzan
