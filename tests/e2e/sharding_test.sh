@@ -57,7 +57,7 @@ $renzan checkpoint diff feedback integers >log.txt 2>&1 && fail "no difference"
 ! grep -q error_feedback log.txt || fail "$(cat log.txt)"
 train clamped --set comm.backward=fp16 --set comm.backward_scale=1099511627776 ||
   fail "$(cat log.txt)"
-grep -q "what is rounded away from the gradients of .* of their own noise" log.txt ||
+grep -q "the rounding error of the gradients of .* of their own noise" log.txt ||
   fail "no warning: $(cat log.txt)"
 grep -q '"comm/backward_error_to_noise":[01][.]' clamped/metrics.jsonl || fail "$(cat clamped/metrics.jsonl)"
 train clamped2 --set comm.backward=fp16 --set comm.backward_scale=1099511627776 \
