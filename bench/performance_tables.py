@@ -217,8 +217,8 @@ def headline(results):
     verdicts = [check.verdict for _, check in all_checks(results)]
     return (f"On two cores, Renzan in float32 trains DLRM {ratios('fp32')} times as fast as the "
             f"fastest setting of PyTorch in float32. In bfloat16 it trains DLRM and DLRM-DCNv2 "
-            f"{ratios('bf16')} times as fast as the fastest setting in any precision: the model "
-            f"and the processor's instructions for bfloat16 decide where in this range. Of "
+            f"{ratios('bf16')} times as fast as the fastest setting in any precision, depending on "
+            f"the model and on the processor's bfloat16 instructions. Of "
             f"{len(verdicts)} targets for processors, {verdicts.count('met')} are met and "
             f"{verdicts.count('missed')} are missed ([all of them](performance/targets.md)).")
 

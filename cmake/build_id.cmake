@@ -24,7 +24,7 @@ function(renzan_build_id target)
     DEPENDS ${sources} ${PROJECT_BINARY_DIR}/build_id.txt
     COMMENT "Hashing the sources" VERBATIM)
   add_library(${target} STATIC ${output})
-  # For libraries that are loaded. They must not take each other's.
+  # For libraries that are loaded at run time. They must not use each other's.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
     CXX_VISIBILITY_PRESET hidden)
 endfunction()

@@ -1,6 +1,7 @@
-# Training on GPUs is built where CUDA's compiler is (nvcc on the PATH or in /usr/local/cuda).
+# Training on GPUs is built if CUDA's compiler is installed (nvcc on the PATH or in
+# /usr/local/cuda).
 set(RENZAN_HAS_CUDA OFF)
-if(RENZAN_CUDA AND NOT RENZAN_SANITIZE)  # the sanitizers know nothing of nvcc's code
+if(RENZAN_CUDA AND NOT RENZAN_SANITIZE)  # sanitizers cannot see into nvcc's code
   find_program(RENZAN_NVCC nvcc HINTS /usr/local/cuda/bin $ENV{CUDA_HOME}/bin)
   if(RENZAN_NVCC)
     set(CMAKE_CUDA_COMPILER ${RENZAN_NVCC})
@@ -9,11 +10,11 @@ if(RENZAN_CUDA AND NOT RENZAN_SANITIZE)  # the sanitizers know nothing of nvcc's
       set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
     endif()
     enable_language(CUDA)
-    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know it
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 lacks it
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     endif()
-    # Named explicitly, it would come before the directories of the C++ library.
+    # If it were named explicitly, it would come before the directories of the C++ library.
     list(APPEND CMAKE_CUDA_IMPLICIT_INCLUDE_DIRECTORIES /usr/include)
     find_package(CUDAToolkit)
     if(TARGET CUDA::cublasLt)

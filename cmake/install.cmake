@@ -1,7 +1,7 @@
-# What a machine needs to run Renzan, and the Debian package of it (scripts/package).
+# What a machine needs to run Renzan, and the Debian package (scripts/package).
 include(GNUInstallDirs)
 
-# Man pages and completions are made by the program from its own help.
+# The program makes man pages and completions from its own help.
 set(PAGES ${PROJECT_BINARY_DIR}/pages)
 add_custom_command(OUTPUT ${PAGES}/stamp
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${PAGES}
@@ -38,7 +38,7 @@ install(CODE "
   endif()
   file(INSTALL \"${PAGES}/zsh/_renzan\"
     DESTINATION \"\${CMAKE_INSTALL_PREFIX}/share/zsh/\${functions}\")")
-# Installed in the same layout, so that the links between the documents work.
+# Installed in the same layout, so that links between the documents work.
 install(FILES README.md ARCHITECTURE.md CHANGELOG.md SECURITY.md LICENSE
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)

@@ -40,14 +40,15 @@ function(renzan_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_precompile_headers(${name} REUSE_FROM renzan_test_headers)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  # What is tested is optimised in full; tests spend more time in the compiler than running.
+  # Code under test is fully optimised; tests themselves spend more time in the compiler than
+  # running.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
     PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 include(GoogleTest)
 
-# GoogleTest's headers take longer to read than most tests to compile: read once for all of them.
+# GoogleTest's headers take longer to read than most tests to compile: they are read once for all.
 file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cc "")
 add_library(renzan_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cc)
 target_precompile_headers(renzan_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>
@@ -56,7 +57,7 @@ target_link_libraries(renzan_test_headers PRIVATE fmt::fmt GTest::gmock GTest::g
 target_compile_options(renzan_test_headers PRIVATE $<$<CONFIG:Release>:-O0>)
 
 # Kernels are compiled for a few instruction sets and chosen at run time. The list is short on
-# purpose: SSE4, AVX2 and AVX-512 (on Arm: NEON). Less than SSE4 is not compiled: no class of
+# purpose: SSE4, AVX2 and AVX-512 (on Arm: NEON). Nothing below SSE4 is compiled: no class of
 # numerics.isa needs it, and Highway's scalar code takes the longest to compile.
 add_library(renzan_simd INTERFACE)
 target_link_libraries(renzan_simd INTERFACE PkgConfig::HWY)

@@ -6,7 +6,7 @@ import pathlib
 import re
 import sys
 
-# From the bottom up: a module may use only those above it in this list that it names.
+# From the bottom up: a module may use only those listed above it that it names.
 ALLOWED = {
     "base": set(),
     "base/process": {"base"},
@@ -22,7 +22,7 @@ ALLOWED = {
     "nn": {"base", "tensor"},
     "model": {"base", "nn", "tensor"},
     "cuda": {"base", "model", "nn", "optim", "tensor"},
-    # The trainer, from what a run is to the run.
+    # The trainer, from a run's description to the run itself.
     "observe": {"base"},
     "config": {"base", "data", "model", "optim", "plan", "storage", "tensor"},
     "run_spec": {"base", "config", "data", "model", "optim", "plan", "storage", "tensor"},
@@ -49,7 +49,7 @@ ALLOWED = {
     "cluster/spec": {"base", "cluster/core"},
     "cluster/record": {"base", "cluster/core", "cluster/spec"},
     "cluster/client": {"base", "cluster/core", "cluster/spec"},
-    # The launch contract, for all that run jobs.
+    # The launch contract, for everything that runs jobs.
     "cluster/contract": {"base", "base/process", "cluster/core"},
     "cluster/local/store": {"base", "cluster/core", "cluster/spec"},
     "cluster/local/supervisor": {"base", "base/process", "cluster/core", "cluster/spec",
@@ -130,7 +130,7 @@ for path in files:
 
 
 def imports_of(path, modules):
-    """The modules of ours that a Python file imports, anywhere in it but for type checkers."""
+    """The modules of ours that a Python file imports, anywhere in it except for type checkers."""
     tree = ast.parse(path.read_text())
     for_checkers = {node for block in ast.walk(tree)
                     if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.dump(block.test)

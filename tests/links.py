@@ -6,7 +6,7 @@ import sys
 import urllib.parse
 
 root = pathlib.Path(sys.argv[1]).resolve()
-# Beside the sources there may be what a build, a run or a download has left.
+# Files that a build, a run or a download has left beside the sources are ignored.
 FOLDERS = ("bench", "cmake", "deploy", "docs", "examples", "python", "renzan", "scripts", "tests")
 FENCE = re.compile(r"^ *(```|~~~).*?^ *\1[ \t]*$", re.M | re.S)
 CODE = re.compile(r"(`+)(?!`)(?:(?!\n\n).)*?(?<!`)\1(?!`)", re.S)  # within a paragraph
@@ -17,7 +17,7 @@ NAMED = re.compile(r"\bdocs/[\w/-]+\.(?:md|svg|json|txt)\b")
 
 
 def blanked(match):
-    """As many lines, without text."""
+    """As many lines, without their text."""
     return "\n" * match[0].count("\n")
 
 
@@ -33,7 +33,7 @@ def anchors(text):
 
 
 def links(text):
-    """(line, target) of each link that is not code. Text in a link may be."""
+    """(line, target) of each link outside code. A link's text may contain code."""
     prose = FENCE.sub(blanked, text)
     for pattern in (LINK, DEFINITION, HTML):
         # Code may look like a link. Its length is kept, so that positions stay those in `prose`.
@@ -42,7 +42,7 @@ def links(text):
 
 
 def wrong_with(document, target):
-    """What is wrong with a link in `document`; None if nothing is."""
+    """What is wrong with a link in `document`; None if it is fine."""
     parts = urllib.parse.urlsplit(target)
     if parts.scheme or parts.netloc:
         return None

@@ -49,7 +49,7 @@ def steps():
 
 def whole_runs():
     """Training with data from the disk (bench/cuda/train)."""
-    print("\n| model, bf16 | batch | samples/s | step | of which the host waits for the GPU |")
+    print("\n| model, bf16 | batch | samples/s | step | host waits for the GPU |")
     print("| --- | --- | --- | --- | --- |")
     for model in ("dlrm", "dlrm_dcnv2"):
         for batch in (8192, 65536):

@@ -14,8 +14,8 @@ void CheckpointConfig::Describe(ConfigFields& fields) {
   fields.Field("dir", &dir,
                "shared by all workers, or s3://bucket/prefix; RUN/checkpoints when empty");
   fields.Field("stage", &stage,
-               "for checkpoints in a store: a directory on a local disk where files are written "
-               "first, so that training is done with them sooner; empty: uploaded from memory");
+               "for checkpoints in a store: a directory on a local disk to write files to "
+               "first, so that training waits less; empty: upload from memory");
   fields.Require(!IsInStore(stage), "stage", "must be a directory of this machine");
   fields.Tag(Decides::kRun);
   fields.Field("every", &every, "such as 90s, 10m or 1h; 0: not by time");

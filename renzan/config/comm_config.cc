@@ -12,7 +12,7 @@ void CommConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kArithmetic);
   fields.Choice("forward", &forward, RowCodecNames(),
                 "codec of pooled embeddings; int8 and int4 share a power of two per row");
-  // Of training alone.
+  // These decide only training.
   fields.Tag(Decides::kModel);
   fields.Choice("backward", &backward, RowCodecNames(), "codec of their gradients");
   fields.Range(
@@ -21,7 +21,7 @@ void CommConfig::Describe(ConfigFields& fields) {
   fields.Require(backward_scale == 0 || IsPowerOfTwo(backward_scale), "backward_scale",
                  "must be 0 or a power of two");
   fields.Range("error_feedback_rows", &error_feedback_rows, 0, int64_t{1} << 30,
-               "add what backward rounds away to the row's next gradient, for as many rows per "
+               "add backward's rounding error to the row's next gradient, for this many rows per "
                "table and virtual worker, a power of two; 0: never");
   fields.Require(error_feedback_rows == 0 || IsPowerOfTwo(error_feedback_rows),
                  "error_feedback_rows", "must be 0 or a power of two");
@@ -29,7 +29,7 @@ void CommConfig::Describe(ConfigFields& fields) {
                  "needs a codec that rounds: set backward to bf16, fp16, int8 or int4");
   fields.Tag(Decides::kRun);
   fields.Field("guard", &guard,
-               "at reports, compare what backward rounds away with the gradients' own noise");
+               "at reports, compare backward's rounding error with the gradients' own noise");
   fields.Tag(Decides::kModel);
   fields.Choice("dense", &dense, FloatTypeNames(),
                 "codec of dense gradients, at every node of the tree");

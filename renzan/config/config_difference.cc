@@ -19,7 +19,7 @@ void DropUnlessBothKnown(Value* a, Value* b) {
   b->clear();
 }
 
-// The settings of a table that is not named are the model's.
+// Gives both configurations the same tables: a table that is not named has the model's settings.
 void NameTablesOf(const TrainConfig& other, TrainConfig* config) {
   for (const auto& [name, table] : other.model.tables) config->model.tables.try_emplace(name);
   for (auto& [name, table] : config->model.tables)
@@ -52,7 +52,7 @@ std::optional<ConfigDifference> FirstOf(TrainConfig& there, TrainConfig& here,
   return std::nullopt;
 }
 
-// What the number of steps is made of, besides the data and the size of batches.
+// Keys that set the number of steps, besides the data and the batch size.
 bool IsLength(const std::string& key) {
   return key == "training.epochs" || key == "training.max_steps";
 }

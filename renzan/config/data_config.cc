@@ -5,7 +5,7 @@
 namespace renzan {
 
 void SplitConfig::Describe(ConfigFields& fields, Decides rows_decide) {
-  // What lies there is compared by its fingerprint.
+  // The data itself is compared by its fingerprint.
   fields.Tag(Decides::kRun);
   fields.Field("path", &path, "dataset directory, made by `renzan data import` or `data synth`");
   fields.Tag(rows_decide);
@@ -22,7 +22,7 @@ void DataCacheConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kPlacement);
   fields.Field("directory", &directory,
                "on a local disk; empty: RENZAN_DATA_CACHE, else ~/.cache/renzan/data");
-  fields.Field("size", &size, "at most, such as 500GiB; 0: four fifths of what is free there");
+  fields.Field("size", &size, "largest size, such as 500GiB; 0: four fifths of the free space");
   fields.Require(TryParseMebibytes(size).has_value(), "size", kMemoryRule);
 }
 

@@ -15,7 +15,7 @@ namespace renzan {
 struct SplitConfig {
   std::string path;           // dataset directory
   std::vector<int64_t> rows;  // [begin, end), or empty for all
-  // `rows_decide`: what they decide.
+  // `rows_decide`: what the choice of rows decides.
   void Describe(ConfigFields& fields, Decides rows_decide);
 };
 

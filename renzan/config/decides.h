@@ -1,20 +1,19 @@
 #pragma once
 
-// What a key of the configuration decides. Each section says it for its keys (ConfigFields::Tag),
-// and every rule about keys follows from that:
+// What a key of the configuration decides. Each section states it for its keys (ConfigFields::Tag),
+// and every rule about keys follows from it. A key's value must be equal:
 //
-//                   must be equal on all workers | to resume a run | for a saved model's
-//                   predictions
-//   kModel          yes                            yes               yes
-//   kArithmetic     yes                            yes               no
-//   kClass          yes                            no (see below)    no
-//   kRun            yes                            no                no effect
-//   kPlacement      no                             no                no effect
+//                 on all workers | to resume a run | to get a saved model's predictions
+//   kModel        yes              yes               yes
+//   kArithmetic   yes              yes               no
+//   kClass        yes              no (see below)    no
+//   kRun          yes              no                no effect
+//   kPlacement    no               no                no effect
 
 namespace renzan {
 
 enum class Decides {
-  kUnsaid,      // a fault: every key says it
+  kUnsaid,      // a bug: every key must say it
   kModel,       // what the model is, and its bits
   kArithmetic,  // the bits of each step, by how values are computed
   kClass,       // the same through the class of instruction set or GPU, which checkpoints record

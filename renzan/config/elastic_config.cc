@@ -17,8 +17,8 @@ void ElasticConfig::Describe(ConfigFields& fields) {
   fields.Range("backoff_seconds", &backoff_seconds, 0, 3600,
                "before the first restart; doubled for each further one");
   fields.Field("grow_after", &grow_after,
-               "once fewer workers have run for so long, such as 90s, 10m or 1h, all are started "
-               "again; 0: never");
+               "after this long with fewer workers, such as 90s, 10m or 1h, restart with all of "
+               "them; 0: never");
   fields.Require(ParseDuration(grow_after).has_value(), "grow_after",
                  "must be a duration such as 90s, 10m or 1h, or 0");
 }

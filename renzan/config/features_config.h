@@ -11,14 +11,14 @@
 
 namespace renzan {
 
-// The columns that the model expects, recorded with every run and model. If it is set, datasets
+// The columns that the model expects, recorded with every run and model. If this is set, datasets
 // must match it.
 struct FeaturesConfig {
   std::vector<std::string> dense, categorical;
   std::vector<int64_t> num_embeddings;  // of `categorical`
-  std::vector<std::string> multi_hot;   // those of `categorical` that are
-  // The preprocessing, as in DatasetSchema. Empty in models and checkpoints from before it was
-  // recorded; dense_transforms also for datasets from that time.
+  std::vector<std::string> multi_hot;   // the names in `categorical` that are
+  // The preprocessing, as in DatasetSchema. Empty in models and checkpoints written before it was
+  // recorded; dense_transforms is also empty for datasets from that time.
   std::vector<std::string> dense_transforms;  // of `dense`
   std::vector<std::string> vocabularies;      // of `categorical`
   std::string label_rule;

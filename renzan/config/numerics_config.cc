@@ -25,7 +25,7 @@ void NumericsConfig::Describe(ConfigFields& fields) {
   fields.Choice("precision", &precision, {"fp32", "bf16", "tf32"},
                 "of weights and activations in matrix products, which accumulate in fp32; tf32 on "
                 "GPUs only");
-  // The tensors that are saved, and their type.
+  // The tensors that are saved, and their types.
   fields.Tag(Decides::kModel);
   fields.Choice("embedding_precision", &embedding_precision, FloatTypeNames(),
                 "of tables in memory and files; 16-bit rows are rounded stochastically");

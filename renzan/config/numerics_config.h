@@ -19,8 +19,8 @@ struct NumericsConfig {
   void Describe(ConfigFields& fields);
 };
 
-// Of the values in matrix products: tf32 has those of float32. Throws kConfig for an unknown word,
-// because the configuration may not have come from a validated file.
+// The type of the values in matrix products; tf32's values are float32. Throws kConfig for an
+// unknown word, because the configuration may not have come from a validated file.
 Precision PrecisionOf(const NumericsConfig& config);
 
 }  // namespace renzan

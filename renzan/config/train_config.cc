@@ -24,10 +24,10 @@ void TrainConfig::Describe(ConfigFields& fields) {
   fields.Field("seed", &seed);
   fields.Tag(Decides::kClass);
   fields.Choice("device", &device, {"cpu", "cuda"},
-                "where workers compute; cuda: on a GPU each, whose class determines the bits");
+                "where workers compute; cuda: each on a GPU, whose class determines the bits");
   fields.Section("data", &data);
   fields.Section("features", &features,
-                 "the columns a dataset must have; recorded by training, any when empty");
+                 "the columns that a dataset must have, recorded by training; any when empty");
   fields.Section("model", &model);
   fields.Section("training", &training);
   fields.Section("optimizer", &optimizer);

@@ -33,7 +33,7 @@ struct TrainConfig {
   CheckpointConfig checkpoint;
   ElasticConfig elastic;
   int workers = 0;  // 0: see NumWorkers
-  int threads = 0;  // per worker; 0: share the machine's cores evenly
+  int threads = 0;  // per worker; 0: share the CPUs available to this process
   bool check_memory = true;
   std::string run_dir;
 

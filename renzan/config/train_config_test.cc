@@ -72,7 +72,7 @@ TEST(TrainConfig, RejectsInvalidValues) {
       "the best model must be exact");
 }
 
-// A key that does not say what it decides would be in none of the rules.
+// A key that does not say what it decides would be in no rule.
 TEST(TrainConfig, EveryKeySaysWhatItDecides) {
   TrainConfig config = Read(std::string(kMinimal) + "model: {tables: {a: {pooling: sum}}}\n");
   const auto values = ListConfig([&](ConfigFields& fields) { config.Describe(fields); });
@@ -81,7 +81,7 @@ TEST(TrainConfig, EveryKeySaysWhatItDecides) {
     EXPECT_NE(static_cast<Decides>(value.tag), Decides::kUnsaid) << value.key();
 }
 
-// The three rules that follow from it, by a key of each kind.
+// The three rules that follow, each tried with a key of each kind.
 TEST(TrainConfig, WhatAKeyDecidesIsInEveryRule) {
   const struct {
     const char* change;
@@ -142,7 +142,7 @@ TEST(TrainConfig, TablesWhoseNamesShareAPrefixAreCompared) {
   EXPECT_EQ(DifferenceThatChangesBits(there, there), "");
   EXPECT_EQ(DifferenceThatChangesBits(there, here),
             "model.tables.\"user:id\".pooling is sum there and mean here");
-  // Settings that do not change the model, or are the model's own, do not matter.
+  // Settings that do not change the model, or equal the model's own, do not matter.
   const std::string minimal = kMinimal;
   const std::string named =
       "model: {pooling: mean, tables: {a: {pooling_factor: 3}, b: {pooling: mean}}}\n";
@@ -159,7 +159,7 @@ TEST(TrainConfig, TablesWhoseNamesShareAPrefixAreCompared) {
   EXPECT_EQ(first->here, "unset");
 }
 
-// The rate of every step follows the end of the run.
+// The rate of every step depends on where the run ends.
 TEST(TrainConfig, TheLengthChangesBitsWhereTheScheduleEndsWithTheRun) {
   const auto difference = [](const std::string& schedule, const std::string& length) {
     const std::string config =

@@ -8,7 +8,7 @@ namespace renzan {
 
 void EarlyStoppingConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kRun);
-  fields.Choice("metric", &metric, EvaluationMetricNames(), "of data.eval; keep_best's too");
+  fields.Choice("metric", &metric, EvaluationMetricNames(), "on data.eval; keep_best uses it, too");
   fields.Range("patience", &patience, 0, 1000000,
                "stop after this many evaluations without improvement; 0: never");
   fields.Range("min_delta", &min_delta, 0, 1e6, "a smaller improvement does not count");
@@ -23,7 +23,7 @@ void TrainingConfig::Describe(ConfigFields& fields) {
   fields.Range("log_every", &log_every, 1, kMaxSteps, "steps");
   fields.Range("eval_every", &eval_every, 0, kMaxSteps, "steps; 0: at the end only");
   fields.Range("eval_every_epochs", &eval_every_epochs, 0, 1e6,
-               "instead of eval_every, in epochs, which may be parts of one");
+               "instead of eval_every: in epochs, which may be a fraction");
   fields.Require(eval_every == 0 || eval_every_epochs == 0, "eval_every_epochs",
                  "and eval_every are both set: choose one");
   fields.Section("early_stopping", &early_stopping);

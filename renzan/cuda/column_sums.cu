@@ -8,7 +8,7 @@ namespace {
 constexpr int kSumThreads = 256;
 constexpr int64_t kRowsOfChunk = 256;
 
-// A word holds a float32 or two bfloat16, the first one in its low half.
+// A word holds a float32, or two bfloat16 with the first one in its low half.
 template <class T>
 __device__ float ValueOfWord(uint32_t word, int index) {
   if constexpr (std::is_same_v<T, float>) {
@@ -61,7 +61,8 @@ __device__ uint4 Packed(const float (&values)[kValuesOf16Bytes<T>]) {
 
 __device__ uint4 Words(const void* from) { return *static_cast<const uint4*>(from); }
 
-// What is summed: 16 bytes at a time, which Load() reads, and Finish() changes, stores and returns.
+// Operations whose results are summed, 16 bytes at a time: Load() reads operands; Finish()
+// computes, stores and returns the values to sum.
 template <class T>
 struct PlainColumns {
   static constexpr int kRowsAtOnce = 4;  // loads in flight
@@ -97,7 +98,7 @@ struct MaskedColumns {
   }
 };
 
-// Of a cross layer: d_crossed, which is summed, and d_x0.
+// For a cross layer: d_crossed, which is summed, and d_x0.
 template <class T, bool kAccumulate, bool kResidual>
 struct CrossColumns {
   static constexpr int kRowsAtOnce = 2;
@@ -130,8 +131,8 @@ struct CrossColumns {
   }
 };
 
-// Block (x, y, z) has kLanes · 16 bytes of the columns of chunk y of the rows of virtual worker z:
-// kLanes threads share a row, the threads' sums are added in their order.
+// Block (x, y, z) handles kLanes · 16 bytes of the columns, in chunk y of the rows of virtual
+// worker z. kLanes threads share a row; the threads' sums are added in order.
 template <class T, int kLanes, class Columns>
 __global__ void __launch_bounds__(kSumThreads)
     SumColumnsKernel(int64_t rows, int64_t columns, Columns operation, ColumnSums::Places scratch,
@@ -143,7 +144,7 @@ __global__ void __launch_bounds__(kSumThreads)
   const int64_t column = (static_cast<int64_t>(blockIdx.x) * kLanes + lane) * kWidth;
   const int64_t first = static_cast<int64_t>(blockIdx.y) * kRowsOfChunk;
   const int64_t end = min(rows, first + kRowsOfChunk);
-  const int64_t step = kRowLanes * columns;  // between the rows of a thread
+  const int64_t step = kRowLanes * columns;  // between the rows of one thread
   int64_t at = (blockIdx.z * rows + first + row_lane) * columns + column;
   float sum[kWidth] = {};
   for (int64_t r = column < columns ? first + row_lane : end; r < end;
@@ -161,7 +162,8 @@ __global__ void __launch_bounds__(kSumThreads)
 #pragma unroll
   for (int c = 0; c < kWidth; ++c) of_row_lane[row_lane][lane * kWidth + c] = sum[c];
   __syncthreads();
-  // What the blocks of a virtual worker's column have stored, the last of them adds in order.
+  // The last block to arrive adds, in order, what all blocks have stored for the virtual worker's
+  // columns.
   float* const of_worker = scratch.chunks + blockIdx.z * int64_t{gridDim.y} * columns;
   for (int c = static_cast<int>(threadIdx.x); c < kColumns; c += kSumThreads) {
     const int64_t own = static_cast<int64_t>(blockIdx.x) * kColumns + c;
@@ -191,10 +193,11 @@ __global__ void __launch_bounds__(kSumThreads)
 
 int64_t Chunks(const MatrixShape& shape) { return (shape.rows + kRowsOfChunk - 1) / kRowsOfChunk; }
 
-// Blocks that share columns of a virtual worker, for any number of columns up to `columns`.
+// At most how many blocks share the columns of a virtual worker, for any number of columns up to
+// `columns`.
 int64_t MostBlocks(int64_t columns) { return columns / 8 + 1; }
 
-// The order of a sum depends on the rows and columns of a virtual worker only.
+// The order of a sum depends only on a virtual worker's rows and columns.
 template <class T, class Columns>
 void SumColumns(const MatrixShape& shape, const Columns& operation,
                 const ColumnSums::Places& scratch, float* d_bias, int64_t d_bias_stride,

@@ -15,7 +15,7 @@
 namespace renzan::cuda {
 namespace {
 
-// What a step reads besides its batch, and leaves besides its predictions.
+// What a step reads besides its batch, and writes besides its predictions.
 struct StepMemory {
   SparseStepOnDevice sparse;
   DenseStep dense;
@@ -23,7 +23,7 @@ struct StepMemory {
   int32_t dense_finite = 1, tables_finite = 1;
 };
 
-// A batch on its way to the device: the parts of one piece of memory.
+// A batch on its way to the device, in one piece of memory.
 class StagedBatch {
  public:
   void Copy(const DeviceBatch& batch, int num_tables, int64_t samples, ParallelTasks parallel,
@@ -34,7 +34,7 @@ class StagedBatch {
   const float* pooled() const { return At<float>(pooled_); }
   const DeviceLookups& lookups() const { return lookups_; }
   const Event& arrived() const { return arrived_; }
-  // Changes when the batch is elsewhere than the last one.
+  // Changes when the batch is at another address than the last one.
   const void* place() const { return device_.as<void>(); }
 
  private:
@@ -58,7 +58,7 @@ class StagedBatch {
 
 void StagedBatch::Copy(const DeviceBatch& batch, int num_tables, int64_t samples,
                        ParallelTasks parallel, const Stream& stream) {
-  arrived_.Synchronize();  // what was staged before may not have been used
+  arrived_.Synchronize();  // the previous copy may still be reading host_
   const bool jagged = std::any_of(batch.offsets.begin(), batch.offsets.end(),
                                   [](const auto& offsets) { return !offsets.empty(); });
   size_t num_lookups = 0;
@@ -86,7 +86,7 @@ void StagedBatch::Copy(const DeviceBatch& batch, int num_tables, int64_t samples
   device_.Reserve(capacity);
 
   std::byte* const to = host_.as<std::byte>();
-  // Pieces of a few hundred kilobytes, for several threads.
+  // Pieces of a few hundred kilobytes, to share among threads.
   constexpr size_t kPieceBytes = size_t{1} << 18;
   copies_.clear();
   const auto copy = [&](size_t at, const auto& values) {
@@ -124,7 +124,7 @@ void StagedBatch::Copy(const DeviceBatch& batch, int num_tables, int64_t samples
               .num_lookups = static_cast<int64_t>(num_lookups)};
 }
 
-// A sequence of launches that is recorded when it comes the second time: the first may load code.
+// A sequence of launches, captured on its second run: the first run may still load code.
 class CapturedLaunches {
  public:
   CapturedLaunches() = default;
@@ -233,7 +233,7 @@ class CudaModel : public DeviceModel {
     SetStep(step);
     const auto launch = [&] { LaunchStep(batch, global_batch); };
     CapturedLaunches& captured = steps_[current_];
-    // The launches of a multi-hot batch depend on how many lookups it has.
+    // The launches for a multi-hot batch depend on its number of lookups.
     if (batch.lookups().offsets != nullptr) {
       launch();
     } else {
@@ -282,7 +282,7 @@ class CudaModel : public DeviceModel {
   }
 
  private:
-  // The choice is a thread's, and calls may come from several in turn.
+  // The current device belongs to a thread, and calls may come from different threads.
   void UseDevice() const { Check(cudaSetDevice(options_.device), "choosing a GPU"); }
 
   void Set(std::span<const float> values, float* to) {
@@ -298,7 +298,7 @@ class CudaModel : public DeviceModel {
 
   const StagedBatch& TakeBatch() {
     UseDevice();
-    CHECK(begun_ - finished_ < 2);  // a HostStep is free
+    CHECK(begun_ - finished_ < 2);  // one of the two HostSteps is free
     CHECK(next_ >= 0);
     current_ = std::exchange(next_, -1);
     batches_[current_].arrived().Await(compute_.get());
@@ -323,8 +323,8 @@ class CudaModel : public DeviceModel {
     dense_.ForwardFeatures(step);
   }
 
-  // What the tables do, which is limited by the memory, goes beside the dense part, which is
-  // limited by the products, where nothing waits for it.
+  // The tables' work, which is limited by memory, runs beside the dense part, which is limited by
+  // products, wherever nothing waits for it.
   void LaunchStep(const StagedBatch& batch, int64_t global_batch) {
     StepMemory* const step = step_.as<StepMemory>();
     const auto after = [](const Event& event, const Stream& first, const Stream& then) {
@@ -376,7 +376,7 @@ class CudaModel : public DeviceModel {
     host.done.Record(compute_.get());
   }
 
-  // What of a step is in the host's memory.
+  // The part of a step that is in the host's memory.
   struct HostStep {
     PinnedMemory memory;  // a StepMemory
     PinnedMemory logits;
@@ -384,14 +384,14 @@ class CudaModel : public DeviceModel {
   };
 
   DeviceModelOptions options_;
-  DeviceFacts facts_;  // also chooses the device for what follows
+  DeviceFacts facts_;  // its initialization also chooses the device for the members below
   Stream compute_, copies_, tables_;
   Event fork_, join_, pooled_rows_;
   DenseEngine dense_;
   std::optional<EmbeddingEngine> embeddings_;
   int64_t features_ = 0, pooled_columns_ = 0;
   DeviceMemory pooled_, leaf_, step_;
-  HostStep host_steps_[2];  // in turn
+  HostStep host_steps_[2];  // used alternately
   size_t begun_ = 0, finished_ = 0;
   PinnedMemory pinned_gradients_;
   StagedBatch batches_[2];

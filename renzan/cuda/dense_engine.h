@@ -19,8 +19,8 @@ class DenseEngine {
 
   const Model& model() const { return *model_; }
 
-  // [own samples, features per sample] in the products' precision. Vector 0 is the engine's; the
-  // pooled rows, from column `embedding_dim` on, are the caller's.
+  // [own samples, features per sample] in the products' precision. The engine writes vector 0; the
+  // caller writes the pooled rows, from column `embedding_dim` on.
   void* features() const { return features_.as<void>(); }
   const void* d_features() const { return d_features_.as<void>(); }
 
@@ -29,22 +29,22 @@ class DenseEngine {
 
   // All of these only launch. `dense` [own samples, num_dense] and `labels` are in device memory.
   void PackWeights() const;
-  // The forward pass: of the dense features, and then of all. `step`: of training, in device
-  // memory, for dropout; null in evaluation.
+  // The forward pass: of the dense features, then of all features. `step`: the training step, in
+  // device memory, for dropout; null in evaluation.
   void ForwardDense(const float* dense, const int64_t* step) const;
   void ForwardFeatures(const int64_t* step) const;
-  // After the forward pass: logits.
+  // The logits, after the forward pass.
   const float* logits() const { return logits_.as<float>(); }
   void CopyLogits() const;
-  // The backward pass: to d_features, and then to the dense features. The gradients are complete
-  // after both.
+  // The backward pass: to d_features, then to the dense features. The gradients are complete after
+  // both.
   void BackwardToFeatures(const float* labels, int64_t global_batch) const;
   void BackwardToDense() const;
-  // The sum of own virtual workers' gradients [first, first + n) by the tree, as a flat array; n is
-  // a power of two.
+  // The sum of the gradients of own virtual workers [first, first + n) by the tree, as a flat
+  // array; n is a power of two.
   void SumGradients(int first, int n, float* flat) const;
-  // All virtual workers are here: reduces their gradients and applies the optimizer. `step` is in
-  // device memory. *finite as ApplyDenseOptimizer has it.
+  // For a process with all virtual workers: reduces their gradients and applies the optimizer.
+  // `step` is in device memory. For *finite see ApplyDenseOptimizer.
   void Update(const DenseStep* step, int32_t* finite) const;
 
  private:
@@ -65,7 +65,7 @@ class DenseEngine {
   DeviceMemory dense_, features_, d_features_, d_bottom_, d_output_, logits_;
   std::optional<DeviceMlp> bottom_, top_;
   std::optional<DeviceCross> cross_;
-  // Of DLRM: what the dot interaction puts out, and the gradient; of DCN v2, the cross network's.
+  // In DLRM, the dot interaction's output and its gradient; in DCN v2, the cross network's.
   DeviceMemory interactions_, d_interactions_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 constexpr Precision kPrecisions[] = {Precision::kFloat32, Precision::kBFloat16};
 const auto kBothPrecisions = ::testing::ValuesIn(kPrecisions);
 
-// A few thousand random values again and again: cheap when there are millions.
+// Repeats a few thousand random values, which is cheap even for millions.
 std::vector<float> Floats(int64_t n, uint64_t seed) {
   constexpr size_t kPeriod = 4099;
   const std::vector<float> period = RandomFloats(kPeriod, seed);
@@ -62,7 +62,7 @@ std::vector<float> FloatsOf(const DeviceMemory& memory) {
   return CopiedFromGpu(memory, Precision::kFloat32);
 }
 
-// So that zeros of either sign differ, and equal NaNs do not.
+// Zeros of different signs differ; NaNs are equal.
 void ExpectSameBits(const std::vector<float>& got, const std::vector<float>& expected) {
   ASSERT_EQ(got.size(), expected.size());
   size_t differences = 0;
@@ -92,7 +92,7 @@ void ExpectNear(const std::vector<float>& got, const std::vector<double>& expect
 struct InteractionCase {
   int64_t samples;
   int32_t f, dim;
-  int64_t more_stride;  // than the width
+  int64_t more_stride;  // beyond the width
 };
 
 class Interactions : public OnGpu,
@@ -109,7 +109,7 @@ class Interactions : public OnGpu,
               .precision = precision};
     x_ = Values(c.samples * c.f * c.dim, 1);
     d_out_ = Values(c.samples * shape_.out_stride, 2);
-    // What is behind the width must not matter.
+    // Values beyond the width must not matter.
     for (size_t i = 0; i < d_out_.size(); ++i)
       if (static_cast<int64_t>(i) % shape_.out_stride >= width_) d_out_[i] = NAN;
   }
@@ -157,7 +157,7 @@ class Interactions : public OnGpu,
   }
 };
 
-// Sums of at most some hundred products of values below 1, and the rounding of the result.
+// For sums of at most a few hundred products of values below 1, and for rounding the result.
 constexpr double kSumTolerance = 3e-4, kBFloat16Rounding = 1.0 / 256;
 
 TEST_P(Interactions, ForwardIsVectorZeroAndThePairsProducts) {
@@ -216,7 +216,7 @@ TEST_P(Interactions, ASampleHasTheSameBitsAloneAndTwice) {
 }
 
 // Strides that are and are not multiples of 8; more samples than warps; 32 and 33 vectors; so many
-// or so long ones that they pass through shared memory in parts.
+// or such long vectors that they pass through shared memory in parts.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Interactions,
     ::testing::Combine(
@@ -336,7 +336,7 @@ TEST_P(DenseKernels, ConvertRowsFillsUpWithZeros) {
 
 // ---- The cross network, sums, the loss ----
 
-// Sizes that are and are not multiples of what a thread handles, and one of several turns.
+// Sizes that are and are not multiples of what a thread handles, and one that takes several turns.
 constexpr int64_t kSizes[] = {1, 8, 1003, 4096, 2400000};
 
 TEST_P(DenseKernels, CrossForwardRoundsProductsAndSums) {
@@ -417,7 +417,7 @@ class DenseKernelsOfFloats : public OnGpu {};
 
 // ---- Parameters ----
 
-// Weights and biases, some with rows of odd length; one larger than the threads' first turn.
+// Weights and biases, some with rows of odd length, and one that takes the threads several turns.
 struct Places {
   std::vector<ParameterPlace> all;
   int64_t flat = 0, padded = 0, largest = 0;
@@ -444,7 +444,7 @@ struct Places {
           "test");
     return memory;
   }
-  // body(index in flat, index in padded)
+  // Calls body(index in flat, index in padded).
   void ForAll(const std::function<void(size_t, size_t)>& body) const {
     for (const ParameterPlace& place : all)
       for (int64_t r = 0; r < place.rows; ++r)
@@ -558,7 +558,7 @@ TEST_F(DenseKernelsOfFloats, TheOptimizerReportsOneValueOfManyThatIsNotFinite) {
     EXPECT_EQ(finite(0, kMax, kMax, 0), 1);
     EXPECT_EQ(finite(n - 1, NAN, 1, 0), 0);
     EXPECT_EQ(finite(0, 1, INFINITY, 0), 0);
-    EXPECT_EQ(finite(n / 2, 1, 1, -kMax), 0);  // whose square is not finite
+    EXPECT_EQ(finite(n / 2, 1, 1, -kMax), 0);  // its square is not finite
     EXPECT_EQ(finite(n / 2, -INFINITY, 1, 0), 0);
   }
 }

@@ -156,7 +156,7 @@ void DeviceCross::Backward(const DenseContext& context, const void* x0, void* dy
     const void* x = l == 0 ? x0 : outputs_[l - 1].as<void>();
     void* const d_crossed = d_crossed_[l].as<void>();
     void* const d_projected = d_projected_[l].as<void>();
-    // The first layer's input is x0, to which its residual leads.
+    // The first layer's input is x0, so its residual belongs to d_x0.
     CrossBackward(context.Shape(width_), dy, x0, crossed_[l].as<void>(),
                   {.accumulate = l + 1 < layers_.size(), .residual = l == 0}, d_crossed, d_x0,
                   *context.column_sums, context.gradient(layer.bias), context.places->size(),

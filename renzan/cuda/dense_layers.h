@@ -1,8 +1,8 @@
 #pragma once
 
 // The layers of the dense part on the device, for all virtual workers of a process: MLPs and the
-// low-rank cross network (renzan/nn/mlp.h, renzan/model/low_rank_cross.h have the mathematics).
-// Widths are padded with zeros to multiples of 8, which stay zero.
+// low-rank cross network (for the mathematics see renzan/nn/mlp.h, renzan/model/low_rank_cross.h).
+// Widths are padded to multiples of 8 with zeros, which stay zero.
 
 #include <cstdint>
 #include <optional>
@@ -23,8 +23,8 @@ inline int64_t BytesPerValue(Precision precision) {
   return precision == Precision::kBFloat16 ? 2 : 4;
 }
 
-// Where the parameters are on the device: places() in one array of `size()` values, the same for
-// the weights, in the products' precision, and for each virtual worker's gradients, in float32.
+// Where the parameters are on the device: places() in one array of `size()` values. The weights in
+// the products' precision, and each virtual worker's gradients in float32, have the same places.
 class ParameterPlaces {
  public:
   explicit ParameterPlaces(const ParameterLayout& layout);
@@ -40,19 +40,19 @@ class ParameterPlaces {
   int64_t size_ = 0, largest_ = 0;
 };
 
-// What the layers share. Gradients of weights, for which nothing waits before the optimizer, are
-// computed beside the rest.
+// What the layers share. Gradients of weights are computed beside everything else, because nothing
+// needs them before the optimizer.
 struct DenseContext {
   const ProductLibrary *products = nullptr, *products_beside = nullptr;
   const ParameterPlaces* places = nullptr;
   Precision precision = Precision::kFloat32;
   int batches = 1;           // virtual workers of this process
-  int64_t rows = 0;          // samples of each
-  int64_t first_sample = 0;  // of the first one, within the global batch
+  int64_t rows = 0;          // samples of each virtual worker
+  int64_t first_sample = 0;  // of the first virtual worker, within the global batch
   DropoutOptions dropout;
   std::byte* weights = nullptr;      // places->size() values
   float* gradients = nullptr;        // [batches, places->size()]
-  const float* last_bias = nullptr;  // of the logit, in float32 [8]
+  const float* last_bias = nullptr;  // the logit's, in float32 [8]
   const ColumnSums* column_sums = nullptr;
   const Stream *stream = nullptr, *beside = nullptr;
   const Event* fork = nullptr;
@@ -74,20 +74,20 @@ struct DenseContext {
 // y = x · Wᵀ + b, and ReLU.
 class LinearLayer {
  public:
-  enum class Output { kRelu, kLinear, kLogit };  // a logit is in float32
-  // `weight`: "top.0.weight"; `bias` or "".
+  enum class Output { kRelu, kLinear, kLogit };  // a logit is float32
+  // `weight`: "top.0.weight"; `bias`: its name, or "".
   LinearLayer(const DenseContext& context, const std::string& weight, const std::string& bias,
               Output output, bool accumulates_input_gradient = false);
   int64_t in() const { return weight_.stride; }
   int64_t units() const { return weight_.rows; }
   int64_t out() const { return Padded(units()); }
   void Forward(const DenseContext& context, const void* x, void* y) const;
-  // dy -> the gradient of the bias; through the ReLU of y, if there is one, which changes dy, also
-  // by the factor `scale`.
+  // dy -> the gradient of the bias. If y has a ReLU, dy is first passed through it, in place, and
+  // multiplied by `scale`.
   void BiasGradient(const DenseContext& context, const void* y, float scale, void* dy) const;
-  // That, through the ReLU -> the gradient of the weight, beside; x and dy have to stay.
+  // That dy -> the gradient of the weight, computed beside the rest: x and dy must stay unchanged.
   void WeightGradient(const DenseContext& context, const void* x, const void* dy) const;
-  // dy, through the ReLU -> dx (or added to dx).
+  // That dy -> dx, written or added.
   void InputGradient(const DenseContext& context, const void* dy, void* dx) const;
 
  private:
@@ -108,8 +108,8 @@ class DeviceMlp {
   void* output() const { return activations_.back().as<void>(); }
   // `step`: of training, in device memory, for dropout; null in evaluation.
   void Forward(const DenseContext& context, const void* x, const int64_t* step) const;
-  // dy [all rows, padded width] is changed, and has to stay until context.beside is done. `dx`:
-  // null if nobody needs it.
+  // dy [all rows, padded width] is overwritten, and must stay until context.beside is done. `dx`:
+  // null if not needed.
   void Backward(const DenseContext& context, const void* x, void* dy, void* dx) const;
 
  private:
@@ -125,7 +125,7 @@ class DeviceCross {
 
   void* output() const { return outputs_.back().as<void>(); }
   void Forward(const DenseContext& context, const void* x0) const;
-  // dy [all rows, width] is changed; x0 has to stay until context.beside is done.
+  // dy [all rows, width] is overwritten; x0 must stay until context.beside is done.
   void Backward(const DenseContext& context, const void* x0, void* dy, void* d_x0) const;
 
  private:

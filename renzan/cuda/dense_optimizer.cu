@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kStreamingThreads)
     if constexpr (Optimizer::kStates > 1) StoreGroup(s2, group, state2 + i);
     StoreGroup(w, group, parameters + i);
   });
-  if (!all_finite) *finite = 0;  // all who write, write the same
+  if (!all_finite) *finite = 0;  // all threads that write, write the same value
 }
 
 auto* DenseOptimizerKernelFor(DenseOptimizerType type) {

@@ -15,12 +15,12 @@ namespace renzan::cuda {
 struct DenseStep {
   float lr = 0, epsilon = 0;
   float kept = 1;    // w *= kept first, unless it is 1
-  AdamFactors adam;  // of Adam
+  AdamFactors adam;  // if the optimizer is Adam
 };
 
-// `step` is in device memory, so that a captured launch can be given another one. state1, state2:
-// "adagrad", or "adam_m" and "adam_v"; null where there is none. *finite becomes 0 if a parameter
-// or its state is not finite afterwards.
+// `step` is in device memory, so that a captured launch can be given another one. state1 and state2
+// are "adagrad", or "adam_m" and "adam_v"; null for states that the optimizer lacks. *finite
+// becomes 0 if a parameter or its state is not finite afterwards.
 void ApplyDenseOptimizer(DenseOptimizerType type, const DenseStep* step, int64_t n,
                          const float* gradient, float* state1, float* state2, float* parameters,
                          int32_t* finite, cudaStream_t stream);

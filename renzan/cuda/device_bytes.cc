@@ -7,12 +7,12 @@
 namespace renzan {
 
 DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
-  // CUDA's own memory, the products' scratch memory and what pads.
+  // CUDA's own memory, scratch memory for products, and padding.
   constexpr int64_t kProgram = int64_t{512} << 20;
   constexpr int64_t kFloat = sizeof(float);
-  constexpr double kPadding = 32;  // values of a sample
+  constexpr double kPadding = 32;  // values per sample
   DeviceBytes bytes;
-  int64_t returning = 0;  // the widest table's rows; three times while a piece grows
+  int64_t returning = 0;  // the widest table's rows, up to three times while a piece grows
   for (const DeviceTableOptions& table : options.tables) {
     const int64_t row = (table.dim + table.state_width) * kFloat;
     bytes.tables += table.rows * row;
@@ -24,18 +24,19 @@ DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
   const int64_t parameters = model->layout().size();
   const int64_t samples = options.own_samples();
   const int64_t features = model->features_per_sample();
-  // The parameters, weights for products, and virtual workers' gradients; with the tables also the
-  // sum of gradients and the optimizer's states.
+  // Parameters, weights for products, and virtual workers' gradients; with tables on the device
+  // also the sum of gradients and the optimizer's states.
   bytes.rest = parameters * (kFloat * (1 + options.own_virtual_workers) + value);
   bytes.tables += parameters * kFloat * (1 + std::ssize(InfoOf(options.dense.type).states));
-  // Activations and gradients that are as large; the features and what follows them, and theirs.
+  // Activations, and gradients of the same size; features and the interaction's output, with
+  // gradients.
   const double dim = static_cast<double>(options.model.embedding_dim);
   double values = 2 * ActivationsPerSample(*model) + 2 * static_cast<double>(features);
   values += model->InteractionValuesOnGpu();
   values += dim + static_cast<double>(options.model.num_dense) + kPadding;
   bytes.rest += static_cast<int64_t>(values) * samples * value;
   bytes.rest += 2 * samples * (options.model.num_dense + 1) * kFloat;
-  // Two batches, and what sorting lookups needs: rows and bags before and after, CUB's own, and
+  // Two batches, and memory for sorting lookups: rows and bags before and after, CUB's own, and
   // lists. A batch may have more lookups than the mean.
   double lookups = 0;
   for (const DeviceTableOptions& table : options.tables)
@@ -43,12 +44,12 @@ DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
   lookups *= static_cast<double>(samples);
   constexpr double kBytesOfLookup = (2 + 4 + 2 + 1) * kFloat;
   bytes.tables += static_cast<int64_t>(lookups * kBytesOfLookup);
-  // The sums of frequent rows' gradients, at most.
+  // At most this much for the sums of frequent rows' gradients.
   const double leaf_floats = lookups / kManyLookups * static_cast<double>(features) *
                              static_cast<double>(options.own_virtual_workers);
   bytes.tables +=
       kFloat * static_cast<int64_t>(std::min(leaf_floats, static_cast<double>(kMaxLeafFloats)));
-  // Two batches of them, and their gradients.
+  // Two batches of pooled rows, and their gradients.
   const int64_t pooled = features - options.model.embedding_dim;
   bytes.pooled = samples * pooled * (2 * kFloat + value);
   bytes.rest += kProgram;

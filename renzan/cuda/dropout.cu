@@ -6,14 +6,14 @@
 namespace renzan::cuda {
 namespace {
 
-constexpr int64_t kLanes = 16, kWords = 4;  // as nn/dropout.cc divides a group of 64 units
+constexpr int64_t kLanes = 16, kWords = 4;  // how nn/dropout.cc divides a group of 64 units
 
 template <class T>
 __global__ void __launch_bounds__(kStreamingThreads)
     DropoutKernel(uint64_t key, uint32_t threshold, float scale, const int64_t* step,
                   int64_t first_sample, int64_t rows, int64_t units, int64_t stride, T* y) {
   const uint64_t now = static_cast<uint64_t>(*step);
-  const int64_t draws = (units + kLanes * kWords - 1) / (kLanes * kWords) * kLanes;  // of a row
+  const int64_t draws = (units + kLanes * kWords - 1) / (kLanes * kWords) * kLanes;  // per row
   ForAll(rows * draws, 1, [&](int64_t i) {
     const int64_t row = i / draws, draw = i % draws;
     const uint64_t sample = static_cast<uint64_t>(first_sample + row);

@@ -9,7 +9,7 @@ namespace {
 struct RowGrid {
   dim3 blocks, threads;
 
-  // `units`: of work in a row.
+  // `units`: units of work per row.
   RowGrid(int64_t rows, int64_t units) {
     unsigned lanes = 1;
     while (lanes < 32 && lanes < units) lanes *= 2;
@@ -18,7 +18,7 @@ struct RowGrid {
   }
 };
 
-// body(row, unit) for all of them, by the threads of a RowGrid.
+// Calls body(row, unit) for all rows and units, by the threads of a RowGrid.
 template <class Body>
 __device__ void ForRowUnits(int64_t rows, int64_t units, const Body& body) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.y;

@@ -57,10 +57,10 @@ EmbeddingEngine::EmbeddingEngine(const DeviceModelOptions& options, int64_t feat
   stream_.Synchronize();
 }
 
-// A step that is under way uses what is freed here: cudaFree waits for it.
+// cudaFree waits for a running step that still uses this memory.
 bool EmbeddingEngine::Reserve(int64_t lookups) {
   if (sorted_ && lookups <= capacity_) return false;
-  // A multi-hot batch may have more than the one before: with some room, few are reallocated.
+  // Multi-hot batches differ in size: some spare room avoids most reallocations.
   capacity_ = sorted_ ? std::min(lookups + lookups / 4, kMaxDeviceLookups) : lookups;
   sorted_.reset();
   update_.reset();
@@ -114,7 +114,7 @@ void EmbeddingEngine::TakeUpdatedRows(VisitRows visit) {
       const int64_t bit = tables_[t].first_row + row;
       const uint32_t word = touched[static_cast<size_t>(bit / kBitsPerWord)];
       if (word == 0 && bit % kBitsPerWord == 0) {
-        row += kBitsPerWord - 1;  // none of a whole word
+        row += kBitsPerWord - 1;  // no row of a whole word
         continue;
       }
       if ((word >> (bit % kBitsPerWord) & 1) == 0) continue;

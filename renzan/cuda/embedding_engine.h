@@ -15,11 +15,11 @@ namespace renzan::cuda {
 
 class EmbeddingEngine {
  public:
-  // `features`: per sample; the pooled rows begin at column `first_column`.
+  // `features`: values per sample; the pooled rows begin at column `first_column`.
   EmbeddingEngine(const DeviceModelOptions& options, int64_t features, int64_t first_column,
                   const Stream& stream);
 
-  // Before a batch of so many lookups. Returns whether memory was reallocated.
+  // To be called before a batch with so many lookups. Returns whether memory was reallocated.
   bool Reserve(int64_t lookups);
 
   // Launches only.
@@ -45,7 +45,7 @@ class EmbeddingEngine {
     size_t table = 0;
     std::vector<int32_t> rows;
     DeviceMemory rows_on_device, values_on_device;
-    PinnedMemory values;  // weights, and then states
+    PinnedMemory values;  // weights, then states
     Event arrived;
   };
   void Gather(Piece* piece) const;

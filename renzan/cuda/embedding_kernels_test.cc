@@ -71,7 +71,7 @@ struct Options {
   Precision precision = Precision::kFloat32;
   SparseOptimizerType optimizer = SparseOptimizerType::kSgd;
   int max_length = 0;  // of a bag; 0: every bag has one row and there are no offsets
-  bool hot = false;    // most lookups are of few rows
+  bool hot = false;    // most lookups hit few rows
   uint64_t seed = 1;
 };
 
@@ -115,7 +115,8 @@ class Problem {
   std::vector<float>& gradients() { return gradients_; }  // [samples, features]
   int64_t num_lookups() const { return static_cast<int64_t>(rows_.size()); }
 
-  // Where the bag of a sample begins; its end is that of the next sample, which may not exist.
+  // Where a sample's bag begins. It ends where the next sample's begins, even if there is no next
+  // sample.
   int32_t Begin(size_t table, int64_t sample) const {
     const int64_t t = static_cast<int64_t>(table);
     if (offsets_.empty()) return static_cast<int32_t>(t * options_.samples + sample);
@@ -233,7 +234,7 @@ class Problem {
   std::vector<float> gradients_;
 };
 
-// The same on the device.
+// The same problem on the device.
 class OnDevice {
  public:
   explicit OnDevice(Problem& problem)
@@ -359,7 +360,7 @@ class EmbeddingKernels : public ::testing::Test {
     if (!HasGpu()) GTEST_SKIP() << "no GPU";
   }
 
-  // Pools, then takes a step, both compared with the CPU.
+  // Pools, then takes a step, and compares both with the CPU.
   static void Run(const Options& options, const SparseStepOnDevice& step) {
     SCOPED_TRACE(::testing::Message()
                  << "seed " << options.seed << ", " << options.virtual_workers
@@ -454,7 +455,7 @@ TEST_F(EmbeddingKernels, ManyRowBlocksArePooledAsATree) {
         kStep);
 }
 
-// Without room for the sums of hot rows, each row is done by one group of lanes.
+// Without room for the sums of hot rows, one group of lanes handles each row.
 TEST_F(EmbeddingKernels, HotRowsNeedNoRoom) {
   for (const SparseOptimizerType optimizer : kOptimizers) {
     Problem problem({.tables = {{.dim = 128, .rows = 100}, {.dim = 16, .rows = 100}},
@@ -576,7 +577,7 @@ TEST_F(EmbeddingKernels, ACapturedStepCanBeRepeated) {
   SortedLookups sorted(problem.shape(), problem.num_lookups());
   SparseUpdate update(problem.shape(), sorted.leaf_floats());
   const cudaStream_t stream = device.stream.get();
-  // Kernels are loaded when they are first launched, which a capture may not permit.
+  // Kernels are loaded when first launched, which a capture may not allow.
   device.SetStep(kStep);
   device.Pool();
   device.Sort(&sorted);

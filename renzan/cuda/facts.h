@@ -4,7 +4,7 @@
 
 namespace renzan::cuda {
 
-// Throws what Check does.
+// Throws what Check() does.
 int CountDevices();
 DeviceFacts FactsOf(int device);
 

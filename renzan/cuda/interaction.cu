@@ -3,17 +3,17 @@
 #include "renzan/cuda/memory.cuh"
 #include "renzan/cuda/values.cuh"
 
-// A block for each sample; a thread for 4 x 4 results, whose sums run over ascending indices with
-// fused multiply-add. If the operands do not fit into shared memory, they pass through it in parts.
+// One block per sample; one thread per 4 x 4 results, whose sums run over ascending indices with
+// fused multiply-add. Operands that do not fit into shared memory pass through it in parts.
 
 namespace renzan::cuda {
 namespace {
 
 constexpr int kMaxThreads = 256;
-constexpr int kSharedChunks = 3072;  // of 16 bytes: what any GPU gives without being asked
+constexpr int kSharedChunks = 3072;  // of 16 bytes: what any GPU provides by default
 
-// Where a row of a staged matrix begins, in chunks of 4 values: the same column of rows 0, 4, 8,
-// ... is in different banks.
+// Where a row of a staged matrix begins, in chunks of 4 values, such that the same column of rows
+// 0, 4, 8, ... is in different banks.
 __host__ __device__ constexpr int StagedRow(int row, int row_chunks) {
   return row * row_chunks + row / 4;
 }
@@ -32,7 +32,7 @@ __device__ void StageRows(const T* x, int stride, int rows, int row_chunks, floa
   }
 }
 
-// Tile t of a lower triangle of tiles with its diagonal, row by row.
+// Tile t of a lower triangle of tiles, including the diagonal, row by row.
 struct PairTile {
   int row, column;
 
@@ -84,7 +84,7 @@ __device__ void StorePairProducts(const float (&sum)[4][4], int f, PairTile tile
   }
 }
 
-// `depth`: columns at a time, in chunks of 4.
+// `depth`: columns staged at a time, in chunks of 4.
 template <class T>
 __global__ void __launch_bounds__(kMaxThreads)
     InteractionForwardKernel(int f, int dim, int64_t out_stride, int tiles, int depth,
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kMaxThreads)
 }
 
 // Rows begin .. begin + rows of the symmetric matrix of the pairs' gradients, each of `row_chunks`
-// chunks; zero on the diagonal and behind the last vector.
+// chunks; zero on the diagonal and beyond the last vector.
 template <class T>
 __device__ void StagePairGradients(const T* pairs, int f, int begin, int rows, int row_chunks,
                                    float* staged) {
@@ -123,8 +123,8 @@ __device__ void StagePairGradients(const T* pairs, int f, int begin, int rows, i
   }
 }
 
-// sum[r][c] += Σ_j gradient[j, r] · x[j, c] over the staged rows, of which the tile's chunks begin
-// at `gradient` and `x`.
+// sum[r][c] += Σ_j gradient[j, r] · x[j, c] over the staged rows; the tile's chunks begin at
+// `gradient` and `x`.
 __device__ void AddGradientProducts(const float4* gradient, int gradient_chunks, const float4* x,
                                     int row_chunks, int rows, float (&sum)[4][4]) {
   for (int j = 0; j < rows; ++j) {
@@ -138,7 +138,7 @@ __device__ void AddGradientProducts(const float4* gradient, int gradient_chunks,
   }
 }
 
-// `depth`: vectors at a time.
+// `depth`: vectors staged at a time.
 template <class T>
 __global__ void __launch_bounds__(kMaxThreads)
     InteractionBackwardKernel(int f, int dim, int64_t out_stride, int depth, const T* features,
@@ -211,7 +211,7 @@ void InteractionBackward(const InteractionShape& shape, const void* features, co
   if (FitsTensorCores(shape))
     return InteractionBackwardOnTensorCores(shape, features, d_out, d_features, stream);
   const int f = shape.vectors, chunks = shape.dim / 4, row_tiles = (f + 3) / 4;
-  // Of each vector: itself, its row of the pairs' gradients, and at most a chunk of padding.
+  // For each vector: itself, its row of the pairs' gradients, and at most a chunk of padding.
   const int depth = std::min(f, kSharedChunks / (chunks + row_tiles + 1));
   CheckDepth(depth);
   const size_t bytes =

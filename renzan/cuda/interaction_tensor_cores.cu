@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kMaxVectors = 32, kMaxDim = 256;
 constexpr int kMaxPairs = kMaxVectors * (kMaxVectors - 1) / 2;
-constexpr int kWarps = 4;  // of a block
+constexpr int kWarps = 4;  // per block
 
 __host__ __device__ constexpr int PairsOf(int vectors) { return vectors * (vectors - 1) / 2; }
 
@@ -28,13 +28,14 @@ __device__ void Unpack(const uint4& words, uint32_t (&to)[4]) {
 }
 
 // Adds the products of all pairs over 8·kWords columns to the lower triangle's tiles [16, 8]: two
-// in the upper half of the rows, four in the lower half. At `x` begin the lane's columns, 2·kWords
-// of them, 2·kWords·member from the first. That permutes what is summed over, but in the same way
-// in both operands.
+// in the upper half of the rows, four in the lower half. The lane's 2·kWords columns begin at `x`,
+// 2·kWords·member columns from the first. This permutes the terms of the sums, but alike in both
+// operands.
 template <int kWords>
 __device__ void AddProducts(int f, int dim, int group, const __nv_bfloat16* x, float (&sum)[6][4]) {
   using Words = std::conditional_t<kWords == 4, uint4, uint2>;
-  // Of vectors group, group + 8, ...; behind the last one it again, for products that nobody reads.
+  // Of vectors group, group + 8, ...; beyond the last vector, the last one again, for products that
+  // nobody reads.
   Words words[4];
 #pragma unroll
   for (int r = 0; r < 4; ++r)
@@ -55,7 +56,7 @@ __device__ void AddProducts(int f, int dim, int group, const __nv_bfloat16* x, f
   }
 }
 
-// The lower triangle, row by row.
+// Stores the lower triangle, row by row.
 __device__ void StorePairs(const float (&sum)[6][4], int f, int group, int member,
                            __nv_bfloat16* pairs) {
 #pragma unroll
@@ -79,7 +80,7 @@ __global__ void __launch_bounds__(32 * kWarps, 5)
   const int group = lane / 4, member = lane % 4;
   const int chunks = static_cast<int>(out_stride - dim) / 8;  // of 16 bytes, after vector 0
   uint4* const pairs = staged[warp];
-  // What is behind the last pair stays zero.
+  // Padding after the last pair stays zero.
   for (int c = lane; c < kMaxPairs / 8; c += 32) pairs[c] = uint4{};
 
   const int64_t warps = static_cast<int64_t>(gridDim.x) * kWarps;
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(32 * kWarps, 5)
     for (; k + 32 <= dim; k += 32) AddProducts<4>(f, dim, group, x + k + 8 * member, sum);
     if (k < dim) AddProducts<2>(f, dim, group, x + k + 4 * member, sum);
 
-    __syncwarp();  // the sample before has been read
+    __syncwarp();  // the previous sample has been read
     StorePairs(sum, f, group, member, reinterpret_cast<__nv_bfloat16*>(pairs));
     __syncwarp();
     for (int c = lane; c < dim / 8; c += 32)
@@ -101,9 +102,9 @@ __global__ void __launch_bounds__(32 * kWarps, 5)
   }
 }
 
-// A warp's shared memory in the backward kernel, in chunks of 16 bytes: 32 vectors, those behind
-// the last one zero, each with a chunk of padding so that 8 rows of a tile are in different banks;
-// and the sample's row of d_out, with a chunk of zeros behind it.
+// A warp's shared memory in the backward kernel, in chunks of 16 bytes: 32 vectors (zero beyond the
+// last one), each with a chunk of padding so that 8 rows of a tile are in different banks; then the
+// sample's row of d_out, followed by a chunk of zeros.
 struct BackwardLayout {
   int row_chunks;       // of a vector
   int gradient_begin;   // of d_out's row
@@ -117,7 +118,7 @@ struct BackwardLayout {
         end(gradient_begin + gradient_chunks + 1) {}
 };
 
-// body(c, chunk in shared memory) for chunks c = lane, lane + 32, ... of a sample's vectors.
+// Calls body(c, chunk in shared memory) for chunks c = lane, lane + 32, ... of a sample's vectors.
 template <class Body>
 __device__ void ForVectorChunks(int f, int row_chunks, int lane, const Body& body) {
   const int rows = 32 / row_chunks, columns = 32 % row_chunks;
@@ -133,8 +134,8 @@ __device__ void ForVectorChunks(int f, int row_chunks, int lane, const Body& bod
   }
 }
 
-// The symmetric matrix of the pairs' gradients [32, 32], zero on the diagonal and where there is no
-// vector, as tiles [16, 16]. `zero`: the index of a zero in `gradient`.
+// The symmetric matrix of the pairs' gradients [32, 32] as tiles [16, 16], zero on the diagonal and
+// where there is no vector. `zero`: the index of a zero in `gradient`.
 __device__ void LoadPairGradients(const uint16_t* gradient, int f, int dim, int zero, int group,
                                   int member, uint32_t (&tiles)[2][2][4]) {
 #pragma unroll
@@ -157,8 +158,8 @@ __device__ void LoadPairGradients(const uint16_t* gradient, int f, int dim, int 
   }
 }
 
-// x [32, dim] becomes the pairs' gradients · x, 8 columns at a time; in row 0, with what `gradient`
-// has for vector 0. Rows from f on stay zero.
+// x [32, dim] becomes the pairs' gradients · x, 8 columns at a time; row 0 also gets vector 0's own
+// part of `gradient`. Rows from f on stay zero.
 __device__ void MultiplyInPlace(const uint32_t (&tiles)[2][2][4], const __nv_bfloat16* gradient,
                                 int f, int dim, int lane, __nv_bfloat16* x) {
   const int stride = dim + 8, group = lane / 4, member = lane % 4;
@@ -234,7 +235,7 @@ __global__ void __launch_bounds__(32 * kWarps, 5)
 
     uint4* to = reinterpret_cast<uint4*>(d_features) + s * sample_chunks;
     ForVectorChunks(f, layout.row_chunks, lane, [&](int c, int at) { to[c] = vectors[at]; });
-    __syncwarp();  // before the next sample takes the place
+    __syncwarp();  // before the next sample overwrites shared memory
   }
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 
-// The dot interaction of bfloat16 on tensor cores: one warp for each sample. For interaction.cu.
+// The dot interaction of bfloat16 on tensor cores, one warp per sample. For interaction.cu.
 
 #include "renzan/cuda/interaction.cuh"
 
 namespace renzan::cuda {
 
-// Depends on the shape of a sample only, so that placement does not change the order of sums.
+// Depends only on the shape of a sample, so that placement does not change the order of sums.
 bool FitsTensorCores(const InteractionShape& shape);
 
 void InteractionForwardOnTensorCores(const InteractionShape& shape, const void* features, void* out,

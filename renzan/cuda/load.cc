@@ -29,7 +29,7 @@ void* Plugin() {
   Fail(
       ErrorCode::kConfig,
       "GPUs cannot be used: {}: install CUDA's libraries (libcublasLt), or build Renzan where nvcc "
-      "is; or use device: cpu",
+      "is installed; or use device: cpu",
       why);
 }
 
@@ -38,7 +38,7 @@ Function* FunctionOf(const char* name) {
   return reinterpret_cast<Function*>(dlsym(Plugin(), name));
 }
 
-// The same, of a library that is known to be of this build.
+// The same, after checking that the library is of this build.
 template <class Function>
 Function* CheckedFunctionOf(const char* name) {
   const auto build = FunctionOf<decltype(renzan_cuda_build)>("renzan_cuda_build");

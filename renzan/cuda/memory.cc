@@ -20,12 +20,12 @@ namespace {
 
 void Check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // an error that is not sticky must not be reported twice
+  cudaGetLastError();  // clears the error, so that it is not reported twice
   const char* reason = cudaGetErrorString(status);
   switch (status) {
     case cudaErrorMemoryAllocation:
       Fail(ErrorCode::kOsError,
-           "{}: the GPU has not enough memory: use a smaller training.batch_size, smaller tables "
+           "{}: the GPU is out of memory: use a smaller training.batch_size, smaller tables "
            "or a GPU that no other program uses",
            what);
     case cudaErrorNoDevice:
@@ -44,7 +44,7 @@ void Check(cudaError_t status, const char* what) {
            what, reason);
     case cudaErrorDevicesUnavailable:
       Fail(ErrorCode::kUnavailable,
-           "{}: the GPU cannot be used now ({}): another program may have it", what, reason);
+           "{}: the GPU cannot be used now ({}): another program may be using it", what, reason);
     case cudaErrorECCUncorrectable:
     case cudaErrorHardwareStackError:
     case cudaErrorLaunchFailure:
@@ -52,8 +52,8 @@ void Check(cudaError_t status, const char* what) {
     case cudaErrorContained:
     case cudaErrorUnknown:
       Fail(ErrorCode::kUnavailable,
-           "{}: the GPU was lost ({}): started again, the run goes on from its last checkpoint",
-           what, reason);
+           "{}: the GPU was lost ({}): a restarted run continues from its last checkpoint", what,
+           reason);
     default:
       Fail(ErrorCode::kSoftware, "{}: {}", what, reason);
   }
@@ -64,7 +64,7 @@ void CheckLaunch(const char* kernel) { Check(cudaGetLastError(), kernel); }
 void* DeviceSpace::Allocate(size_t bytes) {
   void* data = nullptr;
   Check(cudaMalloc(&data, bytes), "allocating memory of the GPU");
-  // Other streams do not wait for the default one, on which this is done.
+  // The memory is cleared on the default stream, for which other streams do not wait.
   Check(cudaMemset(data, 0, bytes), "clearing memory of the GPU");
   Check(cudaStreamSynchronize(nullptr), "clearing memory of the GPU");
   return data;
@@ -76,7 +76,7 @@ void* PinnedSpace::Allocate(size_t bytes) {
   void* data = nullptr;
   const cudaError_t status = cudaMallocHost(&data, bytes);
   if (status == cudaErrorMemoryAllocation)
-    Fail(ErrorCode::kOsError, "the host has not {} bytes of memory that can be locked", bytes);
+    Fail(ErrorCode::kOsError, "the host cannot lock {} bytes of memory", bytes);
   Check(status, "allocating page-locked memory");
   return data;
 }

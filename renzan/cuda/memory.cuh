@@ -11,14 +11,15 @@
 
 namespace renzan::cuda {
 
-// Throws unless `status` is cudaSuccess: kOsError for a lack of memory, kConfig where there is no
-// device or driver for this program, kUnavailable for a device that was lost or cannot be used now,
-// so that another attempt may, else kSoftware. `what`: "copying the parameters".
+// Throws unless `status` is cudaSuccess: kOsError for lack of memory; kConfig if there is no device
+// or driver for this program; kUnavailable for a device that was lost or cannot be used now,
+// because another attempt may succeed; otherwise kSoftware. `what`: "copying the parameters".
 void Check(cudaError_t status, const char* what);
-// The same for the last launch.
+// Check() for the last launch.
 void CheckLaunch(const char* kernel);
 
-// Of arrays one after the other in a piece of memory: each begins at a multiple of 256 bytes.
+// Rounds up the size of an array that others follow in a piece of memory: each begins at a multiple
+// of 256 bytes.
 constexpr size_t Aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // A piece of memory that `Space` allocates and frees.
@@ -37,7 +38,7 @@ class Memory {
   ~Memory() { Space::Free(data_); }
 
   size_t bytes() const { return bytes_; }
-  // Reallocates if there is less; what was there is lost.
+  // Reallocates if there is less memory; loses the contents.
   void Reserve(size_t bytes) {
     if (bytes_ < bytes) *this = Memory(bytes);
   }
@@ -51,14 +52,14 @@ class Memory {
   size_t bytes_ = 0;
 };
 
-// The device's. Zeros at first.
+// The device's memory, initially zero.
 struct DeviceSpace {
   static void* Allocate(size_t bytes);
   static void Free(void* data);
 };
 using DeviceMemory = Memory<DeviceSpace>;
 
-// The host's, from and to which the device copies without a detour.
+// The host's memory, which the device accesses directly.
 struct PinnedSpace {
   static void* Allocate(size_t bytes);
   static void Free(void* data);
@@ -83,9 +84,9 @@ class Event {
   Event(const Event&) = delete;
   ~Event();
   void Record(cudaStream_t stream) const;
-  // Work that is given to the stream later begins after what was recorded.
+  // Work given to the stream from now on begins after the recorded work.
   void Await(cudaStream_t stream) const;
-  // Of the host.
+  // Makes the host wait.
   void Synchronize() const;
 
  private:

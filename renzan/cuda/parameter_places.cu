@@ -6,7 +6,7 @@ namespace renzan::cuda {
 namespace {
 
 constexpr int kMostBatches = 1024;
-constexpr int kLeaves = 16;  // of a subtree in registers
+constexpr int kLeaves = 16;  // leaves of a subtree, kept in registers
 
 // One blockIdx.y for each place.
 dim3 PlaceGrid(int num_places, int64_t largest) {
@@ -19,7 +19,7 @@ struct PlacePart {
   int64_t values;
 };
 
-// body(part) for all of the place's rows. 32 bits, as their division is much faster.
+// Calls body(part) for all of the place's rows. Uses 32 bits, whose division is much faster.
 template <class Body>
 __device__ void ForParts(const ParameterPlace& place, const Body& body) {
   const uint32_t parts_of_row = static_cast<uint32_t>((place.columns + 3) / 4);
@@ -32,8 +32,8 @@ __device__ void ForParts(const ParameterPlace& place, const Body& body) {
   });
 }
 
-// Whether all parts of four values begin at multiples of 16 bytes (8, of bfloat16) from the array's
-// begin.
+// Whether all parts of four values begin at multiples of 16 bytes (8 for bfloat16) from the
+// beginning of the array.
 __device__ bool IsFlatAligned(const ParameterPlace& place) {
   return ((place.offset | place.columns) & 3) == 0;
 }
@@ -57,7 +57,8 @@ __global__ void __launch_bounds__(kStreamingThreads)
   });
 }
 
-// The balanced tree's sum of a part's gradients of kBatches virtual workers, `stride` floats apart.
+// The balanced tree's sum of a part's gradients over kBatches virtual workers, `stride` floats
+// apart.
 template <int kBatches, class Group>
 __device__ void SumSubtree(const float* gradients, int64_t stride, Group group, float (&sum)[4]) {
   float value[kBatches][4];
@@ -75,7 +76,7 @@ __device__ void SumSubtree(const float* gradients, int64_t stride, Group group, 
   for (int i = 0; i < 4; ++i) sum[i] = value[0][i];
 }
 
-// Of more than kLeaves, a power of two. A subtree's sum waits for that of its sibling.
+// The same for more than kLeaves, a power of two. A subtree's sum waits for its sibling's.
 template <class Group>
 __device__ void SumTree(int batches, const float* gradients, int64_t stride, Group group,
                         float (&sum)[4]) {
@@ -93,7 +94,7 @@ __device__ void SumTree(int batches, const float* gradients, int64_t stride, Gro
   }
 }
 
-// kBatches: 0 for more than kLeaves.
+// kBatches: 0 if there are more than kLeaves.
 template <int kBatches>
 __global__ void __launch_bounds__(kStreamingThreads)
     SumGradientsKernel(const ParameterPlace* places, int batches, const float* gradients,

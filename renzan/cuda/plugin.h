@@ -1,7 +1,7 @@
 #pragma once
 
-// The functions of librenzan_cuda.so. It is of the same build as its host, which refuses any other,
-// so that C++ objects and exceptions may pass between them, and both compute the same bits.
+// The functions of librenzan_cuda.so. The host refuses a library of another build, so that C++
+// objects and exceptions may pass between them, and both compute the same bits.
 
 #include "renzan/cuda/load.h"
 

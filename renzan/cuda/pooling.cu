@@ -19,10 +19,10 @@ struct PoolArguments {
   void* features;
   int64_t samples;
   int64_t stride;     // of the features, in values
-  int bags_of_group;  // consecutive samples, whose lookups are one stream of loads
+  int bags_of_group;  // consecutive samples, whose lookups form one stream of loads
 };
 
-// What a lane needs of a table: four columns.
+// What a lane needs to know about a table: four columns.
 template <class Value>
 struct PoolColumns {
   const float* weights;  // of row 0
@@ -38,8 +38,8 @@ struct PoolColumns {
   }
 };
 
-// Below: bags [first, last) of a table, into its columns of sample 0 at `features`, which has rows
-// of `stride`. `offsets` are the table's.
+// The functions below handle bags [first, last) of a table. `features` points to the table's
+// columns of sample 0; `stride` values separate samples. `offsets` are the table's.
 
 // Bags of one row each; `rows` is that of sample 0.
 template <class Value>
@@ -61,7 +61,7 @@ __device__ void GatherBags(const PoolColumns<Value>& columns, const int32_t* row
   }
 }
 
-// The lookups of all bags are one stream, so that short bags too have several loads in flight.
+// The lookups of all bags form one stream, so that even short bags have several loads in flight.
 template <class Value>
 __device__ void PoolBags(const PoolColumns<Value>& columns, const int32_t* rows,
                          const int32_t* offsets, int first, int last, Value* features,
@@ -105,7 +105,7 @@ __device__ void PoolBags(const PoolColumns<Value>& columns, const int32_t* rows,
   while (left > 0) write();
 }
 
-// The row block of `row`, which is not before block `low`.
+// The row block that contains `row`, which is `low` or a later one.
 __device__ int BlockOfRow(const int64_t* block_begin, int num_blocks, int low, int64_t row) {
   for (int high = num_blocks; high - low > 1;) {
     const int middle = (low + high) / 2;
@@ -153,8 +153,8 @@ __device__ void PoolBagsOfRowBlocks(const PoolColumns<Value>& columns, const int
   }
 }
 
-// Calls pool(columns, first bag, last bag, where the features of sample 0 have these columns) for
-// what this lane does of table blockIdx.x.
+// Calls pool(columns, first bag, last bag, these columns of sample 0's features) for this lane's
+// part of table blockIdx.x.
 template <class Value, class Pool>
 __device__ void ForEachGroup(const PoolArguments& a, const Pool& pool) {
   const DeviceTable& table = a.tables[blockIdx.x];
@@ -179,7 +179,7 @@ __device__ const int32_t* OffsetsOfTable(const PoolArguments& a) {
   return a.offsets + blockIdx.x * (a.samples + 1);
 }
 
-// Not inlined: it would take registers from tables of one block.
+// Not inlined: it would take registers away from tables with one block.
 template <class Value>
 __device__ __noinline__ void PoolTableOfRowBlocks(const PoolArguments& a) {
   const DeviceTable& table = a.tables[blockIdx.x];
@@ -192,7 +192,7 @@ __device__ __noinline__ void PoolTableOfRowBlocks(const PoolArguments& a) {
                       });
 }
 
-// Grid: x is the table, so that blocks which run together write neighbouring columns.
+// In the grid, x is the table, so that blocks that run together write neighbouring columns.
 template <class Value>
 __global__ void __launch_bounds__(kPoolThreads, 4)
     GatherFeaturesKernel(const __grid_constant__ PoolArguments a) {
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(kPoolThreads, 3)
       });
 }
 
-// Enough that a group has several rows to load, few enough that there are many groups.
+// Large enough that a group has several rows to load, small enough that there are many groups.
 int BagsOfGroup(const EmbeddingShape& shape, const DeviceLookups& lookups) {
   if (lookups.offsets == nullptr) return kRowsAtOnce;
   const int64_t bags = shape.num_tables * shape.samples;
@@ -220,7 +220,8 @@ int BagsOfGroup(const EmbeddingShape& shape, const DeviceLookups& lookups) {
   return static_cast<int>(std::clamp<int64_t>(8 * kRowsAtOnce / length, 1, 2 * kRowsAtOnce));
 }
 
-// The tables' dimensions are in device memory: as many blocks as if all had the mean dimension.
+// The tables' dimensions are only in device memory: as many blocks as if all had the mean
+// dimension.
 int64_t BlocksOfTable(const EmbeddingShape& shape, int bags_of_group) {
   const int64_t mean_dim = shape.features / shape.num_tables;
   int64_t lanes = kWarp;

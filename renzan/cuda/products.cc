@@ -10,13 +10,13 @@
 namespace renzan::cuda {
 namespace {
 
-constexpr size_t kScratchBytes = size_t{32} << 20;  // what cuBLAS asks for on Hopper
-// All rows and all virtual workers' matrices begin at multiples of it.
+constexpr size_t kScratchBytes = size_t{32} << 20;  // what NVIDIA recommends on Hopper
+// Alignment of all rows and all virtual workers' matrices, in bytes.
 constexpr uint32_t kAlignment = 16;
 
 void CheckProduct(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  Check(cudaDeviceSynchronize(), what);  // the cause, if the GPU was lost
+  Check(cudaDeviceSynchronize(), what);  // reports the cause if the GPU was lost
   Fail(status == CUBLAS_STATUS_NOT_INITIALIZED ? ErrorCode::kUnavailable : ErrorCode::kSoftware,
        "cuBLASLt: {}: {}", what, cublasLtGetStatusString(status));
 }
@@ -34,8 +34,8 @@ ProductLibrary::ProductLibrary(const Options& options)
 
 ProductLibrary::~ProductLibrary() { cublasLtDestroy(handle_->lt); }
 
-// cuBLASLt's matrices are column-major, in which a row-major matrix is its own transpose: so
-// outᵀ = bᵀ · aᵀ, and b is its first operand.
+// cuBLASLt's matrices are column-major, and a row-major matrix read that way is its own transpose.
+// So it computes outᵀ = bᵀ · aᵀ, with b as its first operand.
 struct Product::Plan {
   struct Layouts {
     cublasLtMatrixLayout_t a = nullptr, b = nullptr, out = nullptr;
@@ -148,7 +148,7 @@ Product::Product(const ProductLibrary& library, const ProductShape& shape)
     const cublasLtMatmulHeuristicResult_t& candidate = found[static_cast<size_t>(i)];
     if (candidate.state != CUBLAS_STATUS_SUCCESS || Splits(candidate.algo) > 1) continue;
     cublasLtMatmulHeuristicResult_t here;
-    // Another one would give these virtual workers other bits than on other workers.
+    // Another algorithm would give these virtual workers other bits than on other workers.
     CheckProduct(
         cublasLtMatmulAlgoCheck(library.handle_->lt, plan.operation, plan.own.b, plan.own.a,
                                 plan.own.out, plan.own.out, &candidate.algo, &here),

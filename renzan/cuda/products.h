@@ -2,8 +2,8 @@
 
 // Matrix products of a virtual worker's shapes through cuBLASLt, for several virtual workers at
 // once. The algorithm is chosen for the number of virtual workers of the whole run, and never
-// splits a sum over blocks whose order may change: a virtual worker's result does not depend on
-// which others are computed beside it.
+// splits a sum over blocks whose order may vary: a virtual worker's result does not depend on which
+// others are computed beside it.
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace renzan::cuda {
 
-// A handle of the library and its scratch memory; one computation at a time.
+// A handle of the library and its scratch memory, for one computation at a time.
 class ProductLibrary {
  public:
   struct Options {
@@ -34,19 +34,19 @@ class ProductLibrary {
   DeviceMemory scratch_;
 };
 
-// Row-major operands of `Precision`; out[r, c] (+)= Σ_k a·b, of each virtual worker.
+// Row-major operands of `Precision`: out[r, c] (+)= Σ_k a·b, for each virtual worker.
 struct ProductShape {
   // A matrix as it lies in memory.
   struct Operand {
     int64_t rows = 0, columns = 0, stride = 0;
-    int64_t of_virtual_worker = 0;  // values to the next one's; 0: shared by all
+    int64_t of_virtual_worker = 0;  // values from one to the next; 0: shared by all
     bool transposed = false;        // used as its transpose
   };
   enum class Epilogue { kNone, kBias, kBiasRelu };
   Operand a, b, out;
-  bool float_out = false;  // else of the operands' precision
+  bool float_out = false;  // otherwise in the operands' precision
   bool accumulate = false;
-  Epilogue epilogue = Epilogue::kNone;  // the bias, one value per column, is of out's precision
+  Epilogue epilogue = Epilogue::kNone;  // the bias, one value per column, has out's precision
 };
 
 class Product {

@@ -1,7 +1,7 @@
 #pragma once
 
-// One optimizer step of rows whose gradients are in registers or on their way, in device code.
-// Inner header of the sparse update.
+// One optimizer step for rows whose gradients are in registers or on their way, in device code.
+// Internal header of the sparse update.
 
 #include <cstdint>
 
@@ -20,18 +20,18 @@ struct UpdateArguments {
   const void* d_features;
   uint32_t* touched;
   int32_t* finite;
-  uint32_t rows_of_warp;  // whose places its lanes hold; at most kWarp
-  float* leaves;          // the sums of rows of many lookups
+  uint32_t rows_of_warp;  // whose positions its lanes hold; at most kWarp
+  float* leaves;          // the sums of rows with many lookups
 };
 
 // A row of a table, for the lanes of a warp that share it.
 struct TableRow {
-  bool there;  // else these lanes have no row now
+  bool there;  // otherwise these lanes have no row now
   float* weights;
   float* state;
 };
 
-// Lanes that share a row of `dim` columns where its squares are summed: at least a chunk's four.
+// Lanes that share a row of `dim` columns, for sums of squares: at least four, for a chunk.
 inline __device__ int LanesOfStep(int dim) { return max(4, LanesOfRow(dim)); }
 
 // Row `row` (first_row + row) of a table.
@@ -50,14 +50,14 @@ inline __device__ float AddFinite(float sum, float4 x) {
   return AddFinite(AddFinite(AddFinite(AddFinite(sum, x.x), x.y), x.z), x.w);
 }
 
-// By what a pooled row's gradient is multiplied; `bag` is its place in `offsets`.
+// The factor of a pooled row's gradient; `bag` is its index in `offsets`.
 inline __device__ float MeanFactor(const int32_t* offsets, uint32_t bag) {
   const int32_t length = __ldg(offsets + bag + 1) - __ldg(offsets + bag);
   return length > 1 ? __fdiv_rn(1.0f, static_cast<float>(length)) : 1.0f;
 }
 
-// total + Σ g² in chunks of 16 columns (SumOfSquaresInChunks), for the group of each lane. A chunk
-// is in four lanes: columns i and i + 8 are two lanes apart, i and i + 4 one.
+// total + Σ g² in chunks of 16 columns (SumOfSquaresInChunks), for each lane's group. Four lanes
+// hold a chunk: columns i and i + 8 are two lanes apart, i and i + 4 one.
 template <int kVectors>
 __device__ float AddSquares(const float4 (&g)[kVectors], int lanes, float total) {
 #pragma unroll
@@ -92,22 +92,22 @@ inline __device__ float4 DescendByState(float4 w, const SparseStepOnDevice& step
                      one(w.w, g.w, s.w));
 }
 
-// A lane's columns of its row; four each, or none.
+// A lane's columns of its row: four each, or none.
 template <int kVectors>
 struct LaneColumns {
   int column[kVectors];
   bool there[kVectors];
 };
 
-// Into L2: until the gradient is summed, the row need not take registers.
+// Prefetches into L2: the row need not occupy registers until the gradient is summed.
 inline __device__ void Prefetch(const void* row) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(row));
 }
 
-// One step of kRows rows of each of a warp's groups of `lanes` lanes, by all its lanes; all rows
-// are of `dim` columns. gradient.Load(columns, there, g) and then gradient.Finish(g) are called for
-// kVectors · 4 · lanes columns after another, for row-wise Adagrad twice if there are more than
-// those. Returns a sum of AddFinite.
+// One step for kRows rows per group of `lanes` lanes, executed by all lanes of a warp; all rows
+// have `dim` columns. Calls gradient.Load(columns, there, g) and then gradient.Finish(g) for
+// kVectors · 4 · lanes columns at a time; for row-wise Adagrad, rows with more columns than that
+// take two passes. Returns a sum of AddFinite().
 template <SparseOptimizerType kType, int kVectors, int kRows, class Gradient>
 __device__ float StepRows(const SparseStepOnDevice& step, int dim, int lanes,
                           const TableRow (&rows)[kRows], const Gradient (&gradients)[kRows]) {
@@ -213,9 +213,9 @@ __device__ float StepRows(const SparseStepOnDevice& step, int dim, int lanes,
   return finite;
 }
 
-// All who write, write the same.
+// All threads that write, write the same value.
 inline __device__ void ReportFinite(float sum, int32_t* finite) {
-  if (sum != 0) *finite = 0;  // also if it is not a number
+  if (sum != 0) *finite = 0;  // true for NaN, too
 }
 
 }  // namespace renzan::cuda

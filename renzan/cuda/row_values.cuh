@@ -1,7 +1,7 @@
 #pragma once
 
-// Four columns of a row in a lane's registers, in device code: loading, storing, sums in the order
-// of the CPU's kernels. Inner header of the embedding kernels.
+// Four columns of a row in a lane's registers, in device code: loads, stores, and sums in the order
+// of the CPU's kernels. Internal header of the embedding kernels.
 
 #include <cuda_bf16.h>
 
@@ -28,8 +28,8 @@ inline __device__ float4 Scale(float factor, float4 a) {
   return Multiply(make_float4(factor, factor, factor, factor), a);
 }
 
-// Loads of what no one writes during the kernel, past L1: rows are too many to be found there
-// again, and would displace ids and offsets.
+// Loads data that nobody writes during the kernel, bypassing L1: there are too many rows to find
+// one there again, and they would displace ids and offsets.
 inline __device__ float4 LoadFour(const float* from) {
   float4 v;
   asm volatile("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -47,7 +47,7 @@ inline __device__ float4 LoadFour(const __nv_bfloat16* from) {
                      __uint_as_float(high << 16), __uint_as_float(high & 0xFFFF0000));
 }
 
-// Streaming: what is read next comes too late to be found in L2.
+// A streaming store: the data is read too late to still be in L2.
 inline __device__ void StoreFour(float4 v, float* to) { __stcs(reinterpret_cast<float4*>(to), v); }
 
 inline __device__ void StoreFour(float4 v, __nv_bfloat16* to) {
@@ -68,7 +68,7 @@ inline __device__ int LanesOfRow(int dim) {
 template <int kVectors, int kLevels>
 class TreeSum {
  public:
-  // `sum` is that of `leaf`, and `next` is the leaf after it, which is greater.
+  // `sum` is the sum of `leaf`; `next` is the next leaf, which is greater.
   __device__ void Push(uint32_t leaf, uint32_t next, float4 (&sum)[kVectors]) {
     const int level = 31 - __clz(leaf ^ next);  // of the lowest common node
     const uint32_t below = (1u << level) - 1;
@@ -78,7 +78,7 @@ class TreeSum {
     for (int v = 0; v < kVectors; ++v) pending_[level][v] = sum[v];
   }
 
-  // `sum` is that of the last leaf, and then of all.
+  // `sum` is the last leaf's sum, and becomes the sum of all.
   __device__ void Finish(float4 (&sum)[kVectors]) {
     AddPending(kAllLanes, sum);
     occupied_ = 0;
@@ -94,7 +94,7 @@ class TreeSum {
     }
   }
 
-  // [level]: the left child of a node of this level whose right child is not complete.
+  // [level]: the left child of a node of this level whose right child is incomplete.
   float4 pending_[kLevels][kVectors];
   uint32_t occupied_ = 0;
 };

@@ -8,22 +8,21 @@
 namespace renzan::cuda {
 namespace {
 
-constexpr int kThreads = 128;  // of a block
+constexpr int kThreads = 128;  // per block
 constexpr int kWarps = kThreads / kWarp;
 constexpr int kLeavesAtOnce = 8;   // a power of two
 constexpr int kWorkerLevels = 10;  // 2^10 virtual workers
 
-// A lane sums two columns of a leaf, by additions that wait for each other: what they add is on its
-// way meanwhile, for many lookups ahead.
+// A lane sums two columns of a leaf. Each addition waits for the one before it, so the operands of
+// many lookups ahead are loaded meanwhile.
 constexpr int kColumnsOfLane = 2;
 constexpr int kColumnsOfWarp = kColumnsOfLane * kWarp;
-constexpr uint32_t kSlices = 2;     // tasks per leaf, of every other kColumnsOfWarp columns
+constexpr uint32_t kSlices = 2;     // tasks per leaf, each with every other kColumnsOfWarp columns
 constexpr uint32_t kTogether = 16;  // lookups that are waited for together
-constexpr uint32_t kAhead = 4;      // such groups on their way
+constexpr uint32_t kAhead = 4;      // such groups in flight
 constexpr uint32_t kRing = kTogether * kAhead;
-constexpr uint32_t kFar = 8 * kWarp;  // lookups ahead, of which the gradients go to L2
-// A warp's lanes hold the bags of so many lookups; their factors are used later than they are
-// known.
+constexpr uint32_t kFar = 8 * kWarp;  // gradients so many lookups ahead are prefetched into L2
+// Factors are computed for kWarp lookups at a time and used later, so several such groups are kept.
 constexpr uint32_t kFactors = 4 * kWarp;
 
 template <class Value>
@@ -53,13 +52,13 @@ __device__ void WaitForCopies() {
 template <class Value>
 struct LeafColumns {
   const Value* first;    // the first of the task's columns in the gradient of the table's sample 0
-  const Value* from;     // this lane's
+  const Value* from;     // the first of this lane's columns there
   int num_columns;       // from `first` on
-  uint32_t stride;       // from a sample to the next, in values
+  uint32_t stride;       // from one sample to the next, in values
   const uint32_t* bags;  // of the leaf's lookups
   uint32_t num_lookups;
   uint32_t first_bag;      // of the table
-  const int32_t* offsets;  // of the table's bags, for a mean, else null
+  const int32_t* offsets;  // of the table's bags, for a mean; otherwise null
 
   __device__ float2 Sum(WarpMemory<Value>* memory) const {
     const uint32_t lane = threadIdx.x % kWarp;
@@ -89,7 +88,7 @@ struct LeafColumns {
       }
       sum = {__fadd_rn(sum.x, a), __fadd_rn(sum.y, b)};
     };
-    // body(k, u) for the lookups k + u of a group, of which only the last is not a whole one.
+    // Calls body(k, u) for the lookups k + u of a group. Only the last group may be partial.
     const auto for_group = [&](uint32_t k, const auto& body) {
       if (k + kTogether <= num_lookups) {
 #pragma unroll
@@ -122,12 +121,12 @@ struct LeafColumns {
       WaitForCopies<kAhead - 1>();
       for_group(k - kLag, add);
     }
-    __syncwarp();  // before other factors
+    __syncwarp();  // before factors are overwritten
     return sum;
   }
 };
 
-// A leaf that is missing becomes zeros, which count as much.
+// A leaf without lookups becomes zeros, which take part in the sum like any other.
 template <class Value>
 __global__ void __launch_bounds__(kThreads) SumLeaves(const __grid_constant__ UpdateArguments a) {
   extern __shared__ __align__(16) std::byte shared[];
@@ -138,7 +137,7 @@ __global__ void __launch_bounds__(kThreads) SumLeaves(const __grid_constant__ Up
 #pragma unroll 1
   for (uint32_t task = blockIdx.x * kWarps + threadIdx.x / kWarp; task < tasks;
        task += gridDim.x * kWarps, ++turn) {
-    // Short rows have no second slice: each warp takes both kinds.
+    // Short rows have no second slice, so each warp alternates between both kinds.
     const uint32_t slice = (task + turn) % kSlices;
     const uint32_t leaf = task / kSlices, worker = leaf % a.workers;
     const RowOfMany row = a.by_row.many[leaf / a.workers];
@@ -149,7 +148,7 @@ __global__ void __launch_bounds__(kThreads) SumLeaves(const __grid_constant__ Up
 #pragma unroll 1
     for (int first = static_cast<int>(slice) * kColumnsOfWarp; first < table.dim;
          first += static_cast<int>(kSlices) * kColumnsOfWarp) {
-      // Lanes beyond the row do what the last one does.
+      // Lanes beyond the end of the row repeat its last columns.
       const int column =
           min(first + kColumnsOfLane * static_cast<int>(lane), table.dim - kColumnsOfLane);
       const Value* const of_table = static_cast<const Value*>(a.d_features) + table.column;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The update of rows whose lookups are divided among warps (LookupsByRow::many). Inner header of
+// The update of rows whose lookups are divided among warps (LookupsByRow::many). Internal header of
 // the sparse update.
 
 #include "renzan/cuda/row_step.cuh"

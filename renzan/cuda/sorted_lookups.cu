@@ -16,9 +16,9 @@
 namespace renzan::cuda {
 namespace {
 
-constexpr int kThreads = kStreamingThreads;  // of a block
+constexpr int kThreads = kStreamingThreads;  // per block
 
-// Rows of kManyLookups and more are divided among warps: a warp that does a row alone must not take
+// Rows with many lookups are divided among warps: a warp that handles a row alone must not take
 // long compared with all rows, and a leaf must be worth a task.
 constexpr int64_t kManyPerWorker = 4;
 constexpr int64_t kMaxRowsOfMany = 1 << 17;
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kThreads) OneHotKeys(const __grid_constant__ K
   }
 }
 
-// A warp for kWarp bags of a table, whose beginnings its lanes hold.
+// One warp for kWarp bags of a table, whose beginnings its lanes hold.
 __global__ void __launch_bounds__(kThreads) MultiHotKeys(const __grid_constant__ KeyArguments a) {
   const uint32_t table = blockIdx.x, lane = threadIdx.x % kWarp;
   const uint32_t first_row = static_cast<uint32_t>(a.tables[table].first_row);
@@ -52,7 +52,8 @@ __global__ void __launch_bounds__(kThreads) MultiHotKeys(const __grid_constant__
     const int32_t stop = offsets[min(first + kWarp, a.samples)];
     for (int32_t k = __shfl_sync(kAllLanes, begin, 0) + static_cast<int32_t>(lane);
          __any_sync(kAllLanes, k < stop); k += kWarp) {
-      // The last bag that begins at or before k: an empty one has another after it that does.
+      // The last bag that begins at or before k: after an empty bag there is another that begins
+      // there.
       uint32_t bag = 0;
 #pragma unroll
       for (uint32_t step = kWarp / 2; step > 0; step /= 2)
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(kThreads) MultiHotKeys(const __grid_constant__
   }
 }
 
-// Whether a lookup is the only one of its row, and whether it is the first of several.
+// Whether a lookup is the only one of its row, or the first of several.
 struct IsOne {
   const uint32_t* rows;
   __device__ bool operator()(uint32_t i) const {
@@ -90,7 +91,7 @@ struct ListArguments {
   LookupsByRow::Counts* counts;
 };
 
-// The first of [begin, end) for which `after` holds, as for all that follow it, else `end`.
+// The first index in [begin, end) from which on `after` holds, or `end`.
 template <class After>
 __device__ uint32_t FindFirst(uint32_t begin, uint32_t end, const After& after) {
   while (begin < end) {
@@ -104,12 +105,12 @@ __device__ uint32_t FindFirst(uint32_t begin, uint32_t end, const After& after) 
   return begin;
 }
 
-// Where the rows of several lookups end; those of many go to their own list.
+// Finds where rows with several lookups end, and moves those with many to their own list.
 __global__ void __launch_bounds__(kThreads) FindEnds(const __grid_constant__ ListArguments a) {
   const uint32_t several = a.counts->several;
   for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < several; i += gridDim.x * kThreads) {
     const uint32_t begin = a.begins[i], row = a.rows[begin];
-    // Most rows have few: their ends are near.
+    // Most rows have few lookups, so their ends are near.
     uint32_t before = begin + 1, step = 1;
     while (before + step < a.num_lookups && a.rows[before + step] == row) {
       before += step;
@@ -146,7 +147,7 @@ cudaError_t SortPairs(void* temp, size_t* temp_bytes, const uint32_t* keys, uint
                                          sorted_values, static_cast<int>(n), 0, bits, stream);
 }
 
-// `counts`: [2], of ones and of several.
+// `counts` [2]: rows with one lookup, and with several.
 cudaError_t ListRows(void* temp, size_t* temp_bytes, const uint32_t* rows, uint32_t* ones,
                      uint32_t* begins, uint32_t* counts, int64_t n, cudaStream_t stream) {
   return cub::DevicePartition::If(temp, *temp_bytes, thrust::counting_iterator<uint32_t>(0), ones,
@@ -200,7 +201,7 @@ SortedLookups::SortedLookups(const EmbeddingShape& shape, int64_t max_lookups,
   leaf_begins_ = take(leaves_bytes);
   counts_ = reinterpret_cast<LookupsByRow::Counts*>(take(Aligned(sizeof(*counts_))));
   temp_ = next;
-  // After the sort, what was unsorted is not needed. At most every other lookup begins a row of
+  // After the sort, the unsorted arrays can be reused. At most every other lookup begins a row with
   // several.
   ends_ = unsorted_bags_ + lookups / 2;
   by_row_ = {.rows = rows_,

@@ -8,18 +8,18 @@
 namespace renzan::cuda {
 namespace {
 
-constexpr int kThreads = 256;                    // of a block
-constexpr int kBlocks = 2;                       // of a multiprocessor: more would spill registers
-constexpr int64_t kMinRowsOfWarp = 8;            // whose places a warp loads together
-constexpr int64_t kItemsOfMultiprocessor = 128;  // loads of such places, at least
+constexpr int kThreads = 256;                    // per block
+constexpr int kBlocks = 2;                       // per multiprocessor: more would spill registers
+constexpr int64_t kMinRowsOfWarp = 8;            // whose positions a warp loads together
+constexpr int64_t kItemsOfMultiprocessor = 128;  // at least so many loads of positions
 constexpr int kVectorsAtOnce = 4;                // loads of gradients in flight per lane
 constexpr int kWorkerLevels = 10;                // 2^10 virtual workers
 
-// What the rows of a table get their gradients from.
+// Where a table's rows get their gradients from.
 template <class Value>
 struct TableGradients {
   const UpdateArguments& a;
-  const Value* from;  // where sample 0 has the table's columns
+  const Value* from;  // the table's columns of sample 0
   uint32_t table;
   bool mean;
 };
@@ -31,7 +31,7 @@ __device__ TableGradients<Value> GradientsOf(const UpdateArguments& a, uint32_t 
           of.mean != 0 && a.offsets != nullptr};
 }
 
-// The bits of the lanes' rows, of which neighbours share words.
+// Sets the bits of the lanes' rows; neighbouring rows share words.
 __device__ void TouchRows(uint32_t* touched, uint32_t row, bool chosen) {
   const uint32_t lanes = __ballot_sync(kAllLanes, chosen);
   if (!chosen) return;
@@ -40,7 +40,7 @@ __device__ void TouchRows(uint32_t* touched, uint32_t row, bool chosen) {
   if (threadIdx.x % kWarp == __ffs(same) - 1) atomicOr(touched + row / 32, bits);
 }
 
-// ---- Rows of one lookup.
+// ---- Rows with one lookup.
 
 template <class Value>
 struct LookupGradient {
@@ -56,7 +56,7 @@ struct LookupGradient {
     for (int v = 0; v < kVectors; ++v)
       g[v] = there && columns.there[v] ? LoadFour(from + columns.column[v]) : Zeros();
   }
-  // -0 becomes +0, as in a sum that begins with it.
+  // -0 becomes +0, as in a sum that starts with +0.
   template <int kVectors>
   __device__ void Finish(float4 (&g)[kVectors]) const {
     if (of.mean) {
@@ -69,7 +69,7 @@ struct LookupGradient {
   }
 };
 
-// The rows of lanes [begin, end), all of table `t`, several of each group at a time.
+// Updates the rows of lanes [begin, end), all of table `t`, several per group at a time.
 template <SparseOptimizerType kType, int kVectors, class Value>
 __device__ float UpdateOnes(const UpdateArguments& a, const SparseStepOnDevice& step, uint32_t row,
                             uint32_t bag, uint32_t t, int begin, int end) {
@@ -113,8 +113,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const auto lookup_at = [&](uint32_t first) {
     return is_there(first) ? a.by_row.ones[first + lane] : 0;
   };
-  // The places of the next rows, and where those of the rows after them are, are on their way while
-  // rows are updated.
+  // While rows are updated, the next rows' positions, and the indices of the rows after them, are
+  // being loaded.
   uint32_t first = (blockIdx.x * kThreads + threadIdx.x) / kWarp * a.rows_of_warp;
   const uint32_t lookup = lookup_at(first);
   uint32_t row = a.by_row.rows[lookup], bag = a.by_row.bags[lookup];
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     TouchRows(a.touched, row, there);
     uint32_t rest = __ballot_sync(kAllLanes, there);
 #pragma unroll 1
-    while (rest != 0) {  // neighbours are mostly of one table
+    while (rest != 0) {  // neighbours mostly belong to one table
       const int begin = __ffs(rest) - 1;
       const uint32_t t = __shfl_sync(kAllLanes, table, begin);
       const uint32_t mask = __ballot_sync(kAllLanes, there && table == t);
@@ -145,9 +145,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   ReportFinite(finite, a.finite);
 }
 
-// ---- Rows of several lookups.
+// ---- Rows with several lookups.
 
-// What a lane knows of a row.
+// What a lane knows about a row.
 struct RowPlace {
   uint32_t row = 0, table = 0;
   uint32_t begin = 0, count = 0;  // its lookups
@@ -169,7 +169,7 @@ struct LookupsGradient {
       for (int v = 0; v < kVectors; ++v) sum[v] = Zeros();
     };
     const uint32_t* bags = of.a.by_row.bags + place.begin;
-    uint32_t worker = 0, end_of_worker = 0;  // the samples'
+    uint32_t worker = 0, end_of_worker = 0;  // of the samples
     clear();
 #pragma unroll 1
     for (uint32_t k = 0; k < place.count; k += kAtOnce) {
@@ -199,7 +199,7 @@ struct LookupsGradient {
           end_of_worker = (next + 1) * of.a.samples_of_worker;
           clear();
         }
-        // A sum that begins with +0 has no -0.
+        // A sum that starts with +0 is never -0.
 #pragma unroll
         for (int v = 0; v < kVectors; ++v)
           sum[v] = Add(sum[v], of.mean ? Scale(factor[u], x[u][v]) : x[u][v]);
@@ -216,7 +216,7 @@ __device__ RowPlace PlaceOfLane(const RowPlace& place, int lane) {
   return {get(place.row), get(place.table), get(place.begin), get(place.count)};
 }
 
-// A row that is updated next, and the gradients of its lookups.
+// Prefetches a row that is updated next, and the gradients of its lookups.
 template <SparseOptimizerType kType, int kVectors, class Value>
 __device__ void PrefetchRow(const TableGradients<Value>& of, int dim, int lanes,
                             const TableRow& row, const RowPlace& place) {
@@ -237,7 +237,7 @@ __device__ void PrefetchRow(const TableGradients<Value>& of, int dim, int lanes,
   }
 }
 
-// The rows of the lanes in `mask`, all of table `t`.
+// Updates the rows of the lanes in `mask`, all of table `t`.
 template <SparseOptimizerType kType, int kVectors, class Value>
 __device__ float UpdateSeveral(const UpdateArguments& a, const SparseStepOnDevice& step,
                                const RowPlace& place, uint32_t t, uint32_t mask) {
@@ -249,7 +249,7 @@ __device__ float UpdateSeveral(const UpdateArguments& a, const SparseStepOnDevic
     RowPlace place;
     bool there;
   };
-  // A group for which no row is left has one that is there, without lookups.
+  // When no row is left for a group, it gets another group's row, without lookups.
   const auto take = [&] {
     int from = __ffs(mask) - 1;
     bool there = true;
@@ -273,7 +273,7 @@ __device__ float UpdateSeveral(const UpdateArguments& a, const SparseStepOnDevic
     Turn next = turn;
     if (more) {
       next = take();
-      // Two rows are on their way: one alone leaves the memory idle.
+      // Two rows are in flight: a single one would leave the memory idle.
       if (next.there)
         PrefetchRow<kType, kVectors>(gradients, dim, lanes,
                                      RowOfTable<kType>(table, next.place.row, true), next.place);
@@ -300,7 +300,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     return RowPlace{a.by_row.rows[lookups.x], a.by_row.bags[lookups.x] / a.samples, lookups.x,
                     lookups.y - lookups.x};
   };
-  // As for rows of one lookup.
+  // Loads ahead as UpdateRowsOfOne() does.
   uint32_t first = (blockIdx.x * kThreads + threadIdx.x) / kWarp * a.rows_of_warp;
   RowPlace place = place_of(lookups_at(first));
   uint2 next_lookups = lookups_at(first + stride);
@@ -341,11 +341,12 @@ template <SparseOptimizerType kType, class Value>
 void LaunchUpdate(const UpdateArguments& a, int64_t num_lookups, int multiprocessors,
                   cudaStream_t stream) {
   const int64_t most_blocks = 32 * multiprocessors;
-  // Many of a warp, so that their places cost little; not so many that few warps have any.
+  // Enough rows per warp that loading positions costs little, but few enough to occupy many warps.
   const int64_t rows_of_warp = std::clamp<int64_t>(
       num_lookups / (kItemsOfMultiprocessor * multiprocessors), kMinRowsOfWarp, kWarp);
   Launch(UpdateRowsOfOne<kType, Value>, a, rows_of_warp, num_lookups, most_blocks, stream);
-  // Frequent rows are neighbours in vocabularies sorted by frequency: no warp should have many.
+  // In vocabularies sorted by frequency, frequent rows are neighbours: no warp should get many of
+  // them.
   Launch(UpdateRowsOfSeveral<kType, Value>, a, kMinRowsOfWarp, num_lookups / 2, most_blocks,
          stream);
 }

@@ -7,7 +7,7 @@ void CheckDeviceSupports(const ModelOptions& model) {
   const auto reject = [](const std::string& what) {
     Fail(ErrorCode::kConfig, "device: cuda does not support {}: use device: cpu", what);
   };
-  // Kernels move 16 bytes of a row of bfloat16 at once.
+  // Kernels move 16 bytes of a bfloat16 row at once.
   const auto check = [&reject](const std::string& key, int64_t dim) {
     if (dim % 8 != 0) reject(fmt::format("{}: {}, which is not a multiple of 8", key, dim));
   };

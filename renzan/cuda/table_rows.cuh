@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows of a table, gathered for the host. Launches only; device pointers.
+// Gathers rows of a table for the host. Launches only; pointers are to device memory.
 
 #include <cuda_runtime.h>
 

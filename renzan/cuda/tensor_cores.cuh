@@ -1,6 +1,6 @@
 #pragma once
 
-// Instructions of a whole warp for the tensor cores (PTX ISA: mma.m16n8k16, ldmatrix). Lane l is
+// Tensor core instructions, executed by a whole warp (PTX ISA: mma.m16n8k16, ldmatrix). Lane l is
 // member l % 4 of group l / 4. A register holds two bfloat16, the first one in its low half.
 
 #include <cuda_runtime.h>
@@ -23,8 +23,8 @@ __device__ inline void AddTileProduct(const uint32_t (&a)[4], uint32_t b0, uint3
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Of a matrix [32, 8] of bfloat16 in shared memory, of which each lane gives its own row's address
-// (a multiple of 16 bytes): rows 8·i + 2·member + {0, 1} of column `group` -> to[i].
+// Loads a matrix [32, 8] of bfloat16 from shared memory; each lane passes the address of its own
+// row (a multiple of 16 bytes). to[i] = rows 8·i + 2·member + {0, 1} of column `group`.
 __device__ inline void LoadTransposedTile(const void* row, uint32_t (&to)[4]) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -1,6 +1,6 @@
 #pragma once
 
-// For tests that need a GPU, and are skipped elsewhere.
+// For tests that need a GPU; they are skipped elsewhere.
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ inline std::vector<float> RandomFloats(size_t n, uint64_t seed) {
   return values;
 }
 
-// As values of the precision, in device memory.
+// Converted to `precision`, in device memory.
 inline DeviceMemory CopiedToGpu(std::span<const float> values, Precision precision) {
   std::vector<uint16_t> halves;
   const void* from = values.data();

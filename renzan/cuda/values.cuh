@@ -13,8 +13,8 @@
 
 namespace renzan::cuda {
 
-// Of the kernels that stay within the memory's bandwidth. 8 blocks fill a multiprocessor, and the
-// H100 has 132; threads take several turns where there is more to do.
+// For kernels limited by memory bandwidth. 8 blocks fill a multiprocessor, and an H100 has 132;
+// threads take several turns if there is more to do.
 inline constexpr int kStreamingThreads = 256;
 inline constexpr int64_t kStreamingBlocks = 132 * 8;
 
@@ -23,7 +23,7 @@ inline unsigned StreamingBlocks(int64_t items, int64_t items_of_a_block = kStrea
   return static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, kStreamingBlocks));
 }
 
-// body(T()) with the type of the precision's values.
+// Calls body(T()) with the type of the precision's values.
 template <class Body>
 void WithValueType(Precision precision, const Body& body) {
   if (precision == Precision::kFloat32) {
@@ -86,9 +86,9 @@ __device__ void StoreValues(const float (&from)[kCount], T* to) {
   }
 }
 
-// Of a group of values that begins somewhere in an array: either all of it is there and aligned, as
-// LoadValues and StoreValues want it, or only the first `left` values are, all if it is more; then
-// the others are taken for zeros, and are not stored.
+// A group of kCount values somewhere in an array is either a WholeGroup, all there and aligned as
+// LoadValues and StoreValues require, or only its first `left` values exist (all of them if `left`
+// is larger): the others are read as zeros and not stored.
 struct WholeGroup {};
 
 template <int kCount, class T>
@@ -112,7 +112,8 @@ __device__ void StoreGroup(const float (&from)[kCount], int64_t left, T* to) {
     if (i < left) to[i] = Rounded<T>(from[i]);
 }
 
-// body(WholeGroup()) or body(left), so that the loads of a whole group have no branches among them.
+// Calls body(WholeGroup()) or body(left), so that loads of whole groups have no branches among
+// them.
 template <int kCount, class Body>
 __device__ void WithGroup(bool aligned, int64_t left, const Body& body) {
   if (aligned && left >= kCount) {
@@ -122,7 +123,7 @@ __device__ void WithGroup(bool aligned, int64_t left, const Body& body) {
   }
 }
 
-// body(i) for i = 0, step, 2·step, ... below n, by all threads of the grid together.
+// Calls body(i) for i = 0, step, 2·step, ... below n, using all threads of the grid.
 template <class Body>
 __device__ void ForAll(int64_t n, int64_t step, const Body& body) {
   const int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -130,7 +131,7 @@ __device__ void ForAll(int64_t n, int64_t step, const Body& body) {
   for (int64_t i = first * step; i < n; i += threads * step) body(i);
 }
 
-// body(i, group) for the groups of n values.
+// Calls body(i, group) for the groups of n values.
 template <int kCount, class Body>
 __device__ void ForGroups(int64_t n, bool aligned, const Body& body) {
   ForAll(n, kCount, [&](int64_t i) {

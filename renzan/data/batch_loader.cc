@@ -22,7 +22,7 @@ RowsOfBatch RowsOfSteps(const BatchLoaderOptions& options) {
         options.slice_end <= options.global_batch);
   const int64_t per_epoch =
       StepsPerEpoch(options.row_end - options.row_begin, options.global_batch);
-  // The order of the last epoch that was asked for.
+  // Keeps the order of the epoch that was last requested.
   return [options, per_epoch, order = std::optional<SampleOrder>(), order_epoch = int64_t{-1}](
              int64_t index, std::vector<int64_t>* rows) mutable {
     const int64_t step = options.first_step + index, epoch = step / per_epoch;
@@ -36,8 +36,8 @@ RowsOfBatch RowsOfSteps(const BatchLoaderOptions& options) {
   };
 }
 
-// Where a cache has no room for all, several batches ahead would take that of what is needed
-// before.
+// If a cache does not have room for everything, batches read far ahead would evict what is needed
+// before them.
 int ReadersOf(const Dataset& dataset, const BatchLoaderOptions& options) {
   const bool fits = dataset.cache() == nullptr || dataset.cache()->cache().FitsWhole();
   return fits ? options.readers : 1;
@@ -61,7 +61,7 @@ struct BatchLoader::Impl {
   std::vector<Slot> slots;
   std::mutex mutex;
   std::condition_variable changed;
-  // Batches that readers took upon themselves, and that Next() gave away.
+  // How many batches readers have begun, and how many Next() has returned.
   int64_t claimed = 0, taken = 0;
   bool stop = false;
   std::unique_ptr<Prefetcher> prefetcher;  // only for a dataset in a store
@@ -87,7 +87,7 @@ struct BatchLoader::Impl {
     const int64_t index = claimed++;
     SlotOf(index).ready = false;
     if (prefetcher) {
-      int64_t oldest = taken;  // that is not read
+      int64_t oldest = taken;  // not read yet
       while (SlotOf(oldest).ready) ++oldest;
       prefetcher->AtStep(first_step + oldest);
     }
@@ -102,7 +102,7 @@ struct BatchLoader::Impl {
       Slot& slot = SlotOf(index);
       try {
         const TraceSpan span("read batch");
-        // One alone works less than half of the time.
+        // A single reader is busy less than half of the time.
         std::optional<OtherThreads> busy;
         if (readers > 1) busy.emplace(1);
         rows_of(index, &rows);
@@ -113,7 +113,7 @@ struct BatchLoader::Impl {
       {
         std::lock_guard lock(mutex);
         slot.ready = true;
-        if (slot.error) stop = true;  // nothing after it is asked for
+        if (slot.error) stop = true;  // nobody will ask for a later batch
       }
       changed.notify_all();
     }

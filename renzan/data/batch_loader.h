@@ -25,11 +25,11 @@ struct BatchLoaderOptions {
   int64_t first_step = 0;
   int64_t num_steps = 0;
   ShuffleOptions shuffle;
-  int readers = 1;  // threads, each of which reads a batch at a time; at most
+  int readers = 1;  // at most so many threads, each reading one batch at a time
 };
 
-// Replaces `rows` by the rows of batch `index`. Each reader has a copy of its own, for which
-// `index` ascends.
+// Sets `rows` to the rows of batch `index`. Each reader has its own copy of the function, and calls
+// it with ascending `index`.
 using RowsOfBatch = std::function<void(int64_t index, std::vector<int64_t>* rows)>;
 
 // Steps in one epoch. Rows that do not fill a last global batch are dropped; with shuffling each
@@ -48,11 +48,10 @@ class BatchLoader {
   BatchLoader& operator=(const BatchLoader&) = delete;
 
   // The next batch, valid until the call after the next one: a step may look at its successor's
-  // batch. An Error of a reader is thrown here in place of its batch. May be called once for each
-  // batch.
+  // batch. If a reader failed, its Error is thrown here instead. May be called once per batch.
   const Batch& Next();
 
-  // Batches that are in memory at once: one that each reader fills, one that waits, and two in use.
+  // Batches in memory at once: one that each reader fills, one that waits, and two in use.
   static int SlotsFor(int readers) { return readers + 3; }
 
  private:

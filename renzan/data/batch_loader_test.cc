@@ -17,7 +17,7 @@
 namespace renzan {
 namespace {
 
-// Row r has id r, so a batch shows which rows it contains.
+// The id of row r is r, so a batch shows which rows it contains.
 void WriteDataset(const std::string& path, int rows) {
   DatasetWriter writer(path, {"y", {"x"}, {{"row", rows, false}}}, {.shard_rows = 37});
   for (int r = 0; r < rows; ++r) {

@@ -9,12 +9,12 @@
 namespace renzan {
 namespace {
 
-// The root mean square of an input times itself times the learning rate bounds how far a step
-// overshoots: beyond this no learning rate that the other inputs need is small enough.
+// The root mean square of an input, squared and times the learning rate, bounds how far a step
+// overshoots: beyond this, no learning rate that suits the other inputs is small enough.
 constexpr double kTooLarge = 100;
-// The standard deviation of a feature whose weight would have to grow beyond all others.
+// Below this standard deviation, a feature's weight would have to grow far beyond all others.
 constexpr double kTooSmall = 1e-3;
-// A largest value this many times the root mean square is that of a long tail, as counts have.
+// A largest value this many times the root mean square indicates a long tail, as in counts.
 constexpr double kLongTail = 5;
 constexpr size_t kMaxNamed = 8;
 

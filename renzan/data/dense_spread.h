@@ -15,17 +15,17 @@ class DenseSpread {
  public:
   explicit DenseSpread(size_t num_features) : features_(num_features) {}
 
-  // One row, after the transforms.
+  // Adds one row, after the transforms.
   void Add(std::span<const float> dense);
 
-  // For people: which of these features cannot be trained on, why, and the transform that helps;
-  // "" if all can. Says nothing of features that are 0 in every row.
+  // For people: which of these features cannot be trained on, why, and the transform that helps; ""
+  // if all can. Ignores features that are 0 in every row.
   std::string Advice(std::span<const std::string> names) const;
-  // Of the feature with the largest values, if they are too large: "'age' (about 2e+09: transform:
-  // standardize)"; else "".
+  // The feature with the largest values, if they are too large: "'age' (about 2e+09: transform:
+  // standardize)"; otherwise "".
   std::string TooLarge(std::span<const std::string> names) const;
 
-  // The transform after which a feature can be trained on: "none", "standardize" or "log".
+  // The transform that makes a feature trainable: "none", "standardize" or "log".
   std::string HelpfulTransform(size_t feature) const;
 
  private:

@@ -14,7 +14,7 @@ namespace {
 // In the order of DenseTransform::Kind.
 constexpr std::string_view kNames[] = {"none", "log", "standardize", "minmax", "buckets"};
 constexpr size_t kSampleSize = 100'000;
-constexpr uint64_t kSampleKey = 0x6275636b657473;  // any: the same values give the same sample
+constexpr uint64_t kSampleKey = 0x6275636b657473;  // arbitrary; fixed, so that samples are, too
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -124,7 +124,7 @@ void DenseFit::Add(double x) {
   x = transform_.Clip(x);
   low_ = count_ == 0 ? x : std::min(low_, x);
   high_ = count_ == 0 ? x : std::max(high_, x);
-  // Welford's: the sum of squares of a timestamp would lose its variance.
+  // Welford's algorithm: a plain sum of squares would lose the variance of timestamps.
   ++count_;
   const double deviation = x - mean_;
   mean_ += deviation / static_cast<double>(count_);

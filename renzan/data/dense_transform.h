@@ -12,7 +12,7 @@
 //                     with as many values each as repeated values allow
 //   clip:L:H,...      max(L, min(x, H)) before one of these
 //
-// Constants that are not known yet are left out: "standardize", "buckets:32".
+// Constants that are not known yet are omitted: "standardize", "buckets:32".
 
 #include <cstdint>
 #include <optional>
@@ -26,15 +26,15 @@ namespace renzan {
 class DenseTransform {
  public:
   DenseTransform() = default;  // none
-  // Nothing if `text` is no transform.
+  // Nothing if `text` is not a transform.
   static std::optional<DenseTransform> Parse(std::string_view text);
 
   std::string text() const;
-  // Without the constants of the data, for comparing what was asked for.
+  // The transform without constants computed from data, to compare what was requested.
   std::string kind() const;
-  // Whether constants are to be computed first.
+  // Whether constants have to be computed first.
   bool needs_constants() const { return needs_constants_; }
-  // Needs its constants.
+  // Must not be called while constants are missing.
   float Apply(double x) const;
 
  private:
@@ -54,8 +54,8 @@ class DenseTransform {
 inline constexpr int64_t kMinBuckets = 2, kMaxBuckets = 1024;
 
 // Computes the constants of one feature in one pass, in constant memory. The same values in the
-// same order give the same constants. Quantiles are exact up to 100,000 values, and beyond them of
-// a uniform sample of as many.
+// same order give the same constants. Quantiles are exact for up to 100,000 values, and beyond that
+// those of a uniform sample of this size.
 class DenseFit {
  public:
   explicit DenseFit(DenseTransform transform) : transform_(std::move(transform)) {}

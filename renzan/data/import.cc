@@ -32,7 +32,7 @@ namespace {
 constexpr int64_t kRowsBetweenReports = 4096;
 // How many skipped bad rows are reported individually.
 constexpr int64_t kBadRowsShown = 5;
-// How many of the labels that no rule names.
+// How many labels that no rule names are shown.
 constexpr size_t kLabelsShown = 5;
 
 std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
@@ -101,7 +101,7 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
          directory, manifest.label_rule, schema.label_rule);
 }
 
-// Also sets the constants of the schema's transforms to that dataset's.
+// Also sets the constants of the schema's transforms to those of that dataset.
 std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
                                                 DatasetSchema* schema_of_input) {
   const DatasetSchema& schema = *schema_of_input;
@@ -276,7 +276,7 @@ class Importer {
         first_multi_line_row_);
   }
 
-  // Of a test set.
+  // Only for a test set.
   void WarnOfUntrainedRows() const {
     if (options_.vocabulary_from.empty()) return;
     std::vector<std::string> names;

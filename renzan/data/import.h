@@ -36,7 +36,7 @@ struct UnseenLookups {
 struct ImportSummary : ImportProgress {
   std::string label_name;
   LabelSummary label;
-  // With the vocabularies of another dataset: of each feature that has a row for unseen values.
+  // With another dataset's vocabularies: one entry for each feature with a row for unseen values.
   std::vector<UnseenLookups> unseen;
   // The file that lists the bad rows (SkippedRows); empty if there are none.
   std::string skipped_rows;
@@ -53,7 +53,7 @@ struct ImportOptions {
   // Shares of lookups that train the row for unseen values (Vocabulary::TrainUnseen): "0.01" for
   // all features with a threshold vocabulary, "C3=0.05" for one.
   std::vector<std::string> unseen;
-  std::optional<uint64_t> seed;  // of which lookups these are; 0 if not given
+  std::optional<uint64_t> seed;  // which lookups these are; 0 if not given
   std::string vocabulary_from;   // a dataset whose vocabularies are reused unchanged
   bool skip_bad_rows = false;    // and list them in a file beside dataset.yaml
   int64_t shard_rows = 4'000'000;

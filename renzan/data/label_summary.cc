@@ -5,7 +5,7 @@
 namespace renzan {
 namespace {
 
-// A column that is no label may have a text of its own in every row.
+// A column that is not a label may have a different text in every row.
 constexpr size_t kMaxTexts = 1000;
 
 }  // namespace

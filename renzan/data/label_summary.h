@@ -17,7 +17,8 @@ struct LabelSummary {
   };
 
   int64_t rows = 0, positive_rows = 0;
-  // Rows whose label is 0 only because every text but one is, and the most frequent texts of them.
+  // Rows whose label is 0 only because every text but one means 0, and the most frequent of their
+  // texts.
   int64_t other_rows = 0;
   std::vector<Text> other_texts;
 

@@ -12,7 +12,7 @@
 namespace renzan {
 namespace {
 
-// What a window counts for in the cache's time, whatever it takes: only the order matters, except
+// How long a window lasts in the cache's time, whatever it takes: only the order matters, except
 // between runs that share a cache.
 constexpr int64_t kSecondsPerWindow = 10;
 
@@ -57,11 +57,11 @@ int64_t Prefetcher::WindowOf(int64_t step, int64_t sample) const {
   return step / steps_per_epoch_ * windows_per_epoch_ + position / WindowRows();
 }
 
-// The last window to be fetched when a step is read. What is fetched before it is needed takes the
-// room of something that is needed later, and just before, what has been read could be evicted
-// instead. So where not everything fits, that is the last one that the steps need which begin while
-// as many samples are read as a window has. See P. Cao, E. Felten, A. Karlin, K. Li, "A study of
-// integrated prefetching and caching strategies", 1995.
+// The last window to fetch when a step is read. Fetching too early evicts something that is needed
+// later; fetching just in time can evict data that has been read instead. So if not everything
+// fits, the limit is the last window needed by steps that begin while one window's worth of samples
+// is read. See P. Cao, E. Felten, A. Karlin, K. Li, "A study of integrated prefetching and caching
+// strategies", 1995.
 int64_t Prefetcher::HorizonOf(int64_t step) const {
   if (cache_.cache().FitsWhole()) return last_window_;
   const int64_t batch = options_.global_batch;
@@ -84,7 +84,7 @@ const SampleOrder& Prefetcher::OrderOf(int64_t epoch) {
   return *orders_[slot];
 }
 
-// The time of the first window after `after` that needs the block.
+// When the first window after `after` that needs the block is read.
 uint32_t Prefetcher::NextUse(int64_t block, int64_t after) {
   const int64_t epoch = after / windows_per_epoch_;
   for (int64_t e = epoch; e <= epoch + 1; ++e) {
@@ -159,7 +159,7 @@ void Prefetcher::Run() {
       changed_.wait(lock, [&] { return stop_ || now_ != now || horizon_ != horizon; });
     }
   } catch (const Error& error) {
-    // The reader finds the same, and then it matters.
+    // The reader will hit the same error, and there it matters.
     LogWarning("reading ahead has stopped: {}", error.what());
   }
 }

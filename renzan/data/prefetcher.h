@@ -1,10 +1,10 @@
 #pragma once
 
-// Fetches what training will read next from a store into the dataset's cache, and tells the cache
-// when each part is needed again. Both are known exactly, because the order of samples is a keyed
-// permutation (sample_order.h): to the window, whose blocks are needed together.
+// Fetches what training reads next from a store into the dataset's cache, and tells the cache when
+// each part is needed again. Both are known exactly, down to the window, whose blocks are needed
+// together, because the order of samples is a keyed permutation (sample_order.h).
 //
-// Every worker of a run does this for all of them: they need the same windows at the same time.
+// Every worker does this for all workers of the run: they need the same windows at the same time.
 
 #include <condition_variable>
 #include <mutex>
@@ -24,11 +24,11 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // This is the first step that has not been read; it never goes back.
+  // `step` is the first one that has not been read; it never goes back.
   void AtStep(int64_t step);
 
  private:
-  // Windows of all epochs, numbered through.
+  // Windows are numbered through all epochs.
   int64_t WindowRows() const;
   int64_t WindowOf(int64_t step, int64_t sample = 0) const;
   int64_t HorizonOf(int64_t step) const;
@@ -43,15 +43,15 @@ class Prefetcher {
   const BatchLoaderOptions options_;
   const int64_t steps_per_epoch_;
   const double started_at_;  // seconds since 1970
-  // Of the epoch that is read and the next one.
+  // Of the epoch being read and the next one.
   std::optional<SampleOrder> orders_[2];
   int64_t epochs_[2] = {-1, -1};
   int64_t windows_per_epoch_ = 0, last_window_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  int64_t now_ = 0;      // the window that is read
-  int64_t horizon_ = 0;  // the last one to be fetched meanwhile
+  int64_t now_ = 0;      // the window being read
+  int64_t horizon_ = 0;  // the last window to fetch meanwhile
   bool stop_ = false;
   std::thread thread_;
 };

@@ -20,7 +20,7 @@
 #include "renzan/data/dataset/dataset_cache.h"
 #include "renzan/data/sample_order.h"
 
-// A file of this machine plays the store.
+// A local file plays the store.
 
 namespace renzan {
 namespace {
@@ -114,7 +114,7 @@ struct Training {
     return step / steps_per_epoch() * order.num_windows() +
            step % steps_per_epoch() * kBatch / order.window_rows();
   }
-  // Also those that do not fill a batch at the end of an epoch.
+  // Including rows that do not fill a batch at the end of an epoch.
   std::vector<int64_t> RowsOfWindow(int64_t window) const {
     const int64_t windows = OrderOf(0).num_windows();
     const SampleOrder order = OrderOf(window / windows);
@@ -145,12 +145,12 @@ bool BecomesTrue(const Condition& condition) {
   return true;
 }
 
-// Reads all steps, each window once all of it is there, and expects that nothing was missed.
+// Reads all steps, each window once all of it is there, and expects no miss.
 void ExpectNothingMissed(Column& column, const Training& training) {
   Prefetcher prefetcher(column.cache(), training.options);
   for (int64_t step = training.options.first_step; step < training.end_step(); ++step) {
     prefetcher.AtStep(step);
-    std::set<uint64_t> needed;  // to the end of the step's window
+    std::set<uint64_t> needed;  // up to the end of the step's window
     for (int64_t s = step;
          s < training.end_step() && training.WindowOf(s) == training.WindowOf(step); ++s)
       for (const int64_t row : training.RowsOf(s))
@@ -181,9 +181,9 @@ TEST(Prefetcher, WindowsAreThereBeforeTheyAreRead) {
   ExpectNothingMissed(narrow, Training(false, 7, 2));
 }
 
-// What the steps need that follow while as many samples are read as a window has is there before
-// they begin, in the next epoch, too; nothing else is fetched, which would take the room of what is
-// needed in between.
+// What the next steps need, those that begin while one window's worth of samples is read, is there
+// before they begin, also in the next epoch. Nothing else is fetched, because it would take the
+// room of what is needed in between.
 TEST(Prefetcher, WhatIsFetchedAheadIsReadSoon) {
   Column column(4096, 0, 20);  // of 46 blocks, five windows
   const Training training(true, 0, 2.4);
@@ -207,7 +207,7 @@ TEST(Prefetcher, WhatIsFetchedAheadIsReadSoon) {
       return std::includes(found.begin(), found.end(), expected.begin(), expected.end());
     })) << "at step "
         << step;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // in which it could fetch more
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // during which it could fetch more
     look();
     for (const uint64_t chunk : found)
       EXPECT_TRUE(there.contains(chunk) || expected.contains(chunk))
@@ -216,7 +216,7 @@ TEST(Prefetcher, WhatIsFetchedAheadIsReadSoon) {
   }
 }
 
-// In every window, for all chunks that are there, compared with the rows of all later windows.
+// In every window, for all cached chunks, compared with the rows of all later windows.
 void ExpectNextUses(Column& column, const Training& training) {
   const auto before = static_cast<uint32_t>(SystemClock().UnixSeconds());
   Prefetcher prefetcher(column.cache(), training.options);
@@ -266,7 +266,7 @@ TEST(Prefetcher, TheNextUseOfAChunkIsTheFirstOfItsBlocks) {
   }
 }
 
-// The reader finds the same, and reports it.
+// The reader hits the same error and reports it.
 TEST(Prefetcher, AStoreThatFailsIsTheReadersAffair) {
   Column column(4096, 128, 20);
   WriteFileAtomically(column.path(), "short");

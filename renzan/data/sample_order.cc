@@ -128,7 +128,7 @@ void SampleOrder::AppendRows(int64_t first, int64_t n, std::vector<int64_t>* row
     std::iota(added.begin(), added.end(), begin_ + first);
     return;
   }
-  std::vector<int64_t> blocks;  // of a window's slots, or -1 where none was asked for yet
+  std::vector<int64_t> blocks;  // of a window's slots; -1 where none was computed yet
   for (int64_t at = 0; at < n;) {
     const int64_t window = (first + at) / window_rows();
     const int64_t begin = window * window_rows();

@@ -33,12 +33,12 @@ class KeyedPermutation {
   int64_t Inverse(int64_t value) const;
 
  private:
-  // Of values whose draws do not wait for each other.
+  // For several values, whose draws do not wait for each other.
   template <size_t n>
   struct Values {
     uint64_t of[n];
   };
-  // Exclusive-ors `to` with what the round makes of `half`.
+  // XORs `to` with the round's output for `half`.
   template <size_t n>
   void Mix(int round, const Values<n>& half, uint64_t mask, Values<n>* to) const;
   template <size_t n, bool kInverse>
@@ -60,11 +60,11 @@ class SampleOrder {
   int64_t num_rows() const { return end_ - begin_; }
   // The row at `position` in [0, num_rows()): a bijection onto [begin, end).
   int64_t Row(int64_t position) const;
-  // Appends those at [first, first + n), faster than one by one.
+  // Appends the rows at positions [first, first + n), faster than one by one.
   void AppendRows(int64_t first, int64_t n, std::vector<int64_t>* rows) const;
 
   // Rows are mixed within windows of positions, [w * window_rows(), (w + 1) * window_rows()), whose
-  // rows come from a few blocks: so these are needed together, and at a time that is known.
+  // rows come from a few blocks: these are needed together, and when is known.
   int64_t window_rows() const { return options_.block_rows * options_.window_blocks; }
   int64_t num_windows() const { return (num_rows() + window_rows() - 1) / window_rows(); }
   // Blocks are numbered from `begin`; the last one may be short.
@@ -78,7 +78,7 @@ class SampleOrder {
   int64_t WindowOfBlock(int64_t block) const;
 
  private:
-  // Rows are mixed as if all blocks came in permuted order: in the s-th slot is this block.
+  // The block in slot s: rows are mixed as if all blocks came in permuted order.
   int64_t BlockOfSlot(int64_t slot) const {
     return slot < full_blocks_ ? block_order_(slot) : slot;  // the short one stays last
   }

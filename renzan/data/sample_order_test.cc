@@ -71,7 +71,7 @@ TEST(SampleOrder, AWindowTouchesOnlyItsBlocks) {
   }
 }
 
-// What is known of windows without visiting their rows, compared with the rows.
+// Blocks that windows name without visiting their rows, compared with the rows.
 TEST(SampleOrder, WindowsNameTheirBlocks) {
   for (const bool enabled : {true, false}) {
     for (const int64_t rows : {1, 5, 16, 17, 63, 64, 65, 16 * 40, 16 * 40 + 3, 16 * 43 + 15}) {

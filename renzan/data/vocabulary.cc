@@ -49,7 +49,7 @@ Vocabulary::Vocabulary(const std::string& spec) : spec_(spec) {
          spec, kMaxEmbeddings);
   kind_ = kind == "hash" ? Kind::kHash : Kind::kCounting;
   size_ = static_cast<uint64_t>(number);
-  if (kind_ == Kind::kCounting) counts_.resize(1);  // of missing, which is not counted
+  if (kind_ == Kind::kCounting) counts_.resize(1);  // for missing values, which are not counted
 }
 
 Vocabulary Vocabulary::FromDataset(const std::string& directory, const DatasetManifest& manifest,
@@ -115,7 +115,7 @@ int64_t Vocabulary::Count(std::string_view value, int64_t row, int64_t position)
   return 2 * int64_t{found->second} + sampled;
 }
 
-// Whether values below the threshold train the row for unseen ones too little.
+// Whether values below the threshold train the row for unseen values too little.
 bool Vocabulary::NeedsUnseen() const {
   int64_t all = 0, rare = 0;
   for (const Lookups& lookups : counts_) {

@@ -37,10 +37,10 @@ class Vocabulary {
   static Vocabulary FromDataset(const std::string& directory, const DatasetManifest& manifest,
                                 const std::string& feature);
 
-  // Call it before Id(), of a provisional vocabulary. A share of the lookups read the row for
-  // unseen values instead of their value's own, and do not count for the threshold. Without a
-  // `share` it is kUnseenShare if less than that would read it otherwise, and else 0. Which ones: a
-  // function of the seed, the name of the feature, the row and the position only.
+  // To be called before Id(), for a provisional vocabulary. A share of the lookups reads the row
+  // for unseen values instead of their value's own, and does not count for the threshold. Without a
+  // `share`, it is kUnseenShare if fewer lookups would read the row otherwise, and 0 if not. Which
+  // lookups these are depends only on the seed, the feature's name, the row and the position.
   void TrainUnseen(std::optional<double> share, uint64_t seed, const std::string& feature);
 
   // `row` of the dataset, `position` in its bag.
@@ -52,12 +52,12 @@ class Vocabulary {
   }
 
   const std::string& spec() const { return spec_; }
-  // The share of lookups that TrainUnseen has mapped where this vocabulary was made: known after
+  // The share of lookups that TrainUnseen() mapped when this vocabulary was made: known after
   // Finish(), 0 before.
   double unseen_share() const { return unseen_share_; }
-  // Whether it tells values that it does not know from the others.
+  // Whether it tells values that it does not know from others.
   bool knows_unseen() const { return kind_ != Kind::kHash; }
-  // Whether no lookup has read the row for unseen values where this vocabulary was made.
+  // Whether no lookup read the row for unseen values when this vocabulary was made.
   bool unseen_is_untrained() const { return size_ == 1 && unseen_share_ == 0; }
   // True between the first Id() of a threshold vocabulary and Finish().
   bool provisional() const { return kind_ == Kind::kCounting; }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which vocabulary each categorical feature gets, as an import's options and schema say.
+// Which vocabulary each categorical feature gets, according to an import's options and schema.
 
 #include <vector>
 
@@ -11,8 +11,8 @@
 namespace renzan {
 
 // One for each of schema.categorical. `unseen_of_columns`: the shares that a schema file sets for
-// them, or NaN. Throws kUsage for a name that is no feature's, a value that makes no sense, and a
-// feature's share that is given twice or has no effect.
+// them, or NaN. Throws kUsage for a name that is not a feature's, an invalid value, and a feature's
+// share that is given twice or has no effect.
 std::vector<Vocabulary> VocabulariesFromOptions(const ImportOptions& options,
                                                 const DatasetSchema& schema,
                                                 const std::vector<double>& unseen_of_columns);

@@ -49,7 +49,7 @@ DenseGradients::DenseGradients(Communicator& comm, ThreadPool& pool, const Param
   deferred_.emplace(layout, own.size(), options.samples);
   for (const TreeBlock& block : MaximalBlocks(own)) sizes_.push_back(block.size);
   sum_pointers_.resize(sizes_.size());
-  if (sizes_.size() == 1 && comm.world_size() == 1) return;  // the sum itself
+  if (sizes_.size() == 1 && comm.world_size() == 1) return;  // the subtree's sum is the result
   for (float*& sum : sum_pointers_) sum = sums_.emplace_back(size).data();
 }
 

@@ -22,35 +22,35 @@
 namespace renzan {
 
 struct DenseGradientOptions {
-  int num_virtual_workers = 1;  // of all processes
-  int64_t samples = 1;          // of a virtual worker
+  int num_virtual_workers = 1;  // over all processes
+  int64_t samples = 1;          // per virtual worker
   Precision precision = Precision::kFloat32;
-  FloatType wire = FloatType::kFloat32;  // rounds every node of the tree
-  bool may_defer = true;                 // see Defers; else there are leaves()
+  FloatType wire = FloatType::kFloat32;  // every node of the tree is rounded to it
+  bool may_defer = true;                 // see Defers(); otherwise there are leaves()
 };
 
 DenseGradientOptions DenseGradientOptionsOf(const Numerics& numerics);
 
 class DenseGradients {
  public:
-  // Whether a process keeps the operands of the gradients (DeferredGradients) instead of its
+  // Whether processes keep the operands of the gradients (DeferredGradients) instead of their
   // virtual workers' gradients. The sum has the same bits.
   static bool Defers(const ParameterLayout& layout, const DenseGradientOptions& options);
-  // Bytes that a process with so many of the virtual workers needs.
+  // Bytes that a process with this many of the virtual workers needs.
   static int64_t BytesOf(const ParameterLayout& layout, const DenseGradientOptions& options,
                          int virtual_workers);
 
   DenseGradients(Communicator& comm, ThreadPool& pool, const ParameterLayout& layout,
                  const DenseGradientOptions& options);
 
-  // Where a virtual worker, counted within this process, leaves its gradients; threads may use
+  // Where a virtual worker, counted within this process, leaves its gradients. Threads may use
   // different ones at the same time.
   WeightGradients& of(size_t index);
-  // The same as flat arrays, unless they are deferred.
+  // The virtual workers' gradients as flat arrays, unless they are deferred.
   std::span<const std::span<float>> leaves() const { return leaf_spans_; }
 
-  // The reduction, which every process calls in turn; it may do something else in between. `sum`
-  // [layout.size()] must stay until Finish() returns.
+  // The reduction. Every process calls these functions in turn and may do other work in between.
+  // `sum` [layout.size()] must stay alive until Finish() returns.
   void Start(std::span<float> sum);
   void Continue() { reducer_.Continue(); }
   void Finish() { reducer_.Finish(); }
@@ -58,13 +58,14 @@ class DenseGradients {
  private:
   ThreadPool& pool_;
   TreeReducer reducer_;
-  // One of these.
+  // Only one of these is used.
   std::vector<AlignedBuffer> leaves_;
   std::optional<DeferredGradients> deferred_;
 
   std::vector<std::span<float>> leaf_spans_;
   std::vector<FlatGradients> flat_;
-  // Of the subtrees that this process reduces on its own: sizes, and sums if they are not all.
+  // For the subtrees that this process reduces by itself: their sizes, and their sums unless there
+  // is only one subtree and it is the whole tree.
   std::vector<int> sizes_;
   std::vector<AlignedBuffer> sums_;
   std::vector<float*> sum_pointers_;

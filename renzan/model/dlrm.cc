@@ -41,7 +41,7 @@ std::unique_ptr<Model::Workspace> Dlrm::MakeWorkspace(int64_t n) const {
 std::vector<int64_t> Dlrm::WorkspaceColumns() const {
   const ModelOptions& m = options_;
   std::vector<int64_t> columns = ColumnsOfInputs(m);
-  int64_t projected = 0, widest = 0;  // rows
+  int64_t projected = 0, widest = 0;  // columns
   for (const TableInput& table : m.tables) {
     if (table.dim == m.embedding_dim) continue;
     projected += table.dim;
@@ -57,7 +57,8 @@ std::vector<int64_t> Dlrm::WorkspaceColumns() const {
 }
 
 double Dlrm::InteractionFlops() const {
-  // Pairs of vectors forward; backward, each vector gets a multiple of every other one.
+  // Forward, one product for each pair of vectors; backward, each vector gets a multiple of every
+  // other one.
   const double f = static_cast<double>(vectors_);
   return 3 * f * (f - 1) * static_cast<double>(options_.embedding_dim);
 }

@@ -23,11 +23,11 @@ namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A block of sums is as large as AVX2's registers allow: 12 sums, 3 or 4 operands.
+// A block of sums is as large as AVX2's registers allow: 12 sums and 3 or 4 operands.
 constexpr int64_t kRows = 3, kColumns = 4;
 using V = hn::Vec<RowLanes>;
 
-// Of as many samples as there are lanes: sum[r][c] = Σ_k a[r][k]·b[c][k], over k in order, with
+// For as many samples as there are lanes: sum[r][c] = Σ_k a[r][k]·b[c][k], over k in order, with
 // fused multiply-add if the target has it.
 HWY_INLINE void SumBlock(const float* const (&a)[kRows], const float* const (&b)[kColumns],
                          int64_t depth, V (&sum)[kRows][kColumns]) {
@@ -53,7 +53,7 @@ HWY_NOINLINE void Products(const float* x, int64_t f, int64_t dim, float* pairs)
   for (int64_t i = 0; i < f; i += kRows) {
     const int64_t rows = std::min(kRows, f - i);
     for (int64_t j = 0; j < i + rows - 1; j += kColumns) {
-      // What lies outside of the triangle is computed, but not stored.
+      // Sums outside the triangle are computed but not stored.
       V sum[kRows][kColumns];
       SumBlock({vector(i), vector(i + 1), vector(i + 2)},
                {vector(j), vector(j + 1), vector(j + 2), vector(j + 3)}, dim, sum);
@@ -66,7 +66,7 @@ HWY_NOINLINE void Products(const float* x, int64_t f, int64_t dim, float* pairs)
   }
 }
 
-// The products' gradients as a symmetric matrix [f, f] with zeros on the diagonal.
+// The gradients of the products as a symmetric matrix [f, f] with zeros on the diagonal.
 HWY_NOINLINE void UnpackTriangle(const float* pairs, int64_t f, float* matrix) {
   const RowLanes d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -88,13 +88,13 @@ HWY_NOINLINE void Gradients(const float* d_products, const float* x, int64_t f, 
   const auto row = [&](int64_t i) HWY_ATTR { return d_products + std::min(i, f - 1) * f * lanes; };
   const auto column = [&](int64_t c) HWY_ATTR { return strip + c * f * lanes; };
   for (int64_t k = 0; k < dim; k += kColumns) {
-    // A few columns of all vectors, which would compete for a few sets of the cache if they were
-    // read from where they are.
+    // A few columns of all vectors, copied, because in place they would compete for a few sets of
+    // the cache.
     for (int64_t j = 0; j < f; ++j)
       RENZAN_UNROLL for (int64_t c = 0; c < kColumns; ++c)
           hn::Store(hn::Load(d, x + (j * dim + k + c) * lanes), d, column(c) + j * lanes);
     for (int64_t i = 0; i < f; i += kRows) {
-      // What lies outside of the vectors is computed, but not stored.
+      // Sums outside the vectors are computed but not stored.
       V sum[kRows][kColumns];
       SumBlock({row(i), row(i + 1), row(i + 2)}, {column(0), column(1), column(2), column(3)}, f,
                sum);

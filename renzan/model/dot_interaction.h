@@ -4,8 +4,8 @@
 // "Deep Learning Recommendation Model for Personalization and Recommendation Systems", 2019.
 // Thread-safe, no allocation except small scratch buffers per thread.
 //
-// Sums run in float32 over ascending indices, whatever the precision of the matrices; for bfloat16
-// in the class "amx" (nn/isa.h), in the order of its products (nn/gemm.h).
+// Sums run in float32 over ascending indices, whatever the precision of the matrices. Exception:
+// for bfloat16 in the class "amx" (nn/isa.h) they run in the order of its products (nn/gemm.h).
 
 #include <cstdint>
 

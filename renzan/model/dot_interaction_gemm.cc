@@ -8,7 +8,7 @@
 namespace renzan {
 namespace {
 
-// A sample's vectors as a matrix. Valid until this thread's next call.
+// A sample's vectors as a matrix, valid until this thread's next call.
 const BlockedMatrix& VectorsOf(const BlockedMatrix& features, int64_t s, int64_t f, int64_t dim) {
   thread_local BlockedMatrix vectors;
   vectors.Reshape(f, dim, Precision::kBFloat16);
@@ -16,7 +16,7 @@ const BlockedMatrix& VectorsOf(const BlockedMatrix& features, int64_t s, int64_t
   return vectors;
 }
 
-// The products of matrices of `columns` write whole tiles.
+// Products with so many `columns` write whole tiles.
 int64_t StrideFor(int64_t columns) { return (columns + 15) / 16 * 16; }
 
 }  // namespace

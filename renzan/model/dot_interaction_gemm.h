@@ -9,8 +9,8 @@
 
 namespace renzan {
 
-// DotInteractionForward() and DotInteractionBackward() (dot_interaction.h) in the order of
-// nn/gemm.h's class "amx". The gradients of the products are rounded to bfloat16.
+// DotInteractionForward() and DotInteractionBackward() (dot_interaction.h), summed in the order of
+// class "amx" (nn/gemm.h). The gradients of the products are rounded to bfloat16.
 void DotInteractionForwardByGemm(const BlockedMatrix& features, int64_t f, int64_t dim,
                                  BlockedMatrix* out);
 void DotInteractionBackwardByGemm(const BlockedMatrix& features, const BlockedMatrix& d_out,

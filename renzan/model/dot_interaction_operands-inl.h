@@ -1,6 +1,5 @@
-// Layouts of the dot interaction's operands in tiles, made from halves of lines: 16 columns of
-// bfloat16, which are 8 lanes of 32 bits. Every function has a twin for processors without
-// AVX-512.
+// Layouts of the dot interaction's operands in tiles, built from half lines: 16 columns of
+// bfloat16, which are 8 lanes of 32 bits. Every function has a twin for processors without AVX-512.
 
 #if defined(RENZAN_MODEL_DOT_INTERACTION_OPERANDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RENZAN_MODEL_DOT_INTERACTION_OPERANDS_INL_H_
@@ -35,9 +34,9 @@ constexpr int64_t TriangleRow(int64_t i) { return i * (i - 1) / 2; }
 
 #if HWY_TARGET == HWY_AVX3
 
-// Columns of four lanes of 16 rows: out[m] = lane m of every row, for row(i) that points to the
-// four. Reading a quarter of the rows into each quarter of a vector leaves half of the shuffles,
-// all of which share one port. The rows before quarter kFirst may be anything.
+// Transposes four lanes of 16 rows: out[m] is lane m of every row; row(i) points to the four lanes
+// of row i. Loading a quarter of the rows into each quarter of a vector halves the number of
+// shuffles, which all share one port. Rows before quarter kFirst are undefined.
 template <int kFirst = 0, class Row>
 HWY_INLINE void TransposeFourLanes(const Row& row, __m512i* out) {
   const auto load = [&](int64_t i) HWY_ATTR {
@@ -77,7 +76,7 @@ HWY_INLINE void TransposeHalves(const float* x, const int64_t* offsets, float* t
 #endif
 }
 
-// The columns of two halves in pairs, which fill a line. No second half counts as zeros.
+// Interleaves the columns of two halves, which fill a line. A missing second half counts as zeros.
 HWY_INLINE void PairHalves(const float* low, const float* high, float* to) {
 #if HWY_TARGET == HWY_AVX3
   const auto load = [](const float* half) HWY_ATTR {
@@ -100,9 +99,9 @@ HWY_INLINE void PairHalves(const float* low, const float* high, float* to) {
 
 #if HWY_TARGET == HWY_AVX3
 
-// Rows c to c + 7, for c = 8·kQuarter, of the symmetric matrix whose lower triangle begins with row
-// c at `packed`. Row 2p of the triangle and the next one are in pairs of columns at pairs + p·16
-// lanes: quarter q has columns 8q to 8q + 3, and a tile further on those from 8q + 4 on.
+// Rows c to c + 7, for c = 8·kQuarter, of the symmetric matrix whose lower triangle's row c begins
+// at `packed`. Rows 2p and 2p + 1 of the triangle are interleaved at pairs + p·16 lanes: quarter q
+// holds columns 8q to 8q + 3, and the same quarter of the next tile columns 8q + 4 to 8q + 7.
 template <int kQuarter>
 HWY_INLINE void RowsOfSymmetricMatrix(const BFloat16Bits* packed, const float* pairs, float* g) {
   constexpr int64_t kFirst = 8 * kQuarter;
@@ -112,7 +111,7 @@ HWY_INLINE void RowsOfSymmetricMatrix(const BFloat16Bits* packed, const float* p
     __m512i lines[4];  // the triangle's columns from c on
     TransposeFourLanes<kQuarter>([&](int64_t p) HWY_ATTR { return quarter + p * kLine; }, lines);
     for (int64_t m = 0; m < 4; ++m, g += kLine) {
-      // What the triangle's row c + m has, and its column below that.
+      // Row c + m of the triangle, followed by its column below that.
       const __mmask32 row = static_cast<__mmask32>((int64_t{1} << (c + m)) - 1);
       _mm512_store_si512(g, _mm512_mask_loadu_epi16(lines[m], row, packed));
       Bits(g)[c + m] = 0;
@@ -123,11 +122,11 @@ HWY_INLINE void RowsOfSymmetricMatrix(const BFloat16Bits* packed, const float* p
 
 #endif
 
-// The same for two lines: the pairs of their first halves and, a tile further on, of the second
-// ones.
+// The same for two lines: interleaves their first halves and, one tile further on, their second
+// halves.
 HWY_INLINE void PairLines(const float* low, const float* high, float* to) {
 #if HWY_TARGET == HWY_AVX3
-  // Unpacking takes the first half of every quarter, then the second one.
+  // Unpacking takes the first half of every quarter, then the second half.
   const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
   const __m512i x = _mm512_permutexvar_epi64(order, _mm512_load_si512(low));
   const __m512i y = high == nullptr ? _mm512_setzero_si512()
@@ -140,7 +139,7 @@ HWY_INLINE void PairLines(const float* low, const float* high, float* to) {
 #endif
 }
 
-// First step of unpacking a lower triangle of f rows: all rows in pairs of adjacent ones. Reads 32
+// First step of unpacking a lower triangle of f rows: interleaves each two adjacent rows. Reads 32
 // values of every row. `pairs` is two tiles, whose lines from (f + 1) / 2 on are zero.
 HWY_INLINE void PairTriangle(const BFloat16Bits* packed, int64_t f, float* pairs) {
 #if HWY_TARGET == HWY_AVX3
@@ -177,8 +176,8 @@ HWY_INLINE void UnpackTriangle(const BFloat16Bits* packed, const float* pairs, i
 
 #if HWY_TARGET == HWY_AVX3
 
-// Rounding by the instruction, which the intrinsics of this target lack. It takes denormal numbers
-// for zero; results of products in tiles have none.
+// Rounding in hardware, in assembly because this target lacks the intrinsics. It reads denormal
+// numbers as zero; products in tiles never have any.
 struct HardwareRounding {
   static HWY_INLINE void Half(const float* from, BFloat16Bits* to) {
     __m256i half;

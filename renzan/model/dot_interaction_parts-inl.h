@@ -22,14 +22,14 @@ namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A row's lines are too far apart for the processor to expect them, so those of the next sample
-// come into the second cache. Vectors of half a line make matrices so small that they are there
-// anyway.
+// A row's lines are too far apart for the hardware prefetcher, so those of the next sample are
+// prefetched into the second-level cache. Vectors of half a line make matrices so small that they
+// are there anyway.
 HWY_INLINE void PrefetchNext(const float* line) { __builtin_prefetch(line + kLine, 0, 2); }
 
 constexpr int64_t kTile = kLine * kLine;  // lanes
 
-// The hardware needs none of the processor's settings for float32.
+// The hardware's tile products ignore the processor's floating-point settings.
 struct Unchanged {
   Unchanged() {}
 };
@@ -37,9 +37,9 @@ template <class Tiles>
 using Flush =
     std::conditional_t<std::is_same_v<Tiles, EmulatedTiles>, const FlushDenormals, const Unchanged>;
 
-// stages(s, part)... for every part of every sample, the last stage first. In one round each stage
-// is a part behind the one before it, so that none waits for what another one has just begun: tiles
-// cannot be loaded soon after their lines were stored, and products take long to end.
+// Calls stages(s, part)... for every part of every sample, the last stage first. In each round a
+// stage is one part behind the stage before it, so that none waits for what another has just begun:
+// tiles cannot be loaded soon after their lines were stored, and products have a long latency.
 template <class... Stages>
 HWY_INLINE void ForEachPart(int64_t samples, int64_t parts, const Stages&... last_to_first) {
   constexpr int kStages = sizeof...(last_to_first);
@@ -70,12 +70,12 @@ HWY_INLINE void CopyLine(const float* from, float* to) {
     hn::Store(hn::Load(d, from + i), d, to + i);
 }
 
-// Rows of the two tiles, below each other, that contain f vectors. Registers have at least one.
+// Rows of the upper and the lower of two tiles that hold f vectors. A register has at least one.
 int UpperRows(int64_t f) { return static_cast<int>(std::min(f, kLine)); }
 int LowerRows(int64_t f) { return static_cast<int>(std::max(f - kLine, int64_t{1})); }
 
-// What both directions have in common. They work on a part of a sample at a time: a line of every
-// vector, so that all of it stays in the first cache, or the half that a short vector has.
+// What both directions share. They work on one part of a sample at a time: a line of every vector
+// (half a line if vectors are that short), so that all of it stays in the first-level cache.
 struct Samples {
   const BlockedMatrix& features;
   int64_t f, dim;
@@ -85,11 +85,11 @@ struct Samples {
   int64_t parts() const { return HasWholeLines() ? dim / (2 * kLine) : 1; }
   int64_t halves_of_part() const { return HasWholeLines() ? 2 : 1; }
   const float* Sample(int64_t s) const { return features.data() + s * kLine; }
-  // Where half h of a part of all vectors begins in a sample.
+  // Where half h of a part begins within a sample, for each vector.
   const int64_t* Half(int64_t part, int64_t h) const {
     return scratch.half(part * halves_of_part() + h);
   }
-  // Working memory of a part, and of a sample.
+  // The working memory of a part, and of a sample.
   const TileScratch::Slot& SlotOf(int64_t s, int64_t part) const {
     return scratch.slot(s * parts() + part);
   }

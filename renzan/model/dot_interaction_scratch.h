@@ -1,7 +1,7 @@
 #pragma once
 
-// The dot interaction's working memory for as many samples as a vector has lanes, of which every
-// thread has its own. All arrays are of vectors: a value of each of the samples.
+// The dot interaction's working memory, one per thread, for as many samples as a vector has lanes.
+// All arrays are of vectors: one value of each of the samples.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ struct DotInteractionScratch {
 
   // Valid until the next call by this thread.
   static DotInteractionScratch OfThisThread(int64_t f, int64_t dim, int64_t width, int64_t lanes) {
-    // Blocks of columns are read and written whole; the last sums read what nobody uses.
+    // Blocks of columns are read and written whole, and the last sums read values that nobody uses.
     constexpr int64_t kPadding = 32;
     thread_local AlignedBuffer buffer;
     const int64_t x_size = (f * dim + kPadding) * lanes, out_size = (width + kPadding) * lanes;

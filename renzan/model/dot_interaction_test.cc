@@ -20,7 +20,7 @@ struct Shape {
 
 class DotInteraction : public testing::TestWithParam<Shape> {};
 
-// body() in every class of instructions that this machine has.
+// Calls body() in every instruction-set class that this machine has.
 template <class Body>
 void InEveryClass(Precision precision, const Body& body) {
   for (const char* isa : {"auto", "sse4", "avx2", "avx512", "avx512_bf16", "amx"}) {
@@ -28,7 +28,7 @@ void InEveryClass(Precision precision, const Body& body) {
     try {
       SelectIsa(isa, precision);
     } catch (const Error&) {
-      continue;  // not on this machine, or not of this precision
+      continue;  // not supported by this machine, or not for this precision
     }
     for (const bool emulate : {false, true}) {
       EmulateTileRegisters(emulate);
@@ -101,7 +101,7 @@ BlockedMatrix RowOf(const BlockedMatrix& matrix, int64_t row) {
 
 constexpr Precision kPrecisions[] = {Precision::kFloat32, Precision::kBFloat16};
 
-// Samples are computed side by side, and the last ones with nobody beside them.
+// Samples are computed side by side, and the last ones beside nothing.
 TEST_P(DotInteraction, OfASampleIsTheSameAloneAndAmongOthers) {
   const auto [f, dim] = GetParam();
   for (const Precision of_inputs : kPrecisions) {
@@ -128,7 +128,7 @@ TEST_P(DotInteraction, LeavesZerosBehindTheLastColumn) {
   const int64_t n = 19, width = DotInteractionWidth(f, dim);
   for (const Precision precision : kPrecisions) {
     InEveryClass(precision, [&] {
-      // Working memory is full of a larger shape's values.
+      // Working memory holds a larger shape's values.
       const Shape larger = {50, 80};
       Both(larger, RandomMatrix(n, 50 * 80, 3, precision),
            RandomMatrix(n, DotInteractionWidth(50, 80), 4, precision), precision);

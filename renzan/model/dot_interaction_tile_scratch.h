@@ -1,6 +1,6 @@
 #pragma once
 
-// The working memory of dot_interaction_tiles.cc, of which every thread has its own.
+// The working memory of dot_interaction_tiles.cc, one per thread.
 
 #include <algorithm>
 #include <cstdint>
@@ -11,20 +11,20 @@
 namespace renzan {
 
 struct TileScratch {
-  // Lines have 16 lanes.
+  // A line has 16 lanes.
   struct Slot {
     float* a;      // [32] lines: the left operand
     float* b;      // [32] lines: the right one
     float* c;      // [64] lines: the products
     float* pairs;  // [32] lines
-    float* row;    // of the output or its gradient, and 32 values that nobody reads
+    float* row;    // of the output or its gradient, then 32 values that nobody reads
   };
-  // One stage of the work fills a slot while the next one reads the other.
+  // One stage of the work fills one slot while the next stage reads the other.
   Slot slots[2];
-  // Where half h of vector i begins within a sample, at [h, min(i, f - 1)], of 32 vectors.
+  // Where half h of vector min(i, f - 1) begins within a sample, at [h, i], for 32 values of i.
   std::vector<int64_t> halves;
-  // Where the halves of C [1 or 2, 32 vectors] begin, vector after vector, and then a half of zeros
-  // if their number is odd.
+  // Where the halves of C [1 or 2, 32 vectors] begin, vector after vector. If their number is odd,
+  // a half of zeros follows.
   std::vector<int64_t> sums;
 
   const Slot& slot(int64_t i) const { return slots[i % 2]; }
@@ -43,7 +43,7 @@ struct TileScratch {
 
   void SetPointers(int64_t f, int64_t dim) {
     constexpr int64_t kOperand = kVectors * kLine;
-    const int64_t row = ((dim + 31) / 32 + kVectors / 2 + 2) * kLine;  // all pairs, two lines
+    const int64_t row = ((dim + 31) / 32 + kVectors / 2 + 2) * kLine;  // all pairs, and two lines
     const size_t size = static_cast<size_t>(2 * (5 * kOperand + row));
     if (buffer_.size() < size) buffer_ = AlignedBuffer(size);
     float* next = buffer_.data();

@@ -22,7 +22,7 @@ template <class Tiles, class Rounding>
 struct ForwardPass : Samples {
   BlockedMatrix* out;
 
-  // B is two tiles, side by side, in pairs of k. A is where it is if vectors have whole lines.
+  // B is two tiles of pairs along k, side by side. A is read in place if vectors have whole lines.
   HWY_NOINLINE void Operands(int64_t s, int64_t part) const {
     const float* x = Sample(s);
     const TileScratch::Slot& slot = SlotOf(s, part);
@@ -39,8 +39,8 @@ struct ForwardPass : Samples {
     }
   }
 
-  // The lower triangle, in rows of two lines. Registers 0 to 2 are C, 3 and 4 are A, below each
-  // other, 5 and 6 are B, side by side.
+  // The lower triangle, in rows of two lines. Registers 0 to 2 are C; 3 and 4 are A, one above the
+  // other; 5 and 6 are B, side by side.
   template <bool kTwo>
   HWY_INLINE void Multiply(int64_t s, int64_t part) const {
     const Flush<Tiles> flush;
@@ -73,8 +73,8 @@ struct ForwardPass : Samples {
   }
   HWY_NOINLINE void EndProducts(int64_t s) const { f > kLine ? Store<true>(s) : Store<false>(s); }
 
-  // Whole halves and lines: what a row leaves behind its end, the next one overwrites, and zeros
-  // fill up the last line.
+  // Writes whole halves and lines: the next row overwrites what a row writes behind its end, and
+  // zeros fill up the last line.
   HWY_NOINLINE void Round(int64_t s) const {
     float* row = SlotOf(s).row;
     for (int64_t h = 0; h * 2 * kHalf < dim; ++h)
@@ -134,7 +134,7 @@ struct BackwardPass : Samples {
     }
   }
 
-  // A is the products' gradient.
+  // A is the gradient of the products.
   HWY_NOINLINE void Pairs(int64_t s) const {
     const TileScratch::Slot& slot = SlotOf(s);
     PairTriangle(Bits(slot.row) + dim, f, slot.pairs);
@@ -144,7 +144,7 @@ struct BackwardPass : Samples {
     UnpackTriangle(Bits(slot.row) + dim, slot.pairs, f, slot.a);
   }
 
-  // B is a tile of pairs of vectors per half.
+  // B is one tile of pairs of vectors for each half.
   HWY_NOINLINE void Right(int64_t s, int64_t part) const {
     const float* x = Sample(s);
     const int64_t* half = Half(part, 0);
@@ -163,7 +163,7 @@ struct BackwardPass : Samples {
     }
   }
 
-  // Registers 0 to 3 are C, two below each other for each half, 4 and 5 are A, 6 and 7 are B.
+  // Registers 0 to 3 are C, two for each half, one above the other; 4 and 5 are A; 6 and 7 are B.
   template <bool kTwo>
   HWY_INLINE void Multiply(int64_t s, int64_t part) const {
     const Flush<Tiles> flush;
@@ -210,10 +210,10 @@ struct BackwardPass : Samples {
       if (HasWholeLines()) PrefetchNext(to);
       Rounding::Line(c + sums[0], c + sums[1], Bits(to));
     }
-    // Vector 0 again, with its own gradient. The sum may be denormal.
+    // Adds vector 0's own gradient. The sum may be denormal.
     const Tag d;
     for (int64_t h = 0; h < halves_of_part(); ++h) {
-      // In all three matrices.
+      // Where it is, in all three matrices.
       const int64_t half = s * kLine + *Half(part, h);
       for (int64_t i = 0; i < kLine; i += static_cast<int64_t>(hn::Lanes(d))) {
         const auto sum = hn::Add(hn::Load(d, c + 2 * h * kTile + i),

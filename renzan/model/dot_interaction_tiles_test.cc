@@ -17,7 +17,7 @@
 namespace renzan {
 namespace {
 
-// The definition: of each 32 terms a chain of the even and one of the odd ones.
+// By the definition: of each 32 terms, one chain of the even and one of the odd ones.
 float Dot(int64_t n, const auto& x, const auto& y) {
   const FlushDenormals flush;
   float sum = 0;
@@ -64,7 +64,7 @@ BlockedMatrix BackwardByDefinition(const BlockedMatrix& x, const BlockedMatrix& 
   return dx;
 }
 
-// Including the columns that fill up the last line.
+// Includes the columns that fill up the last line.
 void ExpectSameBits(const BlockedMatrix& matrix, const BlockedMatrix& expected) {
   for (int64_t block = 0; block < matrix.num_blocks(); ++block) {
     const auto* bits = reinterpret_cast<const BFloat16Bits*>(matrix.block(block));

@@ -24,11 +24,11 @@ struct GroupMetrics {
 
 class GroupedMetrics {
  public:
-  // [batch] each; groups are not negative. Non-finite logits are skipped.
+  // [batch] each. Groups must not be negative. Non-finite logits are skipped.
   void Add(std::span<const int64_t> groups, std::span<const float> logits,
            std::span<const float> labels);
 
-  // By number of samples, the largest first, then by group.
+  // By number of samples, largest first, then by group.
   std::vector<GroupMetrics> Groups() const;
 
  private:

@@ -28,7 +28,7 @@ GroupedSamples DrawGrouped(uint64_t seed, size_t n) {
   return samples;
 }
 
-// By its definition: pairs of a positive and a negative sample.
+// By the definition: over all pairs of a positive and a negative sample.
 TEST(GroupedMetrics, AgreeWithTheReferenceImplementation) {
   const GroupedSamples s = DrawGrouped(5, 400);
   GroupedMetrics metrics;

@@ -46,8 +46,8 @@ void VisitFields(Metrics& metrics, const Visit& visit) {
 double FromFixed(FixedSum sum) { return static_cast<double>(sum) / kFixedOne; }
 
 FixedScore ScoreSample(float logit, bool positive) {
-  // Cross-entropy is max(x, 0) - x y + log(1 + exp(-|x|)). log1p would not change the result by a
-  // unit.
+  // Cross-entropy is max(x, 0) - x y + log(1 + exp(-|x|)). log1p would change the result by less
+  // than a unit.
   const double x = logit;
   const double e = std::exp(-std::abs(x));
   const double loss = std::max(positive ? -x : x, 0.0) + std::log(1 + e);

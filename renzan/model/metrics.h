@@ -13,8 +13,8 @@
 
 namespace renzan {
 
-// Counts of both classes by logit, in 65536 equal bins over [-16, 16]; values beyond fall into the
-// outermost bins. Logits closer than 1/2048 count as ties.
+// Counts of both classes by logit, in 65536 equal bins over [-16, 16]; logits outside count in the
+// outermost bins. Logits closer than 1/2048 may count as ties.
 struct BinaryHistogram {
   static constexpr int kNumBins = 65536;
   static constexpr double kMaxLogit = 16;
@@ -22,7 +22,7 @@ struct BinaryHistogram {
   std::vector<int64_t> positive = std::vector<int64_t>(kNumBins);
   std::vector<int64_t> negative = std::vector<int64_t>(kNumBins);
 
-  // `logit` is finite; a label above 0.5 is a positive one.
+  // `logit` must be finite; a label above 0.5 is positive.
   void Add(float logit, float label);
   void Merge(const BinaryHistogram& other);
 
@@ -37,8 +37,8 @@ struct BinaryHistogram {
 using FixedSum = __int128;
 double FromFixed(FixedSum sum);
 
-// One sample's binary cross-entropy in nats, at most 2^30, and its predicted probability, in units
-// of 2^-32. `logit` is finite.
+// One sample's binary cross-entropy in nats, at most 2^30, and its predicted probability, both in
+// units of 2^-32. `logit` must be finite.
 struct FixedScore {
   int64_t loss, prediction;
 };
@@ -57,11 +57,11 @@ struct BinaryMetrics {
   void Add(std::span<const float> logits, std::span<const float> labels);
   void Merge(const BinaryMetrics& other);
 
-  // All of these are NaN without samples.
+  // All of these are NaN if there are no samples.
   double LogLoss() const;  // mean cross-entropy
   double Auc() const { return histogram.Auc(); }
   double Accuracy() const;
-  // Sum of predictions over number of positives: 1 is unbiased. NaN without positives.
+  // Sum of predictions over number of positives: 1 is unbiased. NaN if there are no positives.
   double Calibration() const;
   // LogLoss over the entropy of the base rate: below 1 is better than always predicting the base
   // rate (He et al., "Practical lessons from predicting clicks on ads at Facebook", 2014). NaN when
@@ -79,7 +79,7 @@ struct BinaryMetrics {
   bool operator==(const BinaryMetrics&) const = default;
 };
 
-// Over all of them, such as those of several threads.
+// Over several accumulators, such as those of several threads.
 int64_t NumNonFinite(std::span<const BinaryMetrics> metrics);
 
 }  // namespace renzan

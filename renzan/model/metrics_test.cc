@@ -17,7 +17,7 @@ struct Samples {
   std::vector<float> logits, labels;
 };
 
-// Labels drawn from the predicted probability, so the predictions are calibrated.
+// Labels are drawn with the predicted probabilities, so the predictions are calibrated.
 Samples Draw(size_t n, uint64_t seed, double scale = 2) {
   Samples samples;
   for (size_t i = 0; i < n; ++i) {

@@ -37,8 +37,8 @@ inline void AddMlpColumns(int64_t in, const std::vector<int64_t>& widths, int64_
   columns->insert(columns->end(), 2, widest);
 }
 
-// Of what comes before the interaction: dense features, feature vectors and their gradients, the
-// bottom MLP and the gradient of its output.
+// The columns of everything before the interaction: dense features, feature vectors and their
+// gradients, the bottom MLP and the gradient of its output.
 inline std::vector<int64_t> ColumnsOfInputs(const ModelOptions& options) {
   const int64_t features = FeaturesPerSample(options);
   std::vector<int64_t> columns = {options.num_dense, features, features, options.embedding_dim};

@@ -46,8 +46,8 @@ int64_t FeaturesPerSample(const ModelOptions& options) {
 }
 
 double FlopsPerSample(const Model& model) {
-  // Per weight: forward, its own gradient, and the gradient of its input, which the first layer of
-  // the bottom MLP has no use for.
+  // Products per weight: forward, its own gradient, and its input's gradient, which the first layer
+  // of the bottom MLP does not need.
   double flops = 0;
   for (const Parameter& parameter : model.layout().parameters())
     if (parameter.shape.size() == 2)

@@ -36,20 +36,21 @@ struct ModelOptions {
   int cross_layers = 3;                              // dlrm_dcnv2
   int64_t cross_rank = 512;                          // dlrm_dcnv2
   DropoutOptions dropout;                            // after the hidden layers of both MLPs
-  // Of weights, activations and their gradients in all products, which accumulate in float32.
+  // The precision of weights, activations and their gradients in all products, which accumulate in
+  // float32.
   Precision precision = Precision::kFloat32;
 };
 
 class Model;
 
-// What is between the feature vectors and the top MLP.
+// What comes between the feature vectors and the top MLP.
 enum class Interaction {
   kDot,    // dot products of all pairs; rows of another dimension than embedding_dim are projected
   kCross,  // a low-rank cross network over the concatenated vectors, which may have any dimension
 };
 
 struct ModelType {
-  const char* name;  // in configurations
+  const char* name;  // in the configuration
   Interaction interaction;
   std::unique_ptr<Model> (*make)(const ModelOptions& options);
 };
@@ -62,7 +63,7 @@ int64_t FeaturesPerSample(const ModelOptions& options);
 
 class Model {
  public:
-  // Feature vector 0 is the bottom MLP's output, 1.. are the tables' pooled rows.
+  // Feature vector 0 is the bottom MLP's output; vectors 1.. are the tables' pooled rows.
   struct Workspace {
     virtual ~Workspace() = default;
     BlockedMatrix dense;       // in:  [n, num_dense]
@@ -77,7 +78,7 @@ class Model {
   virtual ~Model() = default;
 
   const ParameterLayout& layout() const { return layout_; }
-  // embedding_dim and the dimensions of the tables.
+  // The sum of embedding_dim and the tables' dimensions.
   int64_t features_per_sample() const { return FeaturesPerSample(options_); }
   const ModelOptions& options() const { return options_; }
 
@@ -85,8 +86,9 @@ class Model {
   // The columns of each matrix [n, columns] of a workspace, for estimates of memory.
   virtual std::vector<int64_t> WorkspaceColumns() const = 0;
 
-  // Of one sample, what is not a layer's: arithmetic forward and backward, a multiply-add counting
-  // as two; and the values that the interaction puts out, with their gradients, on a GPU.
+  // The part of a sample's costs that does not belong to fully connected layers: arithmetic forward
+  // and backward, where a multiply-add counts as two; and the number of values that the interaction
+  // produces on a GPU, including their gradients.
   virtual double InteractionFlops() const { return 0; }
   virtual double InteractionValuesOnGpu() const = 0;
 
@@ -105,9 +107,9 @@ class Model {
   ParameterLayout layout_;
 };
 
-// The arithmetic of one sample, forward and backward; a multiply-add counts as two.
+// Arithmetic operations for one sample, forward and backward; a multiply-add counts as two.
 double FlopsPerSample(const Model& model);
-// How many values the layers of one sample put out.
+// How many values the layers produce for one sample.
 double ActivationsPerSample(const Model& model);
 
 // Throws kConfig for an unknown type or invalid sizes.

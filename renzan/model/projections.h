@@ -1,9 +1,9 @@
 #pragma once
 
-// Tables of several embedding dimensions in a model that needs one: a row of another dimension is
-// projected, vector = W · row, with a learned W [dim, the table's dim] and no bias. Ginart et al.,
-// "Mixed Dimension Embeddings with Application to Memory-Efficient Recommendation Systems", 2019.
-// Like Mlp it only holds sizes and offsets: thread-safe.
+// Projects rows where tables of several embedding dimensions meet a model that needs one: vector =
+// W · row, with a learned W [dim, the table's dim] and no bias. Ginart et al., "Mixed Dimension
+// Embeddings with Application to Memory-Efficient Recommendation Systems", 2019. Like Mlp it only
+// holds sizes and offsets: thread-safe.
 
 #include <cstdint>
 #include <vector>
@@ -17,15 +17,16 @@ namespace renzan {
 
 class Projections {
  public:
-  // Registers "projection.<table>.weight" for each table of another dimension.
+  // Registers "projection.<table>.weight" for each table whose dimension differs from
+  // embedding_dim.
   Projections(const ModelOptions& options, ParameterLayout* layout);
 
-  // Whether no table needs one. Then the functions below must not be called.
+  // Whether no table needs a projection. Then the functions below must not be called.
   bool empty() const { return empty_; }
 
   struct Workspace {
     BlockedMatrix vectors;            // [n, (1 + tables)·dim]
-    BlockedMatrix d_vectors;          // in of Backward: like `vectors`
+    BlockedMatrix d_vectors;          // input of Backward: like `vectors`
     std::vector<BlockedMatrix> rows;  // of each projected table, [n, its dim]
     BlockedMatrix d_rows;             // of one of them
     BlockedMatrix vector;             // of one of them, [n, dim]; also its gradient
@@ -42,7 +43,7 @@ class Projections {
                 Workspace* workspace, BlockedMatrix* d_features) const;
 
  private:
-  // A feature vector: where it is in the features, and the offset of its weight if it is projected.
+  // A feature vector's columns in the features, and the offset of its weight if it is projected.
   struct Vector {
     int64_t column, dim, weight;
     bool projected;

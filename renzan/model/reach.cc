@@ -5,8 +5,8 @@
 namespace renzan {
 namespace {
 
-// The dot interaction passes on the bottom MLP's output as it is, and of everything else only
-// products of pairs. Without dense features the former is zero.
+// The dot interaction passes on the bottom MLP's output as it is, and everything else only as
+// products of pairs. Without dense features, the bottom MLP's output is zero.
 bool SeesOnlyPairs(const ModelOptions& options) {
   return FindModelType(options.type).interaction == Interaction::kDot && options.num_dense == 0;
 }

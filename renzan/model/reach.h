@@ -8,11 +8,11 @@
 
 namespace renzan {
 
-// Throws kConfig if some input cannot change the logit, whatever the parameters: says why, and what
-// to do instead. For training; such a model may still be read.
+// Throws kConfig if some input cannot change the logit, whatever the parameters; the message says
+// why and what to do instead. For training: such a model may still be loaded.
 void CheckInputsReachLogit(const ModelOptions& options);
 
-// What a model whose inputs all reach the logit cannot see of them: a sentence, or "".
+// What the model cannot see although all its inputs reach the logit: a sentence, or "".
 std::string LostEffects(const ModelOptions& options);
 
 }  // namespace renzan

@@ -36,7 +36,7 @@ class Probe {
 
   // Whether any sample's logit changes with a dense feature.
   bool DependsOnDense(int64_t feature) { return Changes(&dense_, options_.num_dense, feature, 1); }
-  // Whether it does with what is looked up in a table.
+  // Whether any sample's logit changes with a table's looked-up rows.
   bool DependsOnTable(size_t table) {
     int64_t first = 0;
     for (size_t t = 0; t < table; ++t) first += options_.tables[t].dim;
@@ -74,7 +74,7 @@ class Probe {
   std::vector<float> dense_, pooled_;
 };
 
-// Every model with these features, and with and without the parts that it may lack.
+// Every model with these features, with and without each optional part.
 std::vector<ModelOptions> AllOptions(int64_t num_dense, const std::vector<int64_t>& dims) {
   std::vector<ModelOptions> all;
   for (const std::string& type : ModelTypeNames())

@@ -23,8 +23,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using RowLanes = hn::CappedTag<float, BlockedMatrix::kLanes>;
 
-// The lines of one block that belong to the rows: those of the matrix, or a copy where it ends
-// before the last lane.
+// The lines of the rows in one block: in the matrix, or in a copy where the matrix ends before the
+// last lane.
 class Lines {
  public:
   static constexpr int64_t kLine = BlockedMatrix::kLanes;
@@ -41,7 +41,7 @@ class Lines {
     std::copy_n(lines, rows_ * kLine, copy_);
     return copy_;
   }
-  // Where to write them before Write().
+  // Where to put the lines before Write().
   float* ToWrite(BlockedMatrix* matrix, int64_t block) {
     float* lines = matrix->block(block) + first_;
     Prefetch(lines);
@@ -52,7 +52,7 @@ class Lines {
   }
 
  private:
-  // Blocks are too far apart for the processor to expect the rows' next lines.
+  // Blocks are too far apart for the hardware prefetcher.
   HWY_INLINE void Prefetch(const float* lines) const {
     for (int64_t r = lanes_; r < 2 * lanes_; ++r) __builtin_prefetch(lines + r * kLine, 0, 2);
   }
@@ -61,8 +61,8 @@ class Lines {
   alignas(64) float copy_[kLine * kLine] = {};
 };
 
-// Whole blocks of columns: column c of the rows from `row` on -> to + c·lanes, as float32. Lanes
-// behind the last row are zero.
+// Reads whole blocks of columns: to[c·lanes + i] is column c of row `row` + i, as float32. Lanes
+// beyond the last row are zero.
 inline HWY_NOINLINE void ReadRows(const BlockedMatrix& matrix, int64_t row, float* to) {
   const RowLanes d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), line = Lines::kLine;
@@ -84,8 +84,8 @@ inline HWY_NOINLINE void ReadRows(const BlockedMatrix& matrix, int64_t row, floa
   }
 }
 
-// The reverse, rounded if the matrix stores bfloat16. Columns behind the matrix' last one have to
-// be zero.
+// The reverse, rounding if the matrix stores bfloat16. Columns beyond the matrix's last one must be
+// zero.
 inline HWY_NOINLINE void WriteRows(const float* from, int64_t row, BlockedMatrix* matrix) {
   const RowLanes d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), line = Lines::kLine;

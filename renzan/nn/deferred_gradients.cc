@@ -9,16 +9,16 @@
 namespace renzan {
 namespace {
 
-// With more samples, writing a gradient takes little of the time of computing it. Measured: those
-// of 256 samples are better deferred, those of 512 are not.
+// With more samples, writing a gradient takes little time compared with computing it. Measured:
+// deferring pays off with 256 samples, not with 512.
 constexpr int64_t kMostSamples = 384;
 
-// A task's rows: enough of them that loading its columns of the right operands does not matter.
+// Rows of a task: enough that loading its columns of the right operands does not matter.
 constexpr int64_t kTaskRows = 1024;
 
 using Leaves = std::span<const GradientOperands* const>;
 
-// Element i of the sum of the leaves' sums by a balanced binary tree.
+// Element i of the sum of all leaves' bias gradients, by a balanced binary tree.
 float TreeSum(Leaves leaves, size_t i) {
   if (leaves.size() == 1) return leaves[0]->sums[i];
   const size_t half = leaves.size() / 2;
@@ -79,7 +79,7 @@ DeferredGradients::DeferredGradients(const ParameterLayout& layout, int virtual_
     by_offset_.emplace(parameter.offset, weights_.size());
     weights_.push_back({parameter.offset, out, in});
   }
-  // The largest first, so that threads end at about the same time.
+  // The largest first, so that threads finish at about the same time.
   std::stable_sort(tasks_.begin(), tasks_.end(), [](const Task& x, const Task& y) {
     return x.part.rows * x.part.blocks > y.part.rows * y.part.blocks;
   });
@@ -93,7 +93,7 @@ WeightGradients& DeferredGradients::of(size_t virtual_worker) { return *leaves_[
 void DeferredGradients::SumTask(const Task& task, size_t first_leaf, size_t num_leaves,
                                 float* sum) const {
   const Weight& weight = weights_[task.weight];
-  constexpr size_t kMost = 64;  // more go by way of the heap
+  constexpr size_t kMost = 64;  // more than this are on the heap
   std::array<const GradientOperands*, kMost> few;
   std::vector<const GradientOperands*> many(num_leaves > kMost ? num_leaves : 0);
   const std::span<const GradientOperands*> operands =

@@ -1,8 +1,8 @@
 #pragma once
 
-// The gradients of all virtual workers of a process, computed together when each has left its
+// The gradients of all virtual workers of a process, computed together once each has left its
 // operands: no virtual worker's gradient is ever written to memory, which would take longer than
-// AMX's products. The sums have the same bits as those of FlatGradients, added by a balanced binary
+// AMX's products. The sums have the same bits as those of FlatGradients added by a balanced binary
 // tree.
 
 #include <cstdint>
@@ -20,19 +20,20 @@ namespace renzan {
 
 class DeferredGradients {
  public:
-  // Bytes of the operands of a virtual worker of n samples.
+  // Bytes of the operands of one virtual worker with n samples.
   static int64_t BytesOf(const ParameterLayout& layout, int64_t n);
-  // Whether they take less time, in the selected instruction-set class, and little more memory than
-  // the gradients would.
+  // Whether deferring takes less time in the selected instruction-set class, and little more memory
+  // than the gradients would.
   static bool PayOff(const ParameterLayout& layout, Precision precision, int64_t n);
 
   DeferredGradients(const ParameterLayout& layout, int virtual_workers, int64_t n);
   ~DeferredGradients();
 
-  // Of a virtual worker; threads may use different ones at the same time.
+  // What a virtual worker's backward pass adds to. Threads may use different ones at the same time.
   WeightGradients& of(size_t virtual_worker);
 
-  // sums[i] [layout.size()]: of the next sizes[i] virtual workers, a power of two.
+  // sums[i] [layout.size()] becomes the sum over the next sizes[i] virtual workers; each size is a
+  // power of two.
   void Sum(ThreadPool& pool, std::span<const int> sizes, std::span<float* const> sums);
 
  private:
@@ -40,7 +41,7 @@ class DeferredGradients {
     int64_t offset, out, in;
   };
   class Leaf;
-  // Part of the gradient of a weight.
+  // A block of one weight's gradient.
   struct Task {
     size_t weight;
     GradientBlock part;

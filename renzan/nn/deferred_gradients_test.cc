@@ -18,7 +18,7 @@ struct Layer {
   bool has_bias;
 };
 
-// Of the virtual workers [begin, begin + size), by a balanced binary tree.
+// The sum over virtual workers [begin, begin + size), by a balanced binary tree.
 std::vector<float> TreeSum(const std::vector<std::vector<float>>& leaves, size_t begin,
                            size_t size) {
   if (size == 1) return leaves[begin];
@@ -80,7 +80,7 @@ bool SelectTiles() {
   try {
     SelectIsa("amx", Precision::kBFloat16);
   } catch (const Error&) {
-    return false;  // not on this machine
+    return false;  // not supported by this machine
   }
   return true;
 }

@@ -17,7 +17,7 @@ struct DropoutOptions {
   uint64_t seed = 0;
 };
 
-// The position in training of the samples of one forward and backward pass.
+// Where in training the samples of one forward and backward pass are.
 struct TrainingPosition {
   int64_t step = 0;
   int64_t first_sample = 0;  // of the pass, within the global batch

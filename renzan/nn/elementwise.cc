@@ -41,7 +41,7 @@ struct BFloat16 {
   }
 };
 
-// y = result(d, load) for all elements; load(m) gives those of another matrix.
+// y = result(d, load) for all elements; load(m) loads those of matrix m.
 template <class Type, class Result>
 HWY_INLINE void Elements(const Result& result, BlockedMatrix* y) {
   using Value = typename Type::Value;

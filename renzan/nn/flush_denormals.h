@@ -1,7 +1,7 @@
 #pragma once
 
-// While it lives, this thread's arithmetic takes denormal numbers for zero and gives zero instead
-// of them, as the processors' products of bfloat16 do.
+// While it lives, this thread's arithmetic reads denormal numbers as zero and flushes denormal
+// results to zero, as the processors' bfloat16 products do.
 
 #include <cstdint>
 
@@ -15,7 +15,7 @@ class FlushDenormals {
   FlushDenormals& operator=(const FlushDenormals&) = delete;
 
  private:
-  uint64_t saved_;  // the control register of floating-point arithmetic
+  uint64_t saved_;  // the floating-point control register
 };
 
 }  // namespace renzan

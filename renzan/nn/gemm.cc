@@ -51,16 +51,16 @@ struct BFloat16Pairs {
 };
 #endif
 
-// A tile's operands, in lanes. Element (i, k) of A is at a[i·16 + k] within a block of 16 k, which
-// are a_block apart; of Aᵀ at a[k·16 + i]. Element (k, j) of B is at b[k·16 + j] within a block of
-// columns.
+// A tile's operands, in lanes. Element (i, k) of A is at a[i·16 + k] within a block of 16 k; blocks
+// are a_block apart. Element (i, k) of a transposed A is at a[k·16 + i]. Element (k, j) of B is at
+// b[k·16 + j] within a block of columns.
 struct Operands {
   int64_t k;
   const float* a;
   int64_t a_block;
   const float* b;
   int64_t b_block;
-  // Prefetched meanwhile: this many cache lines for every 16 k.
+  // Prefetched meanwhile: next_b_lines cache lines for every 16 k.
   const float* next_b;
   int next_b_lines;
 };
@@ -72,7 +72,7 @@ HWY_NOINLINE void Tile(const Operands& p, const Results& r) {
   constexpr int kVectors = kBlocks * kParts;
   const Tag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  // Of vector j: its block, and its first column in the block and in C.
+  // The block of vector j, and its first column in the block and in C.
   const auto block = [](int j) { return j / kParts; };
   const auto lane = [lanes](int j) { return j % kParts * lanes; };
   const auto column = [&](int j) { return (r.first_block + block(j)) * kBlock + lane(j); };
@@ -125,7 +125,7 @@ HWY_NOINLINE void Tile(const Operands& p, const Results& r) {
     };
     const int64_t count = std::min(kBlock, p.k - k0);
     if (count == kBlock && kRows == kTileRows && kParts <= 2) {
-      // Unrolled, for the loop's own instructions would cost 6 % of a step.
+      // Unrolled, because the loop's own instructions would cost 6 % of a step.
       RENZAN_UNROLL for (int k = 0; k < kBlock; ++k) add_one_k();
     } else {
       for (int64_t k = 0; k < count; ++k) add_one_k();
@@ -161,7 +161,7 @@ HWY_NOINLINE void Tile(const Operands& p, const Results& r) {
   }
 }
 
-// A tile of whole height and `blocks` blocks.
+// A tile of full height, `blocks` blocks wide.
 template <class Lanes, bool kTransposed>
 HWY_INLINE void WholeTile(int64_t blocks, const Operands& p, const Results& r) {
   constexpr int kTwo = std::min(2, kTileBlocks);
@@ -203,22 +203,22 @@ HWY_INLINE void RowsOf(int64_t rows, int64_t blocks, Operands p, Results r) {
   }
 }
 
-// A and B as lanes; `results` is that of the first tile.
+// A and B are in lanes; `results` belongs to the first tile.
 template <class Lanes, bool kTransposed>
 HWY_INLINE void AllTiles(const BlockedMatrix& a, const BlockedMatrix& b, const Results& results) {
   const int64_t m = kTransposed ? a.columns() : a.rows();
   const int64_t tiles = std::max<int64_t>(1, (m + kTileRows - 1) / kTileRows);
   for (int64_t block = 0, blocks; block < b.num_blocks(); block += blocks) {
-    // Two times two rather than three and one: a narrow tile is slow.
+    // Two and two rather than three and one: a narrow tile is slow.
     const int64_t rest = b.num_blocks() - block;
     blocks = std::min<int64_t>(rest == 4 ? 2 : kTileBlocks, std::min<int64_t>(rest, kTileBlocks));
-    // While these blocks are used, the next ones come into the cache.
+    // While these blocks are used, the next ones are prefetched.
     const int64_t next = std::min<int64_t>(rest - blocks, kTileBlocks);
     const int64_t lines = (next * kBlock + tiles - 1) / tiles;
     const int64_t lines_of_tile = lines * ((b.rows() + kBlock - 1) / kBlock);
     const float* next_b = b.block(block + (next > 0 ? blocks : 0));
     for (int64_t i = 0, rows; i < m; i += rows, next_b += lines_of_tile * kBlock) {
-      // A's columns are contiguous only within their block.
+      // A's columns are contiguous only within a block.
       rows =
           std::min<int64_t>(kTileRows, kTransposed ? std::min(m - i, kBlock - i % kBlock) : m - i);
       const Operands p{
@@ -252,7 +252,7 @@ void Product(const BlockedMatrix& a, const RightOperand& b, const GemmOptions& o
   AllTiles<FloatLanes, false>(widened, b.lanes(), r);
 }
 
-// A and B as lanes.
+// A and B are in lanes.
 template <class Lanes>
 void TransposedLanes(const BlockedMatrix& a, const BlockedMatrix& b, float* sums, float* c) {
   AllTiles<Lanes, true>(a, b, RowMajorResults(b.columns(), c));

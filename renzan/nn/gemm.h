@@ -1,7 +1,7 @@
 #pragma once
 
-// Single-threaded matrix products, with what surrounds them in a layer done while the result is in
-// registers. Thread-safe.
+// Single-threaded matrix products. What surrounds a product in a layer is done while the result is
+// in registers. Thread-safe.
 //
 // Every element of a float32 product is one chain of fused multiply-adds over k in ascending order.
 // So its bits depend only on the values: not on the shapes, the blocking, or the width of the
@@ -11,8 +11,8 @@
 // 5, 4, ... (an odd k is extended by a zero), and denormal numbers count as zero. That is what
 // AVX-512's vdpbf16ps does (Intel's "Architecture Instruction Set Extensions Programming
 // Reference"), so all targets with FMA agree on these bits, too. The class "amx" (isa.h) has AMX's
-// order instead: of every 32 k the even ones are one chain from zero and the odd ones another, and
-// their sum is added to the element.
+// order instead: of every 32 k, the even ones form one chain from zero and the odd ones another,
+// and the sum of both is added to the element.
 
 #include <cstdint>
 
@@ -26,13 +26,14 @@ struct GemmOptions {
   const float* bias = nullptr;  // [n]: the sum of column j starts with bias[j]
   bool accumulate = false;      // the sums start with C
   bool relu = false;            // max(sum, 0); NaN stays NaN
-  // [m, n], of C's precision: mask > 0 ? sum · mask_scale : 0. The gradient of ReLU and dropout,
-  // from their output.
+  // [m, n], in C's precision: the result is mask > 0 ? sum · mask_scale : 0. This is the gradient
+  // of ReLU and dropout, given their output.
   const BlockedMatrix* mask = nullptr;
   float mask_scale = 1.0f;
 };
 
-// C[m, n] = A[m, k] · B[k, n], for A and B of the same precision; C, of any one, is rounded last.
+// C[m, n] = A[m, k] · B[k, n]. A and B have the same precision; C may have any, and is rounded
+// last.
 void Gemm(const BlockedMatrix& a, const RightOperand& b, const GemmOptions& options,
           BlockedMatrix* c);
 

@@ -19,7 +19,7 @@ namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 16 columns of a row.
+// 16 columns of bfloat16 in a row.
 HWY_INLINE const BFloat16Bits* LineAt(const BlockedMatrix& m, int64_t block, int64_t row) {
   return BFloat16At(m.data(), m.block_stride(), row, block);
 }
@@ -74,7 +74,7 @@ inline void PairRows(const BlockedMatrix& from, int64_t multiple, BlockedMatrix*
   }
 }
 
-// The bfloat16 in one half of each lane.
+// The bfloat16 in the low or the high half of each lane, as float32.
 HWY_INLINE hn::Vec<Tag> LowHalf(hn::Vec<Tag> lanes) {
   const hn::RebindToUnsigned<Tag> u;
   return hn::BitCast(Tag(), hn::ShiftLeft<16>(hn::BitCast(u, lanes)));
@@ -162,7 +162,7 @@ inline void TransposeToPairs(const BlockedMatrix& from, BlockedMatrix* to) {
   }
 }
 
-// The operands of this thread's current product in another layout.
+// This thread's buffers for the operands of its current product in another layout.
 struct Scratch {
   BlockedMatrix a, b;
   static Scratch& OfThisThread() {

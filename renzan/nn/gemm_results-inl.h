@@ -1,4 +1,4 @@
-// What a matrix product does with its sums. For the kernels of gemm.cc and gemm_tiles.cc, which
+// What happens to a matrix product's sums. For the kernels of gemm.cc and gemm_tiles.cc, which
 // Highway compiles once per target.
 
 #if defined(RENZAN_NN_GEMM_RESULTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -20,13 +20,13 @@ namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A row of a block is one to four registers.
+// One to four registers hold a row of a block.
 using Tag = hn::CappedTag<float, BlockedMatrix::kLanes>;
 constexpr int64_t kBlock = BlockedMatrix::kLanes;
 constexpr int kParts = kBlock / static_cast<int>(hn::MaxLanes(Tag()));
 
-// Where the results go, and GemmOptions. Row i of the tile is at c + i·c_row and mask + i·kBlock,
-// and the tile begins at block `first_block` of 16 columns.
+// Where the results go, and what GemmOptions asks for. Row i of the tile is at c + i·c_row and mask
+// + i·kBlock; the tile begins at block `first_block` of 16 columns.
 struct Results {
   float* c;
   int64_t c_row, c_block;
@@ -42,7 +42,7 @@ struct Results {
 
 // The first n values at p, followed by zeros.
 inline HWY_NOINLINE hn::Vec<Tag> LoadPart(Tag d, const float* p, int64_t n) {
-#if HWY_TARGET == HWY_AVX3  // what a mask leaves out is not touched
+#if HWY_TARGET == HWY_AVX3  // a masked load does not touch the rest
   return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(std::max<int64_t>(n, 0))), d, p);
 #endif
   HWY_ALIGN float padded[kBlock] = {};
@@ -72,8 +72,8 @@ HWY_INLINE void StoreFirst(hn::Vec<Tag> v, Tag d, float* p, int64_t n) {
   }
 }
 
-// 16 columns of a bfloat16 matrix, of which two blocks of 16 share a line: row `row`, which begins
-// at `rows`, block_stride lanes apart in the blocks of 32.
+// Columns [16·block, 16·block + 16) of row `row` of a bfloat16 matrix whose rows begin at `rows`.
+// Two blocks of 16 columns share a line; blocks of 32 are block_stride lanes apart.
 HWY_INLINE const BFloat16Bits* BFloat16At(const float* rows, int64_t block_stride, int64_t row,
                                           int64_t block) {
   return reinterpret_cast<const BFloat16Bits*>(rows + row * kBlock + block / 2 * block_stride) +
@@ -92,7 +92,7 @@ HWY_INLINE hn::Vec<Tag> Masked(hn::Vec<Tag> y, hn::Vec<Tag> mask, Tag d, float s
   return hn::IfThenElseZero(hn::Gt(mask, hn::Zero(d)), hn::Mul(y, hn::Set(d, scale)));
 }
 
-// What is left to do for a tile of results, from its sums [rows, blocks·16].
+// Finishes a tile of results, given its sums [rows, blocks·16].
 inline HWY_NOINLINE void Finish(const float* sums, int64_t rows, int64_t blocks, const Results& r) {
   const Tag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -100,7 +100,7 @@ inline HWY_NOINLINE void Finish(const float* sums, int64_t rows, int64_t blocks,
     for (int64_t j = 0; j < blocks; ++j, sums += kBlock) {
       const int64_t block = r.first_block + j;
       const int64_t columns = std::min(kBlock, r.columns - block * kBlock);
-      // Where a row of bfloat16 goes: directly, unless it is not whole.
+      // Where a row of bfloat16 is written: in place, unless it is a partial one.
       HWY_ALIGN BFloat16Bits partial[kBlock];
       BFloat16Bits* const c = r.bfloat16 ? BFloat16At(r.c, r.c_block, i, block) : nullptr;
       BFloat16Bits* const rounded = columns >= kBlock ? c : partial;
@@ -126,7 +126,8 @@ inline HWY_NOINLINE void Finish(const float* sums, int64_t rows, int64_t blocks,
 
 #if HWY_TARGET == HWY_AVX3
 // Finish() for rows [begin, end) of one block of 32 columns of bfloat16, on processors that round a
-// line at once (AVX512_BF16). That takes denormal numbers for zero, as FlushDenormals does.
+// line at once (AVX512_BF16). Their instruction reads denormal numbers as zero, as FlushDenormals
+// does.
 HWY_INLINE void FinishLines(const float* sums, int64_t begin, int64_t end, const Results& r) {
   const Tag d;
   const hn::Repartition<uint16_t, Tag> line;
@@ -145,7 +146,7 @@ HWY_INLINE void FinishLines(const float* sums, int64_t begin, int64_t end, const
       high = Masked(high, LoadBFloat16(d, mask + kBlock), d, r.mask_scale);
     }
     hn::Vec<decltype(line)> rounded;
-    // Not an intrinsic, because those of this target lack it.
+    // Assembly, because this target lacks the intrinsic.
     asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(rounded.raw) : "v"(low.raw), "v"(high.raw));
     hn::BlendedStore(rounded, columns, line,
                      reinterpret_cast<uint16_t*>(BFloat16At(r.c, r.c_block, i, r.first_block)));
@@ -153,7 +154,7 @@ HWY_INLINE void FinishLines(const float* sums, int64_t begin, int64_t end, const
 }
 #endif
 
-// The results of a whole product, from its first tile on.
+// The results of a whole product, starting at its first tile.
 HWY_INLINE Results ResultsOf(const GemmOptions& options, BlockedMatrix* c) {
   Results r{.c = c->data(),
             .c_row = kBlock,
@@ -171,12 +172,12 @@ HWY_INLINE Results ResultsOf(const GemmOptions& options, BlockedMatrix* c) {
   return r;
 }
 
-// Row-major results, including the columns that fill up its last block if `columns` does.
+// Row-major results. If `columns` is padded to whole blocks, the padding is written, too.
 HWY_INLINE Results RowMajorResults(int64_t columns, float* c) {
   return {.c = c, .c_row = columns, .c_block = kBlock, .columns = columns};
 }
 
-// From the tile in the first row to that in row i.
+// Moves from the tile in the first row to the one in row i.
 HWY_INLINE void MoveDown(int64_t i, Results* r) {
   r->c += i * r->c_row;
   if (r->mask != nullptr) r->mask += i * kBlock;

@@ -30,10 +30,10 @@ RightOperand Right(std::span<const float> values, int64_t rows, int64_t columns,
   return operand;
 }
 
-// The order of the terms of an element (gemm.h).
+// The order in which the terms of an element are added (gemm.h).
 enum class Order { kAscending, kPairs, kTiles };
 
-// A product whose C was something else before.
+// A product whose C held other values before.
 struct Product {
   Shape shape;
   Order order;
@@ -131,7 +131,7 @@ void OnEveryClass(Order order, const Body& body) {
     try {
       SelectIsa(name);
     } catch (const Error&) {
-      return;  // not on this machine
+      return;  // not supported by this machine
     }
     body();
   };
@@ -166,7 +166,7 @@ TEST_P(GemmOf, OfATransposedMatrixIsTheSameAndSumsItsColumnsInOrder) {
     BlockedMatrix transposed(shape.k, shape.m, product.precision);
     for (int64_t k = 0; k < shape.k; ++k)
       for (int64_t i = 0; i < shape.m; ++i) transposed.Set(k, i, product.a.at(i, k));
-    // A sum is a product with ones.
+    // Column sums are a product with ones.
     Product ones({shape.m, 1, shape.k}, GetParam());
     ones.a = Blocked(RowMajor(product.a), shape.m, shape.k, product.precision);
     std::fill(ones.b.begin(), ones.b.end(), 1.0f);
@@ -175,7 +175,7 @@ TEST_P(GemmOf, OfATransposedMatrixIsTheSameAndSumsItsColumnsInOrder) {
       for (int64_t j = 0; j < shape.n; ++j) expected.push_back(product.Chain(i, j, 0));
       expected_sums.push_back(ones.Chain(i, 0, 0));
     }
-    // What follows C and the sums in memory stays as it is.
+    // Nothing is written behind C and the sums.
     expected.push_back(9);
     expected_sums.push_back(9);
     OnEveryClass(GetParam(), [&] {

@@ -20,17 +20,18 @@ namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Registers 0 to 3 are C, two by two; 4 and 5 are A, below each other; 6 and 7 are B, side by side.
+// Registers 0 to 3 are C, two by two; 4 and 5 are A, one above the other; 6 and 7 are B, side by
+// side.
 inline TileShape ShapeFor(int64_t rows) {
   const int upper = static_cast<int>(std::min(rows, kBlock));
   const int lower = static_cast<int>(std::max<int64_t>(rows, kBlock + 1) - kBlock);
   return {{upper, upper, lower, lower, upper, lower, kBlock, kBlock}};
 }
 
-// What is left to do for the tile before: meanwhile the tile registers multiply.
+// What is left to do for the previous tile, done while the tile registers multiply.
 class Unfinished {
  public:
-  // `r` is that of 32 columns; the sums [rows, 32] are written to sums() next.
+  // `r` is for 32 columns; the caller writes the sums [rows, 32] to sums() next.
   void Begin(int64_t rows, const Results& r) {
     rows_ = rows;
     done_ = 0;
@@ -54,7 +55,7 @@ class Unfinished {
   Results results_ = {};
 };
 
-// Sets C's registers for `rows` rows to what the sums start with.
+// Sets the registers of C, which has `rows` rows, to what its sums start with.
 template <class Tiles, bool kTwoRows, bool kTwoBlocks>
 HWY_INLINE void Begin(int64_t rows, const Results& r) {
   if (r.bias == nullptr && !r.accumulate) {
@@ -71,7 +72,7 @@ HWY_INLINE void Begin(int64_t rows, const Results& r) {
     if (kTwoRows) Tiles::template Load<2>(start + kBlock * stride, stride);
     if (kTwoRows && kTwoBlocks) Tiles::template Load<3>(start + kBlock * stride + kBlock, stride);
   };
-  // All rows are the same one where the sums start with the bias.
+  // Sums that start with the bias start alike in all rows.
   if (!r.accumulate && (r.first_block + kBlocks) * kBlock <= r.columns)
     return load(r.bias + r.first_block * kBlock, 0);
   const Tag d;
@@ -93,7 +94,7 @@ HWY_INLINE void Begin(int64_t rows, const Results& r) {
   load(start, stride);
 }
 
-// C's registers to C.
+// Stores the registers of C.
 template <class Tiles, bool kTwoRows, bool kTwoBlocks>
 HWY_INLINE void End(int64_t rows, const Results& r, Unfinished* unfinished) {
   const auto store = [](float* to, int64_t row, int64_t block) {
@@ -115,16 +116,16 @@ HWY_INLINE void End(int64_t rows, const Results& r, Unfinished* unfinished) {
   Finish(sums, rows, kBlocks, r);
 }
 
-// Operands of tiles. Element (i, k) of A, in lanes, is at a[i·16 + k] within a block of 16 k, which
-// are a_block apart, and B's element (k, j) at b[k·16 + j].
+// Operands of tiles, in lanes. Element (i, k) of A is at a[i·16 + k] within a block of 16 k; blocks
+// are a_block apart. Element (k, j) of B is at b[k·16 + j].
 struct Operands {
   int64_t k;
   const float* a;
   int64_t a_block;
   const float* b;
   int64_t b_block;
-  // Comes into the second-level cache meanwhile: for every 16 k this many lines, which are `step`
-  // lanes apart from those of the next.
+  // Prefetched into the second-level cache meanwhile: next_lines lines for every 16 k, and then on
+  // by next_step lanes.
   const float* next;
   int64_t next_lines, next_step;
 };

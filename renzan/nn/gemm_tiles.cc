@@ -27,7 +27,7 @@ void TilesOfRows(const BlockedMatrix& a, const BlockedMatrix& b, const Results& 
   Tiles::Configure(ShapeFor(rows));
   Unfinished unfinished;
   for (int64_t block = 0; block < b.num_blocks(); block += 2) {
-    // Meanwhile the next blocks come closer.
+    // Meanwhile the next blocks are prefetched.
     const int64_t next = std::clamp<int64_t>(b.num_blocks() - block - 2, 0, 2);
     const int64_t lines = (next * b.block_stride() / kBlock + steps - 1) / steps;
     Operands p{.k = b.rows(),
@@ -49,12 +49,11 @@ void TilesOfRows(const BlockedMatrix& a, const BlockedMatrix& b, const Results& 
   unfinished.FinishRows(unfinished.rows());
 }
 
-// A's rows stay in half of a second-level cache of 2 MiB while B's columns pass by, each of them
-// once.
+// A's rows stay in half of a second-level cache of 2 MiB while each of B's columns is read once.
 constexpr int64_t kCachedLines = (int64_t{1} << 20) / 64;
 
-// C [m, n] = A [m, k] of bfloat16 · B [k / 2, n] of pairs, k being zero from A's end to a multiple
-// of 32.
+// C [m, n] = A [m, k] · B [k / 2, n], for A of bfloat16 and B of pairs. k is padded with zeros to a
+// multiple of 32.
 template <class Tiles>
 void AllTiles(const BlockedMatrix& a, const BlockedMatrix& b, const Results& results) {
   constexpr int64_t kRows = 2 * kBlock;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Products of bfloat16 in the registers for tiles of Intel's AMX, or in an emulation of them that
-// computes the same bits. Used by gemm.h, which has the definition.
+// Products of bfloat16 in the tile registers of Intel's AMX, or in an emulation that computes the
+// same bits. gemm.h, which uses them, has the definition.
 
 #include "renzan/nn/gemm.h"
 
@@ -12,7 +12,8 @@ void GemmInTiles(const BlockedMatrix& a, const RightOperand& b, const GemmOption
                  BlockedMatrix* c);
 
 // C [m, n] = A [m, k] · B [k, n] of bfloat16, for small matrices that are used once. C is row-major
-// float32; its rows are c_row apart, at least n rounded up to 16, and are overwritten up to there.
+// float32. Its rows are c_row apart, which is at least n rounded up to 16, and are overwritten up
+// to there.
 void SmallGemmInTiles(const BlockedMatrix& a, const BlockedMatrix& b, float* c, int64_t c_row);
 
 // The same for B = Aᵀ.

@@ -48,7 +48,7 @@ HWY_INLINE hn::Vec<Tag> TreeSum(int64_t leaves, const float* p, int64_t stride) 
   }
 }
 
-// C's rows from the leaves' rows [rows, row]; these are overwritten.
+// The rows of C from the leaves' rows [rows, row], which are overwritten.
 void AddLeaves(float* products, int64_t leaves, int64_t stride, int64_t rows, int64_t row,
                int64_t columns, float* c, int64_t c_row) {
   const Tag d;
@@ -66,7 +66,7 @@ void AddLeaves(float* products, int64_t leaves, int64_t stride, int64_t rows, in
                  columns - column);
 }
 
-// This thread's array for products; zero at first.
+// This thread's array for products; initially zero.
 float* ProductsOfThisThread(size_t size) {
   thread_local AlignedBuffer products;
   if (products.size() < size) products = AlignedBuffer(size);
@@ -80,7 +80,7 @@ void RowsOfProduct(const GradientOperands& leaf, const GradientBlock& part, cons
   const BlockedMatrix& b = leaf.right;
   const Results all{.c = c, .c_row = c_row, .c_block = kBlock, .columns = part.blocks * kBlock};
   Unfinished unfinished;
-  // The rows of A that are multiplied next, 32 lines of each block, come closer meanwhile.
+  // The rows of A that are multiplied next, 32 lines of each block, are prefetched meanwhile.
   const int64_t tiles = (part.blocks + 1) / 2, lines = (2 * kBlock + tiles - 1) / tiles;
   Operands p{.k = b.rows(),
              .a = leaf.left.block(0) + part.row * kBlock,

@@ -12,7 +12,7 @@ namespace {
 
 struct IsaClass {
   const char* name;
-  int64_t highway_targets;  // the best of them that the machine has is used
+  int64_t highway_targets;  // the best one that the machine has is used
   BFloat16Products products = BFloat16Products::kWidened;
 };
 
@@ -34,7 +34,7 @@ bool emulate_tile_registers = false;
 
 #if HWY_ARCH_X86_64
 
-// The kernel grants each process the use of AMX's large state only when asked.
+// The kernel lets a process use AMX's large state only on request.
 bool RequestTileRegisters() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // <asm/prctl.h>, XFEATURE_XTILEDATA
   return __builtin_cpu_supports("amx-bf16") != 0 &&
@@ -46,8 +46,8 @@ bool IsSupported(const IsaClass& isa) {
   return isa.products != BFloat16Products::kPairs || __builtin_cpu_supports("avx512bf16") != 0;
 }
 
-// Intel's processors have half as many units for pairs of bfloat16 as for float32, so they multiply
-// no faster with them; AMD's are twice as fast.
+// Intel's processors have half as many units for pairs of bfloat16 as for float32, so pairs make
+// them no faster; AMD's are twice as fast with them.
 bool IsFast(const IsaClass& isa, Precision precision) {
   switch (isa.products) {
     case BFloat16Products::kWidened:
@@ -83,7 +83,7 @@ std::string SelectIsa(const std::string& name, Precision precision) {
     if (!supported)
       Fail(ErrorCode::kConfig, "numerics.isa: this machine does not support {}: use auto or {}",
            name, available);
-    // A better target has a lower bit: disabling all those below the chosen one pins it.
+    // A better target has a lower bit: disabling all bits below the chosen one pins it.
     const int64_t targets = hwy::SupportedTargets() & isa.highway_targets;
     hwy::DisableTargets((targets & -targets) - 1);
     hwy::GetChosenTarget().DeInit();

@@ -3,9 +3,9 @@
 // The instruction set of a run, chosen once, recorded, and possibly pinned.
 //
 // The width of vectors never affects results (gemm.h); whether multiply and add are fused does. So
-// AVX2 and AVX-512, with or without its products of bfloat16, give the same bits, and SSE4, which
-// cannot fuse, gives others. AMX adds the terms of bfloat16 products in another order: with them it
-// is a class of its own, which other processors emulate.
+// AVX2 and AVX-512, with or without its bfloat16 products, give the same bits, and SSE4, which
+// cannot fuse, gives others. AMX adds the terms of bfloat16 products in another order, so it is a
+// class of its own, which other processors emulate.
 
 #include <string>
 
@@ -27,16 +27,17 @@ enum class BFloat16Products {
 };
 BFloat16Products BFloat16ProductsOfIsa();
 
-// Whether there are registers for tiles, so that nothing need be emulated.
+// Whether there are tile registers, so that nothing has to be emulated.
 bool HasTileRegisters();
 
-// For tests: whether to emulate them where they exist, too.
+// For tests: emulates tile registers even where they exist.
 void EmulateTileRegisters(bool always);
 
 // Whether runs on two instruction sets have the same bits.
 bool HasSameBits(const std::string& isa, const std::string& other, Precision precision);
 
-// Whether a recorded class is a GPU's ("sm_90x132", cuda/device_model.h) and no instruction set.
+// Whether a recorded class is a GPU's ("sm_90x132", cuda/device_model.h) rather than an instruction
+// set.
 bool IsGpuClass(const std::string& isa);
 
 // The version of the C library, whose `exp` and `log` affect results: "glibc 2.36".

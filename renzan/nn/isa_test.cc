@@ -10,7 +10,7 @@
 namespace renzan {
 namespace {
 
-// The results of all element-wise operations, one after the other.
+// The results of all element-wise operations, one after another.
 std::vector<float> ElementwiseResults(Precision precision) {
   const int64_t rows = 3, columns = 103;
   const auto random = [&](uint64_t seed) {
@@ -35,7 +35,7 @@ TEST(SelectIsa, ElementwiseBitsDoNotDependOnIt) {
       try {
         EXPECT_EQ(SelectIsa(name), name);
       } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::kConfig);  // not on this machine
+        EXPECT_EQ(error.code(), ErrorCode::kConfig);  // not supported by this machine
         continue;
       }
       ++tried;

@@ -64,7 +64,7 @@ void Mlp::Backward(const PackedParameters& parameters, const BlockedMatrix& x, B
     GemmOptions options;
     if (i > 0) {
       // The gradient through the ReLU of the layer below. Activations that its dropout zeroed look
-      // like those that the ReLU did.
+      // like those that its ReLU zeroed.
       const Layer& below = layers_[i - 1];
       options.mask = &in;
       if (below.dropout && workspace->training) options.mask_scale = below.dropout->scale();

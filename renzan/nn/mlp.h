@@ -1,8 +1,8 @@
 #pragma once
 
-// A stack of fully connected layers with ReLU, for the fixed number of samples of a virtual worker.
-// The caller owns parameters, gradients and activations: an Mlp only holds sizes and offsets, and
-// its functions are thread-safe.
+// A stack of fully connected layers with ReLU, for a virtual worker's fixed number of samples. The
+// caller owns parameters, gradients and activations: an Mlp only holds sizes and offsets, and its
+// functions are thread-safe.
 
 #include <cstdint>
 #include <optional>
@@ -29,25 +29,25 @@ class Mlp {
   int64_t in() const { return sizes_.front(); }
   int64_t out() const { return sizes_.back(); }
 
-  // For n samples.
+  // Buffers for n samples.
   struct Workspace {
     std::vector<BlockedMatrix> activations;    // layer i's output, [n, sizes[i + 1]]
-    BlockedMatrix gradients[2];                // of the activations, in turn
+    BlockedMatrix gradients[2];                // of the activations, alternating
     std::optional<TrainingPosition> training;  // unset: no dropout
 
     const BlockedMatrix& output() const { return activations.back(); }
   };
-  // Activations and gradients have the given precision, except that a linear last layer's output
-  // always is float32.
+  // Activations and gradients have the given precision, but the output of a linear last layer is
+  // always float32.
   Workspace MakeWorkspace(int64_t n, Precision precision = Precision::kFloat32) const;
 
-  // x [n, in] -> workspace->output() [n, out]. x, dy, dx and the parameters are of the same
+  // x [n, in] -> workspace->output() [n, out]. x, dy, dx and the parameters have the same
   // precision.
   void Forward(const PackedParameters& parameters, const BlockedMatrix& x,
                Workspace* workspace) const;
 
-  // From dy [n, out] (destroyed), after Forward of x: leaves the layers' gradients, and
-  // writes dx [n, in] unless it is null.
+  // After Forward of x: from dy [n, out] (destroyed), adds the layers' gradients and writes dx [n,
+  // in] unless it is null.
   void Backward(const PackedParameters& parameters, const BlockedMatrix& x, BlockedMatrix* dy,
                 WeightGradients* gradients, BlockedMatrix* dx, Workspace* workspace) const;
 
@@ -56,7 +56,7 @@ class Mlp {
     std::string name;               // "top.0"
     int64_t in, out, weight, bias;  // weight and bias: offsets into the flat parameters
     bool relu;
-    std::optional<Dropout> dropout;  // of its output
+    std::optional<Dropout> dropout;  // after its output
   };
   std::vector<int64_t> sizes_;
   LastLayer last_;

@@ -18,7 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int64_t kLine = 2 * kBlock;  // bfloat16 in 16 lanes
 
-// Up to 32 values of a row, rounded, and zeros.
+// Up to 32 values of a row, rounded, then zeros.
 HWY_INLINE void RoundLine(const float* values, int64_t n, BFloat16Bits* line) {
   const Tag d;
   for (int64_t i = 0; i < kLine; i += static_cast<int64_t>(hn::Lanes(d)))
@@ -35,7 +35,7 @@ HWY_INLINE void Pack(const float* weight, int64_t out, int64_t in, int64_t row, 
     const int64_t columns = row + i < out ? in - column : 0;
     RoundLine(columns > 0 ? weight + (row + i) * in + column : weight, columns, lines[i]);
   }
-  // Pairs of rows; what pads the last ones is zero.
+  // Pairs of rows, padded with zeros.
   for (int64_t block = column / kBlock;
        block < std::min(column / kBlock + 2, straight->num_blocks()); ++block) {
     const int64_t pairs = std::min(kBlock / 2, straight->rows() - row / 2);

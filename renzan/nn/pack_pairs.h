@@ -6,12 +6,12 @@
 
 namespace renzan {
 
-// Rows of a weight that are packed together.
+// How many rows of a weight are packed together.
 inline constexpr int64_t kPackedRows = 32;
 
-// The part of both operands of a weight [out, in] that its rows [row, row + kPackedRows) determine,
-// for a multiple of that: of W [out, in] and Wᵀ [in, out], in layouts of pairs. The same as
-// SetBlock() and SetBlockOfTransposed() of all blocks, but reads the weight once.
+// Sets what rows [row, row + kPackedRows) of a weight [out, in] determine in both operands, W [out,
+// in] and Wᵀ [in, out], in layouts of pairs; `row` is a multiple of kPackedRows. The result equals
+// that of SetBlock() and SetBlockOfTransposed() for all blocks, but the weight is read once.
 void PackPairs(const float* weight, int64_t row, RightOperand* straight, RightOperand* transposed);
 
 }  // namespace renzan

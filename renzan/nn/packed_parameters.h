@@ -1,8 +1,8 @@
 #pragma once
 
-// The parameters of a model as its layers use them: vectors in place in the flat array, and each
-// weight as the right operand of the products of the forward and of the backward pass. Packed once
-// per step and read by all virtual workers. Thread-safe except for Pack().
+// A model's parameters as its layers use them: vectors in place in the flat array, and each weight
+// as the right operand of the products of the forward and of the backward pass. Packed once per
+// step and read by all virtual workers. Thread-safe except for Pack().
 
 #include <cstdint>
 #include <map>
@@ -23,7 +23,7 @@ struct PackedWeight {
 
 class PackedParameters {
  public:
-  // `values` [layout.size()] must outlive this object. The precision is that of the weights.
+  // `values` [layout.size()] must outlive this object. `precision` is that of the weights.
   PackedParameters(const ParameterLayout& layout, std::span<const float> values,
                    Precision precision = Precision::kFloat32);
 
@@ -35,12 +35,12 @@ class PackedParameters {
   const PackedWeight& weight(int64_t offset) const { return weights_.at(offset); }
 
  private:
-  // Some rows of a weight, or one block of one operand.
+  // What is packed at once: some rows of a weight, or one block of one operand.
   struct Task {
     const float* values;
     PackedWeight* weight;
     enum { kRows, kStraight, kTransposed } what;
-    int64_t index;  // the first row; the block
+    int64_t index;  // the first row, or the block
   };
   std::span<const float> values_;
   std::map<int64_t, PackedWeight> weights_;

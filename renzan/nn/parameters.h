@@ -1,7 +1,7 @@
 #pragma once
 
 // The dense parameters of a model as one flat array, so that gradients can be reduced and
-// optimizers applied without knowing layers. A layout is built once and never changes.
+// optimizers applied without knowing about layers. A layout is built once and never changes.
 
 #include <cstdint>
 #include <span>

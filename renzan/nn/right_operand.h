@@ -1,7 +1,7 @@
 #pragma once
 
 // The right operand [k, n] of many products, such as a weight: rounded to the product's precision
-// once, in the layout that the products of the chosen instruction set (isa.h) read.
+// once, and stored in the layout that the products of the chosen instruction set (isa.h) read.
 
 #include <cstdint>
 
@@ -30,8 +30,8 @@ class RightOperand {
   const BlockedMatrix& lanes() const { return lanes_; }
   BlockedMatrix& lanes() { return lanes_; }
 
-  // Sets one of num_blocks() blocks of columns from the row-major values of the whole matrix
-  // [rows, columns] or of its transposition. Blocks may be set at the same time.
+  // Sets one of num_blocks() blocks of columns from the row-major values [rows, columns] of the
+  // whole matrix, or of its transpose. Different blocks may be set concurrently.
   int64_t num_blocks() const { return lanes_.num_blocks(); }
   void SetBlock(int64_t block, const float* values);
   void SetBlockOfTransposed(int64_t block, const float* values);

@@ -1,7 +1,7 @@
-// The eight registers for tiles of Intel's AMX, each of up to 16 rows of 16 lanes, and an emulation
-// of what products of bfloat16 do with them (TDPBF16PS in Intel's "64 and IA-32 Architectures
-// Software Developer's Manual"). Both flush denormal numbers, which the emulation leaves to
-// FlushDenormals.
+// The eight tile registers of Intel's AMX, each of up to 16 rows of 16 lanes, and an emulation of
+// what products of bfloat16 do with them (TDPBF16PS in Intel's "64 and IA-32 Architectures Software
+// Developer's Manual"). Both flush denormal numbers; the emulation relies on FlushDenormals for
+// that.
 
 #if defined(RENZAN_NN_TILE_REGISTERS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RENZAN_NN_TILE_REGISTERS_INL_H_
@@ -22,15 +22,16 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int kTileRegisters = 8;
 
-// Rows of each register.
+// The number of rows of each register.
 struct TileShape {
   int rows[kTileRegisters];
 };
 
 #if HWY_ARCH_X86_64 && HWY_TARGET == HWY_AVX3
-// Assembly, because the intrinsics need a compiler option that would allow it to use AMX elsewhere.
+// Assembly, because the intrinsics need a compiler option that would let the compiler use AMX
+// elsewhere.
 struct HardwareTiles {
-  static constexpr bool kRoundsLines = true;  // all that have AMX have AVX512_BF16
+  static constexpr bool kRoundsLines = true;  // every processor with AMX has AVX512_BF16
 
   static HWY_INLINE void Configure(const TileShape& shape) {
     struct alignas(64) {
@@ -46,7 +47,7 @@ struct HardwareTiles {
   }
   static HWY_INLINE void Release() { asm volatile("tilerelease"); }
 
-  // Rows `stride` lanes apart.
+  // Rows are `stride` lanes apart.
   template <int kTile>
   static HWY_INLINE void Load(const float* from, int64_t stride) {
     asm volatile("tileloadd (%0,%1,1), %%tmm%c2"
@@ -105,10 +106,10 @@ struct EmulatedTiles {
   }
 
   // C[i, j] += Σ_p A[i, 2p]·B[2p, j] + Σ_p A[i, 2p + 1]·B[2p + 1, j]: two chains of 16 fused
-  // multiply-adds from zero, their sum, then C.
+  // multiply-adds from zero; their sum is added to C.
   template <int kC, int kA, int kB>
   static void MultiplyAdd() {
-    constexpr int kRows = 4;  // at a time; those that C does not have hold anything
+    constexpr int kRows = 4;  // at a time; rows that C does not have hold anything
     Registers& registers = OfThisThread();
     const Tag d;
     for (int64_t row = 0; row < registers.shape.rows[kC]; row += kRows) {

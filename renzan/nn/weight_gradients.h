@@ -1,7 +1,7 @@
 #pragma once
 
-// What a backward pass tells about the gradients of a layer's weight and bias, for one virtual
-// worker.
+// Receives what a backward pass knows about the gradients of a layer's weight and bias, for one
+// virtual worker.
 
 #include <cstdint>
 #include <optional>
@@ -15,14 +15,14 @@ class WeightGradients {
  public:
   virtual ~WeightGradients() = default;
 
-  // The layer y = x · Wᵀ + b, from dy [n, out] and x [n, in] of the same precision: W's gradient is
-  // dyᵀ · x and b's the sums of dy's columns. `weight` [out, in] and `bias` [out] are offsets into
-  // the flat parameters.
+  // For the layer y = x · Wᵀ + b, given dy [n, out] and x [n, in] of the same precision: W's
+  // gradient is dyᵀ · x, and b's the sums of dy's columns. `weight` [out, in] and `bias` [out] are
+  // offsets into the flat parameters.
   virtual void Add(const BlockedMatrix& dy, const BlockedMatrix& x, int64_t weight,
                    std::optional<int64_t> bias) = 0;
 };
 
-// Computes them at once, into a flat array.
+// Computes them immediately, into a flat array.
 class FlatGradients final : public WeightGradients {
  public:
   explicit FlatGradients(float* gradients) : gradients_(gradients) {}

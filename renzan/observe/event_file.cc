@@ -29,9 +29,9 @@ std::string_view BytesOf(const Number& number) {
 // checksums stays meaningful.
 uint32_t MaskedCrc(std::string_view bytes) { return std::rotr(Crc32c(bytes), 15) + 0xA282EAD8; }
 
-// A message in Protocol Buffers' wire format
-// (https://protobuf.dev/programming-guides/encoding). Four messages of few fields do not need the
-// library, which cannot be loaded beside another copy of itself, such as PyTorch's.
+// A message in Protocol Buffers' wire format (https://protobuf.dev/programming-guides/encoding).
+// Four small messages do not need the library, which cannot be loaded beside another copy of
+// itself, such as PyTorch's.
 class Message {
  public:
   void PutDouble(int field, double value) { PutFixed(field, 1, value); }
@@ -66,12 +66,12 @@ class Message {
   std::string bytes_;
 };
 
-// The part of TensorBoard's format that is written here. The numbers are those of the fields in
+// The part of TensorBoard's format that is written here. The field numbers are from
 // tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto.
 namespace event {
 constexpr int kWallTime = 1;  // double, seconds since 1970
 constexpr int kStep = 2;      // int64
-// One of these three.
+// Exactly one of these three.
 constexpr int kFileVersion = 3;  // string
 constexpr int kSummary = 5;      // Summary
 constexpr int kSessionLog = 7;   // SessionLog

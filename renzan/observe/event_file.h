@@ -15,7 +15,7 @@ namespace renzan {
 class EventFile {
  public:
   // Creates `directory`/events.out.tfevents.<unix seconds>.<host>. `next_step` is the first step of
-  // a resumed run: TensorBoard then ignores events of this and later steps in earlier files of the
+  // a resumed run: TensorBoard then ignores events of this and later steps in older files of the
   // directory. Throws Error kCantCreate.
   EventFile(const std::string& directory, double unix_seconds, const std::string& host,
             int64_t next_step = 0);

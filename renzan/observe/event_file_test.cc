@@ -11,7 +11,8 @@
 namespace renzan {
 namespace {
 
-// A reader that shares no code with the writer: bit-by-bit CRC, hand-written protobuf.
+// A reader that shares no code with the writer: it has a bit-by-bit CRC and parses protobuf by
+// hand.
 
 uint32_t BitwiseMaskedCrc(std::string_view bytes) {
   uint32_t crc = 0xFFFFFFFF;
@@ -41,7 +42,7 @@ uint64_t TakeVarint(std::string_view& bytes) {
   }
 }
 
-// Field number -> raw contents, in order; numbers as eight or four bytes or a decoded varint.
+// Maps field numbers to raw contents, in order: eight or four bytes, or a decoded varint.
 std::multimap<int, std::string> Fields(std::string_view message) {
   std::multimap<int, std::string> fields;
   while (!message.empty()) {

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The lines of `text` for steps before `next`.
+// The lines of `text` that belong to steps before `next`.
 std::string LinesBefore(const std::string& text, const MetricsLog::Next& next,
                         const std::string& path) {
   std::string kept;

@@ -21,7 +21,7 @@ class MetricsLog {
   };
 
   // Creates `path` or appends to it. Drops lines that will be logged again and an incomplete last
-  // line. Throws Error kCantCreate, or kData when the file holds something else.
+  // line. Throws Error kCantCreate, or kData if the file holds something else.
   explicit MetricsLog(const std::string& path, Next next);
 
   // Passes the line to the operating system without buffering. Throws Error kIo.

@@ -18,7 +18,7 @@ double Fraction(const Progress& progress) {
                     1.0);
 }
 
-// Rounded down: 100 % only at the end.
+// Rounded down, so that 100 % is shown only at the end.
 int Percent(const Progress& progress) {
   return static_cast<int>(std::floor(Fraction(progress) * 100));
 }

@@ -10,7 +10,7 @@
 
 namespace renzan {
 
-// NaN: not known yet, and not shown.
+// A NaN is not known yet and not shown.
 struct Progress {
   int64_t step = 0, steps = 0;
   double samples_per_second = std::numeric_limits<double>::quiet_NaN();

@@ -16,7 +16,7 @@ const Progress kSome = {.step = 125,
                         .auc = 0.78014,
                         .eta_seconds = 200};
 
-// The output of a display that `body` updates.
+// What a display prints when `body` updates it.
 template <typename Body>
 std::string Shown(bool is_terminal, const Body& body) {
   TemporaryDirectory dir;

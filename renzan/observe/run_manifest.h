@@ -1,7 +1,7 @@
 #pragma once
 
 // manifest.json of a run directory: everything that determines the bits of the model, so that a run
-// can be repeated and compared, and the resulting model's checksum.
+// can be repeated and compared, and the checksum of the resulting model.
 
 #include <cstdint>
 #include <map>
@@ -30,9 +30,9 @@ void WriteRunManifest(const std::string& path, const RunManifest& manifest);
 // Throws Error kNoInput or kData.
 RunManifest ReadRunManifest(const std::string& path);
 
-// One sentence for each reason why `now` may compute other bits than `recorded`: other data,
-// another seed, instruction set, library or build. Hosts do not matter. The configuration is not
-// compared, because some keys (workers, threads) do not matter either.
+// One sentence for each reason why `now` may compute other bits than `recorded`: different data,
+// seed, instruction set, library or build. Hosts do not matter. Configurations are not compared,
+// because some keys (workers, threads) do not matter either.
 std::vector<std::string> DifferencesThatChangeBits(const RunManifest& recorded,
                                                    const RunManifest& now);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// status.json, by which a running program reports progress to any scheduler (the launch contract).
-// Times are seconds since 1970.
+// status.json, in which a running program reports its progress to any scheduler (the launch
+// contract). Times are seconds since 1970.
 
 #include <cstdint>
 #include <optional>

@@ -36,13 +36,13 @@ class StatusWriter {
   void Serve();
 
   const std::string path_;
-  const Error out_of_memory_;  // made before there is none left
+  const Error out_of_memory_;  // made while there is memory
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<RunStatus> newest_;  // not yet being written
+  std::optional<RunStatus> newest_;  // not being written yet
   bool writing_ = false, ending_ = false;
   std::optional<Error> error_;
-  BackgroundTask task_;  // last, so that it ends before the members it uses
+  BackgroundTask task_;  // last, so that it stops before the members it uses are destroyed
 };
 
 }  // namespace renzan

@@ -11,11 +11,11 @@
 
 namespace renzan {
 
-// The events of one worker as a JSON array, with times in microseconds since `zero_ns` on its
-// clock.
+// The events of one worker as a JSON array, with times in microseconds since `zero_ns` on the
+// worker's clock.
 std::string TraceEventsJson(const Trace& trace, int rank, const std::string& host, int64_t zero_ns);
 
-// Replaces `path` atomically by a trace of these arrays. Throws Error kIo.
+// Atomically replaces `path` with a trace of these arrays. Throws Error kIo.
 void WriteTraceFile(const std::string& path, const std::vector<std::string>& arrays);
 
 }  // namespace renzan

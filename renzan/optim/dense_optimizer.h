@@ -19,10 +19,10 @@ namespace renzan {
 
 enum class DenseOptimizerType { kSgd, kAdagrad, kAdam };
 
-// One of each type, in the order of the enumeration.
+// One entry for each type, in the order of the enumeration.
 struct DenseOptimizerInfo {
   DenseOptimizerType type;
-  const char* name;  // in configurations
+  const char* name;  // in the configuration
   // The names of its states in checkpoints, each as long as the parameters.
   std::span<const char* const> states;
 };

@@ -37,7 +37,7 @@ HWY_INLINE void Adagrad(float lr, float epsilon, const float* g, size_t n, float
   });
 }
 
-// The sum of all lanes: i and i + n / 2 are added first, then the same with the n / 2 sums.
+// The sum of all lanes: lanes i and i + n / 2 are added first, then the n / 2 sums likewise.
 template <class Tag>
 HWY_INLINE float FoldLanes(Tag d, hn::Vec<Tag> v) {
   if constexpr (hn::MaxLanes(Tag()) > 4) {
@@ -64,7 +64,7 @@ HWY_INLINE float SumOf16Squares(const float* g) {
   return FoldLanes(d, part[0]);
 }
 
-// Σ g², formed in chunks of 16, each by a balanced tree, the chunks in order.
+// Σ g² in chunks of 16: each chunk by a balanced tree, the chunks in order.
 HWY_INLINE float SumOfSquaresInChunks(const float* g, size_t n) {
   float total = 0.0f;
   size_t i = 0;
@@ -77,7 +77,7 @@ HWY_INLINE float SumOfSquaresInChunks(const float* g, size_t n) {
   return total;
 }
 
-// Row-wise Adagrad, one s for a whole row: s += mean_square, that is (1/dim)·Σ g² of the row;
+// Row-wise Adagrad, with one s for a whole row: s += mean_square, which is (1/dim)·Σ g² of the row;
 // w -= (lr / (√s + ε))·g.
 HWY_INLINE void RowWiseAdagrad(float lr, float epsilon, const float* g, size_t n, float mean_square,
                                float* s, float* w) {

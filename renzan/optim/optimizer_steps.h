@@ -1,8 +1,8 @@
 #pragma once
 
-// One step of each optimizer over an array of dense parameters; embedding rows take theirs from
-// optimizer_steps-inl.h. Elements are computed independently of their position, products and sums
-// are rounded separately: any split of the work and any instruction set give the same bits.
+// One step of each optimizer over an array of dense parameters; those of embedding rows are in
+// optimizer_steps-inl.h. Each element is computed independently of its position, and products and
+// sums are rounded separately: any split of the work and any instruction set give the same bits.
 // Thread-safe.
 
 #include <cstdint>

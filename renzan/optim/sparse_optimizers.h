@@ -1,7 +1,7 @@
 #pragma once
 
-// The optimizers of embedding rows, as far as those who do not compute a step need to know them.
-// optimizer_steps.h has the formulas.
+// The optimizers of embedding rows, for code that does not compute a step. The formulas are in
+// optimizer_steps.h and optimizer_steps-inl.h.
 
 #include <cstdint>
 #include <span>
@@ -13,10 +13,10 @@ namespace renzan {
 enum class SparseOptimizerType { kSgd, kAdagrad, kRowWiseAdagrad };
 enum class WeightDecayMode { kDecoupled, kL2 };
 
-// One of each type, in the order of the enumeration.
+// One entry for each type, in the order of the enumeration.
 struct SparseOptimizerInfo {
   SparseOptimizerType type;
-  const char* name;   // in configurations
+  const char* name;   // in the configuration
   const char* state;  // the name of its state in checkpoints; "" if there is none
   // Floats of state: for each value of a row, and for each row.
   int state_per_value, state_per_row;
@@ -34,7 +34,7 @@ struct SparseOptimizerOptions {
   WeightDecayMode weight_decay_mode = WeightDecayMode::kDecoupled;
 };
 
-// Of a row of `dim` values.
+// For a row of `dim` values.
 inline int64_t StateFloatsPerRow(SparseOptimizerType type, int64_t dim) {
   const SparseOptimizerInfo& info = InfoOf(type);
   return info.state_per_value * dim + info.state_per_row;

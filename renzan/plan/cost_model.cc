@@ -10,15 +10,15 @@ namespace {
 
 constexpr double kFloat = 4, kId = 4, kLookup = 8, kLine = 64;
 
-// Fitted to the models of bench/estimates: how often memory moves what a phase works on, where that
-// does not follow from what it does, because caches hold some of it.
-constexpr double kMisses = 0.5;  // of looked up rows: frequent ones are in a cache
+// Fitted to the models of bench/estimates: how many times a phase moves its data through memory,
+// where caches hold some of it and the count does not follow from what the phase does.
+constexpr double kMisses = 0.5;  // of looked-up rows: frequent ones are in a cache
 constexpr double kPooledPasses = 8, kActivationPasses = 3;  // of the dense part's values
 constexpr double kPackPasses = 4, kDensePasses = 3, kDenseStatePasses = 2;
 // Workers wait for the slowest of them.
 constexpr double kStraggler = 1.05;
 
-// To encode or to decode a value, in bytes that memory could have moved.
+// The cost of encoding or decoding a value, in bytes that memory could have moved meanwhile.
 double CodecBytes(RowCodec codec) {
   switch (codec) {
     case RowCodec::kFloat32:
@@ -33,19 +33,19 @@ double CodecBytes(RowCodec codec) {
   return 0;
 }
 
-// What memory moves to read so many bytes.
+// What memory moves to read so many bytes: whole cache lines.
 double WholeLines(double bytes) { return kLine * std::ceil(bytes / kLine); }
 
 // Calls visit(rank, seconds) with each worker's time for an exchange in which worker h sends
-// bytes_of(h) / workers to each worker, and receives in turn. Both directions at once; hosts share
-// their network evenly.
+// bytes_of(h) / workers to each worker. Both directions run at once; the workers of a host share
+// its network evenly.
 template <class BytesOf, class Visit>
 void ForEachExchange(const Topology& topology, const BytesOf& bytes_of, const Visit& visit) {
   const double workers = topology.workers();
   if (workers == 1) return;
   double all = 0;
   for (int rank = 0; rank < topology.workers(); ++rank) all += bytes_of(rank);
-  if (all < 1) return;  // sums that were taken back leave residues
+  if (all < 1) return;  // subtracting costs leaves rounding residues
   for (const IndexRange host : topology.hosts) {
     double of_host = 0;
     for (int rank = host.begin; rank < host.end; ++rank) of_host += bytes_of(rank);
@@ -68,8 +68,8 @@ double ExchangeSeconds(const Topology& topology, const BytesOf& bytes_of) {
   return slowest;
 }
 
-// What a worker sends of its gradients. Replicated shards: every worker sends the gradients of its
-// samples, or its part of their sums, to every other one.
+// The gradients that a worker sends. For replicated shards, every worker sends its samples'
+// gradients, or its part of their sums, to every other worker.
 double GradientBytes(const WorkerCost& worker) {
   return worker.gradient_bytes + worker.replicated_gradient_bytes;
 }
@@ -86,21 +86,21 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
   const auto rows = static_cast<double>(table.rows_of_blocks(shard.row_blocks));
   const double share = static_cast<double>(shard.row_blocks.size()) / table.row_blocks;
   const double lookups = batch * std::max(table.pooling_factor, 1e-9) * share;
-  // Samples that look up something here, and rows that are looked up, if all are equally likely.
+  // Samples with a lookup here, and distinct rows looked up, if all rows are equally likely.
   const double bags = batch * (1 - std::pow(1 - share, std::max(1.0, table.pooling_factor)));
   const double distinct = rows * -std::expm1(-lookups / rows);
   const double row_bytes = run.value_bytes * columns;
   const double state_bytes = kFloat * (run.state_per_value * columns + run.state_per_row);
   const double row_traffic = WholeLines(row_bytes), state_traffic = WholeLines(state_bytes);
   const double own = replicated ? 1 / workers : 1;  // the part of the batch that it pools
-  // The part of that for others, who get it in messages.
+  // The part of that which is pooled for others, who receive it in messages.
   const double travels = replicated ? 0 : 1 - 1 / workers;
 
   const auto wire_bytes = [&](RowCodec codec) {
     return static_cast<double>(EncodedRowBytes(codec, static_cast<size_t>(table.block_columns())));
   };
 
-  // The part of the batch whose gradients it adds up, and the values of their sums.
+  // The part of the batch whose gradients it adds up, and the number of values in their sums.
   const bool reduced =
       replicated && workers > 1 &&
       ReducesGradients(static_cast<int64_t>(rows), table.block_columns(), run.backward, run.batch);
@@ -153,7 +153,7 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
                           const Topology& topology) {
   const MachineRates& rates = topology.rates;
   const double n = topology.workers(), virtual_workers = run.virtual_workers;
-  // The virtual workers of the worker that has most of them.
+  // The virtual workers of the worker that has the most.
   const double own = std::ceil(virtual_workers / n);
   StepEstimate step;
   double update = 0, receive = 0;

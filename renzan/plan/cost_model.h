@@ -13,20 +13,20 @@
 
 namespace renzan {
 
-// Rates of one worker, per second, and its memory. The defaults are of two cores of a server, and
-// of an exchange over TCP.
+// Rates of one worker, per second, and its memory. Defaults: two cores of a server, exchanging over
+// TCP.
 struct MachineRates {
   double matrix_flops = 200e9;
   double stream_bytes = 20e9;        // arrays in order, read plus written
   double row_bytes = 10e9;           // embedding rows at random
   double intra_host_bytes = 1.7e9;   // exchanged with workers on the same host, each way
   double inter_host_bytes = 1.2e9;   // with other hosts
-  double exchange_seconds = 128e-6;  // of an exchange of nothing
+  double exchange_seconds = 128e-6;  // an exchange of no data
   double memory_bytes = 0;           // 0: unlimited
   double gpu_memory_bytes = 0;       // of a worker's GPU; 0: unknown
-  int threads = 2;                   // of a worker; its scratch memory follows from it
+  int threads = 2;                   // of a worker; determines its scratch memory
 
-  // Of MPI, which uses shared memory within a host.
+  // For MPI, which uses shared memory within a host.
   void UseSharedMemory() {
     intra_host_bytes = 12e9;
     exchange_seconds = 16e-6;
@@ -43,7 +43,7 @@ struct Topology {
   static Topology OneHost(int workers) { return {.hosts = {{0, workers}}}; }
 };
 
-// What else of a run matters.
+// What else about a run affects its costs.
 struct RunCosts {
   int64_t batch = 1;  // global
   int virtual_workers = 1;
@@ -51,17 +51,17 @@ struct RunCosts {
   RowCodec forward = RowCodec::kFloat32;   // of pooled rows
   RowCodec backward = RowCodec::kFloat32;  // of their gradients
   double dense_wire_bytes = 4;
-  // Floats of an optimizer's state: for each value of a row, and for each row.
+  // Floats of optimizer state: for each value of a row, and for each row.
   double state_per_value = 0, state_per_row = 0;
   double flops_per_sample = 0;        // of the dense part, forward and backward
-  double activations_per_sample = 0;  // values that its layers put out
+  double activations_per_sample = 0;  // values that its layers produce
   double inputs_per_sample = 0;       // values of the dataset: ids, dense features, label
   double pooled_per_sample = 0;       // values of pooled rows, all tables
   double parameters = 0;              // of the dense part
   double dense_states = 0;            // of its optimizer, per parameter
   double dense_value_bytes = 4;       // of activations, their gradients and packed weights
   bool defers_gradients = false;      // no virtual worker's dense gradient is written
-  // Of a worker, apart from what its shards need.
+  // What a worker needs apart from its shards.
   double fixed_memory_bytes = 0;
 };
 
@@ -76,13 +76,13 @@ struct ShardCost {
   double checkpoint_bytes = 0;  // while one is written
 };
 
-// Copies of changed rows for which there must be memory while a checkpoint is written.
+// Memory that must be available for copies of changed rows while a checkpoint is written.
 inline constexpr int64_t kFewCopiesBytes = 32 << 20;
 
 ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts& run,
                       const Topology& topology);
 
-// Of a worker: sums over its shards.
+// A worker's costs: sums over its shards.
 struct WorkerCost {
   double lookup_seconds = 0, receive_seconds = 0, update_seconds = 0;
   double pooled_bytes = 0, gradient_bytes = 0;  // of shards that only it holds
@@ -96,10 +96,10 @@ struct WorkerCost {
   }
 };
 
-// Seconds of the phases of a step: each is as long as the slowest worker takes, because the next
-// phase needs all of them. What is exchanged meanwhile is in the phase that hides it.
+// Seconds of the phases of a step. A phase lasts as long as its slowest worker, because the next
+// phase needs all workers' results. An exchange counts in the phase that hides it.
 struct StepEstimate {
-  double reading = 0;  // of batches, by a thread that shares the cores; and the exchange of ids
+  double reading = 0;  // batches, by a thread that shares the cores; and the exchange of ids
   double lookup = 0;
   double output_dist = 0;  // and packing of parameters
   double forward_and_backward = 0;
@@ -119,7 +119,7 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
 struct WorkerTimes {
   double lookup = 0;
   double output_dist = 0;
-  double gradients = 0;  // to owners, and adding them up there
+  double gradients = 0;  // sending them to owners, and adding them up there
   double update = 0;
 };
 

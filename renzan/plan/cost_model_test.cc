@@ -41,8 +41,8 @@ TEST(CostModel, ShardsOfATableAddUpToIt) {
   EXPECT_EQ(whole.pooled_bytes, 8192.0 * 64 * 4);
 }
 
-// The sums of a small table's gradients take the same bytes whatever the batch; those of a larger
-// table are the gradients of the samples.
+// Sums of a small table's gradients take the same bytes whatever the batch; a larger table sends
+// the gradients of the samples.
 TEST(CostModel, GradientsOfSmallReplicatedTablesAreReduced) {
   EXPECT_TRUE(ReducesGradients(2048, 64, RowCodec::kFloat32, 8192));
   EXPECT_FALSE(ReducesGradients(2049, 64, RowCodec::kFloat32, 8192));
@@ -69,8 +69,8 @@ TEST(CostModel, SplittingATableOfManyLookupsSendsMoreRows) {
   EXPECT_LE(half, whole);
 }
 
-// The longer one counts, as in the step: pooled rows travel while parameters are packed, and dense
-// gradients while tables are updated.
+// Only the longer one counts, as in the step: pooled rows travel while parameters are packed, and
+// dense gradients while tables are updated.
 TEST(CostModel, WhatOverlapsCostsOnce) {
   const Topology topology = Topology::OneHost(2);
   std::vector<WorkerCost> workers(2);

@@ -7,8 +7,8 @@
 namespace renzan {
 namespace {
 
-// The row blocks of all columns, in even parts for these workers; the first ones get theirs if
-// there are fewer blocks.
+// Splits the row blocks of all columns evenly among these workers. If there are fewer blocks than
+// workers, the first workers get them.
 void OverRanks(size_t table, const TableSpec& spec, std::span<const int> ranks,
                std::vector<Shard>* shards) {
   const int parts = std::min(static_cast<int>(ranks.size()), spec.row_blocks);

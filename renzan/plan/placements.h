@@ -1,6 +1,6 @@
 #pragma once
 
-// The ways to place one table, which the planner tries.
+// The ways to place one table that the planner tries.
 
 #include <span>
 #include <vector>
@@ -11,9 +11,9 @@
 
 namespace renzan {
 
-// The table's shards under one sharding. `order`: all workers, those to be used first in front.
-// kColumnWise puts the column blocks on the first workers, kTableRowWise the row blocks on the host
-// of the first.
+// The table's shards under one sharding. `order`: all workers, in the order in which to use them.
+// kColumnWise puts the column blocks on the first workers, kTableRowWise the row blocks on the
+// first worker's host.
 std::vector<Shard> PlaceTable(size_t table, const TableSpec& spec, Sharding sharding,
                               const Topology& topology, std::span<const int> order);
 

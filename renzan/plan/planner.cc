@@ -12,11 +12,11 @@
 namespace renzan {
 namespace {
 
-// Kept for what estimates miss.
+// The rest is kept for what the estimates miss.
 constexpr double kUsableMemory = 0.9;
 
-// How good a plan is: first that it fits, then how long a step takes, then the time that does not
-// decide how long.
+// How good a plan is: first whether it fits, then how long a step takes, then the total time,
+// including time that does not lengthen the step.
 struct Score {
   double overflow;  // sum of squares, so that what does not fit is spread evenly
   double seconds, sum;
@@ -57,7 +57,7 @@ class Search {
     return score;
   }
 
-  // Puts the table where it is best, by the given shardings.
+  // Puts the table where it is best, using one of the given shardings.
   void PutBest(size_t table, std::span<const Sharding> shardings) {
     const Placement before = placements_[table];
     Put(table, {});
@@ -80,7 +80,7 @@ class Search {
     Put(table, best);
   }
 
-  // How much time a table takes altogether: the order of greedy placement.
+  // How much time a table takes in total. Greedy placement takes the largest first.
   double Weight(size_t table) {
     double seconds = 0;
     for (const Shard& shard :
@@ -151,9 +151,9 @@ class Search {
   std::map<std::tuple<size_t, int, int, bool>, ShardCost> costs_;
 };
 
-// Largest differencing method (Karmarkar and Karp 1982) for several parts: the worker of each item,
-// so that the sums of the weights are even. Repeatedly joins the two partitions whose sums differ
-// most, the largest sum of one with the smallest of the other.
+// Largest differencing method (Karmarkar and Karp 1982) for several parts: assigns items to workers
+// so that the sums of their weights are even. Repeatedly joins the two partitions with the largest
+// spread, the largest sum of one with the smallest of the other. Returns each item's worker.
 std::vector<int> Difference(const std::vector<double>& weights, int workers) {
   struct Partition {
     std::vector<double> sums;  // ascending
@@ -215,7 +215,7 @@ void CheckChoice(Sharding choice, const TableSpec& table, const std::string& whe
          where, table.name, table.name, table.embedding_dim);
 }
 
-// Moves single tables as long as that helps.
+// Moves single tables as long as that improves the plan.
 void Improve(Search* search, std::span<const size_t> order,
              const std::vector<std::vector<Sharding>>& allowed) {
   constexpr int kMostPasses = 8;
@@ -245,7 +245,7 @@ ShardingPlan MakePlan(std::span<const TableSpec> tables, const RunCosts& run,
   CHECK(choices.size() == tables.size());
   std::vector<std::vector<Sharding>> allowed;
   for (size_t t = 0; t < tables.size(); ++t) {
-    // What no worker or row is there to be split over is whole under any sharding.
+    // With one worker or one row there is nothing to split: the table is whole under any sharding.
     const bool indivisible = topology.workers() == 1 || tables[t].num_embeddings == 1;
     const Sharding choice =
         indivisible && choices[t] != Sharding::kAuto ? Sharding::kTableWise : choices[t];
@@ -262,7 +262,7 @@ ShardingPlan MakePlan(std::span<const TableSpec> tables, const RunCosts& run,
                    [&](size_t a, size_t b) { return weights[a] > weights[b]; });
   for (const size_t table : order) greedy.PutBest(table, allowed[table]);
 
-  // The same with what greedy left whole distributed by differencing.
+  // The same plan, but tables that greedy placement left whole are distributed by differencing.
   Search differenced = greedy;
   std::vector<size_t> whole;
   std::vector<double> weights_of_whole;

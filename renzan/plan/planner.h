@@ -1,8 +1,8 @@
 #pragma once
 
-// Chooses a sharding plan: for each table one of the field's shardings, and workers, so that a step
-// of the cost model is short and every worker's memory suffices. A pure function, but of
-// floating-point costs, which processors may round differently: one worker plans for all.
+// Chooses a sharding plan: for each table a sharding and its workers, so that a step of the cost
+// model is short and every worker's memory suffices. A pure function, but its floating-point costs
+// may round differently on different processors: one worker plans for all.
 
 #include <span>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace renzan {
 
-// The field's ways to spread a table.
+// The usual ways to distribute a table.
 enum class Sharding {
   kAuto,
   kTableWise,     // the whole table on one worker
@@ -26,14 +26,14 @@ enum class Sharding {
 // "auto", "table_wise", ... in the order of Sharding.
 const std::vector<std::string>& ShardingNames();
 
-// `choices` [tables]. If nothing fits into the workers' memory, the plan that exceeds it least.
-// Throws kConfig, which names the table and begins with `where`, for a choice that the table's
-// blocks do not allow.
+// `choices` [tables]. If nothing fits into the workers' memory, returns the plan that exceeds it
+// least. Throws kConfig for a choice that the table's blocks do not allow; the message begins with
+// `where` and names the table.
 ShardingPlan MakePlan(std::span<const TableSpec> tables, const RunCosts& run,
                       const Topology& topology, std::span<const Sharding> choices,
                       const std::string& where);
 
-// What a plan does with a table; kAuto if it is none of them.
+// Which sharding the plan uses for a table; kAuto if it is none of them.
 Sharding ShardingOf(const ShardingPlan& plan, size_t table, const Topology& topology);
 
 }  // namespace renzan

@@ -102,7 +102,7 @@ TEST(MakePlan, SplitsByRowsWhatIsTooMuchForOneWorker) {
 }
 
 // Three tables of 2.6 GB on two workers that can use 4.1 GB each: one has to be split, which time
-// alone would not ask for.
+// alone would not require.
 TEST(MakePlan, FitsIntoTheMemory) {
   const std::vector<TableSpec> tables(3, {.name = "t",
                                           .num_embeddings = 10'000'000,

@@ -2,11 +2,10 @@
 
 // How the gradients of a replicated shard reach every worker. Both ways give the same bits.
 //
-// Of a table with far fewer rows than a batch has samples (at most a quarter with float32, and
-// fewer with a codec of fewer bits), workers sum their own samples' gradients by row and reduce
-// these sums like dense gradients (comm/tree_reduce.h): each sends two float32 arrays of the size
-// of the shard, however many workers there are. Of a larger one, each worker sends the gradients of
-// its samples to all others.
+// If a table has far fewer rows than a batch has samples (at most a quarter with float32, fewer
+// with narrower codecs), workers sum their own samples' gradients by row and reduce these sums like
+// dense gradients (comm/tree_reduce.h): each sends two float32 arrays of the shard's size, however
+// many workers there are. Otherwise each worker sends its samples' gradients to all others.
 
 #include <cstdint>
 
@@ -14,7 +13,7 @@
 
 namespace renzan {
 
-// Whether a shard [rows, columns] is reduced, if several workers hold it. Its sums must be clearly
+// Whether a shard [rows, columns] that several workers hold is reduced. Its sums must be clearly
 // smaller than the gradients of a global batch, because they also have to be cleared and added.
 inline bool ReducesGradients(int64_t rows, int64_t columns, RowCodec wire, int64_t batch) {
   constexpr int64_t kArrays = 2, kMargin = 2;

@@ -13,7 +13,7 @@ std::string Describe(IndexRange row_blocks) {
   return fmt::format("row blocks [{}, {})", row_blocks.begin, row_blocks.end);
 }
 
-// The shards of one column block of a table, in order.
+// Checks the shards of one column block of a table, which are in order.
 void CheckRows(std::span<const Shard> shards, const TableSpec& table, int world_size,
                const std::string& what) {
   int next = 0;
@@ -95,7 +95,7 @@ void CheckPlan(const ShardingPlan& plan, std::span<const TableSpec> tables, int 
       if (column == 0) rows_of_first = rows;
       if (rows != rows_of_first)
         Fail(ErrorCode::kConfig,
-             "{} is split by rows in another way than column block 0: split them alike", what);
+             "{} is split by rows differently than column block 0: split them alike", what);
     }
     if (next != plan.shards.end() && next->table == t)
       Fail(ErrorCode::kConfig, "{}: table {} has a shard of column block {}, but {} column block{}",

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which worker holds which part of which embedding table. It never changes a result, only speed and
-// memory.
+// Which worker holds which part of which embedding table. A plan never changes a result, only speed
+// and memory.
 
 #include <cstddef>
 #include <span>
@@ -26,23 +26,23 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-// By table, column block and first row block.
+// Shards are sorted by table, column block and first row block.
 struct ShardingPlan {
   std::vector<Shard> shards;
 
   bool operator==(const ShardingPlan&) const = default;
 };
 
-// The shards that hold all blocks [begin, end), each as large as can be.
+// Splits [begin, end) into shards' ranges of blocks, each as large as possible.
 std::vector<IndexRange> AlignedRanges(IndexRange blocks);
 
-// Those of a table: of at most `most_rows` rows, unless a single block has more.
+// The same for a table, where no range has more than `most_rows` rows unless it is a single block.
 std::vector<IndexRange> AlignedRanges(const TableSpec& table, IndexRange blocks,
                                       int64_t most_rows = kMostShardRows);
 
-// Throws kConfig unless every block of every table is held exactly once (or by every worker), by
-// ranks below world_size, the column blocks of a table are split by rows alike, and no shard has
-// more than kMostShardRows rows. The message begins with `where`.
+// Throws kConfig unless every block of every table is held exactly once (or by every worker), ranks
+// are below world_size, the column blocks of a table are split by rows alike, and no shard has more
+// than kMostShardRows rows. The message begins with `where`.
 void CheckPlan(const ShardingPlan& plan, std::span<const TableSpec> tables, int world_size,
                const std::string& where);
 

@@ -1,9 +1,9 @@
 #pragma once
 
-// An embedding table, and the blocks that it is divided into. Blocks are the unit in which a table
-// can be spread over workers, and in which it is saved. They are part of the configuration, because
-// the arithmetic follows them: a bag is pooled block by block, and the partial sums are combined in
-// the order of a fixed tree over the row blocks.
+// An embedding table, and the blocks that it is divided into. A table is distributed over workers,
+// and saved, in blocks. They are part of the configuration, because the arithmetic follows them: a
+// bag is pooled block by block, and the partial sums are combined in the order of a fixed tree over
+// the row blocks.
 
 #include <cstdint>
 #include <string>
@@ -40,10 +40,10 @@ struct TableSpec {
   }
 };
 
-// As many row blocks as make each at most 128 MiB in float32, at most 1024.
+// Enough row blocks that each takes at most 128 MiB in float32, but at most 1024.
 int DefaultRowBlocks(int64_t num_embeddings, int64_t embedding_dim);
 
-// The largest number of row blocks that a table of so many rows can have.
+// The largest number of row blocks that a table with so many rows can have.
 int MaxRowBlocks(int64_t num_embeddings);
 
 }  // namespace renzan

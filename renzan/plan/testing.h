@@ -10,7 +10,7 @@
 
 namespace renzan {
 
-// Any plan: each table is whole, split or replicated, each shard anywhere.
+// A random plan: each table is whole, split or replicated, each shard anywhere.
 inline ShardingPlan RandomPlan(const std::vector<TableSpec>& tables, int world_size,
                                uint64_t seed) {
   uint64_t draws = 0;

@@ -9,7 +9,7 @@
 namespace renzan {
 namespace {
 
-// Why whole steps cannot be computed on the device, as far as the configuration tells, or "".
+// Why the device cannot compute whole steps, as far as the configuration tells, or "".
 std::string WhyNotWhole(const RunSpec& spec, int workers) {
   const Numerics& numerics = spec.numerics;
   if (workers > 1) return "there are several workers";
@@ -28,7 +28,7 @@ std::string WhyNotWhole(const RunSpec& spec, const ShardMap& map) {
     if (map.shards()[s].row_blocks.size() != map.table_of(s).row_blocks)
       return "a table is split by rows";
     if (map.columns_of(s) % 8 != 0) return "a table's columns are not a multiple of 8";
-    // A state of the whole row needs the gradients of all columns.
+    // State for a whole row needs the gradients of all columns.
     if (map.table_of(s).column_blocks > 1 && InfoOf(spec.sparse_optimizer.type).state_per_row > 0)
       return "a table has several column blocks";
   }
@@ -39,7 +39,7 @@ bool MayComputeWholeSteps(const RunSpec& spec, int workers) {
   return spec.numerics.on_gpu && WhyNotWhole(spec, workers).empty();
 }
 
-constexpr int kMostReaders = 8;  // each has a batch in memory
+constexpr int kMostReaders = 8;  // each holds a batch in memory
 
 std::vector<DeviceTableOptions> TablesOnDevice(const ShardMap& map,
                                                const SparseOptimizerOptions& optimizer) {

@@ -12,17 +12,19 @@
 
 namespace renzan {
 
-// Of the map's own worker, with its tables. Throws kConfig for a model that no GPU can compute.
+// The options of the map's own worker, with its tables. Throws kConfig for a model that no GPU can
+// compute.
 DeviceModelOptions DeviceOptionsOf(const RunSpec& spec, const ShardMap& map);
 
-// How a worker's threads are divided where a GPU computes whole steps, which takes more batches
-// than one thread reads: into a ThreadPool and readers of batches (BatchLoaderOptions::readers).
-// Tables that turn out not to fit into the GPU's memory find less of a pool than they could have.
+// How a worker's threads are divided between a ThreadPool and readers of batches
+// (BatchLoaderOptions::readers): a GPU that computes whole steps needs more batches than one thread
+// can read. If the tables turn out not to fit into the GPU's memory, the pool is smaller than it
+// could be.
 int PoolThreads(const RunSpec& spec, int workers, int threads);
 int BatchReaders(const RunSpec& spec, int workers, int pool_threads);
 
-// Of this machine's first GPU for each of so many workers, which take the GPUs in turn; 0 where
-// none can be used.
+// The free memory of this machine's first GPU, divided among the workers that share it if so many
+// workers take the GPUs in turn; 0 if no GPU can be used.
 int64_t FreeDeviceBytes(int workers);
 
 // Rounded up.
@@ -34,8 +36,8 @@ struct DeviceNeed {
   bool has_tables() const { return why_not_tables.empty(); }
 };
 
-// The tables are in the GPU's memory if a GPU can compute whole steps of such a run and if
-// `free_bytes` suffices for them. `bytes` may be more than `free_bytes` even so.
+// The tables are in the GPU's memory if a GPU can compute whole steps of such a run and
+// `free_bytes` suffices for them. Even otherwise `bytes` may exceed `free_bytes`.
 DeviceNeed DeviceNeedOf(const RunSpec& spec, const DeviceModelOptions& options, const ShardMap& map,
                         int64_t free_bytes);
 

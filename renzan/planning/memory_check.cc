@@ -43,7 +43,7 @@ int64_t RoomForCopies(int rank, std::span<const MemoryEstimate> workers,
   int64_t room = workers[static_cast<size_t>(rank)].more_copies;
   for (const SharedMemory& shared : memory) {
     if (std::find(shared.ranks.begin(), shared.ranks.end(), rank) == shared.ranks.end()) continue;
-    int64_t left = shared.bytes / 10 * 9;  // estimates miss some
+    int64_t left = shared.bytes / 10 * 9;  // estimates miss some memory
     for (const int other : shared.ranks) left -= workers[static_cast<size_t>(other)].total();
     room = std::min(room, left / std::ssize(shared.ranks));
   }

@@ -12,18 +12,19 @@
 
 namespace renzan {
 
-// The reason why the workers do not fit, with a line for each worker that shares the memory of
-// which there is too little; empty if they fit.
+// Why the workers do not fit, with a line for each worker that shares the scarce memory; "" if they
+// fit.
 std::string WhyItDoesNotFit(std::span<const MemoryEstimate> workers,
                             std::span<const SharedMemory> memory);
 
-// How many bytes more than its `total()` a worker may take for `more_copies`: what the others leave
-// of the memory that they share, in equal parts.
+// How many bytes beyond its `total()` a worker may use for `more_copies`: an equal part of what all
+// workers leave of the memory that they share.
 int64_t RoomForCopies(int rank, std::span<const MemoryEstimate> workers,
                       std::span<const SharedMemory> memory);
 
-// Compares what the workers need with what their machines and cgroups have. `mine`: this worker's.
-// Returns its RoomForCopies. Throws kOsError on every rank if they do not fit. Every rank calls it.
+// Compares what the workers need with what their machines and cgroups have. `mine` is this worker's
+// estimate. Returns this worker's RoomForCopies(). Throws kOsError on every rank if they do not
+// fit. Every rank calls it.
 int64_t CheckMemory(const MemoryEstimate& mine, Communicator& comm);
 
 }  // namespace renzan

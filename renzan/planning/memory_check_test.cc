@@ -25,7 +25,7 @@ TEST(MemoryCheck, WorkersOfAMachineShareItsMemory) {
 
 TEST(MemoryCheck, EveryCgroupMustSuffice) {
   const std::vector<MemoryEstimate> workers(2, {.tables = 6 * kGib});
-  // One container for each worker.
+  // One container per worker.
   std::vector<SharedMemory> memory = {
       {"", 16 * kGib, {0, 1}}, {"/a", 8 * kGib, {0}}, {"/b", 8 * kGib, {1}}};
   EXPECT_EQ(WhyItDoesNotFit(workers, memory), "");

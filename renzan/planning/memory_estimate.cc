@@ -25,7 +25,7 @@ namespace renzan {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float), kId = sizeof(int64_t), kRow = sizeof(int32_t);
-// Measured: a tiny run's anonymous memory, and what several workers need besides.
+// Measured: a tiny run's anonymous memory, and what several workers need in addition.
 constexpr int64_t kProgram = 12 << 20, kBackend = 4 << 20;
 
 // What all ranks share.
@@ -34,7 +34,7 @@ struct Sizes {
   int workers, threads;
   const ParameterLayout& layout;
   int64_t parameters;
-  std::vector<int64_t> workspace;  // the columns of a thread's matrices
+  std::vector<int64_t> workspace;  // the columns of one thread's matrices
   ShardingPlan plan;
 };
 
@@ -60,7 +60,7 @@ class WorkerMemory {
   }
 
  private:
-  // Of a sample in a table, with its offset.
+  // Values per sample of a table's ids, including the offset.
   static int64_t LookupsOf(const TableSpec& table) {
     return table.multi_hot ? static_cast<int64_t>(table.pooling_factor) + 2 : 1;
   }
@@ -68,14 +68,15 @@ class WorkerMemory {
   int64_t dense_states() const { return std::ssize(InfoOf(spec_.dense_optimizer.type).states); }
 
   void AddShard(const Shard& shard);
-  // What a shard exchanges, wherever it is. `reduced`: its gradients are reduced like dense ones.
+  // Bytes that a shard exchanges, whether or not it is on this worker. `reduced`: its gradients are
+  // reduced like dense ones.
   int64_t Exchanged(const Shard& shard, bool reduced) const;
 
   int64_t Program() const;
   int64_t Dense() const;
   int64_t Batches() const;
   int64_t Slices() const;
-  int64_t Workspace() const;  // of a thread
+  int64_t Workspace() const;  // of one thread
   int64_t Residuals() const;  // of own virtual workers
   void AddCheckpoint(MemoryEstimate* e) const;
 
@@ -86,7 +87,7 @@ class WorkerMemory {
   const int64_t own_virtual_workers_;
   const int readers_;
 
-  // Over the shards.
+  // Sums over shards.
   int64_t tables_ = 0;                      // bytes
   int64_t num_rows_ = 0;                    // of own shards
   int64_t lookups_ = 0, most_lookups_ = 0;  // of the global batch, in own shards
@@ -94,7 +95,7 @@ class WorkerMemory {
   int64_t gradients_ = 0;  // bytes
 };
 
-// How many of `samples` look up a row of the shard, one-hot or with many lookups.
+// At most how many of `samples` look up a row of the shard, one-hot or multi-hot.
 int64_t BagsOf(const Shard& shard, const TableSpec& table, int64_t samples) {
   const double share = static_cast<double>(shard.row_blocks.size()) / table.row_blocks;
   const double bags = std::min(1.0, share * std::max(1.0, table.pooling_factor));
@@ -108,8 +109,8 @@ int64_t WorkerMemory::Exchanged(const Shard& shard, bool reduced) const {
   };
   const int64_t forward = row_bytes(numerics_.forward), backward = row_bytes(numerics_.backward);
   const bool replicated = shard.rank == kEveryRank, here = shard.on(rank_);
-  // What a worker holds itself, it pools when it reads it. The gradients of a replicated shard go
-  // to all workers, or are reduced.
+  // Rows that a worker holds itself are pooled when it reads them. The gradients of a replicated
+  // shard go to all workers, or are reduced.
   int64_t bytes = BagsOf(shard, table, own_samples()) *
                   ((here ? 0 : forward) + (replicated && !reduced ? sizes_.workers : 1) * backward);
   if (reduced)
@@ -129,7 +130,7 @@ void WorkerMemory::AddShard(const Shard& shard) {
                        ReducesGradients(rows, columns, numerics_.backward, numerics_.batch);
   exchanged_ += Exchanged(shard, reduced);
   if (!shard.on(rank_)) return;
-  // The only worker reads them where it has written them.
+  // A single worker reads gradients where they were written.
   if (sizes_.workers > 1 || numerics_.backward != RowCodec::kFloat32)
     gradients_ +=
         AlignedBuffer::MemoryFor(kFloat * columns * BagsOf(shard, table, numerics_.batch));
@@ -150,7 +151,7 @@ void WorkerMemory::AddShard(const Shard& shard) {
 
 int64_t WorkerMemory::Program() const {
   int64_t bytes = kProgram + (sizes_.workers > 1 ? kBackend : 0);
-  // The chunks that are fetched, ahead and, by each reader, because they are missing.
+  // Chunks being fetched: ahead, and by each reader that misses one.
   if (spec_.memory.data_in_store)
     bytes += (1 + readers_) *
              static_cast<int64_t>(BlockCache::kLargeChunksAtOnce * BlockCache::kLargeChunkBytes);
@@ -158,7 +159,7 @@ int64_t WorkerMemory::Program() const {
 }
 
 int64_t WorkerMemory::Dense() const {
-  // Parameters and their sum of gradients, and each weight packed twice.
+  // Parameters, the sum of their gradients, and each weight packed twice.
   return AlignedBuffer::MemoryFor(sizes_.parameters * kFloat) * (2 + dense_states() + 2) +
          TreeReducer::MemoryFor(numerics_.virtual_workers, sizes_.workers, rank_, sizes_.parameters,
                                 numerics_.dense_wire) +
@@ -177,14 +178,14 @@ int64_t WorkerMemory::Residuals() const {
 }
 
 int64_t WorkerMemory::Slices() const {
-  int64_t ids = 0;  // of one sample, all tables
+  int64_t ids = 0;  // per sample, all tables
   for (const TableSpec& table : spec_.tables) ids += LookupsOf(table);
   return BatchLoader::SlotsFor(readers_) * own_samples() *
          (kFloat * (1 + spec_.model.num_dense) + kId * ids);
 }
 
 int64_t WorkerMemory::Workspace() const {
-  // Blocks of columns are a cache line wide, and have an odd number of rows (blocked_matrix.h).
+  // Blocks of columns are a cache line wide and have an odd number of rows (blocked_matrix.h).
   const int64_t block = 64 / (numerics_.precision == Precision::kBFloat16 ? 2 : kFloat);
   int64_t bytes = 0;
   for (const int64_t columns : sizes_.workspace)
@@ -194,10 +195,10 @@ int64_t WorkerMemory::Workspace() const {
 }
 
 int64_t WorkerMemory::Batches() const {
-  // Two prepared batches of ids and sorted lookups, and what sorting needs.
+  // Two prepared batches of ids and sorted lookups, and scratch memory for sorting.
   constexpr int64_t kLookup = sizeof(Lookup);
   const int64_t ids = 2 * lookups_ * (kRow + kLookup) + sizes_.threads * most_lookups_ * kLookup;
-  // Evaluation has its own slices and ids, which are not sorted.
+  // Evaluation has slices and ids of its own, which are not sorted.
   const int64_t evaluation = spec_.memory.evaluates ? 2 * lookups_ * kRow + Slices() : 0;
   return exchanged_ + gradients_ + Residuals() + ids + Slices() + sizes_.threads * Workspace() +
          evaluation;
@@ -208,7 +209,7 @@ void WorkerMemory::AddCheckpoint(MemoryEstimate* e) const {
   const int64_t copies = most > 0 ? std::min(e->tables, most) : e->tables;
   e->few_copies = std::min(copies, kFewCopiesBytes);
   e->more_copies = copies - e->few_copies;
-  // Rows, with their numbers where they are scattered.
+  // Copies of rows, and row numbers where the rows are scattered.
   e->checkpoint = e->few_copies + num_rows_ * kRow + Residuals() +
                   (rank_ == 0 ? (1 + dense_states()) * sizes_.parameters * kFloat : 0) +
                   (spec_.memory.checkpoints_in_store ? std::min(kOutputFileBytes, e->tables) : 0);

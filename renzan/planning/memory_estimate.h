@@ -18,26 +18,26 @@ struct MemoryEstimate {
   int64_t dense = 0;    // parameters, gradients, optimizer states, packed weights
   int64_t batches = 0;  // samples, ids, exchanges, activations, residuals of error feedback
   int64_t program = 0;  // code aside: libraries, stacks, heap
-  // While a checkpoint is written: copies of the dense part, on worker 0, and of residuals, numbers
-  // of rows, and some copies of rows that training changes meanwhile.
+  // While a checkpoint is written: copies of the dense part (on worker 0) and of residuals, row
+  // numbers, and some copies of rows that training changes meanwhile.
   int64_t checkpoint = 0;
   int64_t few_copies = 0;  // the last of these
 
   int64_t without_checkpoint() const { return tables + dense + batches + program; }
   int64_t total() const { return without_checkpoint() + checkpoint; }
 
-  // At most this much more of such copies, if there is memory; otherwise training waits.
+  // At most this much more for such copies, if there is memory; otherwise training waits.
   int64_t more_copies = 0;
 };
 
-// Of each worker.
+// One estimate per worker.
 std::vector<MemoryEstimate> EstimateMemoryOfWorkers(const RunSpec& spec, const ShardingPlan& plan,
                                                     int workers, int threads);
 
-// Of the worker that needs most.
+// The estimate of the worker that needs the most.
 MemoryEstimate MostOf(std::span<const MemoryEstimate> workers);
 
-// Both.
+// The same in one call.
 MemoryEstimate EstimateMemory(const RunSpec& spec, const ShardingPlan& plan, int workers,
                               int threads);
 

@@ -52,7 +52,7 @@ TEST(MemoryEstimate, IsThatOfTheWorkerThatNeedsMost) {
   EXPECT_GT(Of(config, 3).tables, one.tables * 0.65);
 }
 
-// Worker 1 has two of three small tables and needs most, but worker 0 writes the dense part.
+// Worker 1 has two of three small tables and needs the most, but worker 0 writes the dense part.
 TEST(MemoryEstimate, CountsWhatACheckpointAdds) {
   DatasetSchema schema{.label = "label"};
   schema.categorical = {{"a", (1 << 18) + 1}, {"b", 1 << 18}, {"c", 1 << 18}};

@@ -30,7 +30,7 @@ PlanFile ParsePlanFile(const std::string& text, const std::string& path) {
   return file;
 }
 
-// The shards of a table: as large as they can be, and split by rows alike in all column blocks.
+// Adds a table's shards: as large as possible, and split by rows alike in all column blocks.
 void AddShards(const TableSpec& table, size_t index, const std::vector<int>& workers,
                ShardingPlan* plan) {
   const auto at = [&](int column, int row) {
@@ -95,8 +95,9 @@ ShardingPlan ParsePlan(const std::string& text, const std::string& path,
     file.tables.erase(found);
   }
   if (!file.tables.empty())
-    Fail(ErrorCode::kConfig, "{} has a table {}, which the model has not: it is a plan for another",
-         path, file.tables.begin()->first);
+    Fail(ErrorCode::kConfig,
+         "{} has a table {}, which the model does not have: it is a plan for another model", path,
+         file.tables.begin()->first);
   CheckPlan(plan, tables, workers, path);
   return plan;
 }

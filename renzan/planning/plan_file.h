@@ -1,6 +1,6 @@
 #pragma once
 
-// Sharding plans as files: for every table the worker of each of its blocks.
+// Sharding plans as files: for every table, the worker of each of its blocks.
 //
 //   workers: 2
 //   tables:
@@ -9,7 +9,8 @@
 //     C2:
 //       workers: [-1]          # a copy on every worker
 //
-// With several column blocks, all row blocks of the first come first, then those of the second, ...
+// With several column blocks, all row blocks of the first column block come first, then those of
+// the second, and so on.
 
 #include <optional>
 #include <span>
@@ -19,14 +20,14 @@
 
 namespace renzan {
 
-// For how many workers the file is a plan; nothing if there is no such file. Throws kConfig if it
-// is no plan.
+// How many workers the plan file is for; nothing if there is no such file. Throws kConfig if it is
+// not a plan.
 std::optional<int> WorkersOfPlan(const std::string& path);
 
-// Throws kNoInput or kConfig unless the file holds a plan for these tables and so many workers.
+// Throws kNoInput or kConfig unless the file holds a plan for these tables and this many workers.
 ShardingPlan ReadPlan(const std::string& path, std::span<const TableSpec> tables, int workers);
 
-// The same for a text; messages call it `name`.
+// The same for a plan's text; messages call it `name`.
 ShardingPlan ParsePlan(const std::string& text, const std::string& name,
                        std::span<const TableSpec> tables, int workers);
 

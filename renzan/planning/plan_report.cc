@@ -177,13 +177,13 @@ void Changes::ConsiderSharding() {
              [](PlanInput* changed) { changed->config.sharding = {}; });
 }
 
-// Twice the workers, or as many times as it takes to fit.
+// Twice the workers, or as many as it takes to fit.
 void Changes::ConsiderWorkers() {
   for (int factor = 2; factor * input_.topology.workers() <= kMostWorkers; factor *= 2)
     if (ConsiderWorkers(factor)) return;
 }
 
-// Returns whether more need not be considered.
+// Returns whether larger factors need not be considered.
 bool Changes::ConsiderWorkers(int factor) {
   const int workers = input_.topology.workers(), more = factor * workers;
   const bool too_many = more > config().numerics.virtual_workers;
@@ -202,7 +202,7 @@ bool Changes::ConsiderWorkers(int factor) {
 
 void Changes::ConsiderMemory() {
   if (now_.fits_host()) return;
-  // Where the most loaded worker of the most even plan would fit.
+  // Enough for the most loaded worker of the most even plan.
   const double gib = std::ceil(now_.most_memory_bytes() / 0.9 / 0x1p30);
   Consider(fmt::format("{:.0f} GiB per worker", gib),
            [&](PlanInput* changed) { changed->topology.rates.memory_bytes = gib * 0x1p30; });
@@ -225,7 +225,7 @@ DatasetSchema SchemaOf(const TrainConfig& config) {
   const FeaturesConfig& features = config.features;
   if (features.empty())
     Fail(ErrorCode::kConfig,
-         "data.train.path is missing, and so are features: a plan needs the sizes of the tables");
+         "a plan needs the sizes of the tables: set data.train.path or features");
   DatasetSchema schema{.label = "label", .dense = features.dense};
   for (size_t i = 0; i < features.categorical.size(); ++i) {
     const std::string& name = features.categorical[i];

@@ -21,7 +21,7 @@ struct PlannedRun {
   RunCosts run;
   std::vector<WorkerCost> workers;
   StepEstimate step;
-  std::optional<DeviceNeed> gpu;  // with device: cuda: of the worker that needs most
+  std::optional<DeviceNeed> gpu;  // with device: cuda, for the worker that needs the most
 
   double memory_bytes(size_t worker) const {
     return workers[worker].memory_bytes() + run.fixed_memory_bytes;
@@ -37,7 +37,7 @@ struct PlannedRun {
   }
 };
 
-// Everything that is planned with.
+// All inputs of a plan.
 struct PlanInput {
   TrainConfig config;
   DatasetSchema schema;
@@ -54,7 +54,7 @@ struct NamedPhase {
 };
 // In the order of a step.
 std::vector<NamedPhase> PhasesOf(const StepEstimate& step);
-// The name of the longest.
+// The name of the longest phase.
 const char* BottleneckOf(const StepEstimate& step);
 
 struct Advice {
@@ -63,12 +63,12 @@ struct Advice {
   bool fits = false;
 };
 
-// Changes of the configuration that would make the run fit, or if it does, shorten its step by at
-// least a twentieth; the best first. Each was planned.
+// Changes of the configuration that would make the run fit or, if it fits, shorten its step by at
+// least a twentieth; the best first. Each change has been planned.
 std::vector<Advice> WhatWouldHelp(const PlanInput& input, const PlannedRun& now);
 
-// The features of a configuration that records them, for planning without data. Throws kConfig if
-// it does not.
+// The features that a configuration records, for planning without data. Throws kConfig if it
+// records none.
 DatasetSchema SchemaOf(const TrainConfig& config);
 
 }  // namespace renzan

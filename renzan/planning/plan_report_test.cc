@@ -43,7 +43,7 @@ TEST(WhatWouldHelp, FewerBitsWhereTheNetworkLimits) {
   EXPECT_TRUE(std::is_sorted(advice.begin(), advice.end(), [](const Advice& a, const Advice& b) {
     return a.step_seconds < b.step_seconds;
   }));
-  // Nobody is told to do what is done.
+  // Nobody is told to do what is already done.
   input.config.comm.forward = input.config.comm.backward = "int8";
   for (const Advice& change : WhatWouldHelp(input, PlanRun(input)))
     EXPECT_THAT(change.change, testing::Not(testing::HasSubstr("comm.forward")));
@@ -63,7 +63,7 @@ TEST(WhatWouldHelp, MoreWorkersOrMemoryWhereItDoesNotFit) {
     EXPECT_TRUE(change.fits || change.most_memory_bytes < 0.95 * now.most_memory_bytes());
 }
 
-// What it says is what a plan of the changed configuration costs.
+// The predicted costs are those of a plan for the changed configuration.
 TEST(WhatWouldHelp, EveryChangeWasPlanned) {
   PlanInput input = InputOf(2);
   input.topology.rates.intra_host_bytes = 1e6;
@@ -76,7 +76,7 @@ TEST(WhatWouldHelp, EveryChangeWasPlanned) {
   EXPECT_EQ(PlanRun(input).step.total(), int8->step_seconds);
 }
 
-// A table of a few GiB; without a topology that says so, a GPU's memory is unknown.
+// A table of a few GiB. A GPU's memory is unknown unless the topology gives it.
 PlanInput InputWithGpu(int workers) {
   PlanInput input = InputOf(workers);
   input.config.device = "cuda";

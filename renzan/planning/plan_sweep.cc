@@ -12,7 +12,7 @@ namespace renzan {
 std::vector<SweepPoint> SweepWorkers(PlanInput input, int first, int last,
                                      const std::function<Topology(int workers)>& topology_of) {
   std::vector<SweepPoint> points;
-  input.config.sharding.plan.clear();  // for one number of workers
+  input.config.sharding.plan.clear();  // a plan file is for one number of workers
   for (int workers = first; workers <= last; workers *= 2) {
     input.topology = topology_of(workers);
     int& virtual_workers = input.config.numerics.virtual_workers;

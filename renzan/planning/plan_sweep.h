@@ -20,15 +20,15 @@ struct SweepPoint {
   bool fits = false;
 };
 
-// For first, 2 · first, 4 · first, ... up to last workers, which topology_of() describes.
-// `input.topology` is not used. Where there are more workers than virtual workers, there are as
-// many virtual workers as that: such a run differs in rounding. Throws kConfig if they do not
-// divide the batch.
+// Plans for first, 2 · first, 4 · first, ... up to last workers, which topology_of() describes;
+// `input.topology` is not used. If there are more workers than virtual workers, the number of
+// virtual workers is raised to the next power of two: such a run rounds differently. Throws kConfig
+// if they do not divide the batch.
 std::vector<SweepPoint> SweepWorkers(PlanInput input, int first, int last,
                                      const std::function<Topology(int workers)>& topology_of);
 
-// A self-contained SVG: samples per second over workers, both logarithmic, with the line of perfect
-// scaling.
+// A self-contained SVG: samples per second over workers, both axes logarithmic, with a line for
+// perfect scaling.
 std::string DrawSweep(const std::vector<SweepPoint>& points, const std::string& title);
 
 }  // namespace renzan

@@ -39,7 +39,7 @@ TEST(SweepWorkers, DoublesWorkersAndComparesWithTheFirst) {
   }
 }
 
-// The run has 8 virtual workers; 16 workers need 16, and 7 samples each are not whole batches.
+// The run has 8 virtual workers; 16 workers need 16, which do not divide 56 samples.
 TEST(SweepWorkers, RefusesBatchesThatVirtualWorkersDoNotDivide) {
   PlanInput input = Input();
   input.config.training.batch_size = 8 * 7;
@@ -61,7 +61,7 @@ TEST(DrawSweep, DrawsEveryPoint) {
   size_t circles = 0;
   for (size_t at = 0; (at = svg.find("<circle", at)) != std::string::npos; ++at) ++circles;
   EXPECT_EQ(circles, 4);
-  // A single point has no line to draw, but a place.
+  // A single point has no line, but it has a place.
   EXPECT_EQ(DrawSweep(SweepWorkers(Input(), 4, 4, Topology::OneHost), "").find("nan"),
             std::string::npos);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the workers are, and what memory there is. Every rank makes the same calls.
+// Where the workers are, and how much memory there is. Every rank makes the same calls.
 
 #include <cstdint>
 #include <string>
@@ -21,8 +21,8 @@ struct SharedMemory {
 // By machine (not by host name: containers have their own), then by cgroup.
 std::vector<SharedMemory> MemoryOfWorkers(Communicator& comm);
 
-// Neighbouring ranks with the same host name are on one host. The memory is an equal share of the
-// least that MemoryOfWorkers() finds.
+// Neighbouring ranks with the same host name are on one host. Each worker's memory is the smallest
+// equal share of what MemoryOfWorkers() finds.
 Topology TopologyOf(Communicator& comm);
 
 }  // namespace renzan

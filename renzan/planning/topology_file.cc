@@ -24,18 +24,18 @@ struct TopologyFile {
     fields.Range("workers_per_host", &workers_per_host, 1, kMostWorkers);
     fields.Require(hosts * workers_per_host <= kMostWorkers, "workers_per_host",
                    fmt::format("times hosts must be at most {}", kMostWorkers));
-    fields.Range("threads", &threads, 1, 1024, "of a worker");
-    fields.Range("memory_gib", &memory_gib, 0, kMost, "of a worker; 0: unlimited");
+    fields.Range("threads", &threads, 1, 1024, "per worker");
+    fields.Range("memory_gib", &memory_gib, 0, kMost, "per worker; 0: unlimited");
     fields.Range("gpu_memory_gib", &gpu_memory_gib, 0, kMost,
-                 "of a worker's GPU, with device: cuda; 0: unknown");
-    fields.Range("matrix_gflops", &matrix_gflops, kLeast, kMost, "matrix products of a worker");
+                 "of each worker's GPU, with device: cuda; 0: unknown");
+    fields.Range("matrix_gflops", &matrix_gflops, kLeast, kMost, "matrix products, per worker");
     fields.Range("stream_gbs", &stream_gbs, kLeast, kMost, "arrays in order, read plus written");
     fields.Range("rows_gbs", &rows_gbs, kLeast, kMost, "embedding rows at random");
     fields.Range("intra_host_gbs", &intra_host_gbs, kLeast, kMost,
-                 "exchange of a worker within its host, each way");
+                 "exchange within a host, per worker, each way");
     fields.Range("inter_host_gbs", &inter_host_gbs, kLeast, kMost,
-                 "exchange of a worker with other hosts, each way");
-    fields.Range("latency_us", &latency_us, 0, kMost, "of an exchange of nothing");
+                 "exchange between hosts, per worker, each way");
+    fields.Range("latency_us", &latency_us, 0, kMost, "of an exchange of no data");
   }
 };
 

@@ -4,8 +4,8 @@
 //
 //   hosts: 16
 //   workers_per_host: 8
-//   memory_gib: 40          # of a worker
-//   matrix_gflops: 10000    # of a worker, and so on
+//   memory_gib: 40          # per worker
+//   matrix_gflops: 10000    # per worker, and so on
 //   inter_host_gbs: 12.5
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace renzan {
 
-// Keys that are missing keep the defaults of MachineRates. Throws kNoInput or kConfig.
+// Missing keys keep the defaults of MachineRates. Throws kNoInput or kConfig.
 Topology ReadTopology(const std::string& path);
 
 }  // namespace renzan

@@ -7,7 +7,7 @@
 namespace renzan {
 namespace {
 
-// Of an AUC around 0.5 (Hanley & McNeil, 1982: √((p + n + 1) / 12pn)).
+// The standard error of an AUC around 0.5 (Hanley & McNeil, 1982: √((p + n + 1) / 12pn)).
 double StandardError(const BinaryMetrics& metrics) {
   const double p = static_cast<double>(metrics.positives);
   const double n = static_cast<double>(metrics.count - metrics.positives);
@@ -19,7 +19,7 @@ double StandardError(const BinaryMetrics& metrics) {
 std::optional<std::string> DivergenceWatch::Observe(int64_t step, const BinaryMetrics& window) {
   if (warned_) return std::nullopt;
   sum_.Merge(window);
-  // The first steps of a healthy run, or few samples by chance, look the same.
+  // A healthy run looks the same in its first steps, or by chance with few samples.
   if (step - since_step_ < 200 || StandardError(sum_) > 0.003) return std::nullopt;
   const double auc = sum_.Auc();
   const int64_t samples = sum_.count;

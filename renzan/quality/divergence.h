@@ -14,8 +14,8 @@ namespace renzan {
 
 class DivergenceWatch {
  public:
-  // `window`: the metrics of the steps since the last call; `step` steps are done. Returns advice,
-  // once, when the AUC stays at 0.5 over at least 200 steps and enough samples.
+  // `window`: the metrics of the steps since the last call; `step`: the steps done so far. Returns
+  // advice, once, if the AUC stays at 0.5 over at least 200 steps and enough samples.
   std::optional<std::string> Observe(int64_t step, const BinaryMetrics& window);
 
   // The state for checkpoints: the accumulated metrics, the step at which they begin, and whether

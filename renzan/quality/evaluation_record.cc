@@ -35,7 +35,7 @@ bool EvaluationRecord::Observe(const EarlyStoppingConfig& config, int64_t step,
          "training.early_stopping: {} is undefined for data.eval, which has {} samples, {} of them "
          "positive: use rows of both classes",
          metric.name, metrics.count, metrics.positives);
-  // Positive where `value` is better.
+  // By how much `value` is better; negative if it is worse.
   const auto gain = [&](double than) {
     return metric.more_is_better ? value - than : than - value;
   };

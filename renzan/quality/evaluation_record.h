@@ -23,9 +23,9 @@ class EvaluationRecord {
   // compared.
   explicit EvaluationRecord(std::string meaning = "") : meaning_(std::move(meaning)) {}
 
-  // Adds the metrics after `step` steps. Returns true if they are the best so far. Among equal
-  // values the first is the best; values that are not finite never are. Throws kData if the metric
-  // is undefined because data.eval holds only one class.
+  // Adds the metrics after `step` steps. Returns true if they are the best so far. Of equal values
+  // the first is the best; a value that is not finite never is. Throws kData if the metric is
+  // undefined because data.eval holds only one class.
   bool Observe(const EarlyStoppingConfig& config, int64_t step, const BinaryMetrics& metrics);
 
   // Whether the patience is exhausted.
@@ -44,9 +44,9 @@ class EvaluationRecord {
   // "the best so far", or "auc was 0.79310 at step 200, 2 evaluations ago".
   std::string Describe(const EarlyStoppingConfig& config) const;
 
-  // For checkpoints: a digest of the meaning, the number of evaluations, the step and number of the
-  // best one, its value and the reference value for improvements (bits of float64), and the number
-  // of evaluations since the last improvement.
+  // For checkpoints: a digest of the meaning, the number of evaluations, the best one's step and
+  // number, its value and the reference value for improvements (bits of float64), and the number of
+  // evaluations since the last improvement.
   std::vector<int64_t> ToIntegers() const;
   // Restores a saved record if it has the same meaning, else returns false. Throws Error kData.
   bool Restore(std::span<const int64_t> integers);

@@ -18,7 +18,7 @@ BinaryMetrics WithLoss(double loss) {
   return metrics;
 }
 
-// For each loss in turn, whether it was the best so far.
+// For each loss in turn, whether it is the best so far.
 std::vector<bool> Bests(const EarlyStoppingConfig& config, EvaluationRecord* record,
                         const std::vector<double>& losses) {
   std::vector<bool> bests;

@@ -17,7 +17,7 @@ namespace renzan {
 struct Finiteness {
   static constexpr int64_t kNoStep = std::numeric_limits<int64_t>::max();
   int64_t bad_step = kNoStep;  // the first step (from 1) with a NaN or an infinity
-  // Where it was: in predictions before the update of that step, in parameters and states after it.
+  // Where: in the predictions before that step's update, or in parameters and states after it.
   bool predictions = false, dense = false, tables = false;
 
   bool ok() const { return bad_step == kNoStep; }
@@ -26,7 +26,7 @@ struct Finiteness {
 // The earliest bad step and everything that was not finite in it; independent of placement.
 Finiteness Merge(std::span<const Finiteness> workers);
 
-// That training has diverged (kSoftware).
+// Training has diverged (kSoftware).
 struct DivergedError : Error {
   using Error::Error;
 };
@@ -34,7 +34,7 @@ struct DivergedError : Error {
 // Throws DivergedError with advice unless everything is finite.
 void FailUnlessFinite(const Finiteness& all);
 
-// Compares with the other workers and throws DivergedError on all of them if any has seen a NaN or
+// Compares with the other workers, and throws DivergedError on all of them if any has seen a NaN or
 // an infinity. Every rank makes the same calls.
 void CheckFinite(Communicator& comm, const Finiteness& mine);
 

@@ -37,13 +37,13 @@ std::optional<WorstTable> WorstOf(std::span<const WireError> tables) {
 std::optional<std::string> GradientErrorAdvice(const std::string& name, double error_to_noise,
                                                const CommConfig& comm) {
   constexpr double kMatters = 0.1;
-  // Also of NaN, which another check reports.
+  // Also for NaN, which another check reports.
   if (!(error_to_noise > kMatters)) return std::nullopt;
   std::string what = "use a wider codec";
   if (comm.error_feedback_rows == 0) what += ", or set comm.error_feedback_rows";
   return fmt::format(
-      "comm.backward: {}: what is rounded away from the gradients of {} is {:.0f} % of their own "
-      "noise, as if training.batch_size were {:.0f} % smaller: {} (either needs a new run)",
+      "comm.backward: {}: the rounding error of the gradients of {} is {:.0f} % of their own "
+      "noise, as if training.batch_size were {:.0f} % smaller: {} (needs a new run)",
       comm.backward, name, 100 * error_to_noise, 100 * error_to_noise / (1 + error_to_noise), what);
 }
 

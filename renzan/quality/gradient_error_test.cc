@@ -16,7 +16,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
-// Of the last of a few steps, on each worker.
+// The errors in the last of a few steps, on each worker.
 std::vector<std::vector<WireError>> ErrorsOfTraining(const std::string& backward, int workers,
                                                      int64_t error_feedback_rows = 0) {
   TrainConfig config = SmallConfig();
@@ -62,7 +62,7 @@ TEST(GradientError, GrowsWithFewerBits) {
   EXPECT_GT(int8, 2 * bf16);
   EXPECT_GT(int4, 50 * int8);
   EXPECT_LT(int4, 1);
-  // What is kept is not lost, unless another row takes its place.
+  // Error that is kept is not lost, unless another row takes its place.
   EXPECT_LT(Worst("int4", 1024), int4 / 2);
 }
 
@@ -82,7 +82,7 @@ TEST(GradientErrorAdvice, SaysWhatItCostsAndWhatToDo) {
   EXPECT_EQ(GradientErrorAdvice("C5", 0.1, comm), std::nullopt);
   EXPECT_THAT(GradientErrorAdvice("C5", 0.25, comm),
               Optional(AllOf(HasSubstr(
-                  "comm.backward: int4: what is rounded away from the gradients of C5 is 25 % of "
+                  "comm.backward: int4: the rounding error of the gradients of C5 is 25 % of "
                   "their own noise, as if training.batch_size were 20 % smaller: use a wider "
                   "codec, or set comm.error_feedback_rows"))));
   comm.error_feedback_rows = 64;

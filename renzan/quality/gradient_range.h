@@ -14,7 +14,7 @@ namespace renzan {
 // Sums the workers' counts. Every rank makes the same calls.
 WireRange MergeRanges(Communicator& comm, const WireRange& mine);
 
-// Nothing if few gradients overflowed or underflowed. `scale` is their factor on the wire.
+// Nothing if few gradients overflowed or underflowed. `scale`: their scale on the wire.
 std::optional<std::string> GradientRangeAdvice(const WireRange& range, float scale);
 
 }  // namespace renzan

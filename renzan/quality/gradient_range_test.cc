@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::Optional;
 
 struct Trained {
-  int64_t bags = 0;            // that are not empty; only they have gradients
+  int64_t bags = 0;            // non-empty ones; only they have gradients
   std::vector<float> updates;  // of all rows
   WireRange range;
 };
@@ -79,7 +79,7 @@ TEST(BackwardScale, ABatchOf65536KeepsItsGradients) {
   EXPECT_GT(Difference(unscaled.updates, exact.updates),
             10 * Difference(scaled.updates, exact.updates));
   EXPECT_GT(unscaled.range.underflowed, unscaled.range.values / 10);
-  // A far too large scale.
+  // A scale that is far too large.
   const Trained clamped = Train("fp16", int64_t{1} << 40);
   EXPECT_GT(clamped.range.overflowed, clamped.range.values / 2);
 }

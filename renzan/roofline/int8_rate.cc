@@ -43,7 +43,7 @@ double MeasureInTiles(ThreadPool& pool) {
         uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64, 64, 64};
         uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
       } config;
-      // Other values than zero: products of zeros take less power, and so less time.
+      // Not zeros: products of zeros take less power, and so less time.
       std::vector<std::byte> a(2 * kTileBytes * kDepth), b(a.size());
       for (size_t i = 0; i < a.size(); ++i)
         a[i] = b[a.size() - 1 - i] = static_cast<std::byte>(i * 37);

@@ -4,7 +4,7 @@
 
 namespace renzan {
 
-// Of int8 products whose operands fit into the L1 cache, over all threads.
+// The rate of int8 products whose operands fit into the L1 cache, over all threads.
 struct Int8Rate {
   const char* isa = "";       // "amx", or "avx512_vnni"; empty: the processor has neither
   double ops_per_second = 0;  // a multiply-add counts as two

@@ -13,7 +13,7 @@
 namespace renzan {
 namespace {
 
-// In [-0.5, 0.5). Products of zeros take less power, and so less time, than those of a model.
+// In [-0.5, 0.5), not zeros: products of zeros take less power, and so less time, than a model's.
 std::vector<float> SomeValues(int64_t n) {
   std::vector<float> values;
   for (int64_t i = 0; i < n; ++i)

@@ -1,8 +1,8 @@
 #pragma once
 
 // What a machine can do at most, measured: the limits that a training step is compared with. All
-// threads of the pool work at once, as they do in a step, and each rate is the median over short
-// intervals, because the speed of shared machines changes from moment to moment.
+// threads of the pool work at once, as in a step. Each rate is the median over short intervals,
+// because the speed of shared machines changes from moment to moment.
 
 #include <cstdint>
 #include <span>
@@ -25,8 +25,8 @@ double MeasureStreamBytes(ThreadPool& pool);
 // `table_bytes`.
 double MeasureRandomRowBytes(ThreadPool& pool, int64_t row_bytes, int64_t table_bytes);
 
-// The same for one short interval, in a given table [rows, row_floats]. Other rows are read each
-// time, because last-level caches hold hundreds of megabytes.
+// The same for one short interval, in a given table [rows, row_floats]. Each call reads other rows,
+// because last-level caches hold hundreds of megabytes.
 class RandomRowReader {
  public:
   RandomRowReader(std::span<const float> table, int64_t row_floats);
@@ -36,7 +36,7 @@ class RandomRowReader {
   std::span<const float> table_;
   size_t row_floats_;
   uint64_t interval_ = 0;
-  std::vector<std::vector<size_t>> rows_;  // per thread: where they begin
+  std::vector<std::vector<size_t>> rows_;  // for each thread, where its rows begin
 };
 
 // Seconds of an all-to-all in which every worker sends `bytes` to every other one. Every rank calls

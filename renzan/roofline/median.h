@@ -5,7 +5,7 @@
 
 namespace renzan {
 
-// The upper median; 0 without values.
+// The upper median; 0 if there are no values.
 inline double Median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

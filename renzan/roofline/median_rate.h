@@ -9,11 +9,11 @@
 
 namespace renzan {
 
-// Of one measurement: the speed of shared machines changes from moment to moment.
+// The intervals of one measurement: the speed of shared machines changes from moment to moment.
 inline constexpr int kIntervals = 15;
 
-// The median rate per second of `work`, which returns the amount that it did, over intervals of one
-// call; the first call only warms up.
+// The median rate per second of `work`, which returns the amount that it did. Each call is one
+// interval; the first only warms up.
 inline double MedianRate(const std::function<double()>& work) {
   std::vector<double> rates;
   for (int i = -1; i < kIntervals; ++i) {

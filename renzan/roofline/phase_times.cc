@@ -16,7 +16,7 @@ double Seconds(const TraceEvent& event) {
 }  // namespace
 
 StepTimes TimesOfSteps(const Trace& trace) {
-  // By thread and time, an outer span before those inside it.
+  // By thread and time, an outer span before the spans inside it.
   std::vector<TraceEvent> events = trace.events;
   std::sort(events.begin(), events.end(), [](const TraceEvent& a, const TraceEvent& b) {
     if (a.thread != b.thread) return a.thread < b.thread;
@@ -25,7 +25,7 @@ StepTimes TimesOfSteps(const Trace& trace) {
   });
   std::vector<double> steps, others;
   std::vector<std::string> order;
-  std::map<std::string, std::vector<double>> phases;  // of each step
+  std::map<std::string, std::vector<double>> phases;  // one value per step
   for (size_t i = 0; i < events.size(); ++i) {
     if (std::strcmp(events[i].name, "step") != 0) continue;
     const TraceEvent& step = events[i];
@@ -36,7 +36,7 @@ StepTimes TimesOfSteps(const Trace& trace) {
            events[i + 1].end_ns <= step.end_ns;
          ++i) {
       const TraceEvent& event = events[i + 1];
-      if (event.begin_ns < inside_until) continue;  // below another phase
+      if (event.begin_ns < inside_until) continue;  // nested in another phase
       inside_until = event.end_ns;
       std::vector<double>& of_steps = phases[event.name];
       if (of_steps.empty()) order.push_back(event.name);

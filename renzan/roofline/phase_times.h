@@ -19,7 +19,7 @@ struct StepTimes {
   std::vector<PhaseTime> phases;  // in the order in which they begin; the last is "other"
 };
 
-// The phases are the spans directly below those named "step", on their thread.
+// The phases are the spans directly inside a span named "step", on the same thread.
 StepTimes TimesOfSteps(const Trace& trace);
 
 }  // namespace renzan

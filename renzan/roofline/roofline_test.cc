@@ -80,7 +80,7 @@ TEST(StepCosts, CountTheWorkOfAStep) {
   };
   const double parameters = static_cast<double>(model.model().layout().size());
   EXPECT_EQ(of("forward and backward").flops, 16 * FlopsPerSample(model.model()));
-  // The only worker looks up for itself.
+  // A single worker looks up for itself.
   EXPECT_EQ(of("forward and backward").row_bytes, 32 * 4 * 4);
   EXPECT_EQ(of("forward and backward").stream_bytes, 16 * 2 * 4 * 4 + 4 * 8 * 32);
   EXPECT_EQ(of("lookup").row_bytes, 0);

@@ -9,7 +9,7 @@
 namespace renzan {
 namespace {
 
-// Of a step.
+// Counts for one step.
 struct Lookups {
   double all = 0, distinct = 0;                // rows
   double all_values = 0, distinct_values = 0;  // of these rows
@@ -57,9 +57,10 @@ std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> sli
   const SparseOptimizerInfo& optimizer = InfoOf(spec.sparse_optimizer.type);
   updated += kFloat * (optimizer.state_per_value * lookups.distinct_values +
                        optimizer.state_per_row * lookups.distinct);
-  // What a worker looks up for itself is pooled, and its gradient left, in "forward and backward".
+  // Rows that a worker looks up for itself are pooled, and their gradients left, in "forward and
+  // backward".
   const double own = samples / static_cast<double>(numerics.batch);
-  // So are the operands of gradients that are computed later, a third of all products.
+  // Deferred gradients leave operands there; the products come later and are a third of all.
   const bool defers = DenseGradients::Defers(model.layout(), DenseGradientOptionsOf(numerics));
   const double operands =
       defers ? leaves * static_cast<double>(DeferredGradients::BytesOf(

@@ -24,11 +24,11 @@ struct MachineLimits {
   double matrix_flops = 0, stream_bytes = 0, row_bytes = 0;
 };
 
-// The costs of one step of this worker, averaged over its slices of some global batches. Exchanges
-// with other workers are not included.
+// The costs of one step of this worker, averaged over its slices of some global batches, without
+// exchanges with other workers.
 std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> slices);
 
-// At these limits; what a phase does of each kind is not assumed to overlap.
+// At these limits. Different kinds of work in a phase are assumed not to overlap.
 double LeastSeconds(const PhaseCost& cost, const MachineLimits& limits);
 
 }  // namespace renzan

@@ -13,7 +13,7 @@
 namespace renzan {
 namespace {
 
-// The type of the optimizer that is called `name`.
+// The type of the optimizer called `name`.
 template <typename Info>
 auto TypeNamed(const char* key, const std::string& name, std::span<const Info> all) {
   for (const Info& info : all)
@@ -29,7 +29,7 @@ Value ValueNamed(const char* key, const std::string& name,
   Fail(ErrorCode::kConfig, "{}: '{}' is unknown", key, name);
 }
 
-// Of a feature's table.
+// The dimension of a feature's table.
 int64_t DimOf(const ModelConfig& model, const std::string& feature) {
   const auto own = model.tables.find(feature);
   return own != model.tables.end() && own->second.embedding_dim > 0 ? own->second.embedding_dim
@@ -56,7 +56,7 @@ SparseOptimizerOptions SparseOptionsOf(const SparseOptimizerConfig& config) {
                          {std::pair{"decoupled", kDecoupled}, {"l2", kL2}})};
 }
 
-// Throws kConfig unless each of the names that `key` has settings for is a feature's.
+// Throws kConfig unless every name that `key` has settings for is a feature's.
 template <typename Value>
 void CheckNames(const char* key, const std::map<std::string, Value>& settings,
                 const std::vector<std::string>& features) {

@@ -1,8 +1,7 @@
 #pragma once
 
 // A run, resolved: what its configuration and its dataset mean for the parts of the trainer. It is
-// made once; everybody else takes the part that they need, and nobody reads a word of the
-// configuration again.
+// made once; each part takes what it needs, and none reads the configuration again.
 
 #include <cstdint>
 #include <span>
@@ -23,9 +22,9 @@ namespace renzan {
 struct Numerics {
   int64_t batch = 1;  // samples of a step, over all workers
   int virtual_workers = 1;
-  bool on_gpu = false;                         // the dense part at least
+  bool on_gpu = false;                         // at least the dense part
   Precision precision = Precision::kFloat32;   // of products
-  bool tf32 = false;                           // on a GPU, of products of float32
+  bool tf32 = false;                           // for products of float32, on a GPU
   FloatType rows = FloatType::kFloat32;        // of tables in memory
   RowCodec forward = RowCodec::kFloat32;       // of pooled rows on the wire
   RowCodec backward = RowCodec::kFloat32;      // of their gradients
@@ -33,7 +32,7 @@ struct Numerics {
   int64_t error_feedback_rows = 0;             // see ErrorFeedbackSlots
   FloatType dense_wire = FloatType::kFloat32;  // of dense gradients, at every node of the tree
 
-  int64_t samples() const { return batch / virtual_workers; }  // of a virtual worker
+  int64_t samples() const { return batch / virtual_workers; }  // per virtual worker
 };
 
 struct LearningRates {
@@ -42,11 +41,11 @@ struct LearningRates {
   double max_gradient_norm = 0;  // 0: no clipping
 };
 
-// What else takes a worker's memory.
+// What else uses a worker's memory.
 struct MemoryUse {
   bool data_in_store = false, checkpoints_in_store = false;
   bool evaluates = false;
-  int64_t max_copies = 0;  // bytes of CheckpointConfig::max_copies_mib; 0: what is left
+  int64_t max_copies = 0;  // CheckpointConfig::max_copies_mib in bytes; 0: what is left
 };
 
 struct RunSpec {
@@ -57,23 +56,23 @@ struct RunSpec {
   SparseOptimizerOptions sparse_optimizer;
   LearningRates learning_rates;
   Numerics numerics;
-  ShardingConfig sharding;  // which plan is wanted
+  ShardingConfig sharding;  // which plan to make
   MemoryUse memory;
 };
 
-// pooling_factors: mean lookups per sample of each categorical feature, an estimate, only for
+// `pooling_factors`: estimated mean lookups per sample of each categorical feature, used only for
 // placement. Throws kConfig for unknown words, because a configuration may not have come from a
 // validated file, and for settings of features that the dataset does not have.
 RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,
                     std::span<const double> pooling_factors);
 
-// The part of it that is known without the data's values.
+// The model's options, which are known without the data's values.
 ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& schema);
 
 // The power of two by which gradients of pooled embeddings are scaled on the wire, so that float16
-// can represent them: the configured value, else 256 * batch size, rounded up to a power of two. A
-// sample's gradient may then be 2^-32 to 255 for any batch size. 1 for other types, which have
-// float32's range.
+// can represent them: the configured value, or else 256 * batch size, rounded up to a power of two.
+// A sample's gradient may then be 2^-32 to 255 for any batch size. 1 for other types, which have
+// the range of float32.
 float BackwardScale(const TrainConfig& config);
 
 }  // namespace renzan

@@ -21,7 +21,7 @@ double LearningRateFactor(const ScheduleConfig& schedule, int64_t step) {
   const double done = (s - static_cast<double>(schedule.decay_start_step)) /
                       static_cast<double>(schedule.decay_steps);
   const double left = std::pow(std::max(0.0, 1.0 - done), schedule.decay_power);
-  // Without a floor this is exactly `left`.
+  // Without a floor, this is exactly `left`.
   return schedule.decay_floor + (1.0 - schedule.decay_floor) * left;
 }
 

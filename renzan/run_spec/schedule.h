@@ -10,19 +10,20 @@
 
 namespace renzan {
 
-// With the number of steps until the end of a run of `steps` steps instead of -1.
+// Replaces a decay until the end of the run (-1) with the number of steps of a run of `steps`
+// steps.
 ScheduleConfig ScheduleOfRun(ScheduleConfig schedule, int64_t steps);
 
-// The schedules of all that follows are runs'.
+// The functions below take schedules that ScheduleOfRun() returned.
 
-// In [0, 1], for a step counted from 0.
+// In [0, 1]; `step` counts from 0.
 double LearningRateFactor(const ScheduleConfig& schedule, int64_t step);
 
-// "learning rates of 0.1 (dense) and 0.05 (tables)": those of a step.
+// "learning rates of 0.1 (dense) and 0.05 (tables)", for a step.
 std::string DescribeLearningRates(const OptimizerConfig& optimizer, int64_t step);
 
-// What a user may not expect of a run of `steps` steps that begins or goes on at step `first`: a
-// sentence for each.
+// What a user may not expect of a run of `steps` steps that begins or continues at step `first`,
+// one sentence each.
 std::vector<std::string> ScheduleWarnings(const ScheduleConfig& schedule, int64_t first,
                                           int64_t steps);
 

@@ -34,12 +34,12 @@ TEST(IsEvaluationStep, CountsStepsOrEpochs) {
   EXPECT_EQ(steps({}, 10), Steps());
   EXPECT_EQ(steps({.eval_every = 12}, 10), (Steps{12, 24}));
   EXPECT_EQ(steps({.eval_every_epochs = 1}, 10), (Steps{10, 20, 30}));
-  // Every epoch's end is an evaluation even if a fraction of an epoch is not a whole number of
+  // Every epoch ends with an evaluation, even if a fraction of an epoch is not a whole number of
   // steps.
   EXPECT_EQ(steps({.eval_every_epochs = 0.25}, 10),
             (Steps{3, 5, 8, 10, 13, 15, 18, 20, 23, 25, 28, 30}));
   EXPECT_EQ(steps({.eval_every_epochs = 1.5}, 7), (Steps{11, 21}));
-  // At most after every step.
+  // At most one after each step.
   EXPECT_EQ(steps({.eval_every_epochs = 0.001}, 10).size(), 30u);
 }
 
@@ -82,7 +82,7 @@ TEST(ScheduleWarnings, SayWhatDoesNotFitTheRun) {
   EXPECT_THAT(ScheduleWarnings({.decay_steps = 50, .decay_floor = 0.1}, 0, 100), IsEmpty());
   EXPECT_THAT(ScheduleWarnings({.decay_start_step = 10, .decay_steps = 50}, 0, 100),
               ElementsAre(HasSubstr("has 100 steps, but optimizer.schedule ends at step 60")));
-  // One that goes on has trained some of them.
+  // A continued run has already trained some of them.
   EXPECT_THAT(ScheduleWarnings({.decay_steps = 50}, 80, 100),
               ElementsAre(HasSubstr("the last 20 steps do not change the model")));
   EXPECT_THAT(ScheduleWarnings({.decay_steps = 50}, 100, 100), IsEmpty());

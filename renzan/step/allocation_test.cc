@@ -1,8 +1,8 @@
-// A steady step allocates nothing. Here operator new counts; arrays aligned to cache lines use it
-// too, for what owns them.
+// Once warmed up, a step allocates nothing. This test replaces operator new by one that counts.
+// Arrays aligned to cache lines count, too, because their owners are allocated by it.
 //
-// Each worker has one thread, because each has scratch memory of its own that grows when it first
-// does a part of a step, and on a busy machine that may be late.
+// Each worker has one thread, because a thread's scratch memory grows when the thread first does a
+// part of a step, and on a busy machine that may happen late.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 namespace renzan {
 namespace {
 
-// Of a few steps of all workers, once every batch has been seen.
+// Counts the allocations of a few steps of all workers, after every batch has been seen.
 int64_t AllocationsOfSteps(const TrainConfig& config, Communicator& comm) {
   constexpr int64_t kBatches = 3;
   ThreadPool pool(1);

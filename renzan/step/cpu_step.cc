@@ -26,7 +26,7 @@ BackwardResult CpuStep::ForwardAndBackward(const StepInput& input, const PooledR
   PreparedBatch& batch = pooled.ids.batch;
   embeddings().BeginGradients(batch, input.measure_gradients);
   const size_t virtual_workers = num_virtual_workers(), shards = embeddings().shards().size();
-  // Threads that are done with their virtual workers sort lookups.
+  // Threads that have finished their virtual workers sort lookups.
   state_.pool().ParallelTasks(virtual_workers + shards, [&](int thread, size_t task) {
     if (task < virtual_workers) {
       TrainVirtualWorker(input, pooled.ids, task, thread);

@@ -19,8 +19,8 @@ class CpuStep final : public HostStep {
   BackwardResult ForwardAndBackward(const StepInput& input, const PooledRows& pooled) override;
   void Forward(const Batch& slice, const PooledRows& pooled, std::span<float> logits) override;
 
-  // For one virtual worker, counted within this worker: predictions into `input.metrics`, its dense
-  // gradient into dense_gradients_, the gradients of its pooled rows into the embeddings.
+  // For one virtual worker, counted within this worker: adds predictions to `input.metrics`, leaves
+  // its dense gradient in dense_gradients_, and the gradients of its pooled rows in the embeddings.
   void TrainVirtualWorker(const StepInput& input, const ExchangedIds& ids, size_t index,
                           int thread);
   // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.

@@ -21,11 +21,12 @@ DeviceEngine::DeviceEngine(ModelState& state, Communicator& comm)
   own_samples_ = options.own_samples();
   const DeviceFacts facts = FactsOfDevice(options.device);
   const DeviceNeed need = DeviceNeedOf(state.spec(), options, map, facts.free_bytes);
-  // After kOsError fewer workers may be started again, which would not help where the GPU is small.
+  // kOsError may make a launcher start again with fewer workers, which would not help if the GPU is
+  // too small.
   if (need.bytes > facts.free_bytes)
     Fail(need.bytes > facts.total_bytes ? ErrorCode::kConfig : ErrorCode::kOsError,
-         "device: cuda: without its tables the model needs {} MiB of the memory of {}, of which {} "
-         "MiB are free: use a smaller training.batch_size, more workers with a GPU each, or "
+         "device: cuda: without its tables, the model needs {} MiB of memory, but {} has {} MiB "
+         "free: use a smaller training.batch_size, more workers with a GPU each, or "
          "numerics.precision: bf16",
          MebibytesOf(need.bytes), facts.name, facts.free_bytes >> 20);
   has_tables_ = need.has_tables();
@@ -132,7 +133,7 @@ void DeviceEngine::BeginStep(const Batch& slice, const PreparedBatch& batch,
 
 void DeviceEngine::BeginPredict(const Batch& slice, const PreparedBatch& batch) {
   UpdateDevice();
-  // What waits may be another batch of the same address.
+  // The staged slice may be another batch at the same address.
   Stage(slice, batch);
   staged_ = nullptr;
   model_->BeginForward();

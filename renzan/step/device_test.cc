@@ -61,7 +61,7 @@ TestRun TrainOn(const TrainConfig& config, int world, int64_t steps = 6,
       // Some steps prepare the next one.
       model.Run(slices[i], static_cast<int64_t>(i), metrics[i],
                 i % 4 != 2 && i + 1 < slices.size() ? &slices[i + 1] : nullptr);
-      // Rows return to the host and training goes on.
+      // The rows return to the host, and training continues.
       if (i == 2) DigestsOf(model);
     }
     model.step().Await();
@@ -92,7 +92,7 @@ void PrintTo(const Case& of, std::ostream* out) {
 
 class DevicePlacement : public Device, public testing::WithParamInterface<Case> {};
 
-// With one worker, whole steps are computed on the device; with others, the dense part.
+// With one worker, the device computes whole steps; with several, the dense part.
 TEST_P(DevicePlacement, NeverChangesArithmetic) {
   TrainConfig config = DeviceConfig();
   config.model.type = GetParam().model;
@@ -190,7 +190,7 @@ TEST_F(Device, SaysWhatItDoesNotSupport) {
   });
 }
 
-// Ends all that this process has on the GPU, as a hardware error does.
+// Destroys everything that this process has on the GPU, as a hardware error does.
 void LoseGpu() {
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
   CHECK(driver != nullptr);
@@ -229,7 +229,7 @@ void TrainOnLostGpu() {
   std::_Exit(0);
 }
 
-// For which a job's supervisor starts it again.
+// With an exit status that makes a job's supervisor restart it.
 TEST_F(Device, ALostGpuIsOneError) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(TrainOnLostGpu(), testing::ExitedWithCode(69), "the GPU was lost");

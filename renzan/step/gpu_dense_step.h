@@ -1,6 +1,6 @@
 #pragma once
 
-// A step whose dense part is computed on a GPU: pooled rows go there, and their gradients and those
+// A step that computes its dense part on a GPU: pooled rows go there, and their gradients and those
 // of each virtual worker's dense parameters come back.
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace renzan {
 
 class GpuDenseStep final : public HostStep {
  public:
-  // `device`: of the same state, without its tables.
+  // `device` belongs to the same state, and has no tables.
   GpuDenseStep(ModelState& state, Communicator& comm, std::unique_ptr<DeviceEngine> device);
 
  private:
@@ -22,7 +22,7 @@ class GpuDenseStep final : public HostStep {
   BackwardResult ForwardAndBackward(const StepInput& input, const PooledRows& pooled) override;
   void Forward(const Batch& slice, const PooledRows& pooled, std::span<float> logits) override;
 
-  // Between the exchange of embeddings and the GPU.
+  // Move pooled rows, and their gradients, between the embeddings and the GPU.
   void ReadPooled(const ExchangedIds& ids);
   void WriteGradients(const ExchangedIds& ids);
 

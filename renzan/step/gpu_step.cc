@@ -12,8 +12,8 @@ GpuStep::GpuStep(ModelState& state, std::unique_ptr<DeviceEngine> device)
       device_(std::move(device)),
       logits_(static_cast<size_t>(slice_end() - slice_begin())) {}
 
-// The GPU always has the next step to go on with: what the host does for the one before and for the
-// one after takes place meanwhile.
+// The GPU always has a next step: the host finishes the previous one and prepares the following one
+// meanwhile.
 void GpuStep::Run(const StepInput& input) {
   const TraceSpan span("step");
   CHECK(input.slice.size == slice_end() - slice_begin());

@@ -1,8 +1,8 @@
 #pragma once
 
-// A step that is computed on a GPU as a whole, with the tables and both optimizers in its memory,
-// which one worker can have. It is launched before the last one is finished, so that the GPU never
-// waits for what the host does with predictions and batches.
+// A step that a GPU computes as a whole, with the tables and both optimizers in its memory, for a
+// single worker. Each step is launched before the last one is finished, so that the GPU never waits
+// for what the host does with predictions and batches.
 
 #include <memory>
 #include <optional>
@@ -15,7 +15,7 @@ namespace renzan {
 
 class GpuStep final : public Step {
  public:
-  // `device`: of the same state, with its tables.
+  // `device` belongs to the same state, and has its tables.
   GpuStep(ModelState& state, std::unique_ptr<DeviceEngine> device);
 
   void Run(const StepInput& input) override;
@@ -23,11 +23,11 @@ class GpuStep final : public Step {
   void Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
                std::span<float> logits) override;
   using Step::Predict;
-  // Rows that were updated, and the dense part, return from the GPU.
+  // Copies updated rows and the dense part back from the GPU.
   ModelState& Updated() override;
 
  private:
-  // A step that the GPU may still compute.
+  // A step that the GPU may still be computing.
   struct Unfinished {
     int64_t step;
     std::span<BinaryMetrics> metrics;
@@ -38,7 +38,7 @@ class GpuStep final : public Step {
 
   std::unique_ptr<DeviceEngine> device_;
   std::optional<Unfinished> unfinished_;
-  std::vector<float> labels_, logits_;  // of own samples, of that step
+  std::vector<float> labels_, logits_;  // of own samples, for the unfinished step
 };
 
 }  // namespace renzan

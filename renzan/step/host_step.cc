@@ -18,10 +18,10 @@ HostStep::HostStep(ModelState& state, Communicator& comm)
       gradient_(state.parameters().size()),
       finite_(static_cast<size_t>(state.pool().num_threads())) {}
 
-// Exchanges are under way while other stages work: ids of the next batch from its lookup to its
-// end, pooled rows during packing, the gradients of rows during the local part of the dense
-// reduction, and the dense gradients during the update of the tables, unless that needs the norm of
-// all gradients first.
+// Exchanges run while other stages work: the next batch's ids from this step's lookup to its end,
+// pooled rows during packing, the gradients of rows during the local part of the dense reduction,
+// and the dense gradients during the update of the tables, unless clipping needs the norm of all
+// gradients first.
 void HostStep::Run(const StepInput& input) {
   const TraceSpan span("step");
   CHECK(input.slice.size == slice_end() - slice_begin());

@@ -1,7 +1,7 @@
 #pragma once
 
-// A step whose tables are in this process's memory, and whose exchanges with other workers are
-// CpuStep's and GpuDenseStep's alike; these say where the dense part is computed.
+// A step whose tables are in this process's memory. Exchanges with other workers are the same for
+// CpuStep and GpuDenseStep, which differ in where they compute the dense part.
 
 #include <memory>
 #include <vector>
@@ -23,17 +23,18 @@ class HostStep : public Step {
  protected:
   HostStep(ModelState& state, Communicator& comm);
 
-  // Readies the parameters for a forward pass.
+  // Prepares the parameters for a forward pass.
   virtual void Pack() = 0;
-  // Predictions into `input.metrics`, dense gradients into dense_gradients_, the gradients of
-  // pooled rows into the embeddings. Also sorts the lookups (ShardedEmbeddings::SortLookups).
+  // Adds predictions to `input.metrics`, leaves dense gradients in dense_gradients_ and the
+  // gradients of pooled rows in the embeddings. Also sorts the lookups
+  // (ShardedEmbeddings::SortLookups).
   virtual BackwardResult ForwardAndBackward(const StepInput& input, const PooledRows& pooled) = 0;
-  // Logits [slice size].
+  // Writes logits [slice size].
   virtual void Forward(const Batch& slice, const PooledRows& pooled, std::span<float> logits) = 0;
 
   ShardedEmbeddings& embeddings() { return state_.embeddings(); }
   int first_virtual_worker() const { return state_.virtual_workers().begin; }
-  // How many are assigned to this worker.
+  // How many virtual workers this worker has.
   size_t num_virtual_workers() const {
     return static_cast<size_t>(state_.virtual_workers().size());
   }
@@ -41,8 +42,8 @@ class HostStep : public Step {
   DenseGradients dense_gradients_;
 
  private:
-  // The stages.
-  ExchangedIds ExchangeIds(const Batch& slice);  // unless the last step did
+  // The stages of a step.
+  ExchangedIds ExchangeIds(const Batch& slice);  // unless the last step exchanged them
   PooledInFlight LookUp(const ExchangedIds& ids);
   void BeginNextIds(const Batch* next);
   PooledRows Receive(const PooledInFlight& sent);
@@ -50,10 +51,9 @@ class HostStep : public Step {
   DenseSumInFlight BeginReduction(const DenseLeaves& leaves);
   ArrivedGradients Receive(const GradientsInFlight& sent);
   DenseSum EndReduction(const DenseSumInFlight& reducing);
-  // The factor of all gradients. Those of the dense part are scaled here, those of rows in their
-  // update.
+  // Returns the factor for all gradients. The dense part is scaled here, rows in their update.
   float Clip(const DenseSum& dense, const ArrivedGradients& rows);
-  // Returns whether what was updated is finite.
+  // Returns whether everything updated is finite.
   bool UpdateTables(const StepInput& input, const ArrivedGradients& rows, float clip);
   void UpdateDense(const StepInput& input, const DenseSum& gradient);
   void EndNextIds();

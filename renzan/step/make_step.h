@@ -9,9 +9,9 @@
 
 namespace renzan {
 
-// On this process's CPUs (CpuStep), or with device: cuda the dense part (GpuDenseStep) or whole
-// steps (GpuStep) on a GPU. Throws kConfig or kOsError where a GPU cannot have what it has to.
-// `state` must outlive it.
+// CpuStep on this process's CPUs; with device: cuda, GpuDenseStep (the dense part on a GPU) or
+// GpuStep (whole steps on a GPU). Throws kConfig or kOsError if the GPU cannot hold what it must.
+// `state` must outlive the result.
 std::unique_ptr<Step> MakeStep(ModelState& state, Communicator& comm);
 
 }  // namespace renzan

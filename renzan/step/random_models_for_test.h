@@ -26,7 +26,7 @@ class Draws {
   T Of(const std::vector<T>& choices) {
     return choices[static_cast<size_t>(Below(static_cast<int>(choices.size())))];
   }
-  // 1 to most, small ones as likely as large ones.
+  // From 1 to `most`; small sizes are as likely as large ones.
   int Size(int most) {
     int size = 1;
     while (2 * size <= most && !OneIn(4)) size *= 2;

@@ -1,7 +1,7 @@
 // A run is a function of configuration, data and seed alone: random models, trained by random
-// workers and threads under random sharding plans, ended again and again without notice and resumed
-// by others, have the bits of one worker's run. RENZAN_TEST_SEEDS=FIRST..LAST (or one
-// seed) draws other ones.
+// numbers of workers and threads under random sharding plans, stopped again and again without
+// notice and resumed by others, have the bits of one worker's run. RENZAN_TEST_SEEDS=FIRST..LAST
+// (or one seed) draws other models.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ std::map<std::string, std::string> TrainDisturbed(const RandomModel& model, uint
   for (uint64_t attempt = 0; done < model.steps; ++attempt) {
     const int world = 1 + draw.Below(std::min(7, model.config.numerics.virtual_workers));
     const int threads = 1 + draw.Below(2), steps = 1 + draw.Below(6);
-    const bool noticed = draw.OneIn(3);  // else killed, perhaps with a checkpoint in flight
+    const bool noticed = draw.OneIn(3);  // otherwise killed, perhaps with a checkpoint in flight
     const ShardingPlan plan = RandomPlan(tables, world, seed + attempt);
     std::mutex mutex;
     RunRanksAsThreads(world, [&](Communicator& comm) {

@@ -1,7 +1,6 @@
-// One worker takes longer than the other to start. Here the C library calls that begin long work
-// (opening a data file, taking the memory of a table) block on worker 1 until worker 0 has
-// completed a few exchanges, which shows that it does not wait in a single exchange for all that
-// time.
+// One worker takes longer to start than the other. C library calls that begin long work (opening a
+// data file, allocating a table) block on worker 1 until worker 0 has completed a few exchanges,
+// which shows that worker 0 does not wait in a single exchange all that time.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -33,8 +32,8 @@ std::atomic<bool> slow = false;
 std::atomic<int> exchanges_of_worker_0 = 0;
 std::atomic<int> waits = 0, timeouts = 0;
 
-// Blocks until worker 0 has made a few exchanges. Times out if it makes none, so that the test
-// fails instead of hanging.
+// Blocks until worker 0 has completed a few exchanges. Times out if there are none, so that the
+// test fails instead of hanging.
 void BlockForAWhile() {
   ++waits;
   const int before = exchanges_of_worker_0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the stages of a step hand on (host_step.h): a batch's way through them can be read from
+// What the stages of a step (host_step.h) pass on: a batch's way through them can be read from
 // these types. Each is made by one stage and taken by the next, within one step.
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace renzan {
 
-// The batch's ids, where the rows are that they stand for: what each shard looks up.
+// The batch's ids, on the workers that hold their rows: what each shard looks up.
 struct ExchangedIds {
   PreparedBatch& batch;
   std::span<const IdsView> own;  // this worker's samples' ids, one view per table
@@ -19,7 +19,7 @@ struct ExchangedIds {
 struct PooledInFlight {
   ExchangedIds ids;
 };
-// Those of this worker's samples have arrived: ShardedEmbeddings::ReadPooled.
+// The pooled rows of this worker's samples, which have arrived: ShardedEmbeddings::ReadPooled.
 struct PooledRows {
   ExchangedIds ids;
 };
@@ -37,8 +37,8 @@ struct ArrivedGradients {
   ExchangedIds ids;
 };
 
-// The dense gradients of this worker's virtual workers; their sum over all of them, while it is
-// computed and exchanged; and the sum.
+// The dense gradients of this worker's virtual workers; their sum over all virtual workers, while
+// it is computed and exchanged; and the finished sum.
 struct DenseLeaves {};
 struct DenseSumInFlight {};
 struct DenseSum {

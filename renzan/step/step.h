@@ -22,10 +22,10 @@ namespace renzan {
 struct StepInput {
   const Batch& slice;  // this worker's samples of the global batch
   int64_t step = 0;    // from 0
-  // One for each thread of the pool; they receive the predictions made before the update.
+  // One per thread of the pool; they receive the predictions made before the update.
   std::span<BinaryMetrics> metrics;
-  // The slice of the next step, on all workers or on none: its ids are exchanged meanwhile. The
-  // weights that they stand for are not read before that step.
+  // The next step's slice, given on all workers or on none: its ids are exchanged meanwhile. Their
+  // rows are not read before that step.
   const Batch* next = nullptr;
   bool measure_gradients = false;  // fills ShardedEmbeddings::GradientErrors
 };
@@ -36,11 +36,11 @@ class Step : public TrainedState {
   // until Await() or the next step, keep `input.metrics` alive; it does not include this step yet,
   // and neither does finiteness().
   virtual void Run(const StepInput& input) = 0;
-  // Awaits the last step.
+  // Waits for the last step.
   virtual void Await() {}
 
-  // Logits [slice size] of this worker's samples, for one of several slices: `next`, on all workers
-  // or on none, is that of the next call, whose ids are exchanged meanwhile. `batches`: of this
+  // Computes logits [slice size] of this worker's samples. `next`, given on all workers or on none,
+  // is the slice of the next call, whose ids are exchanged meanwhile. `batches` belongs to this
   // model's embeddings.
   virtual void Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
                        std::span<float> logits) = 0;
@@ -50,11 +50,11 @@ class Step : public TrainedState {
 
   const Finiteness& finiteness() const override { return finiteness_; }
 
-  // Of the last step, before clipping: the joint norm of the dense gradients and the gradients of
+  // In the last step, before clipping: the joint norm of the dense gradients and the gradients of
   // all embedding rows of the batch. NaN unless optimizer.max_gradient_norm is set.
   double gradient_norm() const { return gradient_norm_; }
 
-  // Since the last call, and of the last step: see ShardedEmbeddings.
+  // See ShardedEmbeddings: counts since the last call, and errors of the last step.
   WireRange TakeGradientRange() { return state_.embeddings().TakeGradientRange(); }
   const std::vector<std::vector<WireError>>& GradientErrors() const {
     return state_.embeddings().GradientErrors();
@@ -70,14 +70,15 @@ class Step : public TrainedState {
   // `state` must outlive it.
   explicit Step(ModelState& state) : state_(state), batches_(state.embeddings()) {}
 
-  // Keeps the first step that was not finite. `non_finite_before`: predictions in its metrics.
+  // Records the first step that was not finite. `non_finite_before`: the number of non-finite
+  // predictions in `metrics` before this step.
   void Observe(int64_t step, std::span<const BinaryMetrics> metrics, int64_t non_finite_before,
                bool dense_finite, bool tables_finite);
-  // On the pool's threads.
+  // Uses the pool's threads.
   void AddMetrics(std::span<const float> logits, std::span<const float> labels,
                   std::span<BinaryMetrics> metrics);
   double learning_rate_factor(int64_t step) const;
-  // One view per table, until the next call.
+  // One view per table, valid until the next call.
   std::span<const IdsView> IdsOf(const Batch& slice);
 
   ModelState& state_;

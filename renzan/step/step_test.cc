@@ -39,7 +39,7 @@ std::string Digest(const TrainConfig& config, int world, int threads, int64_t st
     std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
     std::vector<Batch> slices;
     for (int64_t step = 0; step < steps; ++step) slices.push_back(MakeSlice(model, step, schema));
-    // Some steps exchange the ids of the next one.
+    // Some steps exchange the next step's ids.
     for (size_t i = 0; i < slices.size(); ++i)
       model.Run(slices[i], static_cast<int64_t>(i), metrics,
                 i % 4 != 2 && i + 1 < slices.size() ? &slices[i + 1] : nullptr);
@@ -190,8 +190,8 @@ TEST(Placement, NeverChangesArithmeticAtRealSizes) {
   }
 }
 
-// Neither the width of vectors that fuse multiply and add, nor whether the processor has products
-// of bfloat16: machines with AVX2 and with AVX-512 can share a run.
+// Neither the width of vectors that fuse multiply and add nor the processor's support for products
+// of bfloat16 matters: machines with AVX2 and with AVX-512 can share a run.
 TEST(Placement, TheWidthOfVectorsNeverChangesArithmetic) {
   std::vector<std::string> classes;
   for (const char* isa : {"avx2", "avx512", "avx512_bf16"}) {
@@ -233,7 +233,7 @@ TEST(Placement, TheWidthOfVectorsNeverChangesArithmetic) {
   }
 }
 
-// AMX's order of additions, on other machines emulated. With few samples, gradients are computed
+// AMX's order of additions, emulated on other machines. With few samples, gradients are computed
 // for all virtual workers together.
 TEST(Placement, NeverChangesArithmeticInTiles) {
   try {
@@ -360,8 +360,8 @@ TEST(Step, ClipsTheNormOfDenseAndEmbeddingGradientsTogether) {
   });
 }
 
-// Also between steps whose next batch was announced, which they do not disturb, and wherever a
-// sequence of predictions ends.
+// Even between training steps whose next batch was announced, which predictions do not disturb, and
+// wherever a sequence of predictions ends.
 TEST(Step, PredictsTheSameWithTheNextSliceAhead) {
   RunRanksAsThreads(3, [&](Communicator& comm) {
     ThreadPool pool(1);
@@ -376,7 +376,7 @@ TEST(Step, PredictsTheSameWithTheNextSliceAhead) {
     std::vector<std::vector<float>> expected(3, std::vector<float>(n)), ahead = expected;
     for (size_t i = 0; i < 3; ++i) model.step().Predict(slices[i], expected[i]);
     PreparedBatches batches(model.embeddings());
-    // The fourth is announced, but not asked for.
+    // The fourth is announced but not predicted.
     for (size_t i = 0; i < 3; ++i)
       model.step().Predict(slices[i], &slices[i + 1], &batches, ahead[i]);
     EXPECT_EQ(ahead, expected);
@@ -438,7 +438,7 @@ TEST(Step, NamesAMissingTable) {
   }
 }
 
-// Announces the second slice and then trains on the one with this index.
+// Announces the second slice, then trains on the one with this index.
 void StepAfterAnnouncing(size_t index) {
   RunRanksAsThreads(1, [&](Communicator& comm) {
     ThreadPool pool(1);
@@ -451,7 +451,7 @@ void StepAfterAnnouncing(size_t index) {
   });
 }
 
-// The ids of the announced batch have been exchanged: another would train on them.
+// The announced batch's ids have been exchanged: training on another batch would use them.
 TEST(Step, TrainsOnTheBatchThatWasAnnounced) {
   StepAfterAnnouncing(1);
   EXPECT_EXIT(StepAfterAnnouncing(2), testing::ExitedWithCode(70),

@@ -32,7 +32,7 @@ inline RunSpec TestSpec(const TrainConfig& config, const DatasetSchema& schema =
 // A model and its step, as a run makes them.
 class TestModel : public TrainedState {
  public:
-  // `plan`: null for the configuration's, for workers on one host.
+  // `plan`: null for the configuration's plan, with all workers on one host.
   TestModel(const TrainConfig& config, const DatasetSchema& schema, Communicator& comm,
             ThreadPool& pool, InitialValues initial_values = InitialValues::kDraw,
             const ShardingPlan* plan = nullptr)
@@ -112,8 +112,8 @@ inline TrainConfig SmallConfig() {
   return config;
 }
 
-// SHA-256, by name, of the dense part and of each block of a table that this worker holds, with
-// optimizer states.
+// SHA-256, by name, of the dense part and of each block of a table that this worker holds,
+// including optimizer states.
 inline std::map<std::string, std::string> DigestsOf(TestModel& model) {
   const auto digest_bytes = [](std::span<const std::byte> bytes) {
     Sha256 hash;

@@ -20,7 +20,7 @@ size_t RoundUp(size_t bytes, size_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
 }
 
-// Takes pages of a fresh map, which are zero, from the system. False if there is no memory.
+// Faults in the pages of a fresh mapping, which are zero. False if there is no memory.
 bool Populate(std::byte* memory, size_t bytes) {
   if (::madvise(memory, bytes, MADV_POPULATE_WRITE) == 0) return true;
   if (errno != EINVAL) return false;
@@ -33,11 +33,11 @@ bool Populate(std::byte* memory, size_t bytes) {
        bytes >> 20);
 }
 
-// Zeroed memory in whole huge pages, freed with the last pointer into it. All of it is taken from
-// the system at once: a process that does not fit ends here and not later.
+// Zeroed memory in whole huge pages, freed with the last pointer into it. All pages are faulted in
+// at once, so that a process that does not fit fails here rather than later.
 std::shared_ptr<std::byte[]> HugePages(size_t bytes, ThreadPool* pool = nullptr) {
   bytes = RoundUp(bytes, kHugePage);
-  const size_t mapped = bytes + kHugePage;  // so that a page begins in it
+  const size_t mapped = bytes + kHugePage;  // room to align to a huge page
   void* const map =
       ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED) FailTooLarge(bytes);
@@ -58,7 +58,7 @@ std::shared_ptr<std::byte[]> HugePages(size_t bytes, ThreadPool* pool = nullptr)
   return {memory, [owner](std::byte*) {}};
 }
 
-// The huge page that small arrays are being taken from.
+// The huge page that small arrays are allocated from.
 struct SharedPage {
   std::mutex mutex;
   std::shared_ptr<std::byte[]> memory;

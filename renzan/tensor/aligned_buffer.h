@@ -2,7 +2,7 @@
 
 // A zeroed, non-copyable array of floats aligned to a cache line, in huge pages where the kernel
 // has them: a training step touches so much memory that page walks would take a tenth of its time.
-// Arrays that are smaller than a huge page share one.
+// Arrays smaller than half a huge page share one.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace renzan {
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  // With `pool`, all its threads take the memory from the system: on a virtual machine whose host
-  // has yet to find it, this takes seconds. Throws kOsError if there is not enough.
+  // With `pool`, all its threads fault in the memory: on a virtual machine whose host has yet to
+  // provide it, this takes seconds. Throws kOsError if there is not enough.
   explicit AlignedBuffer(size_t size, ThreadPool* pool = nullptr);
 
   // The memory that an array of `bytes` takes.

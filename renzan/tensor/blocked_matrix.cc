@@ -15,8 +15,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int64_t kLine = 2 * BlockedMatrix::kLanes;  // columns in a row of a block
 
-// body(the part's values in the matrix, the first one of them in the caller's array, their number)
-// for the parts of a row, which begins at `row` in the first block, from a column on.
+// Calls body(the part's values in the matrix, the index of the first one in the caller's array, how
+// many) for each part of n columns from `column` on; parts end where blocks do. `row` is where the
+// row begins in the first block.
 template <class Bits, class Body>
 HWY_INLINE void ForParts(Bits* row, int64_t block_stride, int64_t column, int64_t n,
                          const Body& body) {
@@ -47,8 +48,7 @@ void GetBFloat16(const BFloat16Bits* row, int64_t block_stride, int64_t column, 
            });
 }
 
-// All rows. Values are read and written in the order in which they lie, which is the faster way if
-// they come from memory.
+// All rows, in the order of the caller's array: faster where the values come from memory.
 void SetBFloat16Columns(BFloat16Bits* matrix, int64_t rows, int64_t block_stride, int64_t column,
                         const float* values, int64_t n) {
   for (int64_t row = 0; row < rows; ++row)

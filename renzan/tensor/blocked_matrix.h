@@ -3,7 +3,7 @@
 // A matrix in blocks of columns: a block holds its columns row after row, 64 bytes each, a cache
 // line and a vector of AVX-512. So matrix products read both operands sequentially, whichever of
 // them is transposed, and never meet half a vector. Values are stored as float32 (16 columns in a
-// block) or bfloat16 (32), and are float32 to those who read and write single rows.
+// block) or bfloat16 (32); functions that read and write rows convert them from and to float32.
 
 #include <algorithm>
 #include <cstddef>
@@ -26,7 +26,7 @@ class BlockedMatrix {
     Reshape(rows, columns, precision);
   }
 
-  // The values are lost. Allocates only if the matrix was never as large.
+  // Discards the values. Allocates only if the matrix was never this large.
   void Reshape(int64_t rows, int64_t columns, Precision precision = Precision::kFloat32) {
     if (rows == rows_ && columns == columns_ && precision == precision_) return;
     rows_ = rows;
@@ -43,11 +43,11 @@ class BlockedMatrix {
   Precision precision() const { return precision_; }
   int64_t block_columns() const { return precision_ == Precision::kFloat32 ? kLanes : 2 * kLanes; }
   int64_t num_blocks() const { return (columns_ + block_columns() - 1) / block_columns(); }
-  // In lanes, between the same element of two blocks: an odd number of cache lines, so that the
-  // blocks of a row do not compete for a few sets of the cache.
+  // Lanes between the same element of neighbouring blocks: an odd number of cache lines, so that
+  // the blocks of a row do not compete for a few sets of the cache.
   int64_t block_stride() const { return (rows_ | 1) * kLanes; }
 
-  // As lanes.
+  // Where block b begins.
   float* block(int64_t b) { return data_.data() + b * block_stride(); }
   const float* block(int64_t b) const { return data_.data() + b * block_stride(); }
 
@@ -56,7 +56,7 @@ class BlockedMatrix {
   const float* data() const { return data_.data(); }
   size_t size() const { return static_cast<size_t>(num_blocks() * block_stride()); }
 
-  // n values of a row, from a column on; rounded if they are stored as bfloat16.
+  // Sets n values of a row from `column` on, rounding them if they are stored as bfloat16.
   void SetRow(int64_t row, int64_t column, const float* values, int64_t n) {
     if (precision_ == Precision::kBFloat16) return SetBFloat16Row(row, column, values, n);
     ForRowParts<kLanes>(row, column, n, [&](int64_t at, int64_t offset, int64_t i, int64_t count) {
@@ -77,15 +77,15 @@ class BlockedMatrix {
   }
   void Set(int64_t row, int64_t column, float value) { SetRow(row, column, &value, 1); }
 
-  // Starts to bring a row, which need not exist, into the cache. Always inline, because GCC removes
-  // calls of functions that only prefetch: they have no effect.
+  // Prefetches a row, which need not exist. Always inline, because GCC removes calls of functions
+  // that only prefetch: they have no effect.
   [[gnu::always_inline]] void PrefetchRow(int64_t row) const {
     const float* first = data() + row * kLanes;
     const int64_t blocks = num_blocks(), stride = block_stride();
     for (int64_t b = 0; b < blocks; ++b) __builtin_prefetch(first + b * stride);
   }
 
-  // n values of a row of `from`, which has the same precision, from a column on.
+  // Copies n values from a row of `from`, which has the same precision.
   void CopyRow(int64_t row, int64_t column, const BlockedMatrix& from, int64_t from_row,
                int64_t from_column, int64_t n) {
     const int64_t width = block_columns();
@@ -99,11 +99,12 @@ class BlockedMatrix {
     }
   }
 
-  // n columns of all rows, from a column on, to and from values [rows, n].
+  // Columns [column, column + n) of all rows, from and to `values` [rows, n].
   void SetColumns(int64_t column, const float* values, int64_t n);
   void GetColumns(int64_t column, float* values, int64_t n) const;
 
-  // Columns [column, column + n) of `from`, likewise, become those from `to_column` on.
+  // Copies columns [column, column + n) of `from`, which has as many rows, to those from
+  // `to_column` on.
   void SetColumns(int64_t to_column, const BlockedMatrix& from, int64_t column, int64_t n) {
     for (int64_t row = 0; row < rows_; ++row) CopyRow(row, to_column, from, row, column, n);
   }
@@ -116,8 +117,8 @@ class BlockedMatrix {
       std::copy_n(from, n, to);
     }
   }
-  // body(the row's first lane in a block of kWidth columns, the part's first column there, its
-  // first value, its length)
+  // Calls body(the row's first lane in a block of kWidth columns, the part's first column there,
+  // its first value, its length).
   template <int64_t kWidth, class Body>
   void ForRowParts(int64_t row, int64_t column, int64_t n, const Body& body) const {
     for (int64_t i = 0; i < n;) {
@@ -136,7 +137,7 @@ class BlockedMatrix {
     return reinterpret_cast<const std::byte*>(block(b) + row * kLanes);
   }
 
-  // Not inline, so that the functions above are.
+  // Out of line, so that the functions above are inlined.
   void SetBFloat16Row(int64_t row, int64_t column, const float* values, int64_t n);
   void GetBFloat16Row(int64_t row, int64_t column, float* values, int64_t n) const;
 

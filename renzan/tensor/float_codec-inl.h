@@ -29,7 +29,7 @@ HWY_INLINE auto Less(VBits a, VBits b) {
   return hn::RebindMask(d, hn::Lt(hn::BitCast(w, a), hn::BitCast(w, b)));
 }
 
-// `finite` where the magnitude is finite, otherwise `infinity` or `nan`.
+// `finite` where the magnitude is finite; otherwise `infinity` or `nan`.
 template <class VBits>
 HWY_INLINE VBits WithSpecials(VBits magnitude, VBits finite, uint32_t infinity, uint32_t nan) {
   const hn::DFromV<VBits> d;

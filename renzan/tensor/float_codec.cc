@@ -38,7 +38,7 @@ void RoundTripAll(float* values, size_t n) {
                  HWY_ATTR { StoreBits(d, Codec::Round(LoadBits(d, values + i)), values + i); });
 }
 
-// Leaves the sum as it is.
+// No rounding after the sum.
 struct NoCodec {
   template <class VBits>
   static VBits Round(VBits v) {

@@ -179,7 +179,7 @@ HWY_EXPORT(RoundTripInt4);
 
 namespace {
 
-// Of a codec that encodes value by value.
+// Only for codecs that encode value by value.
 FloatType TypeOf(RowCodec codec) {
   CHECK(codec <= RowCodec::kBFloat16);
   return static_cast<FloatType>(codec);

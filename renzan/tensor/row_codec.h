@@ -4,15 +4,15 @@
 //
 // fp32, fp16 and bf16 encode value by value (float_codec.h). int8 and int4 share a power of two per
 // row, as the formats of OCP Microscaling do: a value is q·2^e with |q| at most 127 or 7, and e is
-// the smallest exponent that leaves the row's largest magnitude in that range after rounding to the
-// nearest even q, but not below -100. Because products with 2^e are exact, a row that was rounded
-// once stays as it is, which a scale of any value could not promise: so it does not matter how many
-// workers a row passes. It costs one bit at most against the best scale, half a bit on average.
-// Magnitudes beyond 127·2^121 (7·2^125) become that value. A row with a NaN or an infinity becomes
-// NaN altogether; there is no -0.
+// the smallest exponent, at least -100, that keeps the row's largest magnitude in that range after
+// rounding to the nearest even q. Because products with 2^e are exact, a row that was rounded once
+// does not change when it is rounded again, which an arbitrary scale could not guarantee: so it
+// does not matter how many workers a row passes through. Against the best scale this costs at most
+// one bit, half a bit on average. Magnitudes beyond 127·2^121 (7·2^125) become that value. A row
+// with a NaN or an infinity becomes NaN altogether; there is no -0.
 //
-// An encoded row of int8 is e + 127 in a byte, or 255 for NaN, and then q in a byte each. Of int4,
-// byte j is column j in the low half and column j + ⌈columns / 2⌉, if there is one, in the high
+// An encoded row of int8 is one byte for e + 127 (255 for NaN), then one byte for each q. In int4,
+// byte j holds column j in its low half and column j + ⌈columns / 2⌉, if there is one, in its high
 // half.
 //
 // The same bits on every instruction set. Pure functions, thread-safe. `std::byte` buffers need no

@@ -28,7 +28,7 @@ using Row = std::vector<float>;
 
 double LargestOf(RowCodec codec) { return codec == RowCodec::kInt8 ? 127 : 7; }
 
-// From the definition, in float64.
+// By the definition, in float64.
 Row ReferenceRoundTrip(RowCodec codec, const Row& row) {
   double magnitude = 0;
   for (const float value : row) {

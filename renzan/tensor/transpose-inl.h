@@ -16,8 +16,8 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_AVX3
-// to[c, r] = from[r, c] for 16 rows and columns: whole vectors, where four lanes would do a quarter
-// of the work at a time.
+// to[c, r] = from[r, c] for 16 rows and columns, in whole vectors: four lanes at a time would take
+// four times as many instructions.
 HWY_INLINE void Transpose16(const float* from, int64_t from_stride, float* to, int64_t to_stride,
                             int64_t to_four) {
   const hn::FixedTag<float, 16> d;
@@ -54,7 +54,7 @@ HWY_INLINE void Transpose16(const float* from, int64_t from_stride, float* to, i
 }
 #endif
 
-// Four values of a row, and of the row four below in the upper half of a vector of eight.
+// Four values of a row; with vectors of eight, the upper half holds those of the row four below.
 HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> LoadFours(hn::FixedTag<float, 4> d, const float* from,
                                                      int64_t /*stride*/) {
   return hn::LoadU(d, from);
@@ -89,8 +89,8 @@ HWY_INLINE void TransposeFours(D d, const float* from, int64_t from_stride, floa
   hn::StoreU(upper(high01, high23), d, to + 3 * to_stride);
 }
 
-// to[c, r] = from[r, c] for multiples of 4 rows and columns; four of `to`'s rows begin `to_four`
-// after the four before.
+// to[c, r] = from[r, c] for multiples of 4 rows and columns. Groups of four rows of `to` begin
+// `to_four` apart.
 HWY_INLINE void Transpose(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
                           float* to, int64_t to_stride, int64_t to_four) {
 #if HWY_TARGET == HWY_AVX3

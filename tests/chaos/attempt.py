@@ -12,8 +12,8 @@ import time
 import processes
 from scenario import HUP, INT, KILL, STEPS, TERM, Outage
 
-# An attempt that takes longer is considered hung: beside other work, four workers over MPI on two
-# cores may train no more than a step a second.
+# An attempt that takes longer counts as hung: beside other work, four workers over MPI on two cores
+# may train no more than a step per second.
 LONGEST_SECONDS = 600
 # Workers check for a stop about every tenth of a second. A request this many steps before the end
 # and this many seconds ago must have stopped the run.
@@ -31,7 +31,7 @@ class Counts:
     """What happened."""
 
     attempts: int = 0
-    kills: int = 0  # of one worker or all
+    kills: int = 0  # of one worker or of all
     kills_in_write: int = 0  # of those, during the write of a checkpoint that never appeared
     kills_in_model: int = 0  # likewise for the model at the end
     stops: int = 0  # attempts that stopped on request
@@ -40,7 +40,7 @@ class Counts:
     from_increments: int = 0  # of those
     corrupt: int = 0
     steps_lost: int = 0
-    requests_failed: int = 0  # of the store, because a test let them
+    requests_failed: int = 0  # requests to the store that a test made fail
     outages: int = 0
 
     def add(self, other):
@@ -66,7 +66,7 @@ class Attempt:
         self._events = []
         # Facts about the injected faults that determine how the attempt may end.
         self._stop_asked = None  # (step, time, signal)
-        self._stop_known = False  # the launcher, which restarts killed workers, knows
+        self._stop_known = False  # whether the launcher knows, which restarts killed workers
         self._worker_kills = 0
         self._all_killed = False
         self._died_of = set()  # signals sent before the program handled them
@@ -77,7 +77,7 @@ class Attempt:
         return "; ".join(self._events) or "no faults"
 
     def run(self, counts):
-        """Returns the exit status; negative for a signal."""
+        """Returns the exit status; negative if a signal ended the attempt."""
         counts.attempts += 1
         self._resumes_from = next((name for name in self._checkpoints.complete()
                                    if not self._checkpoints.is_corrupt(name)), None)
@@ -117,11 +117,11 @@ class Attempt:
             "--set", "elastic.min=1", "--set", "elastic.backoff_seconds=0.05",
         ]
         self._events.append(f"{place}, {self.plan.max_restarts} restarts")
-        # No store but the test's.
+        # The program knows no store but the test's.
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith(("AWS_", "RENZAN_S3_"))}
         environment[processes.TAG] = self._tag
-        environment["TMPDIR"] = self._directory  # what a killed mpirun leaves
+        environment["TMPDIR"] = self._directory  # a killed mpirun leaves files there
         if self._stored:
             environment |= self._storage.environment(self._stored)
         self._began = time.monotonic()
@@ -131,7 +131,8 @@ class Attempt:
                 stdout=log, stderr=log, start_new_session=True)
 
     def _wait_for(self, moment):
-        """Returns False if the attempt ended first. None: wait for the end of the attempt."""
+        """Waits until the moment. Returns False if the attempt ended first. None: waits for the
+        end."""
         since = time.time()
         old = self._checkpoints.partial()
         seen_at = base = None
@@ -197,7 +198,7 @@ class Attempt:
                 processes.send(pid, number)
 
     def _target(self, target):
-        """None if the attempt has ended."""
+        """Returns the processes to hit, or None if the attempt has ended."""
         while self._process.poll() is None:
             if target != "worker" or self.plan.placement.workers == 1:
                 return self._process.pid
@@ -249,14 +250,14 @@ class Attempt:
             self._judge_store()
 
     def _judge_resume(self):
-        """From the newest checkpoint that is valid."""
+        """The run must have resumed from the newest valid checkpoint."""
         text = self.text().partition("restarting with")[0]
         found = re.search(f"{RESUMES}|{TRAINS}", text)
         if found and found[1] != self._resumes_from:
             raise Failure(f"it resumed from {found[1]} instead of {self._resumes_from}")
 
     def lasting_outages(self):
-        """Outages that last too long for requests to be repeated."""
+        """Returns the outages that last longer than requests are repeated."""
         return [outage for outage in self._outages if outage.status]
 
     def _judge_store(self):
@@ -267,7 +268,7 @@ class Attempt:
             raise Failure("a checkpoint failed, although requests only had to be repeated")
 
     def _judge_stop(self):
-        """A stop loses no steps."""
+        """A stop must not lose steps."""
         text = self.text()
         stopped = re.search(r"stopped at step (\d+) of", text)
         if not stopped:

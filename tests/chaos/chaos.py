@@ -28,7 +28,7 @@ from scenario import STEPS, Plan, Scenario, place_of
 from storage import Storage
 from stored import Prefix
 
-FAULTY_ATTEMPTS = 5  # later attempts run without faults
+FAULTY_ATTEMPTS = 5  # later attempts have no faults
 LOG_LINES = 30  # of each attempt, on failure
 
 
@@ -36,7 +36,7 @@ class Watch:
     """Polls the progress of a run and counts lost steps."""
 
     def __init__(self, run, place):
-        """`place`: a Directory or Prefix of its checkpoints."""
+        """`place`: the Directory or Prefix of the run's checkpoints."""
         self.checkpoints = place
         self.kinds = checkpoints.Kinds(place)
         self.step = self.steps_lost = 0
@@ -55,10 +55,10 @@ class Watch:
 
 
 class Run:
-    """One seed."""
+    """The run of one seed."""
 
     def __init__(self, program, work, seed, backends, storage):
-        """`storage`: None where there is no store."""
+        """`storage`: None if there is no store."""
         self.scenario = Scenario(seed, backends, storage is not None)
         self.counts = Counts()
         self.attempts = []
@@ -101,7 +101,7 @@ class Run:
             if number >= FAULTY_ATTEMPTS and status != 0:
                 raise Failure(f"the attempt without faults ended with {status}")
         self.counts.steps_lost = watch.steps_lost
-        # What cannot be removed while a store is away is the next attempt's.
+        # The next attempt removes what cannot be removed while a store is away.
         stale = left & self._checkpoints.leftovers()
         if stale and not attempt.lasting_outages():
             raise Failure(f"{sorted(stale)} were left by an earlier attempt")
@@ -138,7 +138,8 @@ class Run:
         self.corruptions.append((number, f"debris in {self._checkpoints.leave_debris(rng)}"))
 
     def _expect_checkpoints(self):
-        """The corrupt ones are kept, under their own name or moved aside; the others are whole."""
+        """Corrupt checkpoints must be kept, under their own name or moved aside; others must be
+        whole."""
         if lost := self._checkpoints.lost():
             raise Failure(f"the corrupt {lost} were deleted or changed")
         if incomplete := self._checkpoints.incomplete():
@@ -158,7 +159,7 @@ class Run:
                           f"the first difference is {first}")
 
     def _metrics(self, run):
-        """Every line without the values that depend on time."""
+        """Returns every line without the values that depend on time."""
         lines = []
         with open(f"{self._directory}/{run}/metrics.jsonl") as file:
             for line in map(json.loads, file):
@@ -230,8 +231,8 @@ def report_failure(run, seed, failure, options):
 
 
 def open_storage(seeds, work):
-    """For the seeds that keep their checkpoints there; of nothing if there are none, or where it
-    cannot be installed."""
+    """Opens the store for the seeds that keep their checkpoints there. Yields None if there are
+    none, or if it cannot be installed."""
     if not any(map(place_of, seeds)):
         return contextlib.nullcontext()
     try:
@@ -289,7 +290,7 @@ def main():
             shutil.rmtree(work)
     if failed:
         sys.exit(f"FAILED: seeds {failed}")
-    # Fail if the faults never hit the interesting moments; a single seed may miss them.
+    # Fails if the faults never hit the interesting moments; a single seed may miss them.
     for place, total in totals.items() if options.seeds > 1 else ():
         if total.attempts and not total.kills_in_write:
             sys.exit(f"FAILED: no kill hit a checkpoint while it was being written ({place})")

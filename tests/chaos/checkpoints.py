@@ -35,7 +35,7 @@ def damage(data, how, rng):
 
 
 class Directory:
-    POLL_S = 0.001  # to look at it again
+    POLL_S = 0.001  # between looks at the directory
 
     def __init__(self, path):
         self._path = path
@@ -48,11 +48,11 @@ class Directory:
             return []
 
     def complete(self):
-        """Names, newest first."""
+        """The names of complete checkpoints, newest first."""
         return sorted(filter(COMPLETE.match, self._names()), reverse=True)
 
     def partial(self):
-        """Partial ones, as (name, inode), because a name may be reused."""
+        """Partial checkpoints as (name, inode), because a name may be reused."""
         found = set()
         for name in filter(PARTIAL.match, self._names()):
             try:
@@ -62,15 +62,15 @@ class Directory:
         return found
 
     def appeared(self):
-        """The inodes of complete ones."""
+        """The inodes of complete checkpoints."""
         return {os.stat(f"{self._path}/{name}").st_ino for name in self.complete()}
 
     def leftovers(self):
-        """What only a run that was killed may leave, and the next one removes."""
+        """What only a killed run may leave behind, and the next run removes."""
         return self.partial()
 
     def incomplete(self):
-        """Files that manifests name and that are not there, or not of that size."""
+        """Files that manifests name but that are missing or have another size."""
         return [f"{name}/{file['name']}" for name in self.complete() if not self.is_corrupt(name)
                 for file in self.manifest(name)["files"]
                 if self._size(f"{name}/{file['name']}") != file["bytes"]]
@@ -83,8 +83,8 @@ class Directory:
         return manifest(f"{self._path}/{name}")
 
     def corrupt(self, name, how, rng):
-        """Flips a bit of one file of the checkpoint, truncates or removes it. Returns what it
-        did."""
+        """Flips a bit of one file of the checkpoint, or truncates or removes the file. Returns what
+        it did."""
         path = rng.choice(sorted(glob.glob(f"{self._path}/{name}/*")))
         if how == "remove":
             os.remove(path)
@@ -97,12 +97,13 @@ class Directory:
         return f"{how} in {name}/{os.path.basename(path)}"
 
     def is_corrupt(self, name):
-        """Not if another one has its name now."""
+        """Whether the checkpoint is one that was corrupted, and not another with the same name."""
         return (name in self._corrupt
                 and self._corrupt[name] == content(f"{self._path}/{name}"))
 
     def lost(self):
-        """Names of corrupt ones that are neither there, nor were moved aside, as they were."""
+        """Names of corrupt checkpoints that are no longer there unchanged, under their name or
+        moved aside."""
         return [name for name, before in self._corrupt.items()
                 if before not in [content(f"{self._path}/{path}") for path in self._names()
                                   if path == name or path.startswith(name + ".corrupt")]]
@@ -125,7 +126,7 @@ class Kinds:
             try:
                 self._kinds[name] = self._place.manifest(name)["kind"]
             except (OSError, ValueError, KeyError):
-                pass  # it is gone again, or corrupt, or only a mark
+                pass  # it is gone again, or corrupt, or only a marker
 
     def of(self, name):
         return self._kinds.get(name, "full")

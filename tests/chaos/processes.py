@@ -9,7 +9,7 @@ TAG = "RENZAN_CHAOS"
 
 
 def tagged(tag):
-    """Process ids, without zombies."""
+    """The ids of tagged processes, without zombies."""
     wanted = f"{TAG}={tag}".encode()
     found = []
     for name in os.listdir("/proc"):
@@ -25,7 +25,7 @@ def tagged(tag):
 
 
 def workers(tag, program, launcher):
-    """Processes that run `program`, except the launcher."""
+    """The tagged processes that run `program`, except the launcher."""
     found = []
     for pid in tagged(tag):
         try:
@@ -48,7 +48,7 @@ def handles(pid, number):
 
 
 def send(pid, number):
-    """False if the process has ended."""
+    """Returns False if the process has ended."""
     try:
         os.kill(pid, number)
         return True
@@ -57,18 +57,19 @@ def send(pid, number):
 
 
 def kill_all(tag):
-    """Like a power cut: stops all first, so that none can react to the death of another."""
+    """Kills everything as a power cut does: stops all processes first, so that none can react to
+    the death of another."""
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in tagged(tag):
             send(pid, number)
-    # Processes that were being started meanwhile.
+    # Includes processes that were being started meanwhile.
     while left := wait_until_gone(tag, 5):
         for pid in left:
             send(pid, signal.SIGKILL)
 
 
 def wait_until_gone(tag, seconds):
-    """Returns the processes that are still alive after that."""
+    """Returns the processes that are still alive afterwards."""
     end = time.monotonic() + seconds
     while (left := tagged(tag)) and time.monotonic() < end:
         time.sleep(0.01)

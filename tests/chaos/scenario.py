@@ -53,7 +53,7 @@ class Fault:
 
 @dataclasses.dataclass(frozen=True)
 class Outage:
-    """Of the store: every request fails, or it is killed and started again."""
+    """An outage of the store: every request fails, or the store is killed and started again."""
 
     moment: Moment
     fault: StoreFault | None  # of every request; None: killed
@@ -65,13 +65,13 @@ class Outage:
 
     @property
     def status(self):
-        """With which an attempt may end if it lasts too long for it."""
+        """The exit status with which an attempt may end if the outage lasts too long for it."""
         return {None: None, TIME_TOO_SKEWED: 78}.get(self.fault, 74)
 
 
 @dataclasses.dataclass(frozen=True)
 class RequestFault:
-    """Of each `every`th request of a kind, `times` at most."""
+    """A fault of each `every`th request of a kind, `times` at most."""
 
     fault: StoreFault
     kind: str  # one of REQUESTS, or ""
@@ -84,7 +84,7 @@ class RequestFault:
 
     @property
     def where(self):
-        """The method and the path."""
+        """The method and the path of the requests."""
         return REQUESTS.get(self.kind, (None, ""))
 
 
@@ -94,7 +94,7 @@ class Stored:
 
     trouble: str  # one of TROUBLES
     proxied: bool
-    staged: bool  # on a local disk, on their way to it
+    staged: bool  # on a local disk on their way to the store
     large: bool  # so that files are uploaded in parts
 
     def __str__(self):
@@ -103,20 +103,20 @@ class Stored:
 
     @property
     def retry_for(self):
-        """For how long requests are repeated."""
+        """How long requests are repeated."""
         return "0.5s" if self.trouble in ("outage", "clock") else "60s"
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """One attempt."""
+    """The plan of one attempt."""
 
     placement: Placement
     max_restarts: int
-    faults: list  # with outages
+    faults: list  # including outages
     corruption: str  # of the newest checkpoint before the attempt: flip, truncate, remove or ""
     requests: list = ()  # RequestFaults
-    debris: bool = False  # is left before it
+    debris: bool = False  # left before the attempt
 
 
 STEPS = 240
@@ -129,7 +129,7 @@ USR1, KILL = signal.SIGUSR1, signal.SIGKILL
 
 
 def place_of(seed):
-    """Where the seed's checkpoints are, if there is a store. None: on disk."""
+    """Where the seed's checkpoints are if there is a store; None if they are on disk anyway."""
     rng = random.Random(f"stored {seed}")
     if rng.random() >= STORED:
         return None
@@ -140,7 +140,7 @@ def place_of(seed):
 
 class Scenario:
     def __init__(self, seed, backends, has_store):
-        """`backends`: those that several workers can use here, the faster ones repeated."""
+        """`backends`: those that several workers can use here, with faster ones repeated."""
         self.seed = seed
         self.backends = backends
         self.stored = place_of(seed) if has_store else None
@@ -161,8 +161,8 @@ class Scenario:
         return self._with_trouble(plan, attempt) if self.stored else plan
 
     def _with_trouble(self, plan, attempt):
-        """Of the store."""
-        # Of its own, so that all else is what it is on disk.
+        """Adds the store's trouble to the plan."""
+        # Draws of its own, so that everything else is as it is on disk.
         rng = self._rng = random.Random(f"trouble {self.seed} {attempt}")
         faults, requests = list(plan.faults), []
         if self.stored.trouble == "requests":
@@ -259,7 +259,7 @@ class Scenario:
         return Outage(moment, fault, round(seconds, 3))
 
     def _request_fault(self):
-        """So few that requests can be repeated until they succeed."""
+        """So few faults that requests succeed when they are repeated."""
         rng = self._rng
         slow = [delay(round(rng.uniform(0.05, 0.3), 3)),
                 limit(rng.randint(2, 20) * 1_000_000)]

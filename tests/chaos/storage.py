@@ -7,16 +7,16 @@ import time
 from faulty_store import FaultyStore
 from store import Store
 
-PASSED_ON_S = 0.05  # in which a request that has come reaches the store, unless it is delayed
+PASSED_ON_S = 0.05  # within which a request reaches the store, unless it is delayed
 
 
 class Storage:
-    """The store, and a proxy before it, for all seeds in turn."""
+    """The store of all seeds in turn, with a proxy before it."""
 
     def __init__(self, folder):
         self.store = Store(folder)
         self._faulty = None
-        self._delay_s = 0  # of a request, at most
+        self._delay_s = 0  # the longest delay of a request
         self._restarts = concurrent.futures.ThreadPoolExecutor(1)
         self._restart = None
         self._outages = []
@@ -32,19 +32,19 @@ class Storage:
         self.store.__exit__()
 
     def environment(self, stored):
-        """For processes of a seed (scenario.Stored)."""
+        """The variables of a seed's processes (scenario.Stored)."""
         place = self._faulty if stored.proxied else self.store
         return place.environment() | {"RENZAN_S3_RETRY_FOR": stored.retry_for}
 
     def begin(self, requests):
-        """From now on these requests fail (scenario.py), and no others."""
+        """From now on, these requests fail (scenario.py), and no others."""
         self._faulty.reset()
         self._delay_s = sum(each.fault.seconds for each in requests)
         for each in requests:
             self._faulty.inject(each.fault, *each.where, every=each.every, times=each.times)
 
     def disturb(self, outage):
-        """In the background."""
+        """Begins the outage in the background."""
         if outage.fault is None:
             self._restart = self._restarts.submit(self._restart_after, outage.seconds)
             return
@@ -58,12 +58,12 @@ class Storage:
         self.store.start()
 
     def _end(self, rule):
-        """Of an outage."""
+        """Ends an outage."""
         rule.times = rule.hits
 
     def settle(self):
-        """Nothing fails any more. Returns how many requests have failed, when no request of a
-        process that has ended can still arrive."""
+        """Ends all faults. Returns how many requests have failed, once no request of an ended
+        process can still arrive."""
         for outage in self._outages:
             outage.cancel()
         self._outages = []

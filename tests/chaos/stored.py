@@ -9,14 +9,14 @@ from checkpoints import COMPLETE, damage
 from store import BUCKET
 from stored_checkpoints import MANIFEST, sizes, uploads, url
 
-# What names of files begin with, that one attempt at a checkpoint gives and no other does.
+# A prefix of file names, which belongs to one attempt at a checkpoint and to no other.
 WRITER = re.compile(r"[0-9a-f]{16}(?=\.)")
 MANIFEST_NAME = MANIFEST.removeprefix("/")
-ANSWER_S = 2  # at most, of a store that may be starting
+ANSWER_S = 2  # the longest wait for a store that may be starting
 
 
 def writer_of(file):
-    """Empty: it is no file of a checkpoint, or its manifest."""
+    """The writer of a file; "" if it is a manifest, or not a file of a checkpoint."""
     found = WRITER.match(file)
     return found[0] if found else ""
 
@@ -24,7 +24,7 @@ def writer_of(file):
 class Prefix:
     """Where one run keeps its checkpoints. Raises OSError while the store is away."""
 
-    POLL_S = 0.02  # to look at it again
+    POLL_S = 0.02  # between looks at the store
 
     def __init__(self, store, name):
         self.url = url(name)
@@ -39,7 +39,7 @@ class Prefix:
             raise OSError(f"the answer is cut: {error}") from error
 
     def _files(self):
-        """By the names of checkpoints, complete or not."""
+        """The files by names of checkpoints, complete or not."""
         found = {}
         for key in self._ask(self._client.keys, f"{self._name}/"):
             name, _, file = key.removeprefix(f"{self._name}/").partition("/")
@@ -57,18 +57,18 @@ class Prefix:
         return answer.body
 
     def _content(self, name):
-        """The checksums of its files."""
+        """The checksums of the checkpoint's files."""
         return {file: hashlib.sha256(self._get(name, file)).hexdigest()
                 for file in self._files().get(name, ())}
 
     def complete(self):
-        """Names, newest first."""
+        """The names of complete checkpoints, newest first."""
         return sorted((name for name, files in self._files().items() if MANIFEST_NAME in files),
                       reverse=True)
 
     def partial(self):
-        """Those without a manifest, as (name, writer), because a name may be used again. None while
-        the store is away."""
+        """Checkpoints without a manifest as (name, writer), because a name may be reused. None
+        while the store is away."""
         try:
             found = self._files()
         except OSError:
@@ -78,18 +78,18 @@ class Prefix:
                 for file in files if writer_of(file)}
 
     def appeared(self):
-        """The writers of complete ones."""
+        """The writers of complete checkpoints."""
         found = set()
         for name in self.complete():
             try:
                 found |= {writer_of(file["name"]) for file in self.manifest(name)["files"]}
             except (ValueError, KeyError):
-                pass  # it is corrupt, or only a mark
+                pass  # it is corrupt, or only a marker
         return found
 
     def leftovers(self):
-        """What only a run that was killed may leave, and the next one removes: files that no
-        manifest names, and uploads. But beside what is corrupt everything is kept."""
+        """What only a killed run may leave behind, and the next run removes: files that no manifest
+        names, and uploads. Everything beside a corrupt checkpoint is kept, however."""
         found = {f"upload of {key}" for key in uploads(self._store, self._name)}
         for name, files in self._files().items():
             if name in self._corrupt:
@@ -100,7 +100,7 @@ class Prefix:
         return found
 
     def incomplete(self):
-        """Files that manifests name and that are not there, or not of that size."""
+        """Files that manifests name but that are missing or have another size."""
         there = sizes(self._store, self._name)
         return [self._key(name, file["name"]) for name in self.complete()
                 if not self.is_corrupt(name) for file in self.manifest(name)["files"]
@@ -110,8 +110,8 @@ class Prefix:
         return json.loads(self._get(name, MANIFEST_NAME))
 
     def corrupt(self, name, how, rng):
-        """Flips a bit of one file of the checkpoint, truncates or removes it. Returns what it
-        did."""
+        """Flips a bit of one file of the checkpoint, or truncates or removes the file. Returns what
+        it did."""
         files = [MANIFEST_NAME, *(file["name"] for file in self.manifest(name)["files"])]
         file = rng.choice(files)
         if how == "remove":
@@ -119,21 +119,21 @@ class Prefix:
         else:
             data, how = damage(self._get(name, file), how, rng)
             self._client.put(BUCKET, self._key(name, file), data)
-        # Without its manifest it is none, and its files are leftovers.
+        # Without its manifest it is not a checkpoint, and its files are leftovers.
         if how != "remove" or file != MANIFEST_NAME:
             self._corrupt[name] = self._content(name)
         return f"{how} in {name}/{file}"
 
     def is_corrupt(self, name):
-        """Not if another one has its name now."""
+        """Whether the checkpoint is one that was corrupted, and not another with the same name."""
         if name not in self._corrupt:
             return False
         manifest = hashlib.sha256(self._get(name, MANIFEST_NAME)).hexdigest()
         return self._corrupt[name][MANIFEST_NAME] == manifest
 
     def lost(self):
-        """Names of corrupt ones that are not there as they were. Only their manifests may have
-        been moved aside."""
+        """Names of corrupt checkpoints that are no longer there unchanged. Only their manifests may
+        have been moved aside."""
         found = []
         for name, before in self._corrupt.items():
             after = self._content(name)
@@ -144,7 +144,7 @@ class Prefix:
         return found
 
     def leave_debris(self, rng):
-        """As a run that was killed on another machine. Returns where."""
+        """Leaves what a run killed on another machine would leave. Returns where."""
         there = self._files()
         name = rng.choice([name for name in (f"step-{step:08}" for step in range(1, 300))
                            if name not in there])

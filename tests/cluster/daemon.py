@@ -41,14 +41,14 @@ class Daemon:
                          "--socket", self.socket, *options]
 
     def start(self):
-        """Does not wait until it is ready."""
+        """Starts the daemon without waiting until it is ready."""
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(
                 self._command, env=self._environment, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, start_new_session=True)
 
     def wait_until_ready(self, seconds=20):
-        """False if it ended instead."""
+        """Returns False if the daemon ended instead."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self.process.poll() is not None:
@@ -60,11 +60,12 @@ class Daemon:
         raise TimeoutError(f"the daemon did not respond within {seconds} s")
 
     def freeze(self):
-        """It does nothing more if it is killed now."""
+        """Stops the daemon, so that it does nothing more before it is killed."""
         os.kill(self.process.pid, signal.SIGSTOP)
 
     def kill(self):
-        """Kills the daemon's process only. Returns its exit status; it may have ended before."""
+        """Kills only the daemon's process, which may have ended already. Returns its exit
+        status."""
         self.process.kill()
         return self.process.wait()
 

@@ -109,7 +109,7 @@ class Run:
         expect(self.daemon.wait_until_ready(), "the daemon could not be restarted")
 
     def _kill(self, may_have_ended):
-        """Returns the workers that are alive at that moment."""
+        """Kills the daemon. Returns the workers that are alive at that moment."""
         self.daemon.freeze()
         alive = self.ledger.alive()
         status = self.daemon.kill()
@@ -125,7 +125,8 @@ class Run:
 
     # --- Requests.
     def _ask(self, request):
-        """None without a response, or if the request does not fit the current state."""
+        """Returns None if there was no response, or if the request does not fit the current
+        state."""
         try:
             return request()
         except Unanswered:
@@ -205,7 +206,7 @@ class Run:
                 self.counts[event["kind"]] += 1
 
     def stop(self):
-        """Kills whatever still runs."""
+        """Kills everything that still runs."""
         if self.daemon.process and self.daemon.process.poll() is None:
             self.daemon.kill()
         processes.kill_all(self.tag[1])

@@ -14,7 +14,7 @@ class Ledger:
         open(f"{path}/notes", "w").close()
 
     def notes(self):
-        """[(worker, pid, what)], in the order of writing."""
+        """The notes [(worker, pid, what)], in the order of writing."""
         found = []
         with open(f"{self.path}/notes") as file:
             for line in file:
@@ -26,7 +26,7 @@ class Ledger:
         return os.stat(f"{self.path}/notes").st_size
 
     def alive(self):
-        """{worker: (pid, start time)}"""
+        """The live workers: {worker: (pid, start time)}."""
         found = {}
         for worker, pid, what in self.notes():
             if what == "begin" and (start := _start_time(worker, pid)) is not None:
@@ -35,7 +35,8 @@ class Ledger:
 
 
 def _start_time(worker, pid):
-    """In clock ticks since boot; None if the process has ended or its id was reused."""
+    """The start time in clock ticks since boot; None if the process has ended or its id was
+    reused."""
     wanted = {f"RENZAN_JOB_ID={worker.job}".encode(), f"RENZAN_ATTEMPT={worker.attempt}".encode()}
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:

@@ -26,11 +26,11 @@ class Submissions:
 
     def __init__(self):
         self.jobs = {}  # by name
-        self.ids = {}  # of acknowledged jobs, by name
+        self.ids = {}  # ids of acknowledged jobs, by name
         self.cancels = {}  # by id: whether it was acknowledged
 
     def check(self, listed):
-        """Every acknowledged job exists, with its id, and none exists twice."""
+        """Every acknowledged job must exist, with its id, and none twice."""
         ids = collections.defaultdict(list)
         for job in listed:
             ids[job["name"]].append(job["id"])
@@ -43,8 +43,8 @@ class Submissions:
 
 
 def check_found_again(daemon, ledger, before):
-    """Workers that were alive when the daemon was killed still are, or ended regularly. Returns the
-    others, which only a node failure explains."""
+    """Workers that were alive when the daemon was killed must still be alive or have ended
+    regularly. Returns the others, which only a node failure explains."""
     listed = {job["id"]: job for job in daemon.get("/v1/jobs?all=1")["jobs"]}
     now = ledger.alive()
     notes = collections.defaultdict(set)
@@ -67,7 +67,7 @@ def check_found_again(daemon, ledger, before):
 
 
 def check_ledger(ledger):
-    """No attempt is started twice, no job has two gangs at a time, no device is assigned twice."""
+    """No attempt may start twice, no job may have two gangs at a time, and no device two owners."""
     began = set()
     for worker, pid, what in ledger.notes():
         expect(not what.startswith("overlap"), f"{worker} (process {pid}): {what}")
@@ -138,7 +138,8 @@ class JobValidator:
                    f"{worker} disappeared while there was no daemon")
 
     def _another_failed(self, worker):
-        """The supervisor then kills those of the gang that do not end soon."""
+        """Whether another worker failed: the supervisor then kills those of the gang that do not
+        end soon."""
         message = self._attempts[worker.attempt]["message"]
         failed = re.search(r"\bworker (\d+) on \S+ ended with exit status", message)
         return failed is not None and int(failed.group(1)) != worker.rank
@@ -154,7 +155,7 @@ class JobValidator:
         expect(len(last) >= self._job.min_workers, f"the last gang had {len(last)} workers")
 
     def _stops(self):
-        """Workers are only stopped for a reason."""
+        """Workers must be stopped only for a reason."""
         stopped = {worker.attempt for worker, notes in self._notes.items() if "stopped" in notes}
         kinds = [event["kind"] for event in self._record["events"]]
         failed = {attempt["number"] for attempt in self._attempts
@@ -219,7 +220,7 @@ class JobValidator:
 
 
 def check_usage(usage, records, seconds):
-    """Of a cluster that existed for that time."""
+    """The usage of a cluster that existed for so many seconds."""
     for each in usage["jobs"]:
         record = records[each["id"]]
         least = sum((attempt["ended"] - attempt["started"]) / 1000 * record["gpus"] *

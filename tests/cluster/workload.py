@@ -47,7 +47,7 @@ class Job:
         return "saves" in self.words
 
     def expected_end(self):
-        """State and exit code, unless it is cancelled."""
+        """The state and exit code, unless the job is cancelled."""
         if self.fails > self.retries:  # many more: a failure during a stop is not counted
             return "failed", 3
         return ("failed", self.code) if self.code else ("done", 0)
@@ -72,10 +72,10 @@ class Kill:
     """What happens from one restart of the daemon to the next."""
 
     phase: str
-    jobs: tuple  # submitted before; in phase `submit`, the last one at the moment of the kill
+    jobs: tuple  # submitted before the kill; in phase `submit`, the last one at that moment
     delay: float  # seconds from the phase's event
     which: int  # job or node
-    verb: str  # to the node
+    verb: str  # what to do with the node
     twice: int  # how often it is killed again during its start
     absence: float  # seconds until it is restarted
 
@@ -113,7 +113,7 @@ def _job(rng, name, important):
 
 
 def plan(seed, number):
-    """Kill number 0, 1, 2 and so on."""
+    """The plan of kill number 0, 1, 2 and so on."""
     rng = random.Random(f"kill {seed} {number}")
     phase = rng.choices(list(PHASES), [weight for weight, _ in PHASES.values()])[0]
     jobs = [_job(rng, f"k{number}-{i}", False) for i in range(rng.choice([1, 1, 2, 3]))]

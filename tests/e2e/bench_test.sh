@@ -1,4 +1,4 @@
-# renzan bench: rates of the machine, and the phases of a step beside the least they need.
+# renzan bench: rates of the machine, and the phases of a step beside their minimum times.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan bench machine --json >machine.json || fail "bench machine"
 $renzan bench machine --workers 2 --threads 1 --backend gloo >machine.txt 2>&1 || fail "$(cat machine.txt)"

@@ -156,7 +156,7 @@ touch go
 wait_for is "$second" state done
 rm go
 
-# A job that ended by its timeout is not to be submitted again, whatever its program said.
+# After a timeout, the exit status does not ask for another attempt, whatever the program returned.
 expect_exit 1 "" submit --wait --timeout 300ms -- sh -c 'trap "exit 75" TERM; sleep 1000 & wait'
 
 expect_exit 64 "did you mean small?" $renzan jobs --queue smal

@@ -1,5 +1,5 @@
-# Scheduling cycles that were recorded are decided again: the same decisions, listed and explained;
-# changed, cut, damaged and later ones are told.
+# Recorded scheduling cycles are decided again: the same decisions, listed and explained; changed,
+# cut, damaged and later recordings are reported.
 source "$(dirname "$0")/cluster_lib.sh" "$@"
 
 $renzan simulate --generate jobs=60,seed=4 --nodes 3 --gpus-per-node 4 --record cycles.zst \
@@ -8,7 +8,7 @@ expect_exit 0 "cycles replayed: the same decisions" $renzan cluster replay cycle
 grep -q 'start *job 1 .*fits' out.txt || fail "the first start is not listed"
 grep -q ' for job [0-9]*, level 0 before 1' out.txt || fail "no preemption says for whom"
 
-# A check of each cycle is no cycle.
+# A check of each cycle does not count as a cycle.
 $renzan simulate --generate jobs=60,seed=4 --nodes 3 --gpus-per-node 4 --record checked.zst --check \
   >/dev/null 2>&1
 cmp cycles.zst checked.zst
@@ -31,7 +31,7 @@ PY
 read -r job cycle other <stopped
 expect_exit 0 "for job $other" $renzan cluster replay cycles.zst --explain "$job"
 expect_exit 0 "in cycle $cycle: it has" $renzan cluster replay cycles.zst --explain "$job" --cycle "$cycle"
-# The other one waits for that in the same cycle.
+# The other job waits for that in the same cycle.
 expect_exit 0 "other jobs are about to be stopped for it" $renzan cluster replay cycles.zst --explain "$other" --cycle "$cycle"
 $renzan cluster replay cycles.zst --explain "$other" --cycle "$cycle" --json |
   python3 -c 'import json, sys; assert json.load(sys.stdin)["explanation"]["would_start_with"]'
@@ -46,7 +46,8 @@ expect_exit 65 "text is not a recording" $renzan cluster replay text
 head -c 20000 cycles.zst >cut.zst
 expect_exit 65 "cut.zst is truncated: it ends in recorded cycle" $renzan cluster replay cut.zst
 
-# With the library that the program itself uses: other decisions, another version, other bytes.
+# Recordings changed with the library that the program itself uses: other decisions, another version,
+# other bytes.
 python3 - <<'PY'
 import ctypes
 import json

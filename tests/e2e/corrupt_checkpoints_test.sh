@@ -87,7 +87,8 @@ unreadable run/model/manifest.json
 expect_exit 66 "the model may be valid" resume
 [ -d run/model ] && [ ! -e run/model.corrupt ] || fail "the model was moved: $(ls run)"
 
-# A damaged one: a checkpoint takes its place. Without any, nothing starts over by itself.
+# A damaged model: a checkpoint takes its place. Without any checkpoint, nothing starts over by
+# itself.
 begin
 cp -r reference/model run/model
 corrupt truncate run/model/dense.safetensors
@@ -101,7 +102,7 @@ for how in truncate remove; do
   [ "$(content_of run/model)" = "$content" ] || fail "a damaged model was changed"
 done
 
-# Several workers skip it together, no matter which one reads the file.
+# Several workers skip it together, no matter which of them reads the file.
 for file in dense.safetensors table.C3.safetensors; do
   begin
   corrupt flip run/checkpoints/$newest/$file
@@ -109,7 +110,7 @@ for file in dense.safetensors table.C3.safetensors; do
   [ "$(sha256_of run)" = "$expected" ] || fail "two workers: different bits"
 done
 
-# Without its base no increment is valid. If no checkpoint is valid, none is moved.
+# Without its base, no increment is valid. If no checkpoint is valid, none is moved.
 begin
 corrupt flip run/checkpoints/$base/dense.safetensors
 corrupt flip run/checkpoints/$base/table.C3.safetensors

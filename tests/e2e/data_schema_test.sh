@@ -1,4 +1,4 @@
-# What `renzan data schema` proposes can be imported and trained on as it is.
+# What `renzan data schema` proposes can be imported and trained on unchanged.
 source "$(dirname "$0")/lib.sh" "$@"
 python3 - <<'PY'
 import random

@@ -1,5 +1,5 @@
-# A signal to stop ends `renzan data` cleanly, also while it waits for input, unless its caller has
-# made it ignore that signal: nohup (SIGHUP), a background job of a shell (SIGINT).
+# A stop signal ends `renzan data` cleanly, even while it waits for input, unless its caller made it
+# ignore that signal: nohup (SIGHUP), a background job of a shell (SIGINT).
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --rows 2000 --seed 5 --output clicks.tsv >/dev/null
 mkfifo input

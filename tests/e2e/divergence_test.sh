@@ -17,7 +17,7 @@ PY
 expect_exit 0 "the model is not learning" $renzan train small.yaml --run-dir stuck \
   --set 'data.train.rows=[0, 119000]' --set data.verify_blocks=false
 
-# A dense feature that nothing scales: import warns of it, and the message of the run that diverges
+# A dense feature that nothing scales: import warns about it, and the error of the run that diverges
 # names it. Standardized, it trains.
 python3 - <<'PY'
 import random

@@ -82,8 +82,8 @@ $renzan train small.yaml --run-dir run "${watch[@]}" "${more[@]}" 2>log.txt
 expect_log "resuming from"
 [ "$(sha256_of run)" = "$(sha256_of patient)" ] || fail "different bits after more patience"
 
-# A longer run does not evaluate where a shorter one ended, unless that is a step for it: what the
-# shorter one found there does not count for the longer.
+# A longer run does not evaluate where a shorter one ended, unless that step is due anyway: what the
+# shorter run found there does not count for the longer one.
 sooner=(--set training.eval_every=9 --set training.keep_best=true
   --set optimizer.sparse.type=adagrad --set optimizer.sparse.learning_rate=0.5)
 $renzan train small.yaml --run-dir longer "${sooner[@]}" --set training.epochs=3 2>/dev/null

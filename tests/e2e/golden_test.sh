@@ -1,5 +1,5 @@
 # The first ten losses of small models, and the most frequent row of each table after them, equal
-# those of PyTorch (recorded by tests/golden/make_golden): both models, every dense optimizer, and
+# PyTorch's (recorded by tests/golden/make_golden): both models, every dense optimizer, and
 # deduplicated sparse updates of rows that occur in many samples of a batch.
 source "$(dirname "$0")/lib.sh" "$@"
 golden=$source_root/tests/golden

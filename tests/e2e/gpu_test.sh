@@ -1,12 +1,12 @@
 # Training with device: cuda: the same bits again, after kills and on several workers that share the
-# GPU; checkpoints and models that cross between GPU and CPU; what is not there is one clear error.
-# Skipped without a GPU, except for that error.
+# GPU; checkpoints and models that cross between GPU and CPU; one clear error for whatever is
+# missing. Skipped without a GPU, except for that error.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 6000 --output data >/dev/null
 small_config data
 cuda=(--set device=cuda --set model.embedding_dim=16 --set training.epochs=30)
 
-# What a GPU's memory has to be is known beforehand.
+# How large a GPU's memory has to be is known beforehand.
 echo 'gpu_memory_gib: 0.1' >tiny.yaml
 expect_exit 71 "IT DOES NOT FIT" $renzan plan small.yaml --topology tiny.yaml "${cuda[@]}"
 echo 'gpu_memory_gib: 40' >large.yaml
@@ -14,8 +14,8 @@ $renzan plan small.yaml --topology large.yaml "${cuda[@]}" --json |
   python3 -c 'import json, sys; gpu = json.load(sys.stdin)["gpu"]
 sys.exit(not (gpu["fits"] and gpu["has_tables"]))' || fail "a GPU of 40 GiB is too small"
 
-# A library for GPUs that was left by another build: one from before there were names of builds, and
-# one that differs in nothing else.
+# A library for GPUs left over from another build: one from before builds had names, and one that
+# differs in nothing else.
 mkdir -p other/bin other/lib
 cp "$renzan" other/bin/renzan
 library=other/lib/librenzan_cuda.so
@@ -82,21 +82,21 @@ expect_exit 70 "learning_rate" $renzan train small.yaml --run-dir nan "${cuda[@]
   --set optimizer.dense.learning_rate=1e6 --set optimizer.sparse.learning_rate=1e6
 [ ! -e nan/model ] || fail "a diverged run left a model"
 
-# A model of the GPU predicts alike on the CPU, and its checkpoint goes on there, with a warning.
+# A GPU's model predicts the same on the CPU, and its checkpoint resumes there, with a warning.
 rm -rf whole
 $renzan train small.yaml --run-dir whole "${cuda[@]}" 2>/dev/null
 auc() {
   $renzan eval whole/model --data data --json "$@" |
     python3 -c 'import json, sys; print("%.4f" % json.load(sys.stdin)["auc"])'
 }
-[ "$(auc)" = "$(auc --set device=cpu)" ] || fail "AUC $(auc) on the GPU, $(auc --set device=cpu) not"
+[ "$(auc)" = "$(auc --set device=cpu)" ] || fail "AUC $(auc) on the GPU, $(auc --set device=cpu) on the CPU"
 rm -rf crosses
 $renzan train small.yaml --run-dir crosses "${cuda[@]}" --set training.max_steps=20 2>/dev/null
 $renzan train small.yaml --run-dir crosses "${cuda[@]}" --set device=cpu 2>crosses.txt ||
-  { cat crosses.txt >&2; fail "a checkpoint of the GPU does not go on on the CPU"; }
+  { cat crosses.txt >&2; fail "a GPU's checkpoint does not resume on the CPU"; }
 grep -q "may differ in its last bits" crosses.txt || fail "no warning about other bits"
 
-# The losses of PyTorch on a CPU, as tests/e2e/golden_test.sh has them of Renzan's.
+# Losses of PyTorch on a CPU, compared as tests/e2e/golden_test.sh does.
 golden=$source_root/tests/golden
 $renzan data synth --format dataset --seed 42 --rows 640 --output data42 >/dev/null
 for config in "$golden"/*.yaml; do

@@ -57,8 +57,8 @@ awk 'FNR == 1 { flag = 0 } FNR == flag + 2 && /^(a|an|the|another|leave|print|sh
   print FILENAME ": " $0 } /^\.TP/ { flag = FNR }' pages/man1/* >lower_case.txt
 [ ! -s lower_case.txt ] || fail "not capitalised: $(cat lower_case.txt)"
 
-# What the program and the first documents show exists. Run directories have the names that
-# `renzan train` gives them, or a user's.
+# Everything that the program and the first documents show exists. Run directories are named as
+# `renzan train` names them, or by a user.
 documents=("$source_root/README.md" "$source_root/docs/training.md" "$source_root/docs/cluster.md")
 time='[0-9]{4}(-[0-9]{2}){2}T([0-9]{2}:){2}[0-9]{2}Z'
 sed 's/\\//g' pages/man1/* "${documents[@]}" | grep -oE 'runs/[^ /`]*' >names.txt

@@ -1,6 +1,6 @@
 # Several hosts on this machine: network namespaces with a virtual Ethernet switch between them.
-# Sourced after lib.sh. Everything is in namespaces with names of this test's own, and goes with
-# them. Needs root.
+# Sourced after lib.sh. Everything is in namespaces named after this test, and disappears with them.
+# Needs root.
 
 hosts_prefix=rz$$
 num_hosts=0
@@ -41,7 +41,7 @@ hosts_up() {
   done
 }
 
-# can_make_hosts: whether this user and kernel can.
+# can_make_hosts: whether this user and kernel can make them.
 can_make_hosts() {
   command -v tc >/dev/null && ip netns add $hosts_prefix-probe 2>/dev/null &&
     ip netns exec $hosts_prefix-probe unshare -u true 2>/dev/null || return 1

@@ -1,5 +1,5 @@
 # Two to four hosts (network namespaces), over Gloo and over Open MPI's TCP, on a shaped network:
-# the SHA-256 of one worker. Workers know which of them share a host.
+# the SHA-256 of a single worker. Workers know which of them share a host.
 source "$(dirname "$0")/lib.sh" "$@"
 source "$here/hosts_lib.sh"
 can_make_hosts || skip "network namespaces need root"
@@ -10,7 +10,7 @@ blocks=(--set numerics.row_blocks=8 --set numerics.column_blocks=2 --set trainin
 $renzan train small.yaml --run-dir one "${blocks[@]}" 2>log.txt || fail "$(cat log.txt)"
 expected=$(sha256_of one)
 
-# Hosts, and the shardings of Gloo's runs with two workers on each; MPI's have one.
+# Hosts, and the shardings of Gloo's runs with two workers on each; MPI's runs have one worker.
 declare -A shardings=([2]="column_wise" [3]="table_row_wise"
   [4]="auto row_wise table_row_wise replicated")
 expect_hosts() {  # NAME...
@@ -18,7 +18,7 @@ expect_hosts() {  # NAME...
   are=$(python3 -c 'import json; print(*json.load(open("run/manifest.json"))["hosts"])')
   [ "$are" = "$*" ] || fail "hosts are $are, not $*"
 }
-# mpirun starts its daemons on the other hosts by this instead of ssh.
+# mpirun starts its daemons on the other hosts with this instead of ssh.
 cat >agent <<AGENT
 #!/bin/sh
 host=\${1##*.}
@@ -54,7 +54,7 @@ for count in 4 3 2; do
 done
 command -v mpirun >/dev/null || exit 0
 
-# Transport by transport between two hosts, of which Open MPI learns by its own variables.
+# Measures each transport between two hosts, which Open MPI learns from its own variables.
 export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent=$work/agent OMPI_MCA_orte_keep_fqdn_hostnames=1 \
   OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_oob_tcp_if_include=eth0
 on_host 0 $renzan bench machine --peers --hosts 10.77.0.1,10.77.0.2 --json >peers.json ||

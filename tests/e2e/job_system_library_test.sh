@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The job system's verbs are in a library that the program loads when they are asked for: the trainer
-# works without it, and its own verbs say what to do.
+# The job system's verbs are in a library that the program loads when one is used: the trainer works
+# without it, and the job system's verbs say what to do.
 source "$(dirname "$0")/lib.sh"
 build=$(dirname "$(dirname "$renzan")")
 whole=$renzan
@@ -56,7 +56,7 @@ PY
 [ ! -s warning.txt ] || grep -qv 'job system' warning.txt || fail "synth: $(cat warning.txt)"
 small_config data
 "$renzan" train small.yaml --run-dir run >out.txt 2>&1 || { cat out.txt; fail "train"; }
-! grep -q 'job system' out.txt || fail "training speaks of the job system"
+! grep -q 'job system' out.txt || fail "training mentions the job system"
 
 # Found in ../lib, and beside the program.
 cp "$build/lib/librenzan_jobs.so" trainer/lib/
@@ -64,7 +64,7 @@ cp "$build/lib/librenzan_jobs.so" trainer/lib/
 mv trainer/lib/librenzan_jobs.so trainer/bin/
 "$renzan" help | cmp - whole.txt
 
-# Of another build: its functions are not called.
+# A library of another build: its functions are not called.
 python3 - "$("$renzan" --version | sed -n '1s/.*build \([0-9a-f]*\).*/\1/p')" <<'PY'
 import sys
 
@@ -75,7 +75,7 @@ open(path, "wb").write(content.replace(build, b"0123456789ab"))
 PY
 expect_exit 66 "trainer/bin/librenzan_jobs.so is of another build than this program (0123456789ab, not " \
   "$renzan" jobs
-# Damaged.
+# A damaged library.
 echo nothing >trainer/bin/librenzan_jobs.so
 expect_exit 66 "the job system cannot be loaded: " "$renzan" jobs
 

@@ -1,13 +1,13 @@
-# A job system that cannot reach the workers of an attempt (their node does not report any more, but
-# they run on) starts the next one: the earlier saves its work and gives way, and the model is that
-# of an undisturbed run.
+# A job system that cannot reach the workers of an attempt (their node stopped reporting, but they
+# are still running) starts the next attempt: the earlier one saves its work and gives way, and the
+# model is that of an undisturbed run.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
 long=(--set training.epochs=100)
 $renzan train small.yaml --run-dir reference "${long[@]}" 2>/dev/null
 
-# first_attempt OPTION...: trains, and is paused, so that it does not end before the others come.
+# first_attempt OPTION...: trains, then is paused, so that it does not end before the others start.
 first_attempt() {
   rm -rf run
   RENZAN_JOB_ID=team/job RENZAN_ATTEMPT=0 train_in_background "${long[@]}" "$@"
@@ -23,7 +23,7 @@ for backend in local $(several_worker_backends); do
     >later.txt 2>&1 &
   later=$!
   wait_for grep -q "waiting for another run that is writing to run: process" later.txt
-  # Longer than it takes from one look at the directory to the next, so that one is due.
+  # Longer than the interval between looks at the directory, so that a look is due.
   sleep 3
   kill -CONT $paused
   expect_end 75

@@ -73,8 +73,8 @@ training: {batch_size: 256}
 YAML
 }
 
-# with_default_signals COMMAND...: takes the place of this (sub)shell. A shell starts background
-# jobs with SIGINT ignored, and nohup ignores SIGHUP; this restores the default.
+# with_default_signals COMMAND...: replaces this (sub)shell. A shell starts background jobs with
+# SIGINT ignored, and nohup ignores SIGHUP; this restores the default.
 with_default_signals() {
   exec python3 -c 'import os, signal, sys
 for number in signal.SIGINT, signal.SIGHUP: signal.signal(number, signal.SIG_DFL)
@@ -96,7 +96,7 @@ descendants() {
   done
 }
 
-# has_ended PID: a zombie has.
+# has_ended PID: true for a zombie, too.
 has_ended() { ! grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"; }
 
 # expect_running: waits until the run in the directory `run`, started as $launcher, trains.
@@ -107,7 +107,7 @@ expect_running() {
 is_training() { grep -qs '"running"' run/status.json; }
 trains_or_has_ended() { is_training || has_ended "$launcher"; }
 
-# expect_no_process_left PID...: they have ended, or do within a moment.
+# expect_no_process_left PID...: they have ended, or end within a moment.
 expect_no_process_left() {
   local pid
   for pid in "$@"; do

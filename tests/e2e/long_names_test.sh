@@ -1,4 +1,4 @@
-# Columns whose names are longer than names of files may be: trained, checkpointed, resumed, saved,
+# Columns whose names are longer than file names may be: trained, checkpointed, resumed, saved,
 # exported and predicted with.
 source "$(dirname "$0")/lib.sh" "$@"
 python3 - <<'PY'
@@ -37,7 +37,7 @@ PY
 $renzan eval run --data data --rows 3000 4000 >/dev/null
 $renzan predict run --data data --output scores.npy >/dev/null
 
-# Resumed from a full checkpoint and an increment on it.
+# Resumed from a full checkpoint and an increment on top of it.
 rm -r run/model
 expect_exit 0 "resuming from" $renzan train small.yaml --run-dir run "${options[@]}" --workers 2 \
   --threads 1

@@ -1,5 +1,5 @@
-# What a verb writes is written whole, or the verb fails: full and closed outputs, devices, links,
-# two writers of one name, limits and signals.
+# Whatever a verb writes is written whole, or the verb fails: full and closed outputs, devices,
+# links, two writers of one name, limits and signals.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --rows 4000 --seed 5 --output clicks.tsv >/dev/null
 $renzan data import --output data clicks.tsv >/dev/null 2>&1
@@ -21,7 +21,7 @@ fi
 $renzan data import --on-bad-row skip --output closed bad.tsv <&- >&- 2>&-
 $renzan data verify closed >/dev/null || fail "messages were written into the data"
 
-# A pipe and what a link names are written to; a directory is an error, and stays.
+# A pipe and the target of a link are written to; a directory is an error, and is left alone.
 ln -s target link
 mkfifo pipe
 cat pipe >received &

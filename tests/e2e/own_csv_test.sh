@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# README's way from a CSV file to a trained model, by its own commands.
+# From a CSV file to a trained model, by README's own commands.
 source "$(dirname "$0")/lib.sh"
 
 # The commands of the section, and the line by which the files begin.

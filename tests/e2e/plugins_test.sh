@@ -1,4 +1,4 @@
-# Libraries that librenzan.so loads are of its own build: another's are refused, by name.
+# librenzan.so loads only libraries of its own build: others are refused, by name.
 source "$(dirname "$0")/lib.sh" "$@"
 libraries=$(dirname "$renzan")/../lib
 [ -e "$libraries/librenzan_s3.so" ] || skip "librenzan_s3.so is not built"
@@ -6,8 +6,8 @@ build=$($renzan --version | sed -n 's/.*build \([0-9a-f]\{12\}\).*/\1/p')
 mkdir other
 cp -L "$libraries/librenzan.so" other/librenzan.so
 
-# open_in_store LIBRARY: what opening a checkpoint in a store says, at an endpoint that only the
-# loaded library knows to be none.
+# open_in_store LIBRARY: prints what opening a checkpoint in a store says, for an endpoint that only
+# the loaded library knows to be invalid.
 open_in_store() {
   PYTHONPATH=$source_root/python RENZAN_LIBRARY=$1 AWS_ENDPOINT_URL=nowhere \
     AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b AWS_REGION=us-east-1 \

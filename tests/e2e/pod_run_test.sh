@@ -52,7 +52,7 @@ else
   echo "no permission for unshare: process 1 is not tried"
 fi
 
-# Training: an annotation asks for a checkpoint, SIGTERM for the last one.
+# Training: an annotation requests a checkpoint, SIGTERM the last one.
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
 mkdir -p pod/..1 run

@@ -1,5 +1,5 @@
-# A test set that was preprocessed differently from the training set is rejected: its metrics would
-# be plausible but wrong.
+# A test set preprocessed differently from the training set is rejected: its metrics would be
+# plausible but wrong.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --rows 4000 --seed 5 --output clicks.tsv >/dev/null
 $renzan data import clicks.tsv --vocabulary threshold:3 --output data >/dev/null

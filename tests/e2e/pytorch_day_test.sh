@@ -1,6 +1,6 @@
-# A PyTorch program as a job of the local cluster: it shrinks, is stopped for others, and loses nodes
-# with and without notice. It ends with the bits of an undisturbed run on one worker. One of the
-# examples, by default the first: pytorch_day_test.sh RENZAN [digits|shakespeare|ranking]
+# A PyTorch program as a job of the local cluster: it shrinks, is stopped for others, and loses
+# nodes with and without notice. It ends with the bits of an undisturbed run on one worker. Runs one
+# of the examples: pytorch_day_test.sh RENZAN [digits|shakespeare|ranking] (default: digits).
 source "$(dirname "$0")/cluster_lib.sh" "$@"
 export PYTHONPATH=$source_root/python RENZAN_LIBRARY=$(dirname "$renzan")/../lib/librenzan.so
 export PYTHONDONTWRITEBYTECODE=1
@@ -24,9 +24,9 @@ step() { python3 -c 'import json
 try: print(json.load(open("state/jobs/1/run/status.json"))["step"])
 except (OSError, ValueError, KeyError): print(0)'; }
 has_passed() { [ "$(step)" -gt "$1" ] || is 1 state done; }
-# Trains on, so many steps after the last checkpoint or resumption.
+# Waits until it has trained so many steps since the last checkpoint or resumption.
 moves_on() { local from=$(step); wait_for has_passed $((from + ${1:-2})); ! is 1 state done ||
-  fail "job 1 has ended before the test was through"; }
+  fail "job 1 ended before the test was done"; }
 digest() { grep -oE 'sha256 [0-9a-f]{64}' "$1"; }
 
 $python $program >undisturbed.txt 2>/dev/null

@@ -1,8 +1,8 @@
 # A run is a function of configuration, data and seed alone, with the real program: random models,
 # trained by two to seven workers under a random plan, killed, and resumed on another backend by
-# other workers under another plan, have the SHA-256 of one local worker's.
+# other workers under another plan, have the SHA-256 of a single local worker's run.
 # RENZAN_TEST_SEEDS=FIRST..LAST draws other models.
-# renzan/step/random_models_test.cc draws many more, with workers that are threads.
+# renzan/step/random_models_test.cc draws many more, with threads as workers.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 6 --rows 4000 --multi-hot 3 --output data >/dev/null
 several_worker_backends | grep -q mpi && last=mpi || last=gloo

@@ -60,7 +60,7 @@ expect_exit 0 "at step 220" resume --set training.epochs=25
 [ "$(sha256_of run)" = "$(sha256_of longer)" ] || fail "different bits when extended"
 expect_exit 78 "beyond the 220 steps to train" resume
 
-# Tables whose names have the same beginning: also a finished run is not another one's.
+# Tables whose names share a prefix. Another configuration is refused even after a finished run.
 names_with_colons colons
 $renzan train colons.yaml --run-dir colons_run 2>/dev/null
 sed 's/"user:id": {pooling: sum}/"user:id": {pooling: mean}/' colons.yaml >mean.yaml

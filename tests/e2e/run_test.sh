@@ -50,7 +50,7 @@ directory $work/run, checkpoints $work/run/checkpoints" \
       fail "$backend, worker $rank: $(cat $backend.$rank)"
   done
 done
-# Without --run-dir: the environment's, or a new one that is named after the script.
+# Without --run-dir: the environment's directory, or a new one named after the script.
 RENZAN_RUN_DIR=ours RENZAN_CHECKPOINT_DIR=theirs $renzan run --workers 1 -- \
   python3 variables.py inherited 2>log.txt
 [ "$(cat inherited.0)" = "0 1 0 1 127.0.0.1 0 $work/ours $work/theirs - -" ] ||
@@ -58,12 +58,12 @@ RENZAN_RUN_DIR=ours RENZAN_CHECKPOINT_DIR=theirs $renzan run --workers 1 -- \
 $renzan run --workers 1 -- python3 variables.py new 2>log.txt
 grep -qE " $work/runs/variables-[^/]*Z $work/runs/variables-[^/]*Z/checkpoints - -$" new.0 ||
   fail "a new directory: $(cat new.0)"
-# Alone in a gang of one.
+# Started by a worker that is alone in its gang.
 RANK=0 WORLD_SIZE=1 run --workers 2 -- python3 variables.py alone 2>log.txt
 grep -q "^1 2 1 2 " alone.1 || fail "in a gang of one: $(cat alone.1)"
 
 # end.py FIRST LATER: in the first attempt, worker 1 ends with FIRST and the others with 0; in later
-# ones, all with LATER. -9: by a signal.
+# attempts, all end with LATER. -9: by a signal.
 cat >end.py <<'PY'
 import os, sys
 first, later = map(int, sys.argv[1:])
@@ -100,7 +100,7 @@ with open("worlds", "a") as file:
 if os.environ["RENZAN_RESTART"] != "3":
     if os.environ["RANK"] == "0":
         os.kill(os.getpid(), signal.SIGKILL)
-    # As a worker that finds its peer gone.
+    # Like a worker that finds its peer gone.
     time.sleep(0.5)
     sys.exit(1)
 PY
@@ -115,7 +115,7 @@ for backend in $(several_worker_backends); do
     { cat worlds >&2; fail "$backend: other workers than told"; }
 done
 
-# serve.py: tells of each SIGUSR1, and ends with 75 on SIGTERM, after its own time.
+# serve.py: reports each SIGUSR1, and ends with 75 on SIGTERM, after its own time.
 cat >serve.py <<'PY'
 import os, signal, sys, time
 def tell(word):
@@ -149,7 +149,7 @@ for backend in $(several_worker_backends); do
 done
 expect_log "exit status 75 after"
 
-# Workers that handle no signal.
+# Workers that handle no signals.
 cat >sleep.py <<'PY'
 import os, time
 open("sleeps." + os.environ["RANK"], "w").close()
@@ -176,7 +176,7 @@ for end in "TERM 75 15" "HUP 75 1" "INT 130 2"; do
   expect_no_process_left $everyone
 done
 
-# When the launcher is killed, nothing is left, nor of what workers have started.
+# When the launcher is killed, nothing is left, not even processes that workers have started.
 for backend in $(several_worker_backends); do
   rm -f sleeps.*
   if [ $backend = gloo ]; then command=(sh -c 'python3 sleep.py; true'); else command=(python3 sleep.py); fi

@@ -1,12 +1,13 @@
-# A learning rate schedule that ends with the run, or does not fit it: what is computed, and what is
-# said before it starts.
+# Learning rate schedules that end with the run, or do not fit it: what is computed, and what is
+# said before the run starts.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data  # 11 steps an epoch
 train() { $renzan train small.yaml "$@"; }
 to_the_end=(--set optimizer.schedule.decay_steps=-1)
 
-# A schedule until the end is that of as many steps, and keeps its bits where the run is stopped.
+# A schedule that ends with the run equals one of as many steps, and keeps its bits if the run is
+# stopped.
 expect_exit 0 "model sha256" train --run-dir whole --set training.epochs=20 "${to_the_end[@]}"
 ! grep -q "optimizer.schedule" out.txt || fail "warned of a schedule that fits: $(cat out.txt)"
 expected=$(sha256_of whole)
@@ -28,7 +29,7 @@ expect_exit 78 "training.epochs is 20.0 there and 30.0 here (the learning rates 
   $renzan train --resume --run-dir whole --set training.epochs=30
 expect_exit 0 "identical" $renzan train --rerun whole
 
-# One whose end is given may go on, and says by which rates, and that they are 0.
+# A run whose schedule has a given end may continue; it says at which rates, and that they are 0.
 short=(--set optimizer.schedule.decay_steps=11)
 expect_exit 0 "model sha256" train --run-dir longer "${short[@]}"
 ! grep -q "optimizer.schedule" out.txt || fail "warned of a schedule that fits: $(cat out.txt)"

@@ -33,7 +33,7 @@ for backend in $backends; do
   expect_same "$backend, mixed" run
 done
 
-# Rows in 8 and 4 bits, whose scale is of the whole row.
+# Rows in 8 and 4 bits, which share a scale per row.
 integers=(--set comm.forward=int8 --set comm.backward=int4)
 train integers "${integers[@]}" || fail "$(cat log.txt)"
 integers_expected=$(sha256_of integers)
@@ -46,10 +46,10 @@ for backend in $backends; do
   [ "$(sha256_of run)" = "$integers_expected" ] || fail "$backend, integers: another model"
 done
 
-# Feedback of what was rounded away, and a warning where that is much.
+# Error feedback, and a warning where rounding errors are large.
 train feedback "${integers[@]}" --set comm.error_feedback_rows=256 || fail "$(cat log.txt)"
 [ "$(sha256_of feedback)" != "$integers_expected" ] || fail "error feedback changed nothing"
-# What it keeps is not part of the model.
+# Residuals are not part of the model.
 $renzan eval feedback --data data --rows 3000 4000 >log.txt 2>&1 || fail "$(cat log.txt)"
 $renzan checkpoint export feedback/model feedback.safetensors >log.txt 2>&1 || fail "$(cat log.txt)"
 ! grep -q error_feedback <(head -c 100000 feedback.safetensors) || fail "exported residuals"
@@ -57,12 +57,12 @@ $renzan checkpoint diff feedback integers >log.txt 2>&1 && fail "no difference"
 ! grep -q error_feedback log.txt || fail "$(cat log.txt)"
 train clamped --set comm.backward=fp16 --set comm.backward_scale=1099511627776 ||
   fail "$(cat log.txt)"
-grep -q "what is rounded away from the gradients of .* of their own noise" log.txt ||
+grep -q "the rounding error of the gradients of .* of their own noise" log.txt ||
   fail "no warning: $(cat log.txt)"
 grep -q '"comm/backward_error_to_noise":[01][.]' clamped/metrics.jsonl || fail "$(cat clamped/metrics.jsonl)"
 train clamped2 --set comm.backward=fp16 --set comm.backward_scale=1099511627776 \
   --set comm.guard=false || fail "$(cat log.txt)"
-! grep -q "rounded away" log.txt || fail "warned without comm.guard"
+! grep -q "rounding error" log.txt || fail "warned without comm.guard"
 [ "$(sha256_of clamped)" = "$(sha256_of clamped2)" ] || fail "comm.guard changed the model"
 
 # A plan as a file; killed in the middle, resumed under another plan.
@@ -88,12 +88,12 @@ wait_limit=60 wait_for has_a_checkpoint
 for pid in $(workers_of $launcher) $launcher; do kill -KILL "$pid" 2>/dev/null || true; done
 launcher=""
 [ ! -e run/model ] || fail "it was killed too late"
-# On a restart a plan for another number of workers is left out, since placement changes nothing.
+# On a restart, a plan for another number of workers is ignored, since placement changes nothing.
 train run "${long[@]}" --workers 3 --backend gloo --plan plan2.yaml || fail "$(cat log.txt)"
 grep -q "plan2.yaml is a plan for 2 workers.*planning without it" log.txt || fail "$(cat log.txt)"
 grep -q "resuming from step-" log.txt || fail "$(cat log.txt)"
 [ "$(sha256_of run)" = "$long_expected" ] || fail "resumed under another plan: another model"
-# Also before the first checkpoint: a worker is lost, and the other starts again.
+# The same before the first checkpoint: a worker is lost, and the other one starts again.
 for attempt in 1 2 3; do # a busy machine may let it end before it is killed
   rm -rf run
   with_default_signals $renzan train small.yaml --run-dir run "${blocks[@]}" "${long[@]}" \
@@ -115,7 +115,7 @@ grep -q "plan2.yaml is a plan for 2 workers, and there are 1" log.txt || fail "$
 expect_same "a second attempt on another number of workers" run
 expect_exit 78 "is a plan for 2 workers, but there are 1" env RENZAN_ATTEMPT=0 $renzan train \
   small.yaml --run-dir first "${blocks[@]}" --plan plan2.yaml
-# A run that goes on does not leave out a plan for another model.
+# A run that resumes does not ignore a plan for another model.
 sed 's/^workers: 2/workers: 1/; s/^  C1:/  D1:/' plan2.yaml >broken.yaml
 rm -rf run
 train run --set checkpoint.every_steps=4 || fail "$(cat log.txt)"
@@ -155,7 +155,7 @@ expect_exit 78 "must be 0 or a power of two" $renzan train small.yaml --run-dir 
   --set numerics.row_blocks=6
 [ ! -e refused/model ] || fail "a refused run has a model"
 
-# Plans of machines that are not here.
+# Plans for machines that are not here.
 printf 'hosts: 2\nworkers_per_host: 2\nmemory_gib: 0.05\n' >topology.yaml
 $renzan plan small.yaml --topology topology.yaml "${blocks[@]}" >plan.txt || fail "$(cat plan.txt)"
 grep -q "4 workers on 2 hosts, 29 tables" plan.txt || fail "$(cat plan.txt)"
@@ -176,7 +176,7 @@ echo 'host: 2' >misspelt.yaml
 expect_exit 78 "did you mean 'hosts'?" $renzan plan small.yaml --topology misspelt.yaml
 expect_exit 64 "describes 4 workers" $renzan plan small.yaml --topology topology.yaml --workers 3
 
-# The examples: one fits, the other does not, and what would do is said.
+# The examples: one fits; the other does not, and the program says what would help.
 plans=$here/../../examples/plans
 $renzan plan $plans/mlperf_dcnv2.yaml --topology $plans/8_workers.yaml >plan.txt ||
   fail "$(cat plan.txt)"
@@ -186,14 +186,14 @@ expect_exit 71 "of 37.00 GiB on the worker that needs most: IT DOES NOT FIT" \
 grep -q "^less memory with .* fits$" out.txt || fail "$(cat out.txt)"
 grep -q "^1024 workers, numerics.virtual_workers: 1024 .* yes$" out.txt || fail "$(cat out.txt)"
 
-# A run that does not fit into memory is refused before it takes any.
+# A run that does not fit into memory is refused before it allocates any.
 expect_exit 71 "MiB are available" $renzan train small.yaml --run-dir refused \
   --set 'model.top_mlp=[1000000, 100000]'
 grep -q "worker    tables     dense" out.txt || fail "$(cat out.txt)"
 expect_exit 71 "workers 0, 1 need" $renzan train small.yaml --run-dir refused --workers 2 \
   --set 'model.top_mlp=[1000000, 100000]'
 ! grep -q "restart" out.txt || fail "restarted in vain: $(cat out.txt)"
-# Blocks of one table leave the rest of its settings alone.
+# Setting one table's blocks does not change its other settings.
 $renzan train small.yaml --run-dir mean --set model.pooling=mean "${blocks[@]}" 2>log.txt ||
   fail "$(cat log.txt)"
 $renzan train small.yaml --run-dir named --set model.pooling=mean "${blocks[@]}" \

@@ -1,5 +1,5 @@
-# Values of features have their names in what people read: `eval --group-by` and `predict --with`
-# print them where there is a vocabulary, and say "id" where values were hashed.
+# Features' values appear by name wherever people read them: `eval --group-by` and `predict --with`
+# print the names if there is a vocabulary, and say "id" if values were hashed.
 source "$(dirname "$0")/lib.sh" "$@"
 python3 - <<'PY'
 import csv, random
@@ -66,7 +66,7 @@ expect_exit 64 "did you mean 'country'?" \
 expect_exit 64 "ends in .csv" $renzan predict run.hash --data hash --output s.npy --with country
 [ ! -e s.npy ] || fail "a file was written"
 
-# With several workers, all of them know what is wrong with a name.
+# With several workers, all of them report a wrong name.
 expect_exit 64 "did you mean 'country'?" $renzan predict run.hash --data hash --output scores.csv \
   --with contry --workers 2 --backend gloo
 $renzan predict run.hash --data hash --rows 3000 4000 --output two.csv --workers 2 --backend gloo \

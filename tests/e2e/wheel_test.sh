@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Python wheel: it needs nothing but the C and C++ libraries of a machine, its workers work, and
-# it neither takes symbols from PyTorch nor gives it any.
+# The Python wheel needs nothing but a machine's C and C++ libraries, its workers work, and it
+# neither takes symbols from PyTorch nor gives it any.
 #   tests/e2e/wheel_test.sh RENZAN                    unpacks it, for the distribution's Python
 #   tests/e2e/wheel_test.sh RENZAN --pip PYTHON...    also installs it for these, with PyPI's NumPy
 #   tests/e2e/wheel_test.sh RENZAN --chroot           also installs it on a bare Debian 12, as root
@@ -59,7 +59,7 @@ packages=$site
 for backend in $(several_worker_backends); do
   [ "$(workers python3 communicator "$backend")" = $'ok\nok' ] || fail "workers over $backend"
 done
-# libcurl is the machine's: it is loaded, and finds nobody.
+# libcurl comes from the machine: it is loaded, and finds no server.
 AWS_ENDPOINT_URL=http://127.0.0.1:1 AWS_ACCESS_KEY_ID=key AWS_SECRET_ACCESS_KEY=secret \
   RENZAN_S3_RETRY_FOR=1s PYTHONPATH=$site python3 - <<'PYTHON' || fail "no object stores"
 import renzan

@@ -4,8 +4,8 @@ source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 7 --rows 4000 --output data >/dev/null
 small_config data
 
-# together FRAGMENT DIR COMMAND...: worker 0 runs "${worker0[@]}" here, worker 1 runs COMMAND in
-# DIR. Both end with 78 and say FRAGMENT.
+# together FRAGMENT DIR COMMAND...: runs "${worker0[@]}" here as worker 0, and COMMAND in DIR as
+# worker 1. Both must end with 78 and say FRAGMENT.
 together() {
   local fragment=$1 dir=$2 port rank ended=()
   shift 2

@@ -34,7 +34,7 @@ def apply(world, item):
 
 
 def refused(world, item):
-    """Why."""
+    """Applies the item, which must be refused. Returns the reason."""
     code, out = apply(world, item)
     expect(code == 1, f"{item['metadata']['name']} is not refused: {out}")
     found = re.search(r'admission webhook "gangjobs.renzan.dev" denied the request: (.*)', out)
@@ -43,7 +43,7 @@ def refused(world, item):
 
 
 def accepted(world, item):
-    """The warnings."""
+    """Applies the item, which must be accepted. Returns the warnings."""
     code, out = apply(world, item)
     expect(code == 0, f"{item['metadata']['name']} is refused: {out}")
     return [line for line in out.splitlines() if line.startswith("Warning: ")]
@@ -55,7 +55,7 @@ def create_queue(world, name):
 
 
 def ask(world, url):
-    """Has the API server ask that webhook; it learns of a change after a moment."""
+    """Makes the API server ask that webhook; it learns of the change after a moment."""
     world.client.patch(WEBHOOK, [{"op": "replace", "path": "/webhooks/0/clientConfig", "value": {
         "url": url, "caBundle": base64.b64encode(
             pathlib.Path(f"{world.run}/certs/ca.crt").read_bytes()).decode()}}], JSON_PATCH)
@@ -90,9 +90,9 @@ def the_script_makes_certificates(world):
         code, out = world.command("openssl", "verify", "-purpose", "sslserver", "-verify_hostname",
                                   "renzan-admission.renzan-system.svc", "-CAfile", str(trusted),
                                   f"{world.run}/tls.crt")
-        # That of the run before is still in use for a while; older ones are not.
+        # The previous run's webhook is still in use for a while; older ones are not.
         expect((code == 0) == (number > 0), f"certificate {number}: {out}")
-    # Applied again, the API server goes on to trust it.
+    # After it is applied again, the API server still trusts it.
     world.kubectl("apply", "-k", str(DEPLOY / "1.20/admission"))
     expect(world.client.get(WEBHOOK)["webhooks"][0]["clientConfig"]["caBundle"] == bundle,
            "applying the manifests again removes the certificate")

@@ -15,7 +15,7 @@ here = pathlib.Path(__file__).resolve().parent
 
 
 def has_ended(pid):
-    """Also if nobody has asked yet how."""
+    """Whether the process has ended, even if nobody has waited for it yet."""
     try:
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -24,7 +24,7 @@ def has_ended(pid):
 
 
 class ApiServer:
-    """Of the testbed in the folder `run`."""
+    """The API server of the testbed in the folder `run`."""
 
     def __init__(self, run):
         self.run = pathlib.Path(run)
@@ -38,7 +38,7 @@ class ApiServer:
         subprocess.run([here / "start", self.run, "api"], check=True)
 
     def compact(self):
-        """All that the server's store has of the past."""
+        """Makes the server's store forget the whole past."""
         command = (self.run / "api.command").read_text().split("\0")
         url = next(each for each in command if each.startswith("--etcd-servers="))
         url = url.partition("=")[2]

@@ -19,7 +19,8 @@ from world import GANG_JOBS, expect, testing  # noqa: E402
 
 
 def says(world, kubeconfig, pattern, code=0):
-    """A replica that cannot work says so, and ends with `code`: by itself, or (0) when told to."""
+    """A replica that cannot work must say so, and end with `code`: by itself, or (0) when told
+    to."""
     log = pathlib.Path(f"{world.run}/cannot-work.log")
     with open(log, "w") as out:
         process = subprocess.Popen(
@@ -111,17 +112,17 @@ def is_served(world):
 
 
 def a_definition_of_another_version_is_named(world):
-    """As a later release of Renzan might bring it."""
+    """As a later release of Renzan might install it."""
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gangjobs.renzan.dev"
     ours = world.client.get(path)["spec"]["versions"][0]
-    # What is stored remains of the version that stores it.
+    # What is stored keeps the version that stores it.
     world.client.patch(path, {"spec": {"versions": [
         {**ours, "served": False}, {**ours, "name": "v1alpha2", "storage": False}]}})
     said = len(world.leading().said())
     leading = world.leading()
     line = "GET .*/apis/renzan.dev/v1alpha1/gangjobs: 404.*does the server have this kind?"
     wait_until(lambda: re.search(line, leading.said()[said:]), "the log names the version", 60)
-    time.sleep(3)  # in which it is tried again
+    time.sleep(3)  # during which it tries again
     found = re.findall(line, leading.said()[said:])
     expect(len(found) == 1, f"it is said {len(found)} times: {found}")
     world.client.patch(path, {"spec": {"versions": [ours]}})
@@ -131,7 +132,8 @@ def a_definition_of_another_version_is_named(world):
 
 
 def a_definition_that_lacks_a_field_is_named(world):
-    """As an earlier release of Renzan might have left it: the server drops what it does not know."""
+    """As an earlier release of Renzan might have left it: the server drops fields it does not
+    know."""
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gangjobs.renzan.dev"
     ours = world.client.get(path)["spec"]["versions"][0]
     theirs = json.loads(json.dumps(ours))
@@ -141,7 +143,7 @@ def a_definition_that_lacks_a_field_is_named(world):
     jobs = 0
 
     def is_said():
-        # The server takes up a definition after a moment.
+        # The server adopts a definition after a moment.
         nonlocal jobs
         jobs += 1
         world.submit(f"fields-{jobs}", replicas=1, gpus=1, run_seconds=0.1)

@@ -18,15 +18,15 @@ from proxy import start_behind_proxies  # noqa: E402
 from world import GANG_JOBS, PATIENT, PODS, expect, testing  # noqa: E402
 
 SERVICES = "/api/v1/namespaces/default/services"
-# A hundred workers of a GPU fit, and not many more.
+# A hundred workers with one GPU each fit, and not many more.
 NODES, GPUS = 13, 8
-FOR_EVER = 600  # seconds, of workers that the test ends
+FOR_EVER = 600  # seconds, for workers that the test ends
 
 
 class History:
     """Every version of the objects at some paths that watches show from now on, in the order in
-    which the server has written them, which is that of its resource versions. Only while the server
-    lives: what a later list does not have any more seems to have gone at once."""
+    which the server wrote them (their resource versions). Only while the server lives: what a later
+    list lacks seems to have gone all at once."""
 
     def __init__(self, world, *paths):
         self._world, self._paths = world, paths
@@ -66,13 +66,13 @@ def conditions(job):
 
 
 def end_worker(world, pod, code):
-    """Its program ends with that."""
+    """Makes the worker's program end with `code`."""
     world.client.patch(f"{PODS}/{pod}", {"metadata": {"annotations": {
         "fake-nodes/end-now": str(code)}}})
 
 
 def wait_for_attempt(world, job, attempts, workers):
-    """Its workers of that attempt run, and no other pod of it is left to end."""
+    """Waits until the workers of that attempt run, and no other pod of the job is still ending."""
     wait_until(lambda: world.status(job).get("attempts") == attempts, f"{job} runs again", 60)
     world.wait_for_workers(job, workers)
 
@@ -125,7 +125,7 @@ def a_job_that_runs_again_says_what_is_true(world):
         phase, said = job["status"]["phase"], conditions(job)
         running = [name for name, pod in pods.items()
                    if name.startswith("resumed-") and pod and runs(pod)]
-        # The other way round a pod may be about to start, or has just ended.
+        # In the reverse order, a pod may be about to start, or may have just ended.
         expect(phase in ("running", "stopping") or not running, f"{phase}, and {running} run")
         expect(said.get("Running") == ("True" if phase == "running" else "False"),
                f"{phase}, and its conditions are {said}")

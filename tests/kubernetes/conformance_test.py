@@ -41,7 +41,7 @@ def a_server_that_is_killed_and_forgets_the_past_loses_nothing(world):
     time.sleep(2)
     server.start()
     wait_until(lambda: is_up(world), "the server is back", 120)
-    # It does not know any more what happened before: who watched then has to list again.
+    # The server has forgotten the past: whoever was watching must list again.
     answer = world.client.get(f"{PODS}?watch=1&timeoutSeconds=1&resourceVersion={before}")
     answer = answer if isinstance(answer, dict) else json.loads(answer.splitlines()[0])
     expect(answer["object"].get("code") == 410, f"the watch goes on: {answer}")
@@ -103,7 +103,8 @@ def a_storm_of_conflicts_does_not_stop_jobs(world):
 
 
 def who_wakes_up_when_another_leads_writes_nothing(world):
-    """It has asked whether it leads, and has sent a write, which arrives when another one leads."""
+    """A replica has asked whether it leads, and has sent a write that arrives when another one
+    leads."""
     world.stop_replicas()
     start_behind_proxies(world, 2)
     world.submit("undisturbed", replicas=2, gpus=8, run_seconds=600)
@@ -111,14 +112,14 @@ def who_wakes_up_when_another_leads_writes_nothing(world):
     stopped = world.leading()
     proxy, restarts = stopped.proxy, stopped.restarts
     late = proxy.hold("POST .*/default/pods")
-    # One worker: of two, the other's pod may or may not have been sent as well.
+    # One worker: with two, the other's pod may or may not have been sent as well.
     world.submit("late", replicas=1, gpus=8, run_seconds=2)
     expect(late.has_come.wait(60), "no pod is created")
     stopped.process.send_signal(signal.SIGSTOP)
     try:
         wait_until(lambda: world.leader() and not world.leader().startswith(stopped.name),
                    "another one leads", 60)
-        # That one has what was done in part removed, and begins anew.
+        # That replica removes what was partly done, and starts afresh.
         wait_until(lambda: world.status("late")["attempts"] == 2, "it is started again", 60)
         world.wait_for("late", "running")
         done_before = len(proxy.writes())
@@ -136,7 +137,7 @@ def who_wakes_up_when_another_leads_writes_nothing(world):
 
 
 def seconds_ahead(world):
-    """The clock of the replica that leads."""
+    """How far ahead the clock of the leading replica is."""
     renewed = world.client.get(LEASE)["spec"]["renewTime"]
     renewed = datetime.datetime.strptime(renewed, "%Y-%m-%dT%H:%M:%S.%f%z")
     return renewed.timestamp() - time.time()

@@ -29,8 +29,8 @@ GPU = "nvidia.com/gpu"
 
 def a_gang_runs_to_its_end(world):
     world.submit("gang", replicas=6, gpus=4, run_seconds=2)
-    # Until an API server has discovered the new kinds, seconds after they were made, it refuses pods
-    # that they own: the next attempt is the one that runs.
+    # Until an API server has discovered the new kinds, seconds after they were made, it refuses
+    # pods that they own: then the next attempt is the one that runs.
     attempt = world.wait_for("gang", "done")["attempts"] - 1
     names = {pod["metadata"]["name"] for pod in world.client.get(PODS)["items"]}
     expect(names >= {f"gang-{attempt}-{rank}" for rank in range(6)}, f"the pods are {names}")
@@ -132,7 +132,7 @@ def a_node_that_dies_is_replaced(world):
 
 
 def answers_that_are_lost_do_no_harm(world):
-    """What was asked has been done, and nobody knows."""
+    """The request was carried out, and nobody knows."""
     proxy, jobs = world.leading().proxy, [f"lost-{i}" for i in range(4)]
     before = len(proxy.passed)
     requests = ("PUT .*/gangjobs/lost-./status", "POST .*/services", "POST .*/default/pods",
@@ -191,7 +191,7 @@ def operators_see_what_happened(world):
     leading = world.leading()
     following = next(each for each in world.replicas if each is not leading)
     expect(following.fetch("recorded cycles", "/debug/cycles")[0] == 503, "a follower has cycles")
-    # Whoever may scrape metrics does not see everybody's jobs.
+    # Whoever may scrape metrics must not see everybody's jobs.
     expect(leading.fetch("probes and metrics", "/debug/cycles")[0] == 404, "cycles at the probes")
     status, recording = leading.fetch("recorded cycles", "/debug/cycles")
     expect(status == 200, f"no recorded cycles: {status}")
@@ -204,7 +204,7 @@ def operators_see_what_happened(world):
         expect(done.returncode == 0, f"replay: {done.returncode} {done.stdout} {done.stderr}")
         return done.stdout
 
-    # Of the processes before, too.
+    # Includes earlier processes' logs.
     for file in pathlib.Path(world.run).glob("replica-*/cycles.zst*"):
         print(file.parent.name, file.name, replay(file).splitlines()[-1])
     cycles = json.loads(replay(path, "--json"))["cycles"]

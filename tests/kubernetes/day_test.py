@@ -38,7 +38,7 @@ from stored_job import (  # noqa: E402
 from world import CACHE, GANG_JOBS, PODS, control_plane, expect  # noqa: E402
 
 RENZAN = os.path.abspath(sys.argv[1])
-# What the program loads when a verb of the job system, as of a pod, is asked for.
+# What the program loads when a verb of the job system (such as a pod's) is used.
 JOB_SYSTEM = pathlib.Path(RENZAN).parent.parent / "lib/librenzan_jobs.so"
 ROOT = here.parent.parent
 NODES = ["127.0.0.1", "127.0.0.2"]
@@ -47,8 +47,8 @@ SPOT_TAINT = "aws-node-termination-handler/spot-itn=:NoSchedule"
 STEPS_PER_EPOCH = 20000 // 256
 PATIENCE_S = 180  # only ends a test that hangs
 
-# What differs on this cluster from the page's: [(file, [(its text, ours)])].
-# The workload is small, and there are pretended devices: GPUs, of which a worker gets one.
+# The differences between this cluster and the page's: [(file, [(its text, ours)])]. The workload is
+# small, and devices are pretended: GPUs, one per worker.
 WORKER = [("requests: {cpu: 2, memory: 2Gi}", "requests: {cpu: 200m, memory: 128Mi}"),
           ("limits: {memory: 2Gi}", "limits: {memory: 1Gi, nvidia.com/gpu: 1}")]
 DIFFERENCES = {
@@ -63,14 +63,14 @@ DIFFERENCES = {
         ("--rows 1000000 ", "--rows 20000 "), ("--first-row 1000000 ", "--first-row 20000 "),
         ("--rows 100000 ", "--rows 2000 "), ("hash:100000 ", "hash:2000 ")],
     "deploy/kubernetes/examples/train.yaml": WORKER,
-    # Until its user shortens it, when the day is over.
+    # Until its user shortens it, at the end of the day.
     "examples/quickstart.yaml": [("epochs: 1\n", "epochs: 10000\n"),
                                  ("decay_steps: 3907", "decay_steps: 1000000")],
 }
 
 
 def make_checkout(folder, probe_port, api_port):
-    """What the page needs of this repository, with the differences."""
+    """Copies what the page needs of this repository, with the differences."""
     shutil.copytree(ROOT / "deploy/kubernetes", folder / "deploy/kubernetes")
     shutil.copytree(ROOT / "examples", folder / "examples")
     for file, differences in DIFFERENCES.items():
@@ -79,7 +79,7 @@ def make_checkout(folder, probe_port, api_port):
             expect(old in text, f"{file} lacks '{old}'")
             text = text.replace(old, new)
         (folder / file).write_text(text)
-    # Pods reach the API server on the hosts' network only, which all nodes share, and there are no
+    # Pods reach the API server only on the hosts' network, which all nodes share, and there are no
     # nodes but those of the pool.
     deployment = folder / "deploy/kubernetes/controller/deployment.yaml"
     text = deployment.read_text().replace("--listen=0.0.0.0:8080",
@@ -107,8 +107,8 @@ def make_checkout(folder, probe_port, api_port):
 
 
 def free_port():
-    """On both nodes, and below those that the kernel gives to outgoing connections, which would be
-    in the way of a controller that starts again."""
+    """A port that is free on both nodes, below those that the kernel gives to outgoing connections:
+    one of those could block a controller that restarts."""
     while True:
         port = random.randrange(20000, 32000)
         try:
@@ -150,7 +150,7 @@ class Day:
     # --- The cluster.
 
     def give_devices(self, node):
-        """Again after its kubelet has started anew, which takes away what it does not know."""
+        """Again after its kubelet has restarted, which removes capacities that it does not know."""
         def has_devices():
             there = self.client.get(f"/api/v1/nodes/{node}")["status"]["allocatable"]
             return all(there.get(name) == str(count) for name, count in DEVICES.items())
@@ -180,7 +180,8 @@ class Day:
         os.kill(pid, signal.SIGKILL)
 
     def kubelet_of(self, number):
-        """Its process, below the one that is the node. Others come and go meanwhile."""
+        """The node's kubelet, a descendant of the process that is the node. Others come and go
+        meanwhile."""
         pids = [int((self.run / f"node{number}.pid").read_text().split()[0])]
         for pid in pids:
             with contextlib.suppress(OSError):
@@ -192,7 +193,8 @@ class Day:
 
     @contextlib.contextmanager
     def hung_kubelet(self, number):
-        """What runs on the node runs on, but nobody hears of it, nor can stop it."""
+        """Stops the kubelet: what runs on the node keeps running, but nobody hears of it or can
+        stop it."""
         kubelet = self.kubelet_of(number)
         os.kill(kubelet, signal.SIGSTOP)
         try:
@@ -220,7 +222,7 @@ class Day:
                      if each["metadata"]["name"] == job), None)
 
     def placement(self):
-        """{node: workers}, of an attempt that runs; empty otherwise."""
+        """{node: workers} of a running attempt; otherwise empty."""
         status = self.status()
         if status.get("phase") != "running":
             return {}
@@ -239,7 +241,7 @@ class Day:
             return {}
 
     def shorten(self, steps_left):
-        """The run, which has stopped, is to end after some more steps."""
+        """Makes the stopped run end after some more steps."""
         epochs = (self.run_status()["step"] + steps_left) / STEPS_PER_EPOCH
         config = self.checkout / "examples/quickstart.yaml"
         config.write_text(config.read_text().replace("epochs: 10000\n", f"epochs: {epochs}\n"))
@@ -247,14 +249,14 @@ class Day:
             "data": {config.name: config.read_text()}})
 
     def log(self, pod, pods=PODS):
-        """Empty before it has started."""
+        """The pod's log; empty before it has started."""
         try:
             return self.client.get(f"{pods}/{pod}/log")
         except ApiError:
             return ""
 
     def wait_for_progress(self):
-        """Until the attempt that has started trains; returns worker 0's log."""
+        """Waits until the attempt that has started trains. Returns worker 0's log."""
         pod = f"quickstart-{self.attempts() - 1}-0"
         self.wait(lambda: self.log(pod), f"{pod} has started")
         self.wait(lambda: self.run_status().get("state") == "running", "the run trains")
@@ -269,7 +271,7 @@ def install(day):
     day.give_volume()
     day.page.run("kubectl apply -k ours", [
         ("resources: [../deploy/kubernetes/", "bases: [../deploy/kubernetes/1.20/"),
-        # As nodes call an image without a registry.
+        # Named as nodes name an image without a registry.
         ("registry.example.com/renzan", "docker.io/library/renzan")])
     day.page.run("kubectl label nodes")
     out = day.page.run("kubectl -n renzan-system get pods")
@@ -332,7 +334,8 @@ def a_higher_priority_preempts(day):
     why = day.wait(lambda: day.status().get("message"), "it says why it waits")
     expect("needs 2 workers at the same time" in why, why)
     day.stopped_at = stopped["step"]
-    # A shell that is stopped before it has set its trap is not, until its grace period is over.
+    # A shell that is stopped before it has set its trap does not end until its grace period is
+    # over.
     day.wait(lambda: all("worker" in day.log(f"urgent-0-{rank}") for rank in range(4)),
              "the four workers have begun")
     day.say("it was preempted with a checkpoint")
@@ -356,7 +359,7 @@ def a_spot_node_announces_its_end(day):
 
 
 def a_node_is_drained(day):
-    """The other one, on which a replica of the controller runs, too."""
+    """Drains the other node, on which a replica of the controller also runs."""
     day.page.run("kubectl drain")
     day.wait_for_placement({NODES[1]: 2})
     day.wait_for_progress()
@@ -373,7 +376,8 @@ def its_user_restarts_it(day):
 
 
 def a_kubelet_hangs(day):
-    """That of the node on which all workers are. They go on, until their successors ask them."""
+    """The kubelet of the node that has all workers hangs. They continue until their successors ask
+    them to stop."""
     attempts = day.attempts()
     with day.hung_kubelet(2):
         step = day.run_status()["step"]
@@ -410,7 +414,7 @@ def its_user_wants_a_size_that_is_not_there(day):
     why = day.wait(lambda: day.status().get("message"), "it says why it waits")
     expect("4 workers" in why, why)
     expect(day.run_status().get("state") == "stopped", "it has not saved")
-    # So that the rest of the run, whatever this machine's speed, takes a moment.
+    # So that the rest of the run takes only a moment, whatever this machine's speed.
     day.shorten(steps_left=200)
     day.power_on(1)
     day.say("the node is back")
@@ -464,7 +468,7 @@ def test(work, store):
 
 
 def main():
-    # What was said before a failure comes before it.
+    # Output before a failure is printed before the failure.
     sys.stdout.reconfigure(line_buffering=True)
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)

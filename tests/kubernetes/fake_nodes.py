@@ -38,7 +38,8 @@ DEAD = "fake-nodes/dead"
 
 
 class Agenda:
-    """Calls at their times, in a few threads. What fails is tried again after a second."""
+    """Makes calls at their times, in a few threads. A call that fails is repeated after a
+    second."""
 
     def __init__(self, num_threads):
         self._calls, self._order = [], itertools.count()
@@ -66,7 +67,8 @@ class Agenda:
             try:
                 call(*arguments)
             except Exception as error:
-                # What is gone (404), or has been replaced by another of its name (409), is done.
+                # A call for something that is gone (404), or was replaced by another of the same
+                # name (409), is done.
                 if isinstance(error, kube.ApiError) and error.status in (404, 409):
                     continue
                 print(f"fake_nodes: {call.__name__}: {error!r}", file=sys.stderr, flush=True)
@@ -83,7 +85,7 @@ class Pod:
         self.started_at = kube.now()
         self.is_running = self.is_stopping = self.has_ended = False
         self.needs_room = True
-        self.lock = threading.Lock()  # of what was reported
+        self.lock = threading.Lock()  # protects what was reported
         self._annotations = metadata.get("annotations") or {}
         self.requests = collections.Counter(pods=1)
         for container in spec["containers"]:
@@ -106,19 +108,19 @@ class Fleet:
                            "ephemeral-storage": "1Ti"}
         if options.gpus:
             self._resources["nvidia.com/gpu"] = str(options.gpus)
-        self._pods = {name: {} for name in self._names}  # of each node, by uid
+        self._pods = {name: {} for name in self._names}  # by node and uid
         self._addresses = itertools.count()
         self._dead = set()
         self._waiting = collections.defaultdict(list)  # calls of dead nodes
         self._log = open(options.log, "w", buffering=1) if options.log else None
 
     def run(self):
-        """Returns when all nodes are usable."""
+        """Creates the nodes. Returns when all of them are usable."""
         for name in self._names:
             self._agenda.add(0, self._create, name)
         for loop in self._follow_nodes, self._follow_pods:
             threading.Thread(target=loop, daemon=True).start()
-        # The controller manager takes a new node's taint away when it has seen that it is Ready.
+        # The controller manager removes a new node's taint once it has seen that the node is Ready.
         kube.wait_until(self._are_usable, "all nodes are Ready and without taints", 120)
 
     def _are_usable(self):
@@ -150,7 +152,7 @@ class Fleet:
                 raise
 
     def _report_node(self, name, **status):
-        """Ready, with further fields of its status."""
+        """Reports the node as Ready, with further fields of its status."""
         conditions = []
         for kind, value, reason in (
                 ("Ready", "True", "KubeletReady"), ("MemoryPressure", "False", "Fake"),
@@ -181,7 +183,7 @@ class Fleet:
                 self._agenda.add(0, self._renew_now, name)
                 for call in self._waiting.pop(name, []):
                     self._agenda.add(0, *call)
-            # Also where the controller manager only thought so, on a busy machine.
+            # Even if it was only the controller manager that thought so, on a busy machine.
             if any(condition["type"] == "Ready" and condition["status"] == "Unknown"
                    for condition in item["status"].get("conditions", [])):
                 self._agenda.add(0, self._report_node, name)
@@ -231,10 +233,10 @@ class Fleet:
         self._agenda.add(min(stop_s, grace_s), self._end, pod, int(code))
 
     def _must_wait(self, pod, *call):
-        """Without power; the call is made when it is back."""
+        """Whether the pod's node is without power; then the call is made when power is back."""
         if pod.node in self._dead:
             self._waiting[pod.node].append(call)
-        return pod.node in self._dead  # asked again: the power may have come back just before
+        return pod.node in self._dead  # asked again: power may have come back just before
 
     def _refuse(self, pod, resource):
         if not self._must_wait(pod, self._refuse, pod, resource):
@@ -263,7 +265,7 @@ class Fleet:
             return
         with pod.lock:
             if not pod.has_ended:
-                # Before the server knows, and with it those who bind the next pod.
+                # Before the server knows, and with it whoever binds the next pod.
                 pod.needs_room = False
                 self._report(pod, "Failed" if code else "Succeeded", {"terminated": {
                     "exitCode": code, "reason": "Error" if code else "Completed",

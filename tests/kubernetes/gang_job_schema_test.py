@@ -34,7 +34,7 @@ SPECIFIED = {
     "topology.required": "constraints.topology_required",
     "template.spec.terminationGracePeriodSeconds": "grace",
 }
-# Of no use, or not before the user says more.
+# Of no use, or not until the user gives more keys.
 WITHOUT_DEFAULT = {"topology.level", "topology.required",
                    "template.spec.terminationGracePeriodSeconds"}
 
@@ -45,7 +45,7 @@ QUANTITIES = [1, 0, "1", "100m", "0.5", ".5", "32Gi", "1e3", "1E", "5k"]
 BAD_QUANTITIES = [-1, "-1", "", "x", "1GiB", "1 Gi", "1kk", "Gi", "1e", True]
 CONTAINER = {"name": "main", "image": "x"}
 
-# Key in spec: values that are accepted, values that are refused.
+# Key in spec: accepted values, refused values.
 VALUES = {
     "queue": (["default", "a", "0", "a.b-c", "q" * 63],
               ["", "q" * 64, "Ads_1", "a/b", "-a", "a b", "ü"]),
@@ -75,7 +75,7 @@ VALUES = {
     "template.spec.restartPolicy": (["Never"], ["OnFailure", "Always"]),
     "template": ([], [None, {}, {"spec": {}}, {"spec": None}, "pod"]),
 }
-# What the job specification says of values where the two differ, and why that is meant.
+# What the job specification says about values where the two differ, and why that is intended.
 DIFFERENCES = {
     # Queues are objects of the API, with its names.
     ("queue", "Ads_1"): True,
@@ -125,7 +125,7 @@ class Cluster:
         self.client = Client(kubeconfig)
 
     def refusal(self, path, item):
-        """Why it is refused as invalid; None if it is accepted. It is not kept."""
+        """Why the item is refused as invalid; None if it would be accepted. Nothing is kept."""
         try:
             self.client.post(path + "?dryRun=All", item)
             return None
@@ -142,7 +142,7 @@ class Cluster:
 
 
 def job(values=None, name="job"):
-    """With the values that these keys of its spec have."""
+    """A job whose spec has these values."""
     spec = {"template": {"spec": {"containers": [CONTAINER]}}}
     for key, value in (values or {}).items():
         put(spec, key, value)
@@ -156,7 +156,7 @@ def queue(spec=None, name="queue"):
 
 
 class JobSpecification:
-    """The reader that the controller uses, too."""
+    """Reads job specifications with the reader that the controller uses, too."""
 
     def __init__(self, program):
         self.program = program
@@ -179,7 +179,7 @@ class JobSpecification:
         return ran.returncode == 0
 
     def defaults(self):
-        """By key of a job specification, as text."""
+        """The defaults by key of a job specification, as text."""
         found, section = {}, ""
         for line in self.print({}).stdout.splitlines():
             if line.lstrip().startswith("#"):
@@ -259,7 +259,7 @@ def test_quantities(cluster):
 
 
 def test_unknown_fields(cluster):
-    """What the schema does not name is dropped, except in pods."""
+    """Fields that the schema does not name are dropped, except in pods."""
     volumes = [{"name": "v", "emptyDir": {"medium": "Memory"}}]
     unknown = {"x": 1, "checkpoint.y": 1, "template.spec.hostNetwork": True,
                "template.spec.volumes": volumes,
@@ -339,7 +339,7 @@ def test_status(cluster):
 
 
 def test_descriptions(client):
-    """For `kubectl explain`: of every field, except those of pods."""
+    """Every field has a description for `kubectl explain`, except those of pods."""
     def check(schema, path):
         expect(".template." in path or schema.get("description"), f"{path} lacks its text")
         for name, field in schema.get("properties", {}).items():

@@ -39,12 +39,12 @@ class Client:
         self._thread = threading.local()
 
     def request(self, method, path, body=None, content_type="application/json"):
-        """The answer: an object, or text where it is not JSON, such as a log."""
+        """Returns the answer: an object, or text if it is not JSON, such as a log."""
         data = None if body is None else json.dumps(body)
         headers = self._headers | {"Content-Type": content_type}
         status, result = self._send(method, path, data, headers)
-        # The server lost its connection to etcd, as happens now and then on a busy machine. It may
-        # have carried out the request, so only what may be done twice is sent again.
+        # The server lost its connection to etcd, as happens occasionally on a busy machine. It may
+        # have carried out the request, so only a request that may be done twice is repeated.
         is_repeatable = method in ("GET", "PUT") or content_type in (MERGE, STRATEGIC, APPLY)
         if is_repeatable and status == 500 and "rpc error" in str(result):
             status, result = self._send(method, path, data, headers)
@@ -53,9 +53,10 @@ class Client:
         return result
 
     def _send(self, method, path, data, headers):
-        """The answer's status and body."""
+        """Returns the answer's status and body."""
         connection = getattr(self._thread, "connection", None)
-        # A kept connection may have been closed meanwhile: what changes nothing is sent again.
+        # A kept connection may have been closed meanwhile: a request that changes nothing is
+        # repeated.
         for is_last in (connection is None or method != "GET", True):
             connection = connection or self._connect(30)
             try:
@@ -88,9 +89,9 @@ class Client:
         return self.request("DELETE", path, body)
 
     def changes(self, path, query=""):
-        """Yields (type, object) for ever: the list's objects as ADDED, then what the watch tells.
+        """Yields (type, object) forever: the list's objects as ADDED, then what the watch reports.
         After a lost connection or an expired version it lists again, which yields MODIFIED for
-        what was known before and DELETED for what is gone."""
+        known objects and DELETED for those that are gone."""
         known = {}
         while True:
             try:
@@ -138,7 +139,7 @@ class Client:
 
 
 def now(micro=False):
-    """A time stamp of the API: Time has seconds, MicroTime, as in Leases, microseconds."""
+    """A time stamp of the API. Time has seconds; MicroTime, as in Leases, has microseconds."""
     pattern = "%Y-%m-%dT%H:%M:%S.%fZ" if micro else "%Y-%m-%dT%H:%M:%SZ"
     return datetime.datetime.now(datetime.timezone.utc).strftime(pattern)
 
@@ -153,7 +154,7 @@ def quantity(text):
 
 
 def wait_until(condition, what, seconds=30):
-    """Returns the first true value of condition()."""
+    """Waits for the first true value of condition() and returns it."""
     end = time.monotonic() + seconds
     while True:
         value = condition()

@@ -13,7 +13,8 @@ MACHINES = "/apis/apps/v1/namespaces/machines/deployments/machines"
 
 
 class Machines:
-    """Whoever owns machines: as many nodes of the pool "bought" as a Deployment has replicas."""
+    """Plays whoever owns machines: as many nodes of the pool "bought" as a Deployment has
+    replicas."""
 
     def __init__(self, client, run):
         self.client, self.run = client, run
@@ -61,7 +62,7 @@ def machines_are_bought_and_returned(world):
         "metadata": {"name": "machines"},
         "spec": {"replicas": 0, "selector": {"matchLabels": {"app": "machine"}}, "template": {
             "metadata": {"labels": {"app": "machine"}},
-            # Nobody binds its pods: the replicas are what counts.
+            # Nobody binds its pods: only the number of replicas counts.
             "spec": {"schedulerName": "nobody",
                      "containers": [{"name": "main", "image": "machine"}]}}}})
     pool = {**kind("NodePool"), "metadata": {"name": "bought"}, "spec": {
@@ -81,7 +82,7 @@ def machines_are_bought_and_returned(world):
                    "verbs": ["get", "patch"]}]})
     wait_until(lambda: any(rule["apiGroups"] == ["apps"] for rule in world.client.get(
         f"{roles}/renzan-controller-scale").get("rules") or []), "the role gathers the other one")
-    # Anew, since it looks for what it may not read only now and then.
+    # Restarted, because it rarely looks again for what it may not read.
     world.client.delete(f"{POOLS}/bought")
     world.client.post(POOLS, pool)
     machines = Machines(world.client, world.run)

@@ -15,14 +15,14 @@ trap '"$here/down" "$work/c"; rm -rf "$work"' EXIT
 cd "$work"
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
-# The pipe would hide the status of what writes into it.
+# A pipe would hide the status of the command that writes into it.
 has() { grep -q -- "$1" "$2" || { cat "$2" >&2; fail "$2 lacks: $1"; }; }
-# refused FRAGMENT COMMAND...: fails, and says that.
+# refused FRAGMENT COMMAND...: the command must fail, and say FRAGMENT.
 refused() {
   ! "${@:2}" >refused.txt 2>&1 || fail "is not refused: ${*:2}"
   has "$1" refused.txt
 }
-# eventually WHAT COMMAND...: within half a minute.
+# eventually WHAT COMMAND...: the command must succeed within half a minute.
 eventually() {
   local i
   for ((i = 0; i < 300; i++)); do
@@ -56,7 +56,7 @@ export KUBECONFIG=$work/c/kubeconfig
 kubectl() { "$cache/bin/kubectl" --cache-dir="$work/cache" "$@"; }
 as_alice() { kubectl --kubeconfig="$work/c/kubeconfig-alice" "$@"; }
 
-# --- All is accepted, and again.
+# --- Everything is accepted, and accepted again.
 
 kubectl apply -k "$deploy/1.20" >apply.txt || fail "the API server refuses the manifests"
 kubectl wait --for=condition=Established --timeout=30s \
@@ -118,7 +118,7 @@ kubectl explain gangjob.status.facts >explain.txt
 has "another replica" explain.txt
 kubectl explain queue.spec >explain.txt
 has "reclaimed" explain.txt
-# kubectl itself tells of misspelt fields before it sends them.
+# kubectl itself reports misspelt fields before it sends them.
 sed 's/replicas:/replica:/' "$deploy/examples/sleep.yaml" >misspelt.yaml
 refused 'unknown field "replica"' kubectl apply -f misspelt.yaml
 

@@ -13,8 +13,8 @@ class Page:
         self._folder, self._environment = folder, environment
 
     def run(self, part, replaced=()):
-        """Runs the one block that contains `part`; returns what it prints. `replaced`, which the
-        page leaves to the reader, is [(of the page, ours)]."""
+        """Runs the one block that contains `part`; returns what it prints. `replaced` is [(the
+        page's text, ours)] for what the page leaves to the reader."""
         found = [block for block in self._blocks if part in block]
         if len(found) != 1:
             raise AssertionError(f"the page has {len(found)} blocks with '{part}'")

@@ -120,7 +120,7 @@ def test_values(client, plural):
 
 
 def test_scaled_pools(client):
-    """What is bought has to be known before."""
+    """The machines to be bought have to be known beforehand."""
     whole = {"scaleRef": SCALE, "capacity": {"cpu": 8}, "maxNodes": 3}
     expect(refusal(client, "nodepools", whole) is None, "a scaled pool is refused")
     for key in "capacity", "maxNodes":

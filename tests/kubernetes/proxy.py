@@ -19,7 +19,7 @@ GONE = b'{"kind": "Status", "code": 410, "reason": "Expired", "message": "too ol
 
 
 class Hold:
-    """A request that has been sent, and does not reach the server before it is let go."""
+    """A request that has been sent, but does not reach the server until it is released."""
 
     def __init__(self):
         self.has_come, self.may_go, self.answered = (threading.Event() for _ in range(3))
@@ -72,9 +72,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def end_with_client(self, upstream):
-        """Nothing may happen for minutes by which a watch would notice that its client is gone."""
+        """Ends with the client: otherwise a watch might not notice for minutes that its client is
+        gone."""
         try:
-            select.select([self.connection], [], [])  # it says nothing more before its end
+            select.select([self.connection], [], [])  # it sends nothing more until its end
             upstream.shutdown(socket.SHUT_RDWR)
         except (OSError, ValueError):
             pass  # the server was first
@@ -102,8 +103,8 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Proxy:
-    """For one replica, whose kubeconfig is `config`. `certificate`: a file with the key, too; that
-    of the testbed's API server unless given."""
+    """A proxy for one replica, whose kubeconfig is `config`. `certificate`: a file that also holds
+    the key; by default that of the testbed's API server."""
 
     def __init__(self, world, name, certificate=None):
         config = json.loads(pathlib.Path(world.controller_config).read_text())
@@ -122,7 +123,7 @@ class Proxy:
             own.load_cert_chain(certificate)
         else:
             own.load_cert_chain(f"{world.run}/certs/server.crt", f"{world.run}/certs/server.key")
-        # The handshake is the connection's thread's, so that no replica waits for another.
+        # The connection's thread does the handshake, so that no replica waits for another.
         self._server.socket = own.wrap_socket(self._server.socket, server_side=True,
                                               do_handshake_on_connect=False)
         cluster["server"] = f"https://127.0.0.1:{self._server.server_address[1]}"
@@ -131,27 +132,27 @@ class Proxy:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def hold(self, pattern):
-        """The next such request ("POST /api/v1/..."), as a Hold."""
+        """Holds the next such request ("POST /api/v1/..."). Returns the Hold."""
         with self._lock:
             return self._holds.setdefault(pattern, Hold())
 
     def lose_answer(self, pattern):
-        """Of the next such request."""
+        """Loses the answer to the next such request."""
         with self._lock:
             self._losses.add(pattern)
 
     def stall(self, request):
-        """Watches of that tell nothing more, until they expire()."""
+        """Watches of `request` report nothing more until expire()."""
         self._flows.clear()
         self._stalled = request
 
     def expire(self):
-        """Whoever watches what was stalled is told to list it again."""
+        """Tells whoever watches the stalled request to list again."""
         self._expired, self._stalled = self._stalled, None
         self._flows.set()
 
     def is_stalled(self, request):
-        """Then, after a while: the stream is to be ended."""
+        """Whether the request is stalled. If so, waits until its stream is to be ended."""
         if request != self._stalled:
             return False
         self._flows.wait()
@@ -166,7 +167,7 @@ class Proxy:
         return True
 
     def calm(self):
-        """Nothing goes wrong any more."""
+        """Ends all faults."""
         with self._lock:
             for hold in self._holds.values():
                 hold.may_go.set()
@@ -175,7 +176,7 @@ class Proxy:
         self._expired = None
 
     def take(self, request):
-        """What is to be done with it: its Hold or None, and whether its answer is lost."""
+        """What to do with the request: its Hold or None, and whether its answer is lost."""
         with self._lock:
             hold = next((each for each in self._holds if re.fullmatch(each, request)), None)
             loss = next((each for each in self._losses if re.fullmatch(each, request)), None)
@@ -183,12 +184,12 @@ class Proxy:
             return hold and self._holds.pop(hold), loss is not None
 
     def writes(self):
-        """All but those to the Lease."""
+        """All writes except those to the Lease."""
         return [each for each in self.passed
                 if not each[0].startswith("GET ") and "/leases" not in each[0]]
 
     def status_of(self, pattern, after=0):
-        """Of the answer to the first request like that, of those passed on after so many."""
+        """The status of the answer to the first such request, after the first `after` requests."""
         return next(status for request, status in self.passed[after:]
                     if re.fullmatch(pattern, request))
 
@@ -197,7 +198,7 @@ class Proxy:
 
 
 def start_behind_proxies(world, count, *options, **others):
-    """Replicas with a `proxy` each."""
+    """Starts replicas, each behind a `proxy` of its own."""
     for number in range(count):
         proxy = Proxy(world, f"proxy-{number}")
         world.start_replica(*options, kubeconfig=proxy.config, **others).proxy = proxy

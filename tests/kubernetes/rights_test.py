@@ -33,7 +33,7 @@ CONTROLLER = {
     ("", "events"): {"create"},
 }
 IN_OWN_NAMESPACE = {("coordination.k8s.io", "leases"): {"create"}}
-# Of the Lease by which the replicas elect a leader only.
+# Only for the Lease by which the replicas elect a leader.
 ON_LEASE = {("coordination.k8s.io", "leases"): {"create", "get", "update"}}
 # Of what the server may not have: by the role that others are added to.
 SCALED = {("cluster.x-k8s.io", "machinedeployments/scale"): {"get", "patch"},
@@ -59,7 +59,7 @@ class Rights:
         return answer["status"]["allowed"]
 
     def expect(self, rights, resources, user, groups, namespace, name=""):
-        """Exactly these rights on these resources."""
+        """The user must have exactly these rights on these resources."""
         for group, resource in resources:
             for verb in sorted(READ | WRITE):
                 expected = verb in rights.get((group, resource), ())
@@ -68,7 +68,7 @@ class Rights:
                              f"{resource} {name} of group '{group}' in '{namespace}'")
 
     def resources(self):
-        """All that the server has, and what is no resource but a right."""
+        """All resources of the server, and rights that are not resources."""
         found = {("renzan.dev", "gangjobs/finalizers")}
         paths = {"": "/api/v1"}
         for group in self.client.get("/apis")["groups"]:
@@ -109,18 +109,18 @@ def test_users(rights):
     for role, user in ("edit", "alice"), ("view", "bob"), ("admin", "carol"):
         bind(client, "ads", role, user)
     edit = {("renzan.dev", "gangjobs"): READ | WRITE, ("renzan.dev", "gangjobs/status"): READ}
-    # Standard roles take up what is labelled for them after a moment; `admin` comes last.
+    # Standard roles pick up what is labelled for them after a moment; `admin` comes last.
     wait_until(lambda: rights.allowed("carol", [], "ads", "renzan.dev", "gangjobs", "create"),
                "the role `admin` contains GangJobs")
     for user, may in (("alice", edit), ("carol", edit),
                       ("bob", {("renzan.dev", "gangjobs"): READ,
                                ("renzan.dev", "gangjobs/status"): READ})):
-        # Queues have no namespace, so that no right in a namespace is one on them.
+        # Queues have no namespace, so rights in a namespace do not cover them.
         rights.expect(may, OURS[:3], user, [], "ads")
         rights.expect({}, OURS[3:], user, [], "")
         rights.expect({}, OURS, user, [], "default")
-        # Nor what belongs to the jobs of others: their pods, logs and events.
-        # A port of the controller's pods has the recorded cycles, with everybody's jobs.
+        # Nor what belongs to others' jobs: their pods, logs and events.
+        # A port of the controller's pods serves the recorded cycles, with everybody's jobs.
         theirs = [("", each) for each in ("pods", "pods/log", "pods/exec", "pods/attach",
                                           "pods/portforward", "pods/proxy", "events", "services",
                                           "services/proxy", "secrets")]

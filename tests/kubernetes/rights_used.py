@@ -19,7 +19,7 @@ def rights_are_those_that_are_used(world, audit_log):
     granted = set()
     for path in (ROLE, "/apis/rbac.authorization.k8s.io/v1/namespaces/renzan-system/roles/"
                  "renzan-controller",
-                 # Of machines_are_bought_and_returned.
+                 # Used by machines_are_bought_and_returned.
                  "/apis/rbac.authorization.k8s.io/v1/clusterroles/scale-deployments"):
         for rule in world.client.get(path)["rules"]:
             granted |= {(verb, group, resource) for verb in rule["verbs"]
@@ -37,7 +37,7 @@ def rights_are_those_that_are_used(world, audit_log):
             expect(event["responseStatus"]["code"] != 403,
                    f"it asks for what it may not do: {event}")
     expect(used <= granted, f"it does more than its role says: {used - granted}")
-    # That one is no request.
+    # That right is not used by a request.
     granted.remove(("update", "renzan.dev", "gangjobs/finalizers"))
     expect(granted <= used, f"its role grants what nothing needs: {granted - used}")
 

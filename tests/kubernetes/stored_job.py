@@ -21,7 +21,8 @@ NAMESPACE = f"/api/v1/namespaces/{NAME}"
 GANG_JOB = f"/apis/renzan.dev/v1alpha1/namespaces/{NAME}/gangjobs/{NAME}"
 DATA, CHECKPOINTS = f"s3://{BUCKET}/clicks", f"s3://{BUCKET}/{NAME}"
 OUTPUT = f"s3://{BUCKET}/{NAME}-output"
-# Of which a worker needs one, and urgent.yaml all, so that it is stopped with quickstart.
+# A worker needs one, and urgent.yaml all of them, so that this job is stopped together with
+# quickstart.
 SEAT = "example.com/seat"
 SEATS_PER_NODE = 2
 STEPS_AT_THE_END = 500
@@ -61,7 +62,7 @@ LIMITS = {"spec": {"limits": [{"type": "Container", "default": {"cpu": "250m"}}]
 
 @contextlib.contextmanager
 def store_if_installed():
-    """Yields a Store; None, having said so, where it cannot be installed."""
+    """Yields a Store, or None if it cannot be installed, after saying so."""
     try:
         store = Store()
     except SystemExit as end:
@@ -100,7 +101,7 @@ class StoredJob:
         return done.stdout
 
     def submit(self):
-        """With the same rows in the store and here."""
+        """Submits the job, with the same rows in the store and here."""
         environment = self.store.environment()
         for place in DATA, "data":
             self.renzan("data", "synth", "--format", "dataset", "--rows", 20000, "--seed", 5,
@@ -118,7 +119,7 @@ class StoredJob:
         self.renzan("submit", "job.yaml", "--pod-template", "pod.yaml", "--namespace", NAME)
 
     def shorten(self):
-        """It has stopped, and is to end after some more steps. Trains that far here, on disk."""
+        """Makes the stopped job end after some more steps. Trains that far here, on disk."""
         end = self.saved_step() + STEPS_AT_THE_END
         self._client.patch(f"{NAMESPACE}/configmaps/{NAME}", {
             "data": {"train.yaml": config(DATA, end)}})
@@ -126,7 +127,7 @@ class StoredJob:
         self.undisturbed = sha256_in(self.renzan("train", "train.yaml", "--run-dir", "undisturbed"))
 
     def saved_step(self):
-        """Of the newest checkpoint in the store; 0 before the first."""
+        """The step of the newest checkpoint in the store; 0 before the first."""
         keys = self.store.client().keys(BUCKET, f"{NAME}/")
         found = (re.fullmatch(rf"{NAME}/step-(\d+)/manifest\.json", key) for key in keys)
         return max((int(each[1]) for each in found if each), default=0)
@@ -135,13 +136,13 @@ class StoredJob:
         return self._client.get(GANG_JOB).get("status", {})
 
     def nodes(self):
-        """Of an attempt that runs; empty otherwise."""
+        """The nodes of a running attempt; otherwise empty."""
         status = self.status()
         return {share["node"] for share in status["placement"]} if (
             status.get("phase") == "running") else set()
 
     def log(self):
-        """Of worker 0 of the last attempt; empty before it has started."""
+        """The log of worker 0 of the last attempt; empty before it has started."""
         return self.day.log(f"{NAME}-{self.status()['attempts'] - 1}-0", f"{NAMESPACE}/pods")
 
     def wait_for(self, what, condition):
@@ -149,13 +150,13 @@ class StoredJob:
             condition, f"the job in the store {what}; it is {json.dumps(self.status())}")
 
     def wait_until_it_resumes(self):
-        """Returns the step from which on the last attempt trains."""
+        """Returns the step from which the last attempt trains."""
         def first_step():
             return re.search(r"resuming from \S+ at step (\d+)\n", self.log())
         return int(self.wait_for("resumes", first_step)[1])
 
     def expect_output(self, last_attempt):
-        """Of an attempt that was stopped, and of the last one, in the store."""
+        """The store must have the output of a stopped attempt and of the last one."""
         client, place = self.store.client(), OUTPUT.removeprefix(f"s3://{BUCKET}/")
         there = set(client.keys(BUCKET, f"{place}/"))
         wanted = {f"{place}/attempt-{attempt}/worker-{rank}.log"
@@ -205,7 +206,7 @@ def it_resumes_from_the_store(day, stored):
 
 @where_there_is_a_store
 def it_has_left_the_drained_node(day, stored):
-    """For the one whose kubelet is about to hang."""
+    """It must have moved to the node whose kubelet is about to hang."""
     drained = day.environment["NODE"]
     stored.wait_for(f"has left {drained}", lambda: stored.nodes() and drained not in stored.nodes())
     stored.wait_until_it_saves(after=stored.wait_until_it_resumes())
@@ -219,7 +220,7 @@ def its_kubelet_hangs(day, stored):
 
 @where_there_is_a_store
 def it_has_left_the_hung_node(day, stored):
-    """For the one that is about to lose its power."""
+    """It must have moved to the node that is about to lose its power."""
     home = day.environment["NODE"]
     stored.wait_for(f"has moved to {home}", lambda: stored.nodes() == {home})
     step = stored.wait_until_it_resumes()

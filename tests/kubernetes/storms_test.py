@@ -28,7 +28,7 @@ NODES, REPLICAS, JOBS = 4, 2, 8
 STORM_S = 6
 CALM_S = 180  # only ends a test that hangs
 ENDS = ("done", "failed", "cancelled", "timeout")
-# What a replica asks of the server, as regular expressions.
+# A replica's requests to the server, as regular expressions.
 WRITES = ("POST .*/pods", "POST .*/binding", "PUT .*/status", "DELETE .*/pods/.*")
 WATCHES = ("GET /api/v1/pods", "GET /api/v1/nodes", "GET /apis/renzan.dev/v1alpha1/gangjobs")
 
@@ -45,7 +45,7 @@ class Storm:
                     self.a_node_is_cordoned, self.a_node_is_announced_to_leave,
                     self.a_job_is_cancelled, self.a_job_is_resized, self.the_server_is_killed,
                     *([self.a_clock_is_set] if clock else [])]
-        # Most seeds have some peace, too.
+        # Most seeds have some quiet, too.
         self.troubles = self._draw.sample(troubles, 4)
 
     def name(self):
@@ -88,15 +88,15 @@ class Storm:
             attempt = str(status["attempts"] - 1)
             ends = {pod["metadata"]["name"]: pod["status"]["phase"] for pod in world.pods_of(job)
                     if pod["metadata"]["labels"]["renzan.dev/attempt"] == attempt}
-            # Some are gone: they were told to stop when they had ended.
+            # Some are gone: they were told to stop when they had already ended.
             expect(set(ends.values()) <= {"Succeeded"},
                    f"{self.name()}: {job} is done, and its pods are {ends}")
         expect(not world.ledger.wrong, f"{self.name()}: {world.ledger.wrong}")
 
-    # --- What may happen.
+    # --- Troubles.
 
     def ask(self, act):
-        """Of the server, when it is there; what it refuses is its business, as of any user."""
+        """Asks the server when it is there. What it refuses is its business, as with any user."""
         def answered():
             try:
                 act(self.world.client)
@@ -113,7 +113,7 @@ class Storm:
         self._later.append(timer)
 
     def _leader(self):
-        """None: nobody leads, or the server does not say."""
+        """The leader; None if nobody leads, or if the server does not say."""
         try:
             return self.world.leading_now()
         except (OSError, http.client.HTTPException):
@@ -157,7 +157,7 @@ class Storm:
             leader.process.kill()
 
     def a_leader_is_paused(self):
-        """For so long that, sometimes, another one leads."""
+        """Pauses the leader, sometimes for so long that another one takes over."""
         leader = self._leader()
         if leader:
             process = leader.process
@@ -223,7 +223,7 @@ class Storm:
         self.ask(lambda client: client.get("/readyz"))
 
     def a_clock_is_set(self):
-        """Of all replicas."""
+        """Sets the clock of all replicas."""
         self.clock.set_ahead(self._draw.choice((-3600, -60, 60, 3600)))
         self.after(self._draw.uniform(0.5, 3), lambda: self.clock.set_ahead(0))
 

@@ -11,7 +11,7 @@ cd "$work"
 
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
-# up_with NODES: cluster a. Status 1 where it cannot be; the reason is in skip.txt.
+# up_with NODES: starts cluster a. Status 1 if that is not possible; the reason is in skip.txt.
 up_with() {
   local status=0
   "$here/up" --nodes "$1" --user alice --manager=--node-monitor-grace-period=8s \
@@ -20,7 +20,7 @@ up_with() {
   [ $status -eq 0 ] || { cat a.log >&2; fail "cluster a does not start"; }
 }
 
-# left ID RUNDIR: what that cluster has left on the machine.
+# left ID RUNDIR: prints what that cluster has left on the machine.
 left() {
   local run=$2 controller
   grep -lsF "HOME=$run/home" /proc/[0-9]*/environ || true
@@ -31,7 +31,7 @@ left() {
   done
   find "$run" -mindepth 1 -maxdepth 1 ! -name logs
 }
-# What the nodes' programs would make, were they not kept from it.
+# What the nodes' programs would make if they were not kept from it.
 built_in_paths() { ls -d /var/lib/{kubelet,cni} /var/log/pods /run/containerd 2>&1 || true; }
 paths_before=$(built_in_paths)
 
@@ -227,7 +227,7 @@ PYTHON
 [ "$(cat fake_nodes.txt)" = ready ] || fail "the fake nodes did not become ready"
 
 if [ $nodes -gt 0 ]; then
-  # Loss of power: not one process of the node goes on.
+  # Loss of power: not one process of the node survives.
   tasks=$(pgrep -f "$work/a/node1") || fail "the node has no processes"
   # kubelet removes the groups of pods that have ended, perhaps just now.
   tasks+=" $(find /sys/fs/cgroup/*/"$(<a/id)" -name tasks -exec cat {} + 2>/dev/null || true)"

@@ -21,7 +21,7 @@ USAGE, NO_INPUT, UNAVAILABLE, CANNOT_CREATE, FORBIDDEN, CONFIG = 64, 66, 69, 73,
 
 
 class Verbs:
-    """`renzan` as one user, who has no daemon."""
+    """Runs `renzan` as a user who has no daemon."""
 
     def __init__(self, program, home, kubeconfig):
         self.program, self.folder = program, pathlib.Path(home)
@@ -74,7 +74,7 @@ command: [sh, -c, 'echo "hello $WHO"; sleep 1; echo bye']
     has(renzan("job", "logs", "hello", "--tail", "1"), "bye")
     expect("hello" not in renzan("job", "logs", "hello", "--tail", "1"), "--tail is ignored")
     has(renzan("jobs"), "hello", "done", "exit 0")
-    # By default another name each time; the flags are those of this machine.
+    # By default, each job gets another name; the flags are those of this machine.
     words = ("submit", "--image", IMAGE, "--cpus", "0.1", "--set",
              "constraints.required={renzan.dev/pool: real}", "--wait", "--", "sh", "-c", "exit 3")
     for _ in range(2):
@@ -89,7 +89,7 @@ command: [sh, -c, 'echo "hello $WHO"; sleep 1; echo bye']
 
 
 def output_is_followed_through_attempts(renzan):
-    """From before its job has a pod; of any worker; or of one attempt alone."""
+    """From before the job has a pod; for any worker; or for one attempt alone."""
     file = renzan.file("twice.yaml", """
 name: twice
 replicas: 2
@@ -219,7 +219,7 @@ def who_has_one_namespace_sees_no_other(renzan, ann):
     for words in (("exec", "theirs-0-0", "--", "true"), ("port-forward", "theirs-0-0", "9090"),
                   ("logs", "theirs-0-0"), ("get", "pods"), ("get", "gangjobs"),
                   ("get", "events"),
-                  # Where the leader shows the cycles that it has recorded.
+                  # Where the leader serves the cycles that it has recorded.
                   ("-n", "renzan-system", "port-forward", "deployment/renzan-controller", "9090")):
         done = subprocess.run([f"{CACHE}/bin/kubectl", "-n", "default", *words], text=True,
                               env=ann.environment, capture_output=True, timeout=60)
@@ -230,7 +230,7 @@ def who_has_one_namespace_sees_no_other(renzan, ann):
 
 
 def what_a_real_node_cannot_run_is_named(renzan):
-    """By the job itself, which its user looks at first."""
+    """The job itself names it, because that is where its user looks first."""
     file = renzan.file("no-image.yaml", """
 name: no-image
 resources: {cpu: 0.1, memory: 32MiB}

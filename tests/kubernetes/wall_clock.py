@@ -35,7 +35,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 
 
 class WallClock:
-    """`environment` is for the processes that have it."""
+    """A clock for processes that run with `environment`."""
 
     def __init__(self, folder):
         self._file = pathlib.Path(folder) / "wall-clock"
@@ -51,5 +51,5 @@ class WallClock:
 
 
 def compiler():
-    """None: there is none."""
+    """The path of a C compiler; None if there is none."""
     return shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")

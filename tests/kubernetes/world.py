@@ -49,8 +49,8 @@ def kind(name):
 
 
 class Replica:
-    """A replica of the controller, started again when it ends with 75 or is killed, as a kubelet
-    would. It runs in a folder of its own, to which paths among its options are relative."""
+    """A replica of the controller, restarted when it ends with 75 or is killed, as a kubelet would
+    do. It runs in a folder of its own, to which paths among its options are relative."""
 
     def __init__(self, world, number, options=(), kubeconfig=None, environment=None):
         self.name = f"replica-{number}"
@@ -64,7 +64,7 @@ class Replica:
         self._environment = os.environ | (environment or {}) | {
             "KUBECONFIG": kubeconfig or world.controller_config, "POD_NAME": self.name}
         self._ended = False
-        self._lock = threading.Lock()  # of what tells whether it is to run
+        self._lock = threading.Lock()  # protects what says whether it is to run
         self._start()
         self._thread = threading.Thread(target=self._supervise, daemon=True)
         self._thread.start()
@@ -90,12 +90,12 @@ class Replica:
         return self.log.read_text()
 
     def url(self, what):
-        """The address that it says `what` is at; there may have been others before it."""
+        """The last address at which it says that `what` is."""
         return wait_until(lambda: re.findall(rf"{what} at (\S+)", self.said()),
                           f"{self.name} says where its {what} are")[-1]
 
     def fetch(self, what, path):
-        """From the server of that address: the status and the bytes."""
+        """Fetches from the server at that address: the status and the bytes."""
         server = re.match(r"\w+://[^/]+", self.url(what))[0]
         try:
             with urllib.request.urlopen(server + path, timeout=30) as answer:
@@ -113,7 +113,7 @@ class Replica:
                self.wrong or f"{self.name} has ended with {self.process.returncode}")
 
     def kill(self):
-        """Also one that is stopped by a signal."""
+        """Kills it, even if a signal has stopped it."""
         with self._lock:
             self._ended = True
             self.process.kill()
@@ -121,8 +121,8 @@ class Replica:
 
 
 class Ledger:
-    """What pods did, whatever the controller says: at no time two attempts of one job, never more
-    on a node than it has."""
+    """Records what pods did, whatever the controller says: there must never be two attempts of one
+    job at a time, or more on a node than it has."""
 
     def __init__(self, client):
         self.client = client
@@ -156,7 +156,7 @@ class World:
         self.ledger = None  # of tests
 
     def command(self, *arguments, stdin=None):
-        """Its exit status, and what it printed."""
+        """Runs a command. Returns its exit status and what it printed."""
         done = subprocess.run(arguments, env=self.environment, input=stdin, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
@@ -167,14 +167,14 @@ class World:
         return out
 
     def install(self, overlay="1.20"):
-        """Also again, after somebody has removed parts of it."""
+        """Installs the manifests, also again after somebody has removed parts of them."""
         self.kubectl("apply", "-k", str(DEPLOY / overlay))
         self.kubectl("wait", "--for=condition=Established", "--timeout=30s",
                      *(f"crd/{name}.renzan.dev"
                        for name in ("gangjobs", "queues", "nodepools", "clusterpolicies")))
 
     def become(self, account, path):
-        """A kubeconfig with the rights of a service account of renzan-system, and no others."""
+        """Writes a kubeconfig with exactly the rights of a service account of renzan-system."""
         at = f"/api/v1/namespaces/renzan-system/serviceaccounts/{account}"
         secret = wait_until(lambda: self.client.get(at).get("secrets"), "a token")[0]["name"]
         secret = self.client.get(f"/api/v1/namespaces/renzan-system/secrets/{secret}")
@@ -194,18 +194,18 @@ class World:
             self.start_replica(*options)
 
     def leader(self):
-        """The holder of the Lease; empty: nobody."""
+        """The holder of the Lease; "" if there is none."""
         try:
             return self.client.get(LEASE)["spec"].get("holderIdentity", "")
         except ApiError:
             return ""
 
     def leading(self):
-        """The replica that leads, once one does."""
+        """The leading replica, once there is one."""
         return wait_until(self.leading_now, "a replica leads", 60)
 
     def leading_now(self):
-        """None: nobody leads."""
+        """The leading replica; None if nobody leads."""
         name = self.leader()
         return next((each for each in self.replicas if name.startswith(each.name)), None)
 
@@ -218,7 +218,7 @@ class World:
 
     def submit(self, name, replicas, gpus, run_seconds, priority=0, saves=True, selector=None,
                image="trainer", **others):
-        """`others`: of its spec."""
+        """Submits a job. `others`: further keys of its spec."""
         self.client.post(GANG_JOBS, {
             **kind("GangJob"), "metadata": {"name": name},
             "spec": {"replicas": replicas, "priority": priority, "checkpoint": {"onStop": saves},
@@ -254,7 +254,7 @@ class World:
         return self.client.get(f"{PODS}?labelSelector=renzan.dev/job%3D{name}")["items"]
 
     def wait_for_workers(self, name, count):
-        """By its status, a job is running before its pods exist."""
+        """Waits for the workers' pods: by its status, a job is running before its pods exist."""
         wait_until(lambda: sum(pod["status"]["phase"] == "Running"
                                for pod in self.pods_of(name)) == count,
                    f"{name} has {count} workers", 60)
@@ -279,7 +279,7 @@ class World:
 
 @contextlib.contextmanager
 def control_plane(run, *flags):
-    """`up` with these flags, and `down`. Exits with 77 where that cannot be."""
+    """`up` with these flags, and `down` at the end. Exits with 77 if that is not possible."""
     up = subprocess.run([here / "up", *flags, run], capture_output=True, text=True)
     if up.returncode == 69:
         print("skipped:", up.stderr.strip().splitlines()[-1])
@@ -293,7 +293,7 @@ def control_plane(run, *flags):
 
 @contextlib.contextmanager
 def fake_nodes(run, *flags):
-    """Yields the process that plays their kubelets."""
+    """Starts fake nodes. Yields the process that plays their kubelets."""
     process = subprocess.Popen([here / "fake_nodes.py", "--kubeconfig", f"{run}/kubeconfig",
                                 "--label=renzan.dev/pool=gpu", *flags],
                                stdout=subprocess.PIPE, text=True)
@@ -307,7 +307,8 @@ def fake_nodes(run, *flags):
 
 @contextlib.contextmanager
 def world_in(run, program, up=(), nodes=("--count=4",), overlay="1.20"):
-    """A World with fake nodes and manifests, and no replica yet. `run`: a folder for `up`."""
+    """Yields a World with fake nodes and manifests, but no replica yet. `run`: a folder for
+    `up`."""
     with control_plane(run, *up), fake_nodes(run, *nodes) as kubelets:
         world = World(program, str(run))
         try:
@@ -328,7 +329,7 @@ def world_in(run, program, up=(), nodes=("--count=4",), overlay="1.20"):
 @contextlib.contextmanager
 def testing(**options):
     """world_in() a folder of its own, with a ledger."""
-    # What was said before a failure comes before it.
+    # Output before a failure is printed before the failure.
     sys.stdout.reconfigure(line_buffering=True)
     with tempfile.TemporaryDirectory() as folder:
         with world_in(f"{folder}/run", os.path.abspath(sys.argv[1]), **options) as world:

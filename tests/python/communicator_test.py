@@ -45,7 +45,7 @@ class CommunicatorTest(unittest.TestCase):
                 self.assertIn("has no thread support (MPI_THREAD_SERIALIZED)", said)
 
     def failures(self, code, count=2):
-        """What workers say that run `code`; `e` is the error that they get, if any."""
+        """What workers that run `code` print; `e` is the error that they get, if any."""
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
             program.write("import numpy as np, os, signal, renzan\n"
                           "c = renzan.init(timeout=20)\ntry:\n")

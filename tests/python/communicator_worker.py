@@ -60,7 +60,7 @@ for got in (comm.broadcast(swapped), *comm.all_gather(swapped), *comm.all_gather
     assert got.tolist() == [1, 2, 3], got
     assert got.dtype.isnative
 assert comm.all_to_all(np.concatenate([swapped] * world)).tolist() == [1, 2, 3] * world
-# Some workers may have the one, some the other.
+# Some workers may pass the one, some the other.
 mixed = swapped if rank == 0 else native
 assert comm.all_reduce(mixed).tolist() == (native * world).tolist()
 assert [a.tolist() for a in comm.all_gather(mixed)] == [[1, 2, 3]] * world
@@ -68,7 +68,7 @@ record = comm.broadcast(np.array([(1, 2.5)], [("a", swapped.dtype.byteorder + "i
 assert record.tolist() == [(1, 2.5)]
 comm.barrier()
 
-# The same sum over virtual workers wherever they are.
+# The sum over virtual workers is the same wherever they are.
 from renzan.reduction import Parts, Reduction, virtual_worker_range  # noqa: E402
 
 reduction = Reduction(comm, 12, 1003)

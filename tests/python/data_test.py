@@ -23,7 +23,8 @@ class DataTest(unittest.TestCase):
         cls.work.cleanup()
 
     def expect_rows(self, dataset, rows):
-        """What the dataset reads of these rows, against the .npy files read by NumPy alone."""
+        """What the dataset reads for these rows must equal what NumPy alone reads from the .npy
+        files."""
         got = dataset[rows]
         shards = sorted(pathlib.Path(dataset.directory).glob("shard-*"))
         label = np.concatenate([np.load(s / "label.npy") for s in shards])

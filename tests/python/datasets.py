@@ -8,7 +8,7 @@ import subprocess
 
 
 def run(*words: object, cwd: pathlib.Path | None = None) -> None:
-    """Runs `renzan WORDS...`, which has to succeed."""
+    """Runs `renzan WORDS...`, which must succeed."""
     done = subprocess.run([os.environ["RENZAN"], *map(str, words)], text=True, cwd=cwd,
                           capture_output=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
@@ -24,7 +24,7 @@ def generated(directory: pathlib.Path, rows: int = 1000, multi_hot: int = 2) -> 
 
 def imported(directory: pathlib.Path, csv: str, columns: dict[str, str],
              *flags: str) -> pathlib.Path:
-    """A dataset imported from a text of CSV, with each column's line of the schema."""
+    """A dataset imported from CSV text, with each column's line of the schema."""
     source, schema = directory.with_suffix(".csv"), directory.with_suffix(".yaml")
     source.write_text(csv)
     schema.write_text("columns:\n" + "".join(f"  \"{name}\": {line}\n"

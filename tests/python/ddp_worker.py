@@ -33,12 +33,12 @@ class Model(torch.nn.Module):
 
 
 def bf16_hook(state, bucket):
-    # PyTorch asks for CUDA where it sees the hook itself.
+    # PyTorch asks for CUDA if it sees the hook itself.
     return default_hooks.bf16_compress_hook(state, bucket)
 
 
 def train(mode, group):
-    """The parameters, after a few steps."""
+    """Trains a few steps and returns the parameters."""
     torch.manual_seed(rank)  # DistributedDataParallel gives all of them those of worker 0
     model = DistributedDataParallel(Model(), bucket_cap_mb=0.01, process_group=group,
                                     find_unused_parameters=mode == "unused")

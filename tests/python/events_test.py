@@ -41,7 +41,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """[(number, value)] of a protobuf message."""
+    """Parses a protobuf message: [(number, value)]."""
     found, at = [], 0
     while at < len(data):
         tag, at = varint(data, at)
@@ -56,7 +56,7 @@ def fields(data):
 
 
 def read(path):
-    """[(step, file version, session status, {tag: value})] of an event file."""
+    """Parses an event file: [(step, file version, session status, {tag: value})]."""
     data, at, events = pathlib.Path(path).read_bytes(), 0, []
     while at < len(data):
         length, length_crc = struct.unpack_from("<QI", data, at)

@@ -31,7 +31,7 @@ def digest(said):
 
 
 class Run:
-    """A run of an example that is disturbed: its attempts share a directory."""
+    """A disturbed run of an example: its attempts share a directory."""
 
     def __init__(self, program, arguments, directory):
         self.program, self.arguments, self.directory = program, arguments, pathlib.Path(directory)
@@ -49,7 +49,7 @@ class Run:
             return 0
 
     def wait_until(self, condition):
-        """Until it holds, or a worker has ended."""
+        """Waits until the condition holds or a worker has ended."""
         end = time.monotonic() + workers.LIMIT_SECONDS
         while not condition() and all(p.poll() is None for p in self.processes):
             if time.monotonic() > end:
@@ -78,7 +78,8 @@ class ExamplesTest(unittest.TestCase):
                 self.assertEqual(self.disturbed(program, arguments, directory, seed), expected)
 
     def disturbed(self, program, arguments, directory, seed):
-        """Checkpoints, kills, stops and other numbers of workers; the digest at the end."""
+        """Runs it with checkpoints, kills, stops and other numbers of workers; returns the final
+        digest."""
         chance = random.Random(seed)
         run = Run(program, arguments, directory)
         for count in (2, 3, 1):

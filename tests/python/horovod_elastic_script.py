@@ -53,7 +53,7 @@ def on_reset():
 
 hvd.init()
 torch.set_num_threads(1)
-torch.manual_seed(hvd.rank())  # sync() makes them the same
+torch.manual_seed(hvd.rank())  # sync() makes them equal
 inputs = torch.arange(float(SAMPLES)).reshape(-1, 1) / SAMPLES
 dataset = torch.utils.data.TensorDataset(inputs, inputs * 3 - 1)
 model = torch.nn.Linear(1, 1)

@@ -17,7 +17,7 @@ except ImportError as missing:
 
 
 class ElasticTest(horovod_scripts.DirectoryTest):
-    """A run whose workers are killed, stopped and started again, perhaps with other numbers."""
+    """A run whose workers are killed, stopped and restarted, perhaps with other numbers."""
 
     def setUp(self):
         super().setUp()
@@ -33,8 +33,8 @@ class ElasticTest(horovod_scripts.DirectoryTest):
             environment={"RENZAN_CHECKPOINT_DIR": str(directory / "checkpoints")}))
 
     def processed(self, run):
-        """How often each sample was processed: {epoch: [times of sample 0, ...]}, of what was
-        committed."""
+        """How often each sample was processed, of what was committed: {epoch: [times of sample 0,
+        ...]}."""
         times = collections.defaultdict(lambda: [0] * 60)
         for line in (self.directory / run / "processed").read_text().splitlines():
             epoch, sample = map(int, line.split())
@@ -63,7 +63,7 @@ class ElasticTest(horovod_scripts.DirectoryTest):
         for status, out, err in self.attempt("run", 2):
             self.assertEqual(status, 0, err)
             self.assertRegex(out, "^reset 1 6 2\nend 4 ")
-        # Of epoch 1, three workers had committed two batches each.
+        # In epoch 1, three workers had committed two batches each.
         self.assertEqual(self.processed("run"), {e: [1] * 60 for e in range(4)})
 
     def test_asked_to_stop(self):

@@ -17,7 +17,7 @@ except ImportError as missing:
 
 class ErrorsTest(unittest.TestCase):
     def failures(self, code, count=2):
-        """How workers end that run `code`: (exit status, stdout, stderr)."""
+        """How workers that run `code` end: (exit status, stdout, stderr)."""
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
             program.write("import os, signal, torch, renzan\nimport renzan.horovod.torch as hvd\n"
                           "renzan.init(timeout=30)\nhvd.init()\nrank = hvd.rank()\n" + code)
@@ -63,7 +63,7 @@ class ErrorsTest(unittest.TestCase):
                              ("raise ValueError('x')", 1)):
             for rest in ("hvd.allreduce(torch.zeros(1 << 20))", "hvd.join()", "hvd.barrier()"):
                 with self.subTest(last=last, rest=rest):
-                    # What it has submitted and not waited for must not keep it.
+                    # What it has submitted but not waited for must not keep it from ending.
                     other, gone = self.failures(
                         f"if rank:\n    {last}\nelse:\n    {rest}")
                     self.assertEqual(gone[0], status, gone[2])

@@ -114,7 +114,7 @@ else:
     raise AssertionError("HOROVOD_FUSION_THRESHOLD=much was accepted")
 del os.environ["HOROVOD_FUSION_THRESHOLD"]
 
-# The state of the optimizer that it is made of goes on, and can be saved and loaded.
+# The state of the wrapped optimizer continues, and can be saved and loaded.
 model = torch.nn.Linear(2, 1)
 hvd.broadcast_parameters(model.state_dict(), 0)
 plain = torch.optim.Adam(model.parameters())
@@ -153,7 +153,7 @@ for _ in range(2):
     model(torch.ones(1, 2)).sum().backward()
 optimizer.step()
 
-# What is no longer used submits nothing.
+# An optimizer that is no longer used submits nothing.
 del optimizer
 gc.collect()
 optimizer = hvd.DistributedOptimizer(plain, names)

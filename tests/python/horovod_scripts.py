@@ -19,7 +19,7 @@ def with_changed_import(script, directory):
 
 
 class DirectoryTest(unittest.TestCase):
-    """Has an empty directory."""
+    """A test with an empty directory."""
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory()

@@ -142,7 +142,7 @@ class JobsTest(unittest.TestCase):
         self.assertEqual([job.state for job in ends], ["done"])
 
     def test_what_kubernetes_does_not_know(self):
-        """A program in place of renzan prints what it prints for a Kubernetes cluster."""
+        """A stand-in for renzan prints what renzan prints for a Kubernetes cluster."""
         program = self.root / "renzan"
         program.write_text("""#!/bin/sh
 case "$1 $2" in

@@ -23,7 +23,7 @@ class ProcessGroupTest(unittest.TestCase):
                 self.assertEqual([line.strip() for line in said], ["ok"] * count)
 
     def train(self, tasks, count, backend="gloo"):
-        """For each task, (digest, norm) of the parameters, which are those of all workers."""
+        """For each task, (digest, norm) of the parameters, which all workers must agree on."""
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(workers.free_port())}
         said = workers.run(HERE / "ddp_worker.py", tasks, workers=count, backend=backend,
                            environment={**place, **ENVIRONMENT})

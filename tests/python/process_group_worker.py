@@ -26,7 +26,7 @@ EVERY = [*FLOATS, *INTEGERS, torch.bool, torch.complex64]
 
 
 def tensor(r, dtype, shape=(7, 11)):
-    """What worker r has."""
+    """The tensor of worker r."""
     generator = torch.Generator().manual_seed(r)
     values = torch.randn(shape, generator=generator) * 9
     if dtype is torch.bool:
@@ -69,7 +69,7 @@ for dtype in EVERY:
     for number, (op, function) in enumerate(OPS):
         value = tensor(rank, dtype)
         if (number > 3 and dtype in FLOATS) or (number > 0 and dtype.is_complex):
-            # PyTorch itself refuses those of complex numbers.
+            # PyTorch itself refuses reductions of complex numbers.
             name = "complex" if dtype.is_complex else str(dtype)[len("torch."):]
             fails((RuntimeError, ValueError), name, dist.all_reduce, value, op)
             continue
@@ -97,7 +97,7 @@ for dtype in (torch.float32, torch.bfloat16, torch.complex64):
 fails(renzan.UsageError, "AVG of torch.int32", dist.all_reduce, tensor(0, torch.int32),
       ReduceOp.AVG)
 
-# Larger than the segments of a reduction, which meet anywhere.
+# Larger than the segments of a reduction, whose boundaries may be anywhere.
 large = tensor(rank, torch.float32, (1300, 1001))
 dist.all_reduce(large)
 same(large, tree(torch.add, [tensor(r, torch.float32, (1300, 1001)) for r in range(world)]))
@@ -166,14 +166,14 @@ objects = [f"from {rank}", rank]
 dist.broadcast_object_list(objects, world - 1)
 assert objects == [f"from {world - 1}", world - 1]
 
-# Operations that are not waited for run in their order, and complete their futures.
+# Operations that nobody waits for run in order, and complete their futures.
 value = torch.ones(1000)
 works = [dist.all_reduce(value, async_op=True) for _ in range(5)]
 doubled = works[-1].get_future().then(lambda future: 2 * future.value()[0])
 same(doubled.wait(), torch.full((1000,), 2.0 * world ** 5))
 assert all(work.is_completed() and work.is_success() for work in works)
 
-# Messages: in both directions at once, and out of order by their tags.
+# Messages: both ways at once, and out of order by their tags.
 if world > 1:
     right, left = (rank + 1) % world, (rank - 1) % world
     got = [torch.empty(2, 3, dtype=torch.bfloat16) for _ in range(2)]
@@ -190,7 +190,7 @@ if world > 1:
     fails(renzan.UsageError, "12 bytes were sent", dist.recv, torch.zeros(4), left)
     work.wait()
 
-# Groups, which overlap; a worker that is not in one has no part in it.
+# Overlapping groups; a worker that is not in one takes no part in it.
 for members in ([0], list(range(world)), list(range(0, world, 2)), list(range(1, world, 2))):
     if not members:
         continue

@@ -12,7 +12,7 @@ DIFFS = re.findall(r"^```diff\n(.*?)^```$", (ROOT / "docs/pytorch.md").read_text
 
 
 def changed(program, diff):
-    """The program with each hunk's old lines, which occur once, replaced by its new ones."""
+    """The program with each hunk's old lines, which must occur once, replaced by its new ones."""
     for hunk in filter(None, diff.split("@@\n")):
         lines = [line + "\n" for line in hunk.splitlines()]
         old = "".join(line[1:] for line in lines if line[0] != "+")
@@ -25,7 +25,7 @@ def changed(program, diff):
 
 class PageTest(unittest.TestCase):
     def run_changed(self, name, diff, count, times=1):
-        """What it prints each time that it is run in one run directory."""
+        """Runs it `times` times in one run directory, and returns what it prints each time."""
         said = []
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / name
@@ -51,7 +51,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.run_changed("digits_hvd.py", DIFFS[1], 2), first)
         self.assertLess(float(re.search(r"loss (\S+)\n", first[0]).group(1)), 1.0)
 
-    def test_the_program_before_the_change_runs(self):  # that for Horovod needs Horovod
+    def test_the_program_before_the_change_runs(self):  # the one for Horovod needs Horovod
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / "ddp.py"
             program.write_text((ROOT / "examples/pytorch/before/ddp.py").read_text()

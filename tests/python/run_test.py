@@ -84,7 +84,7 @@ class RunTest(unittest.TestCase):
         for rank in (0, 2):
             last = ends[rank][2].splitlines()[-1]
             self.assertTrue(last.startswith(f"[worker {rank}] error: "), last)
-            # Another that has ended for the same reason may be named, too.
+            # Another worker that ended for the same reason may be named, too.
             self.assertRegex(last, r"worker ([02], )?1\b")
         self.assertEqual(self.status()["state"], "failed")
 
@@ -108,7 +108,7 @@ class RunTest(unittest.TestCase):
         self.assertEqual(status["last_checkpoint"]["step"], 9)
         self.assertGreater(status["samples_per_second"], 0)
         self.assertGreater(status["working_since"], 1e9)
-        # What is finished is not trained again.
+        # A finished run is not trained again.
         ends = self.train(9)
         self.assertEqual(ends[0][0], 0, ends)
         self.assertEqual(self.status()["state"], "done")

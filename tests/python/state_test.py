@@ -39,7 +39,7 @@ class StateTest(unittest.TestCase):
         self.dir = directory.name + "/checkpoints"
 
     def train(self, *options, count=1, steps=STEPS):
-        """[(exit status, stdout, stderr)] by rank."""
+        """Trains and returns [(exit status, stdout, stderr)] by rank."""
         return workers.finish(workers.start(WORKER, [self.dir, steps, *options], count))
 
     def reference(self):
@@ -184,7 +184,7 @@ class StateTest(unittest.TestCase):
 
 
 class InProcessTest(unittest.TestCase):
-    """A State on one worker, in this process."""
+    """Tests of a State on one worker, in this process."""
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -207,7 +207,7 @@ class InProcessTest(unittest.TestCase):
 
     @contextlib.contextmanager
     def said(self):
-        """The lines on stderr that warn."""
+        """The warnings on stderr, line by line."""
         lines = []
         with contextlib.redirect_stderr(io.StringIO()) as stream:
             yield lines
@@ -270,9 +270,9 @@ class InProcessTest(unittest.TestCase):
                 try:
                     self.state(model, optimizer, **second)
                 except renzan.ConfigError as error:
-                    refused = error  # as a notebook keeps it, and with it the State
+                    refused = error  # kept, as a notebook does, and with it the State
                 self.assertRegex(str(refused), expected)
-                # It does not keep others from the directory.
+                # It does not keep others out of the directory.
                 self.state(model, optimizer, **first).close()
 
     def test_a_checkpoint_of_before_shuffle_and_shards_were_recorded(self):
@@ -293,7 +293,7 @@ class InProcessTest(unittest.TestCase):
         model = torch.nn.Linear(2, 2)
 
         def train(lr, momentum, steps=3, betas=None):
-            """The warnings of a run that goes on, and its lr at the end."""
+            """Trains and returns the warnings of a continued run, and its lr at the end."""
             groups = [{"params": [model.weight]}, {"params": [model.bias], "lr": 0.5}]
             optimizer = (torch.optim.SGD(groups, lr, momentum=momentum) if betas is None else
                          torch.optim.Adam(groups, lr, betas=betas))
@@ -309,14 +309,14 @@ class InProcessTest(unittest.TestCase):
             return lines, optimizer.param_groups[0]["lr"]
 
         self.assertEqual(train(0.1, 0.9)[0], [])
-        # The scheduler has changed lr, which the program has not.
+        # The scheduler has changed lr; the program has not.
         self.assertEqual(train(0.1, 0.9)[0], [])
         lr = ("renzan: warning: lr of the optimizer's group 0 is 0.01 now and was 0.1 when the run "
               "began: the checkpoint's is used")
         lines, used = train(0.01, 0.9)
         self.assertEqual(lines, [lr])
         self.assertAlmostEqual(used, 0.1 * 9 / 4)
-        # What the run began with is still known to those that resume later.
+        # The values that the run began with are still known to those that resume later.
         lines, _ = train(0.01, 0.8)
         self.assertEqual(lines, [lr] + [
             f"renzan: warning: momentum of the optimizer's group {i} is 0.8 now and was 0.9 when "

@@ -18,7 +18,7 @@ from renzan.torch.dataset import Dataset
 
 
 def flat(batch):
-    """A batch as nested lists, to compare."""
+    """A batch as nested lists, for comparison."""
     dense, ids, label = batch
     return (dense.tolist(), {name: (of.values.tolist(), of.offsets.tolist())
                              if isinstance(of, renzan.data.Bags) else of.tolist()
@@ -66,7 +66,7 @@ class TorchDatasetTest(unittest.TestCase):
             torch.testing.assert_close(pooled[row], bag.weight[one].sum(0))
 
     def test_loaders(self):
-        """All give the same batches."""
+        """All loaders give the same batches."""
         batches = [list(batch) for batch in BatchSampler(SequentialSampler(self.clicks), 64, False)]
         expected = [flat(self.clicks[batch]) for batch in batches]
         collate = self.clicks.collate
@@ -90,7 +90,7 @@ class TorchDatasetTest(unittest.TestCase):
         self.assertEqual(got, expected)
 
     def test_rows_are_gathered_at_once(self):
-        """Where PyTorch asks for several, the source is asked once."""
+        """If PyTorch asks for several rows, the source is asked once."""
         class Counting(renzan.data.Dataset):
             calls = 0
 

@@ -21,7 +21,7 @@ def is_public(name):
 
 
 def statements(body):
-    """Those of a module or class, also where they depend on something."""
+    """The statements of a module or class, including conditional ones."""
     for statement in body:
         yield statement
         if isinstance(statement, (ast.If, ast.Try, ast.With)):
@@ -32,7 +32,7 @@ def statements(body):
 
 
 def definitions(body, prefix=""):
-    """(name, class or function) of what is public."""
+    """(name, class or function) of everything public."""
     for node in statements(body):
         if not isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
@@ -47,7 +47,7 @@ def is_static(function):
 
 
 def untyped(name, function):
-    """The parameters of a function without a type, and "return"."""
+    """A function's parameters without a type, and "return" if it has none."""
     arguments = function.args
     named = arguments.posonlyargs + arguments.args
     if "." in name and not is_static(function):

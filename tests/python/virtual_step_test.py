@@ -36,7 +36,7 @@ class VirtualStepTest(unittest.TestCase):
         results = [self.expect_one_result(variant, [(1, "gloo"), (3, "gloo")])
                    for variant in ("float64", "twelve", "six", "clip", "bfloat16", "float16",
                                    "accumulate", "buckets", "channels_last")]
-        # Each does something.
+        # Each of these has an effect.
         self.assertEqual(len(set(results)), len(results))
 
     def test_one_virtual_worker_is_plain_pytorch(self):
@@ -48,7 +48,8 @@ class VirtualStepTest(unittest.TestCase):
             with renzan.Communicator("local") as comm:
                 step = renzan.torch.VirtualStep(model, optimizer, 1, communicator=comm)
                 for i in range(6):
-                    # A batch of its own, as loaders make them: PyTorch rounds products by addresses.
+                    # A batch of its own, as loaders make them: PyTorch's rounding of products
+                    # depends on addresses.
                     batch = x[10 * i:10 * i + 10].clone(), y[10 * i:10 * i + 10].clone()
                     if virtual:
                         loss = step(batch, lambda m, b: functional.mse_loss(m(b[0]), b[1]))
@@ -65,7 +66,7 @@ class VirtualStepTest(unittest.TestCase):
             self.assertTrue(torch.equal(state[name], value), name)
 
     def test_micro_batches_do_not_tell_where_they_were(self):
-        # Matrix products are rounded by addresses and strides.
+        # The rounding of matrix products depends on addresses and strides.
         def loss(model, micro):
             *tensors, array = micro
             self.assertTrue(array.flags.c_contiguous)
@@ -102,7 +103,8 @@ class VirtualStepTest(unittest.TestCase):
         del step  # must not touch what the communicator has freed
 
     def failure(self, code, count=1):
-        """What workers say that run `code` with `model` and `batch`; what Error ends it, if any."""
+        """What workers print that run `code` with `model` and `batch`, or the Error that ends
+        it."""
         with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
             program.write(
                 "import hashlib, os, numpy as np, torch, renzan, renzan.torch\n"
@@ -155,7 +157,7 @@ class VirtualStepTest(unittest.TestCase):
         "step = make(model, virtual_workers=6, bucket_bytes=1)\n")
 
     def test_reentrant_checkpoints_of_a_shared_layer(self):
-        # Its gradient comes in pieces, one for each segment: always, or from the second step on.
+        # Its gradient comes in pieces, one per segment: always, or from the second step on.
         for segments in ((3, 3, 3), (1, 3, 2)):
             with self.subTest(segments=segments):
                 self.expect_one_digest(
@@ -164,7 +166,7 @@ class VirtualStepTest(unittest.TestCase):
                     "print_digest(model)", (1, 2, 3))
 
     def test_a_piece_of_a_gradient_that_has_been_exchanged_is_an_error(self):
-        # Each worker has one virtual worker, whose backward gives no warning.
+        # Each worker has one virtual worker, whose backward pass gives no warning.
         ends = self.failure(
             self.SHARED_IN_SEGMENTS.replace("virtual_workers=6", "virtual_workers=2")
             + "for model.segments in (1, 2): step(part(batch, step), loss)", 2)
@@ -422,7 +424,7 @@ class SamplerTest(unittest.TestCase):
 
 
 class Placed:
-    """A place of a group of workers that are not there."""
+    """The place of a worker in a group that does not exist."""
 
     def __init__(self, rank, world_size):
         self.rank, self.world_size = rank, world_size

@@ -19,7 +19,7 @@ BATCH, STEPS = 48, 6
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
 comm = renzan.init()
-torch.manual_seed(comm.rank)  # worker 0's model is that of all
+torch.manual_seed(comm.rank)  # worker 0's model is everyone's
 
 
 class Net(nn.Module):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-# Whatever else the machine does, a worker that is later than this hangs.
+# Whatever else the machine does, a worker that takes longer hangs.
 LIMIT_SECONDS = 240
 
 
@@ -20,7 +20,7 @@ def free_port() -> int:
 
 
 def start(program: pathlib.Path, arguments=(), workers: int = 2, environment=None):
-    """One Popen per worker, over Gloo. Their output is captured as text."""
+    """Starts one Popen per worker, over Gloo. Their output is captured as text."""
     port = free_port()
     started = []
     for rank in range(workers):
@@ -34,7 +34,7 @@ def start(program: pathlib.Path, arguments=(), workers: int = 2, environment=Non
 
 
 def finish(started):
-    """[(exit status, stdout, stderr)] by rank. Kills what is left after an error."""
+    """Waits and returns [(exit status, stdout, stderr)] by rank. After an error, kills the rest."""
     try:
         ends = []
         for process in started:
@@ -50,7 +50,7 @@ def finish(started):
 
 def run(program: pathlib.Path, arguments=(), workers: int = 2, backend: str = "gloo",
         environment=None) -> list[str]:
-    """What each worker prints. Every worker has to succeed."""
+    """Returns what each worker prints. Every worker must succeed."""
     if backend == "mpi":
         return _mpirun(program, arguments, workers, environment)
     ends = finish(start(program, arguments, workers, environment))
@@ -61,7 +61,7 @@ def run(program: pathlib.Path, arguments=(), workers: int = 2, backend: str = "g
 
 
 def _mpirun(program, arguments, workers, environment) -> list[str]:
-    # Into files: mpirun may tear the lines of workers that print at the same time.
+    # Into files: mpirun may interleave lines that workers print at the same time.
     with tempfile.TemporaryDirectory() as outputs:
         done = subprocess.run(
             ["mpirun", "-n", str(workers), "--oversubscribe", "--bind-to", "none",

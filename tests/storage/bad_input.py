@@ -16,7 +16,7 @@ NO_INPUT, IO, NO_PERMISSION, CONFIG = 66, 74, 77, 78
 
 @contextlib.contextmanager
 def nobody():
-    """An address at which nothing listens, though the port is taken."""
+    """Yields an address at which nothing listens, though the port is taken."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -26,7 +26,8 @@ def bad_input(renzan, store):
     number = 0
 
     def refused(code, *fragments, place=url("bad"), where=store, words=None, **variables):
-        """`words`: instead of training."""
+        """Runs the program, which must fail with `code` and say `fragments`. `words`: the command,
+        instead of training."""
         nonlocal number
         number += 1
         run = f"bad-{number}"

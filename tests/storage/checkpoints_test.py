@@ -20,7 +20,7 @@ from training import SECRETS, Renzan
 from two_runs import (at_the_same_moment, paused_while_it_publishes, paused_while_it_uploads,
                       second_run)
 
-# Each group in a thread of its own, because most of them mostly wait.
+# Each group runs in a thread of its own, because most of them mostly wait.
 GROUPS = (
     (paused_while_it_uploads,), (paused_while_it_publishes,), (second_run, at_the_same_moment),
     (private_run_directories,), (every_kind_fails,), (every_request_fails,),
@@ -32,7 +32,7 @@ GROUPS = (
 
 
 def tells_no_secrets(renzan, store):
-    """Neither in files nor in the store."""
+    """Secrets must be neither in files nor in the store."""
     texts = {path: path.read_bytes() for path in renzan.folder.rglob("*")
              if path.is_file() and renzan.folder / "data" not in path.parents}
     texts |= {key: store.client().get(BUCKET, key).body for key in store.client().keys(BUCKET)
@@ -44,7 +44,7 @@ def tells_no_secrets(renzan, store):
 
 
 def failure_of(scenarios, *places):
-    """What the first of them says that fails; nothing if none does."""
+    """The error of the first scenario that fails; nothing if none does."""
     try:
         for scenario in scenarios:
             play(scenario, *places)

@@ -14,7 +14,7 @@ def expect_equal(found, wanted, what):
 
 
 def raised(function, *errors):
-    """The error, of these kinds, that it raises."""
+    """Calls the function, which must raise one of these errors. Returns the error."""
     try:
         result = function()
     except errors as error:

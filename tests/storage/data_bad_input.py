@@ -17,7 +17,7 @@ def fails(runs, code, *parts, **others):
 
 
 def places(runs, _):
-    """Where a cache is, unless the configuration says so."""
+    """Where a cache is unless the configuration says so."""
     home = runs.folder / "home/.cache/renzan/data"
     shutil.rmtree(home, ignore_errors=True)
     for name, variables, directory in (
@@ -45,7 +45,7 @@ def wrong_settings(runs, _):
 
 
 def rights(runs, store):
-    """Who may only get objects can train; whoever may not is told why."""
+    """Users who may only get objects can train; users who may not are told why."""
     runs.train_right("getter", "held-out", cache=runs.cache(FITS),
                      variables=store.environment(GETTER))
     fails(runs, 66, url("no-such-data"), "renzan data import", data="no-such-data",
@@ -72,7 +72,7 @@ def rights(runs, store):
 
 
 def full_disks(runs, store):
-    """A cache that may be larger than its disk is, and a dataset that is made on such a disk."""
+    """A cache that may be larger than its disk, and a dataset made on such a disk."""
     directory = runs.folder / "tiny"
     directory.mkdir()
     mount = ["unshare", "-m", "--", "sh", "-c",

@@ -8,20 +8,20 @@ from data_runs import BATCH, FITS, Watch, url
 from faulty_store import FaultyStore
 
 THIRD = 5  # MiB, of the 15 of `mixed`
-# Of `wide`: a third, in which a mixed window fits, and a half and more, in which two do.
+# A third of `wide`, in which one mixed window fits, and a bit more than half, in which two do.
 WIDE_THIRD, WIDE_HALF = 34, 60
-OPEN_FILES = 1024  # what most systems allow, unless a program asks for more
+OPEN_FILES = 1024  # the limit of most systems, unless a program asks for more
 WIDE_STEPS = 3 * 65536 // BATCH  # of three windows
 
 
 def evaluation(run):
-    """What it says about the held-out samples."""
+    """The run's evaluation of the held-out samples."""
     found = re.findall(r"eval at step \d+: .*", run.log())
     return found or run.fail("no evaluation")
 
 
 def whole_caches(runs, _):
-    """Everything fits: it is fetched once, by one run, whatever the others are."""
+    """Everything fits: it is fetched once, by one run, however the other runs differ."""
     for order in "mixed", "stored":
         cache = runs.cache(FITS)
         cold = runs.train_right(f"cold-{order}", "mixed", order, cache=cache)
@@ -45,7 +45,7 @@ def whole_caches(runs, _):
 
 
 def small_caches(runs, _):
-    """A third of the data, or half of it."""
+    """Caches that hold a third or half of the data."""
     for workers in 1, 2:
         cache = runs.cache(THIRD)
         with Watch(cache):
@@ -60,8 +60,8 @@ def small_caches(runs, _):
 
 
 def partial_reads(runs, store):
-    """Of a large shard, some rows in its middle: not much more is fetched than they take."""
-    rows = {"data.train.rows": "[300000,310000]"}  # of 700,000, and 200,000 a shard
+    """Training on some rows in the middle of a large shard fetches little more than those rows."""
+    rows = {"data.train.rows": "[300000,310000]"}  # of 700,000, with 200,000 per shard
     disk = runs.train("rows-disk", "./wide", keys=rows).sha256()
     needed = runs.bytes_of("wide") / 70
     for workers in 1, 2:
@@ -71,17 +71,17 @@ def partial_reads(runs, store):
             served = sum(each.bytes_out for each in counted.requests("GET", r"\.npy")
                          if "checksums" not in each.target)
         expect_equal(run.sha256(), disk, f"the model of some rows, {workers} workers")
-        # Chunks are of whole blocks, and each file's beginning is read for its header.
+        # Chunks consist of whole blocks, and each file's beginning is read for its header.
         expect(needed <= served < 2 * needed, f"{served} bytes were fetched, {needed:.0f} needed")
 
 
 def evaluations(runs, _):
-    """The held-out samples are in the store too, and share the cache."""
+    """The held-out samples are in the store, too, and share the cache."""
     def keys(path):
         return {"data.eval.path": path, "training.eval_every": 40}
 
     disk = runs.train("eval-disk", "./mixed", order="stored", keys=keys("./held-out"))
-    # Two datasets fit, one, and neither.
+    # Caches for both datasets, for one, and for neither.
     for mebibytes in FITS, 16, THIRD:
         cache = runs.cache(mebibytes)
         run = runs.train(f"eval-{mebibytes}", "mixed", order="stored", cache=cache,
@@ -98,7 +98,8 @@ def evaluations(runs, _):
 
 
 def resumed_runs(runs, _):
-    """In the middle of an epoch, where the first run has left the cache, and where there is none."""
+    """Runs resume in the middle of an epoch, with the cache that the first run left, and without
+    one."""
     every = {"checkpoint.every_steps": 10, "training.epochs": 2}
     whole = runs.train("epochs-disk", "./mixed", order="stored", keys=every).sha256()
     cache = runs.cache(THIRD)
@@ -112,7 +113,7 @@ def resumed_runs(runs, _):
 
 
 def shared_caches(runs, _):
-    """Two runs at a time."""
+    """Two runs share a cache at the same time."""
     for name, others in (("same", "mixed"), ("different", "wide")):
         cache = runs.cache(2 * THIRD)
         first = [f"first-{name}", "mixed", cache]
@@ -129,7 +130,7 @@ def shared_caches(runs, _):
 
 
 def lowered_limits(runs, _):
-    """A directory that was larger before."""
+    """A cache directory whose limit was higher before."""
     cache = runs.cache(FITS)
     runs.train_right("before", "mixed", "stored", cache=cache)
     cache.mebibytes = THIRD
@@ -138,7 +139,7 @@ def lowered_limits(runs, _):
 
 
 def many_files(runs, _):
-    """More than a process may keep open, and their beginnings are more than the cache may have."""
+    """More files than a process may keep open, whose beginnings are larger than the cache."""
     words = ["data", "synth", "--format", "dataset", "--rows", "24000", "--features", "4",
              "--multi-hot", "3", "--shard-rows", "200"]
     for place in "shards", url("shards"):

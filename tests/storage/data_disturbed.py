@@ -16,20 +16,20 @@ from training import HANG
 
 FAULTS = (CUT_BEFORE, LOSE_ANSWER, INTERNAL_ERROR, CUT_IN_ANSWER, SLOW_DOWN, CUT_IN_REQUEST,
           TRUNCATE, TOO_MANY_REQUESTS, delay(0.1))
-STRIDE = 8  # from one request that fails to the next
+STRIDE = 8  # between two requests that fail
 KILLS = 10
-TIGHT = 3  # MiB: a batch needs so much that two do not fit
+TIGHT = 3  # MiB: two batches do not fit
 IMPATIENT = {"RENZAN_S3_RETRY_FOR": "2s"}
 
 
 def killed_runs(runs, store):
-    """At seeded requests, with a small cache, again and again; then it finishes."""
+    """Killed at seeded requests, again and again, with a small cache; then it finishes."""
     cache, keys = runs.cache(TIGHT), {"checkpoint.every_steps": 5}
     words = {"order": "stored", "cache": cache, "keys": keys}
     moments = random.Random(7)
     for number in range(KILLS):
         with FaultyStore(store) as faulty:
-            # As many requests as there may be at a time are under way, or have just been answered.
+            # The largest number of simultaneous requests is running, or was just answered.
             run = runs.start("killed", "mixed", store=faulty, workers=1 + number % 2, **words)
             faulty.wait_for_request("GET", r"\.npy$", moments.randrange(20, 90))
             run.kill()
@@ -40,7 +40,7 @@ def killed_runs(runs, store):
 
 
 def every_request_fails(runs, store):
-    """In one turn or another, and in every way in some."""
+    """Each request fails in some turn, and every kind of failure occurs."""
     happened = set()
     for turn in range(STRIDE):
         cache = runs.cache(THIRD)
@@ -55,7 +55,7 @@ def every_request_fails(runs, store):
 
 
 def stores_that_are_away(runs, store):
-    """For a while, and for good."""
+    """Stores that are away for a while, and for good."""
     with FaultyStore(store) as faulty:
         hung = faulty.inject(HANG, "GET", r"\.npy$", nth=60)
         run = runs.start("away", "mixed", runs.cache(THIRD), "stored", store=faulty)
@@ -80,7 +80,7 @@ def stores_that_are_away(runs, store):
 
 
 def damaged_data(runs, store):
-    """What has changed in the store is not trained on."""
+    """Data that has changed in the store is not trained on."""
     runs("data", "synth", "--format", "dataset", "--rows", 140000, "--features", 4, "--multi-hot", 2,
          "--shard-rows", 50000, "--seed", 5, "--rows-per-table", 200, "--output", url("fragile"))
     client = store.client()
@@ -117,7 +117,7 @@ def damaged_data(runs, store):
 
 
 def data_that_changes(runs, store):
-    """While it is trained on: the first steps were right, and no later one is wrong."""
+    """Data that changes during training: the first steps were right, and no later one is wrong."""
     client = store.client()
     key = next(key for key in keys_below(store, "fragile") if key.endswith("00002/dense.npy"))
     content = client.get(BUCKET, key).body

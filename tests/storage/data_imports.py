@@ -16,7 +16,7 @@ SHARD = 3000
 
 
 def keys_below(store, place):
-    """What is there, but for the lock."""
+    """The keys below the place, except the lock."""
     return [key for key in store.client().keys(BUCKET, f"{place}/") if not key.endswith("/.lock")]
 
 
@@ -31,7 +31,7 @@ def text_lines(runs):
 
 
 def expect_one_import(store, place):
-    """A dataset, and nothing of another attempt."""
+    """There must be a dataset, and nothing of another attempt."""
     names = [key.removeprefix(f"{place}/") for key in keys_below(store, place)]
     expect("dataset.yaml" in names, f"no dataset in {names}")
     prefixes = {name.partition(".")[0] for name in names} - {"dataset"}
@@ -40,7 +40,7 @@ def expect_one_import(store, place):
 
 
 def imports(runs, store):
-    """What comes from a store and goes there is what is made on disk of the same text."""
+    """A dataset imported from a store into a store equals one made on disk from the same text."""
     for number, name in enumerate(("1.tsv.gz", "2.tsv.zst", "test.tsv")):
         runs("data", "synth", "--rows", ROWS // 2, "--first-row", number * ROWS // 2,
              "--output", name)
@@ -62,7 +62,7 @@ def imports(runs, store):
         runs("data", "verify", there)
         expect_equal(runs("data", "inspect", there).splitlines()[1:],
                      runs("data", "inspect", disk).splitlines()[1:], f"inspect, {kind}")
-        # A test set gets the ids of the training set, wherever either lies.
+        # A test set gets the ids of its training set, wherever either is.
         tests = []
         for where, source in (("from-disk", disk), (url(f"test-{kind}"), there),
                               ("from-store", there)):
@@ -80,7 +80,7 @@ def imports(runs, store):
 
 
 def skipped_rows(runs, store):
-    """They are listed beside the dataset."""
+    """Skipped rows are listed beside the dataset."""
     (runs.folder / "bad.tsv").write_text("bad\n" + "".join(text_lines(runs)[:100]))
     runs("data", "import", "--on-bad-row", "skip", "--output", url("skipped"), "bad.tsv")
     (key,) = (key for key in keys_below(store, "skipped") if key.endswith(".skipped_rows.csv"))
@@ -90,7 +90,7 @@ def skipped_rows(runs, store):
 
 
 def damaged_objects(runs, store):
-    """Verifying names what has changed in the store."""
+    """Verifying names the objects that have changed in the store."""
     runs("data", "synth", "--rows", 3000, "--format", "dataset", "--shard-rows", 2000, "--output",
          url("damaged"))
     client = store.client()
@@ -103,12 +103,12 @@ def damaged_objects(runs, store):
 
 
 def others_keep_their_own(runs, store):
-    """What is not an import's own stays where it is."""
+    """Objects that do not belong to an import are left alone."""
     client = store.client()
     runs("data", "synth", "--rows", 500, "--format", "dataset", "--output", url("shared/first"))
     client.put(BUCKET, "shared/notes.txt", b"dear diary")
     before = keys_below(store, "shared")
-    with contextlib.suppress(SystemExit):  # whether it may be a dataset itself, is another question
+    with contextlib.suppress(SystemExit):  # whether it may be a dataset itself is another question
         runs("data", "synth", "--rows", 500, "--format", "dataset", "--output", url("shared"))
     for key in before:
         expect(client.head(BUCKET, key).status == 200, f"{key} is gone")
@@ -116,7 +116,7 @@ def others_keep_their_own(runs, store):
 
 
 class Pipe:
-    """An import of text that this process writes to it."""
+    """An import of text that this process writes into a pipe."""
 
     def __init__(self, runs, name, output, store=None):
         path = runs.folder / f"{name}.pipe"
@@ -134,7 +134,7 @@ class Pipe:
 
 
 def faster_imports(runs, store):
-    """Another program makes the dataset meanwhile, without asking for the lock."""
+    """Another program makes the dataset meanwhile, without taking the lock."""
     lines = text_lines(runs)
     runs("data", "synth", "--rows", 700, "--format", "dataset", "--output", "faster")
     slow = Pipe(runs, "slow", url("contested"))
@@ -151,7 +151,7 @@ def faster_imports(runs, store):
 
 
 def waiting_imports(runs, store):
-    """The one that waits for the lock finds a dataset when it gets it."""
+    """An import that waits for the lock finds a dataset when it gets it."""
     lines = text_lines(runs)
     first = Pipe(runs, "first", url("awaited"))
     first.write(lines[:5000])
@@ -167,7 +167,7 @@ def waiting_imports(runs, store):
 
 
 def killed_imports(runs, store):
-    """At one request or another: nobody sees a dataset, and the next import removes what is left."""
+    """Killed at some request: nobody sees a dataset, and the next import removes what is left."""
     words = ["data", "synth", "--format", "dataset", "--rows", "250000", "--features", "24",
              "--shard-rows", "100000"]
     runs(*words, "--output", "undisturbed")
@@ -189,7 +189,7 @@ def killed_imports(runs, store):
 
 
 def stopped_imports(runs, store):
-    """SIGTERM ends an import as on disk, and nothing is left."""
+    """SIGTERM ends an import as it does on disk, and nothing is left."""
     lines = text_lines(runs)
     with FaultyStore(store) as faulty:
         pipe = Pipe(runs, "stopped", url("stopped"), faulty)

@@ -27,15 +27,15 @@ CONFIG = {
     "optimizer": {"dense": {"learning_rate": 0.05}, "sparse": {"learning_rate": 0.05}},
     "checkpoint": {"every": "0"}, "elastic": {"backoff_seconds": 0.05},
 }
-# Rows are mixed within windows of 65,536. Of `mixed`, in stored order, a batch needs a small part;
-# `wide` is so large that a mixed window is a quarter of it.
+# Rows are mixed within windows of 65,536. In stored order, a batch of `mixed` needs a small part of
+# it; `wide` is so large that a mixed window is a quarter of it.
 DATASETS = {
     "mixed": ["--rows", "140000", "--features", "4", "--multi-hot", "2", "--shard-rows", "50000"],
     "held-out": ["--rows", "20000", "--first-row", "140000", "--features", "4", "--multi-hot", "2"],
     "wide": ["--rows", "700000", "--features", "24", "--shard-rows", "200000"],
 }
 FITS = 1024  # MiB
-SLACK = 4 * MIB  # by which a cache may be larger than it should: the ends of files, its tables
+SLACK = 4 * MIB  # how much a cache may exceed its limit: the ends of files, its tables
 
 
 def url(place):
@@ -43,7 +43,7 @@ def url(place):
 
 
 class Cache:
-    """A directory that has at most so many MiB."""
+    """A cache directory of at most so many MiB."""
 
     def __init__(self, directory, mebibytes):
         self.directory, self.mebibytes = directory, mebibytes
@@ -53,7 +53,7 @@ class Cache:
                 "data.cache.size": f"{self.mebibytes}MiB"}
 
     def disk_bytes(self):
-        """What it takes of the disk at this moment."""
+        """The disk space that it uses at this moment."""
         total = 0
         for folder, _, names in os.walk(self.directory):
             for name in names:
@@ -64,11 +64,11 @@ class Cache:
         return total
 
     def used(self):
-        """Bytes that its processes have counted."""
+        """The bytes that its processes have counted."""
         return struct.unpack("<Q", pathlib.Path(self.directory, "usage").read_bytes())[0]
 
     def there(self):
-        """Bytes that its tables say to be there."""
+        """The bytes that are there according to its tables."""
         return sum(map(_bytes_there, pathlib.Path(self.directory).glob("*/state")))
 
     def expect_sound(self, what):
@@ -78,8 +78,9 @@ class Cache:
 
 
 def _bytes_there(state):
-    """64 bytes with the size of a chunk and the number of them; of every chunk three numbers, the
-    first of which is odd where it is there. Each file has chunks of its own, the last one short."""
+    """A table is 64 bytes with the size of a chunk and the number of chunks, then three numbers for
+    each chunk, the first of which is odd if the chunk is there. Each file has chunks of its own;
+    the last one is short."""
     table = state.read_bytes()
     chunk_bytes, chunks = struct.unpack_from("<QQ", table, 8)
     entries = iter(struct.unpack_from(f"<{3 * chunks}I", table, 64)[::3])
@@ -94,7 +95,7 @@ def _bytes_there(state):
 
 
 class Watch:
-    """Looks all the time at how much of the disk a cache takes."""
+    """Watches continuously how much disk space a cache uses."""
 
     def __init__(self, cache):
         self._cache, self._ends, self.most = cache, threading.Event(), 0
@@ -145,12 +146,13 @@ class DataRuns:
         self._temporary.cleanup()
 
     def environment(self, store=None, **variables):
-        """`store`: a Store or a FaultyStore, if not the usual one. `variables`: None for none."""
+        """`store`: a Store or a FaultyStore, if not the usual one. `variables`: those that are None
+        are removed."""
         place = (store or self.store).environment()
         return environment_of_programs(self.folder, place | variables)
 
     def __call__(self, *words, code=0, store=None, **variables):
-        """What it prints: one line about what is wrong, if there is."""
+        """Runs the program. Returns what it prints: one line about the error, if there is one."""
         done = subprocess.run([self.program, *map(str, words)], cwd=self.folder,
                               capture_output=True, text=True, stdin=subprocess.DEVNULL,
                               timeout=LIMIT_S, env=self.environment(store, **variables))
@@ -162,14 +164,14 @@ class DataRuns:
         return done.stderr if code > 1 else done.stdout
 
     def cache(self, mebibytes):
-        """A new one."""
+        """Makes a new cache."""
         self._caches += 1
         return Cache(str(self.folder / f"cache-{self._caches}"), mebibytes)
 
     def start(self, name, data, cache=None, order="mixed", steps=0, workers=1, store=None,
               keys=None, variables=None):
-        """`name`: of a new run directory, or of one to resume. `data`: of a dataset in the store, or
-        the path of one. `order`: "mixed", or "stored" for the one in which rows lie."""
+        """`name`: a new run directory, or one to resume. `data`: the name of a dataset in the
+        store, or a path. `order`: "mixed", or "stored" for the order in which rows are stored."""
         path = url(data) if "/" not in data else data
         keys = {"data.train.path": path, "data.shuffle": json.dumps(order == "mixed"),
                 **({"training.max_steps": steps} if steps else {}),
@@ -183,7 +185,7 @@ class DataRuns:
         return self._runs[-1]
 
     def train(self, *arguments, code=0, **others):
-        """To its end. Returns its Run, or its one line about what is wrong."""
+        """Trains to the end. Returns its Run, or the one line about its error."""
         run = self.start(*arguments, **others).end(code)
         if code == 0:
             return run
@@ -193,24 +195,24 @@ class DataRuns:
         return errors[0]
 
     def expected(self, data, order="mixed", steps=0):
-        """The model's sha256, by a run on disk."""
+        """The model's sha256, from a run on disk."""
         name = f"disk-{data}-{order}-{steps}"
         if name not in self._expected:
             self._expected[name] = self.train(name, f"./{data}", order=order, steps=steps).sha256()
         return self._expected[name]
 
     def train_right(self, name, data, order="mixed", steps=0, **others):
-        """To its end, with the model of a run on disk."""
+        """Trains to the end; the model must be that of a run on disk."""
         run = self.train(name, data, order=order, steps=steps, **others)
         if run.sha256() != self.expected(data, order, steps):
             run.fail("another model than on disk")
         return run
 
     def metrics(self, run):
-        """The last ones."""
+        """The last metrics."""
         return json.loads((run.directory / "metrics.jsonl").read_text().splitlines()[-1])
 
     def bytes_of(self, data):
-        """Of the files that a run may read through a cache."""
+        """The bytes of the files that a run may read through a cache."""
         return sum(path.stat().st_size for path in (self.folder / data).rglob("*.npy")
                    if path.name != "checksums.npy")

@@ -15,7 +15,7 @@ WAIT_S = 60
 
 
 class Link:
-    """Of limited bandwidth, shared by all requests that it is a fault of."""
+    """A link of limited bandwidth, shared by all requests that have it as a fault."""
 
     def __init__(self, bytes_per_second):
         self.bytes_per_second = bytes_per_second
@@ -33,8 +33,8 @@ class Link:
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """Of the faults of a request, all those happen that add up, and the first one that does not, by
-    which the request ends."""
+    """A request suffers all of its faults that add up, and the first one that does not, which ends
+    it."""
     name: str
     adds_up: bool = False
     status: int = 0  # answers
@@ -44,27 +44,27 @@ class Fault:
     seconds: float = 0.0
     clock: float = 0.0  # seconds by which the store's clock is ahead
     link: Link | None = None
-    barrier: threading.Barrier | None = None  # at which requests wait for one another
+    barrier: threading.Barrier | None = None  # requests wait there for one another
 
 
-# The store never hears of the request.
+# The request never reaches the store.
 CUT_BEFORE = Fault("cut before")
-# The store hears half of its body (of its head, where it has none).
+# Half of its body reaches the store (half of its head if it has no body).
 CUT_IN_REQUEST = Fault("cut in request")
-# The store has carried it out; the client is never told.
+# The store has carried it out, but the client is never told.
 LOSE_ANSWER = Fault("lost answer")
-# The client is told half of the body (of the head, where the answer has none), and its connection
+# The client gets half of the body (half of the head if the answer has no body), then its connection
 # is reset.
 CUT_IN_ANSWER = Fault("cut in answer")
-# The client is told half of the body, and its connection ends like one in which all is well. An
-# answer without a body is whole.
+# The client gets half of the body, and its connection ends as if all were well. An answer without a
+# body is whole.
 TRUNCATE = Fault("truncated")
-# The store does not hear If-Match and If-None-Match, as one that knows no conditions.
+# The store does not get If-Match and If-None-Match, like a store that knows no conditions.
 IGNORE_CONDITIONS = Fault("conditions ignored", adds_up=True)
 
 
 def answer(status, code, clock=0, region=""):
-    """The store never hears of the request."""
+    """The request never reaches the store."""
     return Fault(f"{status} {code}", status=status, code=code, clock=clock, region=region)
 
 
@@ -83,25 +83,25 @@ def delay(seconds):
 
 
 def limit(bytes_per_second):
-    """Of bodies, both ways together."""
+    """Limits the bandwidth of bodies, in both directions together."""
     return Fault(f"{bytes_per_second} B/s", adds_up=True, link=Link(bytes_per_second))
 
 
 def at_one_moment(count):
-    """Requests that it happens to reach the store together, so many at a time."""
+    """The requests that have this fault reach the store together, so many at a time."""
     return Fault(f"{count} at one moment", adds_up=True, barrier=threading.Barrier(count))
 
 
 @dataclasses.dataclass
 class Request:
-    """A line of the log; it is there from when the request has come."""
+    """A line of the log, written when the request arrives."""
     number: int  # from 1
     method: str
     target: str  # path and query, as they came
-    access_key: str = ""  # that of the identity that has signed it
+    access_key: str = ""  # of the identity that has signed it
     status: int = 0  # of the answer, also if it was lost; 0: there was none
-    bytes_in: int = 0  # of the body, that have come from the client
-    bytes_out: int = 0  # of the answer's body, that were sent to the client
+    bytes_in: int = 0  # of the body, received from the client
+    bytes_out: int = 0  # of the answer's body, sent to the client
     fault: str = ""  # names, with commas
 
     def is_like(self, method, path):
@@ -135,7 +135,7 @@ class Rule:
 
 
 class Plan:
-    """May be changed, by any thread, while requests come."""
+    """Any thread may change it while requests arrive."""
 
     def __init__(self):
         self.log = []  # Requests, in order
@@ -145,15 +145,16 @@ class Plan:
 
     def inject(self, fault, method=None, path="", nth=None, every=1, times=None,
                access_key=None):
-        """Into requests of that method whose path and query contain the regular expression `path`,
-        and which are signed with that access key: only the nth of them, each `every`th, or all, at
-        most so many times. Returns the rule, which counts its hits."""
+        """Injects the fault into requests with that method whose path and query match the regular
+        expression `path`, and which are signed with that access key: only into the nth of them,
+        into each `every`th, or into all, at most so many times. Returns the rule, which counts its
+        hits."""
         with self._changed:
             self._rules.append(Rule(fault, method, path, nth, every, times, access_key))
             return self._rules[-1]
 
     def fail_request(self, number, fault):
-        """That request of all, counted from 1 since the last reset()."""
+        """Fails the request with this number, counted from 1 since the last reset()."""
         with self._changed:
             self._by_number[number] = fault
 
@@ -162,17 +163,17 @@ class Plan:
             self._rules.remove(rule)
 
     def clear(self):
-        """No more faults."""
+        """Removes all faults."""
         with self._changed:
             self._rules, self._by_number = [], {}
 
     def reset(self):
-        """No more faults, and requests are counted from 1 again."""
+        """Removes all faults, and counts requests from 1 again."""
         with self._changed:
             self._rules, self._by_number, self.log = [], {}, []
 
     def take(self, method, target, access_key):
-        """Its line in the log, and its faults."""
+        """Returns the request's line of the log, and its faults."""
         with self._changed:
             request = Request(len(self.log) + 1, method, target, access_key)
             self.log.append(request)
@@ -186,7 +187,7 @@ class Plan:
             return request, faults
 
     def requests(self, method=None, path=""):
-        """Those in the log."""
+        """Such requests in the log."""
         with self._changed:
             return [request for request in self.log if request.is_like(method, path)]
 
@@ -194,7 +195,7 @@ class Plan:
         return len(self.requests(method, path))
 
     def wait_for_request(self, method=None, path="", count=1):
-        """Until so many have come, of those in the log."""
+        """Waits until so many such requests are in the log."""
         with self._changed:
             if not self._changed.wait_for(
                     lambda: sum(each.is_like(method, path) for each in self.log) >= count, WAIT_S):

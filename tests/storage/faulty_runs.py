@@ -12,9 +12,9 @@ from training import HANG, STEPS, wait_until
 
 FAULTS = (CUT_BEFORE, LOSE_ANSWER, INTERNAL_ERROR, CUT_IN_ANSWER, SLOW_DOWN, CUT_IN_REQUEST,
           TRUNCATE)
-STRIDE = 4  # from one request of a run that fails to the next
+STRIDE = 4  # between two requests of a run that fail
 MOST_REQUESTS = 1000
-# What a run asks of a store: methods, and what paths and queries contain.
+# A run's requests to a store: methods, and parts of paths and queries.
 REQUESTS = {
     "read the lock": ("GET", r"/\.lock"), "write the lock": ("PUT", r"/\.lock"),
     "list": ("GET", "list-type"), "list uploads": ("GET", r"[?&]uploads"),
@@ -28,13 +28,13 @@ REQUESTS = {
 
 
 def every_number(faulty, turn):
-    """In one turn or another, whatever it is."""
+    """Each request fails in some turn, whatever it is."""
     for number in range(turn + 1, MOST_REQUESTS, STRIDE):
         faulty.fail_request(number, FAULTS[(number // STRIDE + turn) % len(FAULTS)])
 
 
 def every_kind(faulty, turn):
-    """The first request of each, in another way each turn."""
+    """The first request of each kind fails, in another way in each turn."""
     for number, (method, path) in enumerate(REQUESTS.values()):
         faulty.inject(FAULTS[(number + turn) % len(FAULTS)], method, path, nth=1)
 
@@ -46,8 +46,8 @@ def kind_of(request):
 
 
 def turn_of(renzan, store, faulty, plan, turn):
-    """Three runs, the first of which begins; the second resumes and writes an increment; the third
-    writes full checkpoints and removes the others. Returns which kinds of requests failed how."""
+    """Three runs: the first begins; the second resumes and writes an increment; the third writes
+    full checkpoints and removes the others. Returns which kinds of requests failed how."""
     hits, place = collections.Counter(), f"{plan.__name__}-{turn}"
     for number, (steps, incremental) in enumerate(((60, "true"), (100, "true"), (STEPS, "false"))):
         faulty.reset()
@@ -61,7 +61,7 @@ def turn_of(renzan, store, faulty, plan, turn):
         hits.update((kind_of(each), each.fault) for each in faulty.log if each.fault)
     expect_equal(run.sha256(), renzan.expected, f"the model of {place}")
     expect_equal(strays(store, place), [], f"left in {place}")
-    # An upload that was begun twice, because the first answer was lost, is the next run's.
+    # An upload that was begun twice, because the first answer was lost, is left to the next run.
     renzan.expect_trained(renzan.start(f"{place}.again", url(place), store=store, keys=keys))
     expect_whole(store, place, keep=1)
     return hits
@@ -77,7 +77,7 @@ def every_request_fails(renzan, store):
 
 
 def every_kind_fails(renzan, store):
-    """In every way, as far as that can be told from the outside."""
+    """Every kind of request fails in every way that can be told apart from the outside."""
     with FaultyStore(store) as faulty:
         hits = sum((turn_of(renzan, store, faulty, every_kind, turn)
                     for turn in range(len(FAULTS))), collections.Counter())
@@ -87,7 +87,7 @@ def every_kind_fails(renzan, store):
 
 
 def requests_of_checkpoints(renzan, store):
-    """For information."""
+    """Prints the requests, for information."""
     with FaultyStore(store) as faulty:
         before = collections.Counter()
         for steps, what in ((20, "to begin, and to end"), (60, "more with one full checkpoint"),
@@ -103,7 +103,8 @@ def requests_of_checkpoints(renzan, store):
 
 
 def store_comes_back(renzan, _):
-    """Killed in the middle of an upload, and started when a run has asked for it in vain."""
+    """The store is killed in the middle of an upload, and started after a run has asked for it in
+    vain."""
     with Store() as store, FaultyStore(store) as faulty:
         rule = faulty.inject(HANG, "PUT", "partNumber=2", nth=1)
         run = renzan.start("patient", url("patient"), store=faulty).wait_for_fault(rule)
@@ -118,7 +119,8 @@ def store_comes_back(renzan, _):
 
 
 def store_falls_silent(renzan, store):
-    """In the middle of a request, without an end of the connection: it is sent again."""
+    """The store falls silent in the middle of a request without closing the connection: the request
+    is sent again."""
     silent = {"read the lock": None, "write a file": None}
     with FaultyStore(store) as faulty:
         for kind in silent:
@@ -133,8 +135,8 @@ def store_falls_silent(renzan, store):
 
 
 def expect_one_lost(renzan, store, run, place, problem):
-    """One checkpoint of the run, with one warning; whoever writes the next one removes what it has
-    left."""
+    """The run must lose one checkpoint, with one warning; whoever writes the next one removes what
+    it has left."""
     renzan.expect_trained(run)
     expect_equal(run.count(f"step-.* could not be written: .*{problem}"), 1,
                  f"warnings that say '{problem}' in\n{run.log()}")
@@ -144,7 +146,7 @@ def expect_one_lost(renzan, store, run, place, problem):
 
 
 def part_is_lost(renzan, store):
-    """That the store says it has."""
+    """A part is lost that the store says it has."""
     with FaultyStore(store) as faulty:
         faulty.inject(LOSE_PART, *REQUESTS["write a part"], nth=1)
         run = renzan.start("part", url("part"), store=faulty)
@@ -152,7 +154,7 @@ def part_is_lost(renzan, store):
 
 
 def upload_is_aborted(renzan, store):
-    """By somebody else, when all of its parts are there."""
+    """Somebody else aborts an upload when all of its parts are there."""
     with FaultyStore(store) as faulty:
         rule = faulty.inject(HANG, *REQUESTS["complete an upload"], nth=1)
         run = renzan.start("aborted", url("aborted"), store=faulty).wait_for_fault(rule)
@@ -163,11 +165,11 @@ def upload_is_aborted(renzan, store):
 
 
 def store_is_gone(renzan, _):
-    """For good, from the middle of the second checkpoint on: that one fails, with one warning, and
-    training ends without."""
+    """The store is gone for good from the middle of the second checkpoint on: that checkpoint
+    fails, with one warning, and training ends without it."""
     place, keys = "gone", {"checkpoint.every_steps": 200}
     with Store() as store, FaultyStore(store) as faulty:
-        # By another run, so that the second one is not in its way.
+        # Written by another run, so that the second one is not in its way.
         renzan.train("gone-before", url(place), store=store,
                      keys=keys | {"training.max_steps": 220})
         keys = {"checkpoint.every_steps": 300}

@@ -29,7 +29,8 @@ DRAIN_S = 2
 
 
 def without_conditions(head):
-    """Signed again if they were signed, by whoever has signed it."""
+    """Removes conditions from a head. If it was signed, it is signed again with the same
+    identity."""
     signed = SIGNED.search(head.headers.get("authorization", ""))
     if not signed or not set(signed[2].split(";")) & set(CONDITIONS):
         return head.with_headers(CONDITIONS)
@@ -43,7 +44,7 @@ def without_conditions(head):
 
 
 class Exchange:
-    """One request of a connection, and its answer."""
+    """One request on a connection, and its answer."""
 
     def __init__(self, client, head, request, faults, connect):
         self._client, self._head, self._request = client, head, request
@@ -55,12 +56,12 @@ class Exchange:
         self._fault = next((fault for fault in faults if not fault.adds_up), None)
         self._most = min([PIECE, *(int(link.bytes_per_second / SMALL_PIECES) + 1
                                    for link in self._links)])
-        # For a "100 Continue", with its body.
+        # For a "100 Continue", which is sent with its body.
         self._waits = "expect" in head.headers and self._request_size() > 0
         self._store = None
 
     def carry_out(self):
-        """Whether another request may follow."""
+        """Returns whether another request may follow."""
         time.sleep(self._delay_s)
         for barrier in self._barriers:
             try:
@@ -79,7 +80,7 @@ class Exchange:
             self._store.close()
 
     def _answer(self):
-        """The fault's, in the store's place."""
+        """The fault answers in the store's place."""
         fault, request = self._fault, self._request
         for piece in () if self._waits else self._client.body(self._head, self._most):
             self._carry_in(piece)
@@ -135,7 +136,8 @@ class Exchange:
         return int(self._head.headers.get("content-length", 0))
 
     def _send_body(self, most=None):
-        """All of it, or that many bytes. False: the store has answered before its end."""
+        """Sends the body, or `most` bytes of it. Returns whether all of it was sent: not if the store
+        answered earlier."""
         try:
             for piece in self._client.body(self._head, self._most):
                 self._carry_in(piece)
@@ -199,7 +201,7 @@ class FaultyStore(Plan):
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.endpoint = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self._open = set()  # connections of clients
-        self._lock = threading.Lock()  # of them
+        self._lock = threading.Lock()  # protects them
 
     def __enter__(self):
         threading.Thread(target=self._accept, daemon=True).start()
@@ -217,13 +219,13 @@ class FaultyStore(Plan):
         return Client(self.endpoint, *identity, **others)
 
     def cut_all(self):
-        """The connections that clients have."""
+        """Cuts all connections that clients have."""
         with self._lock:
             for connection in self._open:
                 try:
                     connection.shutdown(socket.SHUT_RDWR)
                 except OSError:
-                    pass  # its client was first
+                    pass  # the client was first
 
     def _accept(self):
         while True:
@@ -243,7 +245,7 @@ class FaultyStore(Plan):
             client.end()
             client.drain(DRAIN_S)
         except Broken:
-            pass  # the client sees the end of its connection, as the proxy has
+            pass  # the client sees its connection end, as the proxy has seen the store's
         finally:
             with self._lock:
                 self._open.discard(connection)

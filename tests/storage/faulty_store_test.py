@@ -22,7 +22,7 @@ BROKEN = (OSError, http.client.HTTPException)
 
 
 def passes_on(store, faulty):
-    """Whatever nothing is planned for."""
+    """Requests without planned faults pass unchanged."""
     client = faulty.client()
     expect_equal(client.put("test", "folder/a key+%?#ü", CONTENT).status, 200, "put")
     expect(client.get("test", "folder/a key+%?#ü").body == CONTENT, "other content")
@@ -49,7 +49,7 @@ def passes_on(store, faulty):
 
 
 def one_connection(store, faulty):
-    """Many requests over one, some of which wait for "100 Continue", or send chunks."""
+    """One connection has many requests, some of which wait for "100 Continue" or send chunks."""
     connection = http.client.HTTPConnection(faulty.endpoint.removeprefix("http://"))
 
     def request(method, path, body=b"", **headers):
@@ -109,7 +109,7 @@ def cuts(store, faulty):
 
 
 def every_request(store, faulty):
-    """Cut at each in turn."""
+    """Every request in turn is cut."""
     client, direct = faulty.client(), store.client()
 
     def work():
@@ -163,7 +163,7 @@ def slowness(store, faulty):
                      lambda: client.get("test", "slow")):
         seconds = took(function)
         expect(seconds >= 0.75, f"{len(CONTENT)} bytes took {seconds} s")
-    # Those of several requests together, too.
+    # Faults of several requests together, too.
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         begun = time.monotonic()
         list(threads.map(lambda _: client.get("test", "slow"), range(2)))
@@ -172,7 +172,7 @@ def slowness(store, faulty):
 
 
 def ignored_conditions(store, faulty):
-    """They are among what the client has signed."""
+    """The conditions are among the headers that the client has signed."""
     client = faulty.client()
     client.put("test", "unconditional", b"1")
     faulty.inject(IGNORE_CONDITIONS, "PUT")
@@ -187,7 +187,7 @@ def ignored_conditions(store, faulty):
 
 
 def choices(store, faulty):
-    """Which requests a rule is about."""
+    """Which requests a rule applies to."""
     client = faulty.client()
     faulty.inject(SLOW_DOWN, "GET", r"/choices/a\?part", nth=2)
     faulty.inject(INTERNAL_ERROR, "GET", "/choices/b", every=3)
@@ -216,7 +216,7 @@ def of_one_identity(store, faulty):
 
 
 def at_once(store, faulty):
-    """Of writes that meet a condition together, one is carried out."""
+    """Of simultaneous writes with a condition, exactly one is carried out."""
     faulty.inject(at_one_moment(4), "PUT")
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
         statuses = list(threads.map(lambda _: faulty.client().put(
@@ -225,7 +225,7 @@ def at_once(store, faulty):
 
 
 def ends_of_stores(store, faulty):
-    """A store that is gone is a connection that ends; one that is back is found."""
+    """If the store is gone, connections end; once it is back, it is found."""
     client = faulty.client()
     faulty.inject(delay(1), "GET", "/late", nth=1)
     with concurrent.futures.ThreadPoolExecutor(1) as threads:

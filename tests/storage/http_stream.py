@@ -13,7 +13,7 @@ class Broken(Exception):
 
 
 class Head:
-    """A request's or an answer's, with the empty line that ends it."""
+    """The head of a request or an answer, including the empty line that ends it."""
 
     def __init__(self, raw):
         self.raw = raw
@@ -28,16 +28,16 @@ class Head:
 
     @property
     def status(self):
-        """Of an answer."""
+        """The status of an answer."""
         return int(self.first[1])
 
     @property
     def is_last(self):
-        """The connection ends with this message."""
+        """Whether the connection ends with this message."""
         return self.headers.get("connection", "").lower() == "close" or "HTTP/1.0" in self.first
 
     def with_headers(self, changes):
-        """The same with some headers set, or left out: None."""
+        """The same head with some headers set, or removed (None)."""
         changed = {name.lower() for name in changes}
         kept = [line for line in self.raw.rstrip(b"\r\n").split(b"\r\n")
                 if line.partition(b":")[0].decode("latin-1").strip().lower() not in changed]
@@ -75,7 +75,7 @@ class Stream:
         return self._take(self._buffer.index(end) + len(end))
 
     def head(self):
-        """None: the other side has ended the connection instead."""
+        """Reads a head; None if the other side has closed the connection instead."""
         try:
             return Head(self._line(b"\r\n\r\n"))
         except Broken:
@@ -107,7 +107,8 @@ class Stream:
             yield line
 
     def body(self, head, most=PIECE):
-        """Pieces of at most that many bytes, until its end by a request's or answer's head."""
+        """Yields the body in pieces of at most that many bytes, up to the end that a request's or
+        answer's head defines."""
         if "chunked" in head.headers.get("transfer-encoding", "").lower():
             return self._chunks(most)
         return self._bytes(int(head.headers.get("content-length", 0)), most)
@@ -124,19 +125,19 @@ class Stream:
             raise Broken(str(error)) from error
 
     def end(self):
-        """In order: the other side reads what was sent, then the end."""
+        """Closes the connection in order: the other side reads what was sent, then the end."""
         try:
             self._connection.shutdown(socket.SHUT_WR)
         except OSError:
             pass
 
     def reset(self):
-        """At once: the other side may not even read what was sent."""
+        """Resets the connection at once: the other side may not even read what was sent."""
         self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close()
 
     def drain(self, seconds):
-        """What the other side still sends, so that it reads the answer before an error."""
+        """Reads what the other side still sends, so that it sees the answer before an error."""
         try:
             self._connection.settimeout(seconds)
             while self._connection.recv(PIECE):

@@ -65,7 +65,7 @@ class Machine:
         self("cluster", "up", "cluster.yaml")
 
     def down(self):
-        """Also where there is no daemon at the moment, but jobs are."""
+        """Ends the daemon and all jobs, even if there is no daemon at the moment."""
         self("cluster", "up", "cluster.yaml", check=False)
         self("cluster", "down", "--stop-jobs", check=False)
 
@@ -77,7 +77,7 @@ class Machine:
 
 
 class Job:
-    """It trains until it is shortened, unless it has so many `steps`."""
+    """A job that trains until it is shortened, unless it has a number of `steps`."""
 
     def __init__(self, machine, name, seed, replicas, priority, steps=FOREVER, then=""):
         self.machine, self.name, self._seed = machine, name, seed
@@ -94,7 +94,7 @@ class Job:
         self.number = machine("submit", f"{name}.job").split()[-1]
 
     def shorten(self, steps):
-        """Before an attempt starts."""
+        """Sets where the job ends. To be called before an attempt starts."""
         self._steps = steps
         self.machine.write(f"{self.name}.yaml", CONFIG.replace("SEED", str(self._seed))
                            .replace("DATA", DATA)
@@ -107,22 +107,22 @@ class Job:
         return self.show()["state"]
 
     def nodes(self):
-        """Of an attempt that runs; empty otherwise."""
+        """The nodes of a running attempt; otherwise empty."""
         job = self.show()
         return set(job["nodes"]) if job["state"] == "running" else set()
 
     def log(self):
-        """Of worker 0 of the last attempt."""
+        """The log of worker 0 of the last attempt."""
         return self.machine("job", "logs", self.number, check=False)
 
     def saved_step(self):
-        """Of the newest checkpoint in the store; 0 before the first."""
+        """The step of the newest checkpoint in the store; 0 before the first."""
         keys = self.machine.store.client().keys(BUCKET, f"{self.place}/")
         found = (re.fullmatch(rf"{self.place}/step-(\d+)/manifest\.json", key) for key in keys)
         return max((int(each[1]) for each in found if each), default=0)
 
     def wait_for(self, what, condition):
-        """What it returned, at last."""
+        """Waits until the condition is true, and returns its value."""
         end = time.monotonic() + LIMIT_S
         while not (found := condition()):
             if time.monotonic() > end:
@@ -136,14 +136,14 @@ class Job:
         self.wait_for(f"save after step {step}", lambda: self.saved_step() > step)
 
     def wait_until_it_resumes(self):
-        """Returns the step from which on its last attempt has trained."""
+        """Returns the step from which its last attempt has trained."""
         def first_step():
             return self.state() in ("running", "done") and re.search(
                 r"resuming from \S+ at step (\d+)\n", self.log())
         return int(self.wait_for("resume", first_step)[1])
 
     def expect_trained(self):
-        """To its end, with the bits of a run that nothing has disturbed."""
+        """Waits for the job's end; its model must be that of an undisturbed run."""
         self.wait_for("end", lambda: self.state() in ("done", "failed"))
         log, job = self.log(), self.show()
         expect_equal(job["state"], "done", log)
@@ -166,7 +166,7 @@ def all_save_in_the_store(patient, steady):
 
 
 def the_daemon_is_killed(machine, patient, steady):
-    """They go on, and the next daemon knows them."""
+    """The jobs continue, and the next daemon knows them."""
     machine.kill_daemon()
     for job in patient, steady:
         job.wait_until_it_saves()
@@ -177,7 +177,7 @@ def the_daemon_is_killed(machine, patient, steady):
 
 
 def a_node_is_drained(machine, patient, steady):
-    """One of two workers that cannot be fewer: the other job makes room."""
+    """It has one of two workers of a job that cannot shrink: the other job makes room."""
     node = min(steady.nodes())
     machine("nodes", "drain", node)
     steady.wait_for(f"leave {node}", lambda: steady.nodes() and node not in steady.nodes())

@@ -13,7 +13,7 @@ from training import FOREVER, HANG, send
 
 
 def kill_when(run, rule):
-    """When the rule has hit."""
+    """Kills the run once the rule has hit."""
     run.wait_for_fault(rule).kill()
     shutil.rmtree(run.directory)
 
@@ -36,8 +36,8 @@ def newest(store, place):
 
 
 def loses_its_machines(renzan, store):
-    """One of two workers in the middle of an increment, then one of one worker that has uploaded
-    all but the manifest; three workers finish."""
+    """Two workers are killed in the middle of an increment, then a single one that has uploaded
+    everything but the manifest; three workers finish."""
     place, keys, last = "moved", {"checkpoint.keep": 100}, "step-00000080"
     for steps in 60, 100:
         run = renzan.train(f"until-{steps}", url(place), store=store, workers=2,
@@ -67,7 +67,8 @@ def loses_its_machines(renzan, store):
 
 
 def verbs(renzan, store):
-    """Of what the runs before have left, and a run on disk with the same first checkpoint."""
+    """Verbs on what the previous runs have left, and on a run on disk with the same first
+    checkpoint."""
     place, first = url("moved"), "step-00000040"
     names = sorted(manifests(store, "moved"), reverse=True)
     renzan.train("disk", "", keys={"checkpoint.keep": 100})
@@ -112,8 +113,8 @@ def verbs(renzan, store):
 
 
 def removes_old_ones(renzan, store):
-    """One run after another, each of which writes one checkpoint and keeps one, and its base, at a
-    place that needs to be encoded in some way or other."""
+    """Successive runs that each write one checkpoint, and keep one and its base, at a place whose
+    name has to be encoded."""
     place = "kept/here & ü+%41#?"
     for number in range(1, 6):
         keys = {"checkpoint.keep": 1, "training.max_steps": 40 * number + 20,
@@ -127,8 +128,8 @@ def removes_old_ones(renzan, store):
 
 
 def clears_what_was_killed(renzan, store):
-    """In the middle of an upload, and before a manifest; the next run removes what is left, also
-    from the disk where files wait for their upload."""
+    """Killed in the middle of an upload, and before a manifest: the next run removes what is left,
+    also from the disk where files wait for their upload."""
     stage = renzan.folder / "stage"
     with FaultyStore(store) as faulty:
         for name, path, keys in (("part", "/.*partNumber=2", {}), ("manifest", MANIFESTS, {}),
@@ -147,7 +148,7 @@ def clears_what_was_killed(renzan, store):
 
 
 def corrupt(renzan, store):
-    """A checkpoint that is not what its manifest says is set aside, and an older one is used."""
+    """A checkpoint that does not match its manifest is set aside, and an older one is used."""
     place, client = "moved", store.client()
     *_, older, name = sorted(manifests(store, place))
     key = next(key for key in client.keys(BUCKET, f"{place}/{name}/") if "dense" in key)
@@ -164,7 +165,7 @@ def corrupt(renzan, store):
 
 
 def signals(renzan, store):
-    """SIGUSR1 asks for a checkpoint, SIGTERM, even twice, for the last one."""
+    """SIGUSR1 requests a checkpoint; SIGTERM, even twice, the last one."""
     place, keys = "signals", FOREVER | {"checkpoint.every_steps": 0}
     run = renzan.start("asked", url(place), store=store, workers=2, keys=keys).wait_for_steps()
     send(run.workers()[-1], signal.SIGUSR1)

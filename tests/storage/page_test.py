@@ -19,7 +19,7 @@ from stored_checkpoints import manifests
 from training import environment_of_programs
 
 ROWS = 100000
-# Kills what it is told to run when that says that a checkpoint is complete.
+# Kills the command that it is given once that reports a complete checkpoint.
 KILLER = """
 import os, signal, subprocess, sys
 run = subprocess.Popen(sys.argv[1:], stderr=subprocess.PIPE, text=True, start_new_session=True)

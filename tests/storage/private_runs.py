@@ -8,7 +8,7 @@ from checks import expect, expect_equal
 from stored_checkpoints import expect_whole, url
 from training import STEPS, Run
 
-# With a run directory that only it sees.
+# Starts a worker with a run directory that only it sees.
 ALONE = 'mkdir -p "$0" && mount -t tmpfs none "$0" && exec "$@"'
 LONGER = {"training.max_steps": STEPS + 50, "training.epochs": 100}
 
@@ -20,7 +20,7 @@ def free_port():
 
 
 def train(renzan, store, name, place, keys=None, code=0):
-    """Worker 0, which two processes of a launcher have trained to its end."""
+    """Worker 0 of a run, started by a launcher for each of two workers; trains to the end."""
     place_of = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     command = [renzan.program, *renzan.train_words(f"{name}/run", url(place), keys=keys)]
     runs = []
@@ -34,7 +34,7 @@ def train(renzan, store, name, place, keys=None, code=0):
 
 
 def private_run_directories(renzan, store):
-    """The model then lies beside the checkpoints, and is found there."""
+    """The model is then beside the checkpoints, and is found there."""
     if os.geteuid() != 0:
         print("private_run_directories: skipped, only root can give processes directories of their own")
         return
@@ -48,13 +48,14 @@ def private_run_directories(renzan, store):
         listed = renzan("checkpoint", "list", words, store=store).splitlines()
         expect_equal(listed[1].split()[:2], ["model", str(STEPS)], "the first of those listed")
     expect_whole(store, place)
-    # Elsewhere, too, it is known to be finished.
+    # Other machines know, too, that it is finished.
     run = train(renzan, store, "private-again", place)
     expect(f"already trained to step {STEPS}: model sha256 {renzan.expected}" in run.log(), run.log())
-    # It may be trained further, and is replaced at the end.
+    # It may be trained further, and the model is replaced at the end.
     wanted = renzan.train("private-longer", "", keys=LONGER).sha256()
     run = train(renzan, store, "private-further", place, keys=LONGER)
-    # A checkpoint that was due while the one before was still written is as old as the model.
+    # A checkpoint that was due while the previous one was still being written is as old as the
+    # model.
     expect(re.search(rf"resuming from (model|step-0*{STEPS}) at step {STEPS}\b", run.log()), run.log())
     expect(f"model {model} sha256 {wanted}" in run.log(), run.log())
     expect(wanted in renzan("checkpoint", "verify", model, store=store), "its sha256")

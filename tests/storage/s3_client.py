@@ -27,7 +27,7 @@ class Answer:
 
     @property
     def code(self):
-        """Of an error, such as "NoSuchKey"; empty: none."""
+        """The code of an error, such as "NoSuchKey"; "" if there is none."""
         found = re.search(rb"<Code>(.*?)</Code>", self.body)
         return found[1].decode() if found and self.status >= 300 else ""
 
@@ -36,14 +36,14 @@ class Answer:
         return self.headers.get("etag", "")
 
     def xml(self):
-        """The root element, with tags that have lost their namespace."""
+        """The root element, with tags stripped of their namespace."""
         root = ElementTree.fromstring(self.body)
         for element in root.iter():
             element.tag = element.tag.rpartition("}")[2]
         return root
 
     def texts(self, path):
-        """Of the elements at a path below the root."""
+        """The texts of the elements at a path below the root."""
         return [element.text or "" for element in self.xml().findall(path)]
 
 
@@ -52,7 +52,7 @@ def quote(text, safe=""):
 
 
 def canonical_query(query):
-    """Of (name, value) pairs."""
+    """The canonical form of (name, value) pairs."""
     return "&".join(sorted(f"{quote(name)}={quote(value)}" for name, value in query))
 
 
@@ -75,7 +75,8 @@ def authorization(key, secret, method, path, query, headers, region=REGION):
 
 class Client:
     def __init__(self, endpoint, key, secret, skew_s=0, timeout_s=60):
-        """`skew_s`: of its clock. `timeout_s`: of a connection on which nothing comes."""
+        """`skew_s`: of the client's clock. `timeout_s`: for a connection on which nothing
+        arrives."""
         self.endpoint = endpoint
         self._key, self._secret = key, secret
         self._skew_s, self._timeout_s = skew_s, timeout_s
@@ -119,11 +120,11 @@ class Client:
         return self.request("PUT", f"/{bucket}")
 
     def list(self, bucket, **query):
-        """One page; a name such as max_keys stands for max-keys."""
+        """Gets one page; a name such as max_keys stands for max-keys."""
         return self.request("GET", f"/{bucket}", {"list-type": "2", **_dashes(query)})
 
     def keys(self, bucket, prefix=""):
-        """Of all pages."""
+        """The keys of all pages."""
         found, more = [], {}
         while True:
             page = self.list(bucket, prefix=prefix, **more)
@@ -137,7 +138,7 @@ class Client:
     # --- Uploads in parts.
 
     def create_upload(self, bucket, key):
-        """Its id."""
+        """Begins an upload in parts. Returns its id."""
         return self.request("POST", f"/{bucket}/{key}", {"uploads": ""}).texts("UploadId")[0]
 
     def upload_part(self, bucket, key, upload, number, body, **headers):
@@ -146,7 +147,7 @@ class Client:
                             _dashes(headers), body)
 
     def complete_upload(self, bucket, key, upload, etags, **headers):
-        """`etags`: of the parts 1, 2, ..."""
+        """`etags`: those of parts 1, 2, ..."""
         parts = "".join(f"<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>"
                         for number, etag in enumerate(etags, 1))
         return self.request(
@@ -157,7 +158,7 @@ class Client:
         return self.request("DELETE", f"/{bucket}/{key}", {"uploadId": upload})
 
     def uploads(self, bucket, prefix=""):
-        """Those that have not ended: (key, upload id) pairs."""
+        """Unfinished uploads: (key, upload id) pairs."""
         page = self.request("GET", f"/{bucket}", {"uploads": "", "prefix": prefix})
         if page.status != 200 or page.texts("IsTruncated") == ["true"]:
             raise OSError(f"cannot list the uploads of {bucket}/{prefix}: {page}")

@@ -30,8 +30,8 @@ sys.dont_write_bytecode = True
 from s3_client import REGION, Client
 
 here = pathlib.Path(__file__).resolve().parent
-# An access key and its secret each. RENEWED may do what ADMIN may; READER may get and list, GETTER
-# get what it knows the name of.
+# Identities: an access key and its secret each. RENEWED may do what ADMIN may; READER may get and
+# list; GETTER may get objects whose names it knows.
 ADMIN, READER = ("admin-key", "admin-secret"), ("reader-key", "reader-secret")
 RENEWED = ("renewed-key", "renewed-secret")
 GETTER = ("getter-key", "getter-secret")
@@ -40,12 +40,12 @@ EVERYTHING = ["Admin", "Read", "List", "Tagging", "Write"]
 BUCKET = "test"
 PORTS = ("master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port",
          "filer.port.grpc", "s3.port", "s3.port.grpc")
-# Below those that systems give to connections, so that they are still free after a kill().
+# Below the ports that systems give to connections, so that they are still free after a kill().
 FIRST_PORT, LAST_PORT = 20000, 32000
 START_S, ANSWER_S, STOP_S = 60, 2, 2  # limits
 LOG_SHOWN = 4000  # characters
 
-# A server ends with the thread that has started it, which must not be one of a test's.
+# A server ends with the thread that has started it, so that must not be one of a test's threads.
 _starter = concurrent.futures.ThreadPoolExecutor(1)
 
 
@@ -61,7 +61,7 @@ def installed():
 
 
 def free_ports(count):
-    """In a row."""
+    """Finds consecutive free ports."""
     while True:
         first = random.randrange(FIRST_PORT, LAST_PORT - count)
         try:
@@ -75,7 +75,7 @@ def free_ports(count):
 
 
 def remove_sockets(first_port):
-    """Those that a server with ports from there leaves when it is killed."""
+    """Removes the sockets that a killed server with ports from `first_port` on leaves behind."""
     for port, name in enumerate(PORTS, first_port):
         if name.endswith(".grpc"):
             service = name.partition(".")[0]
@@ -84,7 +84,7 @@ def remove_sockets(first_port):
 
 class Store:
     def __init__(self, folder=None, bucket=BUCKET):
-        """`folder`: for its data, one of its own unless given. `bucket`: created at first."""
+        """`folder`: for its data; by default one of its own. `bucket`: created first."""
         self._program = installed()
         self._own_folder = None if folder else tempfile.TemporaryDirectory(prefix="store.")
         self.folder = pathlib.Path(folder or self._own_folder.name).absolute()
@@ -124,7 +124,7 @@ class Store:
         return Client(self.endpoint, *identity, **others)
 
     def create_bucket(self, name):
-        """Unless it exists."""
+        """Creates the bucket unless it exists."""
         answer = self.client().create_bucket(name)
         if answer.status != 200 and answer.code != "BucketAlreadyOwnedByYou":
             raise RuntimeError(f"no bucket {name}: {answer}")
@@ -140,8 +140,8 @@ class Store:
         return self.folder / "log"
 
     def start(self):
-        """Returns when it answers. Again after a kill() or stop(): at the same endpoint, with the
-        objects that it had."""
+        """Starts the server and returns when it answers. After a kill() or stop(), it has the same
+        endpoint and the same objects."""
         assert not self._process
         tries = 1 if self._ports else 5  # another program may take a port that was free
         for _ in range(tries):
@@ -179,7 +179,7 @@ class Store:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True).result()
 
     def _wait_until_ready(self):
-        """False: it has ended."""
+        """Returns False if the server has ended."""
         end = time.monotonic() + START_S
         while time.monotonic() < end:
             if self._process.poll() is not None:
@@ -190,7 +190,7 @@ class Store:
         raise TimeoutError(f"the store does not answer: {self.log.read_text()[-LOG_SHOWN:]}")
 
     def _is_ready(self):
-        """It answers, and the master knows the volumes, without which nothing is read."""
+        """Whether it answers and the master knows the volumes; without them nothing can be read."""
         master = http.client.HTTPConnection("127.0.0.1", self._ports["master.port"],
                                              timeout=ANSWER_S)
         try:
@@ -203,7 +203,7 @@ class Store:
             master.close()
 
     def stop(self):
-        """As it likes to be stopped; its waits for itself, of 15 s and more, are cut short."""
+        """Stops it as intended, but cuts short its waits for itself, of 15 s and more."""
         if self._process:
             self._process.terminate()
             try:
@@ -226,7 +226,7 @@ class Store:
 
 
 def run(command):
-    """Its exit status, after it has ended together with its store."""
+    """Runs a command with a store, which ends with it. Returns the command's exit status."""
     with Store() as store:
         process = subprocess.Popen(["setpriv", "--pdeathsig=TERM", *command],
                                    env=os.environ | store.environment())

@@ -78,7 +78,7 @@ def conditions(store):
 
 
 def races(store):
-    """Of several creators, one wins; the others may wait for its lock, a second at a time."""
+    """Of several creators, one succeeds; the others may wait for its lock, a second at a time."""
     client, creators = store.client(), range(4)
     with concurrent.futures.ThreadPoolExecutor(len(creators)) as threads:
         for race in range(4):
@@ -112,7 +112,7 @@ def uploads(store):
 
 
 def damage(store):
-    """Bytes that are not those of their checksum are refused."""
+    """Bytes that do not match their checksum are refused."""
     client = store.client()
     other = base64.b64encode(hashlib.md5(b"other").digest()).decode()
     for header, value in (("Content_MD5", other), ("x_amz_checksum_crc32c", "AAAAAA==")):
@@ -152,13 +152,13 @@ def restarts(store):
 
 
 def listens(store):
-    """On the loopback address only."""
+    """It listens on the loopback address only."""
     sockets = set()
     for link in pathlib.Path(f"/proc/{store.pid}/fd").iterdir():
         try:
             sockets.update(re.findall(r"socket:\[(\d+)\]", os.readlink(link)))
         except FileNotFoundError:
-            pass  # closed meanwhile, like one of a request that has ended
+            pass  # closed meanwhile, or belongs to a request that has ended
     for table, own in (("tcp", "0100007F:"), ("tcp6", None), ("udp", None), ("udp6", None)):
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()
@@ -186,14 +186,14 @@ def commands():
         client = Client(re.search(r"http:\S+", said)[0], *ADMIN)
         expect_equal(client.put("test", "key", b"").status, 200, "put into what is served")
         expect_equal(len(servers), 1, "servers")
-        serve.kill()  # which leaves nobody to end the server
+        serve.kill()  # then nobody is left to end the server
         serve.wait()
         expect(ended(servers[0]), "the server has outlived who has started it")
         remove_sockets(int(client.endpoint.rpartition(":")[2]) - PORTS.index("s3.port"))
 
 
 def signature():
-    """The queries that clients get wrong."""
+    """Queries that clients tend to sign wrongly."""
     expect_equal(canonical_query([("prefix", "a/b c"), ("list-type", "2"), ("uploads", "")]),
                  "list-type=2&prefix=a%2Fb%20c&uploads=", "a query")
 

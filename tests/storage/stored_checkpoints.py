@@ -6,9 +6,9 @@ from checks import expect, expect_equal
 from store import BUCKET
 
 MANIFEST = "/manifest.json"
-# In place of one that a run whose lock was taken over shall not publish.
+# In place of a checkpoint that a run must not publish, because its lock was taken over.
 ABANDONED = "abandoned for"
-# Paths of what runs write, as regular expressions.
+# Paths of the objects that runs write, as regular expressions.
 OBJECTS, MANIFESTS = r"/step-\d+/.*safetensors", r"/step-\d+/manifest.json"
 
 
@@ -17,7 +17,7 @@ def url(place):
 
 
 def listed(store, place, what):
-    """A column of the list of all objects below s3://test/place, by key."""
+    """One column of the list of all objects below s3://test/place, by key."""
     page = store.client().list(BUCKET, prefix=f"{place}/")
     expect_equal((page.status, page.texts("IsTruncated")), (200, ["false"]), f"list {place}")
     return dict(zip(page.texts("Contents/Key"), page.texts(f"Contents/{what}")))
@@ -32,19 +32,19 @@ def etags(store, place):
 
 
 def manifests(store, place):
-    """By the names of checkpoints."""
+    """The manifests by names of checkpoints."""
     found = {key.split("/")[-2]: json.loads(store.client().get(BUCKET, key).body)
              for key in sizes(store, place) if key.endswith(MANIFEST)}
     return {name: manifest for name, manifest in found.items() if ABANDONED not in manifest}
 
 
 def uploads(store, place):
-    """Keys of those that have not ended."""
+    """The keys of unfinished uploads."""
     return [key for key, _ in store.client().uploads(BUCKET, f"{place}/")]
 
 
 def strays(store, place):
-    """Keys of what is neither of a checkpoint nor the lock."""
+    """The keys of objects that belong neither to a checkpoint nor to the lock."""
     there = sizes(store, place)
     wanted = {f"{place}/.lock"} | {key for key in there if key.endswith(MANIFEST)}
     for name, manifest in manifests(store, place).items():
@@ -53,8 +53,8 @@ def strays(store, place):
 
 
 def expect_whole(store, place, keep=3):
-    """There are checkpoints, `keep` at most and their bases; each has all of its files, and there
-    is nothing else. Returns their manifests by name."""
+    """There must be checkpoints, at most `keep` and their bases, each with all of its files, and
+    nothing else. Returns their manifests by name."""
     found, there = manifests(store, place), sizes(store, place)
     expect(found, f"no checkpoint in {place}: {there}")
     bases = {manifest["base"]["name"] for manifest in found.values() if manifest["base"]}

@@ -26,7 +26,7 @@ MINUTE = 60
 
 
 def encrypted_runs(renzan, store):
-    """With the authority that AWS_CA_BUNDLE names, and only with that one."""
+    """TLS with the authority that AWS_CA_BUNDLE names, and only with that one."""
     if not shutil.which("openssl"):
         print("encrypted_runs: skipped, there is no openssl")
         return
@@ -48,7 +48,8 @@ def encrypted_runs(renzan, store):
 
 
 def wrong_clocks(renzan, store):
-    """Ten minutes off, nothing changes, not even who may write; an hour off, one error says so."""
+    """If a clock is ten minutes off, nothing changes, not even who may write; if it is an hour off,
+    one error says so."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         print("wrong_clocks: skipped, there is no C compiler")
@@ -67,7 +68,8 @@ def wrong_clocks(renzan, store):
             run = renzan.start(f"{place}-1", url(place), store=faulty, workers=2,
                                keys=FOREVER | {"checkpoint.every_steps": 40}, **clock(minutes))
             run.wait_for_fault(rule)
-            # It lives: those whose clocks are right, or wrong the other way, wait for it in vain.
+            # It is alive: those whose clocks are right, or wrong the other way, wait for it in
+            # vain.
             others = [renzan.start(f"{place}-other{offset}", url(place), store=store,
                                    **clock(offset)) for offset in (0, -minutes)]
             for other in others:
@@ -90,7 +92,7 @@ def wrong_clocks(renzan, store):
 
 
 def other_addresses(renzan, store):
-    """A bucket that is part of the host's name, and one with dots in its own."""
+    """A bucket as part of the host's name, and a bucket with dots in its own name."""
     by_name = store.environment() | {
         "AWS_ENDPOINT_URL": store.endpoint.replace("127.0.0.1", "localhost")}
     store.create_bucket("a.bucket.with.dots")
@@ -100,12 +102,12 @@ def other_addresses(renzan, store):
         renzan.train(f"{name}-1", place, store=where, keys={"training.max_steps": 60})
         run = renzan.start(f"{name}-2", place, store=where)
         renzan.expect_trained(run.wait_for("resuming from step-00000040"))
-    # That the store has them where others see them.
+    # The store must have the objects where others see them.
     expect_whole(store, "virtual")
 
 
 def credentials_of_a_profile(renzan, store):
-    """Those of a file; they are in no process's arguments."""
+    """Credentials from a file; they are in no process's arguments."""
     folder = renzan.folder / "home/.aws"
     folder.mkdir()
     (folder / "credentials").write_text(f"[trainer]\naws_access_key_id = {ADMIN[0]}\n"
@@ -125,7 +127,8 @@ def credentials_of_a_profile(renzan, store):
 
 
 def credentials_that_expire(renzan, store):
-    """While a run writes checkpoints; sooner or later, somebody writes others to the file."""
+    """Credentials expire while a run writes checkpoints; sooner or later somebody writes new ones
+    to the file."""
     file = renzan.folder / "home/rotated"
 
     def write(identity):
@@ -161,7 +164,7 @@ def credentials_that_expire(renzan, store):
 
 
 def notices(renzan, store):
-    """What is written before the end of a machine follows what the store takes, and is said."""
+    """What is written before a machine ends depends on how fast the store is, and is logged."""
     place = "notices"
     with FaultyStore(store) as faulty:
         faulty.inject(limit(4 << 20))

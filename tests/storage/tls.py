@@ -12,7 +12,7 @@ from store import Store
 
 
 class Certificates:
-    """An authority, and a certificate for 127.0.0.1 that it has signed, in a folder."""
+    """An authority, and a certificate for 127.0.0.1 signed by it, in a folder."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -23,7 +23,7 @@ class Certificates:
                                      "subjectAltName=DNS:other.example", signed=True)
 
     def _make(self, name, subject, *words, signed=False):
-        """The path of NAME.pem; its key is in NAME.key."""
+        """Returns the path of NAME.pem; its key is in NAME.key."""
         path = self.folder / f"{name}.pem"
         signer = ("-CA", self.folder / "authority.pem", "-CAkey", self.folder / "authority.key")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
@@ -60,7 +60,8 @@ class TlsStore:
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client):
-        """One connection, request by request: a TLS socket is not for two threads at once."""
+        """Serves one connection, request by request: a TLS socket is not for two threads at
+        once."""
         with contextlib.suppress(OSError), client:
             with self._context.wrap_socket(client, server_side=True) as ours, \
                     socket.create_connection(self._store.address()) as theirs:

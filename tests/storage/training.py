@@ -37,7 +37,7 @@ CONFIG = {
     "checkpoint": {"every": "0", "every_steps": 40},
     "elastic": {"backoff_seconds": 0.05},
 }
-# Of a request that does not end before the test does.
+# For a request that does not end before the test does.
 HANG = delay(3600)
 FOREVER = {"training.max_steps": 100_000_000, "training.epochs": 1_000_000}
 WRONG_SECRET = "not-the-secret"
@@ -46,7 +46,7 @@ OF_PROGRAMMERS = ("Traceback", "terminate called", "internal error", "std::")
 
 
 def wait_until(condition, what):
-    """What it returned, at last."""
+    """Waits until the condition is true, and returns its value."""
     end = time.monotonic() + LIMIT_S
     while not (found := condition()):
         expect(time.monotonic() < end, f"waited in vain: {what}")
@@ -55,8 +55,8 @@ def wait_until(condition, what):
 
 
 def environment_of_programs(folder, variables):
-    """Nothing of whoever runs the test that says where stores, caches and files are. `variables`:
-    None for none."""
+    """Without anything of whoever runs the test that says where stores, caches and files are.
+    `variables`: those that are None are removed."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("AWS_", "RENZAN_", "XDG_"))}
     wanted = kept | {"HOME": str(folder / "home"), "TMPDIR": str(folder)} | variables
@@ -78,7 +78,7 @@ def descendants(pid):
         try:
             children = pathlib.Path(f"/proc/{pid}/task/{thread}/children").read_text().split()
         except OSError:
-            continue  # this one has
+            continue  # this one has ended
         for child in map(int, children):
             found += [child, *descendants(child)]
     return found
@@ -114,7 +114,7 @@ class Run:
         return self._process.pid
 
     def workers(self):
-        """Their process ids; it is its own, if it has but one."""
+        """The workers' process ids; the run's own if it has only one worker."""
         program = os.readlink(f"/proc/{self.pid}/exe")
         found = []
         for pid in descendants(self.pid):
@@ -132,11 +132,11 @@ class Run:
         expect(False, f"{what}; {self._log.name}:\n{self.log()}")
 
     def count(self, pattern):
-        """Of lines that contain the regular expression."""
+        """How many lines match the regular expression."""
         return sum(re.search(pattern, line) is not None for line in self.log().splitlines())
 
     def wait_for(self, pattern, count=1):
-        """Until so many lines of its log contain the regular expression."""
+        """Waits until so many lines of its log match the regular expression."""
         def is_there():
             ended = not self.is_running()
             if self.count(pattern) >= count:
@@ -147,7 +147,7 @@ class Run:
         return self
 
     def wait_for_fault(self, rule):
-        """Until the rule of a FaultyStore has hit."""
+        """Waits until a FaultyStore's rule has hit."""
         wait_until(lambda: rule.hits or not self.is_running(), f"{rule.fault.name}: {rule.path}")
         if not rule.hits:
             self.fail(f"ended before {rule.fault.name}: {rule.path}")
@@ -160,7 +160,7 @@ class Run:
         return json.loads((self.directory / "status.json").read_text())
 
     def wait_for_steps(self, more=1):
-        """Until it has trained so many more."""
+        """Waits until it has trained so many more steps."""
         def step():
             expect(self.is_running(), f"ended early:\n{self.log()}")
             try:
@@ -185,7 +185,8 @@ class Run:
             send(pid, signal.SIGCONT)
 
     def kill(self):
-        """Without warning, with all its workers: like a power cut, none sees another die."""
+        """Kills it without warning, with all its workers: as in a power cut, none sees another
+        die."""
         everyone = [self.pid, *descendants(self.pid)]
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in everyone:
@@ -194,7 +195,7 @@ class Run:
         wait_until(lambda: not any(map(is_alive, everyone)), "the end of what was killed")
 
     def end(self, code=0):
-        """Waits for it."""
+        """Waits for its end."""
         try:
             status = self._process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -205,13 +206,13 @@ class Run:
         return self
 
     def sha256(self):
-        """Of the model that it has trained."""
+        """The sha256 of the model that it has trained."""
         found = re.search(rf"model {re.escape(self.directory.name)}/model sha256 (\w{{64}})",
                           self.log())
         return found[1] if found else self.fail("no model")
 
     def checkpoints(self):
-        """Steps of those that it says it has written."""
+        """The steps of the checkpoints that it has reported."""
         return [int(step) for step in re.findall(r"checkpoint step-(\d+): ", self.log())]
 
 
@@ -247,7 +248,7 @@ class Renzan:
         return environment_of_programs(self.folder, place | variables)
 
     def __call__(self, *words, code=0, store=None, **variables):
-        """What it prints: one line about what is wrong, if there is."""
+        """Runs the program. Returns what it prints: one line about the error, if there is one."""
         done = subprocess.run([self.program, *words], cwd=self.folder, capture_output=True,
                               text=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S,
                               env=self.environment(store, **variables))
@@ -265,7 +266,7 @@ class Renzan:
                 *(["--backend", "gloo"] if workers > 1 else [])]
 
     def start(self, run, checkpoints, store=None, workers=1, keys=None, **variables):
-        """`run`: a new directory's name. `checkpoints`: their directory. `keys`: of the
+        """`run`: the name of a new directory. `checkpoints`: their directory. `keys`: keys of the
         configuration, with their values."""
         words = self.train_words(run, checkpoints, workers, keys)
         self._runs.append(Run(run, [self.program, *words], self.environment(store, **variables),
@@ -273,11 +274,11 @@ class Renzan:
         return self._runs[-1]
 
     def train(self, *arguments, code=0, **others):
-        """To its end."""
+        """Trains to the end."""
         return self.start(*arguments, **others).end(code)
 
     def expect_trained(self, run):
-        """To its end, with the bits of a run that nothing has disturbed."""
+        """Waits for its end; its model must be that of an undisturbed run."""
         run.end()
         if run.sha256() != self.expected:
             run.fail(f"not the model {self.expected}")

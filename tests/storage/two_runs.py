@@ -1,4 +1,4 @@
-"""Two runs for one directory, of which one may write."""
+"""Two runs for one directory; only one may write."""
 
 import signal
 
@@ -13,7 +13,8 @@ WAITS = "waiting up to .* to see whether another run still writes here"
 
 
 def second_run(renzan, store):
-    """Refused as long as the first one lives, even if that one is not getting on."""
+    """The second run is refused as long as the first one is alive, even if that makes no
+    progress."""
     place = "two"
     with FaultyStore(store) as faulty:
         rule = faulty.inject(HANG, "PUT", OBJECTS)
@@ -25,7 +26,7 @@ def second_run(renzan, store):
         expect(first.is_running(), f"the first run has ended:\n{first.log()}")
         expect_equal(sorted(manifests(store, place)), [], "checkpoints")
         first.kill()
-    # Nobody waits for a process that is gone from this machine, nor for one that has ended well.
+    # Nobody waits for a process of this machine that is gone, nor for one that has ended well.
     for name in ("after-kill", "after-stop", "after-another"):
         run = renzan.start(name, url(place), store=store,
                            keys=FOREVER | {"checkpoint.every_steps": 0}).wait_for_steps()
@@ -36,7 +37,8 @@ def second_run(renzan, store):
 
 
 def at_the_same_moment(renzan, store):
-    """Both write the lock where there is none, and where an earlier run has left its own."""
+    """Both write the lock at the same moment, where there is none, and where an earlier run left
+    its own."""
     place, others = "moment", {"checkpoint.every_steps": 0}
     for turn in range(3):
         with FaultyStore(store) as faulty:
@@ -57,8 +59,8 @@ def at_the_same_moment(renzan, store):
 
 
 def paused(renzan, store, workers, path):
-    """While it writes its checkpoint of step 80, for so long that another run takes its place; when
-    it goes on, it ends, and publishes nothing."""
+    """A run is paused while it writes its checkpoint of step 80, until another run takes its place.
+    When it continues, it ends, and publishes nothing."""
     place = f"paused-{workers}"
     renzan.train(f"{place}.before", url(place), store=store, keys={"training.max_steps": 60})
     with FaultyStore(store) as faulty:
@@ -67,7 +69,7 @@ def paused(renzan, store, workers, path):
                            keys={"comm.timeout_seconds": 3600},
                            RENZAN_S3_RETRY_FOR="1h").wait_for_fault(rule)
         run.pause()
-        # Where both have a checkpoint of the same step, the second is refused anyway.
+        # If both have a checkpoint of the same step, the second is refused anyway.
         other = renzan.start(f"{place}.other", url(place), store=store,
                              keys={"checkpoint.every_steps": 60})
         other.wait_for(WAITS).wait_for("resuming from step-00000040")
@@ -85,7 +87,7 @@ def paused(renzan, store, workers, path):
                  "what the other run has left")
     expect_equal([key for key in sorted(set(after) - set(before)) if key.endswith(".json")], [],
                  "manifests of a run whose lock another one has")
-    # Files that it was still writing are the next run's to remove.
+    # The next run removes files that it was still writing.
     renzan.expect_trained(renzan.start(f"{place}.again", url(place), store=store))
     expect_whole(store, place)
 

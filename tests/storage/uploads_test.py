@@ -32,7 +32,7 @@ class Machine:
         return {**inherited, "RENZAN_STATE_DIR": f"{self.folder}/state", **variables}
 
     def __call__(self, *arguments, code=0, **variables):
-        """What the program says on stdout and stderr."""
+        """What the program prints on stdout and stderr."""
         done = subprocess.run([self.program, *map(str, arguments)], cwd=self.folder,
                               env=self.environment(**variables), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -49,7 +49,7 @@ class Machine:
         return json.loads(self("job", "show", number, "--json"))
 
     def end_of(self, number):
-        """The job, once it has ended, and the last word about it."""
+        """The job, once it has ended, and the last message about it."""
         end = time.monotonic() + LIMIT_S
         while self.job(number)["ended"] is None:
             expect(time.monotonic() < end, f"it does not end: {self('job', 'show', number)}")
@@ -59,7 +59,7 @@ class Machine:
 
 
 def objects(store, prefix):
-    """Their contents, by what of their keys follows the prefix."""
+    """The objects' contents, by the part of their keys after the prefix."""
     client = store.client()
     return {key.removeprefix(prefix): client.get(BUCKET, key).body
             for key in client.keys(BUCKET, prefix)}
@@ -92,7 +92,7 @@ def the_verb(machine):
 
 
 def jobs_leave_their_output(machine):
-    """Of two attempts, the second of which fails for good; with the job's credentials."""
+    """Two attempts leave output, the second of which fails for good; with the job's credentials."""
     script = ("echo attempt $RENZAN_ATTEMPT; mkdir -p out; echo model > out/model;"
               " echo metrics > $RENZAN_RUN_DIR/metrics; exit 3")
     number = machine.submit(command=["sh", "-c", script], artifacts="out", retries=1,
@@ -113,7 +113,7 @@ def jobs_leave_their_output(machine):
 
 
 def what_cannot_be_uploaded_stays(machine):
-    """And the job tells why; the daemon has no credentials of its own."""
+    """And the job says why; the daemon has no credentials of its own."""
     for environment, words in (({}, "credentials"),
                                ({**machine.store.environment(), "AWS_SECRET_ACCESS_KEY": WRONG},
                                 "SignatureDoesNotMatch")):
@@ -128,7 +128,7 @@ def what_cannot_be_uploaded_stays(machine):
 
 
 def a_daemon_that_is_killed_uploads_again(machine):
-    """And a job whose output is on the way can be cancelled."""
+    """And a job whose output is being uploaded can be cancelled."""
     with FaultyStore(machine.store) as faulty:
         faulty.inject(HANG, "PUT", r"jobs/hangs")
         number = machine.submit(command=["true"], upload_to=f"s3://{BUCKET}/jobs/hangs",
@@ -151,7 +151,7 @@ def a_daemon_that_is_killed_uploads_again(machine):
 
 
 def pods_leave_their_output(machine):
-    """Worker 0 and another one; a command that succeeds fails if what it made would be lost."""
+    """Worker 0 and another one. A command that succeeds fails if its output would be lost."""
     (machine.folder / "words").touch()
     for rank in (0, 1):
         folder = machine.folder / f"pod-{rank}"

@@ -18,7 +18,7 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// $XDG_CACHE_HOME is where programs keep what they can get again.
+// $XDG_CACHE_HOME is where programs keep data that they can fetch again.
 std::string DefaultDirectory() {
   if (const std::string given = Variable("RENZAN_DATA_CACHE"); !given.empty()) return given;
   if (const std::string cache = Variable("XDG_CACHE_HOME"); !cache.empty())

@@ -9,7 +9,7 @@
 
 namespace renzan {
 
-// Fills in what `options` leaves open. Throws Error kConfig if there is no place.
+// Fills in what `options` leaves open. Throws Error kConfig if there is no place for the cache.
 BlockCache::Options CacheOptionsOf(const DataCacheOptions& options, const std::string& id);
 
 }  // namespace renzan

@@ -41,13 +41,13 @@ std::string Fingerprint(const DatasetManifest& manifest) {
   }
   // Datasets without a rule keep the fingerprint that they had before rules were recorded.
   if (!manifest.label_rule.empty()) add("label_rule", manifest.label_rule);
-  // The same for what is not plain text.
+  // Likewise for columns that are not read plainly.
   for (const auto& [column, parsing] : manifest.parsing)
     if (parsing != kPlainParsing) add("parsing", column, parsing);
   return hash.HexDigest();
 }
 
-// Shuffled rows are anywhere, so they are prefetched this many rows ahead.
+// Shuffled rows are scattered, so they are prefetched this many rows ahead.
 constexpr size_t kRowsAhead = 8;
 
 template <typename T>
@@ -56,7 +56,7 @@ void Prefetch(const T* first, size_t n) {
   const char* const begin = reinterpret_cast<const char*>(first);
   for (size_t byte = 0; byte < n * sizeof(T); byte += kLine) __builtin_prefetch(begin + byte);
   if (n > 0) __builtin_prefetch(first + n - 1);
-  asm volatile("");  // GCC deletes calls of what does nothing but prefetch
+  asm volatile("");  // otherwise GCC removes calls of a function that only prefetches
 }
 
 }  // namespace
@@ -201,7 +201,7 @@ struct Dataset::Impl {
   void ReadMultiHot(std::span<const int64_t> rows, size_t jagged, FeatureIds* ids) const;
 };
 
-// Gathers row by row, as they lie on disk; checks only set a flag.
+// Gathers row by row, in the order on disk; checks only set a flag.
 void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) const {
   const size_t num_dense = schema.dense.size();
   const size_t num_one_hot = one_hot.size();
@@ -273,7 +273,7 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
   const auto prefetch_offsets = [&](size_t i) {
     if (i < rows.size()) Prefetch(offsets_of(i, ShardOf(rows[i])), 2);
   };
-  // Of a row whose offsets have come, and are not yet known to make sense.
+  // For a row whose offsets have arrived but are not checked yet.
   const auto prefetch_values = [&](size_t i) {
     if (i >= rows.size()) return;
     const DatasetShard& shard = ShardOf(rows[i]);
@@ -323,7 +323,7 @@ void Dataset::Impl::OpenCache() {
   InParallel(entries.size(), [&](size_t i) {
     checksums[i].emplace(fmt::format("{}/{}", directory, entries[i].first), *entries[i].second);
   });
-  // Folders in a store have random names, and other imports of the same rows other ones.
+  // Folders in a store have random names, which differ between imports of the same rows.
   Sha256 id;
   id.Update(fmt::format("{}\n", directory));
   for (const auto& [name, entry] : entries) id.Update(fmt::format("{}\n", name));

@@ -1,8 +1,8 @@
 #pragma once
 
 // A dataset: a directory of NumPy .npy shards and a dataset.yaml (docs/formats/dataset.md), on disk
-// or in a store, of which what is read is kept in a cache on disk. Opened read-only and
-// memory-mapped. Thread-safe once opened.
+// or in a store. What is read from a store is cached on disk. Opened read-only and memory-mapped.
+// Thread-safe once opened.
 
 #include <cstdint>
 #include <limits>
@@ -31,7 +31,7 @@ struct CategoricalFeature {
   bool has_wide_ids() const { return num_embeddings > std::numeric_limits<int32_t>::max(); }
 };
 
-// DatasetSchema::parsing of a column whose fields are taken as they are.
+// DatasetSchema::parsing of a column whose fields are taken unchanged.
 inline constexpr char kPlainParsing[] = "plain";
 
 struct DatasetSchema {
@@ -42,15 +42,15 @@ struct DatasetSchema {
   // Empty if unknown (format version 1).
   std::vector<std::string> dense_transforms;
   // How the input's labels were mapped to 0 and 1: "positive >50K", "at_least 4". Empty if they
-  // were 0 and 1, or if a version imported them that did not record it.
+  // were 0 and 1, or if the version that imported them did not record it.
   std::string label_rule;
-  // How the text of each column, the label's too, was read before it was mapped: "plain", or
-  // "trim, missing '?', separator ';'". Empty if unknown: the input was not text, or a version
-  // imported it that did not record it.
+  // How the text of each column, including the label, was read before it was mapped: "plain", or
+  // "trim, missing '?', separator ';'". Empty if unknown: the input was not text, or the version
+  // that imported it did not record it.
   std::map<std::string, std::string> parsing;
 };
 
-// The first column for which both record DatasetSchema::parsing, but not the same; "" if none.
+// The first column whose DatasetSchema::parsing both record, but differently; "" if there is none.
 std::string DifferentlyParsed(const std::map<std::string, std::string>& a,
                               const std::map<std::string, std::string>& b);
 
@@ -65,7 +65,7 @@ class DatasetCache;
 
 struct DataCacheOptions {
   std::string directory;   // empty: $RENZAN_DATA_CACHE, else a directory in the user's cache
-  uint64_t max_bytes = 0;  // of all that is in it; 0: four fifths of what is free there
+  uint64_t max_bytes = 0;  // of the whole cache; 0: four fifths of the free space
 };
 
 struct DatasetOptions {
@@ -73,7 +73,7 @@ struct DatasetOptions {
   bool verify_blocks = true;
   // Log a warning for an old format.
   bool warn = true;
-  DataCacheOptions cache;  // for one in a store
+  DataCacheOptions cache;  // for a dataset in a store
 };
 
 class Dataset {
@@ -106,7 +106,7 @@ class Dataset {
   // fails. Never alters values silently.
   void Read(std::span<const int64_t> rows, Batch* batch) const;
 
-  // Null unless it is in a store.
+  // Null unless the dataset is in a store.
   DatasetCache* cache() const;
 
  private:

@@ -36,7 +36,7 @@ void DatasetCache::Read(const std::function<bool(BlockCache::Reading&)>& need,
     }
     if (reading.WasThere()) return;
   }
-  // Others that need as much at the same time evict it again and again.
+  // Other readers that need as much at the same time keep evicting it.
   Fail(ErrorCode::kConfig,
        "the cache {} is too small for what is read from it at the same time: raise "
        "data.cache.size ({} bytes now)",
@@ -78,7 +78,7 @@ void DatasetCache::AddColumns(const Shard& shard, int64_t begin, int64_t end,
                       jagged.offsets.data_offset + (to + 1) * jagged.offsets.row_bytes, chunks);
 }
 
-// The offsets are there. Wrong ones are left to the reader, which explains what is wrong.
+// The offsets are there. Wrong ones are left to the reader, which reports them.
 void DatasetCache::AddValues(const Shard& shard, int64_t begin, int64_t end,
                              std::vector<uint64_t>* chunks) const {
   for (const Jagged& jagged : shard.jagged) {
@@ -117,7 +117,7 @@ void DatasetCache::ReadRows(std::span<const int64_t> rows, const std::function<v
     if (!has_jagged_) return true;
     add(&DatasetCache::AddValues);
     reading.Need(chunks);
-    // The offsets were read before all were there together.
+    // The offsets may have been evicted while they were read.
     if (!reading.WasThere()) return false;
     const size_t before = chunks.size();
     add(&DatasetCache::AddValues);
@@ -165,7 +165,7 @@ void DatasetCache::SetNextUse(
                            next_use_of_rows(shard.first_row + first, shard.first_row + last));
       }
     }
-    // Which other rows have values in a chunk is not known without their offsets.
+    // Without offsets it is unknown which other rows have values in a chunk.
     if (shard.jagged.empty()) return;
     chunks.clear();
     for (const Jagged& jagged : shard.jagged)

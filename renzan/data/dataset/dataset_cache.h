@@ -16,18 +16,17 @@ namespace renzan {
 
 class DatasetCache {
  public:
-  // `id`: of the dataset's content.
   DatasetCache(BlockCache::Options options) : options_(std::move(options)) {}
 
-  // A file that holds `row_bytes` bytes of each row of a shard, or of all but one of its rows the
-  // offsets of their bags. Returns its index.
+  // Adds a file of the dataset, before Open(). Returns its index.
   size_t AddFile(BlockCache::File file);
   void Open();
   const BlockCache& cache() const { return *cache_; }
   std::string LocalPath(size_t file) const { return cache_->LocalPath(file); }
-  // Calls read() while the beginnings of the files are there, where their headers are.
+  // Calls read() while the beginnings of the files, with their headers, are in the cache.
   void ReadHeaders(std::span<const size_t> files, const std::function<void()>& read);
 
+  // Where a file holds `row_bytes` bytes for each row of a shard, from `data_offset` on.
   struct Column {
     size_t file = 0;
     uint64_t data_offset = 0, row_bytes = 0;
@@ -45,14 +44,14 @@ class DatasetCache {
   };
   void AddShard(Shard shard);
 
-  // Calls read() while all that belongs to these rows is there; again if something was evicted
-  // meanwhile, and what it threw then is not an error. So does ReadHeaders().
+  // Calls read() while everything that belongs to these rows is in the cache. If something was
+  // evicted meanwhile, calls it again, and ignores what it threw. ReadHeaders() does the same.
   void ReadRows(std::span<const int64_t> rows, const std::function<void()>& read);
 
-  // Fetches rows [begin, end), which are needed at `next_use`. False if there is no room.
+  // Fetches rows [begin, end), which are needed at `next_use`. Returns false if there is no room.
   bool PrefetchRows(int64_t begin, int64_t end, uint32_t next_use);
-  // Sets when the chunks of rows [begin, end) are needed next, given when other rows are: a chunk
-  // also holds some before and after them.
+  // Sets when the chunks of rows [begin, end) are needed next. A chunk also holds rows before and
+  // after these; next_use_of_rows() says when rows are needed.
   void SetNextUse(int64_t begin, int64_t end,
                   const std::function<uint32_t(int64_t begin, int64_t end)>& next_use_of_rows);
 

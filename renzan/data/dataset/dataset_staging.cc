@@ -14,10 +14,10 @@ DatasetStaging::DatasetStaging(const std::string& path) : path_(NormalizedPath(p
   Storage& storage = Storage::Of(path_);
   if (IsInStore(path_)) {
     lock_ = storage.Lock(path_, fmt::format("process {} on {}", ::getpid(), HostName()));
-    // Whoever had the lock may have made it meanwhile.
+    // Whoever had the lock may have made the dataset meanwhile.
     if (storage.HasTree(path_, kDatasetManifestName))
       Fail(ErrorCode::kCantCreate, "{} exists: choose another name, or remove it first", path_);
-    // What an import that was killed has left.
+    // Files that a killed import has left behind.
     storage.RemoveStaged(path_);
   }
   tree_ = storage.Stage(path_, kDatasetManifestName);
@@ -31,7 +31,7 @@ DatasetStaging::~DatasetStaging() {
   if (committed_ || !IsInStore(path_)) return;
   while (!upload_.finished()) upload_.WaitFor(1);
   try {
-    // Only what is this one's: another may have made the dataset meanwhile.
+    // Removes only this import's files: another may have made the dataset meanwhile.
     Storage& storage = Storage::Of(path_);
     for (const std::string& folder : storage.Names(path_))
       if (folder.starts_with(prefix_)) storage.Remove(path_ + "/" + folder);

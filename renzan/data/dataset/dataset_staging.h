@@ -1,8 +1,8 @@
 #pragma once
 
-// Where the files of a dataset are made, and how they get to where it shall be. On disk that is a
-// directory beside it, which is renamed. For a store it is a temporary directory, whose folders are
-// uploaded in the background and removed. Not thread-safe.
+// Where the files of a dataset are made before it appears. On disk, that is a directory beside it,
+// which is then renamed. For a store, it is a temporary directory, whose folders are uploaded in
+// the background and removed. Not thread-safe.
 
 #include <memory>
 #include <optional>
@@ -17,26 +17,26 @@ namespace renzan {
 
 class DatasetStaging {
  public:
-  // Throws Error kCantCreate if there is a dataset, or in a directory anything, at `path`; in a
-  // store also if another process makes one there.
+  // Throws Error kCantCreate if there is a dataset at `path`, or on disk anything but an empty
+  // directory; in a store also if another process is making one there.
   explicit DatasetStaging(const std::string& path);
-  // Removes what is not committed.
+  // Removes what was not committed.
   ~DatasetStaging();
   DatasetStaging(const DatasetStaging&) = delete;
   DatasetStaging& operator=(const DatasetStaging&) = delete;
 
   // Where files are made.
   const std::string& directory() const { return directory_; }
-  // Of the dataset.
+  // The path of the dataset.
   const std::string& path() const { return path_; }
-  // With which the names of all files and folders in it but the last begin.
+  // A prefix of the names of all files and folders, except the last file's.
   const std::string& prefix() const { return prefix_; }
 
-  // A folder is complete. Throws the Error of an earlier upload.
+  // To be called when a folder is complete. Throws the Error of an earlier upload.
   void Upload(const std::string& folder);
-  // A file beside the folders is.
+  // The same for a file beside the folders.
   void UploadFile(const std::string& name);
-  // The last file; then the dataset is there.
+  // Writes the last file, which makes the dataset appear.
   void Commit(const std::string& manifest_name, const std::string& manifest);
 
  private:
@@ -51,8 +51,8 @@ class DatasetStaging {
   BackgroundTask upload_;  // last, so that it ends before the members it uses
 };
 
-// Calls `make`, which makes a dataset at `path`; the Error of a full disk says which one that is,
-// for the user has named only a store.
+// Calls `make`, which makes a dataset at `path`. If a local disk is full, the Error names it,
+// because the user has named only a store.
 template <typename Make>
 auto MakingDataset(const std::string& path, Make make) {
   try {

@@ -57,7 +57,7 @@ struct Columns {
 struct ShardFiles {
   NpyWriter label, dense, ids;
   std::optional<NpyWriter> unscaled;  // temporary
-  std::deque<NpyWriter> wide_ids;     // files do not move
+  std::deque<NpyWriter> wide_ids;     // a deque, because NpyWriters do not move
   struct Jagged {
     NpyWriter values, offsets;
 
@@ -105,7 +105,7 @@ struct DatasetWriter::Impl {
   DatasetSchema schema;
   Columns columns;
   std::unique_ptr<ShardFiles> shard;
-  std::vector<int32_t> narrowed;  // of a row or a bag
+  std::vector<int32_t> narrowed;  // of one row or bag
   std::vector<std::string> other_files;
 
   Impl(const std::string& directory, const DatasetSchema& the_schema, DatasetWriterOptions opts)

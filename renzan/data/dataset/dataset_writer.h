@@ -1,10 +1,9 @@
 #pragma once
 
 // Writes a dataset row by row, in constant memory. Finish() makes the directory appear atomically.
-// For a store the files are made on this machine's disk ($TMPDIR) and uploaded shard by shard,
-// while the next one is made; with ids or dense features that change at the end all of them have to
-// wait there.
-// Not thread-safe.
+// For a store, files are made on this machine's disk ($TMPDIR), and each shard is uploaded while
+// the next is made; if ids or dense features change at the end, all shards wait on the disk until
+// then. Not thread-safe.
 
 #include <cstdint>
 #include <functional>
@@ -42,21 +41,21 @@ class DatasetWriter {
   DatasetWriter& operator=(const DatasetWriter&) = delete;
 
   // `one_hot` holds the ids of the one-hot features in their order, `multi_hot` one bag for each
-  // multi-hot feature in theirs. Throws kData for an id outside its table (unless ids are mapped at
-  // the end), a label that is not 0 or 1, or a dense value that is not finite.
-  // `unscaled` has the numbers of the features of dense_at_end, in its order; NaN: missing.
+  // multi-hot feature. `unscaled` holds the numbers of the features of dense_at_end, in their
+  // order; NaN: missing. Throws kData for an id outside its table (unless ids are mapped at the
+  // end), a label that is not 0 or 1, or a dense value that is not finite.
   void Append(float label, std::span<const float> dense, std::span<const int64_t> one_hot,
               std::span<const std::vector<int64_t>> multi_hot = {},
               std::span<const double> unscaled = {});
   int64_t rows() const;
 
-  // Where the files of the vocabulary are put, and the content of dataset.yaml, in which the
-  // importer fills in vocabulary, num_embeddings and generated.
+  // The folder for the vocabulary's files; and the content of dataset.yaml, in which the importer
+  // fills in vocabulary, num_embeddings and generated.
   std::string vocabulary_folder() const;
   DatasetManifest& manifest();
 
-  // A file beside dataset.yaml, of which datasets know nothing: where to write it before Finish(),
-  // and where it is after that.
+  // The path of a file beside dataset.yaml that datasets ignore: before Finish() where to write it,
+  // afterwards where it is.
   std::string PathOfFile(const std::string& name);
   std::string FinalPathOfFile(const std::string& name) const;
 

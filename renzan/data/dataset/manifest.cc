@@ -207,8 +207,8 @@ void CheckSchema(const DatasetSchema& schema) {
 std::string ShardName(size_t index) { return fmt::format("shard-{:05}", index); }
 
 std::string FeatureFile(const std::string& feature, std::string_view part) {
-  // What file systems allow, without the longest ending. Names that fit are never cut, because
-  // datasets that were written before names were cut have them.
+  // The file system's limit, minus the longest ending. Names that fit are never cut, because older
+  // datasets have them uncut.
   constexpr size_t kMaxNameBytes = 255 - std::string_view(".offsets.npy").size();
   return fmt::format("{}.{}.npy", BoundedFileName(EscapeName(feature), kMaxNameBytes), part);
 }

@@ -36,14 +36,14 @@ struct FeatureEntry {
   int64_t num_embeddings = 0;
   bool multi_hot = false;
   std::string vocabulary;  // "hash:1000" or "threshold:8"; empty if the input had ids
-  // The share of the lookups that read the row for unseen values instead of their own, in the data
-  // that the vocabulary was made of (Vocabulary::TrainUnseen).
+  // The share of lookups that read the row for unseen values instead of their own, in the data that
+  // the vocabulary was made from (Vocabulary::TrainUnseen).
   double unseen = 0;
 
   void Describe(ConfigFields& fields);
 };
 
-// The versions that are written: the later one only for features with wide ids, so that older
+// The versions that are written: the later one only if features have wide ids, so that older
 // programs can read the others. Version 1 had no block checksums, no checksum of dataset.yaml, and
 // no transforms.
 inline constexpr int64_t kDatasetFormatVersion = 2, kWideIdsFormatVersion = 3;
@@ -84,8 +84,8 @@ std::string ManifestText(DatasetManifest manifest);
 
 inline constexpr char kDatasetManifestName[] = "dataset.yaml";
 
-// The folder of the vocabulary's files: "vocabulary", with the prefix that those of the shards
-// have. In a store, where nothing can be renamed, it keeps two imports of one dataset apart.
+// The folder of the vocabulary's files: "vocabulary", with the same prefix as the shards' folders.
+// In a store, where nothing can be renamed, the prefix keeps two imports of one dataset apart.
 std::string VocabularyFolder(const DatasetManifest& manifest);
 
 // Throws kConfig for an empty or duplicate name, or an invalid table size.

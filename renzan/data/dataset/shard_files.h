@@ -16,7 +16,7 @@ namespace renzan {
 // One mapped file, whose blocks are verified when they are first read.
 struct CheckedArray {
   NpyArray array;
-  BlockVerifier blocks;  // verifies nothing for one in a cache, where only what is verified comes
+  BlockVerifier blocks;  // verifies nothing for a cached file: caches hold only verified chunks
   size_t element_bytes = 1;
   size_t cached_file = 0;  // its index there
 
@@ -56,11 +56,11 @@ NpyArray OpenArray(const std::string& directory, const std::string& shard, const
 // The block checksums of a shard's files, concatenated in order of file names.
 class ShardChecksums {
  public:
-  // Of the shard in `folder`: the content of its checksums.npy, whose SHA-256 is verified (kData).
-  // `entry` has to outlive it.
+  // `folder` has the shard's checksums.npy, whose SHA-256 is verified (kData). `entry` must outlive
+  // it.
   ShardChecksums(const std::string& folder, const ShardEntry& entry);
 
-  // Of one file; throws kData if there are too few.
+  // The checksums of one file; throws kData if there are too few.
   std::vector<uint64_t> Of(const std::string& name, uint64_t file_bytes) const;
 
  private:

@@ -29,7 +29,7 @@ constexpr const char* kDateFormats[] = {"%Y-%m-%d",
                                         "%d-%b-%Y",
                                         "%s"};
 constexpr char kBagSeparators[] = {'|', ';', '^'};
-// Fields with several values, at least one in so many.
+// A bag column has several values in at least one of so many fields.
 constexpr int64_t kBagShare = 20;
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the values of one column of a text file are like. Memory is bounded.
+// What the values of one column of a text file look like. Memory is bounded.
 
 #include <cstdint>
 #include <map>
@@ -29,7 +29,8 @@ class ColumnStatistics {
   int64_t present() const { return rows_ - missing_; }
   size_t distinct() const { return counts_.size(); }
   bool many_distinct() const { return counts_.size() >= kMaxDistinct; }
-  // Of present() those until as many distinct values as are counted had been seen.
+  // How many values were present when the count of distinct values reached its limit, or all of
+  // them.
   int64_t present_while_counted() const { return many_distinct() ? present_when_full_ : present(); }
   bool has_blanks() const { return has_blanks_; }  // around values
 
@@ -66,7 +67,7 @@ class ColumnStatistics {
   std::vector<Bags> bags_;
 };
 
-// A number as a dense column has it.
+// Whether a text is a number as dense columns accept it.
 bool IsNumber(std::string_view text, double* number);
 
 }  // namespace renzan

@@ -217,7 +217,7 @@ class CsvParser : public RowParser {
     return SetDense(slot, value, row) || Reject(field, "is not a finite number", bad);
   }
 
-  // Returns false for a number that is not finite; no number: missing.
+  // Returns false for a number that is not finite. No number means missing.
   bool SetDense(size_t slot, std::optional<double> value, TextRow* row) const {
     const DenseTransform& transform = transforms_[slot];
     float& dense = row->dense[slot];

@@ -44,7 +44,7 @@ TEST(ImportCsv, QuotesAsInRfc4180) {
               [&] { Csv(schema, {"y,a,b\n1,\"x\n\",y\n1,\"b\"c,d\n"}).Import(); });
 }
 
-// Whatever blank is before or after a quote, a quoted field is the same field.
+// Whatever blanks are before or after the quotes, a quoted field is the same field.
 TEST(ImportCsv, TrimDropsTheSameBlanksAroundQuotesAsAroundPlainFields) {
   const std::string columns =
       "trim: true\ncolumns: {y: {role: label}, a: {role: categorical}, b: {role: categorical}}\n";
@@ -82,7 +82,7 @@ std::string QuotedRows(int rows, const std::map<int, std::string>& change) {
   return text;
 }
 
-// Of 1000 rows, all are imported but those in `lost`.
+// Imports 1000 rows and expects all but those in `lost`.
 void ExpectLost(const std::map<int, std::string>& change, const std::vector<int>& lost) {
   Csv csv(kThreeColumns, {QuotedRows(1000, change), "y,a,b\n1,second,file\n1,\"2nd\",7\n"});
   csv.options.skip_bad_rows = true;

@@ -29,7 +29,7 @@ bool IsDelimiter(std::string_view text) {
                                           [](unsigned char c) { return std::isalnum(c) != 0; });
 }
 
-// Whether `name` is `pattern`, in which each * stands for any text.
+// Whether `name` matches `pattern`, in which each * stands for any text.
 bool Matches(std::string_view name, std::string_view pattern) {
   const size_t star = pattern.find('*');
   if (star == std::string_view::npos) return name == pattern;
@@ -39,8 +39,8 @@ bool Matches(std::string_view name, std::string_view pattern) {
   return false;
 }
 
-// Orders C2 before C10: the order of columns decides that of a dataset's features, and must not
-// change with a file's.
+// Orders C2 before C10. The order of columns decides the order of a dataset's features, and must
+// not depend on a file's.
 bool NaturallyLess(std::string_view a, std::string_view b) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto take_number = [&](std::string_view* text) {

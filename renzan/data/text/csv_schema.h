@@ -15,10 +15,10 @@ namespace renzan {
 class ConfigFields;
 
 struct CsvColumn {
-  std::string name;                // in a schema file also a pattern of names, such as "C*"
+  std::string name;                // in a schema file possibly a pattern of names, such as "C*"
   std::string role;                // label, dense, categorical, multi_hot, date, skip
   std::string transform = "none";  // dense: the name of a DenseTransform
-  int64_t buckets = 32;            // dense: of transform buckets
+  int64_t buckets = 32;            // dense: for transform buckets
   std::vector<double> clip;        // dense: {lowest, highest} value before the transform, or empty
   std::string separator;  // multi_hot: between the values of a field; "": "|", or "," in brackets
   bool brackets = false;  // multi_hot: fields are lists, as in [1, 2]
@@ -48,12 +48,12 @@ struct CsvSchema {
   bool header = true;
   bool quotes = true;                // RFC 4180
   bool trim = false;                 // drop blanks around fields
-  std::vector<std::string> missing;  // of columns that do not say otherwise
+  std::vector<std::string> missing;  // for columns that do not have their own
   std::vector<CsvColumn> columns;    // in the schema file's order
 
-  // Replaces each pattern by the columns of `header` that it matches and that no other column
-  // names, in the order of their names, C2 before C10. The first of several patterns counts.
-  // Throws kConfig, naming `path`, for a pattern that matches none.
+  // Replaces each pattern by the columns of `header` that it matches and that are not listed,
+  // ordered by name (C2 before C10). If several patterns match, the first counts. Throws kConfig,
+  // naming `path`, for a pattern that matches none.
   void ExpandPatterns(const std::vector<std::string>& header, const std::string& path);
 
   // DatasetSchema::parsing of a column.

@@ -114,7 +114,7 @@ std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
   }
   if (!text.empty()) return std::nullopt;
   if (seconds) {
-    // Towards the past also before 1970.
+    // Rounds down, also before 1970.
     const int64_t hours =
         (*seconds - ((*seconds % kSecondsPerHour) + kSecondsPerHour) % kSecondsPerHour) /
         kSecondsPerHour;

@@ -99,7 +99,7 @@ class RawFile {
   std::vector<char> buffer_;
   size_t begin_ = 0, end_ = 0;
   uint64_t taken_ = 0;
-  std::optional<StoreStream> store_;  // of a file in a store; else fd_
+  std::optional<StoreStream> store_;  // for a file in a store; otherwise fd_
   int fd_ = -1;
 };
 

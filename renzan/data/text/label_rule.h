@@ -22,7 +22,7 @@ struct LabelRule {
   // As `negative`: every text but `positive` means 0.
   static constexpr std::string_view kOther = "other";
 
-  // `is_label`: of a label's column; in another one none may be set.
+  // `is_label`: whether the column is the label; in others nothing may be set.
   void Describe(bool is_label, ConfigFields& fields);
   // DatasetSchema::label_rule. Rules with the same text map the same values to the same labels, if
   // both map them.

@@ -20,7 +20,7 @@ namespace renzan {
 namespace {
 
 constexpr size_t kSniffedRecords = 200;
-// With fewer records of the same number of fields a file is no table.
+// If fewer records have the same number of fields, the file is not a table.
 constexpr double kTableShare = 0.5;
 constexpr int64_t kRowsBetweenStops = 4096;
 // Fewer rows do not show whether values repeat.
@@ -31,7 +31,7 @@ constexpr size_t kFewNumbers = 10;
 // Seconds since 1970 of the years 1973 to 2286.
 constexpr double kMinUnixTime = 1e8, kMaxUnixTime = 1e10;
 
-// As YAML has it.
+// As YAML writes it.
 std::string Quoted(const std::string& text) { return ConfigValue{{text}, ""}.key(); }
 
 std::string Lower(std::string_view text) {
@@ -72,7 +72,7 @@ std::vector<Record> FirstRecords(const ProposalOptions& options, const Dialect& 
   return records;
 }
 
-// The delimiter by which most records have the same number of fields.
+// The delimiter that gives most records the same number of fields.
 Dialect FindDelimiter(const ProposalOptions& options) {
   Dialect best;
   for (const bool quotes : {true, false}) {
@@ -95,7 +95,7 @@ Dialect FindDelimiter(const ProposalOptions& options) {
   return best;
 }
 
-// A first record of texts of which none is a value of its column elsewhere.
+// Whether the first record has only texts that are not values of their columns elsewhere.
 bool IsHeader(const std::vector<Record>& records) {
   const Record& first = records[0];
   if (std::set<std::string>(first.begin(), first.end()).size() != first.size()) return false;
@@ -185,7 +185,7 @@ bool IsIdName(const std::string& name) {
          lower.find("zip") != std::string::npos || lower.ends_with("code");
 }
 
-// Many whole numbers of which at least every other one occurs: ids, counted from one.
+// Whole numbers, many of them, of which at least every other one occurs: ids, counted from one.
 bool FillsItsRange(const ColumnStatistics& values) {
   constexpr size_t kMany = 500;
   return values.is_whole() && values.distinct() > kMany &&
@@ -273,7 +273,7 @@ std::string DescribeDate(const std::string& format) {
       Quoted(format), date.has_hour() ? ", hour: {role: categorical}" : "");
 }
 
-// Of a column that is not the label.
+// For a column that is not the label.
 std::string DescribeFeature(const Table& table, const Column& column) {
   const ColumnStatistics& values = column.values;
   const bool constant = values.distinct() == 1 && values.missing() == 0;

@@ -15,8 +15,8 @@ struct ProposalOptions {
   StopFunction stop = nullptr;
 };
 
-// A schema file that `renzan data import --schema` accepts, with what was seen of each column as
-// comments. Throws kData for a file that is empty or that is no table.
+// A schema file that `renzan data import --schema` accepts, with comments on what was seen in each
+// column. Throws kData for a file that is empty or not a table.
 std::string ProposeSchema(const ProposalOptions& options);
 
 }  // namespace renzan

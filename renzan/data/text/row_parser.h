@@ -20,8 +20,8 @@ struct TextRow {
   int64_t num_lines = 1;  // more than one only with quoted line breaks
   float label = 0;
   std::string_view other_label;  // the label's text if it is 0 only because every other text is
-  std::vector<float> dense;      // of those whose transform needs constants: not set
-  std::vector<double> unscaled;  // the numbers of those, in their order; NaN: missing
+  std::vector<float> dense;      // not set where the transform needs constants
+  std::vector<double> unscaled;  // the numbers of those features, in order; NaN: missing
   std::vector<std::string_view> one_hot;                 // empty: missing
   std::vector<std::vector<std::string_view>> multi_hot;  // no empty values
 };
@@ -38,12 +38,13 @@ class RowParser {
   enum class Result { kRow, kBadRow, kEnd };
 
   virtual ~RowParser() = default;
-  // Reads what precedes the first row, from which columns may come. Once, first.
+  // Reads what precedes the first row, which may define the columns. Must be called first, and
+  // once.
   virtual void Begin(LineReader& lines) = 0;
   // num_embeddings are left 0: they come from the vocabularies.
   virtual const DatasetSchema& schema() const = 0;
-  // Of each categorical feature, as its column of the schema file sets it
-  // (Vocabulary::TrainUnseen); NaN, or nothing at all, if none does.
+  // For each categorical feature, the share that its column of the schema file sets
+  // (Vocabulary::TrainUnseen); NaN if it sets none. Empty if no column does.
   virtual std::vector<double> unseen_shares() const { return {}; }
   virtual Result Next(LineReader& lines, TextRow* row, BadRow* bad) = 0;
 };
