@@ -56,7 +56,7 @@ class Buckets:
                 f"gradient bucket {number} ({names[0]} to {names[-1]})")
         self._waits_for_last = False
         self._next_to_start = 0
-        self._came: set[torch.nn.Parameter] = set()  # those whose gradients this backward has produced
+        self._came: set[torch.nn.Parameter] = set()  # those with a gradient in this backward
         # Reentrant checkpointing produces the gradient of a shared parameter in pieces. The first
         # step exchanges nothing before its end, which shows whether there is one.
         self._has_come_in_pieces = False

@@ -116,8 +116,8 @@ void ClusterConfig::SchedulingConfig::Describe(ConfigFields& fields) {
   fields.Require(TryParseMilliseconds(max_checkpoint_interval).value_or(1) > 0,
                  "max_checkpoint_interval", "must be more than 0");
   DescribeDuration(fields, "overdue_after", &overdue_after,
-                   "jobs that have waited longer than this plus four times their service go before "
-                   "others of their priority, one at a time");
+                   "jobs that have waited longer than this plus four times their running time go "
+                   "before others of their priority, one at a time");
   fields.Choice("order", &order, {"least_attained_service", kGittins, kFirstCome},
                 "for jobs of equal priority: those that have run least go first, and may preempt "
                 "others that save their work; gittins: the same with predicted run "
