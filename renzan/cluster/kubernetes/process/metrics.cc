@@ -35,7 +35,7 @@ void PutJobs(PrometheusText& text, const Controller& controller) {
   for (const Wait& wait : controller.waits())
     if (const Job* job = snapshot.Find(wait.job); job != nullptr)
       ++waiting[{job->queue, wait.reason}];
-  text.Family("renzan_waiting_jobs", "gauge", "Jobs that wait since the last cycle, and for what.");
+  text.Family("renzan_waiting_jobs", "gauge", "Jobs left waiting by the last cycle, by reason.");
   for (const auto& [key, jobs] : waiting)
     text.Sample(
         {{"queue", snapshot.queues[key.first].name}, {"reason", record::WordOf(key.second)}}, jobs);
