@@ -12,7 +12,7 @@ RENZAN = ROOT / "build/release/bin/renzan"
 
 
 def run(*command, stderr=subprocess.PIPE):
-    """Returns what the command printed; where it fails, ends with what it said."""
+    """Returns the command's output; if it fails, exits with its error output."""
     command = [str(word) for word in command]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
                           text=True, check=False)
@@ -30,7 +30,7 @@ def train(config, *flags):
 
 
 def samples_per_second(records, warm_up=0):
-    """After this share of the windows, and at least one, in which the run warms up."""
+    """The rate after a warm-up of this share of the windows, at least one."""
     rates = [record["train/samples_per_second"] for record in records
              if "train/samples_per_second" in record]
     return statistics.harmonic_mean(rates[max(1, round(warm_up * len(rates))):])

@@ -24,7 +24,8 @@ def samples(text):
 
 
 class ControlPlane:
-    """A context. `run` is a folder that it may fill. Without one here, exits with 77."""
+    """A context manager. `run` is a folder that it may fill. Exits with 77 if this machine has no
+    control plane."""
 
     def __init__(self, renzan, run, nodes, gpus):
         self._run, self._gpus = pathlib.Path(run), nodes * gpus
@@ -70,7 +71,7 @@ class ControlPlane:
             return {}
 
     def requests(self):
-        """Answered by the API server so far: {"POST pods/binding": 7}."""
+        """Requests answered by the API server so far: {"POST pods/binding": 7}."""
         counts = {}
         for (name, labels), value in samples(self.client.get("/metrics")).items():
             if name != "apiserver_request_total":
@@ -89,7 +90,7 @@ class ControlPlane:
                 "controller": self._controller.process.pid}
 
     def cpu_seconds(self):
-        """Of each process, and of this one."""
+        """CPU seconds of each process, and of this one."""
         used = {"submitting": sum(os.times()[:2])}
         for name, pid in self.pids().items():
             fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -1,8 +1,8 @@
 // The embedding kernels against the machine: pooled lookup, and the sparse update with row-wise
 // Adagrad, of a table much larger than the caches, for the usual dimensions and pooling factors.
-// Prints the bytes that each moves per lookup, of rows at random and of arrays in order, and how
-// fast; and the share of the time that these bytes take at least: rows at the rate of reading rows
-// of that length at random, arrays at the rate of copying, both measured in alternation.
+// Prints for each the bytes moved per lookup (rows at random, arrays in order), the rate, and how
+// close that comes to the least time for these bytes: rows at the rate of reading rows of that
+// length at random, arrays at the rate of copying, both measured in alternation.
 //
 //   embedding_bench [--table-mib 2048] [--rows fp32|fp16|bf16] [--threads N] [--repeats 9]
 

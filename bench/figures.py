@@ -17,7 +17,7 @@ def spread(values, form, scale=1):
 
 
 def busy_ticks():
-    """Of all cores since the machine started: those in use, and all."""
+    """Ticks of all cores since boot: busy ones, and all."""
     with open("/proc/stat") as file:
         numbers = [int(x) for x in file.readline().split()[1:9]]
     return sum(numbers) - numbers[3] - numbers[4], sum(numbers)  # idle, waiting for a disk
@@ -32,7 +32,7 @@ def busy_share(seconds):
 
 
 def machine_facts():
-    """What decides how fast the machine is: {"cpu": "...", "cores": 2, "units": ["avx512f"]}."""
+    """What determines how fast the machine is: {"cpu": "...", "cores": 2, "units": ["avx512f"]}."""
     with open("/proc/cpuinfo") as file:
         lines = file.read().splitlines()
     def first(name):

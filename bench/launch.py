@@ -19,7 +19,7 @@ def free_port():
 
 
 def environment(**more):
-    """Of a worker, which finds Renzan's package in the source tree."""
+    """The environment of a worker, which finds Renzan's package in the source tree."""
     return {**os.environ, "RENZAN_LIBRARY": str(ROOT / "build/release/lib/librenzan.so"),
             "PYTHONPATH": str(ROOT / "python"), "PYTHONDONTWRITEBYTECODE": "1",
             "OMP_NUM_THREADS": "1", **{name: str(value) for name, value in more.items()}}

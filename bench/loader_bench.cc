@@ -1,8 +1,8 @@
 // Measures what verifying block checksums costs when reading a dataset: shuffled batches with
 // Criteo's features (13 dense, 26 ids) from the page cache, where checksums matter most,
 // alternating epochs with and without them. Each epoch reopens the dataset, so that it verifies
-// every block once; in training only the first epoch does. Then how many rows a second come from
-// several readers, which training on a GPU has.
+// every block once; in training only the first epoch does. Then the rows per second of several
+// readers, as training on a GPU uses.
 //
 //   loader_bench [--rows 1000000] [--batch 2048] [--repeats 9] [--directory DIR]
 

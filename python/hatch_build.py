@@ -1,6 +1,7 @@
-"""Puts librenzan.so, librenzan_mpi.so and librenzan_s3.so into the wheel, which is then of this platform, but of any
-Python: they are loaded by ctypes. RENZAN_LIBRARIES names their directory, and RENZAN_LICENSES the
-one with the licences of the libraries that they need; scripts/wheel sets both."""
+"""Puts librenzan.so, librenzan_mpi.so and librenzan_s3.so into the wheel. The wheel is then
+specific to this platform, but works with any Python, because ctypes loads the libraries.
+RENZAN_LIBRARIES names their directory, RENZAN_LICENSES that of the licences of the libraries they
+need; scripts/wheel sets both."""
 
 import os
 import pathlib

@@ -1,8 +1,8 @@
 // Pooled lookup and the exact sparse update on a GPU, against copying memory: of a table much
-// larger than L2, for the usual dimensions and pooling factors, batches in turn. Counted are the
-// bytes that must move: rows, ids and pooled rows; of the update a gradient per lookup, and each
-// distinct row and its state read and written. Sorting the lookups is measured apart: it depends on
-// ids only.
+// larger than L2, for the usual dimensions and pooling factors, batches in turn. Counts the
+// bytes that must move: rows, ids and pooled rows; for the update, a gradient per lookup, and each
+// distinct row and its state read and written. Sorting the lookups is measured separately: it
+// depends on ids only.
 //
 //   cuda_embedding_bench
 //

@@ -102,7 +102,7 @@ def seconds_between(begin, end):
 
 
 def group_seconds(args, run, groups, size):
-    """Of one run each, for every group."""
+    """Seconds of one run, for each group."""
     marks = [mark(args)]
     for _ in range(groups):
         for _ in range(size):
@@ -594,7 +594,7 @@ def measure_model(args, report, model, variant, batch, compile):
 
 
 def guarded(args, report, name, run, *arguments):
-    """Whether it ended without an error; one that does is reported."""
+    """Whether it ended without an error; an error is reported."""
     failure = None
     try:
         signal.alarm(args.config_seconds)

@@ -306,7 +306,8 @@ std::vector<Phase> MeasurePhases(const DeviceModelOptions& options,
   add("reduce and update dense", bytes(size * 4 * (options.own_virtual_workers + 4)), [&] {
     dense.Update(reinterpret_cast<const cuda::DenseStep*>(steps.as<std::byte>() + 256), finite);
   });
-  // Rows that several samples look up are read and written once; which is not counted here.
+  // Rows that several samples look up are read and written only once, which is not accounted for
+  // here.
   add("sparse update (with sort)", bytes(n * (pooled + 2 * row)), [&] {
     embeddings.Sort(lookups_now(), stream);
     embeddings.Update(steps.as<cuda::SparseStepOnDevice>(), lookups_now(), dense.d_features(),

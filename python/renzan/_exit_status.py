@@ -1,4 +1,4 @@
-"""An exception of Renzan that nobody catches ends the process by its own exit status.
+"""An uncaught exception of Renzan ends the process with its own exit status.
 
 A launcher restarts a run whose worker died (69), but not one with a wrong argument (64); Python
 ends with 1 for both.
@@ -16,7 +16,7 @@ _previous: Callable[..., Any] | None = None
 
 
 def end_by_exit_status() -> None:
-    """From now on in this process. Tracebacks stay, but for a stop on request."""
+    """Applies from now on in this process. Tracebacks stay, except for a stop on request."""
     global _previous
     if _previous is None:
         _previous, sys.excepthook = sys.excepthook, _report

@@ -64,7 +64,7 @@ class RunStatus(ctypes.Structure):
                 ("working_since_unix_seconds", c_double)]
 
 
-# Of the functions that return a renzan_status: their arguments.
+# Functions that return a renzan_status: their arguments.
 _CHECKED = {
     "renzan_place_from_environment": [POINTER(Place)],
     "renzan_virtual_worker_range": [c_int, c_int, c_int, POINTER(c_int), POINTER(c_int)],
@@ -108,7 +108,7 @@ _CHECKED = {
     "renzan_events_add": [c_void_p, c_int64, POINTER(c_char_p), POINTER(c_double), c_size_t],
 }
 
-# Of the others: what they return, and their arguments.
+# All other functions: what they return, and their arguments.
 _PLAIN = {
     "renzan_last_error": (c_char_p, []),
     "renzan_version": (c_char_p, []),
@@ -155,7 +155,7 @@ def _check(status: int, function: Any, arguments: tuple[Any, ...]) -> int:
 
 
 def error(status: int, text: str) -> Error:
-    """The exception of a renzan_status."""
+    """The exception for a renzan_status."""
     return ERRORS.get(status, Error)(text, status)
 
 

@@ -1,6 +1,6 @@
-"""Requests to this process (the launch contract): how often a stop and a checkpoint were asked for.
+"""Requests to this process (the launch contract): how often a stop and a checkpoint were requested.
 
-Counted by signal handlers, read between two steps.
+Signal handlers count them; they are read between two steps.
 """
 
 from __future__ import annotations

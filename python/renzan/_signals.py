@@ -1,8 +1,7 @@
-"""Signals to a training program become requests, which it heeds between two steps.
+"""Turns signals to a training program into requests, which it handles between two steps.
 
-SIGTERM, SIGINT and SIGHUP ask it to stop, SIGUSR1 to save; a second SIGINT (Ctrl-C) kills it. They
-are counted by a thread of their own, so that they count even while the main thread waits in a
-library.
+SIGTERM, SIGINT and SIGHUP ask it to stop, SIGUSR1 to save; a second SIGINT (Ctrl-C) kills it. A
+separate thread counts them, so that they count even while the main thread waits in a library.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from renzan._requests import requests
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _ALL = (*_STOPS, signal.SIGUSR1)
 _serving = False
-_mask: set[int] = set()  # of signals, before a fork
+_mask: set[int] = set()  # signals, before a fork
 
 
 def serve_signals() -> None:
-    """From now on, for the rest of the process; from the main thread."""
+    """Applies from now on, for the rest of the process. Call it from the main thread."""
     global _serving
     if _serving:
         return
@@ -31,18 +30,19 @@ def serve_signals() -> None:
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number in _ALL:
-        # As nohup wants it.
+        # Unless nohup has set it to be ignored.
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _nothing)
     threading.Thread(target=_count, args=(reader,), daemon=True, name="renzan signals").start()
-    # Python restores the default, which kills, while it ends: what is done is done.
+    # While Python ends it restores the default action, which kills; the work is already done.
     atexit.register(_ignore)
-    # Blocked meanwhile, so that none is taken for one to this process before _in_child is done.
+    # Signals are blocked during a fork, so that none counts for this process before _in_child has
+    # run.
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 def _nothing(number: int, frame: FrameType | None) -> None:
-    """What counts is that Python writes the signal to the pipe."""
+    """Does nothing: all that matters is that Python writes the signal to the pipe."""
 
 
 def _ignore() -> None:
@@ -73,8 +73,8 @@ def _after_fork() -> None:
 
 
 def _in_child() -> None:
-    """In a process that this one forks (to load data, say): launchers signal the whole group, and
-    what it loads is needed for the last step. Only its parent may end it."""
+    """Called in a process that this one forks (to load data, say): launchers signal the whole
+    group, but the data that it loads is needed for the last step. Only its parent may end it."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)

@@ -12,8 +12,8 @@ _world: Communicator | None = None
 
 
 def init(backend: str = "auto", timeout: float = 300.0, threads: int = 1) -> Communicator:
-    """Joins the workers that a launcher started, and returns their communicator (Communicator says
-    what the arguments are). Called again, it returns the same one."""
+    """Joins the workers that a launcher started, and returns their communicator (see Communicator
+    for the arguments). Later calls return the same one."""
     global _world
     if _world is None:
         _world = Communicator(backend, timeout, threads)
@@ -34,7 +34,7 @@ def is_initialized() -> bool:
 
 
 def finalize() -> None:
-    """Leaves the workers; init() may be called again, over MPI only before it."""
+    """Leaves the workers. init() may be called again, but over MPI only before finalize()."""
     global _world
     if _world is not None:
         _world.close()
@@ -42,6 +42,6 @@ def finalize() -> None:
 
 
 def _leave_at_exit() -> None:
-    # After an error others may wait for this worker: they have to notice, not to say goodbye.
+    # After an error others may wait for this worker: they must notice, so do not leave in order.
     if not hasattr(sys, "last_type"):
         finalize()

@@ -34,7 +34,7 @@ class CommunicatorBase:
 
     @property
     def intra_rank(self) -> int:
-        """The number among those of its host."""
+        """This worker's number among those of its host."""
         return hvd.local_rank()
 
     @property
@@ -86,8 +86,8 @@ class CommunicatorBase:
         hvd.broadcast_parameters(model.state_dict(), 0)
 
     def multi_node_mean_grad(self, model: torch.nn.Module, zero_fill: bool = False) -> None:
-        """The average of the workers' gradients. A parameter without one is skipped, on all workers
-        alike, or takes part with zeros (`zero_fill`)."""
+        """The average of the workers' gradients. A parameter without a gradient is skipped (then
+        it must have none on all workers), or takes part with zeros (`zero_fill`)."""
         for parameter in model.parameters():
             if parameter.grad is None and zero_fill and parameter.requires_grad:
                 parameter.grad = torch.zeros_like(parameter)
@@ -117,9 +117,9 @@ def create_multi_node_optimizer(actual_optimizer: torch.optim.Optimizer,
 def scatter_dataset(dataset: Any, comm: CommunicatorBase, root: int = 0, shuffle: bool = False,
                     seed: int | None = None, *,
                     force_equal_length: bool = True) -> Subset[Any]:
-    """This worker's part of a dataset (anything with a length and samples by number) of which
-    every worker has all: consecutive samples, or some of a shuffled order. With force_equal_length
-    some samples are in two parts."""
+    """This worker's part of a dataset (anything with a length and samples by number) that every
+    worker has as a whole: consecutive samples, or some of a shuffled order. With
+    force_equal_length, some samples are in two parts."""
     total, size = len(dataset), comm.size
     order = sample_order(seed or 0, 0, total) if shuffle else np.arange(total)
     begin, end = total * comm.rank // size, total * (comm.rank + 1) // size

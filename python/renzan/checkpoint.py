@@ -16,7 +16,7 @@ import numpy as np
 from renzan._native import CheckpointEntry, Tensor, Text, error, library
 from renzan.errors import Error, NoInputError, UsageError
 
-# How NumPy holds what a safetensors file holds. It has no bfloat16: float32, which is exact.
+# NumPy's types for safetensors' types. NumPy has no bfloat16: float32, which is exact.
 _NUMPY = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<f4", "I64": "<i8", "I32": "<i4",
           "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
 
@@ -40,7 +40,7 @@ class TensorInfo(NamedTuple):
 
 
 class Checkpoint(Mapping[str, np.ndarray]):
-    """A checkpoint as a mapping from names to NumPy arrays, which are read when asked for.
+    """A checkpoint as a mapping from names to NumPy arrays, which are read on demand.
 
     The checksum of a file is verified when it is first read; a damaged one is a DataError. BF16
     tensors, which NumPy does not have, are given as float32, without loss. An incremental
@@ -120,7 +120,7 @@ class Checkpoint(Mapping[str, np.ndarray]):
 
     @property
     def run(self) -> dict[str, str]:
-        """What the program that wrote it recorded of itself."""
+        """What the program that wrote it recorded about itself."""
         run = {}
         for i in range(library.renzan_checkpoint_num_run(self._open)):
             text = Text()
@@ -191,12 +191,12 @@ def list_checkpoints(directory: str | os.PathLike[str]) -> list[Entry]:
 
 
 class CheckpointWriter:
-    """Writes the checkpoints of a directory, which no other process may do meanwhile."""
+    """Writes the checkpoints of a directory. No other process may write there meanwhile."""
 
     def __init__(self, directory: str | os.PathLike[str]):
-        """Creates the directory and removes what a killed writer left. A directory in which another
-        process writes is an Error after a few seconds, which names that process; an earlier
-        attempt of this job (RENZAN_JOB_ID, RENZAN_ATTEMPT) is asked to stop, and waited for."""
+        """Creates the directory and removes what a killed writer left behind. If another process
+        writes there, raises an Error after a few seconds that names it; an earlier attempt of this
+        job (RENZAN_JOB_ID, RENZAN_ATTEMPT) is asked to stop, and waited for."""
         self._handle = c_void_p()
         library.renzan_checkpoints_open(os.fsencode(directory), byref(self._handle))
 

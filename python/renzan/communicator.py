@@ -114,8 +114,8 @@ class Communicator:
         library.renzan_barrier(self.handle)
 
     def begin_step(self, step: int) -> None:
-        """A barrier at which all workers begin the same step of training. Reductions do not ask each
-        time they are started whether the others start them too."""
+        """A barrier at which all workers begin the same training step. Starting a reduction does
+        not check that the others start it too."""
         library.renzan_begin_step(self.handle, step)
 
     def all_reduce(self, array: np.ndarray, op: Op = Op.SUM) -> np.ndarray:
@@ -127,8 +127,8 @@ class Communicator:
         return result
 
     def reduce_scatter(self, array: np.ndarray, op: Op = Op.SUM) -> np.ndarray:
-        """The workers' arrays [n, ...] combined, of which worker r gets rows r·n/W to (r + 1)·n/W;
-        n is a multiple of W."""
+        """The workers' arrays [n, ...] combined; worker r gets rows r·n/W to (r + 1)·n/W. n is a
+        multiple of W."""
         array = _as_sent(array)
         rows = self._rows_each(array)
         result = np.empty((rows, *array.shape[1:]), array.dtype)
@@ -151,7 +151,7 @@ class Communicator:
         return results
 
     def all_gather_v(self, array: np.ndarray) -> list[np.ndarray]:
-        """Every worker's array [n, ...], by rank. They may differ in n."""
+        """Every worker's array [n, ...], by rank. Their n may differ."""
         array = _as_sent(array)
         rows = self.all_gather(np.array([len(array)], np.int64))
         results = [np.empty((int(n[0]), *array.shape[1:]), array.dtype) for n in rows]
@@ -167,8 +167,8 @@ class Communicator:
         return np.concatenate(self._exchange(parts, [rows] * self.world_size))
 
     def all_to_all_v(self, parts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """parts[p] [n, ...] goes to worker p; returns what worker p sends to this one. They may
-        differ in n only."""
+        """parts[p] [n, ...] goes to worker p; returns what worker p sends to this one. Only n may
+        differ."""
         if len(parts) != self.world_size:
             raise UsageError(f"all_to_all_v of {len(parts)} parts among {self.world_size} workers")
         arrays = [_as_sent(part) for part in parts]
@@ -202,8 +202,8 @@ class Communicator:
 
 
 def _as_sent(array: np.ndarray) -> np.ndarray:
-    """The array row-major and in this machine's byte order. A UsageError if it holds addresses of
-    Python objects, which mean nothing to another worker."""
+    """The array, row-major and in this machine's byte order. A UsageError if it holds Python
+    objects, whose addresses mean nothing to another worker."""
     array = np.asarray(array, order="C")
     if array.dtype.hasobject:
         raise UsageError(f"arrays of {array.dtype} cannot be sent: they hold Python objects; send "

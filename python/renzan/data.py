@@ -79,28 +79,30 @@ class Feature(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """What the columns are."""
+    """The meaning of the columns."""
 
     label: str
     dense: list[str]
     categorical: list[Feature]
     dense_transforms: list[str]
-    """Of each of `dense`, such as "log" or "standardize:3.5:1.2"; empty if unknown."""
+    """The transform of each of `dense`, such as "log" or "standardize:3.5:1.2"; empty if
+    unknown."""
     label_rule: str
-    """How labels were mapped to 0 and 1; empty if they were."""
+    """How labels were mapped to 0 and 1; empty if they were 0 and 1 already."""
 
 
 Rows = Union[int, slice, Sequence[int], np.ndarray]
 
 
 class Dataset:
-    """A dataset as one sequence of rows, whatever its shards.
+    """A dataset as one sequence of rows, regardless of its shards.
 
-    dataset[rows] gathers the rows of a slice, or those with the given numbers, in any order, which
-    may repeat; negative ones count from the end. What is read is checked: each block of a file
-    against its checksum when it is first needed, and every label, dense value and id. A DataError
-    names the file, or row, feature and value; a row that there is not is a RowError. Threads may
-    read at the same time; a copy in another process (pickle) opens the files again.
+    dataset[rows] gathers the rows of a slice, or those with the given numbers, in any order and
+    also repeatedly; negative numbers count from the end. Everything read is checked: each block of
+    a file against its checksum when it is first needed, and every label, dense value and id. A
+    DataError names the file, or the row, feature and value; a row that does not exist is a
+    RowError. Threads may read at the same time; a copy in another process (pickle) opens the files
+    again.
     """
 
     def __init__(self, directory: str | os.PathLike[str], verify_blocks: bool = True):
@@ -114,14 +116,14 @@ class Dataset:
         self.directory: str = about["directory"]
         self.num_rows: int = about["rows"]
         self.fingerprint: str = about["fingerprint"]
-        """SHA-256: datasets with the same one hold the same samples with the same meaning."""
+        """SHA-256: equal for datasets with the same samples and the same meaning."""
         self.schema = Schema(
             about["label"], about["dense"],
             [Feature(f["name"], f["num_embeddings"], f["multi_hot"], f["vocabulary"])
              for f in about["categorical"]],
             about["dense_transforms"], about["label_rule"])
         self.best_possible: dict[str, float] | None = about["generated"]
-        """Of generated data: the best that a model can reach, {"best_auc", "best_log_loss"}."""
+        """For generated data: the best that a model can reach, {"best_auc", "best_log_loss"}."""
         self._shards: list[Batch] | None = None
 
     def __del__(self) -> None:
@@ -162,9 +164,9 @@ class Dataset:
 
     @property
     def shards(self) -> list[Batch]:
-        """The shards, whose rows follow one another: memory-mapped arrays, read-only and as they
-        lie on disk. Reading them checks nothing; verify() does. A dataset in an object store has
-        none: its files are on this machine only in part."""
+        """The shards, in the order of their rows: memory-mapped arrays, read-only and as they are
+        on disk. Reading them checks nothing; verify() does. A dataset in an object store has none,
+        because its files are only partly on this machine."""
         if self._is_in_store:
             raise UsageError(f"{self.directory}: the shards of a dataset in an object store cannot "
                              "be mapped: read rows, dataset[begin:end]")
@@ -221,7 +223,7 @@ def open(directory: str | os.PathLike[str], verify_blocks: bool = True) -> Datas
 
 
 class _Memory:
-    """Owns a renzan_batch as long as an array lies in it."""
+    """Owns a renzan_batch as long as an array uses its memory."""
 
     def __init__(self, handle: ctypes.c_void_p):
         self._handle = handle

@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions. Each has the exit status by which a program should end."""
+"""What can go wrong, as exceptions. Each has the exit status with which a program should end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class Error(RuntimeError):
     exit_status = 70
 
     def __init__(self, text: str, exit_status: int | None = None):
-        """`exit_status`: None for that of the class."""
+        """`exit_status`: None for the class's own."""
         super().__init__(text)
         if exit_status is not None:
             self.exit_status = exit_status
@@ -26,7 +26,7 @@ class RowError(UsageError, IndexError):
 
 
 class DataError(Error):
-    """A damaged file, or one of something else."""
+    """A damaged file, or a file of another kind."""
 
     exit_status = 65
 
@@ -56,7 +56,7 @@ class Stopped(Error):
 
 
 class ConfigError(Error, ValueError):
-    """A configuration that cannot be."""
+    """A configuration that cannot work."""
 
     exit_status = 78
 

@@ -19,9 +19,9 @@ class EventLog:
 
     def __init__(self, directory: str | os.PathLike[str] | None = None, next_step: int = 0,
                  all_workers: bool = False):
-        """`directory` is created if need be; default: the run directory, RENZAN_RUN_DIR.
-        `next_step`: the first step of a resumed run; this and later steps of earlier files in the
-        directory are then ignored. Only worker 0 writes, unless `all_workers`."""
+        """`directory` is created if necessary; default: the run directory, RENZAN_RUN_DIR.
+        `next_step`: the first step of a resumed run; this step and later ones in earlier files of
+        the directory are then ignored. Only worker 0 writes, unless `all_workers`."""
         directory = directory if directory is not None else os.environ.get("RENZAN_RUN_DIR")
         if not directory:
             raise UsageError("RENZAN_RUN_DIR is not set, so there is no run directory for metrics: "
@@ -74,8 +74,8 @@ _said_nowhere = False
 def log(step: int, scalars: Mapping[str, SupportsFloat]) -> None:
     """Adds the numbers of a step to the event file of this run in RENZAN_RUN_DIR, by tag:
     renzan.log(step, {"train/loss": loss, "eval/accuracy": 0.9}). Every worker may call it; worker 0
-    writes. Of a run that resumes, steps that are logged again take the place of the earlier ones.
-    Without a RENZAN_RUN_DIR nothing is written, which is said once.
+    writes. When a run resumes, steps that are logged again replace the earlier ones. Without
+    RENZAN_RUN_DIR nothing is written, and one warning says so.
     """
     global _run_log, _said_nowhere
     if _run_log is None and not os.environ.get("RENZAN_RUN_DIR"):

@@ -31,7 +31,7 @@ _MAX_ABSENCE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Progress:
-    """What a running job says of itself."""
+    """What a running job reports about itself."""
 
     step: int | None
     steps: int | None
@@ -41,7 +41,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it was when it was asked for. None: not (yet) known."""
+    """A job at the time of the call. None: not (yet) known."""
 
     id: int | None
     name: str
@@ -53,11 +53,11 @@ class Job:
     reason: str | None
     """Why it is pending, in a word; explain() says more."""
     workers: int
-    """That run now."""
+    """How many run now."""
     min_workers: int
     max_workers: int
     cpu: float
-    """Of each worker; so are the next two."""
+    """For each worker, like the next two."""
     memory_mib: int
     gpu: int
     nodes: list[str]
@@ -78,14 +78,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a job is where it is."""
+    """Why a job is in its state."""
 
     state: str
     why: str
     would_start_with: list[str]
-    """Of a pending job: each of these changes would start it."""
+    """For a pending job: each of these changes would start it."""
     queue_position: int | None
-    """Of a pending job, from 1."""
+    """For a pending job: counted from 1."""
     estimated_start: datetime | None
     estimate_rests_on: str
     warning: str
@@ -170,8 +170,8 @@ def explain(id: JobId) -> Explanation:  # noqa: A002
 
 
 def wait(id: JobId, timeout: float | None = None) -> Job:  # noqa: A002
-    """Waits until a job has ended, whatever its end: see its state and exit_code. Goes on while the
-    daemon is started again. TimeoutError after `timeout` seconds; the job continues."""
+    """Waits until a job has ended, in whatever state: see its state and exit_code. Keeps waiting
+    while the daemon restarts. TimeoutError after `timeout` seconds; the job continues."""
     pause = _FIRST_PAUSE
     began = last_answer = time.monotonic()
     while True:
@@ -198,7 +198,7 @@ def cancel(id: JobId) -> str | None:  # noqa: A002
 
 
 def _ask(*words: str) -> Any:
-    """What the program prints as JSON."""
+    """What the program prints, as JSON."""
     program = os.environ.get("RENZAN") or "renzan"
     try:
         done = subprocess.run([program, *words], stdin=subprocess.DEVNULL, capture_output=True)

@@ -1,4 +1,4 @@
-"""Randomness and order that are keyed by what they are for: nothing has state."""
+"""Random numbers and orders keyed by their purpose: nothing has state."""
 
 from __future__ import annotations
 

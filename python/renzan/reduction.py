@@ -14,7 +14,8 @@ __all__ = ["Parts", "Reduction", "virtual_worker_range"]
 
 
 def virtual_worker_range(virtual_workers: int, world_size: int, rank: int) -> range:
-    """The virtual workers that a worker carries: contiguous, for 1 to `virtual_workers` workers."""
+    """The virtual workers that a worker computes: contiguous, for 1 to `virtual_workers`
+    workers."""
     try:
         virtual_workers = operator.index(virtual_workers)
     except TypeError:
@@ -26,7 +27,7 @@ def virtual_worker_range(virtual_workers: int, world_size: int, rank: int) -> ra
 
 
 class Parts:
-    """An array in pieces, each at an address of its own: pieces[i].data, None where it has none.
+    """An array in pieces, each at its own address: pieces[i].data, None where there is none.
 
     Made once: only the addresses change from step to step.
     """
@@ -52,13 +53,13 @@ class Reduction:
                  dtype: str = "float32", wire: str | None = None, name: str = "arrays"):
         """`count` elements of float32 or float64. `wire`: "float16" or "bfloat16" rounds every array
         and every partial sum of float32 to 16 bits. `name` appears in error messages."""
-        self._communicator = communicator  # which has to outlive it
+        self._communicator = communicator  # must outlive this
         self._handle = c_void_p()
         library.renzan_reduction_create(communicator.handle, virtual_workers, count, DTYPES[dtype],
                                         DTYPES[wire or dtype], name.encode(), byref(self._handle))
 
     def close(self) -> None:
-        """Frees its arrays; a communicator that is closed before it keeps them."""
+        """Frees its arrays; if the communicator was closed first, it keeps them."""
         handle, self._handle = self._handle, c_void_p()
         if handle and not self._communicator.closed:
             library.renzan_reduction_destroy(handle)
@@ -69,14 +70,14 @@ class Reduction:
 
     @property
     def _open_handle(self) -> c_void_p:
-        """What it uses lives as long as the communicator."""
+        """The handle. Its resources live as long as the communicator."""
         if not self._handle or self._communicator.closed:
             raise UsageError("this reduction, or its communicator, is closed")
         return self._handle
 
     @property
     def num_arrays(self) -> int:
-        """Arrays of `count` elements that it holds."""
+        """The number of arrays of `count` elements that it holds."""
         count: int = library.renzan_reduction_num_arrays(self._open_handle)
         return count
 
@@ -85,11 +86,11 @@ class Reduction:
         library.renzan_reduction_add(self._open_handle, parts.array, len(parts.array))
 
     def start(self) -> None:
-        """Posts the exchange; all of this worker's virtual workers have been added."""
+        """Posts the exchange. All of this worker's virtual workers must have been added."""
         library.renzan_reduction_start(self._open_handle)
 
     def continue_(self) -> None:
-        """Waits for the half of the exchange that scatters."""
+        """Waits for the scattering half of the exchange."""
         library.renzan_reduction_continue(self._open_handle)
 
     def finish(self, parts: Parts, scale: float = 1.0) -> bool:
@@ -100,5 +101,5 @@ class Reduction:
         return finite.value != 0
 
     def reset(self) -> None:
-        """Forgets what has been added since the last sum."""
+        """Discards what has been added since the last sum."""
         library.renzan_reduction_reset(self._open_handle)

@@ -1,8 +1,8 @@
 #pragma once
 
-// Identifies the build. Only programs link the library `renzan_build_id`, and what has to know that
-// a library it loads is of the same build, so that a changed source file does not relink every test
-// (cmake/build_id.cmake).
+// Identifies the build. Only programs link the library `renzan_build_id`, and code that must check
+// that a library it loads is of the same build; otherwise every changed source file would relink
+// every test (cmake/build_id.cmake).
 
 namespace renzan {
 

@@ -41,7 +41,7 @@ class Error : public std::runtime_error {
   ErrorCode code() const { return code_; }
   // Whether a file does not exist, rather than exists and cannot be read.
   bool is_missing_file() const;
-  // Whether a file system, or what its user may have of it, is full.
+  // Whether a file system, or the user's quota on it, is full.
   bool is_full_disk() const;
   int exit_status() const { return static_cast<int>(code_); }
 
@@ -61,16 +61,16 @@ template <typename... Args>
   throw Error(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Throws an Error that ends with the text of `errno_value` ("No space left on device"), for what
-// cannot be made or written: kCantCreate if the name is the reason, else kIo.
+// Throws an Error that ends with the text of `errno_value` ("No space left on device"), for
+// something that cannot be created or written: kCantCreate if the name is the reason, else kIo.
 [[noreturn]] void FailErrno(int errno_value, std::string_view what);
 
 // The same for a file that cannot be read: kNoInput if it is missing or may not be read, else kIo,
 // which another attempt may avoid.
 [[noreturn]] void FailToRead(int errno_value, std::string_view path);
 
-// From now on a CHECK that fails throws an Error (kSoftware) instead of ending the process: for a
-// library, whose host is not ours to end.
+// From now on a failed CHECK throws an Error (kSoftware) instead of ending the process: for a
+// library, which must not end its host.
 void ThrowFailedChecks();
 
 namespace internal {

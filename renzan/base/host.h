@@ -8,7 +8,7 @@ namespace renzan {
 
 std::string HostName();
 
-// The same for all containers of a machine, whatever their host names. Another one after a reboot.
+// The same for all containers of a machine, whatever their host names. Changes on reboot.
 std::string MachineId();
 
 }  // namespace renzan

@@ -26,7 +26,7 @@ std::string& Prefix() {
   return prefix;
 }
 
-// Null functions without one.
+// The program's functions; null unless LogThrough() has set them.
 LogFunctions& Program() {
   static LogFunctions program{nullptr, nullptr};
   return program;

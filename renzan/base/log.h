@@ -19,13 +19,14 @@ void SetLogPrefix(const std::string& prefix);
 
 void LogMessage(LogLevel level, const std::string& message);
 
-// Of the program, for a library that it loads with a copy of this module of its own.
+// The log functions of a program, for a library that it loads and that has its own copy of this
+// module.
 struct LogFunctions {
   void (*message)(LogLevel level, const std::string& message) = LogMessage;
   void (*set_prefix)(const std::string& prefix) = SetLogPrefix;
 };
-// From now on what this copy logs goes through `program`, whose level and prefix hold; null
-// functions undo it.
+// Sends what this copy logs to `program`, whose level and prefix then apply; null functions undo
+// it.
 void LogThrough(const LogFunctions& program);
 
 template <typename... Args>

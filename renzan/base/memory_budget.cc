@@ -22,7 +22,7 @@ int64_t NumberIn(const std::string& path, int64_t otherwise) {
                                                                                 : otherwise;
 }
 
-// Of the page cache that a cgroup is charged for, which the kernel drops when memory runs short.
+// The page cache charged to a cgroup, which the kernel drops when memory runs short.
 int64_t FileBytes(const std::string& directory, bool v2) {
   std::ifstream stat(directory + "/memory.stat");
   std::string key;

@@ -16,7 +16,7 @@ struct MemoryBudget {
   // What can still be taken: the least of `available` and of what every cgroup's limit leaves,
   // counting page cache as free. INT64_MAX if nothing could be read.
   int64_t room = 0;
-  std::string room_cgroup;  // the cgroup that leaves so little; empty if it is the machine
+  std::string room_cgroup;  // the cgroup that limits `room`; empty if the machine does
 };
 
 // Files that cannot be read impose no limit.

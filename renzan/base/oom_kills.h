@@ -1,8 +1,9 @@
 #pragma once
 
 // How many processes the kernel has killed because memory ran out: of this process's control group
-// where that is counted, else of the machine. A SIGKILL during which the number rises was such one.
-// 0 if nothing can be read. `root` is prefixed to every path that is read (for tests). Thread-safe.
+// where that is counted, else of the machine. If the number rises around a SIGKILL, the kernel sent
+// it. 0 if nothing can be read. `root` is prefixed to every path that is read (for tests).
+// Thread-safe.
 
 #include <cstdint>
 #include <string>

@@ -14,7 +14,7 @@ namespace renzan {
 struct Philox {
   using Block = std::array<uint32_t, 4>;
 
-  // The words of n counters, by word: compilers make vectors of loops over them.
+  // The same word of n counters in each array, so that compilers vectorize loops over them.
   template <size_t n>
   using Blocks = std::array<std::array<uint32_t, n>, 4>;
 

@@ -13,8 +13,8 @@
 
 namespace renzan {
 
-// Of a property test, first and last, inclusive: 0 to `default_last`, unless the environment has
-// RENZAN_TEST_SEEDS=FIRST..LAST or one seed.
+// The first and last seed of a property test, inclusive: 0 to `default_last`, unless the
+// environment has RENZAN_TEST_SEEDS=FIRST..LAST or one seed.
 inline std::pair<uint64_t, uint64_t> TestSeeds(uint64_t default_last) {
   const char* text = std::getenv("RENZAN_TEST_SEEDS");
   if (text == nullptr) return {0, default_last};

@@ -15,7 +15,8 @@
 namespace renzan {
 namespace {
 
-// Members of all teams in this process, and others. In tests, ranks are threads with a team each.
+// Members of all teams in this process, and OtherThreads. In tests, ranks are threads with a team
+// each.
 std::atomic<int> members = 0;
 
 }  // namespace

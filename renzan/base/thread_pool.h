@@ -7,8 +7,8 @@
 //
 // Members spin briefly for the next loop before they sleep, because the loops of a training step
 // follow each other within microseconds. They spin for less time when it does not pay off, and not
-// at all while the teams of this process, with others that say that they work, have more members
-// than it has CPUs: spinning would take CPU time (in a container, quota) from threads that work.
+// at all while this process has more busy threads (members of teams and OtherThreads) than CPUs:
+// spinning would take CPU time (in a container, quota) from threads that work.
 
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +46,7 @@ class ThreadPool {
   std::unique_ptr<State> state_;
 };
 
-// Says while it exists that so many threads work which are in no team.
+// While it exists, counts this many busy threads that belong to no team.
 class OtherThreads {
  public:
   explicit OtherThreads(int num_threads);

@@ -33,7 +33,7 @@ class Xxh128 {
 // Reads the file once, in pieces. Throws Error kNoInput or kIo.
 std::string Xxh128OfFile(const std::string& path);
 
-// 64 bits wide, seed 0: for short blocks, of which a file has many.
+// 64 bits wide, seed 0: for the many short blocks of a file.
 uint64_t Xxh3OfBlock(const void* data, size_t bytes);
 
 }  // namespace renzan

@@ -47,7 +47,7 @@ std::string Find(const std::string& path) {
     problem = entry.problem;
   }
   if (!problem.empty()) Fail(ErrorCode::kData, "no checkpoint in {} is valid", path);
-  Fail(ErrorCode::kNoInput, "{} is no checkpoint, and there is none in it", path);
+  Fail(ErrorCode::kNoInput, "{} is not a checkpoint and contains none", path);
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ using MutableParts = std::vector<std::span<std::byte>>;
 const std::byte* Bytes(const void* data) { return static_cast<const std::byte*>(data); }
 std::byte* Bytes(void* data) { return static_cast<std::byte*>(data); }
 
-// Of an array that is reduced segment by segment: parts of this size for each worker hide a
-// network's latency.
+// The segments in which an array is reduced: parts of this size per worker hide a network's
+// latency.
 size_t SegmentBytes(size_t world_size) {
   constexpr size_t kSliceBytes = size_t{512} << 10, kMost = size_t{8} << 20;
   return std::min(world_size * kSliceBytes, kMost);
@@ -46,8 +46,8 @@ MutableParts ReceivedParts(const renzan_comm& comm, void* const* recv, const siz
   return parts;
 }
 
-// Segment by segment, three of them under way: one is scattered, one combined and one gathered. The
-// buffers of a segment stay in the cache, and are shared by arrays of any size.
+// Segment by segment, three of them in flight: one is scattered, one combined and one gathered. The
+// buffers of a segment stay in the cache, and arrays of any size share them.
 void AllReduce(renzan_comm& comm, const ReduceFormat& format, const std::byte* send,
                std::byte* recv, size_t count) {
   constexpr size_t kUnderWay = 3;

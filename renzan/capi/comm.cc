@@ -19,7 +19,7 @@
 namespace renzan::capi {
 namespace {
 
-// Their arrays are segments.
+// Cheap to keep, since their arrays are only segments.
 constexpr size_t kKeptReducers = 16;
 
 Rendezvous RendezvousOf(const renzan_place& place) {
@@ -52,13 +52,13 @@ class SameSigpipe {
 
 ElementType ElementOf(renzan_dtype dtype) {
   if (dtype < RENZAN_FLOAT32 || dtype > RENZAN_INT64)
-    Fail(ErrorCode::kUsage, "{} is no renzan_dtype", static_cast<int>(dtype));
+    Fail(ErrorCode::kUsage, "{} is not a renzan_dtype", static_cast<int>(dtype));
   return static_cast<ElementType>(dtype);
 }
 
 ReduceOp OpOf(renzan_op op) {
   if (op < RENZAN_SUM || op > RENZAN_BIT_XOR)
-    Fail(ErrorCode::kUsage, "{} is no renzan_op", static_cast<int>(op));
+    Fail(ErrorCode::kUsage, "{} is not a renzan_op", static_cast<int>(op));
   return static_cast<ReduceOp>(op);
 }
 
@@ -125,8 +125,8 @@ void renzan_comm::Agree(Call call, std::span<const size_t> sent, std::span<const
     const uint64_t incoming = std::exchange(other.sent, 0);
     if (std::memcmp(&other, &call, sizeof(Call)) != 0) {
       if (call.kind == CallKind::kCreate && other.kind == CallKind::kCreate)
-        Fail(ErrorCode::kUsage, "worker {} runs another version of Renzan than worker {} ({})", p,
-             rank(), RENZAN_VERSION);
+        Fail(ErrorCode::kUsage, "worker {} runs a different version of Renzan than worker {} ({})",
+             p, rank(), RENZAN_VERSION);
       const std::string here = call.Describe(), there = other.Describe();
       Fail(ErrorCode::kUsage,
            "worker {} calls {}, but worker {} {}{}: every worker must make the same calls in the "
@@ -195,7 +195,7 @@ renzan_status renzan_comm_create(const renzan_place* place, const char* backend,
     auto made = std::make_unique<renzan_comm>(
         MakeCommunicator(backend, rendezvous, timeout_seconds, MakeMpiCommunicatorFromLibrary),
         threads);
-    // Workers of another version would understand each other's messages wrongly.
+    // Workers of different versions would misread each other's messages.
     Call call{.kind = CallKind::kCreate};
     call.name = Xxh3OfBlock(RENZAN_VERSION, sizeof(RENZAN_VERSION));
     made->Agree(call);

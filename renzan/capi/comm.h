@@ -1,6 +1,7 @@
 #pragma once
 
-// renzan_comm: a communicator, one call at a time, on which workers notice that they disagree.
+// renzan_comm: a communicator that carries out one call at a time and detects workers that
+// disagree.
 
 #include <cstdint>
 #include <memory>
@@ -33,7 +34,7 @@ enum class CallKind : uint32_t {
   kStep,
 };
 
-// What a worker calls; sent to all others first. Of a fixed layout.
+// The call that a worker makes, sent to all others first. Its layout is fixed.
 struct Call {
   CallKind kind = CallKind::kBarrier;
   uint32_t element = 0, op = 0, root = 0;  // or the wire type, of a reduction
@@ -58,13 +59,13 @@ struct renzan_comm {
   size_t world_size() const { return static_cast<size_t>(communicator->world_size()); }
   size_t rank() const { return static_cast<size_t>(communicator->rank()); }
 
-  // Throws an Error (kUsage) if another worker calls something else, or sends another number of
-  // bytes to this one than `expected`. Both are empty, or one number per worker.
+  // Throws an Error (kUsage) if another worker makes another call, or sends this one a number of
+  // bytes other than `expected`. Both are empty, or one number per worker.
   void Agree(renzan::capi::Call call, std::span<const size_t> sent = {},
              std::span<const size_t> expected = {});
 
-  // A reducer of one array per worker, kept for the next call like this one. Those of different
-  // `lane` may be under way together.
+  // A reducer of one array per worker, kept for the next call like this one. Reducers of different
+  // `lane` may be in flight together.
   renzan::TreeReducer& Reducer(const renzan::ReduceFormat& format, size_t count, size_t lane);
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
 // What every function of the C interface does around its work: C++ exceptions become statuses, and
-// SIGPIPE is kept from the host program.
+// the host program gets no SIGPIPE.
 
 #include <exception>
 #include <string>
@@ -24,8 +24,8 @@ class NoSigpipe {
   bool was_pending_, was_blocked_;
 };
 
-// Runs `body`. An Error becomes its status, and its text renzan_last_error(); anything else
-// RENZAN_SOFTWARE, lack of memory RENZAN_OS_ERROR.
+// Runs `body`. An Error becomes its status, and its text renzan_last_error(). Running out of memory
+// is RENZAN_OS_ERROR, any other exception RENZAN_SOFTWARE.
 renzan_status Guard(FunctionRef<void()> body) noexcept;
 
 // Throws an Error (kUsage) that names the argument.

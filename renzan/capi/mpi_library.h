@@ -1,7 +1,7 @@
 #pragma once
 
-// Backend mpi of librenzan.so: librenzan_mpi.so beside it, which needs the system's Open MPI, is
-// loaded when it is first asked for.
+// Backend mpi of librenzan.so: loads librenzan_mpi.so beside it, which needs the system's Open MPI,
+// on first use.
 
 #include <memory>
 

@@ -12,7 +12,7 @@ void* LoadFromPlugin(const std::string& file, const char* function, const std::s
   Dl_info here = {};
   if (dladdr(reinterpret_cast<const void*>(&LoadFromPlugin), &here) == 0 ||
       here.dli_fname == nullptr)
-    Fail(ErrorCode::kUnavailable, "{}: cannot find where librenzan.so lies", what);
+    Fail(ErrorCode::kUnavailable, "{}: cannot find the directory of librenzan.so", what);
   const std::string path(here.dli_fname);
   const std::string library = path.substr(0, path.find_last_of('/') + 1) + file;
   void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -21,10 +21,10 @@ void* LoadFromPlugin(const std::string& file, const char* function, const std::s
       reinterpret_cast<decltype(&renzan_plugin_build)>(dlsym(handle, "renzan_plugin_build"));
   const std::string theirs = build == nullptr ? "unknown" : build();
   if (theirs != BuildId())
-    Fail(
-        ErrorCode::kUnavailable,
-        "{}: {} is of another build than librenzan.so ({}, not {}): install both from the same one",
-        what, library, theirs, BuildId());
+    Fail(ErrorCode::kUnavailable,
+         "{}: {} is of another build than librenzan.so ({}, not {}): install both from the same "
+         "build",
+         what, library, theirs, BuildId());
   void* const found = dlsym(handle, function);
   if (found == nullptr) Fail(ErrorCode::kUnavailable, "{}: {} is damaged", what, library);
   return found;

@@ -1,17 +1,17 @@
 #pragma once
 
 // Parts of librenzan.so that need libraries which not every machine has: shared objects beside it,
-// which are loaded when they are first asked for. They are of the same build, which is checked, so
-// that C++ objects and exceptions may pass between them.
+// loaded on first use. They must be of the same build, which is checked, so that C++ objects and
+// exceptions can pass between them.
 
 #include <string>
 
-// Of each of them: BuildId().
+// Each of them exports its BuildId().
 extern "C" const char* renzan_plugin_build();
 
 namespace renzan::capi {
 
-// The function of that name in `file`, which lies where librenzan.so does. Throws Error
+// The function of that name in `file`, which is in the directory of librenzan.so. Throws Error
 // kUnavailable, which begins with `what` and ends with `advice`.
 void* LoadFromPlugin(const std::string& file, const char* function, const std::string& what,
                      const std::string& advice);

@@ -29,7 +29,7 @@ void CheckVirtualWorkers(int virtual_workers, int world_size) {
 // Writes values[i] * scale to `to`; returns whether all values are finite.
 template <class T>
 bool Scale(const std::byte* values, size_t n, T scale, T* to) {
-  // Without a jump, so that the compiler makes vectors of it.
+  // Branch-free, so that the compiler vectorizes it.
   int not_finite = 0;
   for (size_t i = 0; i < n; ++i) {
     T value;
@@ -47,7 +47,7 @@ using namespace renzan;
 using namespace renzan::capi;
 
 struct renzan_reduction {
-  // Where it is between two sums.
+  // Its phase between two sums.
   enum class Phase { kAdding, kScattering, kGathering };
 
   renzan_comm* comm;
@@ -58,7 +58,7 @@ struct renzan_reduction {
   TreeReducer reducer;
   Phase phase = Phase::kAdding;
   const std::byte* sum = nullptr;
-  std::vector<ArrayPart> added;  // kept so that it need not be allocated
+  std::vector<ArrayPart> added;  // kept to avoid allocating it
 
   renzan_reduction(renzan_comm* comm, int virtual_workers, size_t count, ElementType element,
                    FloatType wire, const std::string& name)

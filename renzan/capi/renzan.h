@@ -1,14 +1,14 @@
 /* Renzan's C interface: librenzan.so. C99 and later.
  *
- * Functions that can fail return a renzan_status; renzan_last_error() is then what, where and what
- * to do next. Objects are opaque handles, created and destroyed in pairs; destroying NULL does
- * nothing. Unless said otherwise an object may be used by one thread at a time, any functions may
- * run concurrently on different objects, and buffers need no alignment.
+ * Functions that can fail return a renzan_status; renzan_last_error() then says what failed, where,
+ * and what to do next. Objects are opaque handles, created and destroyed in pairs; destroying NULL
+ * does nothing. Unless said otherwise an object may be used by one thread at a time, any functions
+ * may run concurrently on different objects, and buffers need no alignment.
  *
- * The library changes nothing of its process but what is said here: no signal handlers, no signal
- * dispositions (SIGPIPE is blocked in the calling thread during a call), no exit, no environment.
- * Backend mpi initialises MPI if the process has not, and ends it when the communicator is
- * destroyed only if it was the one to initialise it. Warnings go to stderr.
+ * The library changes nothing in its process beyond what is said here: no signal handlers, no
+ * signal dispositions (SIGPIPE is blocked in the calling thread during a call), no exit, no
+ * environment. Backend mpi initialises MPI if the process has not, and ends it when the
+ * communicator is destroyed only if it was the one to initialise it. Warnings go to stderr.
  */
 #ifndef RENZAN_CAPI_RENZAN_H_
 #define RENZAN_CAPI_RENZAN_H_
@@ -28,8 +28,8 @@ extern "C" {
 
 /* ---- Errors and versions ---- */
 
-/* The exit statuses of sysexits.h, by which a program may end when it cannot go on: a launcher that
- * knows them starts it again only where that may help. */
+/* The exit statuses of sysexits.h, with which a program may exit when it cannot continue: a
+ * launcher that knows them restarts it only where that may help. */
 typedef enum renzan_status {
   RENZAN_OK = 0,
   RENZAN_USAGE = 64,       /* a wrong argument; workers that disagree */
@@ -45,7 +45,7 @@ typedef enum renzan_status {
   RENZAN_CONFIG = 78 /* a wrong configuration */
 } renzan_status;
 
-/* Of the last call of this thread that failed; valid until its next one. Never NULL. */
+/* The message of this thread's last failed call; valid until another one fails. Never NULL. */
 RENZAN_EXPORT const char* renzan_last_error(void);
 
 /* "0.1.0" */
@@ -64,7 +64,7 @@ typedef struct renzan_place {
 
 RENZAN_EXPORT renzan_status renzan_place_from_environment(renzan_place* place);
 
-/* Which virtual workers [*begin, *end) of `virtual_workers` a worker carries: contiguous, for any
+/* Which virtual workers [*begin, *end) of `virtual_workers` a worker computes: contiguous, for any
  * world size from 1 to virtual_workers. */
 RENZAN_EXPORT renzan_status renzan_virtual_worker_range(int virtual_workers, int world_size,
                                                         int rank, int* begin, int* end);
@@ -91,8 +91,8 @@ RENZAN_EXPORT int renzan_comm_world_size(const renzan_comm* comm);
 RENZAN_EXPORT const char* renzan_comm_backend(const renzan_comm* comm);
 
 RENZAN_EXPORT renzan_status renzan_barrier(renzan_comm* comm);
-/* A barrier at which all workers begin the same step of training. Reductions do not ask each time
- * they are started whether the others start them too: call this before those of a step. */
+/* A barrier at which all workers begin the same training step. Starting a reduction does not check
+ * that the others start it too, so call this before the reductions of a step. */
 RENZAN_EXPORT renzan_status renzan_begin_step(renzan_comm* comm, uint64_t step);
 /* `bytes` of `data` from worker `root` to all. */
 RENZAN_EXPORT renzan_status renzan_broadcast(renzan_comm* comm, void* data, size_t bytes, int root);
@@ -132,8 +132,8 @@ typedef enum renzan_op {
  * float32 and rounded at each node; integers wrap around. */
 RENZAN_EXPORT renzan_status renzan_all_reduce(renzan_comm* comm, const void* send, void* recv,
                                               size_t count, renzan_dtype dtype, renzan_op op);
-/* The same, of which worker p gets the counts[p] elements after those of the workers before it.
- * `send` has all of them. */
+/* The same, but worker p receives only counts[p] elements, which follow those of the workers before
+ * it. `send` holds all of them. */
 RENZAN_EXPORT renzan_status renzan_reduce_scatter(renzan_comm* comm, const void* send, void* recv,
                                                   const size_t* counts, renzan_dtype dtype,
                                                   renzan_op op);
@@ -141,7 +141,7 @@ RENZAN_EXPORT renzan_status renzan_reduce_scatter(renzan_comm* comm, const void*
 /* ---- 16-bit codecs ---- */
 
 /* `count` values as `type`, RENZAN_FLOAT16 or RENZAN_BFLOAT16, 2 bytes each, little-endian: rounded
- * to the nearest even value, as reductions round what they send. A finite value beyond the type's
+ * to nearest, ties to even, as reductions round what they send. A finite value beyond the type's
  * range becomes its largest. */
 RENZAN_EXPORT renzan_status renzan_encode(const float* values, size_t count, renzan_dtype type,
                                           void* encoded);
@@ -159,7 +159,7 @@ RENZAN_EXPORT renzan_status renzan_decode(const void* encoded, size_t count, ren
  *   renzan_reduction_continue()   waits for the half that scatters, and adds
  *   renzan_reduction_finish()     waits for the half that gathers, and gives the sum
  *
- * Several reductions may be under way; all workers start, continue and finish them in the same
+ * Several reductions may be in flight; all workers start, continue and finish them in the same
  * order, which is not checked (renzan_begin_step). The communicator must outlive them. */
 typedef struct renzan_reduction renzan_reduction;
 
@@ -188,9 +188,9 @@ RENZAN_EXPORT renzan_status renzan_reduction_continue(renzan_reduction* reductio
 RENZAN_EXPORT renzan_status renzan_reduction_finish(renzan_reduction* reduction,
                                                     const renzan_part* parts, size_t num_parts,
                                                     double scale, int* all_finite);
-/* Forgets what has been added since the last sum, if no exchange has been started. */
+/* Discards what has been added since the last sum, if no exchange has been started. */
 RENZAN_EXPORT renzan_status renzan_reduction_reset(renzan_reduction* reduction);
-/* Arrays of `count` elements that it holds. */
+/* The number of arrays of `count` elements that it holds. */
 RENZAN_EXPORT size_t renzan_reduction_num_arrays(const renzan_reduction* reduction);
 
 /* ---- Randomness and order, keyed by meaning ---- */
@@ -233,15 +233,15 @@ typedef struct renzan_checkpoints renzan_checkpoints;
  *
  * With RENZAN_JOB_ID and RENZAN_ATTEMPT in the environment, an earlier attempt of the same job that
  * still writes there is asked to stop, and waited for, up to ten minutes (then RENZAN_STOPPED);
- * and when a later attempt asks, this process gets SIGTERM from itself. */
+ * if a later attempt asks, this process sends SIGTERM to itself. */
 RENZAN_EXPORT renzan_status renzan_checkpoints_open(const char* directory,
                                                     renzan_checkpoints** checkpoints);
 RENZAN_EXPORT void renzan_checkpoints_close(renzan_checkpoints* checkpoints);
 
-/* Writes a checkpoint, which appears whole or not at all, and is durable on return. One of the same
- * step that is there already is moved aside. `run`: texts that readers may use; `config`: YAML.
- * `hash`: also computes the SHA-256 of every tensor, several times slower; `model_sha256` (may be
- * NULL) is then the digest of all of them, else "". */
+/* Writes a checkpoint, which appears whole or not at all, and is durable on return. An existing one
+ * of the same step is moved aside. `run`: texts that readers may use; `config`: YAML. `hash`: also
+ * computes the SHA-256 of every tensor, several times slower; `model_sha256` (may be NULL) is then
+ * the digest of all of them, else "". */
 RENZAN_EXPORT renzan_status renzan_checkpoints_write(renzan_checkpoints* checkpoints, int64_t step,
                                                      const renzan_tensor* tensors,
                                                      size_t num_tensors, const renzan_text* run,
@@ -279,7 +279,7 @@ RENZAN_EXPORT renzan_status renzan_checkpoint_list_get(const renzan_checkpoint_l
                                                        size_t index,
                                                        renzan_checkpoint_entry* entry);
 
-/* An open checkpoint, or saved model. One that holds only what changed is read with its base. */
+/* An open checkpoint, or saved model. An incremental one is read together with its base. */
 typedef struct renzan_checkpoint renzan_checkpoint;
 
 /* `path` is a checkpoint, or a directory of them: then the newest whose manifest and sizes are
@@ -307,7 +307,7 @@ RENZAN_EXPORT renzan_status renzan_checkpoint_read(renzan_checkpoint* checkpoint
 /* Verifies every file and tensor. */
 RENZAN_EXPORT renzan_status renzan_checkpoint_verify(renzan_checkpoint* checkpoint);
 
-/* SHA-256 of arrays: that of a checkpoint of `step` with these tensors. */
+/* The model_sha256 of a checkpoint of `step` with these tensors. */
 RENZAN_EXPORT renzan_status renzan_model_sha256(int64_t step, const renzan_tensor* tensors,
                                                 size_t num_tensors, char model_sha256[65]);
 
@@ -340,7 +340,7 @@ RENZAN_EXPORT renzan_status renzan_dataset_open(const char* directory, int verif
                                                 renzan_dataset** dataset);
 RENZAN_EXPORT void renzan_dataset_close(renzan_dataset* dataset);
 
-/* What it holds, as JSON, valid as long as the dataset; arrays lie in `shards`[i].directory:
+/* Describes it as JSON, valid as long as the dataset; arrays lie in `shards`[i].directory:
  *   {"directory": "clicks", "rows": 7, "fingerprint": "SHA-256: same samples, same meaning",
  *    "label": "label", "label_rule": "", "dense": ["I1"], "dense_transforms": ["log"],
  *    "categorical": [
@@ -358,9 +358,9 @@ RENZAN_EXPORT renzan_status renzan_dataset_verify(const renzan_dataset* dataset)
 /* Some rows of a dataset, in columns. */
 typedef struct renzan_batch renzan_batch;
 
-/* Gathers rows, in any order, which may repeat. RENZAN_DATA names the file of a corrupt block, and
- * row, feature and value of an id outside its table, a label other than 0 or 1, or a dense value
- * that is not finite. */
+/* Gathers rows in any order, also repeatedly. On RENZAN_DATA, renzan_last_error() names the file of
+ * a corrupt block, or the row, feature and value of an id outside its table, a label other than 0
+ * or 1, or a dense value that is not finite. */
 RENZAN_EXPORT renzan_status renzan_dataset_read(const renzan_dataset* dataset, const int64_t* rows,
                                                 size_t num_rows, renzan_batch** batch);
 RENZAN_EXPORT void renzan_batch_destroy(renzan_batch* batch);
@@ -377,17 +377,17 @@ RENZAN_EXPORT renzan_status renzan_batch_ids(const renzan_batch* batch, size_t f
 
 /* ---- Metrics ---- */
 
-/* An event file, of which TensorBoard shows the scalars. */
+/* An event file, whose scalars TensorBoard shows. */
 typedef struct renzan_events renzan_events;
 
-/* Creates `directory`, if need be, and a file in it. `next_step`: the first step of a resumed run,
- * or 0. TensorBoard then ignores this and later steps in earlier files of the directory. */
+/* Creates `directory` if necessary, and a file in it. `next_step`: the first step of a resumed run,
+ * or 0. TensorBoard then ignores this step and later ones in earlier files of the directory. */
 RENZAN_EXPORT renzan_status renzan_events_create(const char* directory, int64_t next_step,
                                                  renzan_events** events);
 RENZAN_EXPORT void renzan_events_destroy(renzan_events* events);
 RENZAN_EXPORT const char* renzan_events_path(const renzan_events* events);
-/* `count` numbers of one step, with their tags: "train/loss". They are in the file, as float32,
- * when it returns. */
+/* Writes `count` numbers of one step, with their tags ("train/loss"), as float32. They are in the
+ * file when it returns. */
 RENZAN_EXPORT renzan_status renzan_events_add(renzan_events* events, int64_t step,
                                               const char* const* tags, const double* values,
                                               size_t count);

@@ -1,5 +1,5 @@
-// Object stores for librenzan.so: librenzan_s3.so beside it, which needs the system's libcurl, is
-// loaded when a path in a store is first asked for.
+// Object stores for librenzan.so: loads librenzan_s3.so beside it, which needs the system's
+// libcurl, when a path in a store is first used.
 
 #include "renzan/capi/plugin.h"
 #include "renzan/storage/storage.h"

@@ -32,7 +32,7 @@ struct TableTensorKey {
   std::string rest;  // ".weight/adagrad"
 };
 
-// Nothing for tensors of no table.
+// Nothing for a tensor that belongs to no table.
 std::optional<TableTensorKey> ParseTableTensorKey(const std::string& key);
 
 }  // namespace renzan

@@ -25,8 +25,8 @@ class CheckpointFiles {
   const std::string& dir() const { return dir_; }
   const CheckpointManifest& manifest() const { return manifest_; }
 
-  // Every tensor, by its key. Shapes are those that this build writes, also where an earlier one
-  // wrote the same values in another.
+  // Every tensor, by its key. Shapes are those that this build writes, even where an earlier build
+  // wrote the same values in another shape.
   const std::map<std::string, TensorInfo>& tensors() const { return tensors_; }
 
   // The tensor with its bytes, which are valid as long as this object; `key` is in tensors().

@@ -22,7 +22,7 @@ std::string NameOf(const std::string& path) {
   return trimmed.filename().string();
 }
 
-// The names of a checkpoint's files; nothing if its manifest cannot say.
+// The names of a checkpoint's files; nothing if it has no readable manifest.
 std::optional<std::vector<std::string>> FilesOf(const std::string& path) {
   try {
     std::vector<std::string> names;

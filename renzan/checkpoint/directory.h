@@ -40,7 +40,7 @@ struct CheckpointEntry {
   // checkpoint may be valid: kNoInput or kIo. A file that does not exist is corruption.
   std::optional<ErrorCode> unreadable;
 
-  void SetProblem(const Error& error);  // both of them
+  void SetProblem(const Error& error);  // sets both
 };
 
 // Newest step first. Everything under another name is ignored; a directory that does not exist
@@ -52,9 +52,8 @@ CheckpointEntry DescribeCheckpoint(const std::string& path);
 
 // Removes all valid checkpoints except the `keep` newest, the one named `pinned` (empty: none), and
 // their bases. Keeps corrupt ones; removes nothing if one cannot be read. Those after `step` are
-// kept, but do not count: a run that is at that step has found out that they are corrupt, of which
-// their manifests say nothing.
-// Returns the names of the removed ones. Failing to remove one is a warning, not an error.
+// kept but do not count: a run at that step has found them corrupt, which their manifests do not
+// show. Returns the names of the removed ones. Failing to remove one is a warning, not an error.
 std::vector<std::string> RemoveOldCheckpoints(const std::string& dir, int keep,
                                               const std::string& pinned = "",
                                               int64_t step = INT64_MAX);
@@ -68,8 +67,8 @@ std::vector<std::string> MarkLeftoversForDeletion(const std::string& dir,
 void RemoveTree(const std::string& path);
 
 // Renames a checkpoint that cannot be used, or its manifest, to <path>.corrupt, or .corrupt-2 and
-// so on. Returns the new path. Throws Error kIo; kNoInput or kIo, and renames nothing, if it may be
-// valid because it cannot be read.
+// so on. Returns the new path. Throws Error kIo. If it cannot be read, and so may be valid, throws
+// kNoInput or kIo and renames nothing.
 std::string MoveAside(const std::string& path);
 
 }  // namespace renzan

@@ -152,7 +152,7 @@ TEST_F(Directory, KeepsAPinnedOneAndItsBase) {
               ElementsAre("step-00000020", "step-00000010"));
 }
 
-// A run went on from 20, because the data of those after it are corrupt, and could not set them
+// A run resumed from 20 because the later checkpoints' data are corrupt, and it could not set them
 // aside.
 TEST_F(Directory, DoesNotCountThoseAfterTheStepOfTheRunAndKeepsThem) {
   Full(10);

@@ -32,7 +32,7 @@ void AppendRows(CheckpointReader& model, const WholeTensor& tensor, SafetensorsW
   }
 }
 
-// Of a type that tables do not have.
+// For types that tables do not have.
 void AppendBytes(CheckpointReader& model, const TensorInfo& tensor, SafetensorsWriter& writer) {
   std::vector<std::byte> bytes;
   const int64_t elements = NumElements(tensor.shape);

@@ -14,8 +14,8 @@ namespace renzan {
 // Returns the number of tensors. Throws Error kCantCreate when `path` exists.
 int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weights_only = false);
 
-// Whether `key` names an optimizer's state ("bottom.0.weight/adagrad") and not a parameter. What
-// PyTorch programs save as "model." is none, whatever its modules are called.
+// Whether `key` names an optimizer's state ("bottom.0.weight/adagrad") and not a parameter. Tensors
+// that PyTorch programs save under "model." are parameters, whatever their modules are called.
 bool IsOptimizerState(const std::string& key);
 
 }  // namespace renzan

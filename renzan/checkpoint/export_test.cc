@@ -107,7 +107,7 @@ TEST(Export, KeepsRowsOfSixteenBits) {
   EXPECT_EQ(values, model.SavedTable());
 }
 
-// A PyTorch program's: every type, and modules that may be called anything.
+// A PyTorch program's checkpoint: every type, and modules with arbitrary names.
 TEST(Export, CopiesTensorsThatTablesDoNotHave) {
   TemporaryDirectory dir;
   SaveEveryType(dir / "m");

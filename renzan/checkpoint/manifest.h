@@ -77,8 +77,8 @@ struct CheckpointManifest {
   uint64_t bytes() const;  // of all files, without the manifest
 };
 
-// The other tensors are a run's state beside the model: accumulators of metrics, and what error
-// feedback keeps.
+// The other tensors are a run's state besides the model: metric accumulators, and the residuals of
+// error feedback.
 constexpr std::string_view kProgressPrefix = "progress.";
 constexpr std::string_view kErrorFeedbackPrefix = "error_feedback.";
 bool IsModelTensor(std::string_view key);

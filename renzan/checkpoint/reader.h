@@ -22,7 +22,7 @@ class CheckpointReader {
   // file's checksum is verified when it is first used. Throws Error kNoInput, kIo or kData;
   // also kData if the base of an incremental one is missing or not the original one.
   explicit CheckpointReader(const std::string& dir, bool verify = true);
-  // Of files whose manifest is not in the directory yet; nothing is verified.
+  // Reads files whose manifest is not in the directory yet; verifies nothing.
   CheckpointReader(const std::string& dir, const CheckpointManifest& manifest);
 
   const std::string& dir() const { return files_->dir(); }
@@ -41,14 +41,14 @@ class CheckpointReader {
   bool Contains(const std::string& key) const { return tensors_.contains(key); }
   // Throws Error kData, which suggests the nearest key, if there is none.
   const TensorInfo& Info(const std::string& key) const;
-  // The same for anything but F32, F16 and BF16.
+  // As Info(), but the tensor must be F32, F16 or BF16.
   const TensorInfo& FloatInfo(const std::string& key) const;
 
   // Reads values from `first_element` (row-major) as float32, dequantized if necessary. Throws
   // Error kData: no such key, not F32, F16 or BF16, a corrupt file.
   void Read(const std::string& key, int64_t first_element, std::span<float> out);
-  // Whole elements of any type from `first_element`, as they are saved; of replaced rows the values
-  // that Read gives, in the tensor's type.
+  // Reads whole elements of any type from `first_element`, as saved; of replaced rows, the values
+  // that Read() gives, in the tensor's type.
   void ReadBytes(const std::string& key, int64_t first_element, std::span<std::byte> out);
   // Throws Error kData unless there is a tensor of that shape.
   void Expect(const std::string& key, const std::vector<int64_t>& shape) const;

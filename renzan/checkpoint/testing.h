@@ -147,8 +147,8 @@ struct TestModel {
   }
 };
 
-// A checkpoint as a PyTorch program has it, with a tensor "model.F64/x" [3] of every type: 1, 2 and
-// 0, of which the last is another in `changed`.
+// A checkpoint as a PyTorch program writes it, with a tensor "model.F64/x" [3] of every type that
+// holds 1, 2 and 0; the tensor `changed` differs in the last value.
 inline void SaveEveryType(const std::string& path, const std::string& changed = "") {
   using enum DType;
   CheckpointWriter writer(path);
@@ -157,7 +157,7 @@ inline void SaveEveryType(const std::string& path, const std::string& changed = 
     std::vector<std::byte> bytes(3 * BytesOf(dtype));
     bytes[0] = std::byte{1};
     bytes[BytesOf(dtype)] = std::byte{2};
-    // The sign, exponent or value of a float too.
+    // Changes the sign, exponent or value of a float as well.
     if (key == changed) bytes.back() = std::byte{1};
     tensors.push_back({key, {3}, dtype, [bytes](size_t offset, std::span<std::byte> out) {
                          std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(offset), out.size(),

@@ -25,8 +25,8 @@ struct WholeTensor {
 // fit together, or if a table is not of F32, F16 or BF16.
 std::vector<WholeTensor> WholeTensorsOf(const CheckpointReader& reader);
 
-// Rows [first_row, first_row + n) of the tensor, which is of F32, F16 or BF16, where out has n
-// rows. `first_row` must be a multiple of the number of row blocks.
+// Rows [first_row, first_row + n) of a tensor of F32, F16 or BF16, where `out` holds n rows.
+// `first_row` must be a multiple of the number of row blocks.
 void ReadRows(CheckpointReader& reader, const WholeTensor& tensor, int64_t first_row,
               std::span<float> out);
 

@@ -121,8 +121,8 @@ TEST(WholeTensors, RefuseBlocksThatDoNotFit) {
   expect(other, "does not fit the other blocks");
 }
 
-// A table [2, 3] in blocks of one column, and a state of which every column has its own values.
-// Earlier builds saved it as [2].
+// A table [2, 3] in blocks of one column, and a state with separate values per column. Earlier
+// builds saved the state as [2].
 void SaveColumns(const std::string& path, bool of_earlier_build) {
   const std::vector<std::vector<float>> columns = {{0, 100}, {1, 101}, {2, 102}};
   std::vector<TensorSource> tensors;

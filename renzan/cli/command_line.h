@@ -9,7 +9,7 @@ namespace renzan {
 
 std::vector<std::string> CommandLine();
 
-// Those after the first "--". CLI11 would take the argument "[a,b]" for two.
+// The words after the first "--". CLI11 would split the argument "[a,b]" into two.
 std::vector<std::string> WordsAfterDashes();
 
 }  // namespace renzan

@@ -33,9 +33,8 @@ std::string WordOfVerb(int argc, char** argv) {
   return argc < 2 ? "" : argv[help ? 2 : 1];
 }
 
-// The job system is loaded where its verbs are needed: for one of them, and to list all verbs or to
-// find the nearest. `doctor` is excepted because it is added
-// after this is asked.
+// Whether the job system must be loaded: for one of its verbs, to list all verbs, or to find the
+// nearest one. `doctor` is an exception because it is added only after this check.
 bool NeedsJobSystem(const CLI::App& app, const std::string& word) {
   const auto named = [&](const CLI::App* verb) { return verb->check_name(word); };
   return word != "doctor" && app.get_subcommands(named).empty();
@@ -91,17 +90,17 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error) {
   return static_cast<int>(ErrorCode::kUsage);
 }
 
-// Before anything is opened.
+// Called before any file is opened.
 void PrepareProcess() {
-  // Descriptors that whoever started this closed would become those of its own files, into which
-  // messages would then be written.
+  // If our parent closed stdin, stdout or stderr, the first files that we open would get those
+  // descriptors, and messages would be written into them.
   while (true) {
     const int fd = ::open("/dev/null", O_RDWR);
     if (fd > STDERR_FILENO) ::close(fd);
     if (fd < 0 || fd > STDERR_FILENO) break;
   }
-  // Beyond a limit on the size of files, a write is to fail instead. Programs that are started get
-  // the default again.
+  // A write beyond the file size limit must fail instead of killing the process. Programs that we
+  // start get the default action again.
   std::signal(SIGXFSZ, [](int) {});
   ExitOnBusErrors();
 }
@@ -128,7 +127,7 @@ int RunVerb(CLI::App& app, int argc, char** argv, int& exit_status) {
     LogError("out of memory: use more workers, smaller tables or a smaller batch");
     return static_cast<int>(ErrorCode::kOsError);
   } catch (const std::exception& error) {
-    if (std::ferror(stdout) != 0) return exit_status;  // fmt's error of it
+    if (std::ferror(stdout) != 0) return exit_status;  // the error that fmt throws for it
     LogError("unexpected error: {}", error.what());
     return static_cast<int>(ErrorCode::kSoftware);
   }
@@ -141,7 +140,7 @@ int Run(CLI::App& app, int argc, char** argv) {
   const int status = RunVerb(app, argc, argv, exit_status);
   const int error = std::fflush(stdout) != 0 ? errno : 0;
   if (status > 1 || (error == 0 && std::ferror(stdout) == 0)) return status;
-  // A reader that has gone, as head's, knows.
+  // A reader that stopped reading, such as head, knows that output is missing.
   if (error != EPIPE)
     LogError("cannot write to standard output{}",
              error != 0 ? fmt::format(": {}", std::strerror(error)) : ": is the disk full?");

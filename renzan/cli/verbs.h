@@ -9,7 +9,7 @@ class App;
 
 namespace renzan {
 
-void AddDataVerb(CLI::App& app);                          // data import|synth|inspect|verify
+void AddDataVerb(CLI::App& app);                          // data import|schema|synth|inspect|verify
 void AddCheckpointVerb(CLI::App& app, int& exit_status);  // checkpoint list|verify|diff|export
 void AddTrainVerb(CLI::App& app, int& exit_status);
 void AddRunVerb(CLI::App& app, int& exit_status);  // workers of any program

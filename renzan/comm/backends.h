@@ -16,7 +16,7 @@ std::unique_ptr<Communicator> MakeLocalCommunicator();
 
 // Gloo over TCP. Worker 0 listens at master_addr:master_port until all workers have connected. The
 // rendezvous and each operation must finish within `timeout_seconds`. A peer's death is an Error
-// only where SIGPIPE is ignored or blocked: in this thread now, and in those that call later.
+// only if SIGPIPE is ignored or blocked, in this thread now and in those that call later.
 std::unique_ptr<Communicator> MakeGlooCommunicator(const Rendezvous& rendezvous,
                                                    double timeout_seconds);
 

@@ -79,8 +79,8 @@ class Process {
   }
   Process(const Process&) = delete;
 
-  // The exit status, or 128 + signal; -1 if it hangs. What ends it is seen in its output, not in
-  // the time that this takes, which is long on a busy machine.
+  // The exit status, or 128 + signal; -1 if it hangs. Tests look at its output for what ended it,
+  // not at the time, which is long on a busy machine.
   int Wait() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
     int status = 0;
@@ -222,7 +222,8 @@ TEST_F(GlooTest, NoWorkerEndsBeforeItsLastMessageHasArrived) {
   for (int rank = 0; rank < 2; ++rank) StartGloo(rank, 2, port, {"stop", "0"});
   processes_[0]->WaitUntilStopped();
   while (processes_[1]->Output().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // in which it would end
+  // in which it would end if it failed
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
   processes_[0]->Continue();
   for (auto& process : processes_) {
     EXPECT_EQ(process->Wait(), 0) << process->Output();

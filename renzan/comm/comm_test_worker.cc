@@ -47,7 +47,7 @@ void PrintReduction(Communicator& communicator) {
   std::printf("sum %s\n", hash.HexDigest().c_str());
 }
 
-// Its peers must learn of it, and nothing may use the freed pages.
+// Its peers must learn of it, and nothing may use the freed pages afterwards.
 [[noreturn]] void AbandonAnExchange(Communicator& communicator) {
   constexpr size_t kBytes = size_t{64} << 20;
   const size_t world = static_cast<size_t>(communicator.world_size());
@@ -68,7 +68,7 @@ void PrintReduction(Communicator& communicator) {
   Fail(ErrorCode::kSoftware, "abandoned its exchange");
 }
 
-// What the peers of that worker send.
+// What the victim's peers send to it.
 void SendTo(int victim, Communicator& communicator, size_t bytes) {
   const std::vector<std::byte> large(bytes);
   std::vector<std::span<const std::byte>> send(static_cast<size_t>(communicator.world_size()));
@@ -76,7 +76,8 @@ void SendTo(int victim, Communicator& communicator, size_t bytes) {
   communicator.AllToAllV(send, std::vector<std::span<std::byte>>(send.size()));
 }
 
-// More than is under way to a receiver that does not read, and less than a sender's socket takes.
+// More than can be in flight to a receiver that does not read, and less than a sender's socket
+// takes.
 constexpr size_t kLastMessage = 200000;
 
 void StopWhileReceiving(Communicator& communicator) {

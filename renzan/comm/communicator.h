@@ -19,7 +19,7 @@ namespace renzan {
 
 class Communicator {
  public:
-  // An exchange that was posted. Tickets are used again.
+  // An exchange that was posted. Tickets are reused.
   using Ticket = size_t;
 
   virtual ~Communicator() = default;
@@ -29,14 +29,14 @@ class Communicator {
   // "local", "gloo" or "mpi"
   virtual const char* backend() const = 0;
 
-  // This worker's number among those of its machine, once it was found out (FindLocalRank); else 0.
+  // This worker's rank among those of its machine, once FindLocalRank() has determined it; else 0.
   int local_rank() const { return local_rank_; }
   void set_local_rank(int local_rank) { local_rank_ = local_rank; }
 
   // Starts to send send[p] to rank p and to fill recv[p] from rank p; both are [world_size]. The
-  // receiver knows the sizes. A part for this rank itself is copied. Until Wait() the parts must
-  // stay where they are, and nobody may change those that are sent or use those that are received;
-  // they must not overlap. Several exchanges may be in flight. `operation` names this one in errors
+  // receiver knows the sizes. A part for this rank itself is copied. Until Wait() returns, the
+  // parts must stay valid; nobody may change those that are sent or use those that are received.
+  // They must not overlap. Several exchanges may be in flight. `operation` names this one in errors
   // and must outlive it.
   virtual Ticket Post(const char* operation, std::span<const std::span<const std::byte>> send,
                       std::span<const std::span<std::byte>> recv) = 0;
@@ -59,14 +59,14 @@ class Communicator {
 
  private:
   int local_rank_ = 0;
-  // Parts of AllGatherV() and Barrier(), kept so that they need not allocate.
+  // Parts of AllGatherV() and Barrier(), kept so that these do not allocate.
   std::vector<std::span<const std::byte>> same_;
   std::vector<std::byte> here_;
   std::vector<std::span<std::byte>> here_parts_;
 };
 
-// One exchange at a time between fixed buffers, which must outlive it. Its owner may be destroyed
-// while it is in flight, because of an error: the communicator is then abandoned.
+// One exchange at a time between fixed buffers, which must outlive it. If an error destroys its
+// owner while it is in flight, the communicator is abandoned.
 class Exchange {
  public:
   explicit Exchange(Communicator& comm) : comm_(comm) {}

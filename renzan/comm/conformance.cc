@@ -11,7 +11,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// The part sent from one worker to another in `round`: size and content are functions of the three.
+// The part sent from one worker to another in `round`: its size and content depend only on these
+// three.
 Bytes Part(uint64_t round, size_t from, size_t to, size_t scale) {
   const uint64_t counter = round << 32 | from << 16 | to;
   const auto draw = Philox::Draw(round, counter, 1);

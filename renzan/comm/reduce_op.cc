@@ -19,7 +19,7 @@ T Load(const std::byte* bytes) {
   return value;
 }
 
-// Arithmetic of integers is done on unsigned ones, which wrap around.
+// Integer arithmetic is done on unsigned types, which wrap around.
 template <class T, ReduceOp op>
 T Apply(T a, T b) {
   if constexpr (op == ReduceOp::kMin || op == ReduceOp::kMax) {

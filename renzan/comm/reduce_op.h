@@ -1,6 +1,6 @@
 #pragma once
 
-// What a reduction adds up: the type of its elements, and how two of them become one. Pure
+// The operations of a reduction: the type of its elements, and how two elements become one. Pure
 // functions, thread-safe.
 
 #include <cstddef>

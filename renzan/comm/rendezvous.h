@@ -14,7 +14,7 @@ struct Rendezvous {
   int rank = 0;
   int world_size = 1;
   int local_rank = 0;  // among the workers of this host
-  // Where worker 0 listens. Empty if unknown; only MPI does not need it.
+  // Where worker 0 listens. Empty if unknown; every backend but MPI needs it.
   std::string master_addr;
   int master_port = 29500;  // torchrun's default
   // GLOO_SOCKET_IFNAME: the network interface to use; empty means the one that reaches worker 0.

@@ -9,7 +9,7 @@
 namespace renzan {
 namespace {
 
-// Elements that are converted at a time, of at most 8 bytes: they stay in the L1 cache.
+// How many elements, of at most 8 bytes, are converted at a time: they stay in the L1 cache.
 constexpr size_t kConverted = 1024;
 
 FloatType Encoding(ElementType element) {
@@ -71,7 +71,7 @@ void StreamingTree::Copy(std::span<const ArrayPart> parts, std::byte* to) const 
   }
 }
 
-// Without a pass over memory for the leaf itself.
+// Adds the parts directly, without first assembling the leaf in memory.
 void StreamingTree::AddTo(std::span<const ArrayPart> parts, std::byte* sum) {
   for (const ArrayPart& part : parts) {
     const bool as_it_is = part.data != nullptr && part.element == element_ &&

@@ -2,8 +2,8 @@
 
 // This worker's part of a tree reduction (tree_reduce.h) while its virtual workers are computed one
 // after another: the arrays of k virtual workers, in their order, become the aligned subtrees that
-// the workers exchange. At most max(1, log2 k) arrays are held at any time, and where k is no power
-// of two a few more.
+// the workers exchange. At most max(1, log2 k) arrays are held at any time; a few more if k is not
+// a power of two.
 //
 // Not thread-safe.
 
@@ -19,7 +19,8 @@
 
 namespace renzan {
 
-// A piece of an array that lies in several places. The element type need not be that of the sum.
+// A piece of an array whose pieces lie in several places. Its element type may differ from that of
+// the sum.
 struct ArrayPart {
   const std::byte* data = nullptr;  // null: zeros
   size_t count = 0;                 // elements
@@ -42,7 +43,7 @@ class StreamingTree {
   // Starts over.
   void Clear();
 
-  // Arrays allocated so far: the most that were needed at a time.
+  // Arrays allocated so far, which is the most that were needed at once.
   size_t num_arrays() const { return num_arrays_; }
 
  private:

@@ -26,7 +26,7 @@ std::vector<T> Leaf(int v) {
   return leaf;
 }
 
-// The definition, taken literally; what does not exist is left out.
+// The definition, taken literally; nodes that do not exist are left out.
 template <class T>
 T Tree(const std::vector<std::vector<T>>& leaves, size_t begin, size_t size, size_t i,
        FloatType wire) {

@@ -77,7 +77,7 @@ class ThreadCommunicator : public Communicator {
   int world_size() const override { return static_cast<int>(group_.offers.size()); }
   const char* backend() const override { return "threads"; }
 
-  // The exchange itself happens in Wait(): who uses a part too early reads what was there before.
+  // The exchange itself happens in Wait(): a test that uses a part too early reads the old content.
   Ticket Post(const char* operation, std::span<const std::span<const std::byte>> send,
               std::span<const std::span<std::byte>> recv) override {
     CHECK(send.size() == group_.offers.size() && recv.size() == group_.offers.size());

@@ -32,7 +32,7 @@ std::vector<std::pair<size_t, size_t>> TreeAdditions(const std::vector<TreeBlock
       stack.back().first.size *= 2;
     }
   }
-  // What is left are subtrees of falling size, the binary digits of the number of leaves.
+  // What remains are subtrees of decreasing size: the binary digits of the number of leaves.
   while (stack.size() > 1) merge();
   return additions;
 }

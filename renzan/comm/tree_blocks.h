@@ -23,8 +23,8 @@ bool AreHalves(const TreeBlock& left, const TreeBlock& right);
 std::vector<TreeBlock> MaximalBlocks(IndexRange range);
 
 // The additions that reduce consecutive blocks to their common root: node[to] += node[from] in this
-// order; the root is node[0]. If the leaves are not a power of two, an inner node whose right half
-// does not exist is its left one.
+// order; the root is node[0]. If the number of leaves is not a power of two, an inner node without
+// a right half equals its left half.
 std::vector<std::pair<size_t, size_t>> TreeAdditions(const std::vector<TreeBlock>& blocks);
 
 }  // namespace renzan

@@ -17,8 +17,8 @@ namespace {
 // length fit into the L1 cache.
 constexpr size_t kChunk = 2048;
 
-// Arrays of at most so many bytes are sent to all workers as they are, each of which adds all of
-// it: one exchange instead of two. Between two workers the bytes that are sent are the same.
+// Arrays of at most this many bytes are sent to all workers whole, and each adds all of them: one
+// exchange instead of two. Between two workers this sends no more bytes than two exchanges would.
 constexpr size_t kSmallBytes = size_t{16} << 10, kSmallBytesOfTwo = size_t{64} << 10;
 
 // Slices are aligned to cache lines.
@@ -34,7 +34,7 @@ bool IsFloat32Sum(const ReduceFormat& format) {
 }
 
 struct Chunk {
-  size_t slice;  // index of its slice
+  size_t slice;  // index of the slice it is in
   Range range;
 };
 
@@ -58,19 +58,19 @@ struct TreeReducer::State {
   std::vector<Chunk> chunks;                         // of the whole array
   std::vector<Chunk> own_chunks;                     // of this worker's slice
 
-  // [world_size][block][slice], as sent on the wire. Without a codec blocks are sent from where
-  // they are, each in an exchange of its own; so is a single one of a small array. Nothing is sent
-  // to this worker itself: with a codec its part is read in `send`.
+  // [world_size][block][slice], as sent on the wire. Without a codec, blocks are sent in place,
+  // each in an exchange of its own; so is the only block of a small array. Nothing is sent to this
+  // worker itself: with a codec, its part is read from `send`.
   bool send_in_place = false;
   size_t most_blocks = 0;     // of any worker
   bool one_exchange = false;  // each worker's slice is the whole array
   std::vector<std::vector<std::byte>> send, received;
   std::vector<std::byte> gather_send;
   std::vector<std::vector<std::byte>> gathered;
-  // Per thread: of a chunk, blocks that cannot be added to where they are: with a codec all of
-  // them, decoded, else this worker's own.
+  // Per thread: copies of a chunk's blocks that cannot be added to in place. With a codec these are
+  // all blocks, decoded; otherwise only this worker's own.
   std::vector<std::vector<std::byte>> scratch;
-  std::vector<std::vector<std::byte*>> nodes;  // per thread: of a chunk, per block
+  std::vector<std::vector<std::byte*>> nodes;  // per thread: of a chunk, one per block
   // The parts of an exchange, per worker.
   std::vector<std::span<const std::byte>> from;
   std::vector<std::span<std::byte>> to;
@@ -93,13 +93,13 @@ struct TreeReducer::State {
   // Reduces this worker's own leaves in [chunk) to its blocks; a block's sum is stored in its first
   // leaf.
   void ReduceOwn(std::span<const std::span<float>> leaves, Range range) const;
-  // The sum of the only worker.
+  // The sum when there is only one worker.
   void CombineOwn(Range range) const;
   void EncodeOwn(const Chunk& chunk);
   // Of this worker's slice: adds all workers' blocks in tree order.
   void CombineChunk(Range range, int thread);
-  // Block i of worker p in this worker's slice from `offset` on, where it can be added to; `n`
-  // elements of `scratch` are for it.
+  // Block i of worker p in this worker's slice from `offset` on, in a place where it can be added
+  // to; `n` elements of `scratch` are available for it.
   std::byte* NodeOf(size_t p, size_t i, size_t offset, size_t n, std::byte* scratch);
 
   void PostSlices();
@@ -197,7 +197,7 @@ void TreeReducer::State::ReduceOwn(std::span<const std::span<float>> leaves, Ran
 
 void TreeReducer::State::CombineOwn(Range range) const {
   const size_t offset = range.begin * element_bytes;
-  // Its blocks are of falling size, so that the tree adds them from the right.
+  // The blocks decrease in size, so the tree adds them from the right.
   std::byte* const to = sum + offset;
   if (own_blocks.back() + offset != to)
     std::memcpy(to, own_blocks.back() + offset, range.size() * element_bytes);

@@ -37,14 +37,14 @@ namespace renzan {
 struct ReduceFormat {
   ElementType element = ElementType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  // Another than kFloat32 only for sums of float32.
+  // Only sums of float32 may use a type other than kFloat32.
   FloatType wire = FloatType::kFloat32;
 };
 
 class TreeReducer {
  public:
-  // Arrays of `length` values; `what`, their name, appears in error messages. All references must
-  // outlive this object.
+  // Arrays of `length` values; `what` names them in error messages. All references must outlive
+  // this object.
   TreeReducer(Communicator& communicator, ThreadPool& pool, int num_virtual_workers, size_t length,
               const ReduceFormat& format, const std::string& what);
   TreeReducer(Communicator& communicator, ThreadPool& pool, int num_virtual_workers, size_t length,
@@ -53,7 +53,7 @@ class TreeReducer {
                     what) {}
   ~TreeReducer();
 
-  // What a large one holds on worker `rank` of `world_size`, in bytes.
+  // Memory that a large reducer takes on worker `rank` of `world_size`, in bytes.
   static int64_t MemoryFor(int num_virtual_workers, int world_size, int rank, int64_t length,
                            FloatType wire);
 
@@ -65,11 +65,11 @@ class TreeReducer {
   // one array per block of MaximalBlocks(), of `length` elements. They are not changed, but `sum`
   // may be the first of them; in a world of one, the last.
   void StartBlocks(std::span<const std::byte* const> blocks, std::byte* sum);
-  // Every worker calls these in turn, and may do something else in between.
+  // Every worker calls Continue() and then Finish(), and may do other work in between.
   void Continue();
   void Finish();
 
-  // All of it.
+  // Start(), Continue() and Finish() in one call.
   void Reduce(std::span<const std::span<float>> leaves, std::span<float> sum) {
     Start(leaves, sum);
     Continue();

@@ -1,8 +1,8 @@
 #pragma once
 
 // Runs workers to completion although some die: after a failure that a restart may fix, all workers
-// are restarted, without those that were lost, which come back later. The policy is a pure
-// function; the loop is for the main thread of a program without other threads.
+// are restarted except those that were lost; these come back later. The policy is a pure function;
+// the loop is for the main thread of a program without other threads.
 
 #include <functional>
 #include <optional>
@@ -19,24 +19,24 @@ struct ElasticOptions {
   // as requested.
   int min_workers = 0;
   int max_restarts = 0;                                    // in total
-  std::string max_restarts_name = "elastic.max_restarts";  // what raises it, for messages
+  std::string max_restarts_name = "elastic.max_restarts";  // what to raise, for messages
   double backoff_seconds = 1;  // before the first restart; doubles each time, up to 60 s
-  // Once fewer workers than requested have run for so long, they are stopped as the launch contract
-  // says and as many as requested are started in their place; 0: never. Doubles each time.
+  // Once fewer workers than requested have run for this long, they are stopped as the launch
+  // contract says and as many as requested are started in their place; 0: never. Doubles each time.
   double grow_after_seconds = 0;
-  // Fewer workers need more memory each, as of a sharded model: none is left out because memory ran
-  // out.
+  // Each of fewer workers needs more memory, as for a sharded model: after running out of memory,
+  // no worker is left out.
   bool sharded = true;
-  // Whether as many workers have enough memory. Asked before a restart with fewer, of which each
-  // has to hold more.
+  // Whether this many workers have enough memory. Asked before a restart with fewer, since each
+  // then holds more.
   std::function<bool(int workers)> fits = [](int) { return true; };
 };
 
 struct Attempt {
   int workers = 1;
-  int restart = 0;          // after so many failures
-  int grown = 0;            // and so many times after it had fewer workers
-  double wait_seconds = 0;  // before it
+  int restart = 0;          // how many failures came before
+  int grown = 0;            // and how many restarts to grow again
+  double wait_seconds = 0;  // before this attempt starts
 };
 
 // Whether the failure is transient. After a stop request no restart is wanted.
@@ -47,8 +47,8 @@ bool MayBeFixedByRestart(const LaunchResult& result);
 std::optional<Attempt> NextAttempt(const ElasticOptions& options, int asked_workers,
                                    const Attempt& last, const LaunchResult& result);
 
-// When `attempt` is to be stopped in order to grow; 0: never. Not if a failure afterwards would end
-// the run, which goes on as it is.
+// When to stop `attempt` in order to grow; 0: never. Not if a failure afterwards would end the run:
+// it then continues as it is.
 double GrowAfter(const ElasticOptions& options, int asked_workers, const Attempt& attempt);
 
 using LaunchFunction = std::function<LaunchResult(const Attempt& attempt)>;

@@ -13,7 +13,7 @@
 namespace renzan {
 namespace {
 
-// The end of the pipe says that the other process has died.
+// End of file on the pipe means that the other process has died.
 [[noreturn]] void Guard(int pipe) {
   setpgid(0, 0);
   std::vector<pid_t> groups;
@@ -45,7 +45,7 @@ GroupGuard::~GroupGuard() {
 }
 
 void GroupGuard::Add(pid_t group) const {
-  // A pipe takes so little at once, and the guard reads for as long as this process lives.
+  // A pipe takes so few bytes atomically, and the guard reads for as long as this process lives.
   const ssize_t written = write(pipe_.write_end.get(), &group, sizeof(group));
   static_cast<void>(written);
 }

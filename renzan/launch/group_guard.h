@@ -6,8 +6,8 @@
 
 namespace renzan {
 
-// A process that waits until this one dies, however it does, and then kills the process groups that
-// were added: a death signal (ChildOptions) reaches only children. Construct it before other
+// A process that waits until this one dies, however that happens, and then kills the process groups
+// that were added: a death signal (ChildOptions) reaches only children. Construct it before other
 // threads exist.
 class GroupGuard {
  public:

@@ -70,7 +70,7 @@ LaunchResult LaunchProcesses(const LaunchOptions& options, const std::string& pr
   if (options.kind == WorkerProgram::kAny) guard.emplace();
   const int64_t oom_kills_before = OomKills();
   std::vector<Worker> workers;
-  // Also if not all can be started: ends the others.
+  // Also called if not all can be started; the temporary then ends the others.
   const auto supervisor = [&] {
     return std::make_unique<Supervisor>(std::move(workers), nullptr, signals, options,
                                         oom_kills_before);
@@ -108,7 +108,7 @@ LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& progr
   std::vector<std::string> arguments = options.argv;
   if (!arguments.empty()) arguments.erase(arguments.begin());
   if (std::find(arguments.begin(), arguments.end(), ":") != arguments.end())
-    Fail(ErrorCode::kUsage, "mpirun takes the argument ':' for its own: use backend gloo");
+    Fail(ErrorCode::kUsage, "mpirun would interpret the argument ':' itself: use backend gloo");
   std::vector<std::string> variables = shared;
   if (geteuid() == 0)
     variables.insert(variables.end(),
@@ -121,7 +121,7 @@ LaunchResult LaunchMpirun(const LaunchOptions& options, const std::string& progr
   child.argv = MpirunCommand(options.workers, options.workers > UsableCpus(ReadCpuBudget()),
                              program, arguments);
   child.environment = Environment(options, variables);
-  // mpirun explains it at length.
+  // mpirun's own explanation is long.
   if (const int error = FindProgram(program, child.environment); error != 0)
     return NotStarted(options, {.error = error},
                       {.argv = {program}, .environment = child.environment});

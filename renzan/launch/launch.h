@@ -5,7 +5,7 @@
 // read from the terminal and write to it directly.
 //
 // SIGTERM, SIGINT, SIGHUP (as SIGTERM) and SIGUSR1 are forwarded to every worker, once each, but
-// not to its children; SIGUSR1 only if it handles it. When a worker dies, the others get a few
+// not to its children; SIGUSR1 only if it has a handler. When a worker dies, the others get a few
 // seconds to notice by themselves, then they are stopped. Workers that are finishing after a stop
 // request get all the time they need. What workers leave behind is killed when all have ended. No
 // worker outlives this process, however it ends, nor do the processes of its group (those of a
@@ -30,9 +30,9 @@ struct LaunchOptions {
   std::vector<std::string> environment;         // "NAME=value", added to the workers' environment
   int restart = 0;                              // passed as RENZAN_RESTART; 0: the first attempt
   double grace_seconds = 5;                     // between a worker's death and stopping the others
-  // Then the workers are asked to stop (SIGTERM, on which they save and end with 75), as more of
-  // them are to take their place; 0: never. Not while one of them does not handle SIGTERM, whose
-  // work would be lost: they are asked later.
+  // After this long the workers are asked to stop (SIGTERM, on which they save and end with 75),
+  // because more of them are to take their place; 0: never. Put off while a worker does not handle
+  // SIGTERM, since its work would be lost.
   double grow_after_seconds = 0;
   double mpirun_patience_seconds = 30;  // as in MpirunWatch
 };

@@ -62,7 +62,7 @@ TEST(FakeMpirunTest, AnUnnamedKilledWorkerIsNotMpirunsFailure) {
                                                   "signal 9 .Killed."));
 }
 
-// 1 would be a worker's answer.
+// A worker's 1 would be an answer.
 TEST(FakeMpirunTest, ItsOwnFailureIsNoAnswer) {
   const LaunchResult result = LaunchWithMpirun("exit 1", SignalQueue(LaunchSignals()));
   EXPECT_EQ(result.kind, LaunchResult::Kind::kFailure);
@@ -80,7 +80,7 @@ TEST(FakeMpirunTest, AStopRequestEndsItBeforeItHasStartedWorkers) {
   EXPECT_EQ(result.exit_status, static_cast<int>(ErrorCode::kTempFail));
 }
 
-// As Open MPI's mpirun after a worker died at a certain moment of MPI_Init.
+// Behaves as Open MPI's mpirun does after a worker died at a certain moment of MPI_Init.
 TEST(FakeMpirunTest, OneThatHangsAfterLosingAWorkerIsEnded) {
   for (const std::string script : {"sleep 60 & sleep 0.2 & exec sleep 60", "exec sleep 60"}) {
     const LaunchResult result = LaunchWithMpirun(script, SignalQueue(LaunchSignals()), 1);

@@ -13,7 +13,7 @@ struct LaunchResult {
   enum class Kind {
     kAnswer,   // every worker ended with an answer (worker_status.h)
     kStopped,  // workers ended because the launcher got SIGINT, SIGTERM or SIGHUP
-    kGrowing,  // workers ended because LaunchOptions::grow_after_seconds were over
+    kGrowing,  // workers ended to grow after LaunchOptions::grow_after_seconds
     kFailure,  // at least one worker failed
   };
   Kind kind = Kind::kAnswer;
@@ -30,12 +30,12 @@ struct LaunchResult {
   // Workers that were killed by a signal or failed because of the machine (71, 74): not those that
   // lost a peer (69) or were stopped by the launcher. At most 1 with mpirun, which names only one.
   int died = 0;
-  // The cause is a worker that the kernel killed because memory ran out.
+  // The failure was caused by a worker that the kernel killed because memory ran out.
   bool out_of_memory = false;
   // "worker 2 (pid 1234) was killed by signal 9 (Killed)", "stopped by signal 15 (Terminated)".
   // Empty for kAnswer.
   std::string cause;
-  // How each worker ended, by rank; with mpirun, only how that did.
+  // How each worker ended, by rank; with mpirun, only how mpirun itself ended.
   std::vector<ProcessEnd> ends;
 };
 

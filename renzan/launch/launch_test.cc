@@ -232,7 +232,7 @@ TEST_P(LaunchTest, LostWorkersComeBack) {
   Start(3, {"regrow", "1"});
   EXPECT_EQ(Wait(), 0);
   EXPECT_THAT(Errors(), HasSubstr("restarting with 2 workers in 0 s (restart 1 of 2)\n"
-                                  "stopping the workers, since there should be more\n"
+                                  "stopping the workers to restart with more of them\n"
                                   "growing from 2 to 3 workers\n"));
   EXPECT_THAT(Lines(Starts()), testing::UnorderedElementsAre("0 0 3", "0 1 3", "0 2 3", "1 0 2",
                                                              "1 1 2", "2 0 3", "2 1 3", "2 2 3"));
@@ -338,7 +338,7 @@ TEST_P(GlooLaunchTest, WorkersStoppedByTheLauncherAreNotLost) {
   EXPECT_EQ(Wait(), 130);
 }
 
-// A program with statuses of its own.
+// A program with exit statuses of its own.
 class AnyProgramTest : public LaunchTest {
  protected:
   AnyProgramTest() { kind_ = WorkerProgram::kAny; }
@@ -396,7 +396,7 @@ TEST_P(AnyProgramTest, GetsNoSignalThatWouldOnlyEndIt) {
 class GlooAnyProgramTest : public AnyProgramTest {};
 INSTANTIATE_TEST_SUITE_P(Gloo, GlooAnyProgramTest, testing::Values("gloo"));
 
-// A status without a meaning may be a lost peer, but does not say so.
+// An exit status without a meaning may mean a lost peer, but does not say so.
 TEST_P(GlooAnyProgramTest, TheFirstToFailIsTheCause) {
   Start(2, {"explain", "1", "73", "1"});
   EXPECT_EQ(Wait(), 1);

@@ -11,7 +11,8 @@ std::vector<std::string> MpirunCommand(int workers, bool shared_cpus, const std:
       "mpirun", "--oversubscribe", "--bind-to", "none",      "--mca", "pml",
       "ob1",    "--mca",           "btl",       "self,vader"};
   if (shared_cpus) words.insert(words.end(), {"--mca", "mpi_yield_when_idle", "1"});
-  // mpirun numbers the workers of its parts, which colons separate, in their order.
+  // Colons separate the parts of the command line; mpirun numbers the workers in the order of the
+  // parts.
   for (int rank = 0; rank < workers; ++rank) {
     if (rank > 0) words.emplace_back(":");
     words.insert(words.end(), {"-n", "1", "-x", fmt::format("RANK={}", rank), "-x",

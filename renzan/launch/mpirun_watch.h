@@ -12,14 +12,14 @@ namespace renzan {
 
 class MpirunWatch {
  public:
-  // `patience_seconds`: how long mpirun may have fewer live workers than it should, as it has
-  // briefly while it starts and ends.
+  // `patience_seconds`: how long mpirun may have fewer live workers than it should; it briefly does
+  // while it starts and ends.
   MpirunWatch(int workers, double patience_seconds)
       : workers_(workers), patience_seconds_(patience_seconds) {}
 
   double seconds_between_looks() const { return patience_seconds_ / 6; }
 
-  // Whether the mpirun `pid`, which runs, hangs. Looks at its children, at most once per
+  // Whether the running mpirun `pid` hangs. Looks at its children, at most once per
   // seconds_between_looks().
   bool IsHung(pid_t pid);
 

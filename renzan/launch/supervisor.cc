@@ -19,8 +19,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// After SIGTERM, on which a worker may start a last checkpoint that it cannot finish without its
-// peers.
+// How long to wait after SIGTERM, on which a worker may start a last checkpoint that it cannot
+// finish without its peers.
 constexpr double kSecondsUntilKill = 2;
 // Deaths within this time count as one event, and the cause is chosen among them.
 constexpr double kSettleSeconds = 0.2;
@@ -89,7 +89,7 @@ LaunchResult Supervisor::Result() const {
     result.exit_status = stopped_status;
   }
   if (growing_ && requested_ == 0 && !cause_ && answer_ == 0)
-    LogInfo("all workers ended with 0: to go on after that stop, they would have ended with {}",
+    LogInfo("all workers ended with 0, so the run is complete; {} would have restarted it",
             stopped_status);
   for (const Worker& worker : workers_) result.ends.push_back(worker.end);
   if (!cause_ || stopped) return result;
@@ -138,8 +138,8 @@ void Supervisor::TakeFailure(const End& end, Severity severity) {
   // checkpoint.
   if (!grace_start_ && (severity != Severity::kRequested || end.how.signal != 0))
     grace_start_ = steady_clock::now();
-  // Among deaths close together, the most severe is the cause; and whoever says that it lost a peer
-  // did so because of one that ends later, however long it takes to end by itself.
+  // Among deaths close together, the most severe is the cause; and a worker that reports a lost
+  // peer did so because of one that ends later, however long that one takes to end.
   const bool is_close = SecondsSince(*first_failure_) <= kSettleSeconds;
   const bool explains = cause_ && cause_->how.signal == 0 &&
                         cause_->how.exit_code == static_cast<int>(ErrorCode::kUnavailable) &&
@@ -217,7 +217,7 @@ void Supervisor::PlanToGrow() {
 void Supervisor::StopToGrow() {
   if (!grow_at_ || steady_clock::now() < *grow_at_) return;
   grow_at_.reset();
-  // Who has died, or was asked to stop, is not asked again.
+  // A worker that has died, or was asked to stop already, is not asked again.
   if (first_failure_ || requested_ != 0 || !std::ranges::all_of(workers_, &Worker::running)) return;
   const std::vector<pid_t> pids = RunningWorkers();
   if (pids.empty()) return PlanToGrow();  // mpirun has not started them
@@ -226,12 +226,12 @@ void Supervisor::StopToGrow() {
     cannot_grow_ = true;
     return PlanToGrow();
   }
-  LogInfo("stopping the workers, since there should be more");
+  LogInfo("stopping the workers to restart with more of them");
   growing_ = true;
   for (const pid_t pid : pids) kill(pid, SIGTERM);
 }
 
-// With the process groups that the running workers lead.
+// Including the process groups that the running workers lead.
 void Supervisor::Kill() const {
   for (const Worker& worker : workers_)
     if (worker.running) kill(-worker.pid, SIGKILL);

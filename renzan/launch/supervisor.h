@@ -69,7 +69,7 @@ class Supervisor {
   LaunchResult Run();
 
  private:
-  // How a process ended; with mpirun, the worker that it names.
+  // How a process ended; with mpirun, how the worker that it names ended.
   struct End {
     std::string who;
     ProcessEnd how;
@@ -89,7 +89,7 @@ class Supervisor {
   void EndHungMpirun();
   void PlanToGrow();
   void StopToGrow();
-  // The workers, of mpirun too.
+  // Also the workers of mpirun.
   std::vector<pid_t> RunningWorkers() const;
   WorkerProgram ProgramOf(const End& end) const;
   void Kill() const;
@@ -102,7 +102,7 @@ class Supervisor {
   double grace_seconds_;
   const std::chrono::duration<double> grow_after_;
   std::optional<std::chrono::steady_clock::time_point> grow_at_;
-  bool cannot_grow_ = false;  // which has been said
+  bool cannot_grow_ = false;  // already logged
   const int64_t oom_kills_before_;
   MpirunWatch mpirun_watch_;
   bool mpirun_hung_ = false;
@@ -110,7 +110,7 @@ class Supervisor {
   std::optional<End> cause_;
   Severity cause_severity_ = Severity::kNone;
   int requested_ = 0;     // the last SIGINT, SIGTERM or SIGHUP received
-  bool growing_ = false;  // asked to stop by StopToGrow()
+  bool growing_ = false;  // StopToGrow() has asked the workers to stop
   int answer_ = 0;        // the exit status if no worker fails
   int died_ = 0;          // as in LaunchResult
   bool terminated_ = false;

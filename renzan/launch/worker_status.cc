@@ -8,8 +8,8 @@ namespace {
 // The exit status of a worker that compared and found a difference.
 constexpr int kExitDiffers = 1;
 
-// A wrong command line for shells, Python and its argparse; sysexits.h; a program that a shell
-// cannot start.
+// A usage error (as in shells, Python and argparse), a status of sysexits.h, or a program that a
+// shell cannot start.
 bool HasMeaning(int exit_status) {
   return exit_status == 0 || exit_status == 2 || (exit_status >= 64 && exit_status <= 78) ||
          exit_status == 126 || exit_status == 127;

@@ -21,12 +21,12 @@ namespace {
 
 constexpr uint64_t kMaxRequestBytes = 4096;
 
-// Names an attempt at the end of a lock's owner, and in a request to give way.
+// How an attempt is named at the end of a lock's owner text, and in a request to give way.
 std::string Name(const JobAttempt& self) {
   return fmt::format("attempt {} of job {}", self.attempt, self.job);
 }
 
-// Which attempt of `job` a text ends with; -1 if it is none's.
+// The attempt of `job` that a text ends with; -1 if there is none.
 int AttemptIn(std::string_view text, const std::string& job) {
   const std::string end = " of job " + job;
   if (!text.ends_with(end)) return -1;
@@ -98,7 +98,7 @@ std::unique_ptr<DirectoryLock> LockForAttempt(const std::string& dir, const std:
     try {
       storage.WriteText(RequestPath(dir), Name(self));
     } catch (const Error& error) {
-      // Mostly nobody is there to read it; and who is may end by itself.
+      // Usually nobody is left to read the request; an attempt that is may end by itself.
       LogWarning("cannot ask an earlier attempt of this job to stop: {}", error.what());
     }
   }
@@ -110,7 +110,8 @@ std::unique_ptr<DirectoryLock> LockForAttempt(const std::string& dir, const std:
     if (patience.ends && patience.ends())
       Fail(ErrorCode::kTempFail, "stopped while waiting for an earlier attempt of this job");
     Fail(ErrorCode::kTempFail,
-         "an earlier attempt of this job goes on, though it was asked to stop: {}", error.what());
+         "an earlier attempt of this job is still running, though it was asked to stop: {}",
+         error.what());
   }
   return std::make_unique<LockThatGivesWay>(
       std::move(lock), dir, self, IsInStore(dir) ? times.poll_store_seconds : times.poll_seconds);

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 
 constexpr AttemptLockTimes kQuick{.patience_seconds = 20, .poll_seconds = 0.05};
 
-// A process that has the lock until a signal ends it.
+// A process that holds the lock until a signal ends it.
 class Holder {
  public:
   Holder(const std::string& dir, const JobAttempt& self, bool obeys = true) {
@@ -51,7 +51,7 @@ class Holder {
     ended_ = ended_ || ::waitpid(pid_, &status_, WNOHANG) == pid_;
     return ended_;
   }
-  // The signal that has ended it.
+  // The signal that ended it.
   int signal() {
     if (!ended_) ended_ = ::waitpid(pid_, &status_, 0) == pid_;
     return WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;

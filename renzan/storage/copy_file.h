@@ -5,8 +5,8 @@
 
 namespace renzan {
 
-// Copies a file of this machine to a path of any kind. Throws Error; kTempFail, and leaves nothing,
-// once `cancel` is true.
+// Copies a file of this machine to a path of any kind. Throws Error. Once `cancel` is true, it
+// throws kTempFail and leaves nothing behind.
 void CopyFile(const std::string& from, const std::string& to,
               const std::atomic<bool>* cancel = nullptr);
 

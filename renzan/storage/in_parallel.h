@@ -1,6 +1,6 @@
 #pragma once
 
-// Requests to a store mostly wait, so many are made at a time.
+// Requests to a store mostly wait, so many are made at once.
 
 #include <algorithm>
 #include <atomic>
@@ -13,8 +13,8 @@ namespace renzan {
 
 inline constexpr size_t kRequestsAtOnce = 16;
 
-// Calls body(i) for i in [0, n) on several threads, one of them this one. Throws what the first
-// that failed has thrown; then some were not called.
+// Calls body(i) for i in [0, n) on several threads, including this one. Rethrows the first
+// exception; some calls may then not have been made.
 template <typename Body>
 void InParallel(size_t n, const Body& body, size_t threads = kRequestsAtOnce) {
   std::atomic<size_t> next{0};

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kDeleting = ".deleting";
-constexpr std::string_view kPartial = ".partial";  // StagedDirectory's
+constexpr std::string_view kPartial = ".partial";  // the suffix that StagedDirectory uses
 constexpr double kLockSeconds = 5;
 constexpr char kLockName[] = "/.lock";
 
@@ -197,7 +197,8 @@ std::vector<std::string> PosixStorage::Leftovers(const std::string& dir, const s
   for (const std::string& name : Names(dir)) {
     if (!name.starts_with("." + prefix)) continue;
     std::string path = dir + "/" + name;
-    // Renamed, so that writing this tree again does not find a partly removed directory.
+    // Renamed first, so that a later attempt to write this tree does not find a partly removed
+    // directory.
     if (name.ends_with(kPartial) &&
         FileSystem::Get().Rename(path, path + std::string(kDeleting)) == 0)
       path += kDeleting;

@@ -28,7 +28,7 @@ class PosixStorage : public Storage {
   std::vector<std::string> Leftovers(const std::string& dir, const std::string& prefix,
                                      const std::string& manifest_name,
                                      const FilesOf& files_of) override;
-  void RemoveStaged(const std::string&) override {}  // the next one does
+  void RemoveStaged(const std::string&) override {}  // the next Stage() does
   std::unique_ptr<DirectoryLock> Lock(const std::string& dir, const std::string& owner,
                                       const Patience& patience) override;
   std::string LockOwner(const std::string& dir) override;

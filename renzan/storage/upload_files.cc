@@ -17,14 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Each may have several requests under way, and takes kOutputFileBytes.
+// Each may have several requests in flight and takes kOutputFileBytes.
 constexpr size_t kFilesAtOnce = 4;
 
 struct Copy {
   std::string from, to;
 };
 
-// Without '/' at its ends.
+// Without '/' at either end.
 std::string Trimmed(std::string_view name) {
   while (name.ends_with('/')) name.remove_suffix(1);
   while (name.starts_with('/')) name.remove_prefix(1);

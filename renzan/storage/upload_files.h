@@ -14,7 +14,7 @@ struct Uploaded {
   uint64_t left_out = 0;  // links, sockets and the like
 };
 
-// A file, or a directory with all that is below it.
+// A file, or a directory with everything below it.
 struct UploadSource {
   std::string path;
   std::string name;  // below the target; empty: the target itself
@@ -22,9 +22,9 @@ struct UploadSource {
 // Its name is what follows "/./" in `path`, or else the last part of it.
 UploadSource UploadSourceOf(const std::string& path);
 
-// Links are neither copied nor followed. Files that are there already are replaced. Throws Error
-// kNoInput for a source that does not exist, kTempFail once `stop` is true; then some have been
-// copied, each of them whole.
+// Links are neither copied nor followed. Existing files are replaced. Throws Error kNoInput for a
+// source that does not exist, kTempFail once `stop` is true; then some files have been copied, each
+// of them whole.
 Uploaded UploadFiles(std::span<const UploadSource> sources, const std::string& to,
                      const std::function<bool()>& stop);
 

@@ -23,7 +23,7 @@ $renzan cluster status >/dev/null
 
 # The job ends while nothing can be written.
 touch go
-says_so() { $renzan cluster status | grep -q "cannot write what changes ("; }
+says_so() { $renzan cluster status | grep -q "cannot record changes ("; }
 wait_for says_so
 $renzan jobs --all >/dev/null
 rm small/filler

@@ -39,7 +39,7 @@ $renzan cluster replay cycles.zst --explain "$other" --cycle "$cycle" --json |
 expect_exit 64 "no job of cycles.zst is called 'nobody'" $renzan cluster replay cycles.zst --explain nobody
 expect_exit 64 "has no cycle 999999" $renzan cluster replay cycles.zst --cycle 999999
 expect_exit 66 "no_such.zst" $renzan cluster replay no_such.zst
-expect_exit 64 "--record is about the policy renzan alone" $renzan simulate --generate jobs=5 \
+expect_exit 64 "--record works with the policy renzan only" $renzan simulate --generate jobs=5 \
   --policy fifo --record x.zst
 echo hello >text
 expect_exit 65 "text is not a recording" $renzan cluster replay text

@@ -126,7 +126,7 @@ def doubtful_ones_are_warned_of(world):
 
 def edits_are_checked(world):
     warnings = accepted(world, job("good", replicas=2, priority=1))
-    expect(len(warnings) == 1 and "(priority) applies when it starts" in warnings[0], warnings)
+    expect(len(warnings) == 1 and "(priority) apply when it next starts" in warnings[0], warnings)
     world.kubectl("label", "gangjob", "good", "a=b")
     world.kubectl("patch", "gangjob", "good", "--type=merge", "-p", '{"spec":{"cancelled":true}}')
     why = refused(world, job("good", replicas=2, priority=1, cancelled=False))

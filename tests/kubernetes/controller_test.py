@@ -288,7 +288,7 @@ def queues_say_what_holds_and_what_is_used(world):
     expect_condition("Guaranteed=false")
     expect_condition("Accepted")
     message = world.client.get(f"{QUEUES}/default")["status"]["message"]
-    expect("guaranteed 10000 nvidia.com/gpu, and there are only" in message, message)
+    expect("guaranteed 10000 nvidia.com/gpu, but there are only" in message, message)
     world.client.delete(f"{QUEUES}/default")
     world.cancel("counted")
 

@@ -136,7 +136,7 @@ def refused(expected, call, kind=(renzan.Error, ValueError)):
 
 names = list(model.named_parameters())
 refused("have no name", lambda: hvd.DistributedOptimizer(plain, names[:1]))
-refused("is there twice", lambda: hvd.DistributedOptimizer(plain, names + names))
+refused("appears twice", lambda: hvd.DistributedOptimizer(plain, names + names))
 refused("model.named_parameters()", lambda: hvd.DistributedOptimizer(plain, model.parameters()))
 refused("Adasum is not offered", lambda: hvd.DistributedOptimizer(plain, names, op=hvd.Adasum))
 refused("op=Average", lambda: hvd.DistributedOptimizer(plain, names, op=hvd.Sum,

@@ -73,8 +73,8 @@ def places(store, refused):
             ("s3://Bad_bucket name/x", "'Bad_bucket name' cannot be the name of a bucket"),
             ("s3://", "cannot be the name of a bucket"),
             ("s3:///x", "cannot be the name of a bucket"),
-            (url("bad/../worse"), "a store has no '.' and '..'"),
-            (url("bad/./here"), "a store has no '.' and '..'"),
+            (url("bad/../worse"), "paths in a store have no '.' and '..'"),
+            (url("bad/./here"), "paths in a store have no '.' and '..'"),
             (url("b" * 1100), "stores allow 1024"), (url("bad\x07"), "control characters")):
         refused(CONFIG, fragment, place=place)
         refused(CONFIG, fragment, place="", RENZAN_CHECKPOINT_DIR=place)

@@ -161,7 +161,7 @@ def upload_is_aborted(renzan, store):
         for key, upload in store.client().uploads(BUCKET, "aborted/"):
             store.client().abort_upload(BUCKET, key, upload)
         faulty.cut_all()
-        expect_one_lost(renzan, store, run, "aborted", "has aborted this upload")
+        expect_one_lost(renzan, store, run, "aborted", "this upload was aborted")
 
 
 def store_is_gone(renzan, _):

@@ -1,7 +1,7 @@
 """Messages from one worker of a process group to another: torch.distributed.send and recv.
 
-A communicator's operations are those of all its workers, so each direction of each pair of workers
-that exchange messages has a communicator of its own, made when the first message comes.
+A communicator's operations involve all its workers, so each direction of each pair of workers that
+exchange messages has its own communicator, created for the first message.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from renzan.torch._work import Work, Worker
 
 
 class Channel:
-    """One direction: worker `source` sends, worker `target` receives, in the order of the calls;
-    messages of another tag are kept until they are asked for. A message is taken by its receiver:
-    sending waits for that."""
+    """One direction: worker `source` sends, worker `target` receives, in the order of the calls.
+    Messages with another tag are kept until they are asked for. A message is complete when its
+    receiver takes it; sending waits for that."""
 
     def __init__(self, store: dist.Store, source: int, target: int, rank: int, timeout: timedelta):
         """On both workers: `rank` is this one's. The first message waits for the other worker."""
@@ -66,7 +66,7 @@ class Channel:
                 if sent_tag == tag and size == num_bytes(plain):
                     self._broadcast(plain)
                     return [tensor]
-                # The sender is served also where this fails.
+                # The sender is served even if this fails.
                 message = torch.empty(size, dtype=torch.uint8)
                 self._broadcast(message)
                 if sent_tag == tag:
@@ -83,7 +83,7 @@ class Channel:
 
 
 class _Connection:
-    # Made by the channel's thread, because it waits for the other worker.
+    # Created by the channel's thread, because it waits for the other worker.
     def __init__(self, store: dist.Store, key: str, rank: int, timeout: timedelta):
         self._arguments = store, key, rank, 2, timeout
         self._communicator: Communicator | None = None

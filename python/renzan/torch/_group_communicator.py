@@ -42,7 +42,7 @@ def connect(store: dist.Store, key: str, rank: int, size: int, timeout: timedelt
 
 
 def is_world_of_mpirun(rank: int, size: int) -> bool:
-    """Whether the group that is being created is that of all workers of an mpirun."""
+    """Whether the group being created is that of all workers of an mpirun."""
     if dist.is_initialized():
         return False
     place = place_from_environment()
@@ -50,7 +50,8 @@ def is_world_of_mpirun(rank: int, size: int) -> bool:
 
 
 def _reserve_port(host: str) -> socket.socket:
-    # Bound and not listening: nobody else is given the port, and the communicator can still bind it.
+    # Bound but not listening: nobody else is given the port, and the communicator can still bind
+    # it.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -59,7 +60,7 @@ def _reserve_port(host: str) -> socket.socket:
 
 
 def _own_address(store: dist.Store) -> str:
-    """The address of this host from which it reaches the one that serves the Store."""
+    """This host's address, as used to reach the host that serves the Store."""
     while hasattr(store, "underlying_store"):
         store = store.underlying_store
     master = getattr(store, "host", None) or os.environ.get("MASTER_ADDR") or socket.gethostname()

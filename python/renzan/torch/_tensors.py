@@ -17,7 +17,7 @@ _OPS: list[tuple[Any, Op]] = [
     (ReduceOp.SUM, Op.SUM), (ReduceOp.PRODUCT, Op.PRODUCT), (ReduceOp.MIN, Op.MIN),
     (ReduceOp.MAX, Op.MAX), (ReduceOp.BAND, Op.BIT_AND), (ReduceOp.BOR, Op.BIT_OR),
     (ReduceOp.BXOR, Op.BIT_XOR)]
-# Of truth values, 0 or 1 each: a sum is whether any is true, a product whether all are.
+# For booleans, 0 or 1 each: a sum is whether any is true, a product whether all are.
 _TRUTH: dict[Op | None, Op] = {Op.SUM: Op.MAX, Op.PRODUCT: Op.MIN}
 
 
@@ -38,7 +38,7 @@ class Reduction:
     """How tensors of one type are combined."""
 
     def __init__(self, what: str, tensor: torch.Tensor, op: ReduceOp, size: int):
-        """`size`: the workers whose mean ReduceOp.AVG is."""
+        """`size`: the number of workers over which ReduceOp.AVG averages."""
         average = ReduceOp.AVG  # type: ignore[attr-defined]  # PyTorch 1.13 has it undeclared
         self.average = size if op == average else None
         native = next((ours for theirs, ours in _OPS if op == theirs), None)
@@ -63,7 +63,7 @@ class Reduction:
         self.parts = 2 if dtype.is_complex else 1
 
     def finish(self, result: torch.Tensor) -> None:
-        """What remains to be done on a sum."""
+        """Finishes a sum."""
         if self.average is not None:
             (torch.view_as_real(result) if result.is_complex() else result).div_(self.average)
 
@@ -73,14 +73,15 @@ def _is_plain(tensor: torch.Tensor) -> bool:
 
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, or a contiguous copy. Which may be what is written if it is `writable` as well."""
+    """The tensor, or a contiguous copy. It may also be the one that is written, if it is
+    `writable`."""
     tensor = tensor.detach()
     return tensor if _is_plain(tensor) else tensor.resolve_conj().resolve_neg().contiguous()
 
 
 @contextlib.contextmanager
 def writable(*tensors: torch.Tensor) -> Iterator[list[torch.Tensor]]:
-    """The tensors, or contiguous copies that are written back in the end."""
+    """The tensors, or contiguous copies that are written back at the end."""
     plain = [readable(tensor) for tensor in tensors]
     yield plain
     for tensor, copy in zip(tensors, plain):
@@ -89,11 +90,11 @@ def writable(*tensors: torch.Tensor) -> Iterator[list[torch.Tensor]]:
 
 
 def num_bytes(tensor: torch.Tensor) -> int:
-    """Of its elements."""
+    """The bytes of its elements."""
     return tensor.numel() * tensor.element_size()
 
 
 def pointers(tensors: Sequence[torch.Tensor | None]) -> tuple[Array[c_void_p], Array[c_size_t]]:
-    """Addresses and sizes in bytes, as the C interface takes them. None is nothing."""
+    """Addresses and sizes in bytes, as the C interface takes them. None counts as empty."""
     return ((c_void_p * len(tensors))(*[None if t is None else t.data_ptr() for t in tensors]),
             (c_size_t * len(tensors))(*[0 if t is None else num_bytes(t) for t in tensors]))

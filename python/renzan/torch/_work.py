@@ -1,4 +1,4 @@
-"""Operations of a process group under way: one thread per queue carries them out in order."""
+"""Operations of a process group in flight: one thread per queue carries them out in order."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch.autograd import Variable
 
 from renzan.errors import Error, PeerError
 
-# PyTorch before 2.8 does not keep a Work of Python that C++ code waits for: DistributedDataParallel
-# waits for all of one backward pass at its end.
+# PyTorch before 2.8 does not keep a Python Work alive that C++ code waits for:
+# DistributedDataParallel waits for all operations of a backward pass at its end.
 _MOST_UNCLAIMED = 256
 
 _Kind = TypeVar("_Kind", bound=Error)
@@ -25,12 +25,13 @@ class Work(dist.Work):
     """torch.distributed.Work: an operation that runs, or waits for its turn."""
 
     def __init__(self, name: str, body: Callable[[], Any]):
-        """`name` appears in error messages. body() carries it out and returns what result() does."""
+        """`name` appears in error messages. body() carries it out; result() returns what it
+        returns."""
         super().__init__()
         self._name = name
         self._body: Callable[[], Any] | None = body
         self._done = threading.Event()
-        self._lock = threading.Lock()  # of the future
+        self._lock = threading.Lock()  # guards the future
         self._future: torch.futures.Future[Any] | None = None
         self._error: Exception | None = None
         self._result: Any = None
@@ -49,7 +50,7 @@ class Work(dist.Work):
     synchronize = wait
 
     def is_completed(self) -> bool:
-        """Whether it has ended, also by an error."""
+        """Whether it has ended, even with an error."""
         return self._done.is_set()
 
     def is_success(self) -> bool:
@@ -66,15 +67,15 @@ class Work(dist.Work):
         return self._result
 
     def source_rank(self) -> int:
-        """No operation receives from any worker."""
+        """No operation receives from an arbitrary worker."""
         return -1
 
     _source_rank = source_rank
 
     def get_future(self) -> torch.futures.Future[Any]:
-        """Completed, with result(), by the thread that carries the operation out. A backward pass
-        in which it is taken raises the error of the operation: DistributedDataParallel would turn
-        it into a RuntimeError with its text."""
+        """Completed, with result(), by the thread that carries the operation out. If a backward
+        pass calls this, it raises the operation's error; DistributedDataParallel would turn it into
+        a RuntimeError with its text."""
         self._claim()
         try:
             Variable._execution_engine.queue_callback(self.wait)
@@ -91,7 +92,7 @@ class Work(dist.Work):
         return self._future
 
     def _run(self, lost: PeerError | None) -> PeerError | None:
-        """Carries it out, unless a worker is lost. Returns the error by which one is."""
+        """Carries it out, unless a worker is lost. Returns the error that says that one is lost."""
         try:
             if lost is not None:
                 raise lost
@@ -100,7 +101,7 @@ class Work(dist.Work):
         except PeerError as error:
             lost = lost or _with_name(self._name, error)
             self._error = lost
-        except Exception as error:  # whatever it is belongs to who waits
+        except Exception as error:  # whatever it is, the waiting thread gets it
             self._error = _with_name(self._name, error) if isinstance(error, Error) else error
         self._body = None
         with self._lock:
@@ -122,7 +123,7 @@ class Worker:
     """Carries out works in their order, on a thread of its own. Thread-safe."""
 
     def __init__(self, name: str, end: Callable[[], None]):
-        """`end` is called by the thread after the last work."""
+        """The thread calls `end` after the last work."""
         self._queue: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
         self._unclaimed: OrderedDict[int, Work] = OrderedDict()
         self._thread = threading.Thread(target=_carry_out, args=(self._queue, end), name=name,
@@ -130,7 +131,7 @@ class Worker:
         self._thread.start()
 
     def submit(self, work: Work) -> Work:
-        """`work`, which runs after those before it."""
+        """Returns `work`, which runs after all earlier ones."""
         unclaimed, key = self._unclaimed, id(work)
         unclaimed[key] = work
         work._claim = lambda: unclaimed.pop(key, None)
@@ -148,7 +149,7 @@ class Worker:
 
 
 def _carry_out(works: queue.SimpleQueue[Work | None], end: Callable[[], None]) -> None:
-    # Knows nothing of the process group, which can therefore end while this waits.
+    # This holds no reference to the process group, which can therefore end meanwhile.
     lost = None
     try:
         while True:

@@ -1,4 +1,5 @@
-"""What this process has done so far, by which renzan.torch.run notices a script that never trains."""
+"""What this process has done so far; renzan.torch.run detects with it a script that never
+trains."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from typing import Any
 
 
 class Activity:
-    """Since the process began."""
+    """Counted since the process began."""
 
     def __init__(self) -> None:
         self.prepared = False

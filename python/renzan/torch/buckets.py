@@ -1,4 +1,4 @@
-"""Gradients of one virtual worker after another, reduced in buckets while backward goes on."""
+"""Gradients of one virtual worker after another, reduced in buckets while backward runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from renzan.reduction import Parts, Reduction
 
 _SUMS = {torch.float32: "float32", torch.float16: "float32", torch.bfloat16: "float32",
          torch.float64: "float64"}
-# The first gradients that backward gives should be on their way soon.
+# The first gradients that backward produces should be sent early.
 _FIRST_BUCKET_BYTES = 1 << 20
 
 
@@ -25,23 +25,25 @@ class _Bucket:
     def __init__(self, dtype: str):
         self.dtype = dtype
         self.parameters: list[tuple[str, torch.nn.Parameter]] = []
-        self.missing = 0  # gradients that backward has still to give
+        self.missing = 0  # gradients that backward has not produced yet
         self.parts: Parts
         self.reduction: Reduction
 
 
 class Buckets:
-    """The gradients of a model's parameters, in buckets in the order in which backward gives them.
+    """The gradients of a model's parameters, in buckets in the order in which backward produces
+    them.
 
-    begin_backward() before each backward. After those of each virtual worker but the last: add(),
-    after all of them finish(). In the last backward a bucket is exchanged as soon as its gradients
-    are there and the one before it is on its way, so that all workers exchange them in one order.
+    Call begin_backward() before each backward; after it add(), for all virtual workers but the
+    last; after the last backward finish(). During the last backward a bucket is exchanged as soon
+    as its gradients are there and the bucket before it has been sent, so that all workers exchange
+    them in one order.
     """
 
     def __init__(self, communicator: Communicator,
                  named_parameters: Iterable[tuple[str, torch.nn.Parameter]], virtual_workers: int,
                  bucket_bytes: int, wire: str | None):
-        """`wire`: as of a Reduction; gradients of float64 are sent as they are."""
+        """`wire`: as for a Reduction; float64 gradients are sent as they are."""
         self._buckets: list[_Bucket] = []
         self._bucket_of: dict[torch.nn.Parameter, _Bucket] = {}
         self._deal(list(named_parameters), bucket_bytes)
@@ -54,12 +56,12 @@ class Buckets:
                 f"gradient bucket {number} ({names[0]} to {names[-1]})")
         self._waits_for_last = False
         self._next_to_start = 0
-        self._came: set[torch.nn.Parameter] = set()  # whose gradients this backward has given
-        # Reentrant checkpointing gives the gradient of a shared parameter in pieces. The first step
-        # shows whether there is one: it exchanges nothing before its end.
+        self._came: set[torch.nn.Parameter] = set()  # those with a gradient in this backward
+        # Reentrant checkpointing produces the gradient of a shared parameter in pieces. The first
+        # step exchanges nothing before its end, which shows whether there is one.
         self._has_come_in_pieces = False
         self._is_first_step = True
-        self._accumulators = []  # alive, so that their hooks are
+        self._accumulators = []  # kept alive, and so are their hooks
         if communicator.world_size > 1:
             for parameter in self._bucket_of:
                 accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
@@ -90,11 +92,11 @@ class Buckets:
 
     @property
     def num_arrays(self) -> int:
-        """Gradients of the whole model that are held beside the parameters' own."""
+        """Gradients of the whole model that are held in addition to the parameters' own."""
         return max((bucket.reduction.num_arrays for bucket in self._buckets), default=0)
 
     def reset(self) -> None:
-        """Forgets a step that has failed before its last virtual worker."""
+        """Discards a step that has failed before its last virtual worker."""
         self._waits_for_last = False
         for bucket in self._buckets:
             bucket.reduction.reset()
@@ -105,7 +107,7 @@ class Buckets:
             _add(bucket)
 
     def begin_backward(self, is_last: bool) -> None:
-        """Before each; `is_last`: of the last virtual worker."""
+        """Called before each backward; `is_last`: that of the last virtual worker."""
         self._came.clear()
         self._next_to_start = 0
         self._waits_for_last = (is_last and not self._is_first_step
@@ -114,7 +116,8 @@ class Buckets:
             bucket.missing = len(bucket.parameters)
 
     def start_rest(self) -> None:
-        """After that backward: starts what has not been started, since not all gradients came."""
+        """Called after that backward: starts the remaining buckets, since not all gradients
+        came."""
         self._waits_for_last = self._is_first_step = False
         for bucket in self._buckets[self._next_to_start:]:
             _add(bucket)
@@ -126,8 +129,8 @@ class Buckets:
             bucket.reduction.continue_()
 
     def finish(self, scale: float, unused: set[str]) -> list[str]:
-        """Writes the sums times `scale` to the parameters' gradients; `unused` ones get none. Returns
-        the names of the parameters of which some gradient is not finite."""
+        """Writes the sums times `scale` to the parameters' gradients; `unused` ones get none.
+        Returns the names of the parameters with a gradient that is not finite."""
         not_finite = []
         for bucket in self._buckets:
             results = [_writable_gradient(p) for _, p in bucket.parameters]
@@ -168,7 +171,7 @@ class Buckets:
 
 
 def _add(bucket: _Bucket) -> None:
-    copies = []  # alive until they have been added
+    copies = []  # kept alive until they have been added
     for (name, parameter), piece in zip(bucket.parameters, bucket.parts.pieces):
         gradient = parameter.grad
         if gradient is None:

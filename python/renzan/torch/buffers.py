@@ -1,8 +1,8 @@
 """A model's buffers (BatchNorm's running statistics) over the virtual workers of a step.
 
-Every virtual worker begins with the buffers that the step began with. At its end a floating-point
-buffer is the mean of what the virtual workers have made of it, in tree order. Counts (integers)
-change by what they change in every virtual worker.
+Every virtual worker begins with the buffers of the step's beginning. At its end a floating-point
+buffer is the mean of the virtual workers' results, in tree order. Counts (integers) change by what
+they change in every virtual worker.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from renzan.errors import UsageError
 from renzan.reduction import Parts, Reduction
 from renzan.torch.buckets import dtype_name
 
-# Counts are sent along with the step's numbers, whose sums are exact below this.
+# Counts are sent with the step's numbers, whose sums are exact below this.
 _MOST_COUNTS = 65536
 _LARGEST_SUM = 2.0**53
 
@@ -26,11 +26,11 @@ class Buffers:
         """A UsageError if a buffer is complex, or not on a CPU."""
         self._virtual_workers = virtual_workers
         self.changed_unsaved: set[str] = set()
-        """Names of buffers that steps have changed and that no state_dict has."""
+        """Names of buffers that steps have changed and that no state_dict contains."""
         kept = _buffers_of(model)
         self._floats = [b for b in kept if b.now.is_floating_point()]
         self._counts = [b for b in kept if not b.now.is_floating_point()]
-        # Large integer buffers are masks and tables, which no step changes.
+        # Large integer buffers are masks and tables, which steps do not change.
         self._sent_counts = [b for b in self._counts if b.now.numel() <= _MOST_COUNTS]
         self._sums = [_Sum(communicator, virtual_workers, dtype, mine)
                       for dtype in ("float32", "float64")
@@ -38,24 +38,24 @@ class Buffers:
 
     @property
     def num_numbers(self) -> int:
-        """How many numbers end_virtual_worker() gives."""
+        """How many numbers end_virtual_worker() returns."""
         return len(self._floats) + sum(b.now.numel() for b in self._sent_counts)
 
     def begin_step(self) -> None:
-        """Remembers the buffers, and forgets a step that has failed."""
+        """Remembers the buffers, and discards a step that has failed."""
         for buffer in self._floats + self._counts:
             buffer.begin.copy_(buffer.now)
         for each in self._sums:
             each.reduction.reset()
 
     def restore(self) -> None:
-        """Between two virtual workers: what the step began with."""
+        """Between two virtual workers: restores what the step began with."""
         for buffer in self._floats + self._counts:
             buffer.now.copy_(buffer.begin)
 
     def end_virtual_worker(self) -> list[float]:
-        """Adds what a virtual worker has made of them. Returns numbers whose sums over all virtual
-        workers finish() needs."""
+        """Adds a virtual worker's results. Returns numbers whose sums over all virtual workers
+        finish() needs."""
         for buffer in self._floats + self._counts:
             buffer.adopt()
         for each in self._sums:
@@ -84,11 +84,11 @@ class Buffers:
             each.reduction.continue_()
 
     def finish(self, sums: list[float]) -> None:
-        """Sets the buffers. `sums`: of the numbers."""
+        """Sets the buffers. `sums`: those of the numbers."""
         for each in self._sums:
             each.finish(1.0 / self._virtual_workers)
         for buffer, changed in zip(self._floats, sums):
-            # The mean of equal numbers need not be that number.
+            # The mean of equal numbers need not equal that number.
             if changed == 0:
                 buffer.now.copy_(buffer.begin)
             else:
@@ -113,7 +113,8 @@ class _Buffer:
         self.is_persistent = key not in module._non_persistent_buffers_set
 
     def adopt(self) -> None:
-        """Where a module has assigned another tensor, takes its values and puts the first back."""
+        """If a module has assigned another tensor, copies its values into the first one and
+        restores that."""
         other = self._module._buffers.get(self._key)
         if other is self._buffer:
             return
@@ -127,7 +128,7 @@ class _Buffer:
         self._module._buffers[self._key] = self._buffer
 
     def add_change(self, sums: list[float], virtual_workers: int) -> bool:
-        """Sets counts to what the step began with and what every virtual worker has added. `sums`:
+        """Sets counts to what the step began with plus what every virtual worker has added. `sums`:
         of the virtual workers' changes. Returns whether there are any."""
         self.now.copy_(self.begin)
         if not any(sums):
@@ -142,7 +143,7 @@ class _Buffer:
 
 
 class _Sum:
-    """Of all buffers that are summed in one type."""
+    """The sum of all buffers that are summed in one type."""
 
     def __init__(self, communicator: Communicator, virtual_workers: int, dtype: str,
                  buffers: list[_Buffer]):

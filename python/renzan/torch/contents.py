@@ -25,15 +25,15 @@ class Contents:
 
     def __init__(self, model: torch.nn.Module, optimizer: Any, scheduler: Any,
                  extra: dict[str, Any]):
-        """`optimizer` and `scheduler` are None where there is none."""
-        # What wraps a model for a group of workers is no part of it.
+        """`optimizer` and `scheduler` are None if there is none."""
+        # A wrapper of the model for a group of workers is not part of it.
         self._model = (model.module if isinstance(
             model, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)) else model)
         self._optimizer, self._scheduler, self._extra = optimizer, scheduler, extra
 
     def check_complete(self) -> None:
-        """A ConfigError for what could not be saved, and for a parameter of the optimizer that is
-        saved nowhere."""
+        """Raises a ConfigError for anything that could not be saved, and for a parameter of the
+        optimizer that is saved nowhere."""
         for name, value in [*self._model.named_parameters(), *self._model.named_buffers()]:
             if torch.nn.parameter.is_lazy(value):
                 raise ConfigError(f"'{name}' of the model has no shape yet: run the model on one "
@@ -43,7 +43,8 @@ class Contents:
         if self._optimizer is None:
             return
         for name, parameter in self._parameter_names().values():
-            # A model may give copies of its parameters: these have their names.
+            # A model's state_dict may return copies of its parameters: these have the parameters'
+            # names.
             if (f"model.{name}" not in tensors and parameter.numel() > 0
                     and parameter.data_ptr() not in saved):
                 raise ConfigError(f"the optimizer has a parameter {list(parameter.shape)} that is "
@@ -99,7 +100,7 @@ class Contents:
         """Gives everything the values of a checkpoint that check() has accepted."""
         trees = {name: json.loads(run[name]) for name in ("model", "optimizer", "scheduler", "extra")
                  if name in run}
-        state = self._model.state_dict()  # with its versions, in _metadata
+        state = self._model.state_dict()  # including its versions, in _metadata
         for name, value in state.items():
             state[name] = (saved(f"model.{name}") if isinstance(value, torch.Tensor)
                            else unflatten(trees["model"][name], saved))
@@ -111,8 +112,8 @@ class Contents:
         restore(self._extra, unflatten(trees["extra"], saved), "extra")
 
     def hyperparameters(self) -> list[dict[str, Any]]:
-        """Of each parameter group of the optimizer: numbers, and tuples of them as lists, by name.
-        `lr` is the one that a scheduler, if there is one, began with."""
+        """For each parameter group of the optimizer: numbers, and tuples of them as lists, by name.
+        `lr` is the initial one, if there is a scheduler."""
         if self._optimizer is None:
             return []
         groups = [{**group, "lr": group.get("initial_lr", group.get("lr")), "initial_lr": None}
@@ -171,7 +172,7 @@ class Contents:
                    "params": [numbers[name] for name in group["params"]]}
                   for group in tree["groups"]]
         self._optimizer.load_state_dict({"state": state, "param_groups": groups})
-        # PyTorch gives states the type of their parameter, and does not keep its strides.
+        # PyTorch converts states to their parameter's type, and does not keep their strides.
         for number, values in state.items():
             parameter = names[number][1].detach()
             loaded = self._optimizer.state[names[number][1]]
@@ -188,7 +189,7 @@ def _is_simple(value: Any) -> bool:
 
 
 def _like(parameter: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """A copy of `value`, which lies in memory as the parameter does if it has its shape."""
+    """A copy of `value`, with the parameter's memory layout if it has its shape."""
     if value.shape != parameter.shape:
         return value.clone()
     return torch.empty_like(parameter, dtype=value.dtype, device="cpu",
@@ -203,7 +204,7 @@ def arrays(tensors: Tensors) -> list[Array]:
 
 def on_cpu(tensors: Tensors, copy: bool) -> Tensors:
     """The tensors, contiguous and on the CPU, as copies or as they are where possible."""
-    # .contiguous() of a tensor that is so already is no copy.
+    # .contiguous() does not copy a tensor that is contiguous already.
     moved = {key: t.to("cpu").contiguous() for key, t in tensors.items()}
     if not copy:
         return moved

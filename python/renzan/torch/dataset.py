@@ -96,7 +96,7 @@ def _row(batch: Batch, row: int) -> Batch:
 
 
 def _join(rows: Sequence[Any]) -> Tensor | Bags[Tensor]:
-    """Ids of a feature: of one-hot rows [], of multi-hot ones [any number]."""
+    """Joins the ids of a feature: [] per one-hot row, [any number] per multi-hot row."""
     if rows[0].ndim == 0:
         return torch.stack(list(rows))
     offsets = torch.zeros(len(rows) + 1, dtype=torch.int64)

@@ -1,4 +1,4 @@
-"""What of PyTorch and the machine may change the last bits of a result."""
+"""Properties of PyTorch and the machine that may change the last bits of a result."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from renzan.data import Bags
 from renzan.errors import UsageError
 
 
-_ALIGNMENT = 64  # bytes: that of PyTorch's own allocations
+_ALIGNMENT = 64  # bytes, as in PyTorch's own allocations
 _CHANNELS_LAST = {4: (torch.channels_last,), 5: (torch.channels_last_3d,)}
 
 
@@ -28,8 +28,8 @@ def rows_of(batch: Any) -> int:
 
 
 def rows_from(batch: Any, begin: int, end: int) -> Any:
-    """Rows [begin, end) of all that rows_of() counts; tensors and arrays do not tell where in the
-    batch they were. A single value stays as it is."""
+    """Rows [begin, end) of everything that rows_of() counts; the memory of tensors and arrays does
+    not reveal their place in the batch. A single value stays as it is."""
     if isinstance(batch, torch.Tensor):
         return _placed_alike(batch[begin:end])
     if isinstance(batch, np.ndarray) and batch.ndim > 0:
@@ -46,7 +46,7 @@ def rows_from(batch: Any, begin: int, end: int) -> Any:
 
 
 def _is_one_per_row(batch: Any) -> bool:
-    """Whether it has a value of each sample: an array, Bags, or a list or tuple of texts."""
+    """Whether it has one value per sample: an array, Bags, or a list or tuple of texts."""
     if isinstance(batch, np.ndarray):
         return batch.ndim > 0
     if isinstance(batch, (list, tuple)) and not hasattr(batch, "_fields"):
@@ -59,8 +59,8 @@ def _has_parts(value: Any) -> bool:
 
 
 def _placed_alike(rows: torch.Tensor) -> torch.Tensor:
-    # Matrix products (MKL's) are rounded by the addresses and strides of their operands, and those of
-    # a slice depend on what else its worker carries.
+    # The rounding of matrix products (MKL's) depends on the addresses and strides of their
+    # operands, and those of a slice depend on what else its worker computes.
     formats = [torch.contiguous_format, *_CHANNELS_LAST.get(rows.ndim, ())]
     if not any(rows.is_contiguous(memory_format=one) for one in formats):
         return rows.contiguous()
@@ -68,7 +68,7 @@ def _placed_alike(rows: torch.Tensor) -> torch.Tensor:
 
 
 def _array_placed_alike(rows: np.ndarray) -> np.ndarray:
-    # The loss function may make a tensor of it, which shares its memory.
+    # The loss function may turn it into a tensor, which shares its memory.
     if rows.dtype.hasobject or rows.nbytes == 0:
         return rows
     memory = torch.empty(rows.nbytes, dtype=torch.uint8).numpy()

@@ -46,8 +46,8 @@ class ProcessGroup(dist.ProcessGroup):
     """
 
     def __init__(self, store: dist.Store, rank: int, size: int, timeout: timedelta):
-        """By init_process_group and new_group. Returns once all workers have called it; `timeout`
-        is for that, and for each operation."""
+        """Called by init_process_group and new_group. Returns once all workers have called it;
+        `timeout` applies to that, and to each operation."""
         super().__init__(rank, size)  # type: ignore[call-arg]  # PyTorch 1.13 declares none
         self._group_name = self._group_desc = ""
         self._rank, self._size, self._store, self._timeout = rank, size, store, timeout
@@ -59,7 +59,7 @@ class ProcessGroup(dist.ProcessGroup):
         _alive.add(self)
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():  # when other threads do not run any more
+        if not sys.is_finalizing():  # other threads no longer run then
             self.shutdown()
 
     def shutdown(self) -> None:
@@ -87,7 +87,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     @property
     def group_name(self) -> str:
-        """Of the group, in this process."""
+        """The group's name in this process."""
         return self._group_name
 
     @property
@@ -116,7 +116,7 @@ class ProcessGroup(dist.ProcessGroup):
     def allreduce(self, tensors: OneTensor,
                   opts: dist.AllreduceOptions | ReduceOp | None = None) -> Work:
         """As torch.distributed.all_reduce: the workers' tensors combined, in place. A UsageError if
-        tensors of this type cannot be combined so; the same holds for all reductions."""
+        tensors of this type cannot be combined so; this holds for all reductions."""
         return self._all_reduce("all_reduce", [_one("all_reduce", tensors)], opts)
 
     def allreduce_coalesced(self, tensors: Tensors,
@@ -145,12 +145,12 @@ class ProcessGroup(dist.ProcessGroup):
 
         return self._submit("reduce", run)
 
-    # PyTorch declares further forms of the methods whose types differ from its own: of a list and a
-    # tensor, which torch.distributed does not use.
+    # PyTorch declares additional overloads of these methods with other types (a list and a tensor),
+    # which torch.distributed does not use.
 
     def allgather(self, output_tensors: Sequence[Tensors],  # type: ignore[override]
                   input_tensors: OneTensor, opts: object = None) -> Work:
-        """As torch.distributed.all_gather: every worker's tensor, by rank, in the one list of
+        """As torch.distributed.all_gather: every worker's tensor, by rank, in the only list of
         `output_tensors`."""
         tensor = _one("all_gather", input_tensors)
         outputs = _one_list("all_gather", output_tensors, self._size)
@@ -185,12 +185,13 @@ class ProcessGroup(dist.ProcessGroup):
 
     def _allgather_base(self, output: torch.Tensor, input: torch.Tensor,
                         opts: object = None) -> Work:
-        """As torch.distributed.all_gather_into_tensor: every worker's tensor, by rank, in one."""
+        """As torch.distributed.all_gather_into_tensor: all workers' tensors, by rank, in one
+        tensor."""
         return self.allgather_into_tensor_coalesced([output], [input])
 
     def allgather_into_tensor_coalesced(self, outputs: Tensors, inputs: Tensors,
                                         opts: object = None) -> Work:
-        """As torch.distributed.all_gather_into_tensor, of each of them."""
+        """As torch.distributed.all_gather_into_tensor, for each of them."""
         what = "all_gather_into_tensor"
         check(what, *outputs, *inputs)
         for output, tensor in zip(outputs, inputs):
@@ -206,8 +207,8 @@ class ProcessGroup(dist.ProcessGroup):
 
     def gather(self, output_tensors: Sequence[Tensors],  # type: ignore[override]
                input_tensors: OneTensor, opts: dist.GatherOptions | None = None) -> Work:
-        """As torch.distributed.gather: every worker's tensor, by rank, in the one list of
-        `output_tensors` of worker opts.rootRank. The others give no list."""
+        """As torch.distributed.gather: every worker's tensor, by rank, in the only list of
+        `output_tensors` on worker opts.rootRank. The others pass no list."""
         tensor = _one("gather", input_tensors)
         root = opts.rootRank if opts else 0
         outputs = (_one_list("gather", output_tensors, self._size) if self._rank == root else [])
@@ -221,8 +222,8 @@ class ProcessGroup(dist.ProcessGroup):
 
     def scatter(self, output_tensors: OneTensor,  # type: ignore[override]
                 input_tensors: Sequence[Tensors], opts: dist.ScatterOptions | None = None) -> Work:
-        """As torch.distributed.scatter: to worker p tensor p of the one list of `input_tensors` of
-        worker opts.rootRank. The others give no list."""
+        """As torch.distributed.scatter: worker p gets tensor p of the only list of `input_tensors`
+        on worker opts.rootRank. The others pass no list."""
         tensor = _one("scatter", output_tensors)
         root = opts.rootRank if opts else 0
         inputs = (_one_list("scatter", input_tensors, self._size) if self._rank == root else
@@ -240,7 +241,7 @@ class ProcessGroup(dist.ProcessGroup):
                        input_tensors: Sequence[Tensors],
                        opts: dist.ReduceScatterOptions | ReduceOp | None = None) -> Work:
         """As torch.distributed.reduce_scatter: worker p gets the combination of the workers'
-        tensors p, of the one list of `input_tensors`."""
+        tensors p in the only list of `input_tensors`."""
         output = _one("reduce_scatter", output_tensors)
         inputs = _one_list("reduce_scatter", input_tensors, self._size)
         reduction = Reduction("reduce_scatter", output, _op(opts), self._size)
@@ -263,7 +264,7 @@ class ProcessGroup(dist.ProcessGroup):
     def reduce_scatter_tensor_coalesced(
             self, outputs: Tensors, inputs: Tensors,
             opts: dist.ReduceScatterOptions | ReduceOp | None = None) -> Work:
-        """As torch.distributed.reduce_scatter_tensor, of each of them."""
+        """As torch.distributed.reduce_scatter_tensor, for each of them."""
         what = "reduce_scatter_tensor"
         check(what, *outputs, *inputs)
         reductions = [Reduction(what, output, _op(opts), self._size) for output in outputs]
@@ -297,7 +298,7 @@ class ProcessGroup(dist.ProcessGroup):
                       opts: object = None) -> Work:
         """As torch.distributed.all_to_all_single: consecutive rows go to the workers,
         input_split_sizes[p] to worker p; output_split_sizes[p] come from it. Without sizes every
-        worker gets as many. A UsageError if the sizes do not add up to the rows."""
+        worker gets equally many. A UsageError if the sizes do not add up to the rows."""
         what = "all_to_all_single"
         check(what, output, input)
         output_rows = self._rows(what, output, output_split_sizes)
@@ -315,15 +316,15 @@ class ProcessGroup(dist.ProcessGroup):
         return self._channel("send", self._rank, dst).send(_one("send", tensors), tag)
 
     def recv(self, tensors: OneTensor, src: int, tag: int = 0) -> Work:
-        """As torch.distributed.irecv: the next tensor with this tag that worker `src` sends, of the
-        size of this one; another size is a UsageError."""
+        """As torch.distributed.irecv: the next tensor with this tag from worker `src`. Its size
+        must be that of this one; otherwise a UsageError."""
         return self._channel("recv", src, self._rank).receive(_one("recv", tensors), tag)
 
     def recv_anysource(self, tensors: OneTensor, tag: int = 0) -> Work:
         """Always a UsageError: the sender has to be named."""
         raise UsageError("recv: backend renzan receives from a worker that is named: recv(t, src)")
 
-    # The names of PyTorch 2.
+    # PyTorch 2's names.
     all_gather_single = _allgather_base
     all_gather_single_coalesced = allgather_into_tensor_coalesced
     reduce_scatter_single = _reduce_scatter_base
@@ -415,7 +416,7 @@ def _one_list(what: str, lists: Sequence[Tensors], size: int) -> Tensors:
 
 
 def _op(opts: Any) -> Any:
-    """The ReduceOp that options, which may be one, name."""
+    """The ReduceOp in the options, which may themselves be one."""
     return ReduceOp.SUM if opts is None else getattr(opts, "reduceOp", opts)
 
 
@@ -438,7 +439,7 @@ def _register() -> None:
 
 @atexit.register
 def _leave_at_exit() -> None:
-    # After an error others may wait for this worker: they have to notice, not to say goodbye.
+    # After an error others may wait for this worker: they must notice, so do not leave in order.
     if not hasattr(sys, "last_type"):
         for group in list(_alive):
             group.shutdown()

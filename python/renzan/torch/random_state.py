@@ -1,5 +1,5 @@
-"""The random state of PyTorch, NumPy and Python, of a program that runs alone without VirtualStep,
-which keys it by step and needs none of this."""
+"""The random state of PyTorch, NumPy and Python, for a program that runs alone without VirtualStep.
+VirtualStep keys it by step and needs none of this."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 
 def get_random_state() -> dict[str, Any]:
-    """Of all three generators, in types that a checkpoint holds."""
+    """The state of all three generators, in types that a checkpoint can hold."""
     version, words, gauss = random.getstate()
     of_numpy: Any = np.random.get_state()
     name, key, *rest = of_numpy

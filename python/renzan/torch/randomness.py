@@ -1,4 +1,4 @@
-"""Random state that is a function of what it is for, instead of what was drawn before."""
+"""Random state that is a function of its purpose, instead of what was drawn before."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from renzan.random import key
 
 
 def seed_all(seed: int, meaning: str, index: int = 0) -> None:
-    """Sets the generators of PyTorch, NumPy and Python by a key."""
+    """Seeds the generators of PyTorch, NumPy and Python with a key."""
     value = key(seed, meaning, index)
-    # torch.manual_seed would note every call for CUDA devices that are not there.
+    # torch.manual_seed would also record every call for CUDA devices that do not exist.
     torch.default_generator.manual_seed(value & (2 ** 63 - 1))
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(value & (2 ** 63 - 1))

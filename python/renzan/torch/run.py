@@ -96,7 +96,7 @@ def _check_trained() -> None:
 
 
 def _end(exit_status: int) -> NoReturn:
-    """At once: what runs at exit could wait for workers that are gone."""
+    """Ends immediately: exit handlers could wait for workers that are gone."""
     status.change("failed")
     for stream in (sys.stdout, sys.stderr):
         try:

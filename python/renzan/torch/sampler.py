@@ -1,4 +1,5 @@
-"""Which samples a worker reads, at which step: dealt by the global order, whatever the workers."""
+"""Which samples a worker reads at which step: determined by the global order, for any number of
+workers."""
 
 from __future__ import annotations
 

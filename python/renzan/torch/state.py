@@ -26,9 +26,9 @@ from renzan.torch.tree import TORCH_DTYPES, Tensors, flatten, unflatten
 from renzan.torch.worker0 import agree, on_worker_0
 
 _PROGRAM = "renzan.torch"
-# Not counted for the digest of the model.
+# Not part of the model's digest.
 _RANDOM = "progress.random"
-# In a checkpoint's run map: the hyperparameters that the optimizer was made with.
+# In a checkpoint's run map: the hyperparameters that the optimizer was created with.
 _BEGAN_WITH = "optimizer.began_with"
 
 
@@ -77,9 +77,9 @@ class State:
         if keep < 1 or (every_steps is not None and every_steps < 1):
             raise ConfigError(f"keep={keep}, every_steps={every_steps}: at least 1 is needed")
         self.extra = {} if extra is None else extra
-        """What was given, with the values of the checkpoint after resuming."""
+        """The given `extra`, with the checkpoint's values after resuming."""
         self.step = 0
-        """Steps done, those before resuming included."""
+        """Steps done, including those before resuming."""
         self.resumed_from: str | None = None
         """The checkpoint that it has resumed from."""
         self.commits = 0
@@ -91,9 +91,9 @@ class State:
         self._steps = steps if steps is not None else getattr(sampler, "num_steps", 0)
         default = os.environ.get("RENZAN_CHECKPOINT_DIR", "")
         self._directory = os.fspath(default if directory is None else directory)
-        # What the optimizer was made with when the run began.
+        # The optimizer's hyperparameters when the run began.
         self._began_with = self._contents.hyperparameters()
-        # Of worker 0:
+        # On worker 0:
         self._writer: CheckpointWriter | None = None
         self._flight: _Flight | None = None
         self._saved_step, self._begun_step = -1, 0
@@ -106,7 +106,7 @@ class State:
             try:
                 self._resume()
             except BaseException:
-                self.close()  # a State that is made instead of it may write there
+                self.close()  # a State made in its place may write there
                 raise
         elif self._is_worker_0:
             _say("no checkpoint directory (directory=, or RENZAN_CHECKPOINT_DIR): nothing is saved")
@@ -128,8 +128,8 @@ class State:
         status.running(self.step, self._steps, getattr(self._sampler, "batch_size", 0))
 
     def finish(self) -> None:
-        """At the end of the training: saves the last step, if that is not saved yet, and waits until
-        it is on disk. All workers call it; renzan.torch.run does if the program does not."""
+        """At the end of the training: saves the last step unless it is saved already, and waits
+        until it is on disk. All workers call it; renzan.torch.run does if the program does not."""
         if self._directory:
             on_worker_0(self._communicator, lambda: self._save_now(hashed=True))
 
@@ -208,7 +208,7 @@ class State:
                                self._keep, hashed)
 
     def _tell_unsaved(self, tensors: Tensors) -> None:
-        """Says which buffers will be missing, each once."""
+        """Warns about each buffer that will not be saved, once."""
         changed: set[str] = getattr(self._virtual_step, "unsaved_buffers", set())
         unsaved = changed - self._told_unsaved
         if not unsaved:
@@ -223,7 +223,7 @@ class State:
         self._told_unsaved |= unsaved
 
     def _reap(self) -> None:
-        """Takes note of a checkpoint that has been written, or could not be."""
+        """Handles the outcome of a checkpoint that was being written."""
         if self._flight is None or not self._flight.finished():
             return
         flight, self._flight = self._flight, None
@@ -258,7 +258,7 @@ class State:
             return
         self._broadcast(found["infos"], saved)
         name = found["path"]
-        # Workers that disagree (on the model, say) would wait for each other.
+        # Otherwise workers that disagree (on the model, say) would wait for each other.
         agree(self._communicator, lambda: self._check(name, found["run"], saved))
         agree(self._communicator, lambda: self._contents.restore(saved.__getitem__, found["run"]))
         if self._keeps_random_state and "random" in found["run"]:
@@ -322,7 +322,7 @@ class State:
                 raise ConfigError("it was not written by renzan.torch.State")
             for key in ("virtual_workers", "seed", "batch_size", "sampler.seed", "samples",
                         "shuffle", "shards"):
-                # Older checkpoints do not say the last two.
+                # Older checkpoints do not record the last two.
                 is_said = key in run or key not in ("shuffle", "shards")
                 if is_said and run.get(key) != mine.get(key):
                     raise ConfigError(f"{key} is {run.get(key, 'not given')} there and "
@@ -347,7 +347,7 @@ class State:
         return about
 
     def _arithmetic(self) -> dict[str, str]:
-        """What a program may change when it resumes, by its names in checkpoints."""
+        """Settings that a program may change when it resumes, by their names in checkpoints."""
         arithmetic = getattr(self._virtual_step, "arithmetic", {})
         return {f"step.{key}": value for key, value in arithmetic.items()}
 
@@ -375,7 +375,7 @@ class State:
 
 
 class _Flight:
-    """A checkpoint that is being written, by its own thread."""
+    """A checkpoint being written by its own thread."""
 
     def __init__(self, writer: CheckpointWriter, step: int, tensors: Tensors, run: dict[str, str],
                  keep: int, hashed: bool):

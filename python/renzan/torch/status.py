@@ -1,4 +1,4 @@
-"""status.json in RENZAN_RUN_DIR, by which a scheduler sees what a job does (docs/cluster.md)."""
+"""status.json in RENZAN_RUN_DIR, which tells a scheduler what a job does (docs/cluster.md)."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Status:
         self._failed = False
 
     def begin(self, rank: int) -> None:
-        """By renzan.torch.run, before the program does anything."""
+        """Called by renzan.torch.run before the program does anything."""
         self._rank = rank
         self.change("starting")
 
     def change(self, state: str) -> None:
-        """A new state, on disk when this returns."""
+        """Sets a new state, which is on disk when this returns."""
         if self._rank is None:
             return
         self.state = state
@@ -59,12 +59,12 @@ class Status:
                 or (self._thread is not None and self._thread.is_alive())):
             return
         self._written_at = now
-        # A slow disk does not stop the training.
+        # A slow disk must not stop the training.
         self._thread = threading.Thread(target=self._write, args=(self._path, self._now()))
         self._thread.start()
 
     def saved(self, step: int, unix_seconds: float) -> None:
-        """The last checkpoint."""
+        """Records the last checkpoint."""
         self._checkpoint = (step, unix_seconds)
         self._step = max(self._step, step)
 
@@ -90,4 +90,4 @@ class Status:
 
 
 status = Status()
-"""Of this process."""
+"""The status of this process."""

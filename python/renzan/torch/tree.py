@@ -51,7 +51,7 @@ def flatten(key: str, value: Any, tensors: Tensors) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         try:
             add_tensor(key, torch.from_numpy(np.array(value)), tensors)
-        except (TypeError, ValueError):  # of no type of PyTorch's; of another byte order
+        except (TypeError, ValueError):  # PyTorch has no such type, or the byte order differs
             raise ConfigError(f"'{key}' is a NumPy {value.dtype}, which a checkpoint cannot hold: "
                               "convert it to another type") from None
         return {"$array" if isinstance(value, np.ndarray) else "$number": key}
@@ -72,7 +72,7 @@ def flatten(key: str, value: Any, tensors: Tensors) -> Any:
 
 
 def _flatten_mapping(key: str, value: Mapping[Any, Any], tensors: Tensors) -> Any:
-    # Schedulers keep functions in their state; a program makes these anew.
+    # Schedulers keep functions in their state; the program recreates these.
     items = {k: flatten(f"{key}.{k}", v, tensors) for k, v in value.items() if not _is_function(v)}
     if isinstance(value, collections.Counter):
         return {"$counter": [[flatten(key, k, tensors), v] for k, v in items.items()]}
@@ -87,7 +87,7 @@ def _is_function(value: Any) -> bool:
 
 
 def unflatten(value: Any, tensor: Callable[[str], torch.Tensor]) -> Any:
-    """The reverse of flatten. tensor(key) gives the tensors."""
+    """The inverse of flatten. tensor(key) returns the tensors."""
     if isinstance(value, list):
         return [unflatten(item, tensor) for item in value]
     if not isinstance(value, dict):
@@ -113,8 +113,8 @@ def unflatten(value: Any, tensor: Callable[[str], torch.Tensor]) -> Any:
 
 
 def restore(current: Any, saved: Any, key: str) -> Any:
-    """What `current` is after it has been given the `saved` value: objects by load_state_dict,
-    tensors, dicts and lists in place, anything else replaced."""
+    """What `current` becomes when given the `saved` value: objects by load_state_dict, tensors,
+    dicts and lists in place, anything else replaced."""
     if hasattr(current, "load_state_dict"):
         current.load_state_dict(saved)
         return current

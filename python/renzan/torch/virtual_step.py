@@ -72,7 +72,7 @@ class VirtualStep:
             raise ConfigError(f"virtual_workers {virtual_workers}, accumulate {accumulate}: at least "
                               "1 is needed")
         if compression not in (None, "float16", "bfloat16"):
-            raise ConfigError(f"compression '{compression}' is none of float16 and bfloat16")
+            raise ConfigError(f"compression '{compression}' is neither float16 nor bfloat16")
         if not (loss_scale > 0 and math.isfinite(loss_scale)):
             raise ConfigError(f"a loss scale of {loss_scale}: it has to be positive")
         if clip_norm is not None and not clip_norm > 0:
@@ -84,10 +84,10 @@ class VirtualStep:
         self.virtual_workers, self.seed = virtual_workers, seed
         self.communicator = communicator or renzan.init()
         self.step_count = 0
-        """Steps done, those before a resumption included."""
+        """Steps done, including those before resuming."""
         self.agreed: tuple[int, int] | None = None
-        """How often a stop, and a checkpoint, had been asked for as of the last step, added up over
-        the virtual workers' workers; the same on all workers. None before the first step."""
+        """How often a stop and a checkpoint had been requested as of the last step, summed over
+        each virtual worker's worker; the same on all workers. None before the first step."""
         activity.prepared = True
         self._clip_norm, self._accumulate, self._loss_scale = clip_norm, accumulate, loss_scale
         self._autocast, self._compression, self._bucket_bytes = autocast, compression, bucket_bytes
@@ -96,9 +96,9 @@ class VirtualStep:
         if not isinstance(getattr(optimizer, "param_groups", None), list):
             raise UsageError(f"the optimizer is a {type(optimizer).__name__}: it has to be one of "
                              "PyTorch's kind, with param_groups")
-        self._failed = False  # a step has begun, and not ended
+        self._failed = False  # a step has begun but not ended
         self._described: list[dict[str, Any]] = []
-        self._parameters: list[tuple[str, torch.nn.Parameter]] = []  # those that are trained
+        self._parameters: list[tuple[str, torch.nn.Parameter]] = []  # the trained ones
         self._layout: list[tuple[str, int, torch.Size, torch.dtype]] = []
         self._buckets: Buckets
         self._buffers: Buffers
@@ -153,7 +153,7 @@ class VirtualStep:
                                 + (f" and {len(not_finite) - 1} more" if not_finite[1:] else "")
                                 + f" is not finite at step {self.step_count}: lower the learning "
                                 "rate" + (" or the loss scale" if self._loss_scale != 1 else ""))
-        # What is drawn between two steps is a function of the step, too.
+        # Draws between two steps are also a function of the step.
         seed_all(self.seed, "between steps", self.step_count)
         return loss
 
@@ -167,7 +167,8 @@ class VirtualStep:
 
     @property
     def gradient_arrays(self) -> int:
-        """Gradients of the model's size that a worker holds beside those in `parameter.grad`."""
+        """Gradients of the model's size that a worker holds in addition to those in
+        `parameter.grad`."""
         return self._buckets.num_arrays if self._described else 0
 
     @property
@@ -178,7 +179,7 @@ class VirtualStep:
 
     @property
     def arithmetic(self) -> dict[str, str]:
-        """What may change from one step to the next, and changes the bits of those that follow."""
+        """Settings that may change between steps, and that change the bits of later steps."""
         return {"accumulate": str(self._accumulate), "autocast": str(self._autocast),
                 "clip_norm": str(self._clip_norm), "compression": str(self._compression),
                 "loss_scale": str(self._loss_scale)}
@@ -239,7 +240,7 @@ class VirtualStep:
         return rows // own
 
     def _check_rows(self, sums: list[float], rows: int) -> None:
-        # By Cauchy and Schwarz, with equality only if all are equal; exact in float64.
+        # By Cauchy-Schwarz, with equality only if all are equal; exact in float64.
         if sums[_ROWS] ** 2 == sums[_SQUARED_ROWS] * self.virtual_workers:
             return
         every = self.communicator.all_gather(np.array([rows]))
@@ -248,8 +249,8 @@ class VirtualStep:
                                      for r, n in enumerate(every)))
 
     def _prepare(self) -> None:
-        """At the first step agrees with the others and makes what is needed; later checks that the
-        model is still that one."""
+        """At the first step: agrees with the others and creates what is needed. Later: checks that
+        the model has not changed."""
         parameters = [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
         if not self._described:
             self._check_model(parameters)
@@ -342,7 +343,7 @@ def _described(parameters: list[tuple[str, torch.nn.Parameter]]) -> list[dict[st
 
 
 def _autocasts(dtype: torch.dtype) -> bool:
-    """Whether this PyTorch does: some only warn, and go on in float32."""
+    """Whether this PyTorch does: some versions only warn, and continue in float32."""
     one = torch.ones(1, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -361,7 +362,7 @@ def _describe(value: Any) -> str:
 
 
 def _difference(a: list[dict[str, Any]], b: list[dict[str, Any]], at_a: str, at_b: str) -> str:
-    """Says what the first parameter is in which they differ."""
+    """Describes the first parameter in which they differ."""
     def say(one: dict[str, Any]) -> str:
         return f"{one['name']} {one['shape']} {one['dtype']}" if one else "no more parameters"
 

@@ -1,4 +1,4 @@
-"""Work that only worker 0 does, with one outcome on all workers."""
+"""Runs work on worker 0 only, with one outcome on all workers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from renzan._native import error
 from renzan.communicator import Communicator
 from renzan.errors import Error
 
-# How often the others hear that it still works, so that they do not take it for dead.
+# How often the others hear that worker 0 still works, so that they do not presume it dead.
 _HEARTBEAT_SECONDS = 1.0
 
 
@@ -23,7 +23,7 @@ def on_worker_0(communicator: Communicator, work: Callable[[], Any]) -> Any:
         return work()
     outcome: dict[str, Any] = {}
     if communicator.rank == 0:
-        # Not in this thread, which has to tell the others that it still works.
+        # In another thread: this one has to tell the others that it still works.
         thread = threading.Thread(target=lambda: outcome.update(_outcome(work)))
         thread.start()
         while True:

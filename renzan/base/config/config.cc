@@ -138,8 +138,8 @@ bool IsBelow(std::string_view path, std::string_view above) {
   return path.starts_with(above) && path.substr(above.size()).starts_with('.');
 }
 
-// Whether a rule about `path`, or what its message says, names the key `given` of an override:
-// "batch_size" in a rule about `training` is training.batch_size.
+// Whether a rule about `path`, or its message, names the overridden key `given`: "batch_size" in a
+// rule about `training` is training.batch_size.
 bool NamesKey(const std::string& path, const std::string& message, const std::string& given) {
   const size_t dot = path.rfind('.');
   const std::string section = dot == std::string::npos ? "" : path.substr(0, dot + 1);

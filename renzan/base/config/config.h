@@ -46,9 +46,9 @@ class ConfigFields {
 
   virtual ~ConfigFields() = default;
 
-  // A property of all values that are declared after this in the same section, and of the sections
-  // among them that say nothing else: a number to which the owner of the schema gives a meaning.
-  // ListConfig() returns it with each value.
+  // Tags all values declared after this in the same section, and those of its nested sections that
+  // set no tag of their own. The owner of the schema gives the number its meaning; ListConfig()
+  // returns it with each value.
   template <typename Meaning>
   void Tag(Meaning tag) {
     tag_ = static_cast<int>(tag);

@@ -56,7 +56,7 @@ std::string Print(const std::vector<Item>& value) {
   return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
-// A name as a key. YAML's readers look for the colon in the first 1024 characters of a key only,
+// A name as a key. YAML readers look for the colon only in the first 1024 characters of a key,
 // unless a question mark precedes it; in block style the colon is then on a line of its own.
 std::string PrintKey(const std::string& name, const std::string& before_colon) {
   constexpr size_t kMaxPlainKey = 1000;

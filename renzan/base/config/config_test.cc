@@ -286,7 +286,7 @@ TEST(Config, PrintReadsBackToTheSameValues) {
   EXPECT_EQ(Print(back), text);
 }
 
-// YAML's readers take no longer keys in plain style.
+// YAML readers do not accept longer keys in plain style.
 TEST(Config, NamesOfAnyLengthReadBack) {
   const std::string name(2000, 'x'), quoted(600, '"');
   TestConfig config;
@@ -365,7 +365,7 @@ TEST(Config, ABrokenRuleNamesTheArgumentThatBreaksIt) {
             "--set numerics={virtual_workers: 5}: " + rule);
   EXPECT_EQ(ErrorOf(file, {"seed=4", "numerics.virtual_workers=3", "name=workers"}),
             "--set numerics.virtual_workers=3: " + rule);
-  // One that has nothing to do with it is not blamed.
+  // An unrelated override is not blamed.
   EXPECT_EQ(ErrorOf("batch_size: 2047\n", {"seed=4"}), "config.yaml:1:13: " + rule);
 }
 

@@ -17,7 +17,7 @@ namespace renzan {
 // A buffered output file, removed by the destructor unless Close() succeeded. Write-back starts
 // early, so that Close() has little left to wait for. After an Error all further calls fail too.
 // Close() makes the bytes durable, but not the file's name in its directory; WriteFileAtomically
-// and what is staged (staged.h) do.
+// and staged.h do.
 class FileWriter {
  public:
   // Creates or truncates `path`.

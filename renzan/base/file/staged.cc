@@ -39,7 +39,7 @@ bool IsAt(int fd, const std::string& path) {
          open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
-// Whether another process has the lock; file systems without locks say something else.
+// Whether another process holds the lock. False on file systems without locks.
 bool IsLocked(int fd) {
   return FileSystem::Get().TryLock(fd) != 0 && (errno == EWOULDBLOCK || errno == EAGAIN);
 }
@@ -70,7 +70,7 @@ std::string CheckedDirectory(const std::string& given) {
   return path;
 }
 
-// Where a link ends, if there is one; nothing need be there.
+// Where a symbolic link leads, if `path` is one; nothing need exist there.
 std::string FollowedPath(const std::string& path) {
   if (path.empty()) Fail(ErrorCode::kCantCreate, "the name of the output is empty: give it one");
   constexpr int kMostLinks = 40;  // as the kernel's
@@ -81,7 +81,8 @@ std::string FollowedPath(const std::string& path) {
   return end.string();
 }
 
-// Not FollowedPath's: the links of /proc/self/fd, as /dev/stdout is one, do not name what they are.
+// Checks `path` itself, not FollowedPath(): a link in /proc/self/fd (/dev/stdout leads to one) may
+// read as a name that does not exist, such as "pipe:[4711]".
 bool IsSpecial(const std::string& path) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
@@ -109,7 +110,7 @@ bool StagingClaim::TryToTake() {
   const int left = ::open(path_.c_str(), flags);
   if (left >= 0) {
     const bool is_locked = IsLocked(left), is_there = IsAt(left, path_);
-    if (!is_locked && is_there) RemoveLeftOver(path_);  // while others cannot take it
+    if (!is_locked && is_there) RemoveLeftOver(path_);  // removed while we hold the lock
     ::close(left);
     if (is_locked)
       Fail(ErrorCode::kCantCreate,

@@ -2,8 +2,8 @@
 
 // Files and directories that appear under their names complete or not at all, written by one
 // process at a time: what is not complete yet is `.NAME.partial` beside it, and locked. The lock
-// ends with the process, so that what an interrupted writer left behind is told from what another
-// one is writing. Not thread-safe.
+// ends with the process, so what an interrupted writer left behind can be told from what another
+// one is still writing. Not thread-safe.
 
 #include <string>
 #include <string_view>
@@ -11,7 +11,7 @@
 namespace renzan {
 
 // The exclusive right to write to a name, by an advisory lock on the new file or directory there.
-// File systems without locks go without.
+// On file systems without locks the right is not exclusive.
 class StagingClaim {
  public:
   enum class Kind { kFile, kDirectory };
@@ -23,7 +23,7 @@ class StagingClaim {
   StagingClaim(const StagingClaim&) = delete;
   StagingClaim& operator=(const StagingClaim&) = delete;
 
-  // Removes what is there, unless it is another's meanwhile.
+  // Removes what is there, unless another process has replaced it.
   void RemoveAll();
 
  private:
@@ -78,7 +78,8 @@ class StagedFile {
   bool committed_ = false;
 };
 
-// An output that a user has named: as a StagedFile, but a pipe or a device is written to.
+// Writes an output that the user named: like StagedFile, but pipes and devices are written to
+// directly.
 void WriteOutputFile(const std::string& path, std::string_view content);
 
 }  // namespace renzan

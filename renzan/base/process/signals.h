@@ -15,7 +15,8 @@ bool IsStopSignal(int signal);
 
 // Whether this process ignores it, as under nohup or in the background of a shell.
 bool IsIgnored(int signal);
-// Those that are not: a program that handles the others would undo what its caller asked for.
+// The ones that are not ignored: a program that handled an ignored one would undo what its caller
+// asked for.
 std::vector<int> NotIgnored(std::initializer_list<int> signals);
 
 sigset_t SignalSet(std::initializer_list<int> signals);

@@ -20,8 +20,8 @@ StartFailure ExplainStartError(const StartError& error, const ChildOptions& opti
                                const std::string& user);
 
 // What exec would say: 0, ENOENT or EACCES for `program`, which is looked up in the PATH of
-// `environment` ("NAME=value") unless it contains a slash. Whether its interpreter exists, only
-// exec finds out.
+// `environment` ("NAME=value") unless it contains a slash. Only exec finds out whether its
+// interpreter exists.
 int FindProgram(const std::string& program, const std::vector<std::string>& environment);
 
 }  // namespace renzan

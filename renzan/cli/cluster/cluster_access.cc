@@ -44,8 +44,8 @@ void RequireThisMachine(const ClusterFlags& flags, const std::string& verb) {
   const cluster::ClusterChoice choice = Choose(flags);
   if (choice.kubernetes && !choice.named_by.empty())
     Fail(ErrorCode::kUsage,
-         "`renzan {}` is for a daemon on this machine, and {} names a cluster of Kubernetes: give "
-         "--cluster local (its administrators start and end Kubernetes)",
+         "`renzan {}` needs a daemon on this machine, but {} names a Kubernetes cluster: give "
+         "--cluster local (Kubernetes itself is run by its administrators)",
          verb, choice.named_by);
 }
 

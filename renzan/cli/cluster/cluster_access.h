@@ -22,20 +22,20 @@ using cluster::Document;
 // --cluster, --namespace and --socket.
 void AddClusterChoice(CLI::App& verb, ClusterFlags& flags);
 
-// The same for a verb that works on this machine only: --cluster and RENZAN_CLUSTER may say so.
+// The options of a verb that works only on this machine, where --cluster may only say "local".
 void AddThisMachineOptions(CLI::App& verb, ClusterFlags& flags);
 // Throws Error kUsage if another cluster is chosen. `verb`: "cluster up", for messages.
 void RequireThisMachine(const ClusterFlags& flags, const std::string& verb);
 
-// The chosen cluster; see ChooseCluster(). Throws Error for flags and files that are wrong; the
-// cluster itself is not asked anything yet.
+// The chosen cluster; see ChooseCluster(). Throws Error for wrong flags and files; does not contact
+// the cluster yet.
 std::unique_ptr<Backend> BackendOf(const ClusterFlags& flags);
 
 // Prints a document, indented, to stdout.
 void PrintDocument(const Document& document);
 
-// At the end of a verb that has printed the other jobs: fails with kData, if some could not be
-// read, as ls does for one of several files.
+// Called at the end of a verb that has printed the readable jobs: fails with kData if some could
+// not be read, as ls fails if one of several files is missing.
 void FailForUnreadable(const Document& answer);
 
 }  // namespace renzan

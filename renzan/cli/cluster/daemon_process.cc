@@ -34,7 +34,7 @@ int RunDetached(int log_fd, int ready_fd, int error_fd, const std::function<void
   } catch (const Error& error) {
     LogError("{}", error.what());
     const std::string text = error.what();
-    // Nobody reads it if the child was ready before.
+    // Nobody reads it if the child had already reported that it was ready.
     if (::write(error_fd, text.data(), text.size()) < 0) LogWarning("the starter has ended");
     return error.exit_status();
   } catch (const std::exception& error) {

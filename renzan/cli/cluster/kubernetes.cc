@@ -16,7 +16,7 @@
 namespace renzan {
 namespace {
 
-// A pod's name is not enough: its container may have been started anew.
+// A pod's name is not enough: its container may have restarted.
 std::string Identity() {
   const char* pod = EnvironmentVariable("POD_NAME");
   return fmt::format("{}_{}_{:x}", pod == nullptr ? HostName() : pod, ::getpid(),
@@ -26,11 +26,11 @@ std::string Identity() {
 void AddRunVerb(CLI::App& kubernetes) {
   auto options = std::make_shared<cluster::kubernetes::RunOptions>();
   CLI::App* verb = kubernetes.add_subcommand(
-      "run", "Control a cluster: one of several replicas, of which one leads");
+      "run", "Control a cluster, as one of several replicas; one of them leads");
   verb->add_option("--kubeconfig", options->access.path,
-                   "File that says how to reach the cluster; without it $KUBECONFIG, "
+                   "Kubeconfig of the cluster; default: $KUBECONFIG, "
                    "~/.kube/config, or the pod's service account");
-  verb->add_option("--context", options->access.context, "Context of that file");
+  verb->add_option("--context", options->access.context, "Context in that file");
   verb->add_option("--namespace", options->lease.ns, "Namespace of the replicas' lease")
       ->capture_default_str();
   verb->add_option("--listen", options->listen,
@@ -52,15 +52,13 @@ void AddRunVerb(CLI::App& kubernetes) {
                    "that decided anything")
       ->check(CLI::Range(0, 65535));
   verb->add_option("--record", options->record,
-                   "Keep that recording in this file, too; the last one becomes FILE.1")
+                   "Also keep that recording in this file; the previous one becomes FILE.1")
       ->type_name("FILE");
-  verb->add_option(
-          "--decision-log", options->decision_log,
-          "Append decisions to this file, one JSON object a line; - for stdout; without it "
-          "they are on stderr")
+  verb->add_option("--decision-log", options->decision_log,
+                   "Append decisions to this file, one JSON object per line; -: stdout; default: "
+                   "stderr")
       ->type_name("FILE");
-  verb->add_option("--connections", options->connections,
-                   "Requests to the API server at the same time")
+  verb->add_option("--connections", options->connections, "Concurrent requests to the API server")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   verb->callback([options] {

@@ -74,7 +74,7 @@ void List(const NodesFlags& flags) {
   fmt::print("{}", table.Text());
 }
 
-// False: done only when the node's last worker has ended.
+// False if the action is complete only when the node's last worker has ended.
 bool Act(const NodesFlags& flags, NodeAction action, double notice_seconds = -1) {
   return BackendOf(flags.cluster)->ChangeNode(flags.name, action, notice_seconds);
 }

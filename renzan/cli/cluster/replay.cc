@@ -49,7 +49,7 @@ bool IsCalled(const std::string& job, JobId id, const record::JobName& name) {
          (!name.name.empty() && (job == name.name || job == name.ns + "/" + name.name));
 }
 
-// Goes through a recording.
+// Replays the cycles of a recording.
 class Replay {
  public:
   explicit Replay(const ReplayFlags& flags) : flags_(flags) {}
@@ -76,7 +76,7 @@ class Replay {
 
   const record::RecordingHeader& header() const { return header_; }
   const std::vector<ReplayedCycle>& cycles() const { return cycles_; }
-  // The last cycle in which the job is, and what is to be explained there.
+  // The last cycle that contains the job.
   const std::optional<Cycle>& last() const { return last_; }
   JobId job() const { return *found_.begin(); }
 
@@ -160,7 +160,7 @@ void PrintTable(const std::vector<ReplayedCycle>& cycles) {
   if (decisions > 0) fmt::print("{}", table.Text());
 }
 
-// How it was with the job in that cycle.
+// The state of the job in that cycle.
 Json ExplainIn(const Cycle& cycle, JobId id) {
   const Job& job = *cycle.snapshot.Find(id);
   Json explanation = {{"cycle", cycle.number}, {"id", id}};
@@ -225,7 +225,7 @@ int Run(const ReplayFlags& flags) {
   if (!flags.job.empty()) PrintExplanation(explanation);
   for (const ReplayedCycle& cycle : replay.cycles())
     if (!cycle.difference.empty()) {
-      fmt::print("cycle {} decides something else now: {}\n", cycle.number, cycle.difference);
+      fmt::print("cycle {} now decides differently: {}\n", cycle.number, cycle.difference);
       break;
     }
   const size_t all = replay.cycles().size();
@@ -245,16 +245,16 @@ void AddClusterReplayVerb(CLI::App& cluster, int& exit_status) {
   const auto flags = std::make_shared<ReplayFlags>();
   verb->add_option("FILE", flags->file, "A recording")->required();
   verb->add_option("--explain", flags->job,
-                   "Only what was decided about this job, why, and how it was in the last cycle")
+                   "Only decisions about this job, their causes, and its state in the last cycle")
       ->type_name("JOB");
-  verb->add_option("--cycle", flags->cycle, "Only the cycle of this number")
+  verb->add_option("--cycle", flags->cycle, "Only the cycle with this number")
       ->type_name("N")
       ->check(AtLeast(1));
   verb->add_flag("--json", flags->json, "Print JSON");
   verb->footer(
       "Recordings come from --record FILE of `renzan cluster kubernetes run`, `renzan cluster up`\n"
       "and `renzan simulate`, and from /debug/cycles of the first. Exits with 1 if this program\n"
-      "decides anything else than was recorded.\n"
+      "decides anything differently.\n"
       "Example: renzan cluster replay cycles.zst --explain ads/train");
   verb->callback([flags, &exit_status] { exit_status = Run(*flags); });
 }

@@ -167,7 +167,7 @@ void RunSimulations(SimulateOptions options) {
          "--explain prints text about a single policy: use --policy instead of --compare, and no "
          "--json");
   if (!options.record.empty() && options.policies != std::vector<std::string>{"renzan"})
-    Fail(ErrorCode::kUsage, "--record is about the policy renzan alone");
+    Fail(ErrorCode::kUsage, "--record works with the policy renzan only");
   options.simulator.exact = !options.record.empty();
   const ScheduleOptions scheduling = spec::ScheduleOptionsOf(config);
   std::vector<std::unique_ptr<SimulatedPolicy>> policies;
@@ -241,7 +241,7 @@ void AddSimulateVerb(CLI::App& app) {
                                       "Recorded jobs: CSV (timestamp,duration,num_gpus,gpu_time,"
                                       "cluster), plain, .gz or .zst");
   verb->add_option("--columns", options->columns,
-                   "Which columns of another CSV trace say what: YAML with submitted, duration (or "
+                   "YAML that maps another CSV trace's columns: submitted, duration (or "
                    "duration_of), gpus, queue, user, name")
       ->type_name("FILE")
       ->needs(trace);
@@ -275,13 +275,14 @@ void AddSimulateVerb(CLI::App& app) {
   verb->add_option("--compare", options->policies, "Compare several policies")
       ->delimiter(',')
       ->excludes(policy);
-  verb->add_option("--seed", options->simulator.seed, "For interruptions and ties")
+  verb->add_option("--seed", options->simulator.seed, "Seed for interruptions and ties")
       ->capture_default_str();
   verb->add_option("--min-between-cycles", options->min_between_cycles,
                    "Shortest time between scheduling cycles")
       ->capture_default_str();
-  verb->add_option("--explain", options->explain,
-                   "Tell why this job waited and for whom; jobs are numbered from 1 by submission")
+  verb->add_option(
+          "--explain", options->explain,
+          "Explain why this job waited, and for whom; jobs are numbered from 1 by submission")
       ->type_name("JOB")
       ->check(AtLeast(1));
   verb->add_option("--record", options->record,

@@ -81,7 +81,7 @@ void PrintPools(const Json& pools) {
   if (any) fmt::print("\n{}", table.Text());
 }
 
-// A daemon, or an API server and the controller.
+// Prints who answers: a daemon, or an API server and the controller.
 void PrintWhoAnswers(const Json& status) {
   if (status.contains("server")) {
     const Json& leader = status.at("leader");
@@ -111,7 +111,7 @@ void Print(const StatusFlags& flags, const Json& status) {
   fmt::print("nodes   {}\njobs    {}\n\n", Counts(status.at("nodes")), Counts(status.at("jobs")));
   if (status.contains("trouble"))
     fmt::print(
-        "NOTHING STARTS, STOPS OR ENDS: the daemon cannot write what changes ({}). It goes on "
+        "NOTHING STARTS, STOPS OR ENDS: the daemon cannot record changes ({}). It continues "
         "once it can\n\n",
         status.at("trouble").get<std::string>());
   if (status.contains("violation"))

@@ -167,7 +167,7 @@ void AddClusterUpVerb(CLI::App& cluster) {
   verb->add_option(
           "--record", flags->record,
           "Keep the last scheduling cycles that decided anything in this file, for `renzan "
-          "cluster replay`; the last one becomes FILE.1")
+          "cluster replay`; the previous one becomes FILE.1")
       ->type_name("FILE");
   verb->add_option("--allow-user", flags->allow_users,
                    "Another user who may submit jobs; only for a daemon that runs as root")

@@ -74,7 +74,7 @@ void Change(const WhatIfFlags& flags, const View& view, Snapshot& snapshot, Back
   for (const std::string& file : flags.submits) Submit(snapshot, view, file, backend);
 }
 
-// Submitted jobs are named by their files, in order: their ids are not known yet.
+// Submitted jobs appear under their file names, in order: their ids are not known yet.
 void Print(const std::vector<WhatIfRow>& rows, const std::vector<std::string>& submits,
            TimeMs now) {
   Table table({{"job", Table::Align::kRight}, {"now"}, {"changed"}, {"difference"}});

@@ -38,11 +38,10 @@ void PrintLabels(const ImportSummary& done) {
              done.label_name, label.other_rows, fmt::join(texts, ", "));
 }
 
-// Of a test set.
+// For a test set.
 void PrintUnseen(const ImportSummary& done, const std::string& vocabulary_from) {
   if (done.unseen.empty()) return;
-  fmt::print("values that {} does not know, which read the row for unseen values:\n",
-             vocabulary_from);
+  fmt::print("values unknown to {}, which read the row for unseen values:\n", vocabulary_from);
   size_t width = 0;
   for (const UnseenLookups& feature : done.unseen) width = std::max(width, feature.feature.size());
   for (const UnseenLookups& feature : done.unseen)
@@ -111,7 +110,7 @@ void AddDataImportVerb(CLI::App& data) {
                                Vocabulary::kUnseenShare))
       ->allow_extra_args(false)
       ->type_name("SHARE");
-  verb->add_option("--seed", options.seed, "Which lookups these are; 0 if not given");
+  verb->add_option("--seed", options.seed, "Selects these lookups; default: 0");
   verb->add_option("--vocabulary-from", options.vocabulary_from,
                    "Use another dataset's vocabulary and constants of transforms (for a test set)")
       ->type_name("DIR");

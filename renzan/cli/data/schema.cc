@@ -14,7 +14,7 @@ namespace renzan {
 
 void AddDataSchemaVerb(CLI::App& data) {
   CLI::App* verb =
-      data.add_subcommand("schema", "Propose the schema of a CSV or TSV file, to be edited");
+      data.add_subcommand("schema", "Propose a schema for a CSV or TSV file, which you then edit");
   const auto options = std::make_shared<ProposalOptions>();
   verb->add_option("file", options->input, "Text, .gz or .zst")->required()->type_name("FILE");
   verb->add_option("--rows", options->max_rows, "How many rows to look at")

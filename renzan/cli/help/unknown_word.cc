@@ -47,8 +47,8 @@ std::string DescribeUnknownWord(const CLI::App& app) {
   for (const CLI::App* verb = &app;;) {
     std::vector<std::string> left = verb->remaining();
     std::erase(left, "--");  // CLI11 keeps it there
-    // Rather a verb's flag than what is left above it: the value of an unknown flag is taken for an
-    // argument, and then what follows "--" for another verb.
+    // Prefer a verb's unknown flag to the words left over above it: CLI11 takes the value of an
+    // unknown flag for an argument, and what follows "--" for another verb.
     if (!left.empty() && (unknown.empty() || left.front().starts_with("-")))
       unknown = DescribeUnknownWord(*verb, left.front());
     const std::vector<CLI::App*> chosen = verb->get_subcommands();

@@ -12,7 +12,8 @@ class App;
 }
 
 extern "C" {
-const char* renzan_jobs_build();  // BuildId(). The only one that any build may call.
+// BuildId(); the only function that a program of another build may call
+const char* renzan_jobs_build();
 // Adds the verbs to `app`; they set `exit_status`, and log through `log`.
 void renzan_jobs_add_verbs(CLI::App* app, int* exit_status, const renzan::LogFunctions* log);
 void renzan_jobs_library_versions(std::string* sqlite, std::string* microhttpd);

@@ -24,7 +24,7 @@ void AddJobSystemVerbs(CLI::App& app, int& exit_status);
 // Throws the same unless they can be added.
 void CheckJobSystem();
 
-// Of the libraries that the job system uses; none if it cannot be loaded.
+// Versions of the libraries that the job system uses; nothing if it cannot be loaded.
 struct JobSystemVersions {
   std::string sqlite, microhttpd;
 };

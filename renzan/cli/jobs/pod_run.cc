@@ -17,7 +17,7 @@ namespace renzan {
 namespace {
 
 struct PodRunFlags {
-  std::vector<std::string> words;  // of the command, but not as they were given
+  std::vector<std::string> words;  // the command, as CLI11 has changed it (see WordsAfterDashes)
   std::optional<double> grace_seconds;
   double wait_for_master = cluster::pod::MasterWait().limit_seconds;
 };

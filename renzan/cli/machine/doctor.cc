@@ -97,7 +97,7 @@ void AddDoctorVerb(CLI::App& app) {
       ->capture_default_str();
   verb->add_flag("--json", flags->json, "Print JSON");
   verb->footer(
-      "Uses no network, unless a Kubernetes server is configured, which is asked for its version.\n"
+      "Uses no network, except to ask a configured Kubernetes server for its version.\n"
       "Example: renzan doctor --dir runs");
   verb->callback([flags] {
     const std::vector<Finding> findings = Examine(flags->directory);

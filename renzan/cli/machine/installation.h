@@ -17,7 +17,7 @@ std::string JobSystemLibrary();
 inline constexpr const char* kHowToGetJobSystem =
     "build it with `scripts/build`, or reinstall renzan";
 
-// The path of this program, or of the one that it was when it was started.
+// The path of this program's file, as /proc/self/exe names it.
 std::string ThisProgram();
 
 }  // namespace renzan

@@ -60,7 +60,7 @@ TEST_F(Machine, TheStrictestLimitOfAllAncestorCgroupsApplies) {
   EXPECT_EQ(budget.cgroup, "/sys/fs/cgroup/team");
   EXPECT_EQ(budget.room, int64_t{1} << 30);
   EXPECT_EQ(budget.room_cgroup, "/sys/fs/cgroup/team");
-  // Page cache gives way.
+  // The page cache can be dropped.
   Write("sys/fs/cgroup/team/memory.current", "900000000\n");
   Write("sys/fs/cgroup/team/memory.stat",
         "anon 500000000\nfile 400000000\ninactive_file 300000000\nactive_file 100000000\n");

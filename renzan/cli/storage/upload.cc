@@ -52,7 +52,7 @@ void Upload(const UploadFlags& flags) {
   const Uploaded done = UploadFiles(named, to, StopOnSignals());
   LogInfo("uploaded {} file{} ({:.1f} MB) to {}{}", done.files, done.files == 1 ? "" : "s",
           static_cast<double>(done.bytes) / 1e6, to,
-          done.left_out == 0 ? "" : fmt::format("; left out {} that are no files", done.left_out));
+          done.left_out == 0 ? "" : fmt::format("; left out {} that are not files", done.left_out));
 }
 
 }  // namespace
@@ -68,9 +68,10 @@ void AddUploadVerb(CLI::App& app) {
                    "Read sources from this file, one a line; -: from stdin")
       ->type_name("FILE");
   verb->footer(
-      "A source has below PREFIX what follows /./ in its path as its name, or else the last part\n"
-      "of its path. What is there under these names is replaced; links are left out. The settings\n"
-      "of the store are those of the environment: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID and so on.\n"
+      "A source is stored below PREFIX under what follows /./ in its path, or else under the last\n"
+      "part of its path. Existing objects of these names are replaced; links are left out. The "
+      "store\n"
+      "is configured by the environment: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID and so on.\n"
       "Examples:\n"
       "  renzan upload run s3://models/kaggle          # to kaggle/run/...\n"
       "  renzan upload ./jobs/7/./run/model s3://models/kaggle   # to kaggle/run/model/...");

@@ -110,11 +110,11 @@ struct TrainBenchFlags {
   bool json = false;
 };
 
-// Some steps after a few that warm up.
+// Measured steps, after a few warm-up steps.
 struct TracedSteps {
   Trace trace;
   std::vector<Batch> slices;                // that some of them trained on
-  double seconds = 0, waiting_seconds = 0;  // of all, and of these for batches
+  double seconds = 0, waiting_seconds = 0;  // in total, and spent waiting for batches
 };
 
 TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t steps, int threads,
@@ -153,10 +153,10 @@ TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t step
 }
 
 struct Throughput {
-  double samples_per_second = 0, waiting_seconds = 0;  // of a step, for its batch
+  double samples_per_second = 0, waiting_seconds = 0;  // waiting for a batch, per step
 };
 
-// The least times of a step on processors, and the rates that they come from.
+// Lower bounds for the times of a step on CPUs, and the rates they are computed from.
 struct Roofline {
   std::vector<PhaseCost> costs;
   MachineLimits limits;
@@ -208,8 +208,9 @@ void PrintPhases(const StepTimes& times, const Throughput& throughput,
              throughput.samples_per_second, throughput.waiting_seconds * 1e3);
   if (roofline)
     fmt::print(
-        " Least: at {:.0f} GFLOP/s of matrix products, {:.1f} GB/s of copying and {:.1f} GB/s of "
-        "random rows, measured now; over 100 % is what caches hold.",
+        " Least times: at {:.0f} GFLOP/s of matrix products, {:.1f} GB/s of copying and {:.1f} "
+        "GB/s of "
+        "random rows, measured now; more than 100 % is due to caches.",
         roofline->limits.matrix_flops / 1e9, roofline->limits.stream_bytes / 1e9,
         roofline->limits.row_bytes / 1e9);
   fmt::print("\n");
@@ -278,7 +279,7 @@ void AddBenchVerb(CLI::App& app, int& exit_status) {
   CLI::Option* peers =
       machine
           ->add_flag("--peers", machine_flags->peers,
-                     "The exchange over each transport: Gloo, and what Open MPI has")
+                     "Measure the exchange over each transport: Gloo, and those of Open MPI")
           ->excludes(exchange)
           ->excludes(threads)
           ->excludes(backend);
@@ -307,7 +308,7 @@ void AddBenchVerb(CLI::App& app, int& exit_status) {
 
   CLI::App* train = verb->add_subcommand(
       "train",
-      "The time of each phase of a training step, beside the least that this machine needs");
+      "The time of each phase of a training step, and the least that this machine could need");
   const auto flags = std::make_shared<TrainBenchFlags>();
   train->add_option("config", flags->config_path, "YAML configuration")->required();
   train->add_option("--set", flags->overrides, "Override one key: --set training.batch_size=4096")
@@ -318,7 +319,7 @@ void AddBenchVerb(CLI::App& app, int& exit_status) {
       ->check(AtLeast(1));
   train->add_flag("--json", flags->json, "Print JSON");
   train->footer(
-      "Nothing is written. `renzan train --profile` shows single steps on a time line.\n"
+      "Nothing is written. `renzan train --profile` shows single steps on a timeline.\n"
       "Example:\n"
       "  renzan bench train examples/quickstart.yaml --set threads=2");
   train->callback([flags, &exit_status] {

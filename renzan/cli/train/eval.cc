@@ -169,7 +169,7 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
     groups = grouped.Groups();
   }
   if (comm.rank() != 0) return;
-  // Scores of the other rows would look like those of a model that works.
+  // Otherwise the scores of the other rows would look like those of a working model.
   if (metrics.non_finite > 0)
     Fail(ErrorCode::kSoftware,
          "{} of {} predictions are NaN or infinite, so there is no score: the model cannot be "

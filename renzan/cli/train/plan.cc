@@ -104,7 +104,7 @@ std::string ShardingsText(const PlannedRun& planned) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// What one takes while it is written.
+// The memory that writing a checkpoint takes.
 double CheckpointBytes(const WorkerCost& worker) {
   return worker.memory_bytes() - worker.table_bytes - worker.exchange_bytes;
 }
@@ -353,12 +353,13 @@ void AddPlanVerb(CLI::App& app, int& exit_status) {
   verb->add_option("--set", flags->overrides, "Override one key: --set training.batch_size=4096")
       ->take_all()
       ->allow_extra_args(false);
-  verb->add_option("--workers", flags->workers, "On this machine, whose rates are measured")
+  verb->add_option("--workers", flags->workers,
+                   "Plan for this many workers of this machine, whose rates are measured")
       ->check(AtLeast(1));
   verb->add_option("--backend", flags->backend, "gloo (default) or mpi");
   verb->add_option("--threads", flags->threads, "Threads per worker")->check(AtLeast(1));
   verb->add_option("--topology", flags->topology_path,
-                   "On the machines that this file describes (docs/sharding.md)");
+                   "Plan for the machines that this file describes (docs/sharding.md)");
   verb->add_option("--sweep", flags->sweep,
                    "workers=8..1024: predict how the same batch scales, doubling the workers");
   verb->add_option("--svg", flags->svg, "Draw the sweep into this file");

@@ -37,7 +37,8 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
           std::unique_ptr<ScoreFile> file;
           std::function<bool()> stopped;  // so that no partial file is left behind
           if (comm.rank() == 0) stopped = StopOnSignals();
-          // On all workers, so that all say what is wrong. Vocabularies may be in a store.
+          // On all workers, so that all fail with the reason. Rank 0 then opens the file with
+          // heartbeats, because it may read vocabularies from a store.
           ScoreFile::CheckColumns(dataset, *with);
           RunWithHeartbeats(comm, [&] {
             if (comm.rank() == 0)

@@ -30,7 +30,7 @@ namespace renzan {
 namespace {
 
 struct RunFlags {
-  std::vector<std::string> words;  // of the command, but not as they were given
+  std::vector<std::string> words;  // the command, as CLI11 has changed it (see WordsAfterDashes)
   int workers = 0, min_workers = 0, max_restarts = 3;
   std::string backend = "gloo", grow_after = "0", run_dir, checkpoint_dir;
 };
@@ -139,7 +139,7 @@ int RunCommand(const RunFlags& flags) {
 
 void AddRunVerb(CLI::App& app, int& exit_status) {
   CLI::App* verb = app.add_subcommand(
-      "run", "Start and look after workers of any program, such as a PyTorch script");
+      "run", "Start and supervise workers of any program, such as a PyTorch script");
   const auto flags = std::make_shared<RunFlags>();
   verb->add_option("command", flags->words, "The command and its arguments, after --");
   verb->add_option("--workers,--max", flags->workers,
@@ -154,7 +154,7 @@ void AddRunVerb(CLI::App& app, int& exit_status) {
       ->check(AtLeast(0))
       ->capture_default_str();
   verb->add_option("--grow-after", flags->grow_after,
-                   "Once fewer than --workers have run for so long, such as 10m, stop them and "
+                   "Once fewer than --workers have run for this long (10m), stop them and "
                    "start --workers again. The command has to save on SIGTERM and end with 75; 0: "
                    "never")
       ->check([](const std::string& text) {

@@ -39,8 +39,8 @@ CheckpointReader OpenSameModel(const std::string& path, Communicator& comm) {
   return std::move(*reader);
 }
 
-// The configuration of a saved model, with --set applied. Only keys of how predictions are computed
-// may be overridden, not those of the model itself.
+// The configuration of a saved model, with --set applied. Only keys that decide how predictions are
+// computed may be overridden, not those of the model itself.
 TrainConfig ReadConfig(const CheckpointReader& reader, const std::vector<std::string>& overrides) {
   const auto read = [&](std::span<const std::string> given) {
     TrainConfig config;

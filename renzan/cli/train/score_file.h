@@ -30,7 +30,7 @@ class ScoreFile {
   ScoreFile(const std::string& path, const Dataset& dataset, const std::vector<std::string>& with,
             int64_t first_row);
 
-  // Of the next rows.
+  // Writes the scores of the next rows.
   void Append(std::span<const float> logits);
 
   // Throws kSoftware, and leaves no file, when a prediction was NaN or infinite.
@@ -54,7 +54,7 @@ class ScoreFile {
   std::unique_ptr<NpyWriter> npy_;
   std::unique_ptr<FileWriter> csv_;
   std::vector<Column> columns_;
-  Batch batch_;  // the rows at hand, where there are columns
+  Batch batch_;  // the current rows, if there are columns
   int64_t next_row_;
   int64_t rows_ = 0, non_finite_ = 0;
 };

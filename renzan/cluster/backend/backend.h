@@ -3,11 +3,11 @@
 // A cluster as the verbs see it: this machine's daemon (daemon.h) or Kubernetes (kubernetes.h).
 // Each verb is written once, against this interface.
 //
-// Documents are JSON objects with the same keys from every backend, null where one knows nothing;
-// times are Unix milliseconds. For one thread at a time. Every function may block until the cluster
-// answers and throws Error: kNoInput for a job or node that does not exist, kNoPermission,
-// kUnavailable if the cluster does not answer, kUsage for what does not fit the state or cannot be
-// done on such a cluster; the message says what to do next.
+// Documents are JSON objects with the same keys from every backend, null where a backend does not
+// know a value; times are Unix milliseconds. For one thread at a time. Every function may block
+// until the cluster answers and throws Error: kNoInput for a job or node that does not exist,
+// kNoPermission, kUnavailable if the cluster does not answer, kUsage for an action that the state
+// or this kind of cluster does not allow; the message says what to do next.
 
 #include <cstdint>
 #include <functional>
@@ -39,8 +39,8 @@ struct Submission {
 };
 
 struct Submitted {
-  std::string job;            // by which other functions know it
-  std::optional<int64_t> id;  // none: it has no number yet
+  std::string job;            // by which other functions identify it
+  std::optional<int64_t> id;  // none: not assigned yet
   std::string name;
   std::string ns = {};  // on Kubernetes
 };
@@ -55,14 +55,14 @@ enum class JobAction { kCancel, kPreempt, kCheckpoint };
 
 struct LogQuery {
   int64_t worker = 0;
-  int64_t attempt = -1;  // -1: the last one, and those after it
+  int64_t attempt = -1;  // -1: the last one, and later ones as they start
   int64_t tail = -1;     // lines from the end; -1: all
   bool follow = false;   // until the job, or the given attempt, has ended
 };
 
 enum class NodeAction { kCordon, kDrain, kFail, kRestore };
 
-// What decisions are made of.
+// What scheduling decisions are based on.
 struct View {
   Snapshot snapshot;
   ScheduleOptions scheduling;
@@ -76,12 +76,12 @@ class Backend {
 
   // --- Jobs. `job` is its number, or, on Kubernetes, NAME or NAMESPACE/NAME.
 
-  // {"jobs": [...], "more": older ones that are not listed}; by number. "unreadable", if it is
-  // there, here and in Status() and Usage(): why each job is left out that cannot be read.
+  // {"jobs": [...], "more": number of older ones not listed}; by number. "unreadable", if present,
+  // here and in Status() and Usage(): for each job that cannot be read and is left out, why.
   virtual Document ListJobs(const JobsQuery& query) = 0;
   virtual Document ShowJob(const std::string& job) = 0;
   virtual Submitted Submit(const Submission& submission) = 0;
-  // What to submit to have the job run again. Fails with kNoPermission for a job of another user.
+  // What to submit to run the job again. Fails with kNoPermission for a job of another user.
   virtual JobText JobAgain(const std::string& job) = 0;
   // The job's state afterwards; "" if that is not known yet.
   virtual std::string ActOn(const std::string& job, JobAction action) = 0;
@@ -91,18 +91,19 @@ class Backend {
   // --- The cluster.
 
   virtual Document ListNodes() = 0;
-  // `notice_seconds`: it goes away then, for kDrain; negative: it stays. False: done only when its
-  // last worker has ended.
+  // `notice_seconds` (for kDrain): when the node goes away; negative: it stays. False if the action
+  // is complete only when the node's last worker has ended.
   virtual bool ChangeNode(const std::string& node, NodeAction action, double notice_seconds) = 0;
   virtual Document Status() = 0;
   virtual Document Usage() = 0;
   virtual void OverrideQuota(const std::string& user, int64_t max_gpus, double seconds) = 0;
 
-  // --- For questions that are answered here, on a snapshot.
+  // --- For questions that are answered in this process, on a snapshot.
 
   virtual View Observe() = 0;
-  // The job that the submission would be; not in the snapshot yet. `snapshot`: the view's, or a
-  // changed copy. Throws Error kConfig for what it does not have.
+  // The job that the submission would become; it is not in the snapshot yet. `snapshot`: the
+  // view's, or a changed copy. Throws Error kConfig if the job needs something that the snapshot
+  // lacks.
   virtual Job Imagine(const Submission& submission, const View& view, Snapshot& snapshot) = 0;
   // What stopping jobs for a grand challenge would cost.
   virtual Document PlanChallenge(const Submission& submission) = 0;

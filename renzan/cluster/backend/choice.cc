@@ -22,7 +22,7 @@ bool HasDaemonState(const client::Environment& environment,
 
 bool HasKubeConfig(const client::Environment& environment,
                    const std::function<bool(const std::string&)>& exists) {
-  // The variable asks for a file, even if that is missing: then the message says so.
+  // If the variable is set, use the file even if it is missing: then a message says so.
   if (!Value(environment, "KUBECONFIG").empty()) return true;
   const std::string home = Value(environment, "HOME");
   return !home.empty() && exists(home + "/.kube/config");

@@ -17,14 +17,14 @@ struct ClusterFlags {
 struct ClusterChoice {
   bool kubernetes = false;
   std::string context = {};   // of the kubeconfig file; empty: the current one
-  std::string named_by = {};  // "--cluster" or "RENZAN_CLUSTER"; empty: by what exists
+  std::string named_by = {};  // "--cluster" or "RENZAN_CLUSTER"; empty: chosen by what exists
 };
 
-// By --cluster, else RENZAN_CLUSTER: "local" is this machine's daemon, "kubernetes" the kubeconfig
-// file's current context (or the service account of a pod), any other name a context of that file.
-// With neither: the daemon if --socket or RENZAN_SOCKET is given or this machine has a daemon's
-// state; else Kubernetes if $KUBECONFIG or ~/.kube/config names a file that exists; else the
-// daemon.
+// Chooses by --cluster, else RENZAN_CLUSTER: "local" is this machine's daemon, "kubernetes" the
+// kubeconfig file's current context (or the service account of a pod), any other name a context of
+// that file. With neither: the daemon if --socket or RENZAN_SOCKET is given or this machine has a
+// daemon's state; else Kubernetes if $KUBECONFIG or ~/.kube/config names a file that exists; else
+// the daemon.
 //
 // Throws Error kUsage for flags that contradict each other.
 ClusterChoice ChooseCluster(const ClusterFlags& flags, const client::Environment& environment,

@@ -209,7 +209,7 @@ class DaemonBackend : public Backend {
     return job;
   }
 
-  // Only the daemon can see how much jobs would have to save.
+  // Only the daemon can see how much the jobs would have to save.
   Document PlanChallenge(const Submission& submission) override {
     return Post("/v1/challenge/plan", RequestOf(submission));
   }

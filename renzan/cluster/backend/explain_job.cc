@@ -24,7 +24,7 @@ std::string WhereItIs(const Document& job) {
     return fmt::format("it ended ({}) at {}{}{}", state, At(job.at("ended")),
                        message.empty() ? "" : ": ", message);
   if (state == NameOf(RecordState::kCollecting))
-    return "its processes have ended; what they have left is being copied";
+    return "its processes have ended; what they left behind is being copied";
   const std::string nodes =
       fmt::format("{}", fmt::join(job.at("nodes").get<std::vector<std::string>>(), ", "));
   if (state == NameOf(RecordState::kRunning) && !job.at("attempts_list").empty())
@@ -33,7 +33,7 @@ std::string WhereItIs(const Document& job) {
   return fmt::format("it is {}, on {}", state, nodes);
 }
 
-// None: the caller may not see the whole cluster.
+// Nothing if the caller may not see the whole cluster.
 std::optional<View> TryToObserve(Backend& backend) {
   try {
     return backend.Observe();
@@ -43,7 +43,7 @@ std::optional<View> TryToObserve(Backend& backend) {
   }
 }
 
-// For a job that does not save when stopped and runs on a node that is being drained.
+// A note for a job that does not save when stopped and runs on a node that is being drained.
 std::string DrainNote(const Snapshot& snapshot, JobId id) {
   const Job* job = snapshot.Find(id);
   if (job == nullptr || SavesWhenStopped(*job)) return "";
@@ -57,7 +57,7 @@ std::string DrainNote(const Snapshot& snapshot, JobId id) {
   return "";
 }
 
-// What its user could submit instead.
+// What the job's user could submit instead.
 SubmissionRules RulesFor(const Document& job, const View& view) {
   SubmissionRules rules;
   if (const Document most = job.value("max_priority", Document()); most.is_number())
@@ -85,7 +85,8 @@ Document ExplainJob(Backend& backend, const std::string& name) {
   out["why"] = job.at("reason");
   if (!view) {
     out["note"] =
-        "as the controller says: to simulate what would start it takes the right to list nodes, "
+        "only what the controller says: simulating what would start requires the right to list "
+        "nodes, "
         "queues, and all namespaces' pods and GangJobs";
     return out;
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Why a job waits, what would start it, and when it may start: answered here, on a snapshot, so
-// that it costs neither the daemon nor an API server more than the snapshot.
+// Why a job waits, what would start it, and when it may start: computed in this process on a
+// snapshot, so that the daemon or the API server only has to provide the snapshot.
 
 #include <string>
 
@@ -9,9 +9,9 @@
 
 namespace renzan::cluster {
 
-// {"id", "state", "why", "warning"} and, of a pending job, {"reason", "would_start_with",
-// "estimated_start", "estimate_rests_on", "queue_position"}. Who may not see the whole cluster gets
-// what the controller has said, and a "note" instead of these.
+// {"id", "state", "why", "warning"} and, for a pending job, {"reason", "would_start_with",
+// "estimated_start", "estimate_rests_on", "queue_position"}. A caller who may not see the whole
+// cluster gets what the controller has said, and a "note" instead of these.
 Document ExplainJob(Backend& backend, const std::string& job);
 
 }  // namespace renzan::cluster

@@ -51,7 +51,7 @@ class OneJob : public Backend {
   [[noreturn]] static void FailCall() { Fail(ErrorCode::kSoftware, "not asked"); }
 };
 
-// Two nodes of 8 GPUs, and a job that needs `gpus` per worker.
+// Sets up two nodes of 8 GPUs, and a job that needs `gpus` per worker.
 void SetUpJob(OneJob& cluster, int gpus) {
   Snapshot& snapshot = cluster.view.snapshot;
   snapshot.now = 1000;

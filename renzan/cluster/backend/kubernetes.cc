@@ -76,7 +76,7 @@ class KubernetesBackend : public Backend {
       try {
         return api_->List(kind, job.ns, selector).at("items");
       } catch (const ApiError& error) {
-        // Who may see jobs need not be allowed to see more.
+        // A user who may see jobs need not be allowed to see more.
         if (error.code() != ErrorCode::kNoPermission) throw;
         return json::array();
       }
@@ -146,10 +146,10 @@ class KubernetesBackend : public Backend {
   bool ChangeNode(const std::string& node, NodeAction action, double notice_seconds) override {
     switch (action) {
       case NodeAction::kFail:
-        Fail(
-            ErrorCode::kUsage,
-            "`renzan nodes fail` only pretends, on this machine: Kubernetes notices by itself that "
-            "a node has failed");
+        Fail(ErrorCode::kUsage,
+             "`renzan nodes fail` only simulates a failure, on this machine: Kubernetes detects by "
+             "itself that "
+             "a node has failed");
       case NodeAction::kCordon:
         CordonNode(*api_, node, true);
         return true;
@@ -161,7 +161,8 @@ class KubernetesBackend : public Backend {
     }
     if (notice_seconds >= 0)
       Fail(ErrorCode::kUsage,
-           "--notice: on Kubernetes the cloud says by a taint when a node goes away: leave it out, "
+           "--notice: on Kubernetes the cloud announces with a taint that a node goes away: leave "
+           "it out, "
            "or taint the node yourself");
     CordonNode(*api_, node, true);
     for (const GangJob& job : VisibleJobs().jobs)
@@ -215,7 +216,7 @@ class KubernetesBackend : public Backend {
     return {.snapshot = observed_.snapshot, .scheduling = policy.scheduling, .user = target_.ns};
   }
 
-  // Of the leader's knowledge it lacks what ended jobs have taught about run times.
+  // Has all that the leader knows, except what ended jobs have taught it about run times.
   Job Imagine(const Submission& submission, const View&, Snapshot& snapshot) override {
     const GangJob object =
         JobFrom(GangJobOf(submission, target_.ns, target_.only_namespace, /*needs_image=*/false));
@@ -243,9 +244,10 @@ class KubernetesBackend : public Backend {
 
  private:
   struct Jobs {
-    std::vector<GangJob> jobs;            // the earlier first
-    Document note;                        // which are missing; null: none
-    std::vector<std::string> unreadable;  // why others are left out, as the controller does
+    std::vector<GangJob> jobs;  // earliest first
+    Document note;              // which jobs are missing; null: none
+    // why others are left out, as the controller leaves them out
+    std::vector<std::string> unreadable;
   };
 
   TimeMs Now() const { return clock_.UnixMs(); }
@@ -295,12 +297,12 @@ class KubernetesBackend : public Backend {
     const std::string ns = slash == std::string::npos ? target_.ns : name.substr(0, slash);
     const std::string own = slash == std::string::npos ? name : name.substr(slash + 1);
     if (ns.empty() || own.empty() || own.find('/') != std::string::npos)
-      Fail(ErrorCode::kUsage, "'{}' is no job: name it by its number, NAME or NAMESPACE/NAME",
+      Fail(ErrorCode::kUsage, "'{}' does not name a job: give its number, NAME or NAMESPACE/NAME",
            name);
     return JobFrom(api_->Get(kubernetes::GangJobs(), ns, own));
   }
 
-  // The uid: not a later job of that name.
+  // With the uid as a precondition: not for a later job of that name.
   void Patch(const GangJob& job, json patch) {
     patch["metadata"]["uid"] = job.uid;
     api_->MergePatch(kubernetes::GangJobs(), job.ns, job.name, patch);
@@ -314,7 +316,7 @@ class KubernetesBackend : public Backend {
 
   json List(const kubernetes::Kind& kind) { return api_->List(kind, "", {}).at("items"); }
 
-  // The one that holds; the defaults if there is none.
+  // The policy in force; the defaults if there is none.
   kubernetes::ClusterPolicy Policy() {
     for (const json& policy : List(kubernetes::ClusterPolicies()))
       if (kubernetes::TextAt(policy, {"metadata", "name"}) == kubernetes::kPolicyName)

@@ -1,7 +1,7 @@
 #pragma once
 
-// A Kubernetes cluster on which Renzan's controller runs. Whatever the caller may do there is
-// decided by the API server; nothing here needs rights beyond those of the request itself.
+// A Kubernetes cluster on which Renzan's controller runs. The API server decides what the caller
+// may do; nothing here needs more rights than the request itself.
 //
 // Jobs are GangJobs, users are namespaces. Questions about the whole cluster (nodes, status, what
 // would start) need the right to list nodes, queues, pods and GangJobs of all namespaces.
@@ -19,18 +19,18 @@ namespace renzan::cluster {
 
 struct KubernetesTarget {
   std::string server;  // for people
-  std::string ns;      // of jobs that do not name theirs
-  // Only jobs of `ns` are looked at; otherwise those of all namespaces, if that is allowed.
+  std::string ns;      // for jobs that do not name theirs
+  // Looks only at jobs of `ns`; otherwise at those of all namespaces, if that is allowed.
   bool only_namespace = false;
 };
 
-// `api`, `logs`: of the same server. `clock` must outlive it.
+// `api` and `logs` are of the same server. `clock` must outlive the result.
 std::unique_ptr<Backend> MakeKubernetesBackend(std::unique_ptr<kubernetes::Api> api,
                                                std::unique_ptr<kubernetes::PodLogs> logs,
                                                KubernetesTarget target,
                                                const Clock& clock = SystemClock());
 
-// By the kubeconfig file, as FindAccess() finds it. `context`, `ns`: empty: the file's. Throws as
+// Finds the cluster as FindAccess() does. Empty `context` or `ns`: the kubeconfig file's. Throws as
 // FindAccess().
 std::unique_ptr<Backend> MakeKubernetesBackend(const std::string& context, const std::string& ns,
                                                const client::Environment& environment);

@@ -50,7 +50,7 @@ Document PlacementOf(const std::map<std::string, int>& workers) {
   return placement;
 }
 
-// Of an earlier attempt only what its pods say, as long as they exist.
+// Of an earlier attempt there is only what its pods say, as long as they exist.
 Document AttemptDocument(const GangJob& job, int number, const std::vector<Pod>& pods) {
   const GangJobStatus& status = job.status;
   const bool is_last = number + 1 == status.attempts;

@@ -25,7 +25,7 @@ bool RunsAttempt(const GangJob& job, int64_t attempt) {
          !HasEnded(job.status.state);
 }
 
-// None: there is no such pod.
+// Nothing if there is no such pod.
 std::optional<json> FindPod(kubernetes::Api& api, const GangJob& job, int64_t attempt,
                             int64_t worker) {
   const std::string name =
@@ -89,7 +89,7 @@ void ReadWorkerLog(kubernetes::Api& api, kubernetes::PodLogs& logs,
             .follow = query.follow,
             .tail_lines = tail_lines};
         logs.Read(request, take);
-        // The server ends a connection on which nothing happens for hours.
+        // The server ends a connection that is idle for hours.
         if (query.follow && IsRunning(api, job, attempt, query.worker)) {
           tail_lines = 0;
           continue;
@@ -105,7 +105,7 @@ void ReadWorkerLog(kubernetes::Api& api, kubernetes::PodLogs& logs,
       FailGone(job, attempt, query.worker);
     } else if (runs || attempt >= job.status.attempts) {
       if (HasEnded(job.status.state)) return;
-      continue;  // it is about to be made
+      continue;  // the pod is about to be created
     }
     // This attempt's output is complete.
     if (!query.follow || query.attempt >= 0) return;

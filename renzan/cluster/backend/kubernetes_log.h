@@ -1,6 +1,6 @@
 #pragma once
 
-// A worker's output on Kubernetes: of its pods, as long as they exist.
+// A worker's output on Kubernetes, read from its pods as long as they exist.
 
 #include <functional>
 #include <string>
@@ -13,9 +13,9 @@
 
 namespace renzan::cluster {
 
-// Passes on what LogQuery asks for. With `follow` waits for pods that have not started, and without
-// a given attempt goes on with the next one. `read_job` returns the job as it is now. Throws Error
-// kNoInput for a worker or attempt that does not exist, or whose pod is gone.
+// Passes on what LogQuery asks for. With `follow`, waits for pods that have not started and, if no
+// attempt was given, continues with the next one. `read_job` returns the job as it is now. Throws
+// Error kNoInput for a worker or attempt that does not exist, or whose pod is gone.
 void ReadWorkerLog(kubernetes::Api& api, kubernetes::PodLogs& logs,
                    const std::function<kubernetes::GangJob()>& read_job, const LogQuery& query,
                    const std::function<void(std::string_view piece)>& take);

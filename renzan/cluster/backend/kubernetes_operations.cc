@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr const char* kLeaseNamespace = "renzan-system";
 constexpr const char* kLeaseName = "renzan-controller";
-// Of two operators at once, the second reads again.
+// If two operators write at once, the second reads and tries again.
 constexpr int kMaxConflicts = 5;
 
 int64_t CapOf(const json& policy, const std::string& ns) {

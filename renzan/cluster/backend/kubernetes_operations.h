@@ -1,6 +1,7 @@
 #pragma once
 
-// What an operator does to a Kubernetes cluster, as far as it concerns Renzan, and who controls it.
+// An operator's actions on a Kubernetes cluster, as far as they concern Renzan, and who leads its
+// controllers.
 
 #include <string>
 
@@ -9,7 +10,7 @@
 
 namespace renzan::cluster {
 
-// Whether anything new may start on the node, by whichever scheduler.
+// Sets whether any scheduler may start new pods on the node.
 void CordonNode(kubernetes::Api& api, const std::string& node, bool cordoned);
 
 struct CapOverride {
@@ -18,11 +19,11 @@ struct CapOverride {
   TimeMs until = 0;
 };
 
-// Adds it to the ClusterPolicy "default" and removes those that are over. Throws Error kUsage if
+// Adds the override to the ClusterPolicy "default" and removes expired ones. Throws Error kUsage if
 // the namespace has no cap, or one that is not lower.
 void OverrideCap(kubernetes::Api& api, const CapOverride& cap_override, TimeMs now);
 
-// The replica of the controller that leads; null if there is none, or that is not ours to know.
+// The leading replica of the controller; null if there is none, or the caller may not know.
 Document LeaderOf(kubernetes::Api& api);
 
 }  // namespace renzan::cluster

@@ -1,6 +1,6 @@
 #pragma once
 
-// What is sent to the API server for a submission. Reads the pod template's file, otherwise pure.
+// What is sent to the API server for a submission. Reads the pod template file, otherwise pure.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace renzan::cluster {
 
-// A GangJob: the submission's own, as it is, or one made from its job specification. Its namespace
-// is the manifest's, else `ns`; `ns_given`: the caller insists on it. `needs_image`: false for a
-// job that is only thought of.
+// The GangJob of a submission: its manifest unchanged, or one made from its job specification. Its
+// namespace is the manifest's, else `ns`; `ns_given`: the user asked for `ns`. `needs_image`: false
+// for a job that is only imagined.
 //
 // Throws Error kConfig (see gang_job_manifest.h), or kUsage for flags that a manifest does not
 // allow.
 nlohmann::json GangJobOf(const Submission& submission, const std::string& ns, bool ns_given,
                          bool needs_image = true);
 
-// The same job once more, by a new name.
+// The same job again, under a new name.
 nlohmann::json RepeatedGangJob(const kubernetes::GangJob& job);
 
 }  // namespace renzan::cluster

@@ -23,7 +23,7 @@ using kubernetes::Source;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Each client and the controller have an Api of their own; all are the same cluster.
+// Each client and the controller have an Api of their own; all lead to the same cluster.
 class SharedApi : public kubernetes::Api {
  public:
   explicit SharedApi(FakeCluster& cluster) : cluster_(cluster) {}
@@ -64,7 +64,7 @@ class SharedApi : public kubernetes::Api {
   FakeCluster& cluster_;
 };
 
-// Says what it was asked for.
+// Returns a description of each request as the log.
 class FakeLogs : public kubernetes::PodLogs {
  public:
   void Read(const kubernetes::LogRequest& request,
@@ -190,7 +190,7 @@ TEST_F(KubernetesBackendTest, AJobThatCannotBeReadDoesNotHideTheOthers) {
   EXPECT_THAT(ExplainJob(*backend_, "mine").at("why").get<std::string>(), HasSubstr("running"));
   EXPECT_THAT(Refusal(ErrorCode::kData, [&] { backend_->ShowJob("ads/strange"); }),
               HasSubstr("dreams"));
-  // A leader leaves it alone, and its pods count as those of others.
+  // The leader ignores it, and its pods count as pods of others.
   world_.StartController();
   Run(5 * kSecond);
   EXPECT_EQ(backend_->Observe().snapshot.nodes[0].capacity,
@@ -363,7 +363,7 @@ TEST_F(KubernetesBackendTest, PlansAChallenge) {
   EXPECT_EQ(plan("{command: [x], replicas: 3, resources: {gpu: 8}}").at("fits"), false);
 }
 
-// The controller's facts of a job are those that were imagined.
+// The controller derives the same facts for a job as were imagined.
 TEST_F(KubernetesBackendTest, ImaginesTheJobThatASubmissionBecomes) {
   const Submission submission = {
       .job = {"{name: train, replicas: 2..3, resources: {gpu: 4, cpu: 2}, priority: 2,\n"
@@ -385,7 +385,7 @@ TEST_F(KubernetesBackendTest, ImaginesTheJobThatASubmissionBecomes) {
   EXPECT_EQ(imagined.max_workers, job.max_workers);
 }
 
-// Of a node with a taint that it does not tolerate no room is given to it.
+// It gets no room on a node with a taint that it does not tolerate.
 TEST_F(KubernetesBackendTest, ImaginesWhatAJobDoesNotTolerate) {
   const auto imagined = [&](const std::string& replicas) {
     const View view = backend_->Observe();
@@ -402,13 +402,13 @@ TEST_F(KubernetesBackendTest, ImaginesWhatAJobDoesNotTolerate) {
   });
   EXPECT_EQ(imagined("1"), "");
   EXPECT_THAT(imagined("2"), HasSubstr("room for 1 on nodes with its labels"));
-  // As the controller says of the same job.
+  // The controller says the same of the same job.
   Submit("{name: same, replicas: 2, resources: {gpu: 8}, command: [x]}");
   Run(2 * kSecond);
   EXPECT_THAT(ExplainJob(*backend_, "same").at("why").get<std::string>(), HasSubstr(imagined("2")));
 }
 
-// With machines that never came, and priced nodes that do not report.
+// Includes machines that never came, and priced nodes that do not report.
 TEST_F(KubernetesBackendTest, SeesPoolsAsTheControllerDoes) {
   const auto expect_same = [&] {
     const View view = backend_->Observe();
@@ -485,7 +485,7 @@ TEST_F(KubernetesBackendTest, OverridesACapForATime) {
               HasSubstr("must be higher"));
   backend_->OverrideQuota("ads", 16, 3600);
   const Json overrides = cluster_.Get(policies, "", "default", "").at("spec").at("overrides");
-  ASSERT_EQ(overrides.size(), 1u);  // what is over is gone
+  ASSERT_EQ(overrides.size(), 1u);  // the expired one is gone
   EXPECT_EQ(overrides[0]["namespace"], "ads");
   EXPECT_EQ(overrides[0]["maxGpus"], 16);
 }

@@ -15,15 +15,16 @@ namespace renzan::cluster {
 
 class LogWriter {
  public:
-  // Appends to `path`; at `max_bytes` it becomes `path`.1, that `path`.2 and so on, `files` in all.
-  // Files get mode 0600 and, if we are root, the owner `uid`. Cannot fail.
+  // Appends to `path`; when it reaches `max_bytes` it is renamed to `path`.1, that one to `path`.2
+  // and so on, `files` in all. Files get mode 0600 and, if we are root, the owner `uid`. Cannot
+  // fail.
   LogWriter(std::string path, int64_t max_bytes, int files, uid_t uid, gid_t gid);
   ~LogWriter();
   LogWriter(LogWriter&& other) noexcept;
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
-  // Splits a line between two files only if it does not fit.
+  // Splits a line between two files only if it does not fit into one.
   void Write(std::string_view text);
 
   // Bytes that could not be written, in all.

@@ -16,7 +16,7 @@ struct RunProgress {
   std::string state;  // starting, running, stopping, stopped, done or failed
   int64_t step = 0, steps = 0;
   double samples_per_second = 0;
-  std::optional<double> eta_seconds;  // from `updated`
+  std::optional<double> eta_seconds;  // relative to `updated`
   std::optional<TimeMs> last_checkpoint;
   std::optional<TimeMs> working_since;  // when it began its first step
   TimeMs updated = 0;

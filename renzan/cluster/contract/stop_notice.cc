@@ -33,7 +33,7 @@ void WriteStopNotice(const std::string& run_dir, const StopNotice& notice, uid_t
   };
   if (directory.get() < 0) fail();
   unlinkat(directory.get(), unfinished.c_str(), 0);
-  // Always a new file: never a link or a file of the user.
+  // Always creates a new file: never follows a link or overwrites a file of the user.
   const Descriptor file(openat(directory.get(), unfinished.c_str(),
                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.get() < 0) fail();

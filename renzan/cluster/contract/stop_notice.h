@@ -6,7 +6,7 @@
 //   {"grace_seconds": 20, "deadline": 1800000020.5}
 //
 // SIGKILL follows at the deadline (Unix time). Replaced atomically when the deadline is brought
-// forward. Of several writers that share the directory, each has a name of its own.
+// forward. Several writers may share the directory; each has a name of its own.
 //
 // The directory belongs to the job's user and the writer may be root, so links are not followed.
 // Thread-safe.
@@ -24,7 +24,7 @@ struct StopNotice {
   double deadline = 0;  // Unix time
 };
 
-// If we are root, the file gets that owner. Throws Error kIo or kOsError.
+// If we are root, the user owns the file. Throws Error kIo or kOsError.
 void WriteStopNotice(const std::string& run_dir, const StopNotice& notice, uid_t uid, gid_t gid,
                      const std::string& writer = "");
 // Does nothing if there is none.

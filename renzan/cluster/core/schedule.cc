@@ -46,7 +46,7 @@ class SchedulingCycle final : private RoomByStops {
   }
 
  private:
-  // All but which nodes are bought and returned.
+  // Decides everything except which nodes are bought and returned.
   void Decide() {
     decisions_.waits.reserve(snapshot_.jobs.size() - view_.holders().size());
     LeaveDrainingNodes(view_, quota_, occupants_, decisions_);
@@ -229,8 +229,8 @@ class SchedulingCycle final : private RoomByStops {
     });
   }
 
-  // Until its nodes are up, which they may never be, nobody is stopped for it; but what it will
-  // have without that is kept for it. A job with a reservation has that.
+  // Until its nodes are up, which may never happen, nobody is stopped for it; but the room it will
+  // have without them is kept for it. A job with a reservation has that room already.
   void WaitForBoot(const Job& job, const Placement& placement) {
     if (reservations_.Of(job.id) == nullptr) {
       Placement room;

@@ -23,8 +23,8 @@ struct ScheduleOptions {
   TimeMs max_checkpoint_interval_ms = 600'000;
   // A job that has yielded to reservations this often is no longer backfilled.
   int max_yields_to_backfill = 3;
-  // Of the jobs that have waited for longer than this and four times their service since they last
-  // ran, the first goes before others of its priority, regardless of its queue's share.
+  // Among the jobs that have waited for longer than this plus four times their service since they
+  // last ran, the first goes before other jobs of its priority, regardless of its queue's share.
   TimeMs overdue_after_ms = 24 * 3'600'000;
   ServiceLevelOptions levels;
   // At most this share of the cluster is reserved at a time for overdue jobs that cannot start;

@@ -28,7 +28,7 @@ std::string Join(const std::vector<std::string>& lines) {
   return text;
 }
 
-// Levels that jobs reach in much less than the three days in which changes must cease.
+// Levels that jobs reach in much less than the three days within which changes must cease.
 Decisions Policy(const Snapshot& snapshot) {
   return Schedule(snapshot, {.levels = {.thresholds_ms = {kHour, 4 * kHour}}});
 }
@@ -69,7 +69,7 @@ bool IsOn(const Placement& placement, int node) {
                      [=](const Placed& placed) { return placed.node == node; });
 }
 
-// Whether the start can be carried out whatever becomes of the other decisions.
+// Whether the start can be carried out regardless of the other decisions.
 bool IsIndependent(const Snapshot& snapshot, const std::vector<SnapshotFault>& faults,
                    const Start& start) {
   const Job& job = *snapshot.Find(start.job);

@@ -81,9 +81,9 @@ struct Pool {
 
 struct Queue {
   std::string name;
-  // `guaranteed` is this queue's own whenever it needs it; it never uses more than `limit`.
-  // A kind that this queue does not mention is guaranteed 0 and unlimited here. Where no queue is
-  // guaranteed anything of a kind, no use of it counts as borrowed: a limit binds only its queue.
+  // `guaranteed` is this queue's own whenever it needs it; it never uses more than `limit`. A kind
+  // that this queue does not mention is guaranteed 0 and unlimited here. If no queue is guaranteed
+  // any of a kind, no use of it counts as borrowed: a limit binds only its own queue.
   Resources guaranteed;
   Resources limit = Unlimited();
   bool removed = false;  // the configuration no longer has it: its jobs are held
@@ -132,7 +132,7 @@ using Placement = std::vector<Placed>;  // sorted by node, each node once, worke
 
 int NumWorkers(const Placement& placement);
 
-// Of a run time: by then these shares of the jobs that look alike have ended. All zero: not known.
+// Quantiles of a run time: by then this share of similar jobs has ended. All zero: not known.
 inline constexpr std::array<float, 5> kQuantiles = {0.1F, 0.25F, 0.5F, 0.75F, 0.9F};
 using RunTimeQuantiles = std::array<TimeMs, kQuantiles.size()>;
 

@@ -1,7 +1,8 @@
 #pragma once
 
 // The daemon's interface to the machine: supervisors that run attempts (attempt.h), and child
-// processes that copy what jobs leave or delete directories. Tests use a fake. For one thread.
+// processes that copy what jobs leave behind or delete directories. Tests use a fake. For one
+// thread.
 
 #include <sys/types.h>
 
@@ -19,7 +20,7 @@ class Agent {
  public:
   virtual ~Agent() = default;
 
-  // As the functions of attempt.h.
+  // Like the functions of attempt.h.
   virtual pid_t Start(const std::string& directory, const AttemptPlan& plan) = 0;
   virtual AttemptReport Report(const std::string& directory) = 0;
   virtual void Stop(const std::string& directory, double grace_seconds) = 0;
@@ -31,12 +32,12 @@ class Agent {
   // user's permissions, and is killed when the calling thread ends. Throws Error kOsError.
   virtual pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid,
                              gid_t gid) = 0;
-  // Starts a child that copies files to a store, likewise: what `renzan upload` does.
+  // Starts a child that copies files to a store in the same way: what `renzan upload` does.
   struct Upload {
     std::string sources;  // a file that lists them
     std::string to;
-    std::map<std::string, std::string> environment;  // besides that of the user
-    std::string log;                                 // its last line says why it failed
+    std::map<std::string, std::string> environment;  // in addition to the user's
+    std::string log;                                 // its last line says why the upload failed
     uid_t uid = 0;
     gid_t gid = 0;
   };

@@ -45,7 +45,7 @@ std::unique_ptr<FileLock> LockState(const std::string& state_dir) {
          "a daemon is already running with state directory {} ({}): end it with `renzan cluster "
          "down`, or choose another directory with --state",
          state_dir, FileLock::OwnerOf(path));
-  // Whoever can read a lock can hold it.
+  // Anyone who can read a lock file can hold the lock.
   if (::chmod(path.c_str(), 0600) != 0) FailErrno(errno, "cannot change the mode of " + path);
   return lock;
 }
@@ -97,7 +97,7 @@ void MakeStateDirectory(const DaemonOptions& options) {
 }
 
 void RunDaemon(const DaemonOptions& options) {
-  // The readers of our pipes and sockets can end at any moment.
+  // Readers of our pipes and sockets may end at any moment.
   std::signal(SIGPIPE, SIG_IGN);
   // Before any thread is started, so that all of them block these signals.
   const SignalQueue signals({SIGTERM, SIGINT});

@@ -15,11 +15,12 @@ struct DaemonOptions {
   spec::ClusterConfig config;
   std::string supervisor;  // the program renzan-supervisor
   std::string renzan;      // this program
-  // A daemon that runs as root serves these users too, and runs their jobs as them; "*": all users.
+  // A daemon that runs as root also serves these users, and runs their jobs as them; "*": all
+  // users.
   std::vector<std::string> allow_users;
   // HOST:PORT for TCP, with the token in STATE/token; empty: no TCP.
   std::string listen;
-  // A file in which the cycles are recorded that can be replayed; empty: none.
+  // The file to which cycles are recorded for replay; empty: none.
   std::string record;
   std::string program;  // as recordings name it
   int ready_fd = -1;    // gets a line, and is closed, once the daemon answers requests

@@ -21,11 +21,11 @@ namespace {
 
 struct ToolOptions {
   std::vector<std::string> environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
-  std::string log = "/dev/null";  // gets what it says
+  std::string log = "/dev/null";  // gets its output
   int death_signal = 0;           // sent to it when the calling thread ends; 0: none
 };
 
-// Runs a program as that user if we are root, otherwise as the current user.
+// Runs a program as `user` if we are root, otherwise as the current user.
 pid_t StartTool(std::vector<std::string> argv, std::optional<UserIds> user,
                 ToolOptions options = {}) {
   const Descriptor output(

@@ -17,7 +17,7 @@ CheckpointRequests::CheckpointRequests(const std::string& directory)
   last_ = Read();
 }
 
-// Does nothing if it is watched already, and if it does not exist.
+// Does nothing if it is being watched already, or does not exist.
 void CheckpointRequests::Watch() {
   if (changes_)
     inotify_add_watch(changes_.get(), directory_.c_str(),

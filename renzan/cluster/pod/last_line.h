@@ -11,8 +11,8 @@ class LastLine {
  public:
   void Add(std::string_view piece);
 
-  // Without its line end; of blank lines, the one before them. A carriage return begins a line,
-  // too: progress bars are drawn over each other. Of a long line, its first 4096 bytes.
+  // Without its line end; blank lines do not count. A carriage return also begins a line, because
+  // progress bars overwrite each other. Of a long line, its first 4096 bytes.
   const std::string& text() const;
 
  private:

@@ -20,9 +20,9 @@ namespace {
 
 constexpr double kLongestSleep = 60;
 
-// One look-up, on a thread of its own: name servers that do not answer block it for a long time,
-// and it must not outlast a stop request. A thread that nobody waits for any more owns what it
-// uses.
+// One look-up on a thread of its own: name servers that do not answer block it for a long time, and
+// a stop request must not wait for it. The thread owns what it uses, since nobody may be waiting
+// for it any more.
 class Lookup {
  public:
   Lookup(const ResolveName& resolve, const std::string& name) {
@@ -87,7 +87,7 @@ int WaitForMaster(const std::string& name, const MasterWait& wait, const Resolve
         LogInfo("waiting until MASTER_ADDR '{}' resolves ({}), at most {:.6g} s", name, why,
                 wait.limit_seconds);
       }
-      // Until the answer or, once there is one, the next look-up.
+      // Wait for the answer or, once there is one, until the next look-up.
       const double until = std::min(end, answered || now() < next ? next : now() + kLongestSleep);
       const int signal = signals.Next(std::max(0.0, until - now()), answered ? -1 : lookup.fd());
       if (IsStopSignal(signal)) return signal;

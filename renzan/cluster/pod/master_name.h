@@ -1,6 +1,6 @@
 #pragma once
 
-// The name of the host of worker 0. A headless service publishes it only some seconds after the
+// Waits for the host name of worker 0. A headless service publishes it only some seconds after the
 // pods have started, and most programs give up at once if it does not resolve.
 
 #include <functional>
@@ -22,9 +22,8 @@ struct MasterWait {
   double seconds_between_lookups = 1;
 };
 
-// Returns 0 as soon as the name resolves, or at once the SIGTERM, SIGINT or SIGHUP that has arrived
-// in `signals` meanwhile. Logs one line if it has to wait. Throws Error kUnavailable after the
-// limit.
+// Returns 0 as soon as the name resolves, or immediately a SIGTERM, SIGINT or SIGHUP that arrives
+// in `signals`. Logs one line if it has to wait. Throws Error kUnavailable after the limit.
 int WaitForMaster(const std::string& name, const MasterWait& wait, const ResolveName& resolve,
                   const SignalQueue& signals);
 

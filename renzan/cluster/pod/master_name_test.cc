@@ -16,8 +16,8 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// In all tests: a look-up's thread may outlive its test, and a signal that it does not block would
-// end the program.
+// In all tests: the thread of a look-up may outlive its test, and a signal that it does not block
+// would end the program.
 const std::vector<int> kSignals = {SIGTERM, SIGUSR1};
 
 constexpr MasterWait kPatient = {.limit_seconds = 1000, .seconds_between_lookups = 0.001};
@@ -50,7 +50,7 @@ TEST(MasterName, NeedsNoWordIfItResolves) {
 
 TEST(MasterName, IsNotWaitedForForEver) {
   const SignalQueue signals(kSignals);
-  // Of a name server that answers, and of one that does not.
+  // A name server that answers, and one that does not.
   const auto asked = std::make_shared<std::promise<std::string>>();
   const std::shared_future<std::string> never(asked->get_future());
   const ResolveName unknown = [](const std::string&) { return "unknown name"; };
@@ -73,7 +73,7 @@ TEST(MasterName, AStopRequestEndsTheWaiting) {
   const auto asked = std::make_shared<std::promise<std::string>>();
   const std::shared_future<std::string> never(asked->get_future());
   std::atomic<int> lookups = 0;
-  // The first look-up fails, the second does not end.
+  // The first look-up fails, the second never ends.
   EXPECT_EQ(WaitForMaster(
                 "towers-0", kPatient,
                 [&, never](const std::string&) -> std::string {

@@ -33,7 +33,7 @@
 namespace renzan::cluster::pod {
 namespace {
 
-// All of it, as far as somebody reads it: then a command that goes on printing is not blocked.
+// Writes all of it as long as somebody reads: then a command that keeps printing is not blocked.
 void WriteFully(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(fd, text.data(), text.size());
@@ -48,10 +48,10 @@ void WriteFully(int fd, std::string_view text) {
   }
 }
 
-// Of the output that is uploaded, as on one machine.
+// The log size for output that is uploaded, as on one machine.
 constexpr int64_t kLogBytes = 64 << 20;
 constexpr int kLogFiles = 4;
-constexpr double kSecondsToEnd = 2;  // before SIGKILL
+constexpr double kSecondsToEnd = 2;  // left before SIGKILL
 
 std::optional<std::string> ReadStatus(const std::string& run_dir) {
   const std::string path = run_dir + "/status.json";
@@ -79,9 +79,9 @@ class Container {
   explicit Container(const PodRunOptions& options)
       : options_(options),
         settings_(ReadPodSettings(options.environment)),
-        // Those of a shell that has become this program.
+        // Children of a shell that has become this program.
         children_before_(ChildrenOf(getpid())),
-        // Before there are threads. Even if they are ignored: nothing else can end a container.
+        // Before there are threads. Queued even if ignored: nothing else can end a container.
         signals_({SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) {
     std::signal(SIGPIPE, SIG_IGN);
     AdoptOrphans(true);
@@ -121,7 +121,7 @@ class Container {
   }
 
  private:
-  // A container that is killed has another exit status than its command.
+  // If the container is killed, its exit status is not the command's.
   bool IsTimeToEnd() {
     while (const int signal = signals_.Take())
       if (IsStopSignal(signal) && !killed_at_) SetDeadline();
@@ -143,7 +143,7 @@ class Container {
     status_before_ = ReadStatus(settings_.run_dir);
   }
 
-  // The run directory without links, which are not followed when a notice is written.
+  // The run directory with links resolved, because writing a notice does not follow links.
   std::string NoticeDirectory() const {
     std::error_code error;
     const auto path = std::filesystem::canonical(settings_.run_dir, error);
@@ -224,7 +224,7 @@ class Container {
     }
   }
 
-  // Orphans, too. How the command ended, if it has.
+  // Also reaps orphans. Returns how the command ended, if it has.
   static std::optional<ProcessEnd> Reap(pid_t command) {
     std::optional<ProcessEnd> end;
     int status = 0;
@@ -237,7 +237,7 @@ class Container {
     if (signal == SIGCHLD) return;
     if (signal == SIGUSR1) return RequestCheckpoint(pid);
     if (signal == SIGTERM) {
-      // The first deadline holds. The command may have restored the default action by now.
+      // Only the first deadline counts. The command may have restored the default action by now.
       if (told_to_stop_ && !HandlesOrIgnores(pid, SIGTERM)) return;
       if (!told_to_stop_) {
         SetDeadline();
@@ -277,7 +277,7 @@ class Container {
   std::optional<TemporaryDirectory> logs_;  // of the command's output, if it is uploaded
   std::optional<std::string> status_before_;
   bool told_to_stop_ = false;
-  std::optional<double> killed_at_;  // on the monotonic clock; none: not, or it is not known when
+  std::optional<double> killed_at_;  // monotonic; nothing: not killed, or unknown when
 };
 
 }  // namespace
@@ -293,7 +293,7 @@ int PodRun(const PodRunOptions& options) {
       container.Upload();
     } catch (const Error& error) {
       LogError("{}", error.what());
-      if (end.exit_code == 0) throw;  // what it has made would be lost without a word
+      if (end.exit_code == 0) throw;  // its output would be lost silently
     }
     return end.exit_code;
   } catch (const Error& error) {

@@ -26,8 +26,8 @@ struct PodRunOptions {
   std::optional<double> grace_seconds;  // instead of RENZAN_GRACE_SECONDS
   MasterWait master;                    // limit 0: the command starts at once
   ResolveName resolve = SystemResolve;
-  // Where the command's stderr goes. It passes through a pipe, for the last line of a command that
-  // fails, unless this is a terminal, as which the command shall see it.
+  // Where the command's stderr goes. It passes through a pipe, so that the last line of a failing
+  // command is known, unless this is a terminal, which the command should see as one.
   int stderr_fd = 2;
   int stdout_fd = 1;  // likewise, but through a pipe only if the output is uploaded
   // Copies `path`, a file or directory, to the place `to` in a store. Throws Error; kTempFail once
@@ -35,7 +35,7 @@ struct PodRunOptions {
   using Upload = std::function<void(const std::string& path, const std::string& to,
                                     const std::function<bool()>& stop)>;
   Upload upload;
-  // Between looks for checkpoint requests that inotify does not report.
+  // The time between looks for checkpoint requests that inotify does not report.
   double seconds_between_looks = 5;
 };
 

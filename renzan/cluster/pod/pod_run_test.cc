@@ -111,7 +111,7 @@ TEST(PodRun, APodThatIsStoppedBeforeItsCommandUploadsNothing) {
   EXPECT_FALSE(FileExists(pod / "uploaded"));
 }
 
-// What a command that succeeded has made must not be lost without a word.
+// What a successful command has made must not be lost silently.
 TEST(PodRun, OutputThatCannotBeUploadedIsAFailure) {
   for (const int code : {0, 42}) {
     TestPod pod(fmt::format("exit {}", code));
@@ -235,7 +235,7 @@ TEST(PodRun, PassesSignalsOn) {
   }
 }
 
-// As the supervisor on one machine.
+// As the supervisor does on one machine.
 TEST(PodRun, SignalsReachTheCommandAndNotItsChildren) {
   TestPod pod(
       "sh -c 'trap \"echo child > child\" TERM USR2; echo up > child-ready; "
@@ -268,7 +268,7 @@ TEST(PodRun, ReapsOrphans) {
   const pid_t orphan = std::stoi(pod.WaitForFile("orphan"));
   EXPECT_EQ(kill(orphan, 0), 0);
   WriteFileAtomically(pod / "go", "");
-  EXPECT_TRUE(Eventually([&] { return kill(orphan, 0) != 0; }));  // not even a zombie
+  EXPECT_TRUE(Eventually([&] { return kill(orphan, 0) != 0; }));  // not even as a zombie
   pod.Signal(SIGTERM);
   EXPECT_EQ(pod.WaitForEnd().signal, 0);
 }
@@ -281,7 +281,7 @@ TEST(PodRun, LeavesNoProcessBehind) {
 }
 
 TEST(PodRun, SendsOneSigusr1PerChangedAnnotation) {
-  for (const double seconds_between_looks : {0.05, 1e6}) {  // by looking, and told by the kernel
+  for (const double seconds_between_looks : {0.05, 1e6}) {  // by polling, and by inotify
     TestPod pod("trap 'echo saved >> saved' USR1; trap 'exit 75' TERM; " + kReadyAndWait);
     pod.options.seconds_between_looks = seconds_between_looks;
     WriteAnnotation(pod.volume(), "monday");

@@ -12,7 +12,7 @@ namespace {
 
 using Environment = std::vector<std::string>;
 
-// As getenv() has it: the first one. Empty: not set.
+// The first value, as getenv() returns it. Empty: not set.
 std::string ValueOf(const Environment& environment, const std::string& name) {
   for (const std::string& entry : environment)
     if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);

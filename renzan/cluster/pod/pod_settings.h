@@ -1,7 +1,7 @@
 #pragma once
 
-// What a pod's environment says: the launch contract's variables, as the controller sets them. Pure
-// functions.
+// What a pod's environment contains: the launch contract's variables, as the controller sets them.
+// Pure functions.
 
 #include <optional>
 #include <string>
@@ -25,7 +25,7 @@ struct PodSettings {
 // kUsage.
 PodSettings ReadPodSettings(const std::vector<std::string>& environment);
 
-// RENZAN_TERMINATION_LOG: where the kubelet reads the container's last words.
+// RENZAN_TERMINATION_LOG: where the kubelet reads the container's termination message.
 std::string TerminationLogOf(const std::vector<std::string>& environment);
 
 // Replaces the variable, or adds it.

@@ -34,7 +34,7 @@ std::string WithoutTerminalSequences(std::string_view text) {
   return plain;
 }
 
-// Drops at least `bytes` at the end, whole characters of UTF-8.
+// Drops at least `bytes` at the end, in whole UTF-8 characters.
 void Shorten(std::string& text, size_t bytes) {
   size_t end = text.size() - std::min(bytes, text.size());
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
@@ -53,7 +53,7 @@ std::string Line(const ContainerEnd& end, const std::string& message) {
 std::string TerminationMessage(const ContainerEnd& end) {
   std::string message = Escape(WithoutTerminalSequences(end.message));
   std::string line = Line(end, message);
-  // What is left of the message takes at most twice its size in the line.
+  // The rest of the message takes at most twice its size in the line.
   while (line.size() > kMaxTerminationBytes) {
     Shorten(message, (line.size() - kMaxTerminationBytes + 1) / 2);
     line = Line(end, message + "...");

@@ -15,7 +15,7 @@
 
 namespace renzan::cluster::pod {
 
-// What the kubelet keeps of it.
+// The kubelet keeps this much of it.
 inline constexpr size_t kMaxTerminationBytes = 4096;
 
 struct ContainerEnd {
@@ -24,13 +24,13 @@ struct ContainerEnd {
   std::string message;  // any bytes
 };
 
-// At most kMaxTerminationBytes, by cutting the message short. What a terminal would not show of the
-// message is left out or escaped.
+// At most kMaxTerminationBytes; the message is cut if necessary. Characters that a terminal would
+// not show are left out or escaped.
 std::string TerminationMessage(const ContainerEnd& end);
 
 // How the command ended, in its own words: what its last status.json says ("failed at step 7 of
 // 100"; `status` is its text, nothing if the command wrote none) and, if it failed, its last line
-// on stderr. Without both, how it ended.
+// on stderr. Without either, how the process ended.
 std::string DescribeContainerEnd(const ProcessEnd& end, const std::optional<std::string>& status,
                                  std::string_view last_line);
 

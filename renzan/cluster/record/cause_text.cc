@@ -22,7 +22,7 @@ std::string Waited(const Json& cause) {
          FormatDuration(std::max<TimeMs>(0, cause.at("waited_ms").get<TimeMs>()) / kSecond);
 }
 
-// Why the one goes before the other.
+// Why one job goes before the other.
 std::string Comparison(const Json& cause, const std::string& reason) {
   const Json& other = cause.at("on_behalf_of");
   if (!other.contains("priority")) return "";

@@ -74,7 +74,7 @@ class Causes {
             {"used_gpus", queue_gpus_[job.queue]}};
   }
 
-  // What every decision about a job rests on.
+  // The common part: what every decision about a job is based on.
   Json Cause(std::string reason, const Job& job) const {
     const User& user = snapshot_.users[job.user];
     return {{"reason", std::move(reason)},

@@ -1,9 +1,9 @@
 #pragma once
 
-// What a cycle has decided, each decision with its cause as the scheduler knows it: for the
-// decision log, for replays, for tables. Pure functions of the cycle.
+// The decisions of a cycle, each with its cause as the scheduler knows it: for the decision log,
+// for replays, for tables. Pure functions of the cycle.
 //
-// A decision is one JSON object. Its fields, of which none changes its meaning:
+// A decision is one JSON object. Its fields, whose meanings never change:
 //
 //   time      of the cycle: "2026-01-31T12:34:56.789Z"
 //   cycle     its number; each leader counts from 1
@@ -42,16 +42,16 @@
 
 namespace renzan::cluster::record {
 
-// In the order in which they are carried out; waits last. `wants_wait` chooses among these: most
-// jobs wait most of the time.
+// In the order in which they are carried out; waits last. `wants_wait` selects waits: most jobs
+// wait most of the time.
 std::vector<nlohmann::ordered_json> DecisionsWithCauses(
     const CycleView& cycle, const std::function<bool(const Wait&)>& wants_wait);
 
 // "ads/train (7)", "train (7)" or "job 7"
 std::string JobText(const nlohmann::ordered_json& job);
-// The cause of such an object in a few words: "preempted for ads/urgent (9), priority 5 over 0".
+// The decision's cause in a few words: "preempted for ads/urgent (9), priority 5 over 0".
 std::string CauseText(const nlohmann::ordered_json& decision);
-// As one line that is always valid JSON.
+// One line that is always valid JSON.
 std::string LineOf(const nlohmann::ordered_json& decision);
 
 }  // namespace renzan::cluster::record

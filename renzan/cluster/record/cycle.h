@@ -1,6 +1,6 @@
 #pragma once
 
-// A scheduling cycle: all that the scheduler was given, and what it decided.
+// A scheduling cycle: everything that the scheduler was given, and its decisions.
 
 #include <cstdint>
 #include <functional>
@@ -13,21 +13,22 @@
 
 namespace renzan::cluster::record {
 
-// As users call it. `ns` is empty where jobs have no namespace, both where only numbers are known.
+// What users call the job. `ns` is empty where jobs have no namespace, both where only numbers are
+// known.
 struct JobName {
   std::string ns, name;
 };
 
-// As whoever runs it has it, before the decisions are carried out.
+// A cycle by references to its owner's data, before the decisions are carried out.
 struct CycleView {
-  int64_t number;  // from 1 on, of one leader
+  int64_t number;  // counted from 1 by each leader
   const ScheduleOptions& options;
   const Snapshot& snapshot;
   const Decisions& decisions;  // those that passed validation
   const std::function<JobName(JobId)>& name_of;
 };
 
-// A copy of it.
+// A copy of a cycle.
 struct Cycle {
   int64_t number = 0;
   ScheduleOptions options;
@@ -48,7 +49,7 @@ auto WithView(const Cycle& cycle, const Use& use) {
   return use(CycleView{cycle.number, cycle.options, cycle.snapshot, cycle.decisions, name_of});
 }
 
-// Whether it changes anything: starts, stops, reserves, buys. Only to let jobs wait does not.
+// Whether the decisions change anything: start, stop, reserve, buy. Letting jobs wait does not.
 bool Decides(const Snapshot& snapshot, const Decisions& decisions);
 
 }  // namespace renzan::cluster::record

@@ -6,8 +6,8 @@
 #include "renzan/cluster/spec/described_json.h"
 #include "renzan/cluster/spec/snapshot_json.h"
 
-// Every structure is taken apart by a structured binding: with a field more it does not compile,
-// so that none is forgotten here.
+// Structured bindings decompose every structure: with one more field it does not compile, so no
+// field is forgotten here.
 
 namespace renzan::cluster {
 namespace {
@@ -127,7 +127,7 @@ struct NamedJob {
   std::string ns, name;
 };
 
-// All but the snapshot.
+// Everything but the snapshot.
 struct Head {
   int64_t number = 0;
   ScheduleOptions options;
@@ -150,7 +150,8 @@ void Describe(Io& io, Head& head) {
   io("names", head.names);
 }
 
-// What a replay uses as an index or looks up; the snapshot's own were checked with it.
+// Checks what a replay uses as an index or looks up; the snapshot's own references were checked
+// with it.
 void CheckReferences(const Cycle& cycle) {
   const auto require = [](bool valid, const char* what, int64_t value) {
     if (!valid)

@@ -1,7 +1,7 @@
 #pragma once
 
-// One line of JSON for each decision, with its cause (causes.h). Why a job waits is told when it
-// has changed. Not thread-safe.
+// One line of JSON for each decision, with its cause (causes.h). Why a job waits is logged only
+// when it changes. Not thread-safe.
 
 #include <map>
 #include <string>
@@ -16,7 +16,7 @@ class DecisionLog {
   std::string Lines(const CycleView& cycle);
 
  private:
-  std::map<JobId, WaitReason> told_;  // of those that waited in the last cycle
+  std::map<JobId, WaitReason> told_;  // for jobs that waited in the last cycle
 };
 
 }  // namespace renzan::cluster::record

@@ -142,7 +142,7 @@ TEST(Recording, AnyTruncationAndAnyDamageIsNoticed) {
   for (size_t at = 0; at < recording.size(); at += 1 + at / 20) {
     std::string damaged = recording;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x20);
-    // A few bits of a frame's header do not matter to what it holds.
+    // A few bits of a frame's header do not affect its content.
     if (ErrorOf(damaged) != "no error") continue;
     ++harmless;
     EXPECT_EQ(Numbers(damaged), Numbers(recording)) << "byte " << at;

@@ -16,7 +16,7 @@ namespace renzan::cluster::record {
 namespace {
 
 constexpr const char* kFormat = "renzan-cycles";
-// Of one cycle, several hundred times what the largest clusters need.
+// The limit for one cycle: several hundred times what the largest clusters need.
 constexpr unsigned long long kMostFrameBytes = 1ULL << 32;
 // Frames in a row compress at several hundred megabytes a second.
 constexpr int kLevel = 3;
@@ -42,7 +42,7 @@ void Describe(Io& io, HeaderLine& line) {
   Fail(ErrorCode::kData, "{} is not a recording of scheduling cycles", path);
 }
 
-// Only what tells whether the rest can be read.
+// Checks only whether the rest can be read.
 void CheckVersion(const std::string& text, const std::string& path) {
   const nlohmann::json line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!line.is_object() || !line.contains("format") || line["format"] != kFormat ||
@@ -53,7 +53,7 @@ void CheckVersion(const std::string& text, const std::string& path) {
          "{} has version {} of the format, and this program reads version {}: replay it with the "
          "program that recorded it, {}",
          path, line["version"].dump(), kRecordingVersion,
-         line.contains("program") ? line["program"].dump() : "a later one");
+         line.contains("program") ? line["program"].dump() : "a later version");
 }
 
 // Takes frames off the front of a file.
@@ -64,7 +64,7 @@ class Frames {
 
   bool empty() const { return rest_.empty(); }
 
-  // `what` it is, for errors.
+  // `what`: a description of the frame, for errors.
   std::string Next(const std::string& what) {
     constexpr std::string_view kMagic = "\x28\xb5\x2f\xfd";
     if (rest_.substr(0, kMagic.size()) != kMagic.substr(0, rest_.size())) FailDamaged(what);

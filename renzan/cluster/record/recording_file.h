@@ -1,6 +1,6 @@
 #pragma once
 
-// A file that follows a recorder: replaced as a whole, so that whoever reads it sees a whole
+// A file that follows a recorder: it is replaced as a whole, so that readers see a complete
 // recording, every few seconds while cycles are recorded, and at the end. In a thread of its own.
 
 #include <condition_variable>
@@ -14,8 +14,8 @@ namespace renzan::cluster::record {
 
 class RecordingFile {
  public:
-  // What an earlier process has left at `path` is kept as `path`.1. `recorder` outlives it. Throws
-  // Error kCantCreate or kIo. Later failures are logged and tried again.
+  // A file that an earlier process left at `path` is kept as `path`.1. `recorder` must outlive it.
+  // Throws Error kCantCreate or kIo. Later failures are logged, and writing is retried.
   RecordingFile(std::string path, const Recorder& recorder, double interval_seconds = 10);
   ~RecordingFile();
   RecordingFile(const RecordingFile&) = delete;

@@ -24,7 +24,7 @@ TEST(RecordingFile, FollowsTheRecorderAndKeepsTheLastOne) {
     WithView(CycleOn(Snapshot()), [&](const CycleView& view) { recorder.Take(view); });
   };
   {
-    // So long that only the end can write it.
+    // So long that only the destructor can write it.
     const RecordingFile file(path, recorder, /*interval_seconds=*/3600);
     EXPECT_EQ(CyclesIn(path), 0);
     take();

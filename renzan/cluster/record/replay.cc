@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of `recorded` and `now`, which are at `where`; empty if there is none.
+// The first difference between `recorded` and `now`, which are at `where`; empty if there is none.
 std::string FirstDifference(const Json& recorded, const Json& now, const std::string& where) {
   if (recorded == now) return "";
   if (recorded.is_object() && now.is_object())

@@ -1,6 +1,6 @@
 #pragma once
 
-// A recorded cycle through the scheduler once more. Pure.
+// Replays a recorded cycle through the scheduler. Pure.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace renzan::cluster::record {
 
-// Empty if the same is decided again; else the first difference: "starts[0].placement[0].node: 3
+// Empty if the decisions are the same; else the first difference: "starts[0].placement[0].node: 3
 // was recorded, and now it is 5".
 std::string DifferenceOnReplay(const Cycle& cycle);
 

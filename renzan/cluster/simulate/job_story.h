@@ -19,8 +19,8 @@ namespace renzan::cluster::simulate {
 
 class JobStory : public SimulatedPolicy {
  public:
-  // `options` are those of the policy, if it is Renzan's. Of another policy, the story does not say
-  // by which rule jobs went first.
+  // `options` are those of the policy, if it is Renzan's. For another policy, the story does not
+  // say by which rule other jobs went first.
   JobStory(std::unique_ptr<SimulatedPolicy> policy, JobId job, const ScheduleOptions& options)
       : policy_(std::move(policy)), job_(job), options_(options) {}
 
@@ -39,8 +39,8 @@ class JobStory : public SimulatedPolicy {
   struct Waiting {
     TimeMs begin = 0;
     std::string reason;
-    std::map<std::string, std::set<JobId>> went_first;  // by why
-    std::map<JobId, int64_t> gpus;                      // of them
+    std::map<std::string, std::set<JobId>> went_first;  // by the reason why
+    std::map<JobId, int64_t> gpus;                      // of those jobs
   };
 
   void Watch(const PolicyInput& input, const PolicyOutput& output);

@@ -48,7 +48,7 @@ class Kubernetes : public SimulatedPolicy {
         if (!full[job.request]) LookAgain(output, pods.not_before);
         continue;
       }
-      // Pods with the same request have just failed, and there is no pod that these could preempt.
+      // Pods with the same request have just failed, and there are none that these could preempt.
       const bool hopeless = full[job.request] && !victims.HasBelow(job.priority);
       if (!hopeless && Attempt(input, job, room, victims, output)) {
         pods_.erase(job.job);

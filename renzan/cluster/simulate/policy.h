@@ -68,7 +68,7 @@ class SimulatedPolicy {
  public:
   virtual ~SimulatedPolicy() = default;
   virtual PolicyOutput Decide(const PolicyInput& input) = 0;
-  // The same once more, to compare. Not a cycle of its own: whoever watches the policy ignores it.
+  // Decides again, for comparison. Not a cycle of its own: watchers of the policy ignore it.
   virtual PolicyOutput DecideAgain(const PolicyInput& input) { return Decide(input); }
   // Whether its decisions satisfy the invariants of core/validate/invariants.h and depend only on
   // the snapshot. With SimulatorOptions::check both are checked; for others only the cluster is.

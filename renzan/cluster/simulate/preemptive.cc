@@ -1,5 +1,6 @@
-// Baselines that run what comes first in some order, and stop others for it: gang schedulers with
-// cheap preemption. Jobs that would lose their work, or may not be stopped, keep what they have.
+// Baselines that run the jobs that come first in some order, and stop others for them: gang
+// schedulers with cheap preemption. Jobs that would lose their work, or may not be stopped, keep
+// what they have.
 
 #include <algorithm>
 #include <limits>
@@ -12,7 +13,7 @@
 namespace renzan::cluster::simulate {
 namespace {
 
-// What comes first has the lower rank.
+// Jobs with lower ranks come first.
 class Order {
  public:
   virtual ~Order() = default;
@@ -35,7 +36,7 @@ class Cycle {
     output_.decisions.stops = StopOnLeavingNodes(snapshot_);
     Rank();
     std::sort(ranked_.begin(), ranked_.end());
-    // Of each request, what did not fit; room only shrinks.
+    // For each request, the smallest number of workers that did not fit; room only shrinks.
     std::vector<int> too_many(snapshot_.worker_requests.size(), std::numeric_limits<int>::max());
     for (const auto& [priority, rank, id, job] : ranked_) {
       if (job->state == JobState::kRunning)
@@ -106,8 +107,8 @@ class Cycle {
       output_.decisions.stops.push_back({job.id, StopReason::kTimeShared});
   }
 
-  // On what is free, or else on what will be free once jobs have stopped, or else on what jobs that
-  // come later in the order hold, which are then stopped.
+  // Starts the job on what is free; or else claims what will be free once jobs have stopped; or
+  // else what jobs that come later in the order hold, which are then stopped.
   bool StartOrClaim(const Job& job) {
     const auto place = [&](Room room) {
       return room.Place(RequestOf(job), job.max_workers, job.max_workers);
@@ -176,8 +177,8 @@ class LeastAttainedService : public Order {
   }
 };
 
-// Shortest remaining time first, known exactly. A running job is preferred by what stopping and
-// restarting it would take.
+// Shortest remaining time first, known exactly. A running job gets an advantage: the time that
+// stopping and restarting it would take.
 class ShortestRemainingTime : public Order {
  public:
   int64_t RankOf(const Job& job, const PolicyInput& input) const override {

@@ -132,7 +132,7 @@ void SimulatedCluster::FailNode(int node) {
   SetNode(node, NodeState::kGone, kNever);
 }
 
-// It goes on saving its work, and then waits. The event at the end of its move stands for the end
+// It finishes saving its work, and then waits. The event at the end of its move stands for the end
 // of its stop.
 void SimulatedCluster::LoseTarget(Job& job) {
   Occupy(job, HeldBy(job), -1);

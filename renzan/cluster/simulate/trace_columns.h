@@ -1,6 +1,6 @@
 #pragma once
 
-// Which column of a recorded workload says what. Plain data.
+// What the columns of a recorded workload mean. Plain data.
 
 #include <map>
 #include <string>
@@ -19,7 +19,7 @@ struct TraceColumns {
   std::string queue = "cluster";  // "": all jobs are in one queue
   std::string user;               // "": the queue's name
   std::string name;               // "": jobs have no names
-  // How long jobs run, by name, for traces that do not say it of each job.
+  // How long jobs run, by name, for traces without a duration for each job.
   std::map<std::string, std::string> duration_of;
 
   void Describe(ConfigFields& fields);

@@ -116,12 +116,12 @@ void ClusterConfig::SchedulingConfig::Describe(ConfigFields& fields) {
   fields.Require(TryParseMilliseconds(max_checkpoint_interval).value_or(1) > 0,
                  "max_checkpoint_interval", "must be more than 0");
   DescribeDuration(fields, "overdue_after", &overdue_after,
-                   "of the jobs that have waited longer than this and than they have run, one at a "
-                   "time goes before others of its priority");
+                   "jobs that have waited longer than this plus four times their running time go "
+                   "before others of their priority, one at a time");
   fields.Choice("order", &order, {"least_attained_service", kGittins, kFirstCome},
-                "of jobs of equal priority: those that have run least go first, and may preempt "
-                "others that save their work; gittins: with what their run time is expected to "
-                "be; or in the order of submission");
+                "for jobs of equal priority: those that have run least go first, and may preempt "
+                "others that save their work; gittins: the same with predicted run "
+                "times; first_come: in order of submission");
   fields.Field("service_levels", &service_levels,
                "running times at which a job counts as having run more");
   TimeMs last = 0;

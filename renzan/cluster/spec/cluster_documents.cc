@@ -136,7 +136,7 @@ Json UseDocument(const Snapshot& snapshot) {
   out["queues"] = Json::array();
   const std::vector<QueueUse> uses = UseOfQueues(snapshot);
   for (size_t queue = 0; queue < uses.size(); ++queue)
-    if (!snapshot.queues[queue].name.empty())  // of jobs that wait for a queue that is not there
+    if (!snapshot.queues[queue].name.empty())  // jobs may wait for a queue that does not exist
       out["queues"].push_back(QueueJson(snapshot, uses[queue], queue));
   out["users"] = Json::array();
   for (size_t user = 0; user < snapshot.users.size(); ++user) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a snapshot says of nodes, queues and users, as JSON for tables: of this machine's daemon and
-// of Kubernetes. Amounts are cores, MiB and devices. Pure functions.
+// A snapshot's nodes, queues and users as JSON for tables, for this machine's daemon and for
+// Kubernetes. Amounts are cores, MiB and devices. Pure functions.
 
 #include <nlohmann/json_fwd.hpp>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Structures as JSON and back, both by one description of each: a function template
+// Converts structures to JSON and back, both by one description of each: a function template
 // Describe(io, value), in the structure's namespace or this one, that calls io(key, field) for
 // every field. Plain fields, optional times, vectors, maps from names and described structures are
 // fields; the wrappers below are for the rest. Pure functions.
@@ -170,7 +170,7 @@ class JsonReader {
   [[noreturn]] void FailType(const std::string& expected) const;
   const Json& Member(const char* key, const std::string& where) const;
   JsonReader Item(size_t at) const;
-  // Of a list; `expected` otherwise.
+  // The size of a list; anything else is an error that says `expected`.
   size_t Size(const std::string& expected) const;
   bool IsNull() const;
   bool IsText(const char* text) const;
@@ -241,7 +241,7 @@ class JsonReader {
   std::set<std::string> keys_;
 };
 
-// --- Structures that several documents have.
+// --- Structures used by several documents.
 
 template <typename Io>
 void Describe(Io& io, Placed& placed) {

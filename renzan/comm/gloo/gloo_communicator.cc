@@ -262,12 +262,12 @@ class GlooCommunicator : public Communicator {
   }
 
   // A failing worker closes its connections, which makes other workers fail: name all workers lost
-  // so far, which include the first cause.
+  // so far; the one that failed first is among them.
   [[noreturn]] void FailOperation(const char* operation, int peer, const std::string& reason) {
     failed_ = true;
     std::vector<int> lost;
-    // After a timeout Gloo closes all connections itself, which says nothing about the other
-    // workers.
+    // After a timeout Gloo closes all connections itself, so their state says nothing about the
+    // other workers.
     const bool timed_out = reason.starts_with("Timed out");
     for (int p = 0; p < world_size(); ++p)
       if (p == peer || (p != rank() && !timed_out && IsLost(p))) lost.push_back(p);
@@ -295,9 +295,9 @@ class GlooCommunicator : public Communicator {
   std::shared_ptr<gloo::Context> context_;
   uint64_t next_slot_ = 0;
   std::vector<InFlight> in_flight_;  // by ticket
-  // Messages of the last exchanges. Gloo's thread lets go of a message a little after it has ended,
-  // and a buffer that is freed before waits for that with sched_yield(): on a busy CPU, for the
-  // rest of another process's time slice.
+  // Messages of the last exchanges. Gloo's thread releases a message a little after it has ended,
+  // and freeing a buffer before that waits with sched_yield(): on a busy CPU, for the rest of
+  // another process's time slice.
   std::array<std::vector<Pending>, 16> retired_;
   size_t next_retired_ = 0;
   bool failed_ = false;

@@ -94,7 +94,7 @@ GlooStoreServer::GlooStoreServer(const std::string& host, int port, int world_si
   state_->world_size = world_size;
   state_->joined.resize(static_cast<size_t>(world_size));
   state_->AddHandlers();
-  // Without the library's default SO_REUSEPORT, with which two programs could silently share the
+  // Without the library's default SO_REUSEPORT, which would let two programs silently share the
   // port.
   state_->server.set_socket_options([](socket_t socket) {
     const int yes = 1;

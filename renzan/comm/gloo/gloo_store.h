@@ -34,7 +34,7 @@ class GlooStoreClient {
   // The ranks that have not joined yet, "1, 3"; empty once all have.
   std::string Missing();
 
-  // Like Missing(), these throw Error (kUnavailable) if the server has ended.
+  // Like Missing(), these throw Error (kUnavailable) if the server no longer answers.
   void Set(const std::string& key, const std::vector<char>& value);
   std::optional<std::vector<char>> Get(const std::string& key);
 

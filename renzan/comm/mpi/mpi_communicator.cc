@@ -92,7 +92,7 @@ class MpiCommunicator : public Communicator {
            "(mpirun -n {} PROGRAM ...) or use backend gloo",
            rank_, world_size_, rendezvous.rank, rendezvous.world_size, rendezvous.world_size);
     }
-    // Messages of several communicators, and of the program's own, must not meet.
+    // Keeps messages of several communicators, and of the program itself, apart.
     MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   }

@@ -18,11 +18,11 @@
 namespace renzan {
 namespace {
 
-// Chunks that are needed at this moment are evicted by nobody.
+// The next use of chunks in use right now: nobody evicts them, except whose turn it is.
 constexpr uint32_t kNow = 1;
 constexpr uint32_t kSoonSeconds = 60;
 constexpr auto kLongestWait = std::chrono::seconds(60);
-// After this, a reader whose turn it is may be a process that does not run.
+// A reader that keeps the turn for longer may be a process that is suspended.
 constexpr auto kLongestTurn = std::chrono::seconds(20);
 constexpr auto kBetweenTries = std::chrono::milliseconds(5);
 
@@ -50,7 +50,7 @@ void WriteAt(int fd, std::span<const std::byte> bytes, uint64_t offset, const st
 
 }  // namespace
 
-// Who has it may evict what others need at this moment. The threads of one reader share it.
+// The reader that holds the turn may evict what others need right now. A reader's threads share it.
 class BlockCache::Turn {
  public:
   explicit Turn(const BlockCache& cache) : lock_(cache.options_.directory + "/turn") {}
@@ -114,7 +114,7 @@ BlockCache::Place BlockCache::PlaceOf(uint64_t chunk) const {
   return {place.file, place.begin, place.end};
 }
 
-// Which block is not what its checksum says; empty if none is.
+// Describes the first block whose checksum does not match; empty if all match.
 std::string BlockCache::WhyDamaged(const Place& place, std::span<const std::byte> bytes) const {
   for (uint64_t at = 0; at < bytes.size(); at += kBlockBytes) {
     const uint64_t found =
@@ -127,7 +127,7 @@ std::string BlockCache::WhyDamaged(const Place& place, std::span<const std::byte
   return "";
 }
 
-// Whether what another start of the machine left of a chunk is still what it should be.
+// Whether a chunk fetched before the machine last restarted still has its checksums.
 bool BlockCache::IsIntact(uint64_t, const Place& place, std::span<std::byte> buffer) const {
   const ChunkTable::OpenFile file(LocalPath(place.file));
   const ssize_t count =
@@ -138,7 +138,7 @@ bool BlockCache::IsIntact(uint64_t, const Place& place, std::span<std::byte> buf
 void BlockCache::FetchInto(const Place& place, std::span<std::byte> buffer) const {
   const std::string& path = files_[place.file].path;
   std::string damage;
-  // Once more: what a network or a server has damaged on the way may come whole.
+  // Twice: bytes damaged in transit may arrive intact the second time.
   for (int attempt = 0; attempt < 2; ++attempt) {
     Storage::Of(path).ReadRange(path, place.begin, buffer);
     damage = WhyDamaged(place, buffer);
@@ -210,15 +210,15 @@ BlockCache::Result BlockCache::Ensure(uint64_t chunk, const CacheUsage::Evictabl
   return Result::kThere;
 }
 
-// Waits for room that is taken by what others fetch, which can be evicted once it is there, and for
-// the turn.
+// Waits for the turn, or for room: chunks that others are fetching can be evicted once they are
+// there.
 void BlockCache::FetchMissing(uint64_t chunk, std::span<const uint64_t> needed, Turn& turn) {
   const auto is_needed = [&](const std::string& folder, uint64_t other) {
     return folder.ends_with("/" + options_.id) &&
            std::binary_search(needed.begin(), needed.end(), other);
   };
   const CacheUsage::Evictable unexpected{.later_than = kNow, .but = is_needed};
-  // Even what others need now: a reader notices, and a dead one does not mind.
+  // Even chunks that others need now: a live reader notices, and a dead one does not care.
   const CacheUsage::Evictable all{.later_than = 0, .but = is_needed};
   const auto begin = std::chrono::steady_clock::now();
   while (Ensure(chunk, unexpected, kNow, /*wait=*/true) == Result::kNoRoom) {
@@ -228,7 +228,7 @@ void BlockCache::FetchMissing(uint64_t chunk, std::span<const uint64_t> needed, 
       return;
     if (waited > kLongestWait)
       Fail(ErrorCode::kConfig,
-           "the cache {} is full of what is needed at this moment: raise data.cache.size ({} bytes "
+           "the cache {} is full of chunks in use right now: raise data.cache.size ({} bytes "
            "now)",
            options_.directory, options_.max_bytes);
     std::this_thread::sleep_for(kBetweenTries);
@@ -268,7 +268,7 @@ void BlockCache::Need(std::span<const uint64_t> chunks, Turn& turn,
 
 bool BlockCache::AreThere(std::span<const uint64_t> chunks,
                           std::span<const uint32_t> versions) const {
-  // What was read before is not read after this.
+  // Keeps earlier reads of the data from moving below the checks that follow.
   std::atomic_thread_fence(std::memory_order_acquire);
   for (size_t i = 0; i < chunks.size(); ++i)
     if (versions[i] % 2 == 0 ||
@@ -316,7 +316,7 @@ void BlockCache::SetNextUse(uint64_t chunk, uint32_t next_use) {
 bool BlockCache::Prefetch(uint64_t chunk, uint32_t next_use) {
   if (Ensure(chunk, {.later_than = next_use}, next_use, /*wait=*/false) == Result::kNoRoom)
     return false;
-  // It may be needed before, too.
+  // The chunk may be needed sooner as well.
   std::atomic<uint32_t>& known = (*table_)[chunk].next_use;
   uint32_t sooner = known;
   while (next_use < sooner && !known.compare_exchange_weak(sooner, next_use)) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// Files of a store on a local disk, as far as they are needed: each is a sparse file of the same
-// size, cut into chunks, of which those that are there hold the store's bytes. Programs map it and
-// read what they have asked for.
+// Caches files of a store on a local disk, as far as they are needed: each is a sparse file of the
+// same size, cut into chunks; the chunks that are present hold the store's bytes. Programs map the
+// file and read the chunks that they have asked for.
 //
 //   BlockCache::Reading reading(cache);
 //   do {
@@ -43,10 +43,10 @@ class BlockCache {
  public:
   // Checksums are of blocks of this size.
   static constexpr uint64_t kBlockBytes = 64 << 10;
-  // Chunks are large where everything fits, which needs few requests, and else small, so that not
-  // much is fetched that will be evicted before it is read.
+  // Chunks are large where everything fits, which takes few requests, and small elsewhere, so that
+  // little is fetched only to be evicted before it is read.
   static constexpr uint64_t kLargeChunkBytes = 4 << 20, kSmallChunkBytes = kBlockBytes;
-  // That are fetched at a time, by Reading::Need() and by the callers of Prefetch().
+  // How many chunks Reading::Need() and the callers of Prefetch() fetch at a time.
   static constexpr size_t kLargeChunksAtOnce = 6, kSmallChunksAtOnce = 16;
   size_t chunks_at_once() const {
     return chunk_bytes() == kLargeChunkBytes ? kLargeChunksAtOnce : kSmallChunksAtOnce;
@@ -61,7 +61,7 @@ class BlockCache {
   struct Options {
     std::string directory;
     uint64_t max_bytes = 0;
-    std::string id;  // of this content: the same for the same files only
+    std::string id;  // identifies this content: equal only for equal files
   };
 
   // Throws Error kCantCreate or kIo for a directory that cannot be used.
@@ -78,7 +78,7 @@ class BlockCache {
   uint64_t total_bytes() const { return total_bytes_; }
   // Whether all files fit, so that nothing need be evicted for them.
   bool FitsWhole() const { return total_bytes_ <= options_.max_bytes; }
-  // Appends the chunks of bytes [begin, end) of a file.
+  // Appends the chunks that cover bytes [begin, end) of a file.
   void AddChunks(size_t file, uint64_t begin, uint64_t end, std::vector<uint64_t>* chunks) const;
   // The file of a chunk, and its bytes [begin, end) there.
   struct Place {
@@ -87,9 +87,8 @@ class BlockCache {
   };
   Place PlaceOf(uint64_t chunk) const;
 
-  // One reader's use of chunks, until it is destroyed: then they have been read, and what was not
-  // expected to be needed may be evicted after a while. Not thread-safe; a thread has one at a
-  // time.
+  // One reader's use of chunks. Its destructor marks them as read: those not expected to be needed
+  // again may be evicted after a while. Not thread-safe; a thread has one at a time.
   class Reading {
    public:
     explicit Reading(BlockCache& cache);
@@ -97,11 +96,11 @@ class BlockCache {
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
 
-    // Makes all of them be there at the same time; what it was called with before is done with.
+    // Makes all of them present at the same time, and ends the use of those of the previous call.
     // Throws Error kConfig if they do not fit, kIo for a full disk or a store that does not work,
-    // kData for bytes that are not those of the checksums.
+    // kData for bytes that do not match their checksums.
     void Need(std::span<const uint64_t> chunks);
-    // Whether all have been there all the time since. If not, this reader asks for the turn.
+    // Whether all have been present ever since. If not, this reader asks for the turn.
     bool WasThere();
 
    private:
@@ -112,11 +111,11 @@ class BlockCache {
   };
 
   // When a chunk is needed next, in seconds since 1970; the later, the sooner it is evicted.
-  // kNever: not any more.
+  // kNever: it is not needed again.
   static constexpr uint32_t kNever = UINT32_MAX;
   void SetNextUse(uint64_t chunk, uint32_t next_use);
-  // Fetches a chunk that is needed then, perhaps also before, if it is not there. False if
-  // everything else there is needed sooner.
+  // Fetches a chunk that will be needed at that time (and perhaps sooner) unless it is present.
+  // False if every other chunk there is needed sooner.
   bool Prefetch(uint64_t chunk, uint32_t next_use);
 
   struct Stats {
@@ -131,10 +130,11 @@ class BlockCache {
 
  private:
   enum class Result { kThere, kNoRoom, kElsewhere };
-  // Evicts only what `evictable` allows. kElsewhere: somebody else fetches it, and `wait` is false.
+  // Makes a chunk present, evicting only what `evictable` allows. kElsewhere: somebody else is
+  // fetching it, and `wait` is false.
   Result Ensure(uint64_t chunk, const CacheUsage::Evictable& evictable, uint32_t next_use,
                 bool wait);
-  // Both need them sorted.
+  // Both need sorted chunks.
   void Need(std::span<const uint64_t> chunks, Turn& turn, std::vector<uint32_t>* versions);
   void FetchMissing(uint64_t chunk, std::span<const uint64_t> needed, Turn& turn);
   bool AreThere(std::span<const uint64_t> chunks, std::span<const uint32_t> versions) const;
@@ -148,11 +148,11 @@ class BlockCache {
   const Options options_;
   const std::vector<File> files_;
   uint64_t total_bytes_ = 0;
-  std::vector<uint64_t> first_chunks_;  // of files, and the number of all
+  std::vector<uint64_t> first_chunks_;  // of each file, then the number of all chunks
   std::unique_ptr<CacheUsage> usage_;
   std::unique_ptr<ChunkTable> table_;
   std::mutex mutex_;
-  std::vector<std::vector<std::byte>> buffers_;  // of a chunk, to use again
+  std::vector<std::vector<std::byte>> buffers_;  // of one chunk each, for reuse
   std::atomic<uint64_t> needed_{0}, missed_{0}, fetched_bytes_{0}, waited_us_{0};
 };
 

@@ -52,7 +52,7 @@ std::string RandomText(uint64_t bytes, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::string text((bytes + 7) / 8 * 8, '\0');
   for (size_t i = 0; i < text.size(); i += 8) {
-    const uint64_t word = random() | 1;  // no byte of a file is what a hole has
+    const uint64_t word = random() | 1;  // never 0, so that no data looks like a hole
     std::memcpy(&text[i], &word, sizeof word);
   }
   text.resize(bytes);
@@ -61,7 +61,7 @@ std::string RandomText(uint64_t bytes, uint64_t seed) {
 
 uint64_t DiskBytesIn(const std::string& directory) {
   uint64_t bytes = 0;
-  std::error_code error;  // a folder may go meanwhile
+  std::error_code error;  // a folder may be removed meanwhile
   for (fs::recursive_directory_iterator i(directory, error), end; !error && i != end;
        i.increment(error)) {
     struct stat info {};
@@ -94,7 +94,7 @@ class BlockCacheTest : public ::testing::Test {
  protected:
   BlockCacheTest() : scoped_(store_) { store_.folder = folder_ / "store/"; }
 
-  // Of these sizes, in bytes.
+  // Files of these sizes, in bytes.
   Data MakeData(const std::vector<uint64_t>& sizes, const std::string& name = "data") {
     Data data;
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -152,7 +152,7 @@ class BlockCacheTest : public ::testing::Test {
       if (entries[i].is_there()) there.push_back(i);
     return there;
   }
-  // Of what the tables say to be there.
+  // The bytes that the tables report as present.
   static uint64_t BytesThere(const BlockCache& cache, const std::vector<uint64_t>& chunks) {
     uint64_t bytes = 0;
     for (const uint64_t chunk : chunks) {
@@ -168,7 +168,7 @@ class BlockCacheTest : public ::testing::Test {
   ScopedFileSystem scoped_;
 };
 
-// Whether the chunks, read through maps, are what the store has.
+// Whether the chunks, read through maps, hold what the store has.
 bool AreRight(const Data& data, const BlockCache& cache, const std::vector<uint64_t>& chunks) {
   return std::all_of(chunks.begin(), chunks.end(), [&](uint64_t chunk) {
     const BlockCache::Place place = cache.PlaceOf(chunk);
@@ -179,7 +179,7 @@ bool AreRight(const Data& data, const BlockCache& cache, const std::vector<uint6
   });
 }
 
-// As a reader does.
+// Reads as a reader does.
 void Read(const Data& data, BlockCache& cache, const std::vector<uint64_t>& chunks) {
   BlockCache::Reading reading(cache);
   bool right;
@@ -222,7 +222,7 @@ TEST_F(BlockCacheTest, FetchesWhatIsNeededOnce) {
   Read(data, *cache, chunks);
   EXPECT_EQ(store_.reads, 5);
   Read(data, *cache, chunks);
-  Read(data, *Open(data, 7), chunks);  // as another process does
+  Read(data, *Open(data, 7), chunks);  // as another process would
   EXPECT_EQ(store_.reads, 5) << "what is there is not fetched again";
   EXPECT_EQ(Usage(), 3 * kBlock + 100 + 3000);
   EXPECT_EQ(cache->stats().needed, 10);
@@ -239,7 +239,7 @@ TEST_F(BlockCacheTest, ChunksAreLargeWhereEverythingFits) {
   EXPECT_EQ(store_.reads, 3);
 }
 
-// Where everything fitted before, one batch needs no more than elsewhere.
+// Where everything fitted before, one batch now needs no more room than in a small cache.
 TEST_F(BlockCacheTest, TheLimitOfADirectoryMayBecomeSmaller) {
   const Data data = MakeData({70 * kBlock, 70 * kBlock, 70 * kBlock});
   const auto blocks = [&](const BlockCache& cache, uint64_t block) {
@@ -340,7 +340,7 @@ TEST_F(BlockCacheTest, AReaderNoticesAnEviction) {
   EXPECT_FALSE(reading.WasThere()) << "they have been away meanwhile";
 }
 
-// What is evicted is compared with what Belady's algorithm says.
+// Compares the evictions with those of Belady's algorithm.
 TEST_F(BlockCacheTest, EvictsWhatIsNeededLast) {
   constexpr uint64_t kChunks = 24, kRoom = 7;
   const Data data = MakeData({kChunks * kBlock});
@@ -406,7 +406,7 @@ TEST_F(BlockCacheTest, FoldersThatNobodyUsesGoFirstTheOldestFirst) {
   EXPECT_EQ(DiskBytesIn(directory_), Usage());
 }
 
-// A process was killed while it removed the folder, and then the dataset was used once more.
+// A process was killed while it removed the folder; then the dataset was used again.
 TEST_F(BlockCacheTest, WhatIsLeftOfAFolderIsNotInTheWay) {
   const Data data = MakeData({12 * kBlock}), other = MakeData({4 * kBlock}, "other");
   const std::string other_id(32, 'a'), left = directory_ + "/" + other_id + ".removed/shard";
@@ -493,7 +493,7 @@ TEST_F(BlockCacheTest, ATableThatIsDamagedIsMadeAnew) {
 
 // --- Several threads and processes.
 
-// What is fetched at this moment can be evicted a moment later.
+// A chunk that is being fetched now can be evicted a moment later.
 TEST_F(BlockCacheTest, WhatIsNeededWaitsForWhatIsBeingFetched) {
   const Data data = MakeData({5 * kBlock});
   const auto cache = Open(data, 3);
@@ -594,10 +594,10 @@ TEST_F(BlockCacheTest, ThreadsAndProcessesShareASmallCache) {
     EXPECT_LE(Usage(), kRoom * kBlock);
   }
   for (const pid_t pid : processes) EXPECT_EQ(StatusOf(pid), 0);
-  // Some chunks go from one file to another while their sizes are added up.
+  // Some chunks move from one file to another while their sizes are summed.
   EXPECT_LE(most, kRoom * kBlock * 3 / 2);
   EXPECT_GE(most, kRoom * kBlock * 3 / 4) << "it was not small";
-  // Its process may have ended before the others, which then needed its room.
+  // The process that needed it may have ended before the others, which then needed its room.
   const std::string id(32, 'a');
   const bool is_left = FileExists(fmt::format("{}/{}/state", directory_, id));
   EXPECT_EQ(Usage(), BytesThere(*watcher, There()) + (is_left ? kBlock * There(id).size() : 0));
@@ -616,7 +616,7 @@ TEST_F(BlockCacheTest, ProcessesThatAreKilledLeaveAUsableCache) {
     const auto cache = Open(data, kRoom);
     EXPECT_EQ(Usage(), BytesThere(*cache, There()));
     EXPECT_LE(DiskBytesIn(directory_), kRoom * kBlock + 3 * 4096);
-    // All of the room can be had, whatever was needed or fetched when it was killed.
+    // All of the room is available again, whatever was needed or being fetched at the kill.
     std::vector<uint64_t> chunks = AllChunksOf(data, *cache);
     std::shuffle(chunks.begin(), chunks.end(), random);
     chunks.resize(kRoom);
@@ -626,7 +626,7 @@ TEST_F(BlockCacheTest, ProcessesThatAreKilledLeaveAUsableCache) {
   }
 }
 
-// Also while others go on.
+// Also while other processes keep running.
 TEST_F(BlockCacheTest, NobodyMissesWhatADeadProcessNeeded) {
   const Data data = MakeData({9 * kBlock});
   const auto cache = Open(data, 4);
@@ -640,7 +640,7 @@ TEST_F(BlockCacheTest, NobodyMissesWhatADeadProcessNeeded) {
   EXPECT_NO_THROW(Read(data, *cache, {5, 6, 7, 8}));
 }
 
-// Each needs two thirds of the room at a time.
+// Each needs two thirds of the room at once.
 TEST_F(BlockCacheTest, ProcessesThatNeedTooMuchTogetherTakeTurns) {
   constexpr uint64_t kRoom = 24, kNeeded = 16;
   constexpr int kMostAttempts = 30;
@@ -672,8 +672,8 @@ TEST_F(BlockCacheTest, ProcessesThatNeedTooMuchTogetherTakeTurns) {
   EXPECT_LE(Usage(), kRoom * kBlock);
 }
 
-// Folders are removed, made again, and made with smaller chunks, while others look for what they
-// may evict.
+// Folders are removed, created again, and created with smaller chunks, while others look for chunks
+// to evict.
 TEST_F(BlockCacheTest, FoldersComeAndGo) {
   constexpr uint64_t kRoom = 24;
   const Data data = MakeData({40 * kBlock});
@@ -696,7 +696,7 @@ TEST_F(BlockCacheTest, FoldersComeAndGo) {
   for (const pid_t pid : processes) EXPECT_EQ(StatusOf(pid), 0);
 }
 
-// As one leaves that is killed after it has written a chunk, or before it has freed one.
+// The state left by a process killed after it wrote a chunk, or before it freed one.
 TEST_F(BlockCacheTest, BytesThatAreNotCountedAreFreed) {
   const Data data = MakeData({9 * kBlock});
   Read(data, *Open(data, 4), {0, 1, 2, 3});

@@ -22,11 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Eviction frees at least this part of the whole at a time: finding what to evict looks at all.
+// Evictions free at least this fraction (1/128) of the limit at a time, because each scans all
+// tables.
 constexpr uint64_t kPartAtOnce = 128;
 constexpr std::string_view kRemoved = ".removed";
 
-// What a process that was killed while it removed a folder has left. Others' folders stay.
+// A folder left by a process that was killed while it removed it. Folders of other programs stay.
 bool IsRemoved(const std::string& folder) {
   const std::string name = folder.substr(folder.rfind('/') + 1);
   constexpr size_t kIdDigits = 32;
@@ -69,7 +70,7 @@ CacheUsage::CacheUsage(const std::string& directory, uint64_t max_bytes)
   if (::flock(fd_, LOCK_SH) != 0) FailErrno(errno, "cannot lock " + path);
 }
 
-// A process that was killed may have counted what it did not fetch, or the other way round.
+// A killed process may have counted bytes that it did not fetch, or the reverse.
 void CacheUsage::CountAnew() {
   uint64_t bytes = 0;
   for (const std::string& folder : Folders(directory_)) {
@@ -103,7 +104,7 @@ bool CacheUsage::Reserve(uint64_t bytes, const Evictable& evictable) {
   if (TryReserve(bytes)) return true;
   Flock one_at_a_time(directory_ + "/eviction");
   one_at_a_time.Take(/*wait=*/true);
-  // Others may take what was freed.
+  // Others may take what was just freed.
   while (!TryReserve(bytes))
     if (Evict(bytes, evictable) == 0) return TryReserve(bytes);
   return true;
@@ -143,7 +144,7 @@ uint64_t CacheUsage::Evict(uint64_t bytes, const Evictable& evictable) {
   return all_freed;
 }
 
-// Its table is open alone, so nobody comes to use it meanwhile.
+// We hold the folder's table exclusively, so nobody starts to use it meanwhile.
 void CacheUsage::RemoveFolder(const std::string& folder) {
   const std::string removed = folder + std::string(kRemoved);
   FileSystem& files = FileSystem::Get();
@@ -179,7 +180,7 @@ uint64_t CacheUsage::EvictChunks(uint64_t bytes, const Evictable& evictable,
     const Candidate last = candidates.back();
     candidates.pop_back();
     const ChunkTable& table = *tables[last.table];
-    // Whoever holds it fetches it just now, for a use that this one does not know.
+    // Whoever holds the lock is fetching the chunk right now, for a use that we do not know of.
     const std::unique_ptr<ChunkTable::Lock> lock =
         ChunkTable::Lock::Take(table, last.chunk, /*wait=*/false);
     if (lock == nullptr || !table[last.chunk].is_there()) continue;

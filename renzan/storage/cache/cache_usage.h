@@ -1,7 +1,7 @@
 #pragma once
 
-// How much of the disk all folders of a cache directory use, counted by all processes together, and
-// making room. Thread-safe.
+// How much of the disk all folders of a cache directory use, counted jointly by all processes, and
+// how room is made. Thread-safe.
 
 #include <atomic>
 #include <cstdint>
@@ -16,20 +16,20 @@ namespace renzan {
 
 class CacheUsage {
  public:
-  // Creates the directory. If nobody else uses it, counts anew what is there.
+  // Creates the directory. If nobody else uses it, recounts what is there.
   CacheUsage(const std::string& directory, uint64_t max_bytes);
   ~CacheUsage();
   CacheUsage(const CacheUsage&) = delete;
   CacheUsage& operator=(const CacheUsage&) = delete;
 
-  // What may be evicted: what is needed after `later_than`, but not a chunk of a folder for which
-  // `but` is true.
+  // What may be evicted: chunks needed after `later_than`, except those for which `but(folder,
+  // chunk)` is true.
   struct Evictable {
     uint32_t later_than = 0;
     std::function<bool(const std::string& folder, uint64_t chunk)> but = {};
   };
-  // Counts `bytes` more if they fit. Else evicts: first folders that no process uses, then chunks,
-  // those that are needed last first. False if that is not enough.
+  // Counts `bytes` more if they fit. Otherwise evicts: first folders that no process uses, then the
+  // chunks that are needed last. False if that is not enough.
   bool Reserve(uint64_t bytes, const Evictable& evictable);
   void GiveBack(uint64_t bytes);
 
@@ -38,7 +38,7 @@ class CacheUsage {
 
  private:
   bool TryReserve(uint64_t bytes);
-  // Return the bytes that were freed.
+  // Returns how many bytes were freed.
   uint64_t Evict(uint64_t bytes, const Evictable& evictable);
   uint64_t EvictChunks(uint64_t bytes, const Evictable& evictable,
                        const std::vector<std::unique_ptr<ChunkTable>>& tables);

@@ -25,7 +25,7 @@ namespace {
 constexpr char kMagic[8] = {'R', 'Z', 'C', 'H', 'U', 'N', 'K', '1'};
 constexpr size_t kHeaderBytes = 64;
 
-// How long a table with larger chunks may be in use before it is taken as it is.
+// How often to look at a table with larger chunks that is in use before using it as it is.
 constexpr int kMostLooks = 100;
 constexpr auto kOneLook = std::chrono::milliseconds(5);
 
@@ -72,24 +72,24 @@ void WriteSmallFile(const std::string& path, const std::string& text) {
 ChunkTable::ChunkTable(const std::string& folder, const std::vector<File>& files,
                        uint64_t chunk_bytes)
     : folder_(folder), files_(files), machine_start_(MachineStart()) {
-  // Others look at it for a moment when they evict; those that use it do so for long.
+  // A process that evicts holds the table only for a moment; one that uses it, for long.
   for (int attempt = 0;; ++attempt) {
     if (TryToOpen(files, chunk_bytes) && (chunk_bytes_ <= chunk_bytes || attempt >= kMostLooks))
       break;
     Close();
     std::this_thread::sleep_for(kOneLook);
   }
-  ::futimens(fd_, nullptr);  // folders that are not in use go in the order of their last use
+  ::futimens(fd_, nullptr);  // unused folders are evicted in the order of their last use
 }
 
-// False if the folder was removed, or its table made for other files, by a process that was faster.
+// False if a faster process removed the folder, or created its table for other files.
 bool ChunkTable::TryToOpen(const std::vector<File>& files, uint64_t chunk_bytes) {
   CreateDirectories(folder_);
   const std::string path = folder_ + "/state";
   fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd_ < 0 && errno == ENOENT) return false;
   if (fd_ < 0) FailErrno(errno, "cannot create " + path);
-  // Alone, one may make it anew; the lock is then shared with those that only use it.
+  // Holding it exclusively, we may recreate it; the lock is then shared with other users.
   const bool is_alone = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
   if (!is_alone && ::flock(fd_, LOCK_SH) != 0) FailErrno(errno, "cannot lock " + path);
   if (!IsStill(fd_, path)) return false;
@@ -101,7 +101,7 @@ bool ChunkTable::TryToOpen(const std::vector<File>& files, uint64_t chunk_bytes)
   // A process may have been killed after it wrote a chunk, or before it freed one.
   FreeWhatIsNotThere();
   if (::flock(fd_, LOCK_SH) != 0) FailErrno(errno, "cannot lock " + path);
-  // flock() first gives the one lock up, then takes the other.
+  // flock() releases the one lock before it takes the other.
   const uint64_t mine = chunk_bytes_;
   return IsStill(fd_, path) && Read() && chunk_bytes_ == mine;
 }
@@ -132,7 +132,8 @@ std::unique_ptr<ChunkTable> ChunkTable::OpenOther(const std::string& folder, boo
   table->fd_ = ::open((folder + "/state").c_str(), O_RDWR | O_CLOEXEC);
   if (table->fd_ < 0) return nullptr;
   *is_used = ::flock(table->fd_, LOCK_EX | LOCK_NB) != 0;
-  // Nobody makes it anew while it is mapped here, and it is not mapped while it is made.
+  // With this lock nobody recreates the table while it is mapped here, and it is not mapped while
+  // somebody does.
   if (*is_used && ::flock(table->fd_, LOCK_SH | LOCK_NB) != 0) return nullptr;
   std::ifstream list(folder + "/files");
   for (std::string line; std::getline(list, line);) {
@@ -149,7 +150,7 @@ std::unique_ptr<ChunkTable> ChunkTable::OpenOther(const std::string& folder, boo
 
 ChunkTable::~ChunkTable() { Close(); }
 
-// Whether the file is a table of these files; takes its size of chunks.
+// Whether the file is a table of these files; adopts its chunk size.
 bool ChunkTable::Read() {
   Header header{};
   struct stat info {};
@@ -227,7 +228,7 @@ ChunkTable::Place ChunkTable::PlaceOf(uint64_t chunk) const {
 
 void ChunkTable::Evict(uint64_t chunk) const {
   const Place place = PlaceOf(chunk);
-  // Before the bytes go, so that no reader takes what is left for them.
+  // Before the bytes are freed, so that no reader takes what remains for data.
   chunks_[chunk].version.fetch_add(1, std::memory_order_seq_cst);
   FreeBytes(place);
 }
@@ -243,7 +244,7 @@ void ChunkTable::FreeBytes(const Place& place) const {
 
 std::unique_ptr<ChunkTable::Lock> ChunkTable::Lock::Take(const ChunkTable& table, uint64_t chunk,
                                                          bool wait) {
-  // Such locks belong to what open() made, so every taker opens the file.
+  // These locks belong to an open file description, so every taker opens the file anew.
   const std::string path = table.folder() + "/state";
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) FailErrno(errno, "cannot open " + path);

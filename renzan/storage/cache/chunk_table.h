@@ -1,6 +1,6 @@
 #pragma once
 
-// What is there of the files of one folder of a cache: a table in a file that processes map, with
+// Which chunks of one cache folder's files are present: a table in a file that processes map, with
 // an entry for each chunk. See block_cache.h for the protocol. Thread-safe.
 
 #include <atomic>
@@ -15,10 +15,10 @@ namespace renzan {
 class ChunkTable {
  public:
   struct Chunk {
-    std::atomic<uint32_t> version;   // odd: it is there
+    std::atomic<uint32_t> version;   // odd: the chunk is present
     std::atomic<uint32_t> next_use;  // seconds since 1970
-    // The start of the machine in which it was verified: after another one, bytes that were not yet
-    // on the disk are lost.
+    // Identifies the machine's boot during which the chunk was verified: bytes that had not reached
+    // the disk are lost in a reboot.
     std::atomic<uint32_t> verified_in;
 
     bool is_there() const { return version.load(std::memory_order_acquire) % 2 == 1; }
@@ -28,19 +28,19 @@ class ChunkTable {
     uint64_t bytes = 0;
   };
 
-  // Opens the table of `folder`, or makes it, with the files. An existing one for other files, or
-  // with larger chunks, is replaced if nobody uses it. While it is open no other process removes
-  // the folder.
+  // Opens or creates the table of `folder` for these files. An existing table for other files, or
+  // with larger chunks, is replaced if nobody uses it. While this one is open, no other process
+  // removes the folder.
   ChunkTable(const std::string& folder, const std::vector<File>& files, uint64_t chunk_bytes);
   ~ChunkTable();
   ChunkTable(const ChunkTable&) = delete;
   ChunkTable& operator=(const ChunkTable&) = delete;
 
-  // For eviction: the table of another folder; nothing if there is none (any more). `is_used`:
-  // whether a process has it open in the other way.
+  // For eviction: the table of another folder; null if there is none (any more). `is_used`: whether
+  // a process has it open through the constructor above.
   static std::unique_ptr<ChunkTable> OpenOther(const std::string& folder, bool* is_used);
 
-  // What was there of a table that was replaced.
+  // The bytes that were present in the table that this one replaced.
   uint64_t dropped_bytes() const { return dropped_bytes_; }
   const std::string& folder() const { return folder_; }
   uint64_t chunk_bytes() const { return chunk_bytes_; }
@@ -48,13 +48,13 @@ class ChunkTable {
   Chunk& operator[](uint64_t chunk) const { return chunks_[chunk]; }
   uint32_t machine_start() const { return machine_start_; }
 
-  // Bytes [begin, end) of a file that is open here.
+  // Bytes [begin, end) of a file of this folder.
   struct Place {
     size_t file = 0;
     uint64_t begin = 0, end = 0;
   };
   Place PlaceOf(uint64_t chunk) const;
-  // An open file, for as long as it lives: a dataset may have more files than a process may open.
+  // A file, open while this object lives: a dataset may have more files than a process may open.
   class OpenFile {
    public:
     explicit OpenFile(const std::string& path);
@@ -83,7 +83,7 @@ class ChunkTable {
     int fd_;
   };
 
-  // The caller holds the chunk's lock, and it is there. Frees its bytes on the disk.
+  // Frees a chunk's bytes on the disk. It must be present, and the caller must hold its lock.
   void Evict(uint64_t chunk) const;
 
  private:
@@ -102,7 +102,7 @@ class ChunkTable {
   std::vector<uint64_t> first_chunks_;  // of files
   uint64_t chunk_bytes_ = 0, num_chunks_ = 0, dropped_bytes_ = 0;
   uint32_t machine_start_ = 0;
-  int fd_ = -1;  // of the table; has a shared lock while it is open
+  int fd_ = -1;  // of the table; holds a shared lock while it is open
   void* map_ = nullptr;
   size_t map_bytes_ = 0;
   Chunk* chunks_ = nullptr;

@@ -4,7 +4,8 @@
 
 namespace renzan {
 
-// An exclusive lock of the kernel on a file, which is created if need be. It ends with the process.
+// An exclusive kernel lock (flock) on a file, which is created if necessary. It ends with the
+// process.
 class Flock {
  public:
   explicit Flock(std::string path) : path_(std::move(path)) {}
@@ -12,7 +13,7 @@ class Flock {
   Flock(const Flock&) = delete;
   Flock& operator=(const Flock&) = delete;
 
-  // False if another one has it and `wait` is false. Throws Error kCantCreate or kIo.
+  // False if somebody else holds it and `wait` is false. Throws Error kCantCreate or kIo.
   bool Take(bool wait);
   bool is_taken() const { return fd_ >= 0; }
 

@@ -28,7 +28,7 @@ int ValueOf(char hex) {
   return -1;
 }
 
-// "+" is a space: servers encode names like the values of a query.
+// "+" is a space: servers encode names like query values.
 std::string Decode(std::string_view text) {
   std::string decoded;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -75,7 +75,7 @@ ListPage ParseListPage(const std::string& body) {
   if (std::string_view(root.child_value("IsTruncated")) == "true") {
     page.next = root.child_value("NextContinuationToken");
     if (page.next.empty())
-      Fail(ErrorCode::kIo, "the list of objects ends without saying how it goes on");
+      Fail(ErrorCode::kIo, "the list of objects is truncated but has no continuation token");
   }
   return page;
 }
@@ -101,7 +101,7 @@ UploadsPage ParseUploadsPage(const std::string& body) {
     const char* const key = root.child_value("NextKeyMarker");
     page.next_key = encoded ? Decode(key) : key;
     page.next_id = root.child_value("NextUploadIdMarker");
-    // Some stores leave it out.
+    // Some stores leave out the next key.
     if (page.next_key.empty() && !page.uploads.empty()) page.next_key = page.uploads.back().first;
   }
   return page;

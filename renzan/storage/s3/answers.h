@@ -1,6 +1,6 @@
 #pragma once
 
-// What a store's XML answers say. Pure functions; unknown elements are ignored.
+// Parses a store's XML answers. Pure functions; unknown elements are ignored.
 
 #include <cstdint>
 #include <string>
@@ -10,9 +10,9 @@
 namespace renzan::s3 {
 
 struct ErrorAnswer {
-  std::string code;         // "NoSuchKey"; empty if the body is no error answer
+  std::string code;         // "NoSuchKey"; empty if the body is not an error answer
   std::string message;      // in the store's words
-  std::string region;       // where the bucket is, if the request went elsewhere
+  std::string region;       // the bucket's region, if the request went to another one
   std::string server_time;  // if the clocks differ too much
 };
 ErrorAnswer ParseError(const std::string& body);

@@ -17,7 +17,7 @@ namespace renzan::s3 {
 namespace {
 
 constexpr double kFirstWaitSeconds = 0.1, kLongestWaitSeconds = 5;
-// A transfer that is slower than this is as good as broken.
+// A slower transfer is as good as broken.
 constexpr double kSlowestBytesPerSecond = 256e3;
 constexpr double kTimeoutSeconds = 60;
 constexpr int kPreconditionFailed = 412;
@@ -31,7 +31,7 @@ void Wait(double seconds, std::stop_token stop) {
   stopped.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
 }
 
-// Between nothing and the whole, so that clients that failed together do not come back together.
+// A random part of the delay, so that clients that failed together do not retry together.
 double Jittered(double seconds) {
   thread_local std::minstd_rand generator(std::random_device{}());
   return std::uniform_real_distribution<double>(0, seconds)(generator);
@@ -101,7 +101,7 @@ Client::Answer Client::Send(const Request& request) {
       const int status = answer.status;
       const bool understood =
           std::count(request.expected.begin(), request.expected.end(), status) > 0;
-      // CompleteMultipartUpload may answer 200 and then say that it has failed.
+      // CompleteMultipartUpload may answer 200 and report a failure in the body.
       const std::string code =
           status >= 300 || request.method == "POST" ? ParseError(answer.body).code : "";
       if (understood || (status < 300 && code.empty())) {
@@ -124,7 +124,7 @@ Client::Answer Client::Send(const Request& request) {
                                : fmt::format("HTTP status {}, {}", status, code);
       }
     } catch (const Error& error) {
-      // A service that gives credentials does not answer.
+      // A service that issues credentials does not answer.
       if (error.code() != ErrorCode::kUnavailable) throw;
       trouble = error.what();
     } catch (const HttpFailure& failure) {
@@ -171,7 +171,7 @@ std::optional<HttpAnswer> Client::RefusalOfGet(const Location& location) {
                                  std::string(kEmptySha256), credentials_.Get());
     const std::string code = ParseError(answer.body).code;
     if (answer.status >= 400 && answer.status < kNotFound && !code.empty()) return answer;
-  } catch (const HttpFailure&) {  // the first answer has to do
+  } catch (const HttpFailure&) {  // use the first answer
   } catch (const Error&) {
   }
   return std::nullopt;
@@ -210,12 +210,12 @@ void Client::StreamRange(const Location& location, const std::string& etag, uint
     return answer.status == kOutOfRange ||
            (answer.status != kPreconditionFailed && answer.taken != bytes);
   };
-  // A store under load may answer so about an object that is whole: its size tells.
+  // A store under load may answer like this about an intact object: compare with its size.
   const auto trouble_with = [&](const HttpAnswer& answer) -> std::string {
     if (!is_short(answer)) return "";
     const std::optional<Object> object = Head(location);
     if (!object || object->bytes < offset + bytes) return "";
-    return fmt::format("HTTP status {} with {} of {} bytes from byte {} on, of {} that are there",
+    return fmt::format("HTTP status {} with {} of {} bytes from byte {} on; the object has {}",
                        answer.status, answer.taken, bytes, offset, object->bytes);
   };
   Request request{.method = "GET",
@@ -240,13 +240,13 @@ std::optional<std::string> Client::Put(const Location& location, std::string_vie
   Request request{.method = "PUT", .location = location, .body = body, .stop = stop};
   AddCondition(condition, &request.headers);
   if (condition.kind != Condition::Kind::kNone) request.expected = {kPreconditionFailed};
-  // An object that must match and does not exist.
+  // With a condition to match an object that does not exist.
   if (condition.kind == Condition::Kind::kMatches) request.expected.push_back(kNotFound);
   Answer answer = Send(request);
   if (answer.status == kNotFound && ParseError(answer.body).code == "NoSuchBucket")
     FailWith(request, answer);
   if (answer.status == kPreconditionFailed || answer.status == kNotFound) {
-    // Perhaps because an earlier attempt, whose answer was lost, has succeeded.
+    // An earlier attempt, whose answer was lost, may have succeeded.
     if (!answer.repeated) return std::nullopt;
     const std::optional<Content> there = Get(location);
     if (!there || there->text != body) return std::nullopt;
@@ -323,7 +323,7 @@ void Client::CompleteUpload(const Location& location, const std::string& upload,
                   .expected = {kNotFound}};
   const Answer answer = Send(request);
   if (answer.status != kNotFound) return;
-  // An upload that is complete is no upload any longer: perhaps an earlier attempt has succeeded.
+  // A completed upload no longer exists: an earlier attempt may have succeeded.
   const std::optional<Object> object = answer.repeated ? Head(location) : std::optional<Object>();
   if (!object || object->bytes != bytes) FailWith(request, answer);
 }
@@ -347,7 +347,7 @@ std::vector<std::pair<Location, std::string>> Client::Uploads(const std::string&
     }
     page = Parse(request, ParseUploadsPage);
     for (const auto& [key, id] : page.uploads)
-      // Some stores list more than the prefix asks for.
+      // Some stores list more than the prefix matches.
       if (key.starts_with(prefix)) all.emplace_back(Location{.bucket = bucket, .key = key}, id);
     if (page.next_key.empty()) return all;
   }

@@ -1,10 +1,10 @@
 #pragma once
 
-// The requests of an S3-compatible store, each tried again until it is answered or a deadline has
+// The requests of an S3-compatible store, each retried until it is answered or a deadline has
 // passed. Thread-safe.
 //
-// A request whose answer is lost may have been executed. All of these can be repeated: what a
-// conditional write found in its place is compared with what it has written.
+// A request whose answer is lost may have been executed, yet all of these can be repeated: a
+// conditional write compares what it finds in its place with what it meant to write.
 
 #include <cstdint>
 #include <functional>
@@ -27,7 +27,7 @@
 
 namespace renzan::s3 {
 
-// When a write is done.
+// The condition under which a write takes effect.
 struct Condition {
   enum class Kind { kNone, kAbsent, kMatches } kind = Kind::kNone;
   std::string etag = {};
@@ -41,7 +41,7 @@ struct Condition {
 class Client {
  public:
   struct Options {
-    double retry_seconds = 120;  // since the first attempt at a request
+    double retry_seconds = 120;  // from the first attempt at a request
     // Waits; returns early when a stop is requested. Tests replace it.
     std::function<void(double seconds, std::stop_token stop)> wait = {};
   };
@@ -58,17 +58,18 @@ class Client {
   };
   std::optional<Content> Get(const Location& location);
   // Fills `out` from `offset` of the object, which must still have this etag. Throws Error kData if
-  // it has changed or ends before, kNoInput (a missing file) if it is gone.
+  // it has changed or is too short, kNoInput (a missing file) if it is gone.
   void GetRange(const Location& location, const std::string& etag, uint64_t offset,
                 std::span<std::byte> out, std::stop_token stop = {});
-  // The same of `bytes`, as they come. Where an attempt fails they come again, from the first.
+  // The same for `bytes` bytes, passed on as they arrive. If an attempt fails, they are passed on
+  // again from the first.
   void StreamRange(const Location& location, const std::string& etag, uint64_t offset,
                    uint64_t bytes, const TakeBytes& take, std::stop_token stop = {});
 
-  // The new etag; nothing, and nothing written, if the condition does not hold.
+  // The new etag; nothing if the condition does not hold, and then nothing is written.
   std::optional<std::string> Put(const Location& location, std::string_view body,
                                  const Condition& condition = {}, std::stop_token stop = {});
-  // Succeeds if there is none.
+  // Succeeds if there is no such object.
   void Delete(const Location& location);
 
   struct Listing {
@@ -77,7 +78,7 @@ class Client {
   };
   // Everything whose key begins with `prefix`; with a delimiter only what lies directly below.
   Listing List(const std::string& bucket, const std::string& prefix, bool delimiter);
-  // Whether there is anything.
+  // Whether there is any such object.
   bool HasAny(const std::string& bucket, const std::string& prefix);
 
   std::string BeginUpload(const Location& location);
@@ -87,7 +88,7 @@ class Client {
   void CompleteUpload(const Location& location, const std::string& upload,
                       const std::vector<std::string>& etags, uint64_t bytes);
   void AbortUpload(const Location& location, const std::string& upload);
-  // Unfinished ones of keys that begin with `prefix`.
+  // Unfinished uploads to keys that begin with `prefix`.
   std::vector<std::pair<Location, std::string>> Uploads(const std::string& bucket,
                                                         const std::string& prefix);
 
@@ -103,7 +104,7 @@ class Client {
     TakeBytes take = {};
     uint64_t take_at_most = 0;
     std::vector<int> expected = {};  // statuses besides 2xx that the caller understands
-    // Why such an answer or one of 2xx is a failure that goes away, else "".
+    // Why such an answer, or one with status 2xx, is a transient failure; "" if it is not.
     std::function<std::string(const HttpAnswer&)> trouble_with = {};
     std::stop_token stop = {};
   };
@@ -111,13 +112,13 @@ class Client {
     bool repeated = false;  // an earlier attempt may have been executed
   };
   Answer Send(const Request& request);
-  // What `parse` finds in the answer's body.
+  // Returns what `parse` finds in the answer's body.
   template <typename Function>
   auto Parse(const Request& request, const Function& parse);
   HttpAnswer SendOnce(const Request& request, const std::string& payload_sha256,
                       const Credentials& credentials);
   [[noreturn]] void FailWith(const Request& request, const HttpAnswer& answer);
-  // An answer to HEAD has no body, which would say why it was refused: that to a GET has. None if
+  // An answer to HEAD has no body to say why it was refused; the answer to a GET has. Nothing if
   // the GET is not refused.
   std::optional<HttpAnswer> RefusalOfGet(const Location& location);
 

@@ -31,7 +31,7 @@ class ClientTest : public testing::Test {
       return name == "AWS_ACCESS_KEY_ID" ? access_key_ : of_store(name);
     };
   }
-  // After another of options_ or access_key_.
+  // A new client, after a change to options_ or access_key_.
   std::unique_ptr<Client> NewClient() {
     return std::make_unique<Client>(ReadSettings(environment()), environment(), clock_, options_);
   }

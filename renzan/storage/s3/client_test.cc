@@ -106,7 +106,7 @@ TEST_F(S3Client, OddKeys) {
 TEST_F(S3Client, UploadsOfOddKeysAreListed) {
   std::vector<std::string> ids, keys, listed_ids;
   for (const std::string& key : kOddKeys) ids.push_back(client_->BeginUpload(At(key)));
-  ids.push_back(client_->BeginUpload(At("a b")));  // a second one of a key
+  ids.push_back(client_->BeginUpload(At("a b")));  // a second upload to the same key
   for (const auto& [location, id] : client_->Uploads(FakeStore::kBucket, "")) {
     keys.push_back(location.key);
     listed_ids.push_back(id);
@@ -178,10 +178,10 @@ TEST_F(S3Client, AListThatContradictsItself) {
   EXPECT_THAT(FailureOf(list).what(), HasSubstr("'1x' as the size of 'a'"));
   store_.FailNext(Fault::Answer(
       200, "", "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"));
-  EXPECT_THAT(FailureOf(list).what(), HasSubstr("without saying how it goes on"));
+  EXPECT_THAT(FailureOf(list).what(), HasSubstr("no continuation token"));
 }
 
-// Some stores list more than was asked for, and leave out where the list goes on.
+// Some stores list more than was asked for, and leave out where the next page starts.
 TEST_F(S3Client, AListOfTooManyUploads) {
   client_->BeginUpload(At("a/2"));
   store_.FailNext(Fault::Answer(200, "",

@@ -14,10 +14,11 @@ namespace renzan::s3 {
 namespace {
 
 constexpr double kRenewBeforeSeconds = 5 * 60;
-// A renewal that fails, or gives what it gave before, is not tried again at each request.
+// After a renewal that fails or returns the same credentials, requests do not try another one for
+// so long.
 constexpr double kRetrySeconds = 30;
 
-// `origin` is the variable, or file and line. The value is not displayed, nor a part of it.
+// `origin` is the variable, or file and line. Messages never show the value or a part of it.
 std::string CheckedKey(const std::string& value, const std::string& origin) {
   if (!IsKeyText(value))
     Fail(ErrorCode::kConfig,
@@ -34,7 +35,7 @@ std::vector<ProfileFile> ProfileFiles(const Environment& environment) {
   return files;
 }
 
-// Why the files have none: "profile 'x' has no keys in A and B (does not exist)".
+// Why the files give no credentials: "profile 'x' has no keys in A and B (does not exist)".
 std::string WhatFilesLack(const Environment& environment, const std::string& profile) {
   std::string names, ways;
   for (const ProfileFile& file : ProfileFiles(environment)) {
@@ -91,7 +92,7 @@ bool CredentialSource::Renew(const Credentials& refused) {
   const int failures = failures_;
   const std::lock_guard finding(finding_mutex_);
   const std::optional<Found> current = Current();
-  if (current && current->credentials != refused) return true;  // another thread was here before
+  if (current && current->credentials != refused) return true;  // another thread was first
   ThrowIfFailedSince(failures);
   return FindAndKeep() != refused;
 }
@@ -129,7 +130,7 @@ Credentials CredentialSource::FindAndKeep() {
   }
 }
 
-// Threads that waited for one another would otherwise wait for the same failure in turn.
+// Without this, threads that waited for one another would each run into the same failure in turn.
 void CredentialSource::ThrowIfFailedSince(int failures) const {
   if (failures_ != failures) throw *last_failure_;
 }

@@ -8,7 +8,7 @@
 //   3. the shared credentials file: AWS_SHARED_CREDENTIALS_FILE, else ~/.aws/credentials, and then
 //      ~/.aws/config (AWS_CONFIG_FILE), profile AWS_PROFILE
 //   4. the instance's metadata service (version 2), only with RENZAN_S3_INSTANCE_METADATA=1: a
-//      machine that is not in a cloud would wait for it
+//      machine that is not in a cloud would wait for an answer
 //
 // Temporary credentials are renewed a few minutes before they expire. They never appear in a
 // message. Thread-safe.
@@ -32,18 +32,19 @@ class CredentialSource {
   CredentialSource(Settings settings, Environment environment, HttpSender& http,
                    const Clock& clock);
 
-  // Throws Error kConfig if there are none, which lists where it looked and what to set, or if they
-  // are incomplete (file and line); kUnavailable if a service that gives them cannot be reached,
-  // kNoPermission if it refuses, kIo if its answer is none; kNoInput or kIo for a file that cannot
-  // be read. Temporary ones that cannot be renewed are used until they expire.
+  // Throws Error kConfig if there are none (the message lists where it looked and what to set) or
+  // if they are incomplete (it names file and line); kUnavailable if a service that issues them
+  // cannot be reached, kNoPermission if it refuses, kIo if its answer is invalid; kNoInput or kIo
+  // for a file that cannot be read. Temporary ones that cannot be renewed are used until they
+  // expire.
   Credentials Get();
 
-  // After the store said that these have expired or are unknown: reads them again. False if they
-  // are the same, so that another attempt would fail too. Throws as Get() does.
+  // Reads them again after the store said that they have expired or are unknown. False if they are
+  // the same, so that another attempt would also fail. Throws as Get() does.
   bool Renew(const Credentials& refused);
 
-  // Where the current ones come from, for messages: "AWS_ACCESS_KEY_ID" or "profile 'x' of FILE".
-  // Empty before the first Get().
+  // Where the current credentials come from, for messages: "AWS_ACCESS_KEY_ID" or "profile 'x' of
+  // FILE". Empty before the first Get().
   std::string origin();
 
  private:
@@ -53,9 +54,9 @@ class CredentialSource {
     std::optional<double> expires_unix_seconds;
   };
   std::optional<Found> Current();
-  bool IsDue(const Found& found) const;    // to be renewed
+  bool IsDue(const Found& found) const;    // time to renew them
   bool IsValid(const Found& found) const;  // not expired
-  // With finding_mutex_ held.
+  // Requires finding_mutex_.
   Credentials FindAndKeep();
   void ThrowIfFailedSince(int failures) const;
   Found Find();
@@ -69,13 +70,13 @@ class CredentialSource {
   HttpSender& http_;
   const Clock& clock_;
 
-  // Held while they are looked for, which may take seconds; taken before mutex_.
+  // Held while credentials are looked for, which may take seconds; taken before mutex_.
   std::mutex finding_mutex_;
-  double next_renewal_seconds_ = 0;  // on the monotonic clock: not before, while they are valid
-  bool has_warned_ = false;          // that they cannot be renewed
+  double next_renewal_seconds_ = 0;  // monotonic; no renewal before, while they are valid
+  bool has_warned_ = false;          // about a renewal that failed
   std::optional<Error> last_failure_;
   std::atomic<int> failures_ = 0;  // read without a lock
-  std::mutex mutex_;               // of what follows
+  std::mutex mutex_;               // guards what follows
   std::optional<Found> current_;
 };
 

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Secrets begin with "hush": no message may have one.
+// Secrets begin with "hush": no message may contain one.
 class CredentialsTest : public testing::Test {
  protected:
   CredentialSource Source() {
@@ -48,7 +48,7 @@ class CredentialsTest : public testing::Test {
     Variable("AWS_SECRET_ACCESS_KEY") = "hush-env";
   }
 
-  // STS gives ID1, ID2 ..., which are valid for an hour.
+  // STS issues ID1, ID2 ..., each valid for an hour.
   void SetWebIdentity() {
     Variable("AWS_WEB_IDENTITY_TOKEN_FILE") = environment_.Write("token", "hush-token");
     Variable("AWS_ROLE_ARN") = "arn:r";

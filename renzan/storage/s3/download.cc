@@ -19,7 +19,7 @@
 namespace renzan::s3 {
 namespace {
 
-constexpr uint64_t kPieceBytes = 1 << 20;  // what all hold fits into a cache
+constexpr uint64_t kPieceBytes = 1 << 20;  // all pieces together fit into a CPU cache
 
 void WriteAt(int fd, std::span<const std::byte> bytes, uint64_t offset, const std::string& where) {
   while (!bytes.empty()) {
@@ -31,21 +31,21 @@ void WriteAt(int fd, std::span<const std::byte> bytes, uint64_t offset, const st
   }
 }
 
-// Writes a range of the object to the file as it comes, in pieces.
+// Writes a range of the object to the file as it arrives, in pieces.
 class RangeWriter {
  public:
-  // Of an object of so many bytes.
+  // `object_bytes`: the size of the whole object.
   RangeWriter(int fd, uint64_t object_bytes, std::mutex* writing, const std::string& where)
       : fd_(fd), writing_(*writing), where_(where), buffer_(std::min(kPieceBytes, object_bytes)) {}
 
-  // The range [offset, offset + bytes) comes next.
+  // The next bytes are the range [offset, offset + bytes).
   void Begin(uint64_t offset, uint64_t bytes) {
     offset_ = offset;
     bytes_ = bytes;
   }
 
   void Take(uint64_t at, std::span<const std::byte> bytes) {
-    if (at == 0) held_ = 0;  // what a failed attempt has left
+    if (at == 0) held_ = 0;  // drops the rest of a failed attempt
     while (!bytes.empty()) {
       const size_t count = std::min(bytes.size(), buffer_.size() - held_);
       std::memcpy(&buffer_[held_], bytes.data(), count);
@@ -58,7 +58,8 @@ class RangeWriter {
 
  private:
   void Write(uint64_t offset) {
-    // The kernel lets one thread write to a file at a time, and the others spin meanwhile.
+    // The kernel lets only one thread at a time write to a file, and the others would spin
+    // meanwhile.
     const std::lock_guard lock(writing_);
     WriteAt(fd_, std::span(buffer_).first(held_), offset, where_);
     held_ = 0;
@@ -77,7 +78,7 @@ class RangeWriter {
 void Download(Client& client, const Location& location, const Object& object, int fd,
               const std::string& where) {
   if (object.bytes == 0) return;
-  // A full disk is noticed before anything is read, if nobody else fills it meanwhile.
+  // Detects a full disk before anything is read, unless somebody else fills it meanwhile.
   struct statvfs room {};
   if (::fstatvfs(fd, &room) == 0 &&
       static_cast<uint64_t>(room.f_bavail) * room.f_frsize < object.bytes)
@@ -87,9 +88,9 @@ void Download(Client& client, const Location& location, const Object& object, in
   const auto in_flight = static_cast<uint64_t>(
       std::clamp(2 * UsableCpus(ReadCpuBudget()), kFewestRangesInFlight, kMostRangesInFlight));
   std::mutex mutex, writing;
-  uint64_t dealt = 0;  // bytes from the beginning
-  // The next range, smaller ones towards the end, so that all connections end at about the same
-  // time.
+  uint64_t dealt = 0;  // bytes of the object already assigned to ranges
+  // The next range. They get smaller towards the end, so that all connections finish at about the
+  // same time.
   const auto deal = [&]() -> std::pair<uint64_t, uint64_t> {
     const std::lock_guard lock(mutex);
     const uint64_t left = object.bytes - dealt, offset = dealt;

@@ -19,7 +19,7 @@ bool IsHost(std::string_view host) {
   });
 }
 
-// 0 if `text` is no port.
+// 0 if `text` is not a port.
 int PortOf(std::string_view text) {
   int port = 0;
   const char* const end = text.data() + text.size();
@@ -36,7 +36,7 @@ std::string AwsEndpoint(std::string_view service, std::string_view region) {
 
 std::string CheckedEndpoint(std::string_view value, const std::string& origin) {
   constexpr std::string_view kForm = "write http://HOST:PORT or https://HOST, without a path";
-  // Not displayed: what precedes '@' may be a password.
+  // Not shown: what precedes '@' may be a password.
   if (value.find('@') != std::string_view::npos)
     Fail(ErrorCode::kConfig, "{}: the address holds a user or a password ('@'): {}", origin, kForm);
   const auto fail = [&](std::string_view what) {

@@ -10,8 +10,8 @@ namespace renzan::s3 {
 // AWS's own address of a service: "https://sts.eu-west-1.amazonaws.com".
 std::string AwsEndpoint(std::string_view service, std::string_view region);
 
-// `value` without a '/' at its end and without its scheme's own port. Throws Error kConfig, which
-// begins with `origin`, unless it is http:// or https:// with a host and perhaps a port.
+// `value` without a trailing '/' and without its scheme's default port. Throws Error kConfig, which
+// begins with `origin`, unless it is http:// or https:// with a host and optionally a port.
 std::string CheckedEndpoint(std::string_view value, const std::string& origin);
 
 }  // namespace renzan::s3

@@ -1,6 +1,6 @@
 #pragma once
 
-// For tests: variables that are not the process's, and a home directory for the files of profiles.
+// For tests: environment variables of their own, and a home directory for profile files.
 
 #include <map>
 #include <optional>

@@ -13,7 +13,7 @@ std::string Where(const Refused& request, const Settings& settings) {
   return fmt::format("{} {} at {}", request.method, request.location.Path(), settings.endpoint);
 }
 
-// What the store said, for messages.
+// The store's own words, for messages.
 std::string Said(const HttpAnswer& answer, const ErrorAnswer& error) {
   if (error.code.empty()) return fmt::format("HTTP status {}", answer.status);
   return Escape(error.message.empty() ? error.code
@@ -23,7 +23,7 @@ std::string Said(const HttpAnswer& answer, const ErrorAnswer& error) {
 // Stores allow 15 minutes.
 constexpr double kGoodClockSeconds = 5 * 60;
 
-// Answers to HEAD have no code, but say when they were given.
+// Answers to HEAD have no error code, but carry the server's time.
 bool MayBeTheClock(const HttpAnswer& answer, const std::string& code, double now_unix_seconds) {
   if (!RefusesCredentials(answer.status, code) || !code.empty()) return false;
   const std::optional<double> date = ParseHttpDate(answer.Header("date"));
@@ -63,7 +63,7 @@ Error Explain(const Refused& request, const HttpAnswer& answer, const Settings& 
       MayBeTheClock(answer, code, request.now_unix_seconds)) {
     const std::string& date = error.server_time.empty() ? answer.Header("date") : error.server_time;
     return make(ErrorCode::kConfig,
-                fmt::format("this machine's clock says {}{}: set it right (with NTP)",
+                fmt::format("this machine's clock says {}{}: correct it (with NTP)",
                             FormatUtc(request.now_unix_seconds),
                             date.empty() ? "" : fmt::format(", the store's {}", Escape(date))));
   }
@@ -94,24 +94,25 @@ Error Explain(const Refused& request, const HttpAnswer& answer, const Settings& 
   if (answer.status == 401 || answer.status == 403)
     return make(
         ErrorCode::kNoPermission,
-        fmt::format("the credentials of {} {} it{}: a dataset needs reading below this prefix; "
-                    "imports and checkpoints also listing, writing, deleting and aborting uploads",
-                    request.credentials_origin,
-                    // Answers to HEAD do not say which.
-                    code.empty() ? "are wrong, or do not allow" : "do not allow",
-                    answer.status == 403 && request.method == "GET" && !request.location.key.empty()
-                        ? ", or it is not there (who may not list is not told)"
-                        : ""));
+        fmt::format(
+            "the credentials of {} {} it{}: datasets need read permission below this prefix; "
+            "imports and checkpoints also need to list, write, delete and abort uploads",
+            request.credentials_origin,
+            // Answers to HEAD do not say which.
+            code.empty() ? "are wrong, or do not allow" : "do not allow",
+            answer.status == 403 && request.method == "GET" && !request.location.key.empty()
+                ? ", or it is not there (who may not list is not told)"
+                : ""));
   if (code == "InvalidBucketName" || code == "KeyTooLongError" || code == "InvalidURI")
     return make(ErrorCode::kConfig, "choose another name");
   if (code == "NoSuchUpload")
     return make(ErrorCode::kIo,
-                "somebody has aborted this upload, such as a rule of the bucket: try again");
+                "this upload was aborted, perhaps by a lifecycle rule of the bucket: try again");
   if (code == "InvalidPart")
     return make(ErrorCode::kIo, "the store has lost a part of this upload: try again");
   if (answer.status == 404) return make(ErrorCode::kNoInput, "check the path", ENOENT);
   if (answer.status == 501 || code == "NotImplemented")
-    return make(ErrorCode::kConfig, "this store cannot do what is needed: use another one");
+    return make(ErrorCode::kConfig, "this store lacks a required operation: use another one");
   return make(ErrorCode::kIo, "try again, or look at the store's log");
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What an error answer of a store means, and what to do about it. Pure functions.
+// Explains a store's error answers and what to do about them. Pure functions.
 
 #include <string>
 

@@ -22,15 +22,15 @@ struct Case {
   std::string what_to_do;
 };
 
-// An HTML page of a proxy has no code.
+// A proxy's HTML page has no error code.
 const std::vector<Case> kCases = {
     {404, "NoSuchBucket", ErrorCode::kNoInput, "create the bucket 'bucket', or correct its name"},
     {404, "NoSuchKey", ErrorCode::kNoInput, "check the path"},
-    {404, "NoSuchUpload", ErrorCode::kIo, "somebody has aborted this upload"},
+    {404, "NoSuchUpload", ErrorCode::kIo, "this upload was aborted, perhaps by"},
     {400, "InvalidPart", ErrorCode::kIo, "lost a part of this upload: try again"},
     {404, "", ErrorCode::kNoInput, "check the path"},
     {403, "RequestTimeTooSkewed", ErrorCode::kConfig, "2027-01-15T08:00:00Z"},
-    {403, "RequestExpired", ErrorCode::kConfig, "set it right (with NTP)"},
+    {403, "RequestExpired", ErrorCode::kConfig, "correct it (with NTP)"},
     {403, "SignatureDoesNotMatch", ErrorCode::kNoPermission,
      "the secret key of AWS_ACCESS_KEY_ID is wrong"},
     {403, "InvalidAccessKeyId", ErrorCode::kNoPermission,
@@ -41,7 +41,7 @@ const std::vector<Case> kCases = {
      "the credentials of AWS_ACCESS_KEY_ID have expired: renew them"},
     {400, "TokenRefreshRequired", ErrorCode::kNoPermission, "renew them"},
     {403, "AccessDenied", ErrorCode::kNoPermission,
-     "the credentials of AWS_ACCESS_KEY_ID do not allow it: a dataset needs reading"},
+     "the credentials of AWS_ACCESS_KEY_ID do not allow it: a dataset need read permission"},
     {403, "", ErrorCode::kNoPermission, "AWS_ACCESS_KEY_ID are wrong, or do not allow it"},
     {401, "", ErrorCode::kNoPermission, "AWS_ACCESS_KEY_ID are wrong, or do not allow it"},
     {301, "PermanentRedirect", ErrorCode::kConfig, "set AWS_REGION or AWS_ENDPOINT_URL"},
@@ -104,7 +104,7 @@ TEST(S3Explain, WhatIsNotThereMayBeCalledForbidden) {
   };
   EXPECT_THAT(said(403), HasSubstr("do not allow it, or it is not there (who may not list"));
   EXPECT_THAT(said(401), HasSubstr("do not allow it: "));
-  get.location.key = "";  // a list
+  get.location.key = "";  // a list request
   EXPECT_THAT(said(403), HasSubstr("do not allow it: "));
 }
 
@@ -132,10 +132,10 @@ TEST(S3Explain, TheStoresClockWhereAnAnswerHasNoBody) {
     const Error error = Explain(kRefused, answer, SettingsFor("us-east-1"));
     EXPECT_EQ(error.code(), expected);
     EXPECT_THAT(error.what(),
-                HasSubstr(expected == ErrorCode::kConfig ? "the store's " + date + ": set it right"
+                HasSubstr(expected == ErrorCode::kConfig ? "the store's " + date + ": correct it"
                                                          : "the credentials of AWS_ACCESS_KEY_ID"));
   }
-  // A store that says why is believed.
+  // If the store gives a reason, it is believed.
   HttpAnswer answer = AnswerOf(403, "SignatureDoesNotMatch");
   answer.headers["date"] = "Fri, 15 Jan 2027 10:00:00 GMT";
   EXPECT_EQ(Explain(kRefused, answer, SettingsFor("us-east-1")).code(), ErrorCode::kNoPermission);
@@ -147,7 +147,7 @@ TEST(S3Explain, AnotherRegion) {
   EXPECT_EQ(error.code(), ErrorCode::kConfig);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("the region eu-west-1"), HasSubstr("say us-east-1"),
                                   HasSubstr("set AWS_REGION=eu-west-1")));
-  // To HEAD there is only a header.
+  // An answer to HEAD has only the header.
   answer = {.status = 301, .headers = {{"x-amz-bucket-region", "eu-west-1"}}};
   EXPECT_THAT(Explain(kRefused, answer, SettingsFor("us-east-1")).what(),
               HasSubstr("set AWS_REGION=eu-west-1"));

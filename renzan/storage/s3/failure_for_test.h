@@ -1,6 +1,6 @@
 #pragma once
 
-// For tests: the Error that something throws.
+// For tests: the Error that a function throws.
 
 #include <gtest/gtest.h>
 

@@ -59,7 +59,7 @@ void ParseTarget(FakeRequest* request) {
   }
 }
 
-// The lines before the empty one, of which only those that libcurl writes are understood.
+// The lines before the empty one; understands only what libcurl writes.
 FakeRequest ParseHead(std::string_view head) {
   FakeRequest request;
   const std::string_view first = head.substr(0, head.find("\r\n"));
@@ -81,7 +81,8 @@ FakeRequest ParseHead(std::string_view head) {
   return request;
 }
 
-// Reads one request from the connection. `buffer` holds what has come of it, and of the next.
+// Reads one request from the connection. `buffer` holds bytes already received, also of the next
+// request.
 bool Read(int connection, std::string* buffer, FakeRequest* request) {
   constexpr std::string_view kEnd = "\r\n\r\n";
   size_t end;
@@ -99,7 +100,7 @@ bool Read(int connection, std::string* buffer, FakeRequest* request) {
   return true;
 }
 
-// False if the connection ends with it.
+// False if the connection ends with this answer.
 bool Write(int connection, const FakeRequest& request, const FakeAnswer& answer) {
   if (answer.cut == FakeAnswer::Cut::kBefore) return false;
   std::string head = fmt::format("HTTP/1.1 {} Status\r\n", answer.status);

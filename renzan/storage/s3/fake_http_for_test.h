@@ -1,7 +1,7 @@
 #pragma once
 
-// An HTTP/1.1 server for tests, on a port of this machine and in this process, that can break a
-// connection at any moment. Thread-safe.
+// An HTTP/1.1 server for tests, in this process and on a port of this machine, that can break a
+// connection at any point. Thread-safe.
 
 #include <functional>
 #include <map>
@@ -29,8 +29,8 @@ struct FakeRequest {
 struct FakeAnswer {
   int status = 200;
   std::vector<std::pair<std::string, std::string>> headers = {};
-  std::string body = {};  // of HEAD only its length is sent
-  // Where the connection ends. An answer without a body ends in its head.
+  std::string body = {};  // for HEAD only its length is sent
+  // Where the connection breaks. An answer without a body breaks in its head.
   enum class Cut { kNowhere, kBefore, kInHead, kInBody } cut = Cut::kNowhere;
 };
 
@@ -38,7 +38,7 @@ class FakeHttpServer {
  public:
   using Handler = std::function<FakeAnswer(const FakeRequest&)>;
 
-  // `handler` is called by one thread for each connection.
+  // `handler` is called on one thread per connection.
   explicit FakeHttpServer(Handler handler);
   ~FakeHttpServer();
 

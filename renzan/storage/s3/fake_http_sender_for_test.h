@@ -1,7 +1,7 @@
 #pragma once
 
-// For tests: plays a server without a connection. Thread-safe, but for `answer`, which must not be
-// changed meanwhile.
+// For tests: plays a server without a connection. Thread-safe, except that `answer` must not change
+// during a request.
 
 #include <functional>
 #include <mutex>
@@ -28,7 +28,7 @@ class FakeHttpSender : public HttpSender {
     return requests_;
   }
 
-  // Without it nothing listens. May throw HttpFailure.
+  // Unset: nothing listens. May throw HttpFailure.
   std::function<HttpAnswer(const HttpRequest&)> answer;
 
  private:

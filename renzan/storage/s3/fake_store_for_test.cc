@@ -12,11 +12,11 @@
 namespace renzan::s3 {
 namespace {
 
-constexpr size_t kMinPartBytes = 5 << 20;  // of all but the last
+constexpr size_t kMinPartBytes = 5 << 20;  // for all but the last part
 
 // Depends only on the content, as MD5 does.
 std::string EtagOf(const std::string& sha256) { return "\"" + sha256.substr(0, 32) + "\""; }
-// CheckRequest() has seen that it is true.
+// CheckRequest() has verified this hash.
 std::string EtagOf(const FakeRequest& request) {
   return EtagOf(request.Header("x-amz-content-sha256"));
 }
@@ -55,7 +55,7 @@ FakeAnswer ErrorOf(int status, const std::string& code) {
   return answer;
 }
 
-// A name in a list. As servers do it: a space becomes '+'.
+// A name in a list, encoded as servers do: a space becomes '+'.
 std::string NameFor(const FakeRequest& request, const std::string& name) {
   if (request.Query("encoding-type") != "url") return name;
   std::string encoded;
@@ -68,7 +68,7 @@ size_t LimitOf(const FakeRequest& request, const char* name, size_t page) {
   return limit.empty() ? page : std::min<size_t>(page, std::stoul(limit));
 }
 
-// Of "bytes=2-5".
+// Parses "bytes=2-5".
 std::pair<size_t, size_t> RangeOf(const std::string& header) {
   size_t first = 0, last = 0;
   const char *const begin = header.data() + sizeof "bytes=" - 1, *const end =
@@ -161,7 +161,8 @@ size_t FakeStore::unfinished_uploads() {
 }
 
 FakeAnswer FakeStore::Handle(const FakeRequest& request) {
-  std::optional<FakeAnswer> wrong = CheckRequest(request);  // hashes, so without the lock
+  // before the lock is taken, since it hashes
+  std::optional<FakeAnswer> wrong = CheckRequest(request);
   const std::lock_guard lock(mutex_);
   const int index = static_cast<int>(requests_.size());
   requests_.push_back(
@@ -246,7 +247,7 @@ FakeAnswer FakeStore::Read(const FakeRequest& request, const std::string& key,
 FakeAnswer FakeStore::List(const FakeRequest& request) const {
   CHECK(request.Query("list-type") == "2");
   const std::string prefix = request.Query("prefix"), delimiter = request.Query("delimiter");
-  // Keys, and what they have in common: both in one order.
+  // Keys and common prefixes, in one order.
   std::map<std::string, const Object*> entries;
   for (auto i = objects_.lower_bound(prefix); i != objects_.end() && i->first.starts_with(prefix);
        ++i) {
@@ -273,7 +274,8 @@ FakeAnswer FakeStore::List(const FakeRequest& request) const {
   }
   const bool truncated = entry != entries.end();
   inner += Element("IsTruncated", truncated ? "true" : "false");
-  // Not empty where the first page is, and with what must be encoded in a query.
+  // The token is never empty, even on the first page, and holds a character that must be encoded in
+  // a query.
   if (truncated) inner += Element("NextContinuationToken", "+" + last);
   return Xml("ListBucketResult", inner);
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-// An S3-compatible store for tests, in memory: what Client uses of the protocol, with small pages
-// of lists and with faults. It checks what it is sent: the credentials' name, the body's checksum,
-// the sizes and etags of parts. Thread-safe.
+// An S3-compatible store for tests, in memory: the part of the protocol that Client uses, with
+// short list pages and injected faults. It checks what it is sent: the access key, the body's
+// checksum, the sizes and etags of parts. Thread-safe.
 
 #include <functional>
 #include <map>
@@ -22,17 +22,17 @@ namespace renzan::s3 {
 struct Fault {
   enum class Kind {
     kNone,
-    kCutBefore,         // the connection ends, and nothing is done
-    kCutAfter,          // it is done, but the connection ends before the answer
-    kCutInHead,         // ... in the middle of its head
-    kCutInBody,         // ... in the middle of its body
-    kAnswer,            // this error, and nothing is done
-    kAnswerAfter,       // it is done, but this error is the answer
-    kIgnoreConditions,  // it is done without looking at If-Match and If-None-Match
+    kCutBefore,         // the connection ends before anything is done
+    kCutAfter,          // the request is executed, but the connection ends before the answer
+    kCutInHead,         // ... in the answer's head
+    kCutInBody,         // ... in the answer's body
+    kAnswer,            // nothing is done, and this error is the answer
+    kAnswerAfter,       // the request is executed, but this error is the answer
+    kIgnoreConditions,  // the request is executed regardless of If-Match and If-None-Match
   } kind = Kind::kNone;
   int status = 0;
   std::string code = {};
-  std::string body = {};  // instead of XML that gives the code
+  std::string body = {};  // instead of XML with the code
 
   static Fault None() { return {}; }
   static Fault CutBefore() { return {.kind = Kind::kCutBefore}; }
@@ -60,33 +60,33 @@ class FakeStore {
   static constexpr char kAccessKey[] = "ACCESSKEY", kSecretKey[] = "wJalrSECRET/KEY",
                         kSessionToken[] = "SESSIONTOKEN";
 
-  // `page`: at most so many entries in an answer to a list.
+  // `page`: the most entries in one page of a list.
   explicit FakeStore(size_t page = 3) : page_(page) {}
 
   std::string url() const { return server_.url(); }
-  // The variables of a program that uses this store.
+  // The environment of a program that uses this store.
   Environment environment() const;
-  // Which access key it knows from now on.
+  // The only access key that it accepts from now on.
   void SetAccessKey(const std::string& key);
 
-  // Called for each request; "GET", "/bucket/a%20key?uploadId=1". The index counts from 0 since the
-  // plan was set.
+  // Called for each request, with arguments such as "GET", "/bucket/a%20key?uploadId=1". The index
+  // counts requests from 0 since the plan was set.
   using Plan =
       std::function<Fault(int index, const std::string& method, const std::string& target)>;
   void SetPlan(Plan plan);
-  // The next request only.
+  // Affects only the next request.
   void FailNext(Fault fault);
-  // No faults any longer.
+  // Ends all faults.
   void Heal() { SetPlan(nullptr); }
 
-  // All since the plan was set, or the store made.
+  // All requests since the plan was set or the store created.
   std::vector<FakeRequest> requests();  // without their bodies
   int CountOf(const std::string& method);
 
   std::vector<std::string> keys();
   // Nothing if there is no such object.
   std::optional<std::string> Content(const std::string& key);
-  // Whether it has this content. Copies nothing.
+  // Whether the object has this content. Copies nothing.
   bool Holds(const std::string& key, std::string_view content);
   void Put(const std::string& key, const std::string& content);
   void Erase(const std::string& key);
@@ -103,7 +103,7 @@ class FakeStore {
 
   FakeAnswer Handle(const FakeRequest& request);
   FakeAnswer Execute(const FakeRequest& request, bool keep_conditions);
-  // Nothing if it is as it must be.
+  // Nothing if the request is valid.
   std::optional<FakeAnswer> CheckRequest(const FakeRequest& request) const;
   std::optional<FakeAnswer> CheckConditions(const FakeRequest& request,
                                             const std::string& key) const;

@@ -1,5 +1,5 @@
-// One request after the other fails, in every way: what is in the store then is never a part of a
-// tree that looks like the whole.
+// Fails one request after the other, in every way: the store must never hold a part of a tree that
+// looks like the whole.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ class S3Faults : public testing::Test {
                               .wait = [](double, const std::stop_token&) {}}});
   }
 
-  // What the trees hold. One of the files has several parts if `large_`, which takes its time.
+  // What the trees contain. If `large_`, which takes a while, one file has several parts.
   std::map<std::string, Tree> Trees() const {
     return {{"step-1",
              {{"dense", "first"},
@@ -82,7 +82,7 @@ class S3Faults : public testing::Test {
     tree->Commit(kManifest, manifest);
   }
 
-  // What a run does. False if it fails on the way.
+  // What a run does. False if it fails.
   bool Run(Storage& storage) const {
     try {
       WriteTree(storage, "step-1");
@@ -109,7 +109,8 @@ class S3Faults : public testing::Test {
     return "run/checkpoints/" + tree + "/" + file;
   }
 
-  // What is there of trees that have a manifest. Looks into the store's memory.
+  // The number of trees with a manifest, each checked to be complete. Reads the store's memory
+  // directly.
   size_t CheckThatTreesAreComplete(FakeStore& store) const {
     size_t keys = 0;
     for (const auto& [name, tree] : Trees()) {
@@ -131,22 +132,22 @@ class S3Faults : public testing::Test {
     EXPECT_EQ(store.unfinished_uploads(), 0u);
   }
 
-  // As the next run begins.
+  // What the next run does first.
   void Recover(FakeStore& store) {
     CheckThatTreesAreComplete(store);
     store.Heal();
     const std::unique_ptr<Storage> storage = Open(store, 120);
     RemoveLeftovers(*storage);
     CheckThatNothingElseIsThere(store);
-    // It can go on from there.
+    // The run can continue from there.
     if (!HasTree(store, "step-2")) {
       WriteTree(*storage, "step-2");
       CheckThatNothingElseIsThere(store);
     }
   }
 
-  // Calls `test` for each of a run's requests and each fault. The part of the run that writes the
-  // large file is done once with it, and the whole run without it.
+  // Calls `test` for each request of a run and each fault. Only the part of the run that writes the
+  // large file is done with `large_`; the whole run is done without.
   template <typename Test>
   void ForEachRequest(const Test& test) {
     for (const bool large : {true, false}) {
@@ -225,7 +226,7 @@ TEST_F(S3Faults, AStoreThatIsNeverWell) {
   }
 }
 
-// What a killed run has left is removed by one that is killed too, and so on.
+// Recovery from a killed run is killed as well, and so on.
 TEST_F(S3Faults, RecoveryItselfFails) {
   for (const NamedFault& fault : kFaults) {
     int n = 0;

@@ -18,12 +18,12 @@ namespace renzan::s3 {
 namespace {
 
 constexpr long kConnectTimeoutMs = 5000;
-// A connection on which nothing moves is broken: the transfer is tried again.
+// A connection on which nothing moves is broken: the transfer is retried.
 constexpr long kStallSeconds = 20;
 constexpr long kUploadBufferBytes = 1 << 20;
 constexpr long kDownloadBufferBytes = 512 << 10;  // libcurl's most
 constexpr size_t kMaxIdleConnections = 64;
-// An answer that is not an object's data: lists and errors.
+// The longest answer that is not an object's data (lists, errors).
 constexpr size_t kMaxBodyBytes = 256u << 20;
 
 void StartCurl() {
@@ -77,7 +77,7 @@ struct Transfer {
     }
     try {
       request.take(answer.taken, std::as_bytes(std::span(data, count)));
-    } catch (...) {  // may not pass through curl
+    } catch (...) {  // exceptions must not pass through curl
       transfer.not_taken = std::current_exception();
       return 0;
     }
@@ -92,14 +92,14 @@ struct Transfer {
     transfer.sent += count;
     return count;
   }
-  // Where a kept connection ends before the answer, curl would send the request again, without
-  // telling: the caller must know, because the server may have executed the first one.
+  // If a kept connection ends before the answer, curl would silently send the request again. The
+  // caller must know, because the server may have executed the first one.
   static int Begin(void* self, char*, char*, int, int) {
     Transfer& transfer = *static_cast<Transfer*>(self);
     transfer.lost = std::exchange(transfer.begun, true);
     return transfer.lost ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
   }
-  // Comes before that.
+  // Curl calls this before it sends again.
   static int Rewind(void* self, curl_off_t offset, int) {
     static_cast<Transfer*>(self)->sent = static_cast<size_t>(offset);
     return CURL_SEEKFUNC_OK;
@@ -227,14 +227,14 @@ HttpAnswer Http::Send(const HttpRequest& request) {
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request.method.c_str());
   }
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers.get());
-  curl_easy_setopt(easy, CURLOPT_PROXY, "");  // the environment is not asked
+  curl_easy_setopt(easy, CURLOPT_PROXY, "");  // proxy variables of the environment are ignored
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, &SetUpSocket);
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout_seconds * 1000));
-  // A store may think for long about putting the parts of an upload together (POST).
+  // A store may take long to assemble the parts of an upload (POST).
   if (request.method != "POST") {
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, kStallSeconds);
@@ -259,9 +259,9 @@ HttpAnswer Http::Send(const HttpRequest& request) {
                                                               : curl_easy_strerror(code);
     throw HttpFailure{.kind = KindOf(code), .what = detail};  // the connection goes with it
   }
-  // Curl takes an answer that ends in its head for one without a body.
+  // Curl takes an answer cut off in its head for one without a body.
   if (!transfer.has_head)
-    throw HttpFailure{.kind = HttpFailure::Kind::kBroken, .what = "the answer ends in its head"};
+    throw HttpFailure{.kind = HttpFailure::Kind::kBroken, .what = "the answer ends in its headers"};
   transfer.answer.status = transfer.Status();
   GiveBack(std::move(connection));
   return std::move(transfer.answer);

@@ -18,7 +18,7 @@
 
 namespace renzan::s3 {
 
-// Where the bytes of an answer go, in order; `at` counts from the first. What it throws ends the
+// Receives the bytes of an answer, in order; `at` counts from the first byte. An exception ends the
 // transfer.
 using TakeBytes = std::function<void(uint64_t at, std::span<const std::byte> bytes)>;
 
@@ -27,8 +27,8 @@ struct HttpRequest {
   std::string url;     // encoded; sent as it is
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string_view body = {};  // of PUT and POST; must outlive the call
-  // Takes the body of an answer with status 206, of at most so many bytes. Every other body, and
-  // all without it, become HttpAnswer::body.
+  // Receives the body of an answer with status 206, up to this many bytes. All other bodies, or all
+  // if it is unset, go to HttpAnswer::body.
   TakeBytes take = {};
   uint64_t take_at_most = 0;
   double timeout_seconds = 30;  // of the whole transfer
@@ -38,7 +38,7 @@ struct HttpAnswer {
   int status = 0;
   std::map<std::string, std::string> headers = {};  // names in lower case
   std::string body = {};
-  uint64_t taken = 0;  // bytes that went to HttpRequest::take
+  uint64_t taken = 0;  // bytes passed to HttpRequest::take
 
   // Empty if there is no such header. `name` in lower case.
   std::string Header(const std::string& name) const;
@@ -49,17 +49,17 @@ struct HttpFailure {
   enum class Kind {
     kNotReached,  // no name, no route, nothing listens: nothing was sent
     kNotTrusted,  // the server's certificate
-    kBroken,      // afterwards; the server may have done what was asked
+    kBroken,      // failed later; the server may have executed the request
   };
   Kind kind = Kind::kBroken;
   std::string what;  // without the address
 };
 
-// The part of Http that credentials need, so that tests can play a server.
+// The part of Http that credentials need; tests replace it with a fake server.
 class HttpSender {
  public:
   virtual ~HttpSender() = default;
-  // Throws HttpFailure, and what HttpRequest::take has thrown.
+  // Throws HttpFailure, and whatever HttpRequest::take throws.
   virtual HttpAnswer Send(const HttpRequest& request) = 0;
 };
 

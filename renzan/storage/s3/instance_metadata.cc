@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kSwitch = "RENZAN_S3_INSTANCE_METADATA";
 constexpr const char* kMetadataEndpointVariable = "AWS_EC2_METADATA_SERVICE_ENDPOINT";
 constexpr std::string_view kRolesPath = "/latest/meta-data/iam/security-credentials/";
-// The service is on the machine itself.
+// The service is local to the machine.
 constexpr double kMetadataTimeoutSeconds = 2;
 
 class MetadataService {
@@ -55,7 +55,7 @@ class MetadataService {
   std::string token_;
 };
 
-// The name becomes part of an address.
+// The name becomes part of a URL.
 bool IsRoleName(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return IsLetter(c) || IsDigit(c) || std::string_view("+=,.@-_").find(c) != std::string::npos;

@@ -10,7 +10,7 @@
 namespace renzan::s3 {
 
 // Nothing unless RENZAN_S3_INSTANCE_METADATA is 1. Throws Error kConfig if the machine has no role
-// or a variable has no valid value; kUnavailable, kNoPermission or kIo for what the service says.
+// or a variable is invalid; kUnavailable, kNoPermission or kIo depending on the service's answer.
 std::optional<TemporaryCredentials> CredentialsOfInstance(const Environment& environment,
                                                           HttpSender& http);
 

@@ -18,8 +18,8 @@ struct Owner {
   bool released = false;
 };
 
-// An object that is no lease counts as one of an unknown owner, so that nothing is overwritten
-// before it has not changed for long.
+// An object that is not a lease counts as one of an unknown owner, so that nothing is overwritten
+// until it has gone unchanged for long.
 Owner ParseOwner(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object()) return {.owner = "unknown"};
@@ -73,7 +73,8 @@ Lease::~Lease() {
   renewer_.join();
   if (lost_) return;
   try {
-    // A store that does not answer does not keep a process from ending: others wait instead.
+    // A store that does not answer must not keep a process from ending: the next owner waits
+    // instead.
     std::stop_source too_long;
     const std::jthread timer([&](const std::stop_token& done) {
       WaitFor(kReleaseSeconds, done);
@@ -128,9 +129,9 @@ void Lease::Acquire(const Patience& patience) {
     if (is_left || has_expired) {
       took_over_ = !is_left;
       if (TryToTake(there)) return;
-      continue;  // somebody else was faster, or has renewed it at last
+      continue;  // somebody else was faster, or the owner has renewed it after all
     }
-    // Renewed while this process looked on: its owner is alive.
+    // Renewed while this process was watching: its owner is alive.
     const bool is_alive = seen && there->etag != seen->etag;
     if ((is_alive && now - begin >= patience.seconds) || (patience.ends && patience.ends()))
       FailTaken(*there);
@@ -147,8 +148,8 @@ void Lease::Acquire(const Patience& patience) {
 }
 
 // A store that ignores conditions would let two runs write to one directory. The lock exists now,
-// so neither write may succeed. Not the lock's text: if an answer is lost, finding that one would
-// look as if it had been written.
+// so neither write may succeed. They write other text than the lock's: after a lost answer, finding
+// the lock's own text would look like a successful write.
 void Lease::CheckThatConditionsHold() {
   const std::string text = "a test of conditions by " + id_;
   const bool absent = client_.Put(location_, text, Condition::Absent()).has_value();
@@ -175,7 +176,7 @@ bool Lease::Rewrite(bool released, std::optional<Client::Content>* there,
     }
     *there = client_.Get(location_);
     if (!*there || ParseOwner((*there)->text).id != id_) return false;
-    // An earlier renewal failed, as it seemed, but has been done.
+    // An earlier renewal that seemed to fail has succeeded after all.
     etag_ = (*there)->etag;
   }
 }
@@ -188,7 +189,7 @@ void Lease::Renew(const std::stop_token& stop) {
   if (Rewrite(/*released=*/false, &there, stop)) return;
   lost_ = Error(ErrorCode::kCantCreate,
                 fmt::format("{} was taken over by another run ({}), because this one did not renew "
-                            "its lock in time: it writes no more here",
+                            "its lock in time: it no longer writes here",
                             location_.Path().substr(0, location_.Path().rfind('/')),
                             there ? ParseOwner(there->text).owner : "it is gone"));
   LogWarning("{}", lost_->what());

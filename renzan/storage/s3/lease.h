@@ -1,12 +1,12 @@
 #pragma once
 
-// A lock in a store, which has none: an object that its owner writes again every few seconds, each
-// time only if it is still what the owner wrote last. Whoever finds one that has not changed for
-// long takes it over in the same way; its former owner notices at its next write. No clock is
-// compared with another.
+// A lock in a store, which has no locks: an object that its owner rewrites every few seconds, each
+// time only if it is still what the owner wrote last. A process that finds it unchanged for long
+// takes it over in the same way; the former owner notices at its next write. No two clocks are
+// compared.
 //
-// So one process at a time may write to a directory, and one that was taken for dead cannot go on
-// unnoticed. Thread-safe.
+// So only one process at a time may write to a directory, and one that was presumed dead cannot
+// continue unnoticed. Thread-safe.
 
 #include <functional>
 #include <memory>
@@ -27,14 +27,14 @@ class Lease : public DirectoryLock {
  public:
   struct Times {
     double renew_seconds = 8;
-    // Without a change for so long, its owner is dead. Three renewals.
+    // If the lease does not change for this long (three renewals), its owner is presumed dead.
     double expire_seconds = 25;
     double poll_seconds = 1;
   };
 
-  // Waits for another owner's lease to expire; throws Error kCantCreate if it is alive, and stays
-  // so for as long as there is patience. Also tries whether the store keeps to conditions, and
-  // throws kConfig if it does not.
+  // Waits for another owner's lease to expire; throws Error kCantCreate if that owner is still
+  // alive when patience runs out. Also checks that the store honours conditional writes; throws
+  // kConfig if it does not.
   Lease(Client& client, const Location& location, std::string owner, const Clock& clock,
         Times times, const Patience& patience = {});
   // Releases it, so that the next owner need not wait.
@@ -45,7 +45,7 @@ class Lease : public DirectoryLock {
   // The owner of the lease at `location`, or its last one; empty if there is none.
   static std::string OwnerOf(Client& client, const Location& location);
 
-  // Whether its former owner was only taken for dead.
+  // Whether it was taken over from an owner that was only presumed dead.
   bool took_over() const { return took_over_; }
 
  private:
@@ -53,7 +53,7 @@ class Lease : public DirectoryLock {
   bool TryToTake(const std::optional<Client::Content>& there);
   void CheckThatConditionsHold();
   void Renew(const std::stop_token& stop);
-  // Writes the object again. False if it is another owner's now, who is `there`.
+  // Writes the object again. False if another owner has it now; `there` is then its content.
   bool Rewrite(bool released, std::optional<Client::Content>* there, const std::stop_token& stop);
   std::string Text(bool released) const;
   [[noreturn]] void FailTaken(const Client::Content& there) const;

@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 
 const Location kLock = {.bucket = FakeStore::kBucket, .key = "dir/.lock"};
 
-// In real time.
+// These tests run in real time.
 class S3Lease : public testing::Test {
  protected:
   std::unique_ptr<Client> NewClient(double retry_seconds = 120) {
@@ -53,7 +53,7 @@ class S3Lease : public testing::Test {
   FakeStore store_;
   std::unique_ptr<Client> client_ = NewClient();
   Lease::Times times_{.renew_seconds = 0.1, .expire_seconds = 0.4, .poll_seconds = 0.02};
-  // Of an owner that is silent, and of one that would wait for long.
+  // The times of an owner that never renews, and of one that waits for long.
   const Lease::Times never_renewed_{
       .renew_seconds = 1000, .expire_seconds = 0.4, .poll_seconds = 0.02};
   const Lease::Times patient_{.renew_seconds = 0.1, .expire_seconds = 5, .poll_seconds = 0.02};
@@ -187,7 +187,7 @@ TEST_F(S3Lease, OnlyProcessesOfThisMachineAreKnownToBeGone) {
 }
 
 TEST_F(S3Lease, AStoreThatIgnoresConditionsIsRefused) {
-  // It reads, writes, and then tries both conditions.
+  // It reads, writes, and then checks both conditions.
   for (const auto& [first, condition] : {std::pair{0, "If-None-Match"}, std::pair{3, "If-Match"}}) {
     SCOPED_TRACE(condition);
     store_.SetPlan([first = first](int index, const std::string&, const std::string&) {

@@ -12,7 +12,7 @@ constexpr std::string_view kScheme = "s3://";
 constexpr size_t kMaxKeyBytes = 1024;
 
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html; '_' and capitals
-// were allowed once, and are elsewhere.
+// used to be allowed, and still are in other stores.
 bool IsBucketName(std::string_view name) {
   if (name.size() < 3 || name.size() > 63) return false;
   const auto is_edge = [](char c) { return IsLetter(c) || IsDigit(c); };
@@ -39,15 +39,15 @@ Location ParseLocation(std::string_view path) {
          "s3://BUCKET/PREFIX",
          Escape(path), Escape(location.bucket));
   if (location.key.size() > kMaxKeyBytes)
-    Fail(ErrorCode::kConfig, "{}: the key has {} bytes, and stores allow {}: choose a shorter one",
+    Fail(ErrorCode::kConfig, "{}: the key has {} bytes, but stores allow {}: choose a shorter one",
          path, location.key.size(), kMaxKeyBytes);
   for (const char c : location.key)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
       Fail(ErrorCode::kConfig, "{}: the key has control characters", Escape(path));
   const std::string bounded = "/" + location.key + "/";
   if (bounded.find("/./") != std::string::npos || bounded.find("/../") != std::string::npos)
-    Fail(ErrorCode::kConfig, "{}: a store has no '.' and '..': write the whole path without them",
-         path);
+    Fail(ErrorCode::kConfig,
+         "{}: paths in a store have no '.' and '..': write the path without them", path);
   return location;
 }
 

@@ -12,7 +12,7 @@
 namespace renzan::s3 {
 namespace {
 
-// The machine's start and the namespace that process numbers belong to.
+// Identifies the machine's boot and the PID namespace.
 std::string Kernel() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);

@@ -6,14 +6,14 @@
 
 namespace renzan::s3 {
 
-// 16 hexadecimal digits that nobody else has.
+// 16 random hexadecimal digits.
 std::string RandomName();
 
 // This process, in a form that IsGone() of another process on this machine understands.
 std::string ThisProcess();
 
-// Whether the process is certainly gone: it was one of this machine since its last start, seen from
-// the same container, and is no more. False for every other process and text.
+// Whether the process is certainly gone: it ran on this machine since its last boot, in the same
+// PID namespace, and has ended. False for every other process or text.
 bool IsGone(const std::string& process);
 
 }  // namespace renzan::s3

@@ -90,7 +90,7 @@ class Parser {
     profile_ = &file_.profiles[*name];
   }
 
-  // Nothing if the section is no profile.
+  // Nothing if the section is not a profile.
   std::optional<std::string> ProfileName(std::string_view section) const {
     if (kind_ == ProfileFileKind::kCredentials || section == "default" || section.empty())
       return std::string(section);
@@ -107,7 +107,7 @@ class Parser {
     if (equals == std::string_view::npos) FailHere("neither `key = value` nor a [section]");
     const std::string key = LowerCase(Trimmed(content.substr(0, equals)));
     if (key.empty()) FailHere("a value without a key: write `key = value`");
-    // From the '=' on, so that a comment is found where there is no value.
+    // Starting at the '=', so that a comment is found even where there is no value.
     const std::string_view text = Trimmed(WithoutComment(content.substr(equals)).substr(1));
     below_empty_value_ = text.empty();
     if (text.empty()) return;

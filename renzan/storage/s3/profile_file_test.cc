@@ -104,7 +104,7 @@ TEST(ProfileFile, WhatIsWrong) {
   for (const auto& [text, message] : cases) {
     SCOPED_TRACE(text);
     try {
-      // As [a] is no profile of a config file:
+      // [a] is not a profile of a config file:
       ParseProfileFile("F", text, text.starts_with("[a") ? kCredentials : kConfig);
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {

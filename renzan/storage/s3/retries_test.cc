@@ -1,4 +1,4 @@
-// Requests that fail and are sent again.
+// Requests that fail and are retried.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ TEST_F(S3Retries, EveryRequestIsTriedAgain) {
   }
 }
 
-// Whose answer may be lost: on a new connection and on one that has been used, which libcurl treats
+// Lost answers, on a new connection and on one that was used before, which libcurl treats
 // differently.
 class S3LostAnswers : public ClientTest, public testing::WithParamInterface<bool> {
  protected:
@@ -167,7 +167,7 @@ TEST_P(S3LostAnswers, APutIfMatchesOfAnother) {
 
 TEST_P(S3LostAnswers, ACompletedUpload) {
   std::vector<Fault> faults = kTransient;
-  // AWS sends the status before it knows.
+  // AWS sends the status before it knows the outcome.
   faults.push_back(Fault::Answer(200, "InternalError"));
   faults.push_back(Fault::AnswerAfter(200, "InternalError"));
   for (const Fault& fault : faults) {
@@ -299,7 +299,7 @@ TEST_F(S3Retries, WhyHeadIsRefusedAGetTells) {
   };
   for (const Case& test : {Case{Fault::Answer(403, "SignatureDoesNotMatch"), "secret key of "},
                            Case{Fault::ExpiredToken(), "have expired: renew them"},
-                           // Nothing of these is better than what HEAD has told.
+                           // None of these explains more than the answer to HEAD.
                            Case{Fault::None(), "are wrong, or do not allow it"},
                            Case{Fault::Answer(404, "NoSuchKey"), "are wrong, or do not allow it"},
                            Case{Fault::SlowDown(), "are wrong, or do not allow it"},

@@ -1,7 +1,7 @@
 #pragma once
 
-// Limits how much of what a process sends are retries: when a store is in trouble, clients that all
-// keep asking keep it there. Every retry costs one token, every success gives a part of one back;
+// Limits the share of retries among a process's requests: when a store is in trouble, clients that
+// keep retrying keep it there. Every retry costs one token, every success returns a part of one;
 // without tokens an error is final. Thread-safe.
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace renzan::s3 {
 
 class RetryBudget {
  public:
-  // As many as eight transfers need to bridge a restart of two minutes.
+  // Enough for eight transfers to bridge a restart of two minutes.
   static constexpr double kTokens = 300;
   static constexpr double kPerSuccess = 0.2;
 

@@ -29,11 +29,9 @@ constexpr const char* kRetrySecondsVariable = "RENZAN_S3_RETRY_FOR";
 
 std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// Nothing is removed when it is not committed: after an Error the manifest may be there
-// nevertheless, and then its files must be too.
-// In place of the manifest of a tree whose objects are removed: whoever still writes it, unaware
-// that its lock was taken over, cannot publish it then. Only the process that it names may replace
-// it.
+// Takes the place of the manifest of a tree whose objects are being removed: a process that still
+// writes the tree, unaware that its lock was taken over, can then not publish it. Only the process
+// named in it may replace it.
 constexpr std::string_view kAbandoned = "{\"abandoned for\": \"";
 constexpr uint64_t kAbandonedBytes = 64;  // at most
 
@@ -41,6 +39,8 @@ std::string AbandonedFor(const std::string& process) {
   return fmt::format("{}{}\"}}\n", kAbandoned, process);
 }
 
+// The destructor removes nothing: after an Error in Commit() the manifest may exist nevertheless,
+// and then its files must too.
 class TreeInStore : public StagedTree {
  public:
   TreeInStore(Client& client, std::string path, std::string process)
@@ -157,7 +157,7 @@ class S3Storage : public Storage {
 
   void Remove(const std::string& path) override {
     const Location location = ParseLocation(path);
-    // Not Files(), which leaves out what other programs mark directories with.
+    // Not Files(), which leaves out the objects with which other programs mark directories.
     for (const Object& object : client_.List(location.bucket, location.Prefix(), false).objects)
       client_.Delete({location.bucket, object.key});
     if (!location.key.empty()) client_.Delete(location);
@@ -173,14 +173,14 @@ class S3Storage : public Storage {
     return object && (object->bytes > kAbandonedBytes || !Abandoned(manifest));
   }
 
-  // Without its manifest it is none.
+  // Without its manifest it is no longer a tree.
   void RemoveTree(const std::string& path, const std::string& manifest_name) override {
     const Location manifest = ParseLocation(path + "/" + manifest_name);
     const std::optional<Client::Content> content = client_.Get(manifest);
     client_.Delete(manifest);
     const Location tree = ParseLocation(path);
     std::vector<Object> objects = client_.List(tree.bucket, tree.Prefix(), false).objects;
-    // Another one of this name may have been set aside: its files stay.
+    // A tree of the same name may have been set aside: its files stay.
     const std::string aside = manifest.key + std::string(kCorrupt);
     if (std::any_of(objects.begin(), objects.end(),
                     [&](const Object& object) { return object.key.starts_with(aside); }))
@@ -265,7 +265,7 @@ class S3Storage : public Storage {
     } else if (abandoned || former_owner_may_live_) {
       const Condition condition =
           abandoned ? Condition::Matches(abandoned->etag) : Condition::Absent();
-      // Else it has been published after all.
+      // If the mark cannot be written, the tree has been published after all.
       if (!client_.Put(manifest, AbandonedFor(process_), condition)) return;
     }
     if (!wanted) return;
@@ -277,7 +277,7 @@ class S3Storage : public Storage {
     }
   }
 
-  // The manifest, if it is none but a mark.
+  // The manifest, if it is only the mark of an abandoned tree.
   std::optional<Client::Content> Abandoned(const Location& manifest) {
     const std::optional<Object> object = client_.Head(manifest);
     if (!object || object->bytes > kAbandonedBytes) return std::nullopt;
@@ -292,7 +292,7 @@ class S3Storage : public Storage {
   S3Options options_;
   Client client_;
   const std::string process_ = RandomName();
-  // A lock was taken over from a process that did not renew it, and may only have been suspended.
+  // A lock was taken over from a process that did not renew it but may only have been suspended.
   std::atomic<bool> former_owner_may_live_{false};
 };
 

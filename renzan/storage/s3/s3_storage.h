@@ -2,10 +2,10 @@
 
 // Storage in an S3-compatible object store.
 //
-// A tree is the objects below its path. Each process that writes one gives its objects names of
-// their own, so that two never write the same object; the manifest, which names them, is written
-// last and only if there is none. So a tree exists whole or not at all, and of two processes that
-// write the same one the second is told. Thread-safe.
+// A tree is the objects below its path. Each process that writes a tree gives its objects unique
+// names, so that two processes never write the same object; the manifest, which lists them, is
+// written last and only if there is none. So a tree exists whole or not at all, and if two
+// processes write the same tree, the second gets an Error. Thread-safe.
 
 #include <memory>
 #include <string>
@@ -27,11 +27,11 @@ struct S3Options {
 std::unique_ptr<Storage> OpenS3(const Environment& environment, const Clock& clock,
                                 const S3Options& options);
 
-// $NAME of this process.
+// The environment variables of this process.
 Environment ProcessEnvironment();
 
-// From now on this program can use paths in a store (SetObjectStore), as its environment says. When
-// the first one is used, SIGPIPE is ignored: a connection that breaks is an Error.
+// Lets this program use paths in a store (SetObjectStore), configured by its environment. When the
+// first such path is used, SIGPIPE is ignored, so that a broken connection is an Error.
 void UseS3();
 
 }  // namespace renzan::s3

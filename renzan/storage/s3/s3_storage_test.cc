@@ -11,7 +11,7 @@
 #include "renzan/storage/s3/fake_store_for_test.h"
 #include "renzan/storage/s3/upload.h"
 
-// What only a store does; the rest is in storage_test.cc.
+// What is specific to a store; the rest is in storage_test.cc.
 namespace renzan::s3 {
 namespace {
 
@@ -73,7 +73,7 @@ TEST_F(S3StorageTest, OnlyWhatWasStagedIsLeftOver) {
   EXPECT_EQ(store_.keys().size(), 3u);
 }
 
-// With them some programs mark directories; and with what else no key of ours has.
+// Some programs mark directories with such objects. No key of ours looks like the others.
 TEST_F(S3StorageTest, ObjectsOfOtherPrograms) {
   for (const std::string key : {"dir/sub/", "dir/sub/x", "dir/sub//y"}) store_.Put(key, "");
   EXPECT_THAT(storage_->Names("s3://bucket/dir/sub"), ElementsAre("x"));

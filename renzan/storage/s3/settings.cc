@@ -35,7 +35,7 @@ class Lookup {
          credentials_.Describe());
   }
 
-  // The first that is set: one of the variables, else the profile's value of `key`.
+  // The first one set: one of the variables, else the profile's value of `key`.
   std::optional<Setting> Find(std::initializer_list<const char*> variables,
                               const std::string& key) const {
     for (const char* const variable : variables)
@@ -52,7 +52,7 @@ class Lookup {
   const ProfileFile config_, credentials_;
 };
 
-// A region becomes part of an address.
+// A region becomes part of a URL.
 std::string CheckedRegion(const Setting& region) {
   if (!std::all_of(region.value.begin(), region.value.end(),
                    [](char c) { return IsLetter(c) || IsDigit(c) || c == '-'; }))
@@ -67,7 +67,7 @@ Settings::Addressing AddressingOf(const std::string& text) {
   if (text == "path") return Settings::Addressing::kPath;
   if (text == "virtual") return Settings::Addressing::kVirtual;
   Fail(ErrorCode::kConfig,
-       "RENZAN_S3_ADDRESSING: '{}' is none of its values: write auto, path or virtual",
+       "RENZAN_S3_ADDRESSING: '{}' is not a valid value: write auto, path or virtual",
        Escape(text));
 }
 

@@ -9,12 +9,12 @@
 
 namespace renzan::s3 {
 
-// Looks up an environment variable; nothing if it is not set or empty.
+// Looks up an environment variable; nothing if it is unset or empty.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
 struct Settings {
   // "https://s3.eu-west-1.amazonaws.com" or a store's own. AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL,
-  // `endpoint_url` of the profile. Without a '/' at its end, and without its scheme's own port.
+  // `endpoint_url` of the profile. Without a trailing '/', and without its scheme's default port.
   std::string endpoint;
   bool is_aws = true;  // none of these was set
   // AWS_REGION, AWS_DEFAULT_REGION, `region` of the profile; else us-east-1.
@@ -26,14 +26,14 @@ struct Settings {
   std::string ca_bundle;  // AWS_CA_BUNDLE
   std::string profile;    // AWS_PROFILE, else "default"
 
-  // How the bucket is addressed: also by path where its name has a dot and the endpoint is https,
-  // because no certificate fits bucket.with.dots.host, and where it has capitals or '_', which a
-  // host's name has not.
+  // Whether the bucket is addressed by path: also if its name has a dot and the endpoint is https,
+  // because no certificate matches bucket.with.dots.host, or if it has capitals or '_', which host
+  // names cannot have.
   bool UsesPathStyle(const std::string& bucket) const;
 };
 
 // Throws Error kConfig, which names the variable or the file and line; kNoInput or kIo for a file
-// that cannot be read. The profile's values may be in either of its files.
+// that cannot be read. Either of the profile's files may hold its values.
 Settings ReadSettings(const Environment& environment);
 
 }  // namespace renzan::s3

@@ -20,7 +20,7 @@ using ::testing::StartsWith;
 class S3SettingsTest : public testing::Test {
  protected:
   Settings Read() { return ReadSettings(environment_.Get()); }
-  // The message of the Error kConfig that reading them throws.
+  // The message of the kConfig Error that reading the settings throws.
   std::string Failure() {
     try {
       Read();

@@ -43,7 +43,7 @@ std::string CanonicalQuery(const Pairs& query) {
   Pairs encoded;
   for (const auto& [key, value] : query)
     encoded.emplace_back(UriEncode(key, false), UriEncode(value, false));
-  // Only now: the order is that of the encoded text.
+  // After encoding, because the order is that of the encoded text.
   std::sort(encoded.begin(), encoded.end());
   std::string text;
   for (const auto& [key, value] : encoded)
@@ -51,7 +51,7 @@ std::string CanonicalQuery(const Pairs& query) {
   return text;
 }
 
-// Without spaces at its ends; a run of them within becomes one.
+// Trims spaces at both ends and collapses runs of them within.
 std::string CanonicalValue(std::string_view value) {
   std::string text;
   for (const char c : value) {

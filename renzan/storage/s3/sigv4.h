@@ -14,7 +14,7 @@ namespace renzan::s3 {
 struct Credentials {
   std::string access_key_id;
   std::string secret_access_key;
-  std::string session_token;  // empty if they are not temporary
+  std::string session_token;  // empty for permanent credentials
 
   bool operator==(const Credentials&) const = default;
 };
@@ -26,20 +26,20 @@ struct UnsignedRequest {
   std::string path;  // encoded, begins with '/'
   // Not encoded.
   std::vector<std::pair<std::string, std::string>> query = {};
-  // To be signed too, besides host and those that signing adds. Names in lower case.
+  // Signed as well, besides host and the headers that signing adds. Names in lower case.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string payload_sha256;  // in hexadecimal
 };
 
 struct SignedRequest {
   std::string query;  // encoded and sorted, without '?'; empty if there is none
-  // All that must be sent besides Host: those of the request, x-amz-date, x-amz-content-sha256,
-  // x-amz-security-token if there is one, and authorization.
+  // All headers to send besides Host: those of the request, x-amz-date, x-amz-content-sha256,
+  // x-amz-security-token if there is a token, and authorization.
   std::vector<std::pair<std::string, std::string>> headers;
 };
 
-// `service` is "s3" but in tests of others' vectors; other services get no x-amz-content-sha256. No
-// header may appear twice.
+// `service` is "s3", except for STS and in others' test vectors; other services get no
+// x-amz-content-sha256. No header may appear twice.
 SignedRequest Sign(const UnsignedRequest& request, const Credentials& credentials,
                    const std::string& region, int64_t unix_seconds,
                    const std::string& service = "s3");

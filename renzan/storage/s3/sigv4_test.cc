@@ -178,7 +178,7 @@ TEST(SigV4, QueriesAreSortedAsEncoded) {
   // '.' is less than '/', but '/' is encoded as "%2F".
   EXPECT_EQ(query({{"x", "a.b"}, {"x", "a/b"}}), "x=a%2Fb&x=a.b");
   EXPECT_EQ(query({{"a.b", "1"}, {"a/b", "2"}}), "a%2Fb=2&a.b=1");
-  // A key that begins another comes first, although '=' is greater than '-' and digits.
+  // A key that is a prefix of another comes first, although '=' is greater than '-' and digits.
   EXPECT_EQ(query({{"part-number", "1"}, {"part", "2"}}), "part=2&part-number=1");
   EXPECT_EQ(query({{"uploads", ""}, {"prefix", "a b+c=d&e"}}), "prefix=a%20b%2Bc%3Dd%26e&uploads=");
 }

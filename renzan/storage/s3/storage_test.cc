@@ -59,7 +59,7 @@ class StorageTest : public testing::TestWithParam<Kind> {
   void Write(const std::string& name, const std::string& text) {
     storage_->WriteText(Path(name), text);
   }
-  // The files in the directory, without what stays of locks: "sub/x".
+  // The files in the directory ("sub/x"), without lock files.
   std::vector<std::string> FileNames() {
     std::vector<std::string> names;
     for (const Storage::File& file : storage_->Files(dir_)) {
@@ -213,7 +213,7 @@ TEST_P(StorageTest, FetchGivesTheBytesAndCleansUp) {
   EXPECT_THAT(error.what(), HasSubstr(Path("none")));
 }
 
-// Files that differ in every piece.
+// Content that differs from piece to piece.
 std::string LargeContent(size_t bytes) {
   std::string content(bytes, ' ');
   for (size_t i = 0; i < bytes; ++i) content[i] = static_cast<char>((i * 2654435761u) >> 23);
@@ -223,14 +223,14 @@ std::string LargeContent(size_t bytes) {
 TEST_P(StorageTest, LargeFiles) {
   const size_t part = s3::Upload::kPartBytes;
   std::vector<size_t> sizes = {0, 1, part - 1, part, part + 1, 2 * part + 12345};
-  // More than on the way at a time, so that buffers are used again.
+  // More parts than are in flight at a time, so that buffers are reused.
   if (in_store()) sizes.push_back((s3::Upload::kPartsInFlight + 3) * part);
   for (const size_t bytes : sizes) {
     SCOPED_TRACE(bytes);
     store_.Heal();
     const std::string content = LargeContent(bytes);
     const std::unique_ptr<OutputFile> file = storage_->Create(Path("large"));
-    // In pieces that do not fit parts.
+    // In pieces that do not align with parts.
     for (size_t i = 0; i < bytes; i += 3'000'000)
       file->Write(std::string_view(content).substr(i, 3'000'000));
     EXPECT_EQ(file->bytes_written(), bytes);
@@ -244,7 +244,7 @@ TEST_P(StorageTest, LargeFiles) {
     EXPECT_THAT(storage_->Sizes(dir_, names), ElementsAre(bytes));
     EXPECT_TRUE(ReadFile(storage_->Fetch(Path("large")).local_path()) == content);
     if (!in_store()) continue;
-    // A range that breaks off has been written in part.
+    // A range that fails midway has been written in part.
     store_.SetPlan([](int index, const std::string& method, const std::string&) {
       return method == "GET" && index % 2 == 1 ? s3::Fault::CutInBody() : s3::Fault::None();
     });
@@ -390,7 +390,7 @@ TEST_P(StorageTest, RemovingATreeLeavesThoseOfItsNameThatWereSetAside) {
   EXPECT_EQ(FileNames(), aside);
 }
 
-// A process that is killed runs no destructors: here they run afterwards.
+// A killed process runs no destructors: here they run afterwards.
 TEST_P(StorageTest, LeftoversOfAKilledProcess) {
   WriteTree("step-1", "1");
   const std::unique_ptr<StagedTree> tree = storage_->Stage(Path("step-2"), kManifest);

@@ -15,12 +15,12 @@ struct TemporaryCredentials {
   double expires_unix_seconds = 0;
 };
 
-// Whether it can be a key's id, a secret or a token: printable ASCII without spaces, not empty.
-// Anything else could add lines to a request.
+// Whether `text` can be a key id, a secret or a token: non-empty printable ASCII without spaces.
+// Anything else could inject lines into a request.
 bool IsKeyText(std::string_view text);
 
 // From the answer of `service`; `expiration` is "2026-01-31T12:34:56Z" or has a fraction of a
-// second. Throws Error kIo, without the values, if one is missing or is none.
+// second. Throws Error kIo, which does not show the values, if one is missing or invalid.
 TemporaryCredentials MakeTemporary(Credentials credentials, const std::string& expiration,
                                    const std::string& service);
 

@@ -9,8 +9,8 @@
 namespace renzan::s3 {
 namespace {
 
-// Stores allow 10,000 parts: parts double after every thousand, so that an object may have 5 TB
-// and more.
+// Stores allow 10,000 parts: the part size doubles after every thousand, so that an object may have
+// 5 TB and more.
 size_t BytesOfPart(size_t number) { return Upload::kPartBytes << ((number - 1) / 1000); }
 
 }  // namespace
@@ -46,7 +46,7 @@ void Upload::Write(const void* data, size_t bytes) {
   }
 }
 
-// Gives the filled buffer to the threads, and waits for one of them if enough parts are on the way.
+// Hands the filled buffer to the threads; waits for one of them if enough parts are in flight.
 void Upload::HandOver() {
   if (upload_.empty()) upload_ = client_.BeginUpload(location_);
   std::unique_lock lock(mutex_);

@@ -1,8 +1,8 @@
 #pragma once
 
-// Writes an object of unknown size: its parts are uploaded as they are filled, some at a time, by
-// threads of their own with the priority of the thread that made the first. An object smaller than
-// a part is written at once. An upload that is not closed is aborted. For one thread.
+// Writes an object of unknown size: its parts are uploaded as they fill up, several at a time, by
+// threads that get the priority of the thread that filled the first one. An object smaller than a
+// part is written in one request. An upload that is not closed is aborted. For one thread.
 
 #include <condition_variable>
 #include <deque>
@@ -21,7 +21,7 @@ namespace renzan::s3 {
 
 class Upload : public OutputFile {
  public:
-  // Memory is a part for each of them and the one that is filled.
+  // Memory: one part for each in flight, and the one being filled.
   static constexpr int kPartsInFlight = 4;
   static constexpr size_t kPartBytes = 8 << 20;
 
@@ -50,14 +50,14 @@ class Upload : public OutputFile {
   const Location location_;
   std::string buffer_;
   uint64_t bytes_written_ = 0;
-  std::string upload_;  // its id; empty: there is none yet
+  std::string upload_;  // its id; empty: not begun
   bool closed_ = false;
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<Part> waiting_;
-  std::vector<std::string> etags_;  // by part; empty while it is not there
-  std::vector<std::string> spare_;  // buffers to use again
+  std::vector<std::string> etags_;  // by part; empty while it is being uploaded
+  std::vector<std::string> spare_;  // buffers for reuse
   int unsent_ = 0;                  // parts waiting and in flight
   std::exception_ptr failure_;
   std::vector<std::jthread> threads_;

@@ -34,7 +34,7 @@ std::string ReadToken(const std::string& path) {
   return token;
 }
 
-// What the service says may quote what it was sent.
+// The service's answer may quote what it was sent.
 std::string Without(const std::string& secret, std::string text) {
   constexpr std::string_view kInstead = "...";
   for (size_t at = 0; (at = text.find(secret, at)) != std::string::npos; at += kInstead.size())

@@ -11,8 +11,8 @@
 namespace renzan::s3 {
 
 // Nothing if AWS_WEB_IDENTITY_TOKEN_FILE is not set. Throws Error kConfig if AWS_ROLE_ARN is not
-// set, or the token or AWS_ENDPOINT_URL_STS is none; kNoInput if the token cannot be read;
-// kUnavailable, kNoPermission or kIo for what the service says.
+// set, or the token or AWS_ENDPOINT_URL_STS is invalid; kNoInput if the token cannot be read;
+// kUnavailable, kNoPermission or kIo depending on the service's answer.
 std::optional<TemporaryCredentials> CredentialsOfWebIdentity(const Environment& environment,
                                                              const std::string& region,
                                                              HttpSender& http);

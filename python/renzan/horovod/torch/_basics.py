@@ -20,10 +20,10 @@ def init(comm: object = None,
          ) -> None:
     """Joins the workers that a launcher started (`renzan run`, torchrun, mpirun or srun).
 
-    Calls renzan.init(), unless the script has done so with a backend or a time limit of its own:
-    a worker that lets the others wait for longer (300 s) is taken for dead. `comm` is not offered.
+    Calls renzan.init(), unless the script has done so with its own backend or time limit: a worker
+    that keeps the others waiting for longer (300 s) is presumed dead. `comm` is not offered.
     `process_sets`: ProcessSets to add; all workers name the same ones in the same order. "dynamic"
-    is none: they can be added later in any case.
+    adds none: they can be added later in any case.
     """
     if comm is not None:
         raise UsageError("init(comm=...) is not offered: a worker's place is what its launcher "
@@ -39,7 +39,7 @@ def init(comm: object = None,
 
 
 def shutdown() -> None:
-    """Waits for what has been submitted, and leaves the workers."""
+    """Waits for submitted operations, and leaves the workers."""
     if _workers.is_initialized():
         close_all()
         _workers.leave()
@@ -48,28 +48,28 @@ def shutdown() -> None:
 
 
 def _shutdown_at_exit() -> None:
-    # After an error, what has been submitted may wait for workers that wait for this one.
+    # After an error, submitted operations may wait for workers that wait for this one.
     if not hasattr(sys, "last_type"):
         shutdown()
 
 
 def gloo_built() -> bool:
-    """True: workers can talk over TCP."""
+    """True: workers can communicate over TCP."""
     return True
 
 
 def gloo_enabled() -> bool:
-    """Whether the workers talk over TCP (or there is one)."""
+    """Whether the workers communicate over TCP (or there is only one)."""
     return world_group().comm.backend != "mpi"
 
 
 def mpi_built() -> bool:
-    """True: workers of mpirun can talk over MPI, where the system has it."""
+    """True: workers of mpirun can communicate over MPI, if the system has it."""
     return True
 
 
 def mpi_enabled() -> bool:
-    """Whether the workers talk over MPI."""
+    """Whether the workers communicate over MPI."""
     return world_group().comm.backend == "mpi"
 
 

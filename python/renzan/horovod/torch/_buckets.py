@@ -1,7 +1,8 @@
-"""Gradients are reduced in buckets during backward, on every worker in the same order.
+"""Reduces gradients in buckets during backward, on every worker in the same order.
 
-The order is fixed: from the last parameter to the first, about as backward makes gradients. A
-bucket is submitted once its gradients and those of all buckets before it are there.
+The order is fixed: from the last parameter to the first, roughly the order in which backward
+produces gradients. A bucket is submitted once its gradients and those of all buckets before it are
+complete.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def fusion_threshold() -> int:
     if given is None:
         return _DEFAULT_BYTES
     if not given.isdigit():
-        raise ConfigError(f"HOROVOD_FUSION_THRESHOLD={given} is no number of bytes")
+        raise ConfigError(f"HOROVOD_FUSION_THRESHOLD={given} is not a number of bytes")
     return int(given)
 
 
@@ -43,7 +44,7 @@ def by_size(parameters: Sequence[torch.Tensor], limit: int) -> list[list[torch.T
 
 
 def by_number(parameters: Sequence[torch.Tensor], number: int) -> list[list[torch.Tensor]]:
-    """Consecutive parameters in `number` buckets of about as many."""
+    """Consecutive parameters in `number` buckets of about equally many."""
     number = min(number, len(parameters))
     bounds = [len(parameters) * i // number for i in range(number + 1)]
     return [list(parameters[a:b]) for a, b in zip(bounds, bounds[1:])]
@@ -51,7 +52,7 @@ def by_number(parameters: Sequence[torch.Tensor], number: int) -> list[list[torc
 
 def by_groups(parameters: Sequence[torch.Tensor],
               groups: Sequence[Sequence[torch.Tensor]]) -> list[list[torch.Tensor]]:
-    """The caller's groups, in the order of their first parameters; others are alone."""
+    """The caller's groups, in the order of their first parameters; other parameters are alone."""
     group_of: dict[int, int] = {}
     for i, group in enumerate(groups):
         for parameter in group:
@@ -65,19 +66,19 @@ def by_groups(parameters: Sequence[torch.Tensor],
 
 
 class Buckets:
-    """Submits buckets of gradients as backward makes them."""
+    """Submits buckets of gradients as backward produces them."""
 
     def __init__(self, buckets: list[list[torch.Tensor]], passes: int,
                  submit: Callable[[list[torch.Tensor]], list[Callable[[], Any]]]):
-        """`passes`: backward passes before gradients are complete. `submit` takes parameters, and
+        """`passes`: backward passes until gradients are complete. `submit` takes parameters, and
         returns functions that wait for what it has submitted."""
         self._buckets, self._submit, self.passes = buckets, submit, passes
         self._bucket_of = {p: i for i, bucket in enumerate(buckets) for p in bucket}
         self._lock = threading.Lock()  # backward has a thread for each kind of device
         self._waits: list[Callable[[], Any]] = []
         self.reset()
-        # A parameter's hooks come before its gradient is accumulated, those of its accumulator
-        # after; it lives as long as it is held.
+        # A parameter's hooks run before its gradient is accumulated, those of its accumulator
+        # afterwards. An accumulator lives only as long as it is referenced.
         self._accumulators = [p.view_as(p).grad_fn.next_functions[0][0]
                               for bucket in buckets for p in bucket]
         for parameter, accumulator in zip(self._bucket_of, self._accumulators):
@@ -95,7 +96,7 @@ class Buckets:
         return bool(self._waits)
 
     def _hook(self, parameter: torch.Tensor) -> Callable[..., None]:
-        # The accumulator, which this holds, would keep it forever.
+        # self holds the accumulator, which would keep self alive forever.
         weak = weakref.ref(self)
 
         def accumulated(*_: object) -> None:
@@ -122,7 +123,8 @@ class Buckets:
         self._waits.extend(self._submit(bucket))
 
     def finish(self) -> None:
-        """Submits what is left, parameters without a gradient with zeros, and waits for all."""
+        """Submits the rest, with zeros for parameters without a gradient, and waits for
+        everything."""
         with self._lock:
             while self._next < len(self._buckets):
                 self._submit_next()

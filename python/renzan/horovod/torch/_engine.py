@@ -1,8 +1,8 @@
 """Operations between the workers of a process set, carried out one after another on one thread.
 
 Before an operation the workers tell each other, in a message of fixed size, what they are about to
-do. Thus a disagreement is an error of all of them, and a worker that has joined (join()) learns in
-which reductions it takes part with zeros.
+do. So a disagreement is an error on all of them, and a worker that has joined (join()) learns which
+reductions it takes part in with zeros.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _JOIN, _WITH_ZEROS, _ALL_NEEDED = 0, 1, 2
 
 
 class Header(NamedTuple):
-    """What a worker says before an operation."""
+    """What a worker announces before an operation."""
 
     kind: int
     dtype: int
@@ -43,7 +43,7 @@ class Header(NamedTuple):
 
     @classmethod
     def unpack(cls, message: np.ndarray) -> Header:
-        """The header of such bytes."""
+        """The header in these bytes."""
         *fields, text = _HEADER.unpack(message.tobytes())
         return cls._make([*fields, text.rstrip(b"\0").decode(errors="replace")])
 
@@ -62,9 +62,9 @@ class Operation:
     """One operation, and a handle for it."""
 
     def __init__(self, text: str, rows: int = 0, zeros: tuple[int, int] | None = None):
-        """`text` says all in which workers have to agree. `rows`: a number that each of them tells
-        the others. `zeros`: the code of the type and the number of elements of a sum in which
-        workers that have joined take part."""
+        """`text` describes everything that workers must agree on. `rows`: a number that each tells
+        the others. `zeros`: the type code and the number of elements of a sum that joined workers
+        take part in with zeros."""
         self._done = threading.Event()
         self._error: Error | None = None
         kind = _ALL_NEEDED if zeros is None else _WITH_ZEROS
@@ -73,13 +73,13 @@ class Operation:
                              hashlib.blake2b(text.encode(), digest_size=16).digest(), text)
 
     def carry_out(self, comm: Communicator, rows: list[int]) -> None:
-        """Exchanges. On the group's thread."""
+        """Makes the exchange. Runs on the group's thread."""
 
     def result(self) -> Any:
-        """What synchronize() returns. On the thread that waits."""
+        """What synchronize() returns. Runs on the waiting thread."""
 
     def finish(self, error: Error | None = None) -> None:
-        """It is done, or has failed."""
+        """Marks it as done or failed."""
         self._error = error
         self._done.set()
 
@@ -99,7 +99,7 @@ class Several(Operation):
     """A handle for several operations."""
 
     def __init__(self, operations: Sequence[Handle]):
-        """Of operations that have been submitted."""
+        """`operations` must have been submitted."""
         self._operations = operations
 
     def poll(self) -> bool:
@@ -138,7 +138,7 @@ class Group:
         self._thread.start()
 
     def submit(self, operation: Operation) -> Operation:
-        """Carries it out after those before it."""
+        """Carries it out after all earlier ones."""
         if self._closed:
             raise UsageError("this process set has been closed")
         self._queue.put(operation)
@@ -151,7 +151,7 @@ class Group:
         self._thread.join()
 
     def _run(self) -> None:
-        torch.set_grad_enabled(False)  # of this thread
+        torch.set_grad_enabled(False)  # for this thread
         while True:
             operation = self._queue.get()
             if operation is None:

@@ -1,4 +1,4 @@
-"""Exchanges of tensors in this process's memory; contiguous ones only."""
+"""Exchanges of contiguous tensors in this process's memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from renzan.errors import UsageError
 
 
 def code(dtype: torch.dtype) -> int:
-    """The code of a type of which arrays can be combined."""
+    """The code of a type whose arrays can be combined."""
     found = DTYPES.get(str(dtype).replace("torch.", ""))
     if found is None:
         raise UsageError(f"tensors of {dtype} cannot be reduced: use one of " + ", ".join(DTYPES))
@@ -43,7 +43,7 @@ def add_zeros(comm: Communicator, dtype_code: int, count: int) -> None:
 
 def reduce_scatter(comm: Communicator, tensor: torch.Tensor, result: torch.Tensor,
                    counts: Sequence[int], op: Op) -> None:
-    """Combines the workers' tensors, of which worker p gets counts[p] elements."""
+    """Combines the workers' tensors; worker p gets counts[p] elements of the result."""
     library.renzan_reduce_scatter(comm.handle, tensor.data_ptr(), result.data_ptr(),
                                   (c_size_t * len(counts))(*counts), code(tensor.dtype), op)
 

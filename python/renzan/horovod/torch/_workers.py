@@ -1,4 +1,4 @@
-"""Who is where: the group of all workers, from init() to shutdown()."""
+"""The group of all workers, from init() to shutdown(), and where each one runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _hosts: list[tuple[str, int]] = []  # by rank: host, local rank
 
 
 def join(world: Communicator) -> None:
-    """Makes the workers of `world` those that everything here is about."""
+    """Makes the workers of `world` the group of all workers."""
     global _group
     place = f"{world.local_rank} {socket.gethostname()}".encode()
     _hosts[:] = [(name, int(local)) for local, name in
@@ -22,7 +22,7 @@ def join(world: Communicator) -> None:
 
 
 def leave() -> None:
-    """Waits for what has been submitted. There are no workers afterwards."""
+    """Waits for submitted operations. Afterwards there are no workers."""
     global _group
     world_group().close()
     _group = None
@@ -72,7 +72,7 @@ def cross_size() -> int:
 
 
 def is_homogeneous() -> bool:
-    """Whether every host has as many workers."""
+    """Whether every host has the same number of workers."""
     world_group()
     names = [name for name, _ in _hosts]
     return len({names.count(name) for name in names}) == 1

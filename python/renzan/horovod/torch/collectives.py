@@ -1,4 +1,4 @@
-"""Gathers, broadcasts, all-to-all exchanges, and what all workers wait for."""
+"""Gathers, broadcasts, all-to-all exchanges, barrier and join."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from renzan.horovod.torch.reductions import quoted, short
 
 
 class Exchange(Operation):
-    """An operation of one function of (communicator, every worker's rows)."""
+    """An operation that calls one function of (communicator, every worker's rows)."""
 
     def __init__(self, text: str, function: Callable[[Communicator, list[int]], Any],
                  rows: int = 0, device: torch.device | None = None):
-        """`rows`: this worker's. A tensor that the function returns is given on `device`."""
+        """`rows`: this worker's. A tensor that the function returns is moved to `device`."""
         super().__init__(text, rows)
         self._function, self._device = function, device
         self._result: Any = None
@@ -47,18 +47,18 @@ def synchronize(handle: Handle) -> Any:
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns once all workers that have not joined have called it, and what they submitted before
-    is done."""
-    # That all say so is all there is to it.
+    """Returns once all workers that have not joined have called it, and their earlier operations
+    are done."""
+    # The agreement on the operation is already the barrier.
     process_set.group().submit(Operation("barrier", zeros=(0, 0))).wait()
 
 
 def join(device: int = -1) -> int:
-    """This worker has no more data: until all workers have joined, it takes part with zeros in
-    their allreduce (Sum and Average, which still divides by the number of all workers).
+    """Says that this worker has no more data: until all workers have joined, it takes part in their
+    allreduce with zeros (Sum and Average, which still divides by the number of all workers).
 
-    Returns the last worker that joined. Other operations while a worker has joined are an error of
-    all workers. `device` is ignored.
+    Returns the last worker that joined. Any other operation while a worker has joined is an error
+    on all workers. `device` is ignored.
     """
     return global_process_set.group().submit(Join()).wait()
 
@@ -80,7 +80,7 @@ def allgather_async(tensor: torch.Tensor, name: str | None = None,
         Exchange(text.replace("'n'", "n"), gather, mine.shape[0], tensor.device))
 
 
-# The functions below have parameters of their own, which PyTorch's types do not foresee.
+# The functions below have parameters of their own, which PyTorch's type declarations do not allow.
 
 
 class _AllGather(torch.autograd.Function):
@@ -140,7 +140,7 @@ def _broadcast_async(tensor: torch.Tensor, root_rank: int, name: str | None,
 
 
 class _InPlace(Exchange):
-    """Its result is copied to a tensor, unless it lies there already."""
+    """Copies its result into a tensor, unless it is there already."""
 
     def __init__(self, text: str, function: Callable[[Communicator, list[int]], Any],
                  target: torch.Tensor):
@@ -254,9 +254,9 @@ def alltoall(tensor: torch.Tensor, splits: Sequence[int] | torch.Tensor | None =
              name: str | None = None,
              process_set: ProcessSet = global_process_set
              ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-    """Consecutive rows of tensor [n, ...] go to the workers, splits[p] to worker p; without splits
-    n/W each. Returns what the workers send to this one, by rank; with splits also how many rows
-    each has sent (int32 [W])."""
+    """Consecutive rows of tensor [n, ...] go to the workers: splits[p] to worker p, or n/W each
+    without splits. Returns what the workers send to this one, by rank; with splits also how many
+    rows each has sent (int32 [W])."""
     rows = _splits(tensor, splits, process_set.size())
     given = splits if isinstance(splits, torch.Tensor) else torch.tensor(rows, dtype=torch.int32)
     result, received = _AllToAll.apply(tensor, given, name, process_set)
@@ -265,7 +265,7 @@ def alltoall(tensor: torch.Tensor, splits: Sequence[int] | torch.Tensor | None =
 
 def exchange_bytes(text: str, function: Callable[[Communicator], Any],
                    process_set: ProcessSet) -> Any:
-    """Carries out a function of the communicator in its turn, and returns what it returns."""
+    """Calls a function of the communicator in its turn, and returns its result."""
     return process_set.group().submit(Exchange(text, lambda comm, _: function(comm))).wait()
 
 

@@ -12,7 +12,7 @@ class Compressor:
 
     @staticmethod
     def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        """(what is sent, what decompress() needs to know)."""
+        """Returns (what to send, what decompress() needs)."""
         raise NotImplementedError
 
     @staticmethod
@@ -40,14 +40,14 @@ class FP16Compressor(Compressor):
 
     @staticmethod
     def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
-        """(the tensor as float16, its type). One of integers stays as it is."""
+        """(the tensor as float16, its original type). A tensor of integers stays as it is."""
         if not tensor.dtype.is_floating_point:
             return tensor, None
         return tensor.to(torch.float16), tensor.dtype
 
     @staticmethod
     def decompress(tensor: torch.Tensor, ctx: Any) -> torch.Tensor:
-        """In the type that it had."""
+        """The tensor in its original type."""
         return tensor if ctx is None else tensor.to(ctx)
 
 

@@ -15,7 +15,7 @@ from renzan.horovod.torch.reductions import quoted
 def broadcast_parameters(params: dict[str, Any] | Iterable[tuple[str, Any]], root_rank: int,
                          process_set: ProcessSet = global_process_set) -> None:
     """Worker `root_rank`'s values to all, in place. `params`: a state_dict(), named_parameters(),
-    or a list of (name, tensor); other values in it than tensors stay as they are."""
+    or a list of (name, tensor); values that are not tensors stay as they are."""
     named = sorted(params.items()) if isinstance(params, dict) else list(params)
     if not all(isinstance(entry, tuple) and len(entry) == 2 for entry in named):
         raise ValueError("broadcast_parameters takes a state_dict() or named_parameters()")

@@ -59,21 +59,21 @@ class _DistributedOptimizer:
         return finish
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """From the next step on."""
+        """Applies from the next step on."""
         if self._buckets.under_way:
             raise UsageError("set_backward_passes_per_step() between backward() and step()")
         self._buckets.passes = passes
         self._buckets.reset()
 
     def synchronize(self) -> None:
-        """Waits until the gradients are those of all workers. A parameter that has got no gradient
-        on this worker takes part with zeros."""
+        """Waits until the gradients are those of all workers. A parameter without a gradient on
+        this worker takes part with zeros."""
         self._buckets.finish()
         self._is_synchronized = True
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """In it step() uses gradients as they are: after synchronize() and, say, clipping."""
+        """Within it, step() uses gradients as they are: after synchronize() and clipping, say."""
         self._should_synchronize = False
         try:
             yield
@@ -146,7 +146,7 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,  # pylint: disable=in
         buckets = by_groups(trained, groups)
     base = type(optimizer)
     distributed: Any = object.__new__(type(base.__name__, (_DistributedOptimizer, base), {}))
-    # A scheduler has perhaps wrapped the step of the other one.
+    # A scheduler may have wrapped the other optimizer's step.
     distributed.__dict__.update({k: v for k, v in vars(optimizer).items() if k != "step"})
     distributed._distribute(
         buckets, names, backward_passes_per_step, compression, sparse_as_dense,
@@ -163,7 +163,7 @@ def _names(parameters: list[torch.Tensor],
     if not all(isinstance(entry, tuple) and len(entry) == 2 for entry in named):
         raise ValueError("named_parameters: give model.named_parameters()")
     if len({name for name, _ in named}) != len(named):
-        raise ValueError("named_parameters: a name is there twice")
+        raise ValueError("named_parameters: a name appears twice")
     names = {p: name for name, p in named}
     missing = sum(p not in names for p in parameters)
     if missing:

@@ -10,13 +10,13 @@ from renzan.horovod.torch._engine import Group
 
 
 class ProcessSet:
-    """Some of the workers. Operations on different sets run beside each other; those of one set in
+    """Some of the workers. Operations on different sets run concurrently; those of one set run in
     the order in which its workers submit them."""
 
     process_set_id: int | None = None
 
     def __init__(self, ranks: Sequence[int]):
-        """Its workers, by their numbers among all. add_process_set() makes it usable."""
+        """`ranks`: its workers, by their numbers among all. add_process_set() makes it usable."""
         self._ranks = [int(rank) for rank in ranks]
         if not self._ranks or len(set(self._ranks)) != len(self._ranks):
             raise ValueError(f"a process set of workers {self._ranks}: name at least one, "
@@ -41,9 +41,9 @@ class ProcessSet:
         return len(self.ranks)
 
     def root(self, root_rank: int) -> int:
-        """The number in it of a worker that is given by its number among all."""
+        """The number within the set of a worker given by its number among all."""
         if root_rank not in self.ranks:
-            raise UsageError(f"worker {root_rank} is none of {self.ranks}")
+            raise UsageError(f"worker {root_rank} is not one of {self.ranks}")
         return self.ranks.index(root_rank)
 
     def group(self) -> Group:
@@ -102,6 +102,6 @@ def close(process_set: ProcessSet) -> None:
 
 
 def close_all() -> None:
-    """Ends all process sets but that of all workers."""
+    """Ends all process sets except that of all workers."""
     for process_set in list(_added.values()):
         close(process_set)

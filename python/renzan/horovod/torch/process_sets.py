@@ -26,7 +26,7 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
     if ranks[-1] >= world.size or ranks[0] < 0:
         raise UsageError(f"{process_set}: there are only {world.size} workers")
     if len(ranks) > 1 and not world.comm.place.master_addr:
-        raise ConfigError("process sets need the address of worker 0, which mpirun does not tell: "
+        raise ConfigError("process sets need the address of worker 0, which mpirun does not give: "
                           "set MASTER_ADDR")
     address = _address(world.comm) if world.rank == ranks[0] and len(ranks) > 1 else None
     address = broadcast_object(address, ranks[0], name=f"add_process_set({ranks})")
@@ -50,7 +50,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 
 def _address(comm: Communicator) -> tuple[str, int]:
-    """Where other workers reach this one, and a free port of it."""
+    """An address by which other workers reach this one, and a free port there."""
     master = comm.place.master_addr.decode()
     family = socket.getaddrinfo(master, None, type=socket.SOCK_DGRAM)[0][0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:

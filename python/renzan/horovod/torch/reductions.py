@@ -1,7 +1,8 @@
 """allreduce and its variants.
 
 Arrays are combined in the order of a fixed binary tree over the ranks: the same bits in every run
-on as many workers. The same bits on any number of workers: renzan.torch.VirtualStep.
+with the same number of workers. For the same bits on any number of workers:
+renzan.torch.VirtualStep.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _NATIVE = {Average: Op.SUM, Sum: Op.SUM, Min: Op.MIN, Max: Op.MAX, Product: Op.P
 
 
 def resolve(op: ReduceOp | None, average: bool | None = None) -> ReduceOp:
-    """The operation that the arguments `op` and `average` (deprecated by Horovod) mean."""
+    """The operation that the arguments `op` and `average` (deprecated by Horovod) select."""
     if op is not None and average is not None:
         raise ValueError("op and average are both given: give op only")
     if average is not None:
@@ -50,7 +51,7 @@ def resolve(op: ReduceOp | None, average: bool | None = None) -> ReduceOp:
 
 
 class Scaling:
-    """What is done to numbers around a reduction among `size` workers."""
+    """How numbers are scaled before and after a reduction among `size` workers."""
 
     def __init__(self, op: ReduceOp, prescale_factor: float, postscale_factor: float, size: int):
         """Only an Average depends on `size`."""
@@ -70,7 +71,7 @@ class Scaling:
         _multiply(tensor, self._prescale)
 
     def after(self, tensor: torch.Tensor) -> None:
-        """In place. Averages of integers are rounded down."""
+        """Scales in place. Averages of integers are rounded down."""
         if self._divisor != 1:
             if tensor.dtype.is_floating_point:
                 tensor.div_(self._divisor)
@@ -104,7 +105,7 @@ class _Part:
         return self._in_place or self.is_copy
 
     def arrive(self, flat: torch.Tensor) -> None:
-        """On the group's thread."""
+        """Takes the result. Runs on the group's thread."""
         self._arrived = flat.view(self.sent.shape)
         if self._in_place and self._tensor.device.type == "cpu":
             self._deliver()
@@ -127,7 +128,7 @@ class _Part:
 
 
 class _AllReduce(Operation):
-    """Of tensors of one type, as one array."""
+    """An allreduce of tensors of one type, as one array."""
 
     def __init__(self, parts: list[_Part], name: str | None, op: ReduceOp, scaling: Scaling):
         dtype = parts[0].sent.dtype
@@ -164,7 +165,7 @@ class Reduction:
         return all(operation.poll() for operation in self._operations)
 
     def wait(self) -> Any:
-        """The tensor; of a grouped one a list of them."""
+        """The tensor; for a grouped reduction a list of tensors."""
         for operation in self._operations:
             operation.wait()
         results = [part.result() for part in self._parts]
@@ -172,7 +173,7 @@ class Reduction:
 
 
 def quoted(name: str | None) -> str:
-    """As errors show it."""
+    """The name as errors show it."""
     return "" if name is None else f" '{name}'"
 
 
@@ -185,7 +186,7 @@ def submit(tensors: Sequence[torch.Tensor], *, in_place: bool, grouped: bool = T
            name: str | None = None, op: ReduceOp = Average, prescale_factor: float = 1.0,
            postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
            compression: type[Compressor] = Compression.none) -> Reduction:
-    """Reduces tensors, those of one type as one array."""
+    """Reduces tensors; all of one type as one array."""
     group = process_set.group()
     scaling = Scaling(op, prescale_factor, postscale_factor, group.size)
     parts = [_Part(tensor, in_place, compression) for tensor in tensors]

@@ -66,9 +66,9 @@ def reducescatter(tensor: torch.Tensor, name: str | None = None,
                   compression: type[Compressor] = Compression.none, op: ReduceOp = Average,
                   process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                   postscale_factor: float = 1.0) -> torch.Tensor:
-    """The workers' tensors [n, ...] combined, of which each worker gets consecutive rows: n/W, the
-    first n mod W workers one more. The other arguments are allreduce()'s; the gradient of Average
-    and Sum is that of the sum of the workers' losses."""
+    """The workers' tensors [n, ...] combined; each worker gets consecutive rows: n/W, and the first
+    n mod W workers one more. The other arguments are allreduce()'s; the gradient of Average and Sum
+    is that of the sum of the workers' losses."""
     compressed, context = compression.compress(tensor)
     if resolve(op) not in (Sum, Average):
         compressed = compressed.detach()  # there is no gradient

@@ -14,10 +14,10 @@ from renzan.horovod.torch.reductions import Average, ReduceOp, Sum, resolve
 def sparse_allreduce_async(tensor: torch.Tensor, name: str | None = None, op: ReduceOp = Average,
                            process_set: ProcessSet = global_process_set
                            ) -> Callable[[], torch.Tensor]:
-    """The sum or average of the workers' sparse COO tensors, of one shape. Returns a function that
-    waits for it and returns it; an operation like allreduce_async() otherwise.
+    """The sum or average of the workers' sparse COO tensors, all of one shape. Returns a function
+    that waits for it and returns it; otherwise like allreduce_async().
 
-    All workers' entries are gathered: worth while where they are few.
+    All workers' entries are gathered: worthwhile if there are few.
     """
     op = resolve(op)
     if op not in (Sum, Average):

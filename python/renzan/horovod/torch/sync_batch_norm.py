@@ -10,8 +10,8 @@ from renzan.horovod.torch.reductions import Sum, allreduce
 
 
 class SyncBatchNorm(_BatchNorm):
-    """torch.nn.BatchNorm1d to 3d, whose mean and variance in training are those of the workers'
-    inputs [n, channels, ...] together. They may differ in n. Statistics are added in float64."""
+    """torch.nn.BatchNorm1d to 3d, whose mean and variance in training are those of all workers'
+    inputs [n, channels, ...] together. Their n may differ. Statistics are added in float64."""
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
                  affine: bool = True, track_running_stats: bool = True,

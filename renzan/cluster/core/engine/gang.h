@@ -1,8 +1,8 @@
 #pragma once
 
 // What happens to a gang, as changes of the facts about its job. This is the only code that changes
-// a job's state: the daemon, the simulator, forecasts and tests use it, so that none of them can
-// live by other rules than the others.
+// a job's state: the daemon, the simulator, forecasts and tests use it, so that they all
+// follow the same rules.
 //
 //   pending -- StartGang --> running -- StopGang, EvictGang --> stopping -- RequeueGang --> pending
 //                            running -- MoveGang --> resizing -- RestartGang --> running

@@ -1,6 +1,6 @@
 #pragma once
 
-// Nodes: what is used of them, and those that are bought and returned. Pure functions of the
+// How much of nodes is used, and the nodes that are bought and returned. Pure functions of the
 // snapshot.
 
 #include "renzan/cluster/core/snapshot.h"
@@ -13,7 +13,7 @@ Resources UsedOn(const Snapshot& snapshot, int node);
 // Node `number` of a pool, as of now and ready, named "pool-number".
 Node MakeNode(const Snapshot& snapshot, int pool, int number);
 
-// A node as it will be after a transition. An index one past the end: a new node.
+// A node as it will be after a transition. An index one past the end means a new node.
 struct NodeChange {
   int index;
   Node node;

@@ -22,22 +22,23 @@ struct AttemptEnd {
     int signal = 0;     // 0: it exited
   };
   std::vector<Worker> workers;  // by rank
-  int exit_code = 0;    // of the attempt: 0 if all are 0, else that of the worker that failed first
+  int exit_code = 0;    // the attempt's: 0 if all are 0, else that of the first worker to fail
   std::string message;  // one line about it: "worker 2 on n1 was killed by signal 9"
   int64_t started_ms = 0, ended_ms = 0;  // Unix time
   int64_t ran_ms = 0;                    // by the monotonic clock
-  // The grace period of a stop request at whose end running workers were killed; 0: none were.
+  // The grace period after which running workers were killed at a stop request; 0: none were
+  // killed.
   double killed_after_seconds = 0;
 };
 
-// What a job has been through when its attempt ends.
+// A job's history when its attempt ends.
 struct RunHistory {
   RecordState state = RecordState::kRunning;
   bool cancel_requested = false;
   std::string stop_reason;  // of this attempt; empty unless it was asked to stop
   // Before this attempt:
   int failures = 0;   // of the job itself
-  int requeues = 0;   // in a row, without a failure of the job
+  int requeues = 0;   // consecutive, without a failure of the job
   TimeMs run_ms = 0;  // of all attempts
 };
 
@@ -46,7 +47,7 @@ struct RetryPolicy {
   int retries = 0;
   TimeMs backoff_ms = 1000;
   TimeMs timeout_ms = 0;  // 0: none
-  // Asked to stop, it saves its work and exits with 75, so that exit status 0 means done. Other
+  // When asked to stop, it saves its work and exits with 75, so exit status 0 means done. Other
   // programs may exit with 0 after SIGTERM without being done.
   bool saves_on_stop = false;
 };
@@ -66,13 +67,13 @@ inline constexpr TimeMs kLongestBackoffMs = 3'600'000;
 TimeMs Backoff(TimeMs base, int times);
 
 // Of workers that failed at the same time, as far as is known, the one whose exit status (128 +
-// signal if killed) has the greatest severity was probably the first: who lost a peer
-// (kUnavailable) or asks to be run again (kTempFail) follows another.
+// signal if killed) has the greatest severity was probably the first: a worker that lost a peer
+// (kUnavailable) or asks to be run again (kTempFail) reacts to another.
 int Severity(int exit_code);
 
 Outcome OutcomeOf(const RunHistory& job, const AttemptEnd& end, const RetryPolicy& policy);
 
-// It is not known how the workers ended; `why`: "its supervisor ended without a report".
+// For workers whose end was not observed; `why`: "its supervisor ended without a report".
 Outcome OutcomeOfLost(const RunHistory& job, const RetryPolicy& policy, const std::string& why);
 
 }  // namespace renzan::cluster

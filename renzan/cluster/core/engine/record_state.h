@@ -14,8 +14,8 @@ enum class RecordState {
   kRunning,
   kStopping,
   kResizing,
-  kCollecting,  // its processes have ended, what they left is being copied
-  kDone,        // this and all later ones: ended
+  kCollecting,  // its processes have ended; what they left behind is being copied
+  kDone,        // this and all later states: the job has ended
   kFailed,
   kCancelled,
   kTimeout,

@@ -49,7 +49,7 @@ class Trials {
   // What counts as success besides a start.
   enum class Also { kNothing, kPreemption, kPurchase };
 
-  // The decisions of a cycle after `change`; none if the budget is spent.
+  // The decisions of a cycle after `change`; nothing if the budget is spent.
   std::optional<Decisions> Try(const Change& change) {
     if (!budget_.Spend()) return std::nullopt;
     Snapshot changed = snapshot_;
@@ -194,7 +194,7 @@ class Trials {
       }
   }
 
-  // The running job with the fewest GPUs whose end would be enough.
+  // Finds the running job with the fewest GPUs whose end would suffice.
   void OthersEnd() {
     std::vector<const Job*> running;
     for (const Job& job : snapshot_.jobs)
@@ -205,7 +205,7 @@ class Trials {
     std::stable_sort(running.begin(), running.end(), [&](const Job* a, const Job* b) {
       return std::tuple(size(a).gpu(), size(a)[kCpu]) < std::tuple(size(b).gpu(), size(b)[kCpu]);
     });
-    // Tries the largest jobs: ending one of them is more likely to be enough.
+    // Tries the largest jobs: the end of one of them is more likely to suffice.
     constexpr size_t kTries = 30;
     if (running.size() > kTries) running.erase(running.begin(), running.end() - kTries);
     for (const Job* job : running) {
@@ -258,7 +258,7 @@ class Trials {
     }
   }
 
-  // Nodes that would be bought for it if the configuration allowed it.
+  // Looks for nodes that would be bought for it if the configuration allowed it.
   void MoreToBuy() {
     for (size_t pool = 0; pool < snapshot_.pools.size(); ++pool) {
       const Pool& facts = snapshot_.pools[pool];

@@ -19,13 +19,13 @@ namespace renzan::cluster {
 // What the cluster accepts from the submitter; nothing outside these rules is suggested.
 struct SubmissionRules {
   int max_priority = std::numeric_limits<int>::max();
-  // What a worker that requests this much gets, rounded up to a worker class; none: it is too
-  // large.
+  // What a worker that requests this much would get, rounded up to a worker class; nothing if it is
+  // too large.
   std::function<std::optional<Resources>(const Resources&)> round_up;
 };
 
-// At most five suggestions: what the job could request less of, then what others could give up,
-// then what would have nodes bought for it.
+// At most five suggestions: first what the job could request less of, then what others could give
+// up, then what would cause nodes to be bought for it.
 std::vector<std::string> ChangesThatStart(const Snapshot& snapshot, const Wait& wait,
                                           const ScheduleOptions& options,
                                           const SubmissionRules& rules, CycleBudget& budget);

@@ -33,7 +33,8 @@ struct Explanation {
 struct ExplainOptions {
   ScheduleOptions scheduling;
   SubmissionRules rules;
-  // In total, at most half of it for changes; what would need more is left out of the answer.
+  // In total; at most half of it for changes. Parts of the answer that would need more are left
+  // out.
   int max_cycles = 300;
   std::function<bool()> cancelled;  // called before each cycle: whether the requester has gone away
 };
@@ -41,8 +42,8 @@ struct ExplainOptions {
 // Explains a pending job. CHECKs that it is one.
 Explanation Explain(const Snapshot& snapshot, JobId job, const ExplainOptions& options = {});
 
-// Why the job can never run here, even if the cluster were empty and every node were bought that
-// may be bought for it (pools.h); "" if it can. The job need not be in the snapshot.
+// Why the job can never run here, even if the cluster were empty and every node bought that may be
+// bought for it (pools.h); "" if it can run. The job need not be in the snapshot.
 std::string WhyInfeasible(const Snapshot& snapshot, const Job& job);
 
 }  // namespace renzan::cluster

@@ -40,8 +40,8 @@ class Future : private Environment {
       if (!CarryOut(Schedule(snapshot_, options_), snapshot_, *this)) break;
   }
 
-  // Goes on to what happens next: a stop or a boot is complete, a job ends, or the back-off of the
-  // awaited job is over. False: nothing more will happen.
+  // Advances to the next event: a stop or a boot completes, a job ends, or the awaited job's
+  // back-off is over. False: nothing more will happen.
   bool Advance(Forecast& forecast) {
     const Event next = NextEvent();
     if (next.time == kNever) return false;
@@ -88,7 +88,7 @@ class Future : private Environment {
     if (job.state == JobState::kPending)
       return job.id == job_ && job.eligible_at > snapshot_.now ? job.eligible_at : kNever;
     if (job.state == JobState::kRunning) return ends_.at(job.id).time;
-    const auto leaves = leaves_at_.find(job.id);  // those that were told before the forecast: now
+    const auto leaves = leaves_at_.find(job.id);  // jobs told to stop before the forecast leave now
     return leaves == leaves_at_.end() ? snapshot_.now : leaves->second;
   }
 

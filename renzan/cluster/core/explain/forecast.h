@@ -12,14 +12,14 @@ namespace renzan::cluster {
 
 struct Forecast {
   TimeMs start;
-  // Running jobs that must end first, and for how many of them the end is assumed.
+  // How many running jobs must end first, and for how many of them the end is assumed.
   int ends_awaited = 0, ends_assumed = 0;
 };
 
 // A job without an expected end (Job::expected_end) is assumed to run for as long as half of the
-// jobs like it (predict/run_times.h); of jobs that start on the way and are like no other, for an
-// hour. None: the job would not start within
-// `max_ends` ends, no end would help, or the budget is spent.
+// jobs like it (predict/run_times.h); a job that starts meanwhile and is like no other, for an
+// hour. Nothing if the job would not start within `max_ends` ends, if no end would help, or if the
+// budget is spent.
 std::optional<Forecast> ForecastStart(const Snapshot& snapshot, JobId job,
                                       const ScheduleOptions& options, CycleBudget& budget,
                                       int max_ends = 200);

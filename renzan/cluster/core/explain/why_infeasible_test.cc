@@ -114,7 +114,7 @@ TEST_F(Infeasible, CountsOnlyNodesThatWouldBeBought) {
   EXPECT_EQ(Why(5, {.per_worker = GpusWithCpus(8)}),
             "needs 5 workers of 8 GPUs, 8 CPUs and 8 GiB of memory; the budget of 25 an hour does "
             "not cover the nodes that would have to be bought");
-  // Nodes bought for other jobs are returned; what fits on existing nodes needs no budget.
+  // Nodes bought for other jobs can be returned; what fits on existing nodes needs no budget.
   snapshot.nodes.push_back({.name = "cloud-0", .pool = 0, .capacity = GpusWithCpus(8)});
   EXPECT_EQ(Why(4, {.per_worker = GpusWithCpus(8)}), "");
   snapshot.budget_per_hour = 0;

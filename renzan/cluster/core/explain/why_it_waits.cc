@@ -117,7 +117,7 @@ class Reasons {
                        DescribeAmount(snapshot_, kGpu, demand));
   }
 
-  // How many workers fit now, and what the nodes lack on which none fits.
+  // How many workers fit now and, if none fits, what the nodes lack.
   std::string RoomNow() const {
     int64_t fit = 0;
     std::vector<std::string> with_room, short_of;

@@ -10,8 +10,8 @@
 
 namespace renzan::cluster {
 
-// `wait`: of the last scheduling cycle on this snapshot, or one before. "needs one worker with 8
-// GPUs; room now for 0; n0 has 6 of 8 GPUs free"
+// `wait`: from the last scheduling cycle on this snapshot or on an earlier one. "needs one worker
+// with 8 GPUs; room now for 0; n0 has 6 of 8 GPUs free"
 std::string WhyItWaits(const Snapshot& snapshot, const Wait& wait);
 
 // "a, b, c, d and 3 more"

@@ -16,9 +16,9 @@ bool Fits(const Resources& amount, const Resources& left, const std::vector<int>
                      [&](int kind) { return amount[kind] <= left[kind]; });
 }
 
-// Its place among the jobs of its queue, the lowest first, in one number, because on a large
-// cluster sorting all jobs takes time: fixed jobs, higher priority, those that would lose work,
-// less service, running jobs.
+// The job's place within its queue (lowest first) as one number, because sorting all jobs of a
+// large cluster takes time: fixed jobs, higher priority, those that would lose work, less service,
+// running jobs.
 uint64_t PlaceOf(const Job& job, int level) {
   const bool pending = job.state == JobState::kPending;
   const bool movable = pending || !IsFixed(job), loses_nothing = pending || SavesWhenStopped(job);

@@ -22,16 +22,16 @@ namespace renzan::cluster {
 
 class Entitlement {
  public:
-  // `may_start`: whether a pending job could start at all; one that cannot takes up no quota.
+  // `may_start`: whether a pending job could start at all; a job that cannot uses no quota.
   Entitlement(const Snapshot& snapshot, const ServiceLevels& levels,
               const std::function<bool(const Job&)>& may_start);
 
   bool WithinQuota(const Job& job) const { return within_quota_[&job - first_]; }
-  // How many more than `workers`, which count, the job may get, up to its max_workers. One that is
-  // within quota and could not be shrunk again does not get so many that it, or another job of its
-  // queue, would no longer be within quota: it would be stopped for what it has borrowed.
+  // How many workers beyond `workers`, which already count, the job may get, up to its max_workers.
+  // A job within quota that could not be shrunk again does not get so many that it, or another job
+  // of its queue, would leave the quota: it would then be stopped for what it has borrowed.
   int MoreWorkers(const Job& job, int workers) const;
-  // It gets them.
+  // Records that it gets them.
   void Take(const Job& job, int more);
   // a's rank is above b's.
   bool Outranks(const Job& a, const Job& b) const {

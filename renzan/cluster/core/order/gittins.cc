@@ -6,14 +6,14 @@
 namespace renzan::cluster {
 namespace {
 
-// Of run times between two quantiles, which are spread evenly over the logarithm.
+// The mean of run times between two quantiles, which are assumed uniform in the logarithm.
 double MeanBetween(TimeMs from, TimeMs to) {
   const auto low = static_cast<double>(from), high = static_cast<double>(to);
   return from > 0 && to > from ? (high - low) / std::log(high / low) : high;
 }
 
-// 1 / the index of a job that has just had `service`, by when `ended` of its kind have ended; the
-// next quantile is that at `next`.
+// 1 / the index of a job that has just had `service`, when the fraction `ended` of its kind has
+// ended; `next` is the next quantile.
 double InverseIndex(const RunTimeQuantiles& quantiles, size_t next, double ended, TimeMs service) {
   const auto had = static_cast<double>(service);
   double best = HUGE_VAL, used = 0, from = ended;

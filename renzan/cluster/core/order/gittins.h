@@ -10,11 +10,11 @@
 
 namespace renzan::cluster {
 
-// 1 / the index of a job with this service, in milliseconds, or of any earlier moment of it if that
-// is more: so it only rises, and a job that is nearly done is not told from one that never ends.
-// At least the service itself, which is 1 / the index where nothing is known of a run time but that
-// it has no typical scale (a density like 1 / t^2). So least attained service is the case in which
-// no job is predicted.
+// 1 / the index of a job with this service, in milliseconds, or the largest such value at any
+// earlier point: so it only rises, and a job that is nearly done is treated like one that never
+// ends. At least the service itself, which is 1 / the index if all that is known of a run time is
+// that it has no typical scale (a density like 1 / t^2). So least attained service is the special
+// case without predictions.
 //
 // It rises with the service, and jumps where the service reaches one of the predicted quantiles.
 TimeMs GittinsService(const RunTimeQuantiles& quantiles, TimeMs service);

@@ -18,7 +18,7 @@ TEST(Gittins, IsTheServiceIfNothingIsKnown) {
   EXPECT_EQ(GittinsService({}, kHour), kHour);
 }
 
-// Nine in ten need exactly an hour: the tenth of the service that goes to the others is in vain.
+// Nine in ten need exactly an hour; the tenth of the service that goes to the others is wasted.
 TEST(Gittins, IsTheRunTimeIfItIsKnown) {
   RunTimeQuantiles quantiles;
   quantiles.fill(kHour);
@@ -34,7 +34,8 @@ TEST(Gittins, AJobThatOutlivesTheShortOnesIsALongOne) {
   EXPECT_GT(GittinsService(quantiles, kMinute), 50 * kHour);
 }
 
-// Against sums over a sample of the distribution, for every amount of service up to a quantile.
+// Compares with sums over a sample of the distribution, for every amount of service up to a
+// quantile.
 TEST(Gittins, IsTheBestRatioOfServiceToChance) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 50; ++trial) {
@@ -100,7 +101,7 @@ TEST_F(GittinsOrder, TheJobThatIsLikelyToBeShortGoesFirst) {
               testing::ElementsAre(short_one));
 }
 
-// What it counts as may jump there.
+// The service that it counts as may jump there.
 TEST_F(GittinsOrder, LooksAgainWhenAJobOutlivesAQuantile) {
   Nodes(1);
   Add({.gpus = 8});

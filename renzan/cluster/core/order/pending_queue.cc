@@ -5,8 +5,8 @@
 namespace renzan::cluster {
 namespace {
 
-// How many times as long as it runs a job may wait: with less, the order of a cluster with a long
-// backlog would be little better than first come.
+// A job may wait this many times as long as it has run. With less, a cluster with a long backlog
+// would serve jobs almost first come, first served.
 constexpr int kWaitPerService = 4;
 
 }  // namespace

@@ -28,10 +28,10 @@
 
 namespace renzan::cluster {
 
-// From when on a pending job is overdue: it has waited for longer than `overdue_after` and four
-// times the service by which it is ranked (service_levels.h), together. So a job that has not run
-// yet and saves its work is overdue after `overdue_after`; one that does not save it, after four
-// times what it is expected to need as well.
+// When a pending job becomes overdue: after it has waited for `overdue_after` plus four times the
+// service by which it is ranked (service_levels.h). So a job that has not run yet and saves its
+// work is overdue after `overdue_after`; for one that does not save its work, four times its
+// expected need is added.
 TimeMs OverdueAt(const Job& job, TimeMs overdue_after);
 
 class PendingQueue {

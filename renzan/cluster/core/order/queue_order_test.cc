@@ -85,7 +85,7 @@ TEST_F(QueueOrderTest, OfJobsThatDoNotSaveTheShorterByPredictionGoFirst) {
   snapshot.Find(longer)->run_time = {kHour, 2 * kHour, 3 * kHour, 10 * kHour, 20 * kHour};
   snapshot.Find(shorter)->run_time = {kMinute, kMinute, kHour, kHour, 20 * kHour};
   EXPECT_THAT(Started(Run()), ElementsAre(shorter));
-  // One that saves can be corrected later, and needs no prediction.
+  // The place of a job that saves its work can be corrected later, so it needs no prediction.
   snapshot.Find(longer)->checkpoints = true;
   EXPECT_THAT(Started(Run()), ElementsAre(longer));
 }

@@ -12,7 +12,7 @@
 namespace renzan::cluster {
 namespace {
 
-// So many jobs may look for nodes to reserve in one cycle; each search looks at many nodes.
+// This many jobs may look for nodes to reserve in one cycle; each search examines many nodes.
 constexpr size_t kCandidates = 4;
 
 double RemainingMs(const Job& job, TimeMs now) {

@@ -3,11 +3,12 @@
 // Which nodes are kept for which pending jobs. A job that needs the ends of several others would
 // starve if smaller ones took each piece that becomes free. Once it is overdue (pending_queue.h),
 // the nodes on which the least has to end are reserved for it, and it keeps them until it has
-// started: only jobs that yield are backfilled there, so what has to end only falls.
+// started: only jobs that yield are backfilled there, so the amount that still has to end only
+// falls.
 //
-// A job that the end of any one job can serve needs no reservation. Of the others, those go first
-// whose waiting weighs most (GPUs times waiting time), up to a share of the cluster: what is free
-// on reserved nodes idles if no pending job yields. Not thread-safe.
+// A job that the end of any one job can serve needs no reservation. Of the others, those with the
+// greatest weight (GPUs times waiting time) go first, up to a share of the cluster, because free
+// resources on reserved nodes stay idle if no pending job yields. Not thread-safe.
 
 #include <vector>
 
@@ -20,27 +21,27 @@ namespace renzan::cluster {
 
 class Reservations {
  public:
-  // Keeps the snapshot's, as far as they are still of use, and takes their nodes out of what is
-  // unreserved in `view`. `share`: of the cluster, the most that is reserved at a time; a single
-  // job may have more.
+  // Keeps the snapshot's reservations as far as they are still useful, and takes their nodes out of
+  // what is unreserved in `view`. `share`: at most this share of the cluster is reserved at a time;
+  // a single job may have more.
   Reservations(ClusterView& view, double share, TimeMs overdue_after);
 
   bool none() const { return all_.empty(); }
   const std::vector<Reservation>& all() const { return all_; }
   // The nodes reserved for the job; null if there are none.
   const Placement* Of(JobId job) const;
-  // Who has reserved any of these nodes; 0: nobody.
+  // The job that has reserved any of these nodes; 0: none.
   JobId OwnerOf(const Placement& placement) const;
 
   // While the owner looks for room, its nodes are unreserved; it gives them up by starting.
   void Lift(const Job& owner);
   void Restore(const Job& owner);
-  // It is pipelined onto other nodes, which `view` counts already: these are kept for it instead.
+  // Moves the reservation: the owner is pipelined onto other nodes, which `view` counts already.
   void MoveTo(const Job& owner, const Placement& placement);
   void GiveUp(const Job& owner);
 
-  // Of jobs that cannot start, those that may reserve nodes, heaviest first: overdue, and without
-  // reservation.
+  // The jobs that may reserve nodes, heaviest first: those that cannot start, are overdue, and have
+  // no reservation.
   std::vector<const Job*> Candidates(const std::vector<Wait>& waits) const;
   // Reserves nodes, unless one end serves the job, the share is used up, or nothing would make
   // room.

@@ -23,8 +23,8 @@ TimeMs ServiceOf(const Job& job, TimeMs now) {
 }
 
 TimeMs RankedService(const Job& job, TimeMs service) {
-  // Run times have long tails: most of the expected work is in the longer ones of the jobs that
-  // look alike. Any high quantile serves.
+  // Run times have long tails: most of the expected work is in the longer ones of similar jobs. Any
+  // high quantile would do.
   constexpr size_t kUpperQuartile = 3;
   static_assert(kQuantiles[kUpperQuartile] == 0.75F);
   const bool can_be_corrected = SavesWhenStopped(job) && job.preemptible;

@@ -3,15 +3,15 @@
 // Least attained service: of jobs with equal priority, those that have got less service so far go
 // first, and may preempt those that have got more. Service is counted in a few levels (discretized
 // LAS; Gu et al., "Tiresias", NSDI 2019), so that a job is not preempted for small differences, and
-// by first come within a level. No run time has to be known: most jobs are short and never leave
+// by first come within a level. Run times need not be known: most jobs are short and never leave
 // the first level, and the few long ones share what they leave over.
 //
-// That a long job has started early is corrected by preempting it, unless it would lose its work or
-// must not be stopped. Of such a job what it is expected to need (Job::run_time) counts from the
-// beginning: of those that must run to their end, the shorter go first.
+// If a long job has started early, preempting it corrects that, unless it would lose its work or
+// must not be stopped. For such a job its expected need (Job::run_time) counts from the beginning:
+// among jobs that must run to their end, the shorter go first.
 //
-// With ServiceLevelOptions::gittins a job counts from the beginning as what its prediction says of
-// it (gittins.h), whether it can be preempted or not.
+// With ServiceLevelOptions::gittins the prediction counts from the beginning for every job
+// (gittins.h), whether it can be preempted or not.
 //
 // A level only rises. Pure functions of the snapshot.
 
@@ -23,8 +23,8 @@
 namespace renzan::cluster {
 
 struct ServiceLevelOptions {
-  // Service above which a job is on the next level. Empty: all jobs are on one level, so that the
-  // order is first come.
+  // A job moves to the next level above each of these amounts of service. Empty: all jobs are on
+  // one level, in the order of submission.
   std::vector<TimeMs> thresholds_ms = {kHour, 4 * kHour, 16 * kHour, 64 * kHour, 256 * kHour};
   bool gittins = false;
   // A job is preempted by one on a lower level only after running this many times as long as saving
@@ -45,13 +45,13 @@ class ServiceLevels {
   // and has run long enough for what that costs.
   bool MayBePreempted(const Job& job) const { return may_be_preempted_[&job - first_]; }
 
-  // When the level of a job that has run with so many workers since `started`, or the answer
+  // When the level of a job that has run with this many workers since `started`, or the answer
   // above, changes next; kNever if it does not.
   TimeMs NextChange(const Job& job, int workers, TimeMs started) const;
 
  private:
   int LevelAt(const Job& job, TimeMs service) const;
-  // As far as its current run decides that.
+  // The time as far as the current run decides it.
   TimeMs MayBePreemptedFrom(const Job& job, TimeMs started) const;
 
   const TimeMs now_;
@@ -64,8 +64,8 @@ class ServiceLevels {
 
 // The time that the job has run, as if with all of its workers.
 TimeMs ServiceOf(const Job& job, TimeMs now);
-// The service by which a job is ranked that has had `service`: at least what it is expected to
-// need, if it cannot be preempted without a loss.
+// The service by which a job with `service` is ranked: at least its expected need, if it cannot be
+// preempted without a loss.
 TimeMs RankedService(const Job& job, TimeMs service);
 
 }  // namespace renzan::cluster

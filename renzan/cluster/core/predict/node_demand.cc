@@ -58,7 +58,7 @@ void DemandWatch::Observe(TimeMs time, Snapshot& snapshot) {
                    [](const Pool& pool) { return pool.boot_ahead > 0; }))
     return;
   const int64_t now = time / kHour;
-  // Over a longer time without a call the machine was asleep, or its clock jumps.
+  // After a longer time without a call, the machine was asleep, or its clock has jumped.
   constexpr int64_t kLongestQuiet = 24;
   const bool quiet = hour_ >= 0 && hour_ <= now && now - hour_ <= kLongestQuiet;
   const int64_t since = quiet ? hour_ : now;

@@ -16,10 +16,10 @@ class NodeDemand {
   static constexpr int kHoursOfWeek = 7 * 24;
   static constexpr int64_t kWeeks = 8;  // earlier ones are forgotten
 
-  // At most so many nodes were in use during an hour, counted from the beginning of time (UTC).
+  // Up to this many nodes were in use during an hour, counted from the epoch (UTC).
   void Add(int64_t hour, int nodes);
-  // Of each hour of the week, numbered as hours modulo kHoursOfWeek: so many nodes or more were in
-  // use in at least this share of the weeks; 0 if fewer than two were observed. Only hours before
+  // For each hour of the week (hour modulo kHoursOfWeek): the number of nodes that were in use in
+  // at least this share of the weeks; 0 if fewer than two weeks were observed. Only hours before
   // `now` count: the current one has not ended.
   std::vector<int> Expected(double share, int64_t now) const;
   const std::map<int64_t, int>& hours() const { return hours_; }
@@ -30,16 +30,16 @@ class NodeDemand {
   std::map<int64_t, int> hours_;
 };
 
-// Nodes of the pool that are expected to be in use at some time from `from` until `until`.
+// How many nodes of the pool are expected to be in use at some time between `from` and `until`.
 int ExpectedNodes(const Pool& pool, TimeMs from, TimeMs until);
 
 // Watches the pools of a cluster for which nodes are booted ahead.
 class DemandWatch {
  public:
-  // Before a change: the snapshot's jobs have had their nodes since the last call, unless that was
-  // more than a day ago. Updates Pool::expected_nodes once an hour.
+  // Call it before a change: the snapshot's jobs are taken to have had their nodes since the last
+  // call, unless that was more than a day ago. Updates Pool::expected_nodes once an hour.
   void Observe(TimeMs now, Snapshot& snapshot);
-  // The pools' past; before the first Observe().
+  // Restores the pools' past; before the first Observe().
   void Add(int pool, int64_t hour, int nodes) { demand_[pool].Add(hour, nodes); }
   // The clock went back to `now`.
   void ClockWentBack(TimeMs now);

@@ -13,20 +13,20 @@
 namespace renzan::cluster {
 namespace {
 
-// Fewer jobs say nothing.
+// Fewer jobs are not enough for a prediction.
 constexpr float kLeastJobs = 10;
 
 struct Kind {
   std::string key;
-  // With each job that ends, those before it weigh this much less.
+  // The factor by which each ended job reduces the weight of earlier ones.
   float decay;
-  // So many jobs does the next more general kind weigh.
+  // The number of jobs that the next more general kind counts as.
   float smoothing;
 };
 
 std::string Key(int kind, std::initializer_list<std::string_view> values) {
   std::string key = std::to_string(kind);
-  // With their lengths: no two lists of values have the same key.
+  // Lengths are included, so that no two lists of values have the same key.
   for (const std::string_view value : values) key += fmt::format(" {}:{}", value.size(), value);
   return key;
 }
@@ -47,7 +47,7 @@ std::vector<Kind> KindsOf(const JobTraits& traits) {
                              {Key(3, {size, traits.queue, traits.user}), 0.99F, 20}};
   if (!program.empty())
     kinds.push_back({Key(4, {size, traits.queue, traits.user, program}), 0.99F, 10});
-  // The last few of them: users repeat what they have just run.
+  // The last few: users repeat what they have just run.
   kinds.push_back({Key(5, {size, traits.queue, traits.user, program}), 0.8F, 5});
   return kinds;
 }
@@ -62,8 +62,8 @@ double EdgeMs(double at) { return kSecond * std::exp2(at / 2); }
 
 double Log(TimeMs time) { return std::log2(static_cast<double>(std::max<TimeMs>(time, 1))); }
 
-// The share of jobs that have ended by then, linear in the logarithm between quantiles. Below the
-// last one only.
+// The share of jobs that have ended by then, linear in the logarithm between quantiles. Only for
+// times below the last quantile.
 double ShareEndedBy(const RunTimeQuantiles& quantiles, TimeMs time) {
   const size_t next = static_cast<size_t>(
       std::upper_bound(quantiles.begin(), quantiles.end(), time) - quantiles.begin());

@@ -7,10 +7,10 @@
 // of its program), a histogram over the logarithm of the run time counts the jobs that ended, those
 // long ago with less weight. A kind's distribution is its histogram, smoothed by that of the next
 // more general kind, which counts as much as a few jobs (interpolation of back-off models; Jelinek
-// and Mercer, 1980). So a kind of which few jobs have ended is predicted like the more general one.
+// and Mercer, 1980). So a kind with few ended jobs is predicted like the more general one.
 //
-// Nothing depends on a prediction but the quality of decisions. It is a pure function of the jobs
-// that were added, in their order. Not thread-safe.
+// Predictions affect only the quality of decisions. It is a pure function of the jobs that were
+// added, in their order. Not thread-safe.
 
 #include <algorithm>
 #include <array>
@@ -30,11 +30,11 @@ struct JobTraits {
 
 class RunTimes {
  public:
-  // Jobs are counted in generations of so many: the ended jobs of the current one and of the one
-  // before are known, all earlier ones are forgotten. So a model to which only FirstKnown() and
-  // later jobs were added is the same, to the bit.
+  // Jobs are counted in generations of this size: the model knows the ended jobs of the current
+  // generation and of the one before, and forgets all earlier ones. So a model to which only
+  // FirstKnown() and later jobs were added is identical, bit for bit.
   static constexpr int64_t kGeneration = 20'000;
-  // Of `added` ended jobs, numbered from 0.
+  // The first known job when `added` jobs, numbered from 0, have ended.
   static int64_t FirstKnown(int64_t added) {
     return std::max<int64_t>(0, added / kGeneration - 1) * kGeneration;
   }
@@ -53,13 +53,13 @@ class RunTimes {
   using Kinds = std::map<std::string, Histogram>;
 
   int64_t added_ = 0;
-  // With the jobs of the previous and the current generation, and with the current one's only.
+  // The jobs of the previous and the current generation, and those of the current one only.
   Kinds known_, next_;
 };
 
-// How much longer a job runs that has run for `ran` already: half of those like it need less.
-// Where that is beyond the last quantile, and if nothing is known, as long again (at least a
-// minute), which is the best single guess when run times have no typical scale.
+// How much longer a job that has run for `ran` is likely to run: half of the jobs like it need
+// less. Beyond the last quantile, and if nothing is known, as long again (at least a minute), which
+// is the best single guess when run times have no typical scale.
 TimeMs LikelyRemaining(const RunTimeQuantiles& quantiles, TimeMs ran);
 
 }  // namespace renzan::cluster

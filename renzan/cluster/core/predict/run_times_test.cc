@@ -18,7 +18,7 @@ void AddMany(RunTimes& times, const JobTraits& traits, TimeMs ran, int jobs) {
   for (int job = 0; job < jobs; ++job) times.Add(traits, ran);
 }
 
-// Within the half octave of its bin.
+// Within the half-octave bin.
 void ExpectNear(TimeMs predicted, TimeMs expected) {
   EXPECT_GT(static_cast<double>(predicted), 0.7 * static_cast<double>(expected));
   EXPECT_LT(static_cast<double>(predicted), 1.5 * static_cast<double>(expected));

@@ -8,7 +8,7 @@
 namespace renzan::cluster {
 namespace {
 
-// A plan whose jobs do not all find room is tried again without those that did not.
+// If some jobs of a plan find no room, the plan is tried again without them, at most this often.
 constexpr int kMostTries = 3;
 
 class Compaction {
@@ -72,8 +72,8 @@ class Compaction {
     return snapshot_.worker_requests[job.request].per_worker;
   }
 
-  // Targets for the victims that may not be stopped. None, with those marked for which there is no
-  // room, if some find none.
+  // Finds targets for the victims that may not be stopped. If some find none, returns nothing and
+  // marks them.
   std::optional<CompactionPlan> FindRoomFor(const VictimPlan& victims) {
     ClusterView after = view_;
     CompactionPlan plan{.placement = victims.placement};
@@ -151,7 +151,7 @@ std::optional<CompactionPlan> PlanCompaction(const ClusterView& view, const Quot
       view.snapshot().worker_requests[job.request].per_worker[view.packing_kind()] *
       job.min_workers;
   const Preemption::Reach reach = preemption.ReachOf(preemptor, quota);
-  // Moves take as much as they leave.
+  // Moves take as much room as they leave.
   if (needed == 0 || reach.amount + view.free_future() < needed) return std::nullopt;
   return Compaction(view, quota, occupants, preemption, preemptor, reach, min_between_resizes)
       .Plan();

@@ -22,7 +22,7 @@ void StopJob(int index, StopReason reason, ClusterView& view, Quota& quota, Occu
 // The workers of a job on nodes that drain, and the others.
 struct Divided {
   Placement stays, leaves;
-  bool goes_away = false;  // one of the nodes will be gone, whoever is still there
+  bool goes_away = false;  // one of the nodes goes away, even with workers on it
 };
 
 Divided Divide(const Snapshot& snapshot, const Job& job) {
@@ -36,7 +36,7 @@ Divided Divide(const Snapshot& snapshot, const Job& job) {
   return divided;
 }
 
-// The domain in which all these workers are; null if there is none: labels of nodes change.
+// The domain of all these workers; null if there is none, because labels of nodes can change.
 const NodeSet* DomainOf(const ClusterView& view, const WorkerRequest& request,
                         const Placement& workers) {
   if (request.topology_level == kHostLevel) return nullptr;
@@ -47,8 +47,8 @@ const NodeSet* DomainOf(const ClusterView& view, const WorkerRequest& request,
   return nullptr;
 }
 
-// Where the job has all of its workers, or as many as it can run with; none if there is no room.
-// Workers that can stay do so, unless in another domain the gang has more workers.
+// A placement for all workers, or for as many as the job can run with; nothing if there is no room.
+// Workers that can stay do so, unless the gang gets more workers in another domain.
 std::optional<Placement> TargetOf(const ClusterView& view, const Job& job, const Divided& divided) {
   const WorkerRequest& request = view.snapshot().worker_requests[job.request];
   const int all = NumWorkers(job.placement), stay = NumWorkers(divided.stays);

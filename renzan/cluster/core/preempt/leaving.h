@@ -10,9 +10,9 @@
 
 namespace renzan::cluster {
 
-// Moves a job's workers on draining nodes to other nodes. If there is no room, an elastic job goes
-// on with the others, and any other one is stopped. A job that does not save when stopped stays
-// until it ends, unless the node is about to go away.
+// Moves a job's workers on draining nodes to other nodes. If there is no room, an elastic job
+// continues with its other workers, and any other job is stopped. A job that does not save when
+// stopped stays until it ends, unless the node is about to go away.
 void LeaveDrainingNodes(ClusterView& view, Quota& quota, Occupants& occupants,
                         Decisions& decisions);
 

@@ -43,7 +43,7 @@ double Preemption::CostBelowGuarantee(const Preemptor& preemptor, int index,
   return quota.HasGuarantee(victim, NumWorkers(victim.placement)) ? 0 : kMoreThanAnyWork;
 }
 
-// A victim with less service would preempt the ones with more in turn: the most served come first.
+// A victim with less service would in turn preempt those with more: the most served come first.
 double Preemption::CostOf(const Preemptor& preemptor, int index, const Quota& quota) const {
   constexpr double kPerLevel = 16;
   const ServiceLevels& levels = entitlement_.levels();

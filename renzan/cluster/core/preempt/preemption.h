@@ -30,13 +30,13 @@ class Preemption {
     std::vector<bool> stops;  // by group: whether its jobs might be stopped
   };
   Reach ReachOf(const Preemptor& preemptor, const Quota& quota) const;
-  // False: the preemptor may not stop the running job, whichever victims have been chosen before:
-  // rights only become fewer by that.
+  // False: the preemptor may not stop the running job, whichever victims were chosen before,
+  // because choosing victims only reduces its rights.
   bool MightStop(const Reach& reach, const Job& job) const {
     const int group = group_of_[&job - snapshot_.jobs.data()];
     return group >= 0 && reach.stops[group];
   }
-  // Of stopping a job (by index) for the preemptor.
+  // The cost of stopping a job (by index) for the preemptor.
   double CostOf(const Preemptor& preemptor, int index, const Quota& quota) const;
 
   // The victims after whose stop the preemptor fits, in resources and in quota; none if there is no
@@ -44,8 +44,8 @@ class Preemption {
   std::optional<VictimPlan> Plan(const Preemptor& preemptor, const Quota& quota);
 
  private:
-  // Running jobs for which preemption rights are the same, by queue, priority, level, may be
-  // preempted by lower levels, backfilled, has surplus workers, within quota.
+  // Running jobs with the same preemption rights: by queue, priority, level, whether lower levels
+  // may preempt them, backfilled, has surplus workers, within quota.
   using Kind = std::tuple<int, int, int, bool, bool, bool, bool>;
   struct Group {
     const Job* example;

@@ -55,7 +55,7 @@ TEST_F(PreemptionTest, AnElasticJobThatHasGrownYieldsWhatItBorrowsAndNoMore) {
   EXPECT_EQ(ReasonOf(decisions, urgent), WaitReason::kPipelined);
 }
 
-// What it took beyond its queue's guaranteed quota could only be had back by stopping it.
+// What it took beyond its queue's guaranteed quota could be regained only by stopping it.
 TEST_F(PreemptionTest, AJobThatCannotBeShrunkStartsWithinQuotaIfItCan) {
   Nodes(1);
   TwoQueues(3, 5);
@@ -65,7 +65,7 @@ TEST_F(PreemptionTest, AJobThatCannotBeShrunkStartsWithinQuotaIfItCan) {
   ASSERT_THAT(Started(decisions), UnorderedElementsAre(first, second));
   EXPECT_EQ(NumWorkers(decisions.starts[0].placement) + NumWorkers(decisions.starts[1].placement),
             3);
-  // With nothing guaranteed it borrows all of them anyway.
+  // With nothing guaranteed, everything that it takes is borrowed.
   TwoQueues(0, 8);
   decisions = Run();
   EXPECT_EQ(NumWorkers(decisions.starts[0].placement) + NumWorkers(decisions.starts[1].placement),

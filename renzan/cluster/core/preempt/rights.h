@@ -28,8 +28,8 @@ class Rights {
  public:
   explicit Rights(const Entitlement& entitlement) : entitlement_(entitlement) {}
 
-  // The reason for which the preemptor may stop `victim`; none if it may not. `quota` no longer
-  // counts the victims chosen before.
+  // Why the preemptor may stop `victim`; nothing if it may not. `quota` no longer counts the
+  // victims chosen before.
   std::optional<StopReason> ToStop(const Preemptor& preemptor, const Job& victim,
                                    const Quota& quota) const;
 

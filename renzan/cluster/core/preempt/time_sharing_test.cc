@@ -13,7 +13,7 @@ using testing::IsEmpty;
 
 class TimeSharingTest : public ScheduleTest {
  protected:
-  // A job that fills node 0 and has run for so long; saving and restarting takes it a minute.
+  // A job that fills node 0 and has run for `ran`; saving and restarting takes it a minute.
   JobId AddServed(TimeMs service, TimeMs ran = kHour) {
     const JobId id = Add({.gpus = 8, .on = {{0, 1}}, .ran_ms = ran});
     Job& job = *snapshot.Find(id);
@@ -121,7 +121,7 @@ TEST_F(TimeSharingTest, WithoutLevelsTheOrderIsFirstCome) {
   (void)third;
 }
 
-// Whatever it is expected to need: predictions cost no work.
+// Whatever its expected need: a prediction is not work that would be lost.
 TEST_F(TimeSharingTest, AReclaimStopsJobsThatLoseNoWorkFirst) {
   Nodes(2);
   TwoQueues(8, 8);
@@ -140,7 +140,7 @@ TEST_F(TimeSharingTest, QuotasComeBeforeService) {
   Job& borrowing = *snapshot.Find(borrower);
   borrowing.attained_worker_ms = 300 * kHour;
   borrowing.checkpoint_cost_ms = kSecond;
-  Add({.gpus = 8});  // of the same queue: it has less service than either, and may take quota
+  Add({.gpus = 8});  // of the same queue: it has less service than the others, and may use quota
   const JobId owner = Add({.queue = 1, .gpus = 8});
   const Decisions decisions = Run();
   EXPECT_EQ(ReasonOf(decisions, owner), WaitReason::kPipelined);

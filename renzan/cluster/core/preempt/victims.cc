@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
-// One step that makes room on a node: an elastic job loses a worker, or a job is stopped.
+// One step that makes room on a node: an elastic job loses workers there, or a job is stopped.
 struct Step {
   int job;
   int workers;  // that it frees on this node
@@ -157,7 +157,7 @@ class VictimSearch {
     return workers;
   }
 
-  // Possible steps on the node: shrinking before stopping, cheapest first.
+  // Possible steps on the node: shrinks before stops, cheapest first.
   std::vector<Step> StepsOn(int node) const {
     std::vector<Step> steps;
     for (const Occupants::Tenant& tenant : occupants_.On(node)) {
@@ -182,8 +182,8 @@ class VictimSearch {
     return steps;
   }
 
-  // Whether the step is still allowed after those of its queue already taken on this node: the
-  // queue may no longer be borrowing.
+  // Whether the step is still allowed after the earlier steps on this node that affect its queue:
+  // the queue may no longer be borrowing.
   bool StillAllowed(const Step& step, const std::vector<Step>& taken) const {
     const Job& victim = snapshot_.jobs[step.job];
     const auto of_its_queue = [&](const Step& other) {
@@ -266,7 +266,7 @@ class VictimSearch {
     victim.leaves = snapshot_.jobs[job].placement;
     victim.stopped = true;
     for (const Placed& placed : victim.leaves) Free(job, placed.node, placed.workers);
-    // Its other workers make room on other nodes.
+    // The victim's other workers make room on other nodes.
     for (const Placed& placed : victim.leaves) Refresh(placed.node);
   }
 

@@ -21,7 +21,7 @@ struct Victim {
 
 struct VictimPlan {
   std::vector<Victim> victims;
-  Placement placement;  // of the gang, at its minimum
+  Placement placement;  // of the gang's minimum
 };
 
 // Which jobs may be victims, and what each costs. Without `may_shrink` none is shrunk.

@@ -43,7 +43,7 @@ class Scaler {
         bought_(snapshot.pools.size()) {
     for (const Node& node : snapshot.nodes) {
       if (node.pool < 0 || node.state == NodeState::kGone) continue;
-      // A draining node is paid for until it has gone, but may be replaced before.
+      // A draining node is paid for until it is gone, but may be replaced before.
       price_ += snapshot.pools[node.pool].price_per_hour;
       existing_[node.pool] += node.state != NodeState::kDraining;
     }
@@ -116,7 +116,7 @@ class Scaler {
     if (nodes > 0) Buy(pool, nodes);
   }
 
-  // Nodes that will be needed by the time that they have booted, if nobody waits for the budget.
+  // Buys nodes that will be needed by the time they have booted, if no job waits for the budget.
   void BootAhead(int pool) {
     const Pool& of = snapshot_.pools[pool];
     if (of.expected_nodes.empty()) return;
@@ -129,14 +129,14 @@ class Scaler {
     if (nodes > 0) Buy(pool, nodes);
   }
 
-  // So many nodes are kept although they are idle.
+  // How many nodes are kept although they are idle.
   int Wanted(const Pool& pool) const {
     if (waits_in_vain_) return pool.min_nodes;
     return std::max(pool.min_nodes,
                     ExpectedNodes(pool, snapshot_.now, snapshot_.now + pool.boot_ms));
   }
 
-  // Each job takes what will be free, in pending-queue order, so that nothing is counted twice.
+  // Each job takes what will be free, in pending-queue order, so nothing is counted twice.
   void Consider(Wait& wait) {
     const bool has_place =
         wait.reason == WaitReason::kPipelined || wait.reason == WaitReason::kNodesBooting;
@@ -169,14 +169,14 @@ class Scaler {
       wait = {job.id, WaitReason::kNodesBooting};
   }
 
-  // Not all where others are to be stopped for the rest, or where the rack of new nodes is not
-  // known before they are up.
+  // Not all workers, if others are to be stopped for the rest, or if the rack of new nodes is not
+  // known until they are up.
   void PlaceAsManyAsFit(const Job& job) {
     const WorkerRequest& request = snapshot_.worker_requests[job.request];
     capacity_.Place(request, capacity_.Count(request, job.min_workers, ""));
   }
 
-  // The cheapest purchase with which the job fits or, if there is none, with which it would if
+  // The cheapest purchase with which the job fits or, if there is none, with which it would fit if
   // others were stopped for it.
   std::optional<Purchase> PurchaseFor(const Job& job) {
     std::optional<Purchase> purchase;
@@ -196,11 +196,11 @@ class Scaler {
 
   using Kind = std::pair<int, bool>;
   static Kind KindOf(const Job& job) { return {job.request, job.checkpoints}; }
-  // For jobs behind it with the same, others are stopped no sooner.
+  // No other jobs would be stopped sooner for a job behind it with the same values.
   using Rank = std::tuple<Kind, int, int>;
   static Rank RankOf(const Job& job) { return {KindOf(job), job.queue, job.priority}; }
 
-  // The cheapest purchase with which the job fits; none if there is none.
+  // The cheapest purchase with which the job fits; nothing if there is none.
   std::optional<Purchase> Cheapest(const Job& job) const {
     const WorkerRequest& request = snapshot_.worker_requests[job.request];
     if (!request.topology_required) return CheapestIn(job, "", job.min_workers);
@@ -257,7 +257,7 @@ class Scaler {
   // The smallest purchase with which the next cycle makes room for the job.
   std::optional<Purchase> CheapestWithStops(const Job& job) const {
     const WorkerRequest& request = snapshot_.worker_requests[job.request];
-    // On one host, nodes that are bought are no help.
+    // A gang on one host has no use for additional nodes.
     if (by_stops_ == nullptr || NeedsOneHost(request)) return std::nullopt;
     const int least = by_stops_->LeastOnBought(job);
     std::vector<std::string> domains = {""};
@@ -287,7 +287,7 @@ class Scaler {
     return for_workers(most);
   }
 
-  // For so many workers, all from one pool, or from several, cheapest per worker first.
+  // Nodes for this many workers: all from one pool, or from several, cheapest per worker first.
   std::optional<Purchase> CheapestNodes(const WorkerRequest& request, int workers,
                                         std::vector<int> pools) const {
     const auto per_worker = [&](int pool) {
@@ -359,7 +359,7 @@ class Scaler {
   Quota quota_;
   double price_ = 0;                    // per hour, of all nodes that are paid for
   std::vector<int> existing_, bought_;  // nodes by pool, without draining ones
-  bool waits_in_vain_ = false;          // a job for which the budget may not suffice
+  bool waits_in_vain_ = false;          // for some job the budget may not suffice
   Failures<Kind> cannot_buy_;
   Failures<Rank> stops_do_not_help_;
 };

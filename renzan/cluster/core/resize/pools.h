@@ -9,11 +9,11 @@
 
 namespace renzan::cluster {
 
-// What the scheduling cycle knows of the room that stops of other jobs would make.
+// What the scheduling cycle knows of the room that stopping other jobs would make.
 class RoomByStops {
  public:
-  // Of the job's min_workers, at least so many would have to run on bought nodes; all of them if no
-  // job would be stopped for it. Fewer may not suffice.
+  // At least this many of the job's min_workers would have to run on bought nodes; all of them if
+  // no job would be stopped for it. This many may still not suffice.
   virtual int LeastOnBought(const Job& job) const = 0;
   // Whether the next cycle would make room for the job, if these nodes were bought.
   virtual bool WouldFit(const Job& job, const std::vector<ScaleOut>& bought) = 0;
@@ -43,9 +43,9 @@ class RoomByStops {
 // came up in another one.
 void ScalePools(const Snapshot& snapshot, Decisions& decisions, RoomByStops* by_stops = nullptr);
 
-// If it were the only job, would it fit, or would the missing nodes be bought for it? Nodes above a
-// pool's minimum may be kept, or returned to free their share of the budget. The job need not be in
-// the snapshot.
+// Whether the job would fit, or missing nodes would be bought for it, if it were the only job.
+// Nodes above a pool's minimum may be kept, or returned to free their share of the budget. The job
+// need not be in the snapshot.
 bool CouldHaveRoom(const Snapshot& snapshot, const Job& job);
 
 }  // namespace renzan::cluster

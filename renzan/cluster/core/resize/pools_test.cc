@@ -73,7 +73,7 @@ TEST_F(Pools, AClusterWithoutNodesBuysThem) {
   EXPECT_EQ(Explain(snapshot, 1).reason, WaitReason::kNodesBooting);
 }
 
-// Own: two nodes with a job of priority 0 each that saves its work. Two large ones can be bought.
+// Own: two nodes, each with a job of priority 0 that saves its work. Two large nodes can be bought.
 class PoolsAndStops : public ScheduleTest {
  protected:
   PoolsAndStops() {
@@ -87,7 +87,7 @@ class PoolsAndStops : public ScheduleTest {
     for (Node& node : snapshot.nodes) node.pool = 0;
     for (const int node : {0, 1}) Add({.gpus = 8, .on = {{node, 1}}});
   }
-  // As the environment carries them out.
+  // Carries the decisions out as an environment does.
   void Apply(const Decisions& decisions) { CarryOut(decisions, snapshot, environment_); }
   const Resources kCapacity = {.amount = {64'000, 512 * 1024, 8}};
 
@@ -142,8 +142,8 @@ TEST_F(PoolsAndStops, NothingIsBoughtForAJobThatMayNotStopTheOthers) {
   EXPECT_THAT(Run().scale_out, IsEmpty());
 }
 
-// By amount, one bought node and the stop of the first job's four GPUs on each of both nodes would
-// do. But the other four stay in use.
+// By amounts alone, one bought node and stopping the first job's four GPUs on each of both nodes
+// would do. But the other four GPUs stay in use.
 TEST_F(PoolsAndStops, NothingIsBoughtThatWouldNotHelp) {
   snapshot.jobs.clear();
   for (const bool preemptible : {true, false})

@@ -27,11 +27,11 @@ class RandomEnvironment : private Environment {
 
   RandomEnvironment(uint64_t seed, Policy policy);
 
-  // Some external events (jobs submitted or finished, spot notices, drains, node failures), a cycle
-  // after each, and some time.
+  // Causes some external events (jobs submitted or finished, spot notices, drains, node failures),
+  // runs a cycle after each, and lets some time pass.
   void Disturb();
 
-  // Three days without external events or job ends: stops and resizes must cease.
+  // Lets three days pass without external events or job ends: stops and resizes must cease.
   void Settle();
 
   // No more submissions or failures, failed nodes come back, and the budget is unlimited: every job

@@ -102,7 +102,7 @@ void PutSomewhere(Draws& draws, Snapshot& snapshot, Job& job) {
   job.backfilled = job.checkpoints && job.preemptible && draws.Chance(0.1);
 }
 
-// To another random placement.
+// Moves the job to another random placement.
 void Move(Draws& draws, Snapshot& snapshot, Job& job) {
   job.target = RandomPlacement(draws, snapshot, job);
   if (!job.target.empty()) job.state = JobState::kResizing;

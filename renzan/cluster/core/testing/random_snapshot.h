@@ -39,8 +39,8 @@ Job RandomJob(Draws& draws, Snapshot& snapshot, JobId id);
 // A cluster with jobs in all states, valid by ValidateSnapshot().
 Snapshot RandomSnapshot(uint64_t seed);
 
-// Makes one job or node inconsistent: a SnapshotFault. Returns false if the job that it draws
-// cannot be made so.
+// Makes one job or node inconsistent: a SnapshotFault. Returns false if the job it picks cannot be
+// made so.
 bool InjectFault(Draws& draws, Snapshot& snapshot);
 
 }  // namespace renzan::cluster

@@ -11,7 +11,7 @@
 
 namespace renzan::cluster {
 
-// Of a node or worker with so many GPUs: 4 cores and 32 GiB each.
+// A node or worker with this many GPUs has 4 cores and 32 GiB for each.
 inline Resources Gpus(int64_t gpus) {
   constexpr int64_t kGiB = 1024;
   return {.amount = {gpus * 4'000, gpus * 32 * kGiB, gpus}};

@@ -20,10 +20,10 @@ namespace renzan::cluster::check {
 
 struct Violation {
   std::string what;
-  // A job whose start, growth or preemptions contribute to it: without them it may not arise. 0: no
-  // such job is known.
+  // A job whose start, growth or preemptions contribute to the violation: without them it might not
+  // arise. 0: no such job is known.
   JobId job = 0;
-  // It may follow from another decision being withheld, because of a faulty job or node.
+  // It may be a consequence of withholding another decision, because of a faulty job or node.
   bool may_follow = false;
 };
 
@@ -71,8 +71,8 @@ Held HeldAfterStops(const CheckContext& context);
 int CountedWorkers(const Job& job);
 // Whether its checkpoint fits into its grace period.
 bool Saves(const Job& job);
-// Whether any of its workers, now or after its resize, is on a draining node; on one with a time at
-// which it goes away.
+// Whether any of its workers, now or after its resize, is on a draining node; the second, on one
+// with a time at which it goes away.
 bool IsOnDrainingNode(const Snapshot& snapshot, const Job& job);
 bool IsOnNodeThatGoesAway(const Snapshot& snapshot, const Job& job);
 // Whether some queue is guaranteed any of a kind of resource.

@@ -14,8 +14,8 @@ namespace {
 struct Usage {
   Resources before;  // what stays
   Resources added;   // by this cycle
-  // Of the jobs that add to a kind, the one of lowest priority, then the newest: the first to wait
-  // if it is too much.
+  // For each kind, the job of lowest priority, and among those the newest, of the jobs that add to
+  // it: the first that has to wait if the sum is too large.
   std::array<const Job*, kMaxResources> last_to_add{};
 
   // In order of id.

@@ -54,7 +54,7 @@ struct Faults {
   }
 };
 
-// Gangs are complete and run on nodes that are up.
+// Checks that gangs are complete and run on nodes that are up.
 void CheckGang(Faults& faults, const Job& job, const char* what, const Placement& placement) {
   for (const Placed& placed : placement) {
     const Node& node = faults.snapshot.nodes[placed.node];
@@ -135,8 +135,8 @@ struct Checked {
   bool rest_is_valid = true;
 };
 
-// Withholds invalid decisions until the rest is valid: others may rely on one that is withheld (on
-// the quota that a stop would have released).
+// Withholds invalid decisions until the rest is valid: others may rely on a withheld one (on the
+// quota that a stop would have released).
 Checked CheckAndWithhold(const Snapshot& snapshot, bool has_faults, Decisions& decisions) {
   Checked checked;
   while (true) {
@@ -146,7 +146,7 @@ Checked CheckAndWithhold(const Snapshot& snapshot, bool has_faults, Decisions& d
     std::set<JobId> jobs;
     for (const check::Violation& violation : context.violations) jobs.insert(violation.job);
     checked.rest_is_valid = !jobs.contains(0) && WithholdFor(jobs, decisions);
-    // What follows from a decision that has been withheld is no violation of its own.
+    // A consequence of a withheld decision is not a violation of its own.
     const bool explained =
         has_faults && checked.rest_is_valid &&
         std::all_of(context.violations.begin(), context.violations.end(),

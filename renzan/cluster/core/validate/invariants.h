@@ -36,12 +36,12 @@ struct Validated {
   // which other jobs were to make room, wait instead (WaitReason::kWithheld).
   Decisions decisions;
   std::vector<std::string> faults;  // of the snapshot
-  // Of the decisions. What breaks an invariant is withheld like what involves a fault; all of them
-  // if it is not known which.
+  // Of the decisions. A decision that breaks an invariant is withheld like one that involves a
+  // fault; all decisions, if the culprit is not known.
   std::vector<std::string> violations;
 };
-// For snapshots that can become inconsistent, as a cluster is edited while it runs: a fault only
-// affects the jobs and nodes that it involves.
+// For snapshots that can become inconsistent, because a cluster is edited while it runs: a fault
+// affects only the jobs and nodes that it involves.
 Validated Validate(const Snapshot& snapshot, Decisions decisions);
 
 }  // namespace renzan::cluster

@@ -142,7 +142,7 @@ TEST_F(Validator, AFaultOnlyAffectsDecisionsThatInvolveIt) {
   decisions.waits = {{6, WaitReason::kResources}};
   EXPECT_THAT(Validate(snapshot, decisions).decisions.stops, testing::SizeIs(1));
 
-  // Of decisions that violate an invariant, the last is not carried out.
+  // If decisions together violate an invariant, the last one is not carried out.
   decisions.starts.push_back({6, {{3, 1}}});
   decisions.waits = {};
   validated = Validate(snapshot, decisions);

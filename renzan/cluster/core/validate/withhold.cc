@@ -42,7 +42,8 @@ class Withholding {
   }
 
  private:
-  // What is free is unknown on nodes where a job that holds nothing, by its state, has workers.
+  // If a job that, by its state, holds nothing has workers on a node, what is free there is
+  // unknown.
   void AddJob(JobId id) {
     jobs_.insert(id);
     const Job& job = *snapshot_.Find(id);
@@ -110,7 +111,7 @@ bool WithholdFor(const std::set<JobId>& about, Decisions& decisions) {
     return jobs.contains(reservation.job);
   });
   for (const JobId job : jobs) {
-    // Without what makes room for it, a pipelined job waits like any other.
+    // Without the stops that make room for it, a pipelined job waits like any other.
     const bool pipelined = std::any_of(
         decisions.waits.begin(), decisions.waits.end(),
         [&](const Wait& wait) { return wait.job == job && wait.reason == WaitReason::kPipelined; });

@@ -13,15 +13,15 @@ namespace renzan::cluster {
 
 // Drops decisions that rely on a faulty job or node: starts and growth there, and all preemptions
 // for a job if one of its victims or their nodes is faulty, so that no preemption is wasted. A node
-// also counts as faulty if a job that holds nothing, by its state, has workers there. Stops without
+// also counts as faulty if a job that, by its state, holds nothing has workers there. Stops without
 // a preemptor (node leaving, user cap) stay: they only release resources. Pending jobs that lose
 // their start or their preemptions wait as kWithheld.
 void WithholdFrom(const Snapshot& snapshot, const std::vector<SnapshotFault>& faults,
                   Decisions& decisions);
 
-// Drops what was decided about these jobs: their starts, stops, resizes and reservations, and what
-// makes room for them; so also what makes room for a job together with a stop that is dropped. They
-// wait as kWithheld. Returns whether there was anything.
+// Drops the decisions about these jobs (starts, stops, resizes, reservations) and those that make
+// room for them; if that drops a stop, also all others that make room for the same job. These jobs
+// wait as kWithheld. Returns whether anything was dropped.
 bool WithholdFor(const std::set<JobId>& jobs, Decisions& decisions);
 
 // Drops everything but the waits. Reservations stay as they are.

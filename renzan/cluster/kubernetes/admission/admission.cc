@@ -57,7 +57,7 @@ void Admission::KeepCredentials(const std::stop_token& stop) {
       credentials_ = std::move(read);
       LogInfo("{} has another certificate", url());
     } catch (const Error& error) {
-      // Perhaps one of the two files has been replaced so far.
+      // Perhaps only one of the two files has been replaced so far.
       if (std::exchange(complaint_, error.what()) != error.what()) LogWarning("{}", error.what());
     }
   }

@@ -1,7 +1,7 @@
 #pragma once
 
 // A validating webhook, served by every replica: API servers ask it about GangJobs before they keep
-// them (job_check.h). In threads of its own; nothing of the controller waits for it.
+// them (job_check.h). It runs in threads of its own; the controller never waits for it.
 
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@ namespace renzan::cluster::kubernetes {
 struct AdmissionOptions {
   std::string listen;            // HOST:PORT; empty: none
   std::string certificate, key;  // files in PEM format
-  double reread_seconds = 10;    // files of a Secret are replaced while they are in use
+  double reread_seconds = 10;    // a Secret's files are replaced while in use
 };
 
 class Admission {
@@ -36,7 +36,7 @@ class Admission {
 
   const AdmissionOptions options_;
   const Clock& clock_;
-  std::string complaint_;  // the last one about the files
+  std::string complaint_;  // the last complaint about the files
   ClusterView cluster_;
   TlsCredentials credentials_;
   HttpServer server_;

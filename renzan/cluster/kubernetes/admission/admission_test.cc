@@ -49,7 +49,7 @@ class AdmissionTest : public ::testing::Test {
                          .certificate = folder_ / "tls.crt",
                          .key = folder_ / "tls.key",
                          .reread_seconds = 0.05},
-        // No API server is there: the check does without one.
+        // There is no API server: the check works without one.
         MakeCurlApis({.from = "the test", .server = "http://127.0.0.1:9"}, {}, SystemClock()),
         /*seed=*/1, SystemClock());
   }
@@ -105,7 +105,7 @@ TEST_F(AdmissionTest, TakesUpNewCertificates) {
   const auto admission = Start();
   const TestCertificate other("other", "", nullptr, now_ - kTestDay, now_ + kTestDay);
   const TestCertificate next("service", "IP:127.0.0.1", &other, now_ - kTestDay, now_ + kTestDay);
-  // A key that does not belong to the certificate, for a while: the old pair stays in use.
+  // For a while the key does not belong to the certificate: the old pair stays in use.
   WriteFileAtomically(folder_ / "tls.crt", next.pem());
   ::usleep(300'000);
   EXPECT_THAT(Ask(*admission, authority_), HasSubstr("\"allowed\":false"));
@@ -145,7 +145,7 @@ TEST_F(AdmissionTest, SaysWhatIsWrongWithItsFiles) {
   EXPECT_EQ(code_, ErrorCode::kNoInput);
 }
 
-// The controller must not end for that.
+// The controller must not end because of that.
 TEST_F(AdmissionTest, AnExpiredCertificateIsNoReasonToEnd) {
   const TestCertificate expired("service", "IP:127.0.0.1", &authority_, now_ - 2 * kTestDay,
                                 now_ - kTestDay);

@@ -60,7 +60,7 @@ bool ClusterView::PutPolicy(const Json& object, bool removed) {
     policy_ = removed ? ClusterPolicy{} : ClusterPolicyFrom(At(object, {"spec"}));
     return true;
   } catch (const Error&) {
-    return false;  // the controller says so in its status, and goes on with the one before
+    return false;  // the controller says so in its status, and keeps using the previous one
   }
 }
 

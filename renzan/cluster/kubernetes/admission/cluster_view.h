@@ -1,7 +1,7 @@
 #pragma once
 
 // What a replica has seen of the cluster, whether it leads or not: enough to tell users early what
-// the controller would say of a job that can never run. Thread-safe.
+// the controller would say about a job that can never run. Thread-safe.
 
 #include <map>
 #include <mutex>
@@ -19,25 +19,25 @@ class ClusterView {
  public:
   ClusterView() : inventory_(snapshot_) {}
 
-  // Of nodes, pools and queues; others are not needed.
+  // For nodes, pools and queues; other sources are ignored.
   void Take(Source source, const WatchChange& change, TimeMs now);
 
   void TakePolicy(const WatchChange& change, TimeMs now);
 
-  // Why its namespace may not have the job, as the controller says it, but for the number of jobs
-  // that wait. "": it may, or policies have not been listed yet.
+  // Why the job's namespace may not have it, in the controller's words, except for the number of
+  // pending jobs. "": it may, or policies have not been listed yet.
   std::string WhyItIsForbidden(const GangJob& job);
-  // What would keep the job waiting on the empty cluster, as the controller says it. "": nothing,
-  // or nodes or queues have not been listed yet.
+  // What would keep the job waiting on an empty cluster, in the controller's words. "": nothing, or
+  // nodes or queues have not been listed yet.
   std::string WhyItCannotRun(const GangJob& job, TimeMs now);
 
  private:
   void Put(Source source, const Json& object, bool removed, TimeMs now);
-  // False: it is wrong, and changes nothing.
+  // False if the policy is invalid; it then changes nothing.
   bool PutPolicy(const Json& object, bool removed);
 
   std::mutex mutex_;
-  // Nodes, pools and queues only: jobs are specified in it one at a time.
+  // Holds only nodes, pools and queues: each job is specified in it temporarily.
   Snapshot snapshot_;
   Inventory inventory_;
   const PodBook no_pods_;

@@ -15,7 +15,7 @@ namespace {
 
 using Keys = std::set<std::string>;
 
-// Of the specification, those whose values differ.
+// The keys of the specification whose values differ.
 Keys ChangedKeys(const Json& spec, const Json& before) {
   Keys changed;
   for (const Json* one : {&spec, &before})
@@ -43,7 +43,7 @@ std::string WhyNotEdited(const GangJob& job, const GangJob& before, const Keys& 
   return "";
 }
 
-// When changes of a job that has workers apply, if that is not at once.
+// When the changes to a job that has workers apply, if not immediately.
 std::vector<std::string> WhenEditsApply(const GangJob& job, const GangJob& before, Keys changed) {
   std::vector<std::string> warnings;
   for (const char* at_once : {"cancelled", "retries", "retryBackoff", "startTimeout", "timeout"})
@@ -67,9 +67,8 @@ std::vector<std::string> WhenEditsApply(const GangJob& job, const GangJob& befor
       changed.insert("replicas");
   }
   if (!changed.empty())
-    warnings.push_back(
-        fmt::format("the job is {}: what was changed ({}) applies when it starts the next time",
-                    NameOf(before.status.state), fmt::join(changed, ", ")));
+    warnings.push_back(fmt::format("the job is {}: the changes ({}) apply when it next starts",
+                                   NameOf(before.status.state), fmt::join(changed, ", ")));
   return warnings;
 }
 
@@ -85,13 +84,14 @@ JobVerdict CheckJob(const GangJob& job, const GangJob* before, ClusterView& clus
   Keys changed;
   if (before != nullptr) {
     changed = ChangedKeys(At(*job.object, {"spec"}), At(*before->object, {"spec"}));
-    // Labels, finalizers: nothing that is wrong with the rest may stand in the way.
+    // Only metadata such as labels or finalizers has changed: errors elsewhere must not prevent
+    // that.
     if (changed.empty() || job.deleting) return verdict;
     verdict.refusal = WhyNotEdited(job, *before, changed);
     if (!verdict.refusal.empty()) return verdict;
   }
   if (!job.invalid.empty()) {
-    // What was wrong before may stay so: the job can still be cancelled.
+    // An error that existed before may remain: the job can still be cancelled.
     (before != nullptr && before->invalid == job.invalid) ? verdict.warnings.push_back(job.invalid)
                                                           : void(verdict.refusal = job.invalid);
     return verdict;

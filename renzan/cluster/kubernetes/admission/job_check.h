@@ -1,10 +1,10 @@
 #pragma once
 
-// What is said to a user who creates or edits a GangJob. Early feedback only: it is the controller
-// that decides, and it holds what got past this check.
+// What a user who creates or edits a GangJob is told. Only early feedback: the controller decides,
+// and it holds jobs that get past this check.
 //
-// Refused is what follows from the object itself, and what the ClusterPolicy forbids its namespace.
-// What depends on what else this replica has seen of the cluster, which may be older than the
+// A job is refused for errors in the object itself, and for what the ClusterPolicy forbids its
+// namespace. Anything that depends on other objects seen by this replica, which may lag behind the
 // request (a job and its queue are often applied together), is only a warning.
 
 #include <string>
@@ -17,11 +17,11 @@ namespace renzan::cluster::kubernetes {
 
 struct JobVerdict {
   std::string refusal;     // why not; empty: it is allowed
-  bool forbidden = false;  // it is a matter of rights
+  bool forbidden = false;  // it was refused for lack of rights
   std::vector<std::string> warnings;
 };
 
-// `before`: as it was, with its status; null: it is new.
+// `before`: the previous object, with its status; null: the job is new.
 JobVerdict CheckJob(const GangJob& job, const GangJob* before, ClusterView& cluster, TimeMs now);
 
 }  // namespace renzan::cluster::kubernetes

@@ -16,7 +16,7 @@
 namespace renzan::cluster::kubernetes {
 namespace {
 
-// No object of Kubernetes is nearly as deep. Some of what is done with JSON is recursive.
+// No Kubernetes object is nearly as deep. Some processing of JSON is recursive.
 constexpr int kMostLevels = 200;
 
 [[noreturn]] void FailMalformed(const std::string& what) {
@@ -34,7 +34,7 @@ Json Parse(const std::string& body) {
   }
 }
 
-// `status`: whether that of the object is of interest.
+// `status`: whether the object's status matters.
 GangJob JobOf(const Json& request, const char* key, bool status) {
   Json object = At(request, {key});
   if (!object.is_object()) FailMalformed(fmt::format("request.{} is no object", key));
@@ -53,7 +53,7 @@ GangJob JobBefore(const Json& request) {
   }
 }
 
-// Of a Queue, NodePool or ClusterPolicy, why the controller would not go by it.
+// Why the controller would not use a Queue, NodePool or ClusterPolicy.
 std::string WhyItCannotHold(const std::string& resource, const Json& object) {
   try {
     if (resource == Queues().plural) QueueSpecFrom(At(object, {"spec"}));
@@ -70,7 +70,7 @@ JobVerdict JudgeOther(const std::string& resource, const Json& request) {
   const Json& object = At(request, {"object"});
   if (!object.is_object()) FailMalformed("request.object is no object");
   JobVerdict verdict;
-  // Labels, finalizers: nothing that is wrong with the rest may stand in the way.
+  // Only metadata such as labels or finalizers has changed: errors elsewhere must not prevent that.
   if (At(object, {"spec"}) == At(request, {"oldObject", "spec"}) ||
       At(object, {"metadata", "deletionTimestamp"}).is_string())
     return verdict;
@@ -96,7 +96,7 @@ JobVerdict Judge(const Json& request, ClusterView& cluster, TimeMs now) {
 Json Answered(const Json& review, const std::string& uid, const JobVerdict& verdict) {
   Json response = {{"uid", uid}, {"allowed", verdict.refusal.empty()}};
   if (!verdict.warnings.empty()) response["warnings"] = verdict.warnings;
-  // Not "Invalid": of that, kubectl before 1.24 would not print the message.
+  // Not "Invalid": kubectl before 1.24 would not print its message.
   if (!verdict.refusal.empty())
     response["status"] = {{"code", verdict.forbidden ? 403 : 400},
                           {"reason", verdict.forbidden ? "Forbidden" : "BadRequest"},

@@ -1,6 +1,6 @@
 #pragma once
 
-// AdmissionReview: the question of an API server, and the answer.
+// AdmissionReview: an API server's question, and the answer.
 
 #include <string>
 
@@ -9,9 +9,9 @@
 
 namespace renzan::cluster::kubernetes {
 
-// `body`: a review of admission.k8s.io/v1 or v1beta1; the answer has the same version. What is no
-// GangJob, and what is neither its creation nor an update, is allowed. A body that is no review is
-// answered by 400 and one line. Does not throw.
+// `body`: a review of admission.k8s.io/v1 or v1beta1; the answer has the same version. Objects of
+// other kinds, and operations other than create and update, are allowed. A body that is not a
+// review is answered with 400 and one line. Does not throw.
 ServerAnswer AnswerReview(const std::string& body, ClusterView& cluster, TimeMs now);
 
 }  // namespace renzan::cluster::kubernetes

@@ -185,7 +185,7 @@ TEST_F(ReviewTest, FollowsQueuesAndNodes) {
     view_.Take(source, {type, std::make_shared<const Json>(std::move(object))}, kNow);
   };
   using Type = WatchChange::Type;
-  // With one queue, the one that is there without any is gone; also when it was asked for before.
+  // With one Queue, the implicit `default` queue is gone, even for a job that named it before.
   put(Source::kQueues, Type::kChanged, QueueObject("ads", {{"nvidia.com/gpu", 4}}));
   EXPECT_THAT(Create(JobWithGpus(1)).warnings, ElementsAre(HasSubstr("no queue 'default'")));
   EXPECT_THAT(Create(JobWithGpus(2, {{"queue", "ads"}})).warnings, IsEmpty());
@@ -207,7 +207,7 @@ TEST_F(ReviewTest, RefusesWhatThePolicyForbidsItsNamespace) {
   const auto policy = [](const Json& spec) {
     return Json{{"metadata", {{"name", "default"}}}, {"spec", spec}};
   };
-  // Which policy there is is not known yet.
+  // The policy is not known yet.
   EXPECT_TRUE(Create(urgent).allowed);
   view_.TakePolicy(Listed(Json::array({policy({{"limits", {{"maxPriority", "high"}}}})})), 0);
   EXPECT_TRUE(Create(JobObject({{"priority", 1'000}})).allowed);
@@ -220,12 +220,13 @@ TEST_F(ReviewTest, RefusesWhatThePolicyForbidsItsNamespace) {
   spec.priority = 6;
   EXPECT_EQ(answer["response"]["status"]["message"],
             WhyForbidden({.max_priority = 5}, "ads", spec, 0));
-  // What is there already can be cancelled, but not asked for.
+  // An existing job can be cancelled, but such a job cannot be newly requested.
   const Verdict verdict = Update(WithStatus(urgent, "pending", 0), {{"cancelled", true}});
   EXPECT_TRUE(verdict.allowed);
   EXPECT_THAT(verdict.warnings, ElementsAre(HasSubstr("at most 5")));
   EXPECT_FALSE(Update(JobObject(), {{"priority", 6}}).allowed);
-  // A wrong one changes nothing, another name has none to say, and without any there are defaults.
+  // An invalid policy changes nothing, a policy of another name is ignored, and without any the
+  // defaults apply.
   view_.TakePolicy({WatchChange::Type::kChanged,
                     std::make_shared<const Json>(policy({{"limits", {{"maxPriority", "high"}}}}))},
                    0);
@@ -256,7 +257,7 @@ TEST_F(ReviewTest, AnEndedJobIsNotEdited) {
     const Verdict verdict = Update(ended, {{"replicas", 3}});
     EXPECT_FALSE(verdict.allowed);
     EXPECT_THAT(verdict.message, HasSubstr(phase));
-    // Whoever cancels all his jobs need not know which have just ended.
+    // A user who cancels all jobs need not know which have just ended.
     EXPECT_TRUE(Update(ended, {{"cancelled", true}}).allowed);
   }
   EXPECT_TRUE(Update(WithStatus(JobObject(), "pending", 0), {{"replicas", 3}}).allowed);
@@ -277,16 +278,15 @@ TEST_F(ReviewTest, SaysWhenEditsOfARunningJobApply) {
               IsEmpty());
   EXPECT_THAT(Update(running, {{"minReplicas", 3}, {"replicas", 5}}).warnings, IsEmpty());
   EXPECT_THAT(Update(running, {{"priority", 3}, {"replicas", 5}}).warnings,
-              ElementsAre("the job is running: what was changed (priority) applies when it starts "
-                          "the next time"));
+              ElementsAre("the job is running: the changes (priority) apply when it next starts"));
   EXPECT_THAT(Update(running, {{"minReplicas", 1}, {"replicas", 2}}).warnings,
-              ElementsAre(HasSubstr("what was changed (replicas) applies when it starts")));
+              ElementsAre(HasSubstr("the changes (replicas) apply when it next starts")));
   const Json saves = WithStatus(JobObject({{"checkpoint", {{"onStop", true}}}}), "running");
   EXPECT_THAT(Update(saves, {{"replicas", 3}}).warnings,
               ElementsAre(HasSubstr("the job has 2 workers: they save their work and stop")));
   const Json stops = WithStatus(JobObject({{"checkpoint", {{"onStop", true}}}}), "stopping");
   EXPECT_THAT(Update(stops, {{"replicas", 3}}).warnings,
-              ElementsAre("the job is stopping: what was changed (replicas) applies when it starts "
+              ElementsAre("the job is stopping: the changes (replicas) apply when it next starts "
                           "the next time"));
   EXPECT_THAT(Update(WithStatus(JobObject(), "pending", 0), {{"priority", 3}}).warnings, IsEmpty());
   EXPECT_FALSE(Update(running, {{"minReplicas", 9}}).allowed);
@@ -302,7 +302,7 @@ TEST_F(ReviewTest, WhatWasWrongBeforeStandsInNobodysWay) {
   const Verdict verdict = Judge(Review("UPDATE", labelled, wrong));
   EXPECT_TRUE(verdict.allowed);
   EXPECT_THAT(verdict.warnings, IsEmpty());
-  // The garbage collector takes its finalizer away, whatever else has changed.
+  // The garbage collector removes its finalizer, whatever else has changed.
   Json deleting = WithStatus(JobObject({{"replicas", 9}}), "done", 0);
   deleting["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z";
   EXPECT_TRUE(Judge(Review("UPDATE", deleting, WithStatus(JobObject(), "done", 0))).allowed);
@@ -345,7 +345,7 @@ TEST_F(ReviewTest, MalformedReviewsGetOneLine) {
   }
 }
 
-// Whatever is in the place of whatever: an answer, and nothing worse.
+// Any value in place of any other gets an answer, and does no harm.
 TEST_F(ReviewTest, SurvivesValuesOfOtherTypes) {
   SeeNodes(Json::array({NodeObject("n0", 8)}));
   SeeQueues(Json::array({QueueObject("default")}));
@@ -399,7 +399,7 @@ TEST_F(ReviewTest, RefusesWhatTheControllerWouldNotGoBy) {
               HasSubstr("spec.capacity: 9e18 of nvidia.com/gpu is more than can be counted"));
   EXPECT_THAT(why("clusterpolicies", {{"spotNotice", "3651d"}}), HasSubstr("at most ten years"));
   EXPECT_EQ(why("clusterpolicies", {{"spotNotice", "3650d"}}), "");
-  // What was wrong before may get a label, and go.
+  // An object that was invalid before may get a label, and be deleted.
   EXPECT_EQ(why("queues", wrong, wrong), "");
   EXPECT_EQ(why("queues", wrong, {{"limit", large}}, "2026-02-03T04:05:06Z"), "");
   EXPECT_NE(why("queues", wrong, {{"limit", large}}), "");

@@ -20,7 +20,7 @@ struct Access {
   std::string client_certificate_pem = {};
   std::string client_key_pem = {};
   std::string token = {};
-  std::string token_file = {};  // read again every minute, since it is replaced; before `token`
+  std::string token_file = {};  // read again every minute, since it is replaced; wins over `token`
 };
 
 }  // namespace renzan::cluster::kubernetes

@@ -20,7 +20,7 @@ std::string Quote(std::string body) {
   return body.size() > kMaxQuotedBytes ? text + "..." : text;
 }
 
-// What to do next. `names_object`: the server knows the kind of what it does not find.
+// What to do next. `names_object`: the server knows the kind of the object it cannot find.
 std::string Advice(const Asked& asked, int http_status, const std::string& reason,
                    bool names_object) {
   switch (http_status) {

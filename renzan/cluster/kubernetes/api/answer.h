@@ -15,10 +15,10 @@ struct Asked {
   bool is_write = false;
 };
 
-// Throws the ApiError of an answer that is not 2xx: a Status of Kubernetes, or any text of a proxy.
+// Throws the ApiError for an answer that is not 2xx: a Kubernetes Status, or any text of a proxy.
 [[noreturn]] void FailAsAnswered(const Asked& asked, int http_status, const std::string& body);
 
-// The same for a Status that came otherwise, as an event of a watch does.
+// The same for a Status that arrived otherwise, such as an event of a watch.
 [[noreturn]] void FailWithStatus(const Asked& asked, int http_status, const Json& status);
 
 // The object in a 2xx answer. Throws ApiError with reason InvalidAnswer.
@@ -26,8 +26,8 @@ Json ParseObject(const Asked& asked, const std::string& body);
 
 [[noreturn]] void FailInvalid(const Asked& asked, const std::string& why);
 
-// `object` may be anything. Whether it has a metadata.resourceVersion, and, unless it is a list or
-// a bookmark, a metadata.name.
+// Whether it has a metadata.resourceVersion and, unless it is a list or a bookmark, a
+// metadata.name. `object` may be any JSON.
 bool HasVersion(const Json& object);
 bool HasNameAndVersion(const Json& object);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a controller asks of a Kubernetes API server: an interface, so that tests can replace the
-// server. Objects are JSON as the server sends it.
+// The requests that a controller makes to a Kubernetes API server; an interface, so that tests can
+// replace the server. Objects are JSON as the server sends it.
 //
 // Each object is for one thread at a time; threads that work at the same time have one each, from
 // an ApiFactory. Every function may block until its answer, a time-out or a stop, and throws
@@ -22,7 +22,7 @@ namespace renzan::cluster::kubernetes {
 
 using Json = nlohmann::json;
 
-// A kind of object and where the API has it: {"", "v1", "pods", "Pod"}, {"batch", "v1", "jobs",
+// A kind of object and its place in the API: {"", "v1", "pods", "Pod"}, {"batch", "v1", "jobs",
 // "Job"}. The core group has no name.
 struct Kind {
   std::string group;
@@ -44,18 +44,18 @@ struct Selector {
 // do next.
 class ApiError : public Error {
  public:
-  // `reason` is that of Kubernetes's Status: "Conflict", "AlreadyExists", "NotFound", "Expired".
+  // `reason` is the one in Kubernetes's Status: "Conflict", "AlreadyExists", "NotFound", "Expired".
   // The code follows from the status: kNoPermission for 401 and 403, kNoInput for 404, kTempFail
   // for 409 and 410, kData for other 4xx, kUnavailable for the rest.
   ApiError(int http_status, std::string reason, const std::string& message, bool maybe_executed);
-  // The same with a code that no status stands for: kConfig for a certificate.
+  // The same with a code that no HTTP status stands for: kConfig for a certificate.
   ApiError(ErrorCode code, int http_status, std::string reason, const std::string& message,
            bool maybe_executed);
 
   // 0 if no complete answer came.
   int http_status() const { return http_status_; }
   const std::string& reason() const { return reason_; }
-  // Whether the request may have been executed all the same: it was sent and not answered, or
+  // Whether the request may have been executed nevertheless: it was sent and not answered, or
   // answered with 5xx. Before a write is repeated or given up, read the object again.
   bool maybe_executed() const { return maybe_executed_; }
 
@@ -65,7 +65,7 @@ class ApiError : public Error {
   bool is_already_exists() const { return reason_ == "AlreadyExists"; }
   // The version or page asked for is too old: list again.
   bool is_expired() const { return http_status_ == 410; }
-  // The Api was stopped; no answer was waited for.
+  // The Api was stopped; it did not wait for an answer.
   bool is_stopped() const { return reason_ == "Stopped"; }
 
  private:
@@ -102,9 +102,8 @@ class Api {
   virtual void Delete(const Kind& kind, const std::string& ns, const std::string& name,
                       const std::string& uid, std::optional<int64_t> grace_seconds) = 0;
 
-  // Assigns a pod to a node. Fails with is_conflict() if it has one already, also if it is this
-  // one. With a `uid`, servers from 1.23 on also fail if another pod has the name; older ones
-  // ignore it.
+  // Assigns a pod to a node. Fails with is_conflict() if it has one already, even the same one.
+  // With a `uid`, servers from 1.23 on also fail if another pod has the name; older ones ignore it.
   virtual void Bind(const std::string& ns, const std::string& pod, const std::string& uid,
                     const std::string& node) = 0;
 
@@ -117,8 +116,8 @@ class Api {
                      const std::function<void(std::string_view type, Json&& object)>& take) = 0;
 };
 
-// Makes an Api for another thread. When `stop` is requested, its running request and all later ones
-// fail within milliseconds with is_stopped().
+// Makes an Api, one for each thread. When `stop` is requested, its running request and all later
+// ones fail within milliseconds with is_stopped().
 using ApiFactory = std::function<std::unique_ptr<Api>(std::stop_token stop)>;
 
 }  // namespace renzan::cluster::kubernetes

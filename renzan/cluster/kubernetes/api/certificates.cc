@@ -26,7 +26,7 @@ std::unique_ptr<BIO, Free> Open(const std::string& pem) {
   return std::unique_ptr<BIO, Free>(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-// OpenSSL would ask the terminal.
+// Otherwise OpenSSL would ask for one on the terminal.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
 Certificate ReadCertificate(const std::string& pem) {
@@ -47,7 +47,7 @@ double UnixSeconds(const ASN1_TIME* time) {
   return static_cast<double>(::timegm(&parts));
 }
 
-// Throws Error kConfig if they do not belong together; `next` is what to do then.
+// Throws Error kConfig if they do not belong together; `next` says what to do then.
 Certificate CheckPair(const std::string& certificate_pem, const std::string& certificate_where,
                       const std::string& key_pem, const std::string& key_where, const char* next) {
   Certificate certificate = ReadCertificate(certificate_pem);

@@ -10,14 +10,14 @@ namespace renzan::cluster::kubernetes {
 // Throws Error kConfig if there is no certificate in `pem`.
 void CheckAuthorities(const std::string& pem, const std::string& where);
 
-// Throws Error kConfig if these are no certificate and no key without a passphrase, if they do not
-// belong together, or if the certificate has expired at `unix_seconds` or is not valid yet.
+// Throws Error kConfig if these are not a certificate and a key without a passphrase, if they do
+// not belong together, or if the certificate has expired at `unix_seconds` or is not valid yet.
 void CheckClientCertificate(const std::string& certificate_pem,
                             const std::string& certificate_where, const std::string& key_pem,
                             const std::string& key_where, double unix_seconds);
 
-// As above for a server, which can serve whatever the time: returns why nobody will trust it at
-// `unix_seconds`; "": somebody may.
+// As above, for a server. A server can use its certificate at any time, so this returns why clients
+// will not trust it at `unix_seconds`; "": they may.
 std::string CheckServerCertificate(const std::string& certificate_pem,
                                    const std::string& certificate_where, const std::string& key_pem,
                                    const std::string& key_where, double unix_seconds);

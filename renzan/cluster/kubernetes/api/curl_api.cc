@@ -11,7 +11,7 @@
 namespace renzan::cluster::kubernetes {
 namespace {
 
-// A list that expires again and again takes longer to read than the server keeps its versions.
+// A list that expires repeatedly takes longer to read than the server keeps its versions.
 constexpr int kMaxListAttempts = 3;
 
 const Kind kPod{"", "v1", "pods", "Pod"};
@@ -27,7 +27,7 @@ std::string SelectorQuery(const Selector& selector) {
   return query;
 }
 
-// Items of a list have neither, and writing one requires both.
+// Items of a list lack apiVersion and kind, which writes require.
 Json WithKind(const Kind& kind, Json object) {
   object.emplace("apiVersion", ApiVersion(kind));
   object.emplace("kind", kind.name);
@@ -64,7 +64,7 @@ bool CurlApi::WaitToRetry(const HttpAnswer& answer, int attempt) {
   if ((answer.status != 429 && answer.status != 503) || !answer.retry_after_seconds) return false;
   if (attempt >= options_.max_retries) return false;
   if (*answer.retry_after_seconds > options_.longest_retry_wait_seconds) return false;
-  WaitFor(*answer.retry_after_seconds, session_.stop());  // stopped: the next attempt says so
+  WaitFor(*answer.retry_after_seconds, session_.stop());  // if stopped, the next attempt reports it
   return true;
 }
 

@@ -2,8 +2,9 @@
 
 // The Api of a real server, over one HTTP connection.
 //
-// Every request has a time limit. 429 and 503 with Retry-After, by which a server that is too busy
-// refuses a request unexecuted, are obeyed a few times; everything else is an ApiError at once.
+// Every request has a time limit. 429, and 503 with Retry-After, mean that a busy server refused a
+// request without executing it: it is retried a few times. Everything else is an ApiError
+// immediately.
 
 #include <memory>
 #include <string>
@@ -18,7 +19,7 @@ namespace renzan::cluster::kubernetes {
 struct CurlApiOptions {
   double connect_timeout_seconds = 5;
   double request_timeout_seconds = 30;  // of each page of a list
-  // The server is asked to end a watch after this time, and given up some seconds later.
+  // The server is asked to end a watch after this time; some seconds later the client gives up.
   int watch_seconds = 290;
   double watch_grace_seconds = 20;
   int page_size = 500;

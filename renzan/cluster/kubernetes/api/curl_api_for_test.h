@@ -1,6 +1,6 @@
 #pragma once
 
-// What tests of the API client have in common.
+// Shared by tests of the API client.
 
 #include <gtest/gtest.h>
 

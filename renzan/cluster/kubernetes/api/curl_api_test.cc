@@ -167,7 +167,7 @@ TEST(CurlApiTest, BindNamesPodAndNode) {
                   {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", "node-1"}}}}));
 }
 
-// The error of a Create() that is answered so.
+// The error of a Create() that gets this answer.
 ApiError AnsweredWith(int status, const std::string& body) {
   TestServer server([&](const auto&, auto& response) {
     response.status = status;
@@ -217,7 +217,7 @@ TEST(CurlApiTest, AnswersOfOtherServersAreQuotedInPart) {
   EXPECT_THAT(proxy.what(), HasSubstr("502: <html>\\x1b[1mxxx"));
   EXPECT_LT(std::string(proxy.what()).size(), 600u);
   EXPECT_THAT(AnsweredWith(302, "").what(), HasSubstr("is it an API server?"));
-  // Done or not, what it says cannot be read.
+  // Whether or not it was done, the answer cannot be read.
   const ApiError garbage = AnsweredWith(200, "hello");
   EXPECT_EQ(garbage.reason(), "InvalidAnswer");
   EXPECT_TRUE(garbage.maybe_executed());

@@ -1,5 +1,5 @@
-// Servers that are busy, silent, slow or cut off, tokens that are replaced: what is asked again,
-// what is given up, and what may have been done all the same.
+// Servers that are busy, silent, slow or cut off, and tokens that are replaced: what is retried,
+// what is given up, and what may have been executed nevertheless.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ TEST(CurlApiTroubleTest, AStopEndsARequestWithoutAnAnswer) {
     RawServer::WaitForEnd(connection);
   });
   std::stop_source stop;
-  // Longer than the test may take.
+  // Longer than the test is allowed to take.
   CurlApi api(AccessTo(server.url()),
               {.connect_timeout_seconds = 3600, .request_timeout_seconds = 3600}, stop.get_token());
   api.Get(kPods, "ns", "a");  // connects: curl's own timers would wake it while it does

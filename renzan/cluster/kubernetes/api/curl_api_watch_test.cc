@@ -43,7 +43,7 @@ std::string Event(const std::string& type, const Json& object) {
 
 constexpr const char* kStream = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-// Sends these pieces, and the end of the stream.
+// Sends these pieces, then ends the stream.
 RawServer::Handler Pieces(std::vector<std::string> pieces, std::string* request) {
   return [pieces, request](int connection, int) {
     RawServer::ReadRequest(connection, *request);

@@ -18,8 +18,8 @@
 namespace renzan::cluster::kubernetes {
 namespace {
 
-// A connection whose other end is gone is closed after this time: a watch, on which nothing may
-// happen for minutes, would wait for its end.
+// A connection whose other end is gone is closed after this time: otherwise a watch, on which
+// nothing may happen for minutes, would wait until its own end.
 constexpr int kDeadConnectionSeconds = 30;
 constexpr int kKeepAliveSeconds = 10;
 
@@ -39,7 +39,7 @@ int SetUpSocket(void*, curl_socket_t socket, curlsocktype) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveSeconds);
   set(IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveSeconds);
   set(IPPROTO_TCP, TCP_KEEPCNT, kDeadConnectionSeconds / kKeepAliveSeconds);
-  // The same when data was sent and is not acknowledged.
+  // The same for sent data that is not acknowledged.
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, kDeadConnectionSeconds * 1000);
   return CURL_SOCKOPT_OK;
 }
@@ -53,8 +53,8 @@ void Append(CurlList& list, const std::string& line) {
   list.reset(all);
 }
 
-// A server's address with another host, and an entry for CURLOPT_CONNECT_TO that leads there all
-// the same: the name is then what curl asks of the certificate.
+// A server's address with another host name, and an entry for CURLOPT_CONNECT_TO that still
+// connects to the server: curl then checks the certificate for that name.
 struct Renamed {
   std::string server, connect_to;
 };
@@ -78,7 +78,7 @@ struct Failure {
   std::string next = {};  // empty: it depends on whether the request may have been executed
 };
 
-// `certificate`: of X509_verify_cert_error(), what is wrong with the server's.
+// `certificate`: what is wrong with the server's, for X509_verify_cert_error_string().
 Failure Explain(int curl_code, bool too_large, long certificate, const char* error,
                 const std::string& from) {
   const std::string detail =
@@ -98,7 +98,7 @@ Failure Explain(int curl_code, bool too_large, long certificate, const char* err
           certificate == X509_V_ERR_CERT_NOT_YET_VALID)
         return {ErrorCode::kConfig, "NotTrusted",
                 fmt::format("the server's certificate is not valid now ({})", detail),
-                "have it renewed on the server, or set this machine's clock right"};
+                "have it renewed on the server, or set correct this machine's clock"};
       [[fallthrough]];
     case CURLE_SSL_CACERT_BADFILE:
       return {ErrorCode::kConfig, "NotTrusted",

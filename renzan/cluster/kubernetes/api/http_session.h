@@ -22,8 +22,8 @@ struct HttpRequest {
   std::string body = {};
   std::string content_type = "application/json";
   double timeout_seconds = 30;
-  // Set: gets the body of a successful answer piece by piece. An exception of it ends the transfer
-  // and is rethrown.
+  // Set: gets the body of a successful answer piece by piece. An exception that it throws ends the
+  // transfer and is rethrown.
   std::function<void(std::string_view piece)> take = {};
 };
 
@@ -42,8 +42,8 @@ class HttpSession {
   HttpSession(const HttpSession&) = delete;
   HttpSession& operator=(const HttpSession&) = delete;
 
-  // Returns the answer, whatever its status. Throws ApiError without a status if none came, or none
-  // that is complete and not too large.
+  // Returns the answer, whatever its status. Throws an ApiError without a status if there is none,
+  // or if it is incomplete or too large.
   HttpAnswer Send(const HttpRequest& request);
 
   // "PUT https://HOST:PORT/PATH", for messages.

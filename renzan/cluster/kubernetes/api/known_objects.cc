@@ -12,7 +12,7 @@ std::string TextAt(const Json& object, const char* key) {
   return found == metadata.end() ? "" : found->get<std::string>();
 }
 
-// Most of an object's text; nothing reads it.
+// They are most of an object's text, and nobody reads them.
 void DropManagedFields(Json& object) { object.at("metadata").erase("managedFields"); }
 
 }  // namespace
@@ -40,7 +40,7 @@ void KnownObjects::TakeList(Json&& list) {
   } else {
     std::set<Name> listed;
     for (const Json& item : items) listed.insert(NameOf(item));
-    // First, so that what they occupied is free for what follows.
+    // Deletions first, so that what they occupied is free for what follows.
     for (auto known = known_.begin(); known != known_.end();) {
       const auto next = std::next(known);
       if (!listed.contains(known->first)) Remove(known, Remains(known->first, known->second));
@@ -62,7 +62,7 @@ void KnownObjects::TakeEvent(std::string_view type, Json&& object) {
     DropManagedFields(object);
     Change(std::move(object));
   }
-  // Only now: if the object was invalid, this event is not done.
+  // Only now: if the object is invalid, the event has not been handled.
   version_ = std::move(version);
 }
 

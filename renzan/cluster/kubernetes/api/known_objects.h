@@ -1,8 +1,8 @@
 #pragma once
 
-// What the owner of a watch has been told of. Turns lists and events into changes, so that the
-// owner sees each version of an object once at most, and sees an object that is missing from a
-// later list deleted. For one thread.
+// What the owner of a watch has been told. Turns lists and events into changes, so that the owner
+// sees each version of an object at most once, and sees an object as deleted if a later list lacks
+// it. For one thread.
 
 #include <functional>
 #include <map>
@@ -21,9 +21,9 @@ struct WatchChange {
     kChanged,   // a new object, or a new version of one
     kDeleted,   // its last state; if it was deleted while nobody watched, only the metadata's name,
                 // namespace, uid and resourceVersion
-    kRelisted,  // without an object: all of them have been listed again, and the differences told.
-                // What the owner knows of an object from elsewhere may be out of date for ever: if
-                // the object was deleted before the list, nothing has been told of it
+    kRelisted,  // without an object: all of them have been listed again, and the differences
+                // reported. What the owner knows of an object from elsewhere may stay out of date:
+                // if the object was deleted before the list, no change reports that
   };
   Type type;
   std::shared_ptr<const Json> object;  // without managedFields, which would be most of it
@@ -34,13 +34,13 @@ class KnownObjects {
   // `deliver` must not throw.
   explicit KnownObjects(std::function<void(WatchChange)> deliver) : deliver_(std::move(deliver)) {}
 
-  // These throw nlohmann's exceptions for an object unlike any of Kubernetes.
+  // These throw nlohmann's exceptions for an object that Kubernetes would never send.
   void TakeList(Json&& list);
   void TakeEvent(std::string_view type, Json&& object);
 
-  // To watch from; empty: list first.
+  // The version to watch from; empty: list first.
   const std::string& version() const { return version_; }
-  // The server has it no more, or it is not trusted.
+  // The server no longer has that version, or it is not trusted.
   void Expire() { version_.clear(); }
 
  private:

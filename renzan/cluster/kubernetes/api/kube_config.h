@@ -3,8 +3,8 @@
 // Finds out how to reach a cluster: from a kubeconfig file as kubectl reads it, or, in a pod, from
 // its service account.
 //
-// One file is read; several in $KUBECONFIG are not merged. Plugins for credentials and passwords
-// are not supported: the message says what to use instead.
+// One file is read; several in $KUBECONFIG are not merged. Credential plugins and passwords are not
+// supported: the message says what to use instead.
 
 #include <functional>
 #include <string>

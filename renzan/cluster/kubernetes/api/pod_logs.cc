@@ -10,7 +10,7 @@ namespace renzan::cluster::kubernetes {
 namespace {
 
 constexpr double kLogConnectSeconds = 5;
-// A log has no size that is known before.
+// A log's size is not known in advance.
 constexpr double kNoLimit = 0;
 constexpr size_t kMaxErrorBytes = 1 << 20;
 

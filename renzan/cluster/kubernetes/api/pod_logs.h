@@ -1,6 +1,6 @@
 #pragma once
 
-// The output of containers. An interface, so that tests can replace the server; apart from Api,
+// The output of containers. An interface, so that tests can replace the server; separate from Api,
 // because the controller reads no logs. For one thread at a time.
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace renzan::cluster::kubernetes {
 struct LogRequest {
   std::string ns, pod, container;
   bool follow = false;                     // until the container ends
-  std::optional<int64_t> tail_lines = {};  // only so many lines from the end
+  std::optional<int64_t> tail_lines = {};  // only this many lines from the end
 };
 
 class PodLogs {
@@ -29,7 +29,7 @@ class PodLogs {
                     const std::function<void(std::string_view piece)>& take) = 0;
 };
 
-// Of a real server, over a connection of its own. `clock` must outlive it.
+// Reads from a real server, over a connection of its own. `clock` must outlive it.
 std::unique_ptr<PodLogs> MakeCurlPodLogs(const Access& access, const Clock& clock = SystemClock());
 
 }  // namespace renzan::cluster::kubernetes

@@ -91,7 +91,7 @@ class RawServer {
 
   std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
 
-  // Reads until the head of a request and `body_end` have come; false at the end.
+  // Reads until the head of a request and `body_end` have arrived; false at the end of the stream.
   static bool ReadRequest(int connection, std::string& request,
                           const std::string& body_end = "\r\n\r\n") {
     request.clear();

@@ -44,7 +44,7 @@ class TlsTest : public testing::Test {
     thread_.join();
   }
 
-  // The authorities whose clients the server accepts; it takes over the store.
+  // The authorities whose clients the server accepts; the server takes over the store.
   X509_STORE* Trusted() {
     X509_STORE* const store = X509_STORE_new();
     X509_STORE_add_cert(store, authority_.certificate());

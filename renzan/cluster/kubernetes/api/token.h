@@ -1,7 +1,7 @@
 #pragma once
 
-// The bearer token of an Access: a fixed one, or that of a file which is replaced from time to
-// time, as a pod's is. For one thread at a time.
+// The bearer token of an Access: a fixed one, or one in a file that is replaced from time to time,
+// as a pod's is. For one thread at a time.
 
 #include <string>
 
@@ -18,7 +18,7 @@ class Token {
   // Empty if there is none. If the file cannot be read, the last token read from it stays valid;
   // without one, throws Error kNoPermission.
   const std::string& Get();
-  // Reads the file again, because the server refused the token. Whether it has another one.
+  // Reads the file again, because the server refused the token. Returns whether it has changed.
   bool Renew();
 
  private:

@@ -14,7 +14,7 @@
 namespace renzan::cluster::kubernetes {
 namespace {
 
-// A server that cannot continue from a version fails each time: list again after this many.
+// A server that cannot continue from a version fails each time: after this many, list again.
 constexpr int kMaxRefusedResumes = 3;
 
 }  // namespace
@@ -54,7 +54,7 @@ class Watch::Impl {
   void TakeEvent(std::string_view type, Json&& object);
   void Count(int64_t WatchCounts::*what);
   void CountContact(int64_t WatchCounts::*what);
-  // `answer`: the same error, if it is the server's.
+  // `answer`: the same error, if the server sent it.
   void HandleFailure(const Error& error, const ApiError* answer);
   void BackOff();
 
@@ -62,7 +62,7 @@ class Watch::Impl {
   const std::function<void(const Error&)> report_;
   const Clock& clock_;
   std::stop_source stop_;
-  KnownObjects known_;  // of the thread, as what follows
+  KnownObjects known_;  // used by the thread only, like what follows
   const std::unique_ptr<Api> api_;
   bool resumes_ = false;  // the next stream is not the first after a list
   int64_t events_ = 0;    // as in counts_
@@ -111,7 +111,7 @@ void Watch::Impl::Follow() {
   if (std::exchange(resumes_, true)) Count(&WatchCounts::reconnects);
   const double start = clock_.MonotonicSeconds();
   const int64_t events_before = events_;
-  // Also if the stream fails: then before the failure is counted.
+  // Also called if the stream fails, before the failure is counted.
   const auto note_success = [&] {
     const double lasted = clock_.MonotonicSeconds() - start;
     if (events_ == events_before && lasted < options_.longest_backoff_seconds) return;
@@ -175,7 +175,7 @@ void Watch::Impl::HandleFailure(const Error& error, const ApiError* answer) {
 void Watch::Impl::BackOff() {
   const double longest = std::min(options_.first_backoff_seconds * std::exp2(in_a_row_ - 1),
                                   options_.longest_backoff_seconds);
-  // Else all clients of a server that starts again would come back at the same moments.
+  // Otherwise all clients of a restarted server would come back at the same moments.
   const Philox::Block random = Philox::Draw(options_.seed, ++waits_);
   const double seconds = longest * (0.5 + 0.5 * Philox::Uniform(random[0]));
   WaitFor(seconds, stop_.get_token());

@@ -3,7 +3,7 @@
 // Keeps an owner informed of all objects of one kind: lists them, then watches, in a thread of its
 // own. Connections that end are resumed after the last version seen. When the server no longer has
 // that version, or sends something invalid, the objects are listed again and the owner is told the
-// difference, so that it sees neither the failure nor an object twice.
+// difference: it neither notices the failure nor sees an object twice.
 
 #include <cstdint>
 #include <functional>
@@ -19,10 +19,11 @@ struct WatchOptions {
   Kind kind;
   std::string ns = {};
   Selector selector = {};
-  // After a failure: doubles with each in a row, and a random half of it is left out.
+  // The delay after a failure: doubles with each consecutive one, and a random part of up to half
+  // is left out.
   double first_backoff_seconds = 0.5;
   double longest_backoff_seconds = 30;
-  uint64_t seed = 0;  // of that randomness: different in each process
+  uint64_t seed = 0;  // for that randomness: different in each process
 };
 
 struct WatchCounts {
@@ -36,8 +37,8 @@ struct WatchCounts {
 class Watch {
  public:
   // Starts. `deliver` is called in Watch's thread, in order, and must neither block nor throw.
-  // `report` is called there too, once for a failure that keeps repeating; it says nothing of
-  // connections that the server ended in order. `clock` must outlive this object.
+  // `report` is called there too, once for a failure that keeps repeating; it does not report
+  // connections that the server ended regularly. `clock` must outlive this object.
   Watch(const ApiFactory& make_api, WatchOptions options, std::function<void(WatchChange)> deliver,
         std::function<void(const Error&)> report, const Clock& clock = SystemClock());
   // Stops: returns within milliseconds unless `deliver` is busy. Afterwards nothing is called.

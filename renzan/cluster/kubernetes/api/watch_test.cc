@@ -39,7 +39,7 @@ Json PodList(int version, std::vector<Json> items) {
 
 using Take = std::function<void(std::string_view, Json&&)>;
 
-// What a server does, call by call; when it is through, it neither answers nor ends a stream.
+// What a server does, call by call; at the end of the script it neither answers nor ends a stream.
 class Script {
  public:
   Script& Lists(std::function<Json()> list) {
@@ -85,7 +85,7 @@ class Script {
   bool done_ = false;
 };
 
-// Only what a Watch needs.
+// Implements only what a Watch needs.
 class ScriptedApi : public Api {
  public:
   ScriptedApi(Script& script, std::stop_token stop) : script_(script), stop_(std::move(stop)) {}
@@ -251,7 +251,7 @@ TEST(WatchTest, AnExpiredVersionIsRelistedAndTheDifferenceTold) {
   Owner owner;
   script.Lists(10, {Pod("a", 1), Pod("b", 2), Pod("c", 3), Pod("d", 4)})
       .Watches("10", [](const Take&) { Expire(); })
-      // a is the same, b is gone, c has changed, d is another object, e is new.
+      // a is unchanged, b is gone, c has changed, d is another object, e is new.
       .Lists(30, {Pod("a", 1), Pod("c", 21), Pod("d", 22, "other"), Pod("e", 23)})
       .Watches("30", [](const Take& take) { take("DELETED", Pod("b", 31)); });
   const WatchCounts counts = Play(script, owner);

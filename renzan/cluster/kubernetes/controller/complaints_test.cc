@@ -1,5 +1,5 @@
-// What users of other systems complain about, and cannot happen here. Each test is named after what
-// it shows; the comment names the complaint.
+// Complaints of other systems' users that cannot occur here. Each test is named after what it
+// shows; the comment names the complaint.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ TEST(KubernetesComplaints, AJobThatRunsAgainSaysWhatIsTrueAllTheTime) {
     for (const Json* pod : world.cluster.Objects(Pods()))
       running +=
           TextAt(*pod, {"metadata", "labels", kJobNameLabel}) == "train" && PodFrom(*pod).running;
-    // The other way round a pod may be about to start.
+    // The reverse is possible: a pod may be about to start.
     if (running > 0) {
       EXPECT_THAT(phase, ::testing::AnyOf("running", "stopping")) << second;
     }
@@ -137,7 +137,7 @@ TEST(KubernetesComplaints, AGangThatIsCreatedInPartIsDeletedWhole) {
     World world;
     for (int node = 0; node < 13; ++node) world.cluster.AddNode(fmt::format("n{}", node), 8);
     world.cluster.AddJob("ads", "train", JobSpec(100, 1), kMinute);
-    // The server is gone in the middle of it: four lists, the status, pods, the Service, bindings.
+    // The server goes away midway: after four lists, the status, pods, the Service, bindings.
     int requests = 0;
     world.leader->connection.meanwhile = [&] {
       world.network.is_down = ++requests > 6 + after && requests < 6 + after + 150;
@@ -236,7 +236,8 @@ TEST(KubernetesComplaints, WhatRunsIsBound) {
       const Pod facts = PodFrom(*pod);
       const std::string job = TextAt(*pod, {"metadata", "labels", kJobNameLabel});
       if (world.PhaseOf(job) != "running" || facts.attempt != world.AttemptsOf(job) - 1) continue;
-      // What failed to start is told to stop once that has been written, which may fail, too.
+      // A worker that failed to start is told to stop once that has been written, which may fail as
+      // well.
       if (facts.node.empty()) {
         EXPECT_LT(++gated[facts.name], 10) << facts.name;
       }
@@ -261,7 +262,7 @@ TEST(KubernetesComplaints, AJobThatCannotStartGivesItsRoomBackAndSaysWhy) {
   world.cluster.AddJob("ads", "next", JobSpec(1, 8), kMinute);
   world.Run(4 * kMinute);
   EXPECT_EQ(world.PhaseOf("next"), "pending");
-  // A new leader counts from the start, too.
+  // A new leader counts from the start as well.
   world.StartController();
   world.Run(12 * kMinute);
   EXPECT_EQ(world.PhaseOf("stuck"), "failed");
@@ -276,7 +277,7 @@ TEST(KubernetesComplaints, AJobThatCannotStartGivesItsRoomBackAndSaysWhy) {
   }
 }
 
-// Nor does the pause before the next attempt hide why there has to be one.
+// The pause before the next attempt does not hide why another attempt is needed.
 TEST(KubernetesComplaints, AJobThatWillBeTriedAgainSaysHowItFailed) {
   World world;
   world.cluster.AddNode("a", 8);
@@ -290,7 +291,7 @@ TEST(KubernetesComplaints, AJobThatWillBeTriedAgainSaysHowItFailed) {
   EXPECT_THAT(world.StatusOf("train", "message"), HasSubstr("worker 0 on a exited with 1"));
 }
 
-// Workers would not find each other through a Service of somebody else's.
+// Through somebody else's Service, workers would not find each other.
 TEST(KubernetesComplaints, AForeignServiceOfAGangsNameIsNamedAndWaitedFor) {
   World world;
   world.cluster.AddNode("a", 8);
@@ -306,7 +307,7 @@ TEST(KubernetesComplaints, AForeignServiceOfAGangsNameIsNamedAndWaitedFor) {
   EXPECT_THAT(world.wrong, IsEmpty());
 }
 
-// A node that has less than it says: not as fast as requests can be sent.
+// A node with less than it claims: not retried as fast as requests can be sent.
 TEST(KubernetesComplaints, AGangThatKubeletsRefuseWaitsLongerEachTime) {
   World world;
   world.cluster.AddNode("a", 8);

@@ -16,9 +16,9 @@ namespace {
 
 constexpr TimeMs kRetryMs = kSecond;
 
-// Statuses written per turn that only say why a job waits.
+// How many statuses a turn writes only to say why a job waits.
 constexpr int kWaitsTold = 64;
-// For so many, the next to start, the sentence is kept up to date, too.
+// For this many jobs, the next to start, that message is also kept up to date.
 constexpr size_t kWaitsRefreshed = 64;
 constexpr TimeMs kRefreshMs = kMinute;
 
@@ -90,7 +90,7 @@ void Controller::Take(Source source, const WatchChange& change) {
       if (LiveJob* live = runner_.FindByUid(uid);
           live != nullptr && !deleted &&
           live->own_versions.erase(TextAt(object, {"metadata", "resourceVersion"})) > 0) {
-        // Our own write, which is known: it is not even read.
+        // Our own write, which is known already: it is not even parsed.
       } else if (!deleted) {
         TakeJob(change.object);
       } else if (live != nullptr) {
@@ -102,7 +102,7 @@ void Controller::Take(Source source, const WatchChange& change) {
       }
       break;
     case Source::kPods:
-      // The last state of a deleted one often says how it ended.
+      // The last state of a deleted pod often says how it ended.
       if (object.contains("spec")) pods_.Put(PodFrom(object));
       if (deleted) pods_.Remove(uid);
       break;
@@ -138,7 +138,7 @@ void Controller::TakeJob(const std::shared_ptr<const Json>& object) {
   try {
     job = GangJobFrom(object);
   } catch (const Error& error) {
-    // Of a later version, or written by another hand: it is left alone.
+    // Of a later version, or written by somebody else: it is left alone.
     LogError("{}", error.what());
     unreadable_.insert(TextAt(*object, {"metadata", "uid"}));
     return;
@@ -156,7 +156,7 @@ void Controller::TakeJob(const std::shared_ptr<const Json>& object) {
   }
 }
 
-// Those that the watch will not tell of.
+// Reads pods whose deletion the watch will not report.
 void Controller::ReadDoubtfulPods() {
   for (const Pod& pod : pods_.TakeDoubtful()) {
     try {
@@ -233,7 +233,7 @@ TimeMs Controller::Turn() {
   const TimeMs delete_at = ended_.DeleteOld(policies_.current().keep_ended_ms, now, requests_);
   needs_scheduling_ |= runner_.TakeChanged() || pools_.TakeChanged();
   if (!all) return now + kRetryMs;
-  // What could not be bound, or has ended meanwhile, has been finished and is to be written.
+  // Jobs that could not be bound, or have ended meanwhile, are finished and must be written.
   return needs_scheduling_ || runner_.HasWork()
              ? now
              : std::min({timeout, schedule_at_, tell_at, delete_at, pools_.NextLook(),
@@ -283,9 +283,9 @@ bool Controller::TellWaits() {
     const std::string reason = ReasonWord(wait.reason);
     const bool is_old = at < kWaitsRefreshed && now - live->second.wait_told_at >= kRefreshMs;
     if (live->second.object.status.reason == reason && !is_old) continue;
-    // What is written anyway costs nothing more.
+    // A status that is written anyway costs nothing extra.
     if (!runner_.WillWrite(wait.job) && ++told > kWaitsTold) return true;
-    // How its last attempt ended says more than that there will be another.
+    // How its last attempt ended says more than that there will be another one.
     const std::string& ended_so = live->second.object.status.message;
     const bool keeps = wait.reason == WaitReason::kBackoff && !ended_so.empty();
     runner_.TellWait(wait.job, reason, keeps ? ended_so : WhyItWaits(snapshot_, wait));

@@ -1,13 +1,13 @@
 #pragma once
 
-// The controller without its threads, connections and clock: takes in what watches report, asks the
+// The controller without its threads, connections and clock: takes what watches report, runs the
 // scheduler, and has its decisions carried out. For one thread.
 //
 // The API server's objects are the only truth: everything else is rebuilt from them by a new leader
 // (gang_job.h).
 //
-// What becomes of jobs' objects is in controller_jobs.cc, what policies and queues mean for them in
-// controller_policy.cc.
+// controller_jobs.cc handles the jobs' objects, controller_policy.cc the effects of policies and
+// queues on them.
 
 #include <array>
 #include <functional>
@@ -38,20 +38,21 @@ inline constexpr std::array kAllSources = {Source::kJobs,   Source::kPods,  Sour
 const Kind& KindOf(Source source);
 
 struct ControllerOptions {
-  std::string identity;  // of this replica; different in each process that ever runs
-  // Told of each cycle before its decisions are carried out.
+  std::string identity;  // of this replica; unique among all processes ever run
+  // Called with each cycle before its decisions are carried out.
   std::function<void(const record::CycleView&)> on_cycle;
-  // Of one turn, which then takes about a second: workers that start (one gang at least), and
-  // states that are written beside those of their gangs.
+  // The work of one turn, which then takes about a second: the workers that start (one gang at
+  // least), and the states written in addition to those of their gangs.
   size_t at_once = 256;
 };
 
 class Controller {
  public:
-  // `api`, `requests` and `clock` outlive it.
+  // `api`, `requests` and `clock` must outlive it.
   Controller(const ControllerOptions& options, Api& api, Requests& requests, const Clock& clock);
 
-  // Throws Error kTempFail if another replica leads by now: then this object is of no more use.
+  // Throws Error kTempFail if another replica leads by now: then this object cannot be used any
+  // more.
   void Take(Source source, const WatchChange& change);
 
   // Handles what has changed, and schedules if that could change anything. Throws as Take().
@@ -64,9 +65,9 @@ class Controller {
   const ControllerCounts& counts() const { return counts_; }
   const std::map<std::string, int64_t>& attempt_ends() const { return runner_.attempt_ends(); }
   int64_t failed_requests() const { return runner_.failed_requests(); }
-  // Of the last cycle.
+  // The waits of the last cycle.
   const std::vector<Wait>& waits() const { return waits_; }
-  // Of decisions that were not carried out; empty: there were none.
+  // Why decisions were not carried out; empty: all were.
   const std::vector<std::string>& violations() const { return violations_; }
 
  private:
@@ -76,19 +77,19 @@ class Controller {
   void Admit(GangJob object);
   void Update(LiveJob& live, GangJob object);
   void HonourRequests(LiveJob& live);
-  // Its user has changed the specification while it has workers.
+  // Called when its user changed the specification of a job that has workers.
   void Edit(LiveJob& live);
-  // Of a job that an earlier leader has started: what its workers have, though its user may have
-  // changed what it asks for.
+  // For a job that an earlier leader has started: what its workers have, although its user may
+  // since have changed what it asks for.
   void TakeOver(LiveJob& live, Job& job);
   void SpecifyAll();
   void ApplyPolicy();
   void ApplyQueues();
-  // What users have changed of jobs that have no workers any more.
+  // Applies users' changes to jobs that no longer have workers.
   void ApplyEdits();
-  // What only jobs needed that are no more.
+  // Drops what was needed only by jobs that no longer exist.
   void DropUnused();
-  // Holds pending jobs that their namespaces may not have, and lets them go again.
+  // Holds pending jobs that their namespaces may not have, and releases them again.
   void ApplyLimits();
   void HandleNodes();
   void HandlePods();
@@ -96,7 +97,8 @@ class Controller {
   void ReadDoubtfulPods();
   void Schedule();
   void CountUse(TimeMs now);
-  // Tells waiting jobs why, some of them if there are many. True: there are more.
+  // Writes into waiting jobs' statuses why they wait; only some at a time if there are many. True:
+  // there are more.
   bool TellWaits();
   TimeMs Now() const { return clock_.UnixMs(); }
 

@@ -22,7 +22,7 @@ ControllerCounts::ControllerCounts()
     : cycle_seconds_(kCycleBounds),
       waited_{Histogram(kWaitBounds), Histogram(kWaitBounds), Histogram(kWaitBounds),
               Histogram(kWaitBounds), Histogram(kWaitBounds)} {
-  // Present from the beginning, so that the first of them is an increase.
+  // Present from the beginning, so that the first one counts as an increase.
   for (const char* kind :
        {"start", "stop", "resize", "checkpoint", "reserve", "scale_out", "scale_in"})
     decisions_[kind] = 0;
@@ -66,7 +66,7 @@ void ControllerCounts::CountUse(const Snapshot& snapshot, TimeMs duration) {
           seconds;
   for (size_t pool = 0; pool < snapshot.pools.size(); ++pool)
     if (snapshot.pools[pool].price_per_hour > 0) cost_.try_emplace(static_cast<int>(pool), 0.0);
-  // Paid for from the order until it is gone.
+  // Nodes are paid for from the order until they are gone.
   for (const Node& node : snapshot.nodes)
     if (node.pool >= 0 && node.state != NodeState::kGone && cost_.contains(node.pool))
       cost_[node.pool] += snapshot.pools[node.pool].price_per_hour * seconds * kSecond / kHour;

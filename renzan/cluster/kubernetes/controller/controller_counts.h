@@ -1,6 +1,6 @@
 #pragma once
 
-// What a leader has done since it began to lead, in numbers for operators. Not thread-safe.
+// What a leader has done since it began to lead, as numbers for operators. Not thread-safe.
 
 #include <array>
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace renzan::cluster::kubernetes {
 
-// Jobs by the GPUs that they need at least, all workers together.
+// Classes of jobs by the fewest GPUs that all their workers need together.
 inline constexpr std::array kSizeClasses = {"0", "1", "2-7", "8-15", "16+"};
 size_t SizeClassOf(const Snapshot& snapshot, const Job& job);
 
@@ -22,7 +22,7 @@ class ControllerCounts {
 
   // `snapshot`: before the decisions are carried out.
   void CountCycle(const Snapshot& snapshot, const Decisions& decisions, double seconds);
-  // The cluster has been as in the snapshot for so long.
+  // The cluster has been as in the snapshot for `duration`.
   void CountUse(const Snapshot& snapshot, TimeMs duration);
 
   const Histogram& cycle_seconds() const { return cycle_seconds_; }

@@ -1,4 +1,4 @@
-// Jobs as users and the server have them: new ones, edits, requests, and what has to be read again.
+// Jobs as users and the server see them: new ones, edits, requests, and what has to be read again.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -16,9 +16,8 @@ namespace renzan::cluster::kubernetes {
 void Controller::CheckWriter(const GangJob& job) const {
   const GangJobStatus& status = job.status;
   if (begun_ && status.writer != options_.identity && status.term >= last_term_)
-    Fail(ErrorCode::kTempFail,
-         "{} leads, as the status of gangjob {} says: start this replica again", status.writer,
-         job.path());
+    Fail(ErrorCode::kTempFail, "{} leads, as the status of gangjob {} says: restart this replica",
+         status.writer, job.path());
 }
 
 void Controller::Begin() {
@@ -34,12 +33,13 @@ void Controller::Admit(GangJob object) {
   const bool is_new = status.id == 0;
   if (is_new) {
     status.waiting_since = object.created;
-    // Asked for while it had nothing to save or to stop.
+    // A request made while it had nothing to save or to stop.
     status.checkpoint_request = object.checkpoint_request;
     status.preempt_request = object.preempt_request;
     status.run_time = ended_.Predict(object);
   }
-  // Two leaders may have given a number twice, or this one has not seen before what another gave.
+  // Two leaders may have assigned a number twice, or this one has not seen before what another
+  // assigned.
   last_job_ = std::max(last_job_, status.id);
   const bool needs_id = is_new || runner_.live().contains(status.id);
   if (needs_id) status.id = ++last_job_;
@@ -48,13 +48,13 @@ void Controller::Admit(GangJob object) {
   const JobId id = job.id;
   const bool cancelled = object.cancelled;
   const bool is_observed = object.status.observed_generation == object.generation;
-  // Whether they are workers or use room of others is another matter now.
+  // Whether the job's pods are workers or use room as pods of others is to be decided again.
   pods_.TouchNodesOf(object.uid);
   runner_.Add(std::move(object), std::move(job));
   if (const auto live = runner_.live().find(id); live != runner_.live().end())
     TakeOver(live->second, *snapshot_.Find(id));
   if (needs_id || !is_observed) runner_.Write(id);
-  // Made while nobody led, or forgotten with a state that could not be written.
+  // A request made while nobody led, or forgotten with a state that could not be written.
   if (const auto live = runner_.live().find(id); live != runner_.live().end())
     HonourRequests(live->second);
   if (cancelled) runner_.Cancel(id, "cancelled");
@@ -79,8 +79,8 @@ void Controller::TakeOver(LiveJob& live, Job& job) {
 }
 
 void Controller::Update(LiveJob& live, GangJob object) {
-  // The status is ours. If it has changed all the same, by a write of ours that was not answered,
-  // or by another replica, then what is known of the job is not what the server has.
+  // Only we write the status. If it has changed nevertheless, by a write of ours that got no answer
+  // or by another replica, what we know of the job is not what the server has.
   if (At(*object.object, {"status"}) != At(*live.object.object, {"status"})) {
     runner_.ReloadLater(live.object.status.id);
     return;
@@ -121,7 +121,7 @@ void Controller::HonourRequests(LiveJob& live) {
   }
 }
 
-// But for its size, what has changed applies when it starts again.
+// Except for the size, changes apply when the job starts again.
 void Controller::Edit(LiveJob& live) {
   live.edited = true;
   Job& job = *snapshot_.Find(live.object.status.id);
@@ -141,7 +141,7 @@ void Controller::Edit(LiveJob& live) {
   }
 }
 
-// What the server has is read again, and what was decided about the job is forgotten.
+// Reads again what the server has, and forgets what was decided about the job.
 void Controller::Reload() {
   for (const JobId id : runner_.TakeToReload()) {
     const auto at = runner_.live().find(id);
@@ -160,11 +160,11 @@ void Controller::Reload() {
       }
       CheckWriter(job);
       if (job.uid != old.uid) {
-        // The name is another's by now.
+        // By now the name belongs to another job.
         runner_.ObjectDeleted(id);
         continue;
       }
-      // Of what the watch may not have shown yet.
+      // Pods that the watch may not have shown yet.
       const Json pods =
           api_.List(Pods(), old.ns, {.labels = fmt::format("{}={}", kJobNameLabel, old.name)});
       for (const Json& pod : pods.at("items")) pods_.PutAnswer(PodFrom(pod));

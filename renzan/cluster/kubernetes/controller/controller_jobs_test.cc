@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// The first of all, so that nothing else has made a queue or a request for it.
+// This job comes first, so that no other has created a queue or a request for it.
 TEST(KubernetesControllerJobs, AnInvalidJobWaitsAndHoldsUpNobody) {
   World world;
   world.cluster.AddNode("a", 8);
@@ -63,7 +63,7 @@ TEST(KubernetesControllerJobs, HonoursRequestsForCheckpointsAndStopsOnce) {
   EXPECT_EQ(world.AttemptsOf("train"), 1);
   request(kRequestPreempt);
   EXPECT_EQ(world.AttemptsOf("train"), 2);
-  // A new leader knows what has been honoured.
+  // A new leader knows which requests have been honoured.
   world.StartController();
   world.Run(20 * kMinute);
   EXPECT_EQ(world.AttemptsOf("train"), 2);
@@ -191,7 +191,7 @@ TEST(KubernetesControllerJobs, SomebodyWhoWritesToAJobAllTheTimeDoesNotStopIt) {
   EXPECT_THAT(world.wrong, IsEmpty());
 }
 
-// Its leader hears of that by a conflict, before the watch tells.
+// Its leader learns of that by a conflict, before the watch reports it.
 TEST(KubernetesControllerJobs, AJobWhoseNameIsAnothersByNowKeepsItsRoomUntilItsPodsHaveEnded) {
   World world;
   world.cluster.AddNode("a", 8);
@@ -217,7 +217,7 @@ TEST(KubernetesControllerJobs, ANumberThatAnotherLeaderHasGivenIsNotGivenAgain) 
   world.cluster.AddNode("a", 8);
   world.cluster.AddJob("ads", "numbered", JobSpec(1, 9), kMinute);
   world.Run(kSecond);
-  // Its leader decided that long ago; the request was under way.
+  // Its leader decided that long ago; the request was still in flight.
   world.cluster.MergePatch(GangJobs(), "ads", "numbered", {{"status", {{"facts", {{"id", 2}}}}}},
                            "status");
   world.Run(kSecond);

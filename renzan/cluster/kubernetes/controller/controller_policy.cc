@@ -1,4 +1,4 @@
-// What users, queues and a ClusterPolicy have changed, applied to the facts about jobs and nodes.
+// Applies changes of users, queues and the ClusterPolicy to the facts about jobs and nodes.
 
 #include <algorithm>
 #include <map>
@@ -11,7 +11,7 @@ namespace renzan::cluster::kubernetes {
 
 void Controller::SpecifyAll() {
   for (auto& [id, live] : runner_.live())
-    // What has been edited applies when its attempt ends, and what has ended is never changed.
+    // An edited job changes when its attempt ends, and an ended one never does.
     if (!live.edited && !HasEnded(live.object.status.state))
       Specify(live.object, inventory_, snapshot_, *snapshot_.Find(id));
   needs_scheduling_ = true;
@@ -39,14 +39,14 @@ void Controller::ApplyEdits() {
 void Controller::DropUnused() {
   inventory_.DropFilters([&](const NodeFilter& filter, const std::string& label) {
     return std::any_of(snapshot_.jobs.begin(), snapshot_.jobs.end(), [&](const Job& job) {
-      // One that has been edited may still have workers by an earlier filter.
+      // An edited job may still have workers chosen by an earlier filter.
       return runner_.live().at(job.id).object.node_filter == filter ||
              snapshot_.worker_requests[job.request].required.contains(label);
     });
   });
 }
 
-// In the order of submission: what was submitted later than the limit allows waits for the others.
+// In order of submission: jobs submitted beyond the limit wait for the others.
 void Controller::ApplyLimits() {
   std::map<int, int64_t> pending;  // by user
   for (Job& job : snapshot_.jobs) {

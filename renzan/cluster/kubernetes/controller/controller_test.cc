@@ -42,7 +42,7 @@ TEST(KubernetesController, AGangThatDoesNotFitWaitsAndHasNoPods) {
   world.Run(10 * kSecond);
   EXPECT_EQ(world.PhaseOf("large"), "pending");
   EXPECT_THAT(world.cluster.Objects(Pods()), IsEmpty());
-  // Those that it wants.
+  // The number that it wants.
   EXPECT_EQ(NumberAt(*world.cluster.FindJob("ads", "large"), {"status", "gpus"}), 12);
   world.cluster.AddNode("b", 8);
   world.Run(3 * kMinute);
@@ -61,7 +61,7 @@ TEST(KubernetesController, ManyGangsStartSomeAtATime) {
     if (const std::string name = fmt::format("job-{:03}", job); world.PhaseOf(name).empty())
       later.push_back(name);
   ASSERT_THAT(later, SizeIs(44));
-  // What is decided meanwhile about those that have not begun holds.
+  // Decisions made meanwhile about those that have not begun are kept.
   world.cluster.EditJob("ads", later[0], [](Json& spec) { spec["cancelled"] = true; });
   world.Run(2, 1);
   EXPECT_THAT(world.cluster.Objects(Pods()), SizeIs(299));
@@ -174,7 +174,8 @@ TEST(KubernetesController, APodDeletedByHandStopsTheWholeGangOnce) {
   EXPECT_THAT(world.wrong, IsEmpty());
 }
 
-// What ends with 0 when it is stopped looks as if it had done its work, and the others wait for it.
+// A worker that ends with 0 when it is stopped looks as if it had done its work, and the others
+// wait for it.
 TEST(KubernetesController, APodThatIsMissedWhenItIsGoneStopsTheWholeGang) {
   World world;
   world.cluster.AddNode("a", 8);
@@ -311,7 +312,7 @@ TEST(KubernetesController, AGangThatLosesItsNodeBeforeItHasPodsStartsElsewhere) 
   EXPECT_EQ(world.PhaseOf("train"), "done");
 }
 
-// Created and deleted while the watch was cut off: it never tells of them.
+// Created and deleted while the watch was cut off, so it never reports them.
 TEST(KubernetesController, PodsThatNoWatchHasShownAreMissedAllTheSame) {
   World world;
   world.cluster.AddNode("a", 8);
@@ -342,7 +343,7 @@ TEST(KubernetesController, RoomThatWasPromisedTwiceIsThereOnce) {
   world.cluster.AddNode("a", 8);
   world.cluster.AddJob("ads", "runs", JobSpec(1, 8), 10 * kMinute);
   world.Run(kMinute);
-  // Its leader decided that long ago; the request was under way.
+  // Its leader decided that long ago; the request was still in flight.
   world.cluster.AddJob("ads", "late", JobSpec(1, 8), kMinute);
   world.Run(kSecond);
   world.cluster.MergePatch(
@@ -366,7 +367,7 @@ TEST(KubernetesController, RoomThatWasPromisedTwiceIsThereOnce) {
 TEST(KubernetesController, AGangThatTheServerRefusesSaysWhy) {
   World world;
   world.cluster.AddNode("a", 8);
-  // Somebody else's, in the way.
+  // Somebody else's pod is in the way.
   world.cluster.Create(Pods(), "ads", {{"metadata", {{"name", "train-0-1"}}}, {"spec", {}}});
   world.cluster.AddJob("ads", "train", JobSpec(2, 2), kMinute);
   world.Run(10 * kMinute);

@@ -9,7 +9,7 @@
 namespace renzan::cluster::kubernetes {
 namespace {
 
-// Requests at a time, so that a retention that has become shorter does not hold up the scheduler.
+// How many requests at a time, so that a shortened retention period does not hold up the scheduler.
 constexpr size_t kDeletedAtATime = 64;
 
 JobTraits TraitsOf(const GangJob& job) {
@@ -24,7 +24,7 @@ void EndedJobs::Put(const GangJob& job) {
   if (!ended_at_.emplace(job.uid, ended).second) return;
   by_time_[{ended, job.uid}] = {job.ns, job.name, job.uid};
   if (!job.invalid.empty()) return;
-  // How long it ran, as if with all of its workers. One that never ran says nothing.
+  // How long it ran, as if with all of its workers. A job that never ran teaches nothing.
   const TimeMs ran = job.status.attained_worker_ms / job.spec.max_workers();
   if (ran > 0) lessons_[{ended, job.uid}] = {TraitsOf(job), ran};
 }
@@ -66,7 +66,7 @@ TimeMs EndedJobs::DeleteOld(TimeMs keep_ms, TimeMs now, Requests& requests) {
     api.Delete(GangJobs(), job.ns, job.name, job.uid, std::nullopt);
   });
   for (Deletion& deletion : deletions) {
-    // With a conflict another job has the name: this one is gone.
+    // A conflict means that the name now belongs to another job: this one is gone.
     deletion.job->asked = !deletion.error || deletion.error->is_conflict();
     if (deletion.job->asked) continue;
     LogWarning("{}", deletion.error->what());

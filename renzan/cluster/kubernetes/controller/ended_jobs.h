@@ -19,18 +19,18 @@ class EndedJobs {
   void Put(const GangJob& job);
   void Remove(const std::string& uid);
 
-  // What the run time of a job that is admitted now is expected to be. It is fixed then: this
-  // leader has learned from other jobs than the next one.
+  // The predicted run time of a job that is being admitted. It is fixed at admission, because the
+  // next leader has learned from other jobs.
   RunTimeQuantiles Predict(const GangJob& job);
 
-  // Deletes those that ended so long ago; 0: none. Returns when to call it again: a second later if
-  // a deletion failed.
+  // Deletes jobs that ended more than `keep_ms` ago; 0: none. Returns when to call it again: a
+  // second later if a deletion failed.
   TimeMs DeleteOld(TimeMs keep_ms, TimeMs now, Requests& requests);
 
  private:
   struct Ended {
     std::string ns, name, uid;
-    bool asked = false;  // to be deleted; a watch will show that
+    bool asked = false;  // deletion requested; a watch will show it
   };
   struct Lesson {
     JobTraits traits;
@@ -39,7 +39,7 @@ class EndedJobs {
 
   std::map<std::pair<TimeMs, std::string>, Ended> by_time_;  // and uid
   std::map<std::string, TimeMs> ended_at_;                   // by uid
-  // Of those that ended before the first prediction, whatever the order in which they were listed.
+  // For jobs that ended before the first prediction, in whatever order they were listed.
   std::map<std::pair<TimeMs, std::string>, Lesson> lessons_;
   RunTimes run_times_;
 };

@@ -132,7 +132,7 @@ void FakeCluster::Later(TimeMs after, std::function<void()> request) {
   later_.emplace(clock_.UnixMs() + after, std::move(request));
 }
 
-// What belongs to a job that is no more, or to a node that is no more, goes a while later.
+// Objects that belong to a job or node that no longer exists are deleted a while later.
 void FakeCluster::CollectGarbage() {
   std::set<std::string> jobs;
   for (const Json* job : Objects(GangJobs())) jobs.insert(UidOf(*job));
@@ -281,7 +281,7 @@ void FakeCluster::Watch(const Kind& kind, const std::string&, const Selector&,
   const std::vector<Change>& changes = changes_[kind.plural];
   auto at = std::upper_bound(changes.begin(), changes.end(), version,
                              [](int64_t v, const Change& change) { return v < change.version; });
-  // What `take` makes happen comes with the next stream.
+  // Events caused by `take` come with the next stream.
   const size_t end = changes.size();
   const std::string newest = std::to_string(version_);
   for (size_t i = at - changes.begin(); i < end; ++i)

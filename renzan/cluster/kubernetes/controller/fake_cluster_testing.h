@@ -1,15 +1,15 @@
 #pragma once
 
-// An API server in memory, with kubelets that only play, for tests of the controller: objects with
+// An API server in memory, with simulated kubelets, for tests of the controller: objects with
 // versions and conflicts, watches that continue from a version or find it expired, a garbage
-// collector. What goes wrong between it and its clients is in fake_connection_testing.h.
+// collector. fake_connection_testing.h simulates failures between it and its clients.
 //
 // Keeps a ledger of its own: what ran where and for whom, whatever the controller believes.
 //
 // With RENZAN_TEST_TRACE in the environment it prints every change.
 //
-// fake_kubelets_testing.cc has what nodes do, and the ledger; fake_machines_testing.cc machines
-// that are bought.
+// fake_kubelets_testing.cc has the nodes and the ledger, fake_machines_testing.cc the machines that
+// are bought.
 
 #include <cstdlib>
 #include <functional>
@@ -28,14 +28,14 @@ namespace renzan::cluster::kubernetes {
 
 std::string UidOf(const Json& object);
 
-// No kubelet can pull it.
+// An image that no kubelet can pull.
 inline constexpr const char* kNoImage = "missing";
 
-// What a job's workers do, together.
+// What a job's workers do together.
 struct Program {
   TimeMs work_ms = 0;  // kept at a stop if it saves its work
   int failures = 0;    // its first attempts fail
-  // Nobody told it what SIGTERM means for a job: it exits with 0, and is not done.
+  // The program does not know what SIGTERM means for a job: it exits with 0 though it is not done.
   bool ends_with_0_when_stopped = false;
 };
 
@@ -50,13 +50,13 @@ class FakeCluster : public Api {
 
   // As servers from 1.23 on do.
   bool checks_uid_of_bindings = false;
-  // Probability that a kubelet refuses a pod though there is room.
+  // The probability that a kubelet refuses a pod although there is room.
   double kubelet_refuses = 0;
-  // A controller that has not seen how a worker ended whose pod is gone runs its gang again.
+  // If the controller has not seen how a worker whose pod is gone ended, it runs the gang again.
   bool ends_may_be_unseen = false;
-  // Whoever owns machines allows no other number of them.
+  // The owner of the machines allows no other number of them.
   bool refuses_scaling = false;
-  // The only one whose objects the caller may see or touch; empty: no limit.
+  // The only namespace whose objects the caller may see or touch; empty: no limit.
   std::string allowed_namespace;
   // Pods that a kubelet has refused for lack of room.
   int refused = 0;
@@ -64,9 +64,9 @@ class FakeCluster : public Api {
   // --- What a user, a cloud or kubectl does.
   void AddNode(const std::string& name, int gpus, Json labels = Json::object());
   void SetNode(const std::string& name, const std::function<void(Json&)>& edit);
-  // The machine loses its power: its containers end without a word.
+  // The machine loses power: its containers end without a report.
   void KillNode(const std::string& name);
-  // It is not heard of any more, and works on.
+  // The node no longer reports, but keeps working.
   void CutOffNode(const std::string& name);
   void RestoreNode(const std::string& name);
   void AddJob(const std::string& ns, const std::string& name, Json spec, Program program);
@@ -78,13 +78,13 @@ class FakeCluster : public Api {
                const std::function<void(Json& spec)>& edit);
   // Its pods and its Service are collected a while later.
   void DeleteJob(const std::string& ns, const std::string& name);
-  // An object whose replicas are machines: nodes of the pool that come a while after they are
-  // wanted, and go when they are not. `any_goes`: not always the one that was chosen.
+  // Adds an object whose replicas are machines: nodes of the pool that come a while after they are
+  // wanted, and go when they are not. `any_goes`: not always the one that was chosen goes.
   void AddMachines(const std::string& pool, int gpus, TimeMs boot_ms, bool any_goes = false);
   int Replicas(const std::string& pool) const;
-  // As if it had never been there. Its pods go with it.
+  // Removes the node as if it had never existed. Its pods go with it.
   void RemoveNode(const std::string& name);
-  // A NodePool or ClusterPolicy, or another spec of it.
+  // Creates a NodePool or ClusterPolicy, or replaces its spec.
   void Apply(const Kind& kind, const std::string& name, Json spec);
   const Json* FindJob(const std::string& ns, const std::string& name) const;
   std::vector<const Json*> Objects(const Kind& kind) const;
@@ -92,12 +92,12 @@ class FakeCluster : public Api {
   // --- Time.
   // Lets kubelets and the garbage collector work until now. Returns violations of the ledger.
   std::vector<std::string> Play();
-  // Runs at the first Play() after so long; ApiErrors are dropped.
+  // Runs at the first Play() after this time; ApiErrors are ignored.
   void Later(TimeMs after, std::function<void()> request);
 
   // --- Watches.
   Json ListNow(Source source) const;
-  // What happened until now is forgotten: who has not seen it finds its version expired.
+  // Forgets what happened until now: a watcher that has not seen it finds its version expired.
   void Compact() { compacted_ = version_; }
 
   // --- Api.
@@ -111,7 +111,7 @@ class FakeCluster : public Api {
               std::optional<int64_t>) override;
   void Bind(const std::string&, const std::string&, const std::string&,
             const std::string&) override;
-  // Passes on what has happened, a bookmark, and ends.
+  // Passes on what has happened and a bookmark, then ends.
   void Watch(const Kind&, const std::string&, const Selector&, const std::string&,
              const std::function<void(std::string_view, Json&&)>&) override;
 
@@ -129,18 +129,18 @@ class FakeCluster : public Api {
     TimeMs left = 0;
     int failures = 0;     // to come
     int finished = 0;     // attempts that ended with 0
-    bool unseen = false;  // pods of such an attempt were gone before its job's status said so
+    bool unseen = false;  // the pods of such an attempt were gone before its job's status said so
   };
-  // Of a pod that is bound.
+  // The containers of a bound pod.
   struct Container {
     Pod pod;
     int64_t world_size = 1;
     bool cannot_pull = false;
     enum { kNone, kRunning, kEnded } state = kNone;
-    TimeMs next = 0;  // starts, or ends after it was told to, then
+    TimeMs next = 0;  // when it starts, or ends after it was told to
     bool told = false;
     bool done = false;        // ended with 0 by itself
-    TimeMs gone_at = kNever;  // its object is
+    TimeMs gone_at = kNever;  // when its object is gone
   };
 
   uint32_t Draw(uint32_t below) { return Philox::Draw(seed_, draws_++, 7)[0] % below; }

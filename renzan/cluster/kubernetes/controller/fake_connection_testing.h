@@ -1,7 +1,7 @@
 #pragma once
 
-// What lies between a replica of the controller and the API server (fake_cluster_testing.h), for
-// tests: answers that are lost, requests that arrive late, a server that is down, other clients
+// The connection between a replica of the controller and the API server (fake_cluster_testing.h),
+// for tests: answers that are lost, requests that arrive late, a server that is down, other clients
 // that come in between, and the end of the replica itself.
 
 #include <functional>
@@ -17,24 +17,24 @@ namespace renzan::cluster::kubernetes {
 // Thrown by a request of a replica that is killed: not an Error, so that nobody handles it.
 struct Killed {};
 
-// Of all replicas.
+// Shared by all replicas.
 struct Network {
-  // Probability that a request is not answered. A third of these were executed, a third will be
-  // later, when whoever sent it may be no more.
+  // The probability that a request gets no answer. A third of such requests were executed; a third
+  // will be executed later, when their sender may no longer exist.
   double no_answer = 0;
   TimeMs latest_ms = 30 * kSecond;
-  bool is_down = false;  // nobody is reached
+  bool is_down = false;  // nobody can reach the server
 };
 
 class FakeConnection : public Api {
  public:
-  // `cluster` and `network` outlive it.
+  // `cluster` and `network` must outlive it.
   FakeConnection(uint64_t seed, FakeCluster& cluster, const Network& network)
       : seed_(seed), cluster_(cluster), network_(network) {}
 
   // Called before each request: what others do meanwhile.
   std::function<void()> meanwhile;
-  // It is killed instead of sending one more.
+  // The replica is killed instead of sending one more request.
   std::optional<int> requests_left;
 
   Json Get(const Kind&, const std::string&, const std::string&, const std::string&) override;
@@ -53,7 +53,7 @@ class FakeConnection : public Api {
  private:
   uint32_t Draw(uint32_t below) { return Philox::Draw(seed_, draws_++, 11)[0] % below; }
   void Begin();
-  // `execute(cluster)` now, later, or not.
+  // Calls `execute(cluster)` now, later, or never.
   template <typename Execute>
   auto Send(Execute execute);
 

@@ -68,7 +68,7 @@ void FakeCluster::RestoreNode(const std::string& name) {
   ReportEnded(name);
 }
 
-// A kubelet that is back reports what has become of its containers.
+// A kubelet that is back reports what happened to its containers.
 void FakeCluster::ReportEnded(const std::string& name) {
   std::vector<std::string> ended;
   for (const auto& [uid, container] : containers_)
@@ -79,7 +79,7 @@ void FakeCluster::ReportEnded(const std::string& name) {
 
 // --- Pods.
 
-// What the API server says of a pod, as its kubelet sees it.
+// Updates a pod from the API server, as its kubelet sees it.
 void FakeCluster::Follow(const Key&, const Json& object) {
   Pod pod = PodFrom(object);
   if (pod.node.empty()) return;
@@ -127,7 +127,7 @@ void FakeCluster::EndContainer(Container& container, int exit_code) {
   Store("pods", key, std::move(pod));
 }
 
-// As a kubelet looks before it admits a pod.
+// Checks as a kubelet does before it admits a pod.
 bool FakeCluster::HasRoom(const Container& container) const {
   Amounts used = container.pod.request;
   for (const auto& [uid, other] : containers_)
@@ -212,10 +212,11 @@ void FakeCluster::PlayPrograms(TimeMs ran) {
   for (const auto& [attempt, gang] : running) {
     Work& work = work_[attempt.first];
     if (static_cast<int64_t>(gang.size()) != gang[0]->world_size) continue;
-    // Cut off from each other.
+    // They are cut off from each other.
     if (!std::all_of(gang.begin(), gang.end(), [&](Container* each) { return IsReached(*each); }))
       continue;
-    // SIGTERM ends what does not save its work: an exit status of 0 would not mean that it is done.
+    // SIGTERM ends a program that does not save its work: an exit status of 0 would not mean that
+    // it is done.
     if (!work.saves && std::any_of(gang.begin(), gang.end(),
                                    [](const Container* each) { return each->pod.deleting; }))
       continue;

@@ -1,5 +1,5 @@
-// Machines that are bought and returned, and what an administrator applies, in a cluster that is
-// played (fake_cluster_testing.h).
+// Machines that are bought and returned, and what an administrator applies, in the simulated
+// cluster (fake_cluster_testing.h).
 
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ void FakeCluster::Apply(const Kind& kind, const std::string& name, Json spec) {
   Store(kind.plural, {"", name}, std::move(object));
 }
 
-// The owners of the pools' machines.
+// Plays the owners of the pools' machines.
 void FakeCluster::PlayMachines(TimeMs now) {
   for (auto& [pool, machines] : machines_) {
     std::vector<std::string> nodes, chosen;

@@ -93,7 +93,7 @@ std::string GangRunner::LostNodeOf(const LiveJob& live, const Job& job) const {
   for (const Placed& placed : job.placement) {
     const Node& node = snapshot_.nodes[placed.node];
     if (node.state != NodeState::kGone) continue;
-    // Of an attempt all of whose workers have ended, their own words count.
+    // If all workers of an attempt have ended, their own words count.
     size_t ended = 0;
     for (const Pod* pod : pods_.OfJob(live.object.uid))
       ended += pod->attempt == live.object.status.attempts - 1 && pod->ended ? 1 : 0;
@@ -146,7 +146,7 @@ void GangRunner::ObjectDeleted(JobId id) {
     Remove(id);
     return;
   }
-  // Its pods are deleted with it; its room is theirs until they have ended.
+  // Its pods are deleted with it; they keep its room until they have ended.
   Cancel(id, "deleted");
   to_write_.erase(id);
   Check(id);
@@ -171,7 +171,7 @@ void GangRunner::TellWait(JobId id, const std::string& reason, const std::string
 
 void GangRunner::CarryOut(const Decisions& decisions) {
   cluster::CarryOut(decisions, snapshot_, *this);
-  // What has started is to be looked at earlier than what waits.
+  // A started job must be looked at earlier than one that waits.
   changed_ |= !decisions.starts.empty() || !decisions.stops.empty() || !decisions.resizes.empty();
 }
 
@@ -179,7 +179,7 @@ void GangRunner::Commit(const Start&) { snapshot_.now = Now(); }
 void GangRunner::Commit(const Stop&) {}
 void GangRunner::Commit(const Resize&) {}
 
-// Those that change are written with their jobs.
+// Reservations that change are written with their jobs.
 void GangRunner::Commit(const std::vector<Reservation>& reservations) {
   std::map<JobId, NamedPlacement> kept;
   for (const Reservation& each : reservations)
@@ -231,12 +231,12 @@ void GangRunner::Perform(const Resize& resize) {
   StopWorkers(live);
 }
 
-// Its workers' pods say when it was asked, to the next leader as well. That it has saved its work
-// nobody tells: asked again, it is as late as if it had done so at once.
+// Its workers' pods record when it was asked, also for the next leader. Nobody reports that it has
+// saved its work: asked again, it counts as if it had saved at once.
 void GangRunner::Perform(const CheckpointRequest& request) {
   if (!live_.at(request.job).object.spec.checkpoint.on_request) return;
   snapshot_.Find(request.job)->last_checkpoint = Now();
-  changed_ = true;  // the next one is due later
+  changed_ = true;  // the next checkpoint is due later
   to_checkpoint_.insert(request.job);
 }
 

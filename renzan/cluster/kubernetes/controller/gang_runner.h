@@ -1,7 +1,7 @@
 #pragma once
 
-// Jobs that have not ended, and their pods: carries out what the scheduler decides and follows what
-// becomes of it.
+// Jobs that have not ended, and their pods: carries out the scheduler's decisions and tracks their
+// effects.
 //
 // Decisions change the facts in memory at once; Flush() then makes them true, in this order: the
 // state of each changed job is written to the server; pods of gangs that start are created, all of
@@ -10,11 +10,12 @@
 // nothing is done about it. A gang that cannot be created and bound as a whole is deleted as a
 // whole. For one thread.
 //
-// A Flush() does only so much, so that what watches report meanwhile does not wait for thousands of
-// gangs: HasWork() says that there is more. Until its state is written, nothing is done for a job.
+// One Flush() does a limited amount of work, so that what watches report meanwhile does not wait
+// for thousands of gangs: HasWork() says whether there is more. Until its state is written, nothing
+// is done for a job.
 //
-// Flush() and what it does is in gang_runner_flush.cc, what becomes of pods in gang_runner_pods.cc,
-// how attempts end in gang_runner_end.cc.
+// gang_runner_flush.cc has Flush(), gang_runner_pods.cc the events of pods, gang_runner_end.cc the
+// ends of attempts.
 
 #include <functional>
 #include <map>
@@ -33,49 +34,51 @@
 
 namespace renzan::cluster::kubernetes {
 
-// A worker of the attempt that has not ended, by rank.
+// A worker of the current attempt, by rank.
 struct Worker {
   std::string node;
   std::optional<Pod> pod;  // as last seen
   bool gone = false;       // its object was deleted
   bool bound = false;
   bool told_to_stop = false;
-  // Seen so, without anybody having told it to: times of the API have seconds only.
+  // Seen to have ended before anybody told it to stop. Recorded because the API's times have a
+  // resolution of seconds.
   bool ended_by_itself = false;
 
   bool ended() const { return gone || (pod && pod->ended); }
 };
 
-// Of those that have failed, the one that seems to have been first; null if none has. Who had been
-// told to stop comes after those who had not, whatever clocks say: with an exit status that says
-// that it has saved its work, it would hide why that was necessary.
+// The worker that seems to have failed first; null if none has failed. Workers that had been told
+// to stop come after those that had not, whatever clocks say: their exit status, which says that
+// they have saved their work, would hide why that was necessary.
 const Worker* FirstFailed(const std::vector<Worker>& workers);
 
 struct LiveJob {
   GangJob object;  // `status` as it should be; the server's once written
   RetryPolicy policy;
   std::vector<Worker> workers;
-  // Of the attempt that ended last: until that is written, nobody else knows how.
+  // The workers of the attempt that ended last: until its end is written, nobody else knows how it
+  // ended.
   std::vector<Worker> last_workers;
   bool created = false;  // all of its pods have existed and been bound
   bool started = false;  // all of its workers have run
-  // Its workers did not start in time: whatever those that did end with.
+  // Its workers did not all start in time, whatever exit status those that did have.
   bool never_started = false;
-  std::string start_trouble;  // why one of them cannot, as far as has been seen
+  std::string start_trouble;  // why a worker cannot start, as far as is known
   // Why the attempt is being ended, if not by a stop request.
   std::optional<EndedBy> ended_by;
   std::optional<int> first_exit_code;  // of the worker that was seen to fail first
   std::string end_message;
-  bool deleted = false;  // the object is; its pods are not gone yet
+  bool deleted = false;  // the object is deleted; its pods are not gone yet
   bool has_service = false;
-  // When it was taken over from an earlier leader, whose last requests may still be under way.
+  // When it was taken over from an earlier leader, whose last requests may still be in flight.
   TimeMs adopted_at = 0;
-  // Its user has changed what it asks for since the attempt began.
+  // Its user has changed the specification since the attempt began.
   bool edited = false;
-  // The limit of its namespace for which it is held; empty: none.
+  // The limit of its namespace that holds it; empty: none.
   std::string forbidden;
   TimeMs wait_told_at = 0;
-  // Of our own writes, until a watch shows them: that is no news.
+  // Versions written by us that no watch has shown yet: those are not news.
   std::set<std::string> own_versions;
 };
 
@@ -83,61 +86,62 @@ RetryPolicy RetryPolicyOf(const spec::JobSpec& spec);
 
 class GangRunner : private Environment {
  public:
-  // `identity`: of the leader, as statuses name their writer. `at_once`: see ControllerOptions.
+  // `identity`: the leader's, which statuses name as their writer. `at_once`: see
+  // ControllerOptions.
   GangRunner(std::string identity, size_t at_once, Snapshot& snapshot, Inventory& inventory,
              PodBook& pods, Requests& requests, const Clock& clock);
 
-  // Of the statuses that it writes.
+  // The term in the statuses that it writes.
   void SetTerm(int64_t term) { term_ = term; }
 
   std::map<JobId, LiveJob>& live() { return live_; }
   const std::map<JobId, LiveJob>& live() const { return live_; }
   int64_t failed_requests() const { return failed_requests_; }
-  // By how they ended: one word each.
+  // How many attempts ended in each way (one word each).
   const std::map<std::string, int64_t>& attempt_ends() const { return attempt_ends_; }
   // Null if there is none.
   LiveJob* FindByUid(const std::string& uid);
 
-  // A job that has not ended, as the server has it. Its `job` is pending; if it had workers when it
-  // was written, they are taken over.
+  // Adds a job that has not ended, as the server has it. Its `job` is pending; if the object had
+  // workers when it was written, they are taken over.
   void Add(GangJob object, Job job);
-  // Its status is to be written: it has been admitted, or waits for another reason.
+  // Its status must be written: it has been admitted, or waits for another reason.
   void Write(JobId id) { to_write_.insert(id); }
-  // Its user has deleted the object, or wants no more of it.
+  // Its user has deleted the object or cancelled the job.
   void Cancel(JobId id, const std::string& why);
   void ObjectDeleted(JobId id);
 
-  // Whether the pod is a worker of an attempt that has not ended. Owners and labels can be written
-  // by anybody, in any namespace; a name is there once, and only the controller binds its pods.
+  // Whether the pod is a worker of an attempt that has not ended. Anybody can write owners and
+  // labels, in any namespace; but a name exists only once, and only the controller binds its pods.
   bool IsWorker(const Pod& pod) const;
   // Pods of the job have changed.
   void Check(JobId id);
   void NodeLost(int node);
-  // As the user asks. A job that cannot is left alone.
+  // Requested by the user. A job that cannot save a checkpoint is left alone.
   void RequestCheckpoint(JobId id) { to_checkpoint_.insert(id); }
   void RequestStop(JobId id, const std::string& why);
-  // Why it waits: one word, and one line.
+  // Tells the user why it waits: one word, and one line.
   void TellWait(JobId id, const std::string& reason, const std::string& message);
   bool WillWrite(JobId id) const { return to_write_.contains(id); }
-  // A pod that nobody waits for: of an earlier attempt, or of a job that is no more.
+  // Deletes a pod that nobody needs: of an earlier attempt, or of a job that no longer exists.
   void DeleteOrphan(const Pod& pod);
   // Ends attempts that have run for too long. Returns when to call it again.
   TimeMs CheckTimeouts();
 
   void CarryOut(const Decisions& decisions);
-  // Who buys and returns nodes.
+  // Sets what buys and returns nodes.
   void OnNodeChange(std::function<void(const NodeChange&)> perform) {
     change_node_ = std::move(perform);
   }
-  // Some of the work; what matters most goes first. False: some request failed; it is tried again
-  // by the next call.
+  // Does some of the work, the most important first. False: some request failed; the next call
+  // tries it again.
   bool Flush();
-  // Jobs whose state could not be written: it is not known what the server has. The owner reads
-  // them again, and forgets what was decided about them.
+  // Jobs whose state could not be written, so that it is unknown what the server has. The owner
+  // reads them again and forgets what was decided about them.
   std::set<JobId> TakeToReload() { return std::exchange(to_reload_, {}); }
   void Forget(JobId id) { Remove(id); }
   void ReloadLater(JobId id) { to_reload_.insert(id); }
-  // Whether, since the last call, a job has ended or is about to, not by a decision.
+  // Whether, since the last call, a job has ended or is about to end other than by a decision.
   bool TakeChanged() { return std::exchange(changed_, false); }
   // Whether Flush() has anything to do.
   bool HasWork() const { return HasMoreThanEvents() || !to_tell_.empty(); }
@@ -159,7 +163,7 @@ class GangRunner : private Environment {
   void End(LiveJob& live, EndedBy by, const std::string& message);
   void EndWithNode(LiveJob& live, const std::string& node);
   // A node of the attempt that was lost before this replica led, so that workers elsewhere may have
-  // failed for it; empty: none.
+  // failed because of it; empty: none.
   std::string LostNodeOf(const LiveJob& live, const Job& job) const;
   void SeeDeleted(LiveJob& live);
   void SeeFailed(LiveJob& live);
@@ -168,13 +172,13 @@ class GangRunner : private Environment {
   void Finish(LiveJob& live);
   void UpdateFacts(const Job& job, LiveJob& live);
   void StopWorkers(LiveJob& live);
-  // Of the jobs that are to start.
+  // The next of the jobs that are to start.
   std::set<JobId> NextToStart();
-  // Takes them out of to_write_: `gangs`, and others that are not about to start.
+  // Takes jobs out of to_write_: `gangs`, and others that are not about to start.
   std::vector<JobId> NextToWrite(const std::set<JobId>& gangs);
   bool WriteStates(const std::set<JobId>& gangs);
   bool StartGangs(std::set<JobId> gangs);
-  // These return gangs of which something failed.
+  // These return the gangs for which something failed.
   std::set<JobId> FindClaims(const std::set<JobId>& gangs);
   std::set<JobId> CreateServices(const std::set<JobId>& gangs);
   std::set<JobId> CreatePods(const std::set<JobId>& gangs);
@@ -203,7 +207,7 @@ class GangRunner : private Environment {
   std::map<std::string, JobId> by_uid_;
   std::set<JobId> to_write_, to_start_, to_checkpoint_, to_reload_;
   struct Deletion {
-    JobId job;  // 0: of none
+    JobId job;  // 0: no job
     std::string ns, name, uid;
     std::optional<int64_t> grace_seconds;
   };
@@ -221,7 +225,7 @@ class GangRunner : private Environment {
   bool changed_ = false;
   int64_t failed_requests_ = 0;
   std::map<std::string, int64_t> attempt_ends_;
-  std::set<std::string> dropped_;  // fields that the server does not keep, as told
+  std::set<std::string> dropped_;  // fields that the server drops, already reported
 };
 
 }  // namespace renzan::cluster::kubernetes

@@ -24,8 +24,9 @@ const char* EndWord(const AttemptEnd& end, const Outcome& outcome) {
   return outcome.state == RecordState::kResizing ? "resized" : "stopped";
 }
 
-// Whether all have ended with 0 and not because they were told to stop. The server tells times in
-// seconds: of a worker that ended in the second in which it was told, those say it who were not.
+// Whether all have ended with 0, and not because they were told to stop. The server's times have a
+// resolution of seconds: if a worker ended in the second in which it was told, the workers that
+// were not told decide.
 bool EndedByItself(const std::vector<Worker>& workers) {
   bool any_for_sure = false;
   for (const Worker& worker : workers) {
@@ -44,7 +45,7 @@ bool EndedByItself(const std::vector<Worker>& workers) {
 const Worker* FirstFailed(const std::vector<Worker>& workers) {
   const auto key = [](const Worker& worker) {
     const Pod& pod = *worker.pod;
-    // One that its node has not even admitted was not there from the beginning.
+    // A worker that its node has not even admitted was not there from the beginning.
     const TimeMs finished = pod.finished.value_or(pod.refused ? 0 : kNever);
     return std::tuple(pod.told_at && !worker.ended_by_itself, finished, -Severity(pod.exit_code));
   };
@@ -56,8 +57,8 @@ const Worker* FirstFailed(const std::vector<Worker>& workers) {
   return first;
 }
 
-// How long it took from the request to stop until its last worker had saved its work. A worker that
-// was killed at the end of its grace needs more than that.
+// Measures the time from the stop request until the last worker had saved its work. A worker that
+// was killed at the end of its grace period needs more than that.
 void GangRunner::MeasureCheckpoint(LiveJob& live) {
   if (!live.object.spec.checkpoint.on_stop) return;
   TimeMs cost = 0;
@@ -67,17 +68,17 @@ void GangRunner::MeasureCheckpoint(LiveJob& live) {
     const TimeMs took = *pod.finished - *pod.told_at;
     const bool killed = pod.exit_code == kKilledExitCode && pod.reason != "OOMKilled" &&
                         took >= live.object.spec.grace_ms();
-    // One that had ended before it was told, or that failed, has saved nothing.
+    // A worker that ended before it was told, or failed, has saved nothing.
     if (took < 0 || (!killed && pod.exit_code != 0 && pod.exit_code != kSavedExitCode)) return;
     cost = std::max(cost, killed ? live.object.spec.grace_ms() + 1 : took);
   }
-  // A checkpoint that it was about to write anyway looks as if it had taken no time: so a longer
-  // time takes effect at once, and a shorter one at most halves it.
+  // A stop that coincides with a regular checkpoint looks as if it took no time: so a longer time
+  // takes effect at once, and a shorter one at most halves it.
   std::optional<TimeMs>& known = live.object.status.checkpoint_cost;
   known = std::max(cost, known.value_or(0) / 2);
 }
 
-// All of its workers have ended.
+// Called when all of its workers have ended.
 void GangRunner::Finish(LiveJob& live) {
   changed_ = true;
   GangJobStatus& status = live.object.status;
@@ -90,7 +91,7 @@ void GangRunner::Finish(LiveJob& live) {
   if (undisturbed)
     end.by = EndedBy::kItself;
   else
-    // An earlier leader may have told it to stop without writing why.
+    // An earlier leader may have told it to stop without recording why.
     end.by = live.ended_by.value_or(
         status.stop_reason.empty() && status.state == RecordState::kRunning ? EndedBy::kItself
                                                                             : EndedBy::kRequest);
@@ -146,7 +147,7 @@ void GangRunner::Finish(LiveJob& live) {
   if (HasEnded(outcome.state)) {
     status.state = outcome.state;
     status.ended = end.ended_ms;
-    // Out of the queue at once; it is forgotten when that has been written.
+    // It leaves the queue at once, and is forgotten when that has been written.
     job.held = "it has ended";
     Tell(live, status.state == RecordState::kDone ? "Done" : "Ended", outcome.text,
          status.state == RecordState::kFailed || status.state == RecordState::kTimeout);

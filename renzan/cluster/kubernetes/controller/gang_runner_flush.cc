@@ -12,7 +12,7 @@
 namespace renzan::cluster::kubernetes {
 namespace {
 
-// One word, as conditions have it.
+// One word, as conditions require it.
 const char* ReasonOf(RecordState state) {
   switch (state) {
     case RecordState::kPending:
@@ -36,14 +36,14 @@ const char* ReasonOf(RecordState state) {
   return "Unknown";
 }
 
-// As the server has it.
+// Whether the server's copy of the job has a placement.
 bool HasPlacement(const GangJob& job) { return !At(*job.object, {"status", "placement"}).empty(); }
 
 // Others may write to the metadata of a job all the time.
 constexpr int kMostConflicts = 5;
 
-// Replaces the status, unless it is not `known` any more, or what the user wants has changed, by
-// which it was decided: then fails with a conflict.
+// Replaces the status. Fails with a conflict if it is no longer `known`, or if the user's
+// specification, on which it is based, has changed.
 Json ReplaceStatus(Api& api, Json object, const Json& known) {
   const std::string ns = object["metadata"]["namespace"], name = object["metadata"]["name"];
   for (int conflicts = 0;; ++conflicts) {
@@ -79,14 +79,14 @@ std::set<JobId> GangRunner::NextToStart() {
   for (const JobId id : std::set(to_start_)) {
     LiveJob& live = live_.at(id);
     if (snapshot_.Find(id)->state == JobState::kRunning && !live.edited) {
-      // One that moves gives room back: a new leader must not learn first who got it.
+      // A gang that moves gives room back: a new leader must not first learn who got it.
       if (!HasPlacement(live.object) && !gangs.empty() && workers + live.workers.size() > at_once_)
         continue;
       gangs.insert(id);
       workers += live.workers.size();
       continue;
     }
-    // It has been stopped, has lost its node, or is to have other pods, before anything was done.
+    // It was stopped, lost its node, or is to have other pods, before anything was done.
     to_start_.erase(id);
     std::erase_if(to_tell_, [&](const Event& event) { return event.job == id; });
     if (!live.ended_by) {
@@ -153,7 +153,7 @@ bool GangRunner::WriteStates(const std::set<JobId>& gangs) {
             "not know its jobs: apply deploy/kubernetes/crds of Renzan {}",
             write.dropped, RENZAN_VERSION);
       LiveJob& live = live_.at(write.id);
-      // Half of the object; the server keeps what it has of them when they are missing.
+      // They are half of the object; if they are missing, the server keeps its own.
       write.object["metadata"].erase("managedFields");
       live.object.object = std::make_shared<const Json>(std::move(write.object));
       live.object.resource_version = (*live.object.object)["metadata"]["resourceVersion"];
@@ -175,8 +175,8 @@ bool GangRunner::WriteStates(const std::set<JobId>& gangs) {
 bool GangRunner::StartGangs(std::set<JobId> gangs) {
   std::erase_if(gangs, [&](JobId id) { return !to_start_.contains(id); });
   const std::set<JobId> all_of_them = gangs;
-  // Services after the pods that they select, for which Kubernetes writes their endpoints less
-  // often; and before bindings, by which a new leader knows a gang that was created whole.
+  // Services come after the pods that they select, so that Kubernetes writes their endpoints less
+  // often, and before bindings, by which a new leader recognizes a gang that was created whole.
   for (const auto step : {&GangRunner::FindClaims, &GangRunner::CreatePods,
                           &GangRunner::CreateServices, &GangRunner::BindPods})
     for (const JobId failed : (this->*step)(gangs)) gangs.erase(failed);
@@ -191,8 +191,8 @@ bool GangRunner::StartGangs(std::set<JobId> gangs) {
   return all;
 }
 
-// A gang that mounts a claim that is not there would hold its room until its startTimeout, and only
-// events of its pods would say why.
+// A gang that mounts a missing claim would hold its room until its startTimeout, and only its pods'
+// events would say why.
 std::set<JobId> GangRunner::FindClaims(const std::set<JobId>& gangs) {
   struct Find : Task {
     std::vector<JobId> jobs;
@@ -209,7 +209,7 @@ std::set<JobId> GangRunner::FindClaims(const std::set<JobId>& gangs) {
     try {
       api.Get(PersistentVolumeClaims(), find.ns, find.claim);
     } catch (const ApiError& error) {
-      if (!error.is_not_found()) return;  // of what cannot be read, the kubelet will tell
+      if (!error.is_not_found()) return;  // if it cannot be read, the kubelet will report it
       throw ApiError(error.http_status(), error.reason(),
                      fmt::format("there is no PersistentVolumeClaim {} in the namespace {}: create "
                                  "it, or correct the volumes of the job's template",
@@ -242,7 +242,8 @@ std::set<JobId> GangRunner::CreateServices(const std::set<JobId>& gangs) {
       api.Create(Services(), ns, create.object);
     } catch (const ApiError& error) {
       if (!error.is_already_exists()) throw;
-      // Of an earlier attempt; or of an earlier job of that name, and about to be deleted with it.
+      // The Service of an earlier attempt; or of an earlier job of that name, and about to be
+      // deleted with it.
       const std::string name = create.object["metadata"]["name"];
       const Json there = api.Get(Services(), ns, name);
       for (const Json& owner : At(there, {"metadata", "ownerReferences"}))
@@ -333,7 +334,7 @@ std::set<JobId> GangRunner::BindPods(const std::set<JobId>& gangs) {
 }
 
 void GangRunner::CannotStart(LiveJob& live, const ApiError& error, std::set<JobId>& failed) {
-  // One of them says it: the others often fail for the same reason.
+  // One pod's error is enough: the others often fail for the same reason.
   if (!failed.insert(live.object.status.id).second) return;
   LogWarning("{}", error.what());
   live.end_message = error.what();
@@ -347,7 +348,7 @@ bool GangRunner::DeletePods() {
   };
   std::vector<Delete> deletes;
   for (Deletion& each : std::exchange(to_delete_, {})) {
-    // Not before it is written that they are to stop.
+    // Only after it was written that they are to stop.
     if (to_reload_.contains(each.job)) continue;
     if (to_write_.contains(each.job))
       to_delete_.push_back(std::move(each));
@@ -359,7 +360,7 @@ bool GangRunner::DeletePods() {
   });
   bool all = true;
   for (Delete& each : deletes) {
-    // With a conflict another pod has the name: this one is gone.
+    // A conflict means that the name now belongs to another pod: this one is gone.
     if (!each.error || each.error->is_conflict()) continue;
     all = false;
     LogWarning("{}", each.error->what());
@@ -368,7 +369,7 @@ bool GangRunner::DeletePods() {
   return all;
 }
 
-// What fails is asked for again when the next checkpoint is due.
+// Failed requests are repeated when the next checkpoint is due.
 void GangRunner::AskForCheckpoints() {
   struct Ask : Task {
     const Pod* pod = nullptr;
@@ -406,10 +407,10 @@ void GangRunner::Tell(const LiveJob& live, const std::string& reason, const std:
                       .at = Now()});
 }
 
-// Nothing depends on them: gangs go first, and one that cannot be written is dropped, as are the
-// oldest of more than can be written in a while.
+// Nothing depends on events: gangs go first. An event that cannot be written is dropped, and so are
+// the oldest if there are more than can be written in a while.
 void GangRunner::WriteEvents() {
-  constexpr size_t kLongestMessage = 1024;  // the server's
+  constexpr size_t kLongestMessage = 1024;  // the server's limit
   constexpr TimeMs kLatest = kMinute;
   if (const size_t most = 64 * at_once_; to_tell_.size() > most)
     to_tell_.erase(to_tell_.begin(), to_tell_.end() - static_cast<std::ptrdiff_t>(most));
@@ -419,7 +420,7 @@ void GangRunner::WriteEvents() {
   };
   std::vector<Write> writes;
   for (Event& event : std::exchange(to_tell_, {})) {
-    // What has not been written has not happened.
+    // A state that has not been written has not happened.
     if (to_reload_.contains(event.job)) continue;
     if (to_write_.contains(event.job) || writes.size() >= at_once_) {
       to_tell_.push_back(std::move(event));

@@ -1,4 +1,4 @@
-// What becomes of the pods of gangs.
+// Reacts to what happens to the pods of gangs.
 
 #include <algorithm>
 #include <utility>
@@ -12,10 +12,10 @@
 namespace renzan::cluster::kubernetes {
 namespace {
 
-// Pods of a gang that was taken over are not missed earlier.
+// Missing pods of a gang that was taken over are ignored before this.
 constexpr TimeMs kSettleMs = 5 * kSecond;
 
-// By an eviction, or somebody's hand. One that is seen only when it is gone may have ended before.
+// By an eviction, or by hand. A pod that is seen only when it is gone may have ended before.
 bool IsBeingDeleted(const Worker& worker) {
   if (!worker.pod || !worker.pod->deleting || worker.told_to_stop || worker.ended_by_itself)
     return false;
@@ -64,12 +64,12 @@ void GangRunner::Check(JobId id) {
     }
   const bool starting = to_start_.contains(id);
   if (!starting && !live.created)
-    // By an earlier leader.
+    // Created by an earlier leader.
     live.created = std::all_of(live.workers.begin(), live.workers.end(), [](const Worker& worker) {
       return worker.pod && (worker.bound || worker.pod->ended);
     });
   if (starting) return;
-  // Whoever wrote that it is to stop may not have come to tell it.
+  // The leader that wrote that it is to stop may not have told it.
   if (snapshot_.Find(id)->state != JobState::kRunning) StopWorkers(live);
   if (!live.created && Now() < live.adopted_at + kSettleMs) return;
   for (size_t rank = 0; rank < live.workers.size(); ++rank)
@@ -78,8 +78,8 @@ void GangRunner::Check(JobId id) {
     End(live, EndedBy::kCannotStart,
         live.end_message.empty() ? "its pods were not all created and bound" : live.end_message);
   }
-  // While it runs, somebody else deletes its pods, and other workers may have failed for that.
-  // Afterwards it is us, perhaps because one has failed.
+  // While it runs, somebody else deletes its pods, and other workers may have failed because of
+  // that. Afterwards we delete them, perhaps because one has failed.
   const bool by_others = snapshot_.Find(id)->state == JobState::kRunning;
   if (by_others) SeeDeleted(live);
   SeeFailed(live);
@@ -96,7 +96,7 @@ void GangRunner::SeeDeleted(LiveJob& live) {
     const std::string name =
         PodName(live.object.name, live.object.status.attempts - 1, static_cast<int>(rank));
     if (IsBeingDeleted(worker))
-      // The others are told to save their work, too.
+      // The others are told to save their work as well.
       End(live, EndedBy::kRequest, fmt::format("pod {} is being deleted", name));
     else if (worker.gone && !(worker.pod && worker.pod->ended))
       End(live, EndedBy::kNodeFailed, fmt::format("pod {} was deleted", name));
@@ -116,7 +116,7 @@ void GangRunner::SeeFailed(LiveJob& live) {
                   pod.reason.empty() ? "" : " (" + pod.reason + ")"));
 }
 
-// Once for each attempt, its user reads why a worker cannot start.
+// Tells the user once for each attempt why a worker cannot start.
 void GangRunner::SeeStart(LiveJob& live) {
   if (live.started || live.ended_by) return;
   live.started = true;
@@ -132,7 +132,7 @@ void GangRunner::SeeStart(LiveJob& live) {
   }
 }
 
-// Its room is of use to others; a retry may find another node, or what was missing.
+// Others can use its room; a retry may find another node, or what was missing.
 void GangRunner::EndUnstarted(LiveJob& live) {
   std::string why = live.start_trouble;
   for (size_t rank = 0; rank < live.workers.size() && why.empty(); ++rank)
@@ -148,16 +148,16 @@ void GangRunner::EndUnstarted(LiveJob& live) {
                   static_cast<double>(live.object.start_timeout_ms) / 1000, why));
 }
 
-// The attempt is at its end, whether the scheduler wants that or not.
+// The attempt is over, whether the scheduler wants that or not.
 void GangRunner::End(LiveJob& live, EndedBy by, const std::string& message) {
   changed_ = true;
   const JobId id = live.object.status.id;
   Job& job = *snapshot_.Find(id);
-  // Of a gang that was asked to stop, workers end with the status that says so.
+  // Workers of a gang that was asked to stop end with the status that says so.
   const bool asked = job.state != JobState::kRunning && by == EndedBy::kWorkerFailed;
   live.ended_by = asked ? EndedBy::kRequest : by;
   live.end_message = message;
-  // Whoever reads the job again knows by it that its program has not failed.
+  // Tells a leader that reads the job again that its program has not failed.
   const bool not_its_own =
       by == EndedBy::kRequest || by == EndedBy::kNodeFailed || by == EndedBy::kCannotStart;
   if (not_its_own && job.state == JobState::kRunning) live.object.status.stop_reason = message;
@@ -192,7 +192,7 @@ void GangRunner::NodeLost(int node) {
 }
 
 void GangRunner::EndWithNode(LiveJob& live, const std::string& node) {
-  // Those that were told to stop already will not confirm it.
+  // Workers that were told to stop already will not confirm it.
   for (Worker& worker : live.workers)
     if (worker.node == node) worker.told_to_stop = false;
   live.ended_by.reset();
@@ -203,7 +203,7 @@ TimeMs GangRunner::CheckTimeouts() {
   TimeMs next = kNever;
   std::vector<JobId> settled;
   for (auto& [id, live] : live_) {
-    // Also one that is being ended: where no pod was ever created, none will report its end.
+    // Also a job that is being ended: if no pod was ever created, none will report its end.
     if (!live.workers.empty() && !live.created && !to_start_.contains(id)) {
       if (const TimeMs at = live.adopted_at + kSettleMs; at <= Now())
         settled.push_back(id);

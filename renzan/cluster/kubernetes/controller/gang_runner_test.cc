@@ -18,7 +18,7 @@ class NoRequests : public Requests {
   void Run(std::vector<Request>) override {}
 };
 
-// A job of two workers, which its third attempt has on two nodes, as another leader has left it.
+// A job of two workers in its third attempt, which another leader started on two nodes.
 class Gang {
  public:
   explicit Gang(const char* phase) {
@@ -88,7 +88,7 @@ void ExpectFailure(const GangJobStatus& status) {
   EXPECT_THAT(status.message, ::testing::StartsWith("failed: worker 1 on n1 exited with 1"));
 }
 
-// What was asked of users' pods decides about other users' room and jobs.
+// What was requested of users' pods would affect other users' room and jobs.
 TEST(GangRunner, PodsThatOnlyLookLikeWorkersAreNone) {
   const Gang gang("running");
   EXPECT_TRUE(gang.HasWorker(PodOfRank(1)));
@@ -106,9 +106,9 @@ TEST(GangRunner, PodsThatOnlyLookLikeWorkersAreNone) {
   for (const int rank : {-1, 0, 2}) EXPECT_FALSE(with([&](Pod& pod) { pod.rank = rank; })) << rank;
 }
 
-// Workers that have been told to stop and save their work exit with 75, in the same second as the
-// one that has failed, or earlier by the clock of their node. That does not make it a failure that
-// retries do not count.
+// Workers that were told to stop and save their work exit with 75, in the same second as the one
+// that failed, or earlier by their node's clock. The attempt must still count as a failure against
+// the retries.
 TEST(GangRunner, WhoFailedBeforeTheOthersWereToldSaysHowItEnded) {
   for (const TimeMs clock : {0, -1000, 1000}) {
     SCOPED_TRACE(clock);
@@ -126,7 +126,7 @@ TEST(GangRunner, TheNextLeaderKnowsWhoFailedFirst) {
   ExpectFailure(gang.status());
 }
 
-// What comes later is the consequence, whatever it is called.
+// Later ends are consequences, whatever their status.
 TEST(GangRunner, WhoFailedFirstIsKept) {
   Gang gang("running");
   const Pod fails = Ended(PodOfRank(1), 1, kThen);
@@ -152,7 +152,7 @@ TEST(GangRunner, AWorkerThatItsNodeRefusedWasNotThere) {
   EXPECT_THAT(gang.status().message, ::testing::HasSubstr("worker 1 on n1"));
 }
 
-// Nobody has seen what was first: a pod is being deleted, and so the other worker has lost its
+// Nobody saw what came first: a pod is being deleted, and therefore the other worker has lost its
 // peer.
 TEST(GangRunner, WhoFailsBecauseAnotherWasDeletedIsNoFailure) {
   Gang gang("running");

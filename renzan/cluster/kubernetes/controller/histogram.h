@@ -1,6 +1,6 @@
 #pragma once
 
-// How often a value was in which range, as Prometheus counts it. Not thread-safe.
+// Counts how often a value was in which range, as Prometheus does. Not thread-safe.
 
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +21,7 @@ class Histogram {
   }
 
   const std::vector<double>& bounds() const { return bounds_; }
-  // Of values up to each bound and above the one before it; then of those above all bounds.
+  // For each bound, the values up to it and above the one before; then those above all bounds.
   const std::vector<int64_t>& counts() const { return counts_; }
   double sum() const { return sum_; }
 

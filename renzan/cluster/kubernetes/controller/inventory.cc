@@ -14,7 +14,7 @@ namespace {
 
 TimeMs BootMs(const Pool& pool) { return std::max(pool.boot_ms, kLongestBootMs); }
 
-// Its value is what `explain` shows.
+// The label's value is what `explain` shows.
 std::pair<std::string, std::string> FilterLabel(size_t filter) {
   return {fmt::format("renzan.dev/admits-{}", filter),
           "pods with its tolerations and node affinity"};
@@ -23,7 +23,7 @@ std::pair<std::string, std::string> FilterLabel(size_t filter) {
 }  // namespace
 
 Inventory::Inventory(Snapshot& snapshot) : snapshot_(snapshot) {
-  // Always there, so that the order of the first node's resources does not matter.
+  // Always present, so that the order of the first node's resources does not matter.
   auto& names = snapshot_.resource_names;
   if (std::find(names.begin(), names.end(), kPodsResource) == names.end())
     names.push_back(kPodsResource);
@@ -113,7 +113,7 @@ void Inventory::Put(const KubernetesNode& node, TimeMs now) {
   touched_.insert(node.name);
 }
 
-// From the first announcement on.
+// Counted from the first announcement.
 TimeMs Inventory::LeavesAt(const KubernetesNode& node, const Node& before, TimeMs now) const {
   if (node.leaving_since) return std::min(*node.leaving_since, now) + notice_ms_;
   const bool is_known = before.state == NodeState::kDraining && before.until != kNever;
@@ -128,8 +128,8 @@ void Inventory::PutAgain(const std::string& pool, TimeMs now) {
       Put(node, now);
 }
 
-// A machine that was bought is a node before it takes work: its kubelet starts, and then the
-// devices that its pool promises are found.
+// A machine that was bought becomes a node before it takes work: its kubelet starts, and only then
+// are the devices found that its pool promises.
 bool Inventory::IsBooting(const KubernetesNode& node, int pool, NodeState before,
                           TimeMs now) const {
   const Pool& of = snapshot_.pools[pool];
@@ -211,7 +211,7 @@ void Inventory::Refresh(const std::set<std::string>& touched, const PodBook& pod
   std::map<int, Resources> held_on;
   for (const std::string& name : touched)
     if (const int at = Find(name); at >= 0) held_on[at] = {};
-  // What gangs held beyond that, they may hold no more.
+  // Gangs may no longer hold more than that.
   for (const auto& [at, offered] : offered_)
     if (snapshot_.nodes[at].capacity != offered) held_on[at] = {};
   for (const Job& job : snapshot_.jobs)
@@ -230,7 +230,7 @@ void Inventory::Refresh(const std::set<std::string>& touched, const PodBook& pod
     Resources capacity = offered_[at] = CapacityFrom(left, snapshot_);
     for (int kind = 0; kind < kMaxResources; ++kind)
       capacity[kind] = std::max({capacity[kind], held[kind], int64_t{0}});
-    // What boots offers nothing yet, and another node would be bought in its place.
+    // A booting node offers nothing yet, and another one would be bought in its place.
     if (const Node& node = snapshot_.nodes[at]; node.state == NodeState::kBooting)
       capacity = snapshot_.pools[node.pool].capacity;
     if (snapshot_.nodes[at].capacity == capacity) continue;

@@ -19,10 +19,10 @@
 
 namespace renzan::cluster::kubernetes {
 
-// Its value is the node's pool. Nodes without it are not used.
+// The label's value is the node's pool. Nodes without it are not used.
 inline constexpr const char* kPoolLabel = "renzan.dev/pool";
 
-// A node that is not ready yet is given up after so long, or after its pool's boot time.
+// A node that is not ready yet is given up after this time, or after its pool's boot time.
 inline constexpr TimeMs kLongestBootMs = 10 * kMinute;
 
 class Inventory {
@@ -31,43 +31,44 @@ class Inventory {
 
   explicit Inventory(Snapshot& snapshot);
 
-  // The API's labels of topology levels, widest first.
+  // The API's labels for topology levels, widest first.
   void SetTopology(const Topology& topology, TimeMs now);
-  // From an announcement that a machine will be taken away until it is, if nothing says more.
+  // The time between the announcement that a machine will be taken away and its end, unless stated
+  // otherwise.
   void SetNotice(TimeMs notice_ms) { notice_ms_ = notice_ms; }
 
   void Put(const KubernetesNode& node, TimeMs now);
-  // As it is after a write of ours: what a watch shows of earlier versions is no news.
+  // Puts a node as it is after a write of ours: earlier versions that a watch shows are not news.
   void PutOwn(const KubernetesNode& node, TimeMs now);
   void Remove(const std::string& name, TimeMs now);
-  // Puts all nodes of a pool again: what is known of the pool has changed.
+  // Puts all nodes of a pool again, because what is known of the pool has changed.
   void PutAgain(const std::string& pool, TimeMs now);
 
-  // The label that a node must have so that the filter admits it, which all have that it admits;
-  // none: it admits all that are known.
+  // A label that all nodes admitted by the filter have, and no others; nothing if the filter admits
+  // all known nodes.
   std::optional<std::pair<std::string, std::string>> LabelFor(const NodeFilter& filter);
-  // Forgets filters of which `is_used(filter, key of its label)` says no, if there are many by now:
-  // their labels may stand for others later.
+  // If there are many filters by now, forgets those for which `is_used(filter, key of its label)`
+  // is false: their labels may later stand for other filters.
   void DropFilters(const std::function<bool(const NodeFilter&, const std::string&)>& is_used);
-  // Whether, since the last call, an answer of LabelFor() has changed.
+  // Whether a result of LabelFor() has changed since the last call.
   bool TakeFiltersChanged() { return std::exchange(filters_changed_, false); }
-  // As Put() labels a node.
+  // Labels as Put() would set them.
   Labels LabelsOf(const std::string& node, const Labels& labels, const std::vector<Taint>& taints);
-  // A new one if there is none.
+  // The pool's index; adds it if there is none.
   int PoolNamed(const std::string& name);
-  // By name, as they were last reported.
+  // Nodes by name, as last reported.
   const std::map<std::string, KubernetesNode>& known() const { return known_; }
 
-  // Brings the capacities of touched nodes up to date. `of_gangs`: whether the pod is a worker
-  // whose job holds its room already.
+  // Updates the capacities of touched nodes. `of_gangs`: whether the pod is a worker whose job
+  // already holds its room.
   void Refresh(const std::set<std::string>& touched, const PodBook& pods,
                const std::function<bool(const Pod&)>& of_gangs);
 
-  // -1: not one of ours.
+  // -1 if the node is not ours.
   int Find(const std::string& name) const;
-  // As gone if it is not known.
+  // Adds the node as gone if it is not known.
   int FindOrAdd(const std::string& name, TimeMs now);
-  // By which others reach it; its name if it has not said.
+  // The address by which others reach it; its name if it has not reported one.
   std::string AddressOf(const std::string& node) const;
   // Whether the job's workers fit there now, on nodes that take work.
   bool HasRoom(const Placement& placement, const Job& job) const;
@@ -75,7 +76,7 @@ class Inventory {
   std::vector<int> TakeLost() { return std::exchange(lost_, {}); }
   // Nodes that were reported since the last call.
   std::set<std::string> TakeTouched() { return std::exchange(touched_, {}); }
-  // Whether anything has changed since the last call that decisions depend on.
+  // Whether anything that decisions depend on has changed since the last call.
   bool TakeChanged() { return std::exchange(changed_, false); }
 
  private:
@@ -83,7 +84,7 @@ class Inventory {
 
   struct Filter {
     NodeFilter filter;
-    bool excludes = false;  // a node or pool that is known
+    bool excludes = false;  // excludes a known node or pool
   };
 
   void SetState(int node, NodeState state, TimeMs until, TimeMs now);
@@ -93,13 +94,13 @@ class Inventory {
   Topology topology_;
   TimeMs notice_ms_ = 2 * kMinute;
   Snapshot& snapshot_;
-  std::map<size_t, Filter> filters_;  // by the number of its label
+  std::map<size_t, Filter> filters_;  // by label number
   size_t many_filters_ = kFewFilters;
   bool filters_changed_ = false;
   std::map<std::string, int> index_;
   std::map<std::string, KubernetesNode> known_;
-  std::map<std::string, int64_t> written_;  // versions, by name
-  // What nodes have for gangs, even if gangs hold more.
+  std::map<std::string, int64_t> written_;  // versions written by us, by name
+  // What nodes offer to gangs, even if gangs hold more.
   std::map<int, Resources> offered_;
   std::vector<int> lost_;
   std::set<std::string> touched_;

@@ -26,7 +26,7 @@ TEST(Inventory, AGangThatIsMadeSmallerOnANodeHoldsItsRoomOnce) {
                     .placement = {{0, 2}},
                     .target = {{0, 1}}}};
   inventory.Refresh({"n0"}, PodBook(), [](const Pod&) { return true; });
-  // Of 6 + 3, room would be left over once it is smaller, on a node that has only 8.
+  // 6 + 3 would leave room once it is smaller, on a node that has only 8.
   EXPECT_EQ(snapshot.nodes[0].capacity.gpu(), 8);
 }
 
@@ -69,7 +69,7 @@ TEST(Inventory, FiltersThatNobodyUsesAreDroppedWhenThereAreMany) {
     ASSERT_FALSE(snapshot.nodes[1].labels.contains(mine->first));
     ASSERT_LT(FilterLabelsOf(snapshot.nodes[2]), 100);
   }
-  // Whoever comes back finds its nodes again, whatever its label has stood for meanwhile.
+  // A filter that comes back finds its nodes again, whatever its label has stood for meanwhile.
   const auto other = inventory.LabelFor(Tolerates("other"));
   ASSERT_TRUE(other);
   EXPECT_FALSE(snapshot.nodes[0].labels.contains(other->first));

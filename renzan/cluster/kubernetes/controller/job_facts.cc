@@ -32,7 +32,7 @@ void Reserve(Reservation reservation, Snapshot& snapshot) {
   all.insert(std::upper_bound(all.begin(), all.end(), reservation, before), std::move(reservation));
 }
 
-// One that has been removed if there is none.
+// The queue's index; if there is none, adds one that counts as removed.
 int QueueNamed(const std::string& name, Snapshot& snapshot) {
   auto& queues = snapshot.queues;
   const auto at = std::find_if(queues.begin(), queues.end(),
@@ -70,7 +70,7 @@ void ApplyPolicy(const ClusterPolicy& policy, Inventory& inventory, TimeMs now,
     snapshot.users[snapshot.InternUser(ns)].quota_overrides = overrides;
 }
 
-// As far as the controller knows: its replicas could be read.
+// As far as the controller knows: whether its replicas could be read.
 bool IsScalable(const NodePool& pool) { return At(*pool.object, {"status", "wanted"}).is_number(); }
 
 void PutPool(const NodePool& pool, const PoolMembers& members, int overdue, Inventory& inventory,
@@ -90,9 +90,9 @@ void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Jo
   const spec::JobSpec& spec = object.spec;
   job.submitted = object.created;
   job.user = snapshot.InternUser(object.ns);
-  // Until it is written that it has ended, it must not start.
+  // It must not start until its end has been written.
   job.held = HasEnded(object.status.state) ? "it has ended" : object.invalid;
-  // Its indices are valid in any case. What waits for a queue that is not there counts for none.
+  // Its indices must be valid in any case. A job that waits for a missing queue counts for none.
   if (snapshot.queues.empty()) SetQueues({}, snapshot);
   job.queue = QueueNamed("", snapshot);
   if (snapshot.worker_requests.empty()) snapshot.InternRequest({});
@@ -112,7 +112,7 @@ void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Jo
     job.queue = static_cast<int>(queue - snapshot.queues.begin());
   } else {
     job.held = fmt::format("there is no queue '{}'", spec.queue);
-    // What it has from when there was one counts for no other.
+    // What it has held since its queue existed counts for no other queue.
     if (object.status.state != RecordState::kPending) job.queue = QueueNamed(spec.queue, snapshot);
   }
   const std::string& level = spec.constraints.topology;

@@ -1,7 +1,7 @@
 #pragma once
 
 // The facts of a snapshot that follow from objects alone: for the controller, and for clients that
-// look at the cluster as the controller does (observe.h). Not thread-safe.
+// see the cluster as the controller does (observe.h). Not thread-safe.
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -18,40 +18,40 @@
 
 namespace renzan::cluster::kubernetes {
 
-// The queues that there are: `default`, without quotas, if there is no Queue. Jobs must be
-// specified again afterwards.
+// Sets the queues: `default`, without quotas, if there is no Queue. Jobs must be specified again
+// afterwards.
 void SetQueues(const std::map<std::string, QueueSpec>& specs, Snapshot& snapshot);
 
-// What a ClusterPolicy means for users and nodes. Jobs must be specified again afterwards.
+// Applies a ClusterPolicy to users and nodes. Jobs must be specified again afterwards.
 void ApplyPolicy(const ClusterPolicy& policy, Inventory& inventory, TimeMs now, Snapshot& snapshot);
 
-// For whoever does not lead: whether nodes can be bought is what the leader has written into the
-// NodePool's status.
+// For processes that do not lead: whether nodes can be bought is what the leader has written into
+// the NodePool's status.
 void PutPool(const NodePool& pool, const PoolMembers& members, int overdue, Inventory& inventory,
              Snapshot& snapshot);
 
-// Of several new jobs, the earlier comes first: creation times have seconds only.
+// Of several new jobs, the earlier comes first: creation times have a resolution of seconds.
 void SortByArrival(std::vector<GangJob>& jobs);
 
-// What follows from a job's specification; Job::held says why it cannot start.
+// Sets what follows from a job's specification; Job::held says why it cannot start.
 void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Job& job);
 
-// When another size of a job that has workers applies to them.
+// When a new size of a job that has workers applies to them.
 enum class SizeApplies {
   kAtOnce,
-  kAfterAStop,  // they save their work, and it starts again
-  kNextTime,    // work would be lost: when it starts again anyway
+  kAfterAStop,  // the workers save their work, and the job starts again
+  kNextTime,    // when the job starts again anyway, because work would be lost
 };
 
-// `runs`: it has not been told to stop. `saves`: its workers save their work when they are.
+// `runs`: it has not been told to stop. `saves`: its workers save their work when told to stop.
 SizeApplies WhenSizeApplies(const spec::JobSpec& wanted, int workers, bool runs, bool saves);
 
-// What its status says has happened to it, its reservation included. `job` is pending and is not in
-// the snapshot yet.
+// Restores what its status says has happened to it, including its reservation. `job` is pending and
+// not in the snapshot yet.
 void Restore(const GangJob& object, Inventory& inventory, TimeMs now, Snapshot& snapshot, Job& job);
 
-// How long it will take. All of it follows from what the object says, so that a new leader comes to
-// the same.
+// Sets the estimates of how long it will take. All follow from the object, so that a new leader
+// arrives at the same ones.
 void ApplyEstimates(const GangJob& object, Job& job);
 
 }  // namespace renzan::cluster::kubernetes

@@ -55,7 +55,7 @@ bool SetStatuses(const Kind& kind, std::vector<std::pair<KeptStatus*, Json>> sta
       write.of->Written(std::move(write.body["status"]), std::move(write.answer));
       continue;
     }
-    // Of a conflict a watch will tell.
+    // A watch will report the other write.
     if (!write.error->is_conflict()) LogWarning("{}", write.error->what());
     written &= write.error->is_conflict() || write.error->is_not_found();
   }

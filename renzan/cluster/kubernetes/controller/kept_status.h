@@ -1,7 +1,7 @@
 #pragma once
 
-// The status of an object that only the controller writes, whenever it is not what it should be.
-// For one thread.
+// The status of an object that only the controller writes; written whenever it is not as it should
+// be. For one thread.
 
 #include <memory>
 #include <set>
@@ -15,11 +15,11 @@ namespace renzan::cluster::kubernetes {
 
 class KeptStatus {
  public:
-  // As a watch shows it. False: it is what was written here, and no news.
+  // Takes the object as a watch shows it. False: it was written here, and is not news.
   bool Put(std::shared_ptr<const Json> object);
   const Json& object() const { return *object_; }
   const Json& status() const;
-  // Writes it if the server has another one. False: it could not be written.
+  // Writes the status if the server has another one. False: it could not be written.
   bool Set(const Kind& kind, Json status, Requests& requests);
 
  private:
@@ -28,14 +28,14 @@ class KeptStatus {
   void Written(Json wanted, Json answer);
 
   std::shared_ptr<const Json> object_;
-  // As it was sent last, until a watch shows another: a server whose definition is older keeps only
-  // part of it, and would be sent it again and again.
+  // As it was last sent, until a watch shows another version: a server with an older definition
+  // keeps only part of it, and would otherwise be sent it again and again.
   std::shared_ptr<const Json> written_;
-  // Of our own writes, until a watch shows them.
+  // Versions written by us that no watch has shown yet.
   std::set<std::string> own_versions_;
 };
 
-// Of several objects, at the same time. False: some could not be written.
+// Sets the statuses of several objects concurrently. False: some could not be written.
 bool SetStatuses(const Kind& kind, std::vector<std::pair<KeptStatus*, Json>> statuses,
                  Requests& requests);
 

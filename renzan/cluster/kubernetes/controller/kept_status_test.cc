@@ -10,7 +10,7 @@
 namespace renzan::cluster::kubernetes {
 namespace {
 
-// Its definition of the kind is older than the controller.
+// A cluster whose definition of the kind is older than the controller.
 class OlderCluster : public FakeCluster {
  public:
   using FakeCluster::FakeCluster;
@@ -40,10 +40,10 @@ TEST(KeptStatus, IsSentOnceToAServerThatKeepsOnlyPartOfIt) {
       EXPECT_TRUE(kept.Set(NodePools(), wanted, *requests));
       EXPECT_EQ(cluster.writes, nodes);
       if (turn > 0) continue;
-      EXPECT_FALSE(kept.Put(now()));  // that is no news
+      EXPECT_FALSE(kept.Put(now()));  // it is not news
     }
   }
-  // Somebody else has written.
+  // Somebody else has written it.
   Json other = *now();
   other["status"]["nodes"] = 9;
   cluster.FakeCluster::Replace(NodePools(), "", other, "status");

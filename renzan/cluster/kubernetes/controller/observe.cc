@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-// Where nobody has said what a machine of the pool is like: as its nodes are.
+// If nobody has stated what a pool's machines are like, takes them from its nodes.
 void CompletePools(Snapshot& snapshot) {
   std::vector<bool> seen(snapshot.pools.size());
   for (const Node& node : snapshot.nodes) {
@@ -33,7 +33,7 @@ void CompletePools(Snapshot& snapshot) {
     } else if (seen[node.pool]) {
       for (int kind = 0; kind < kMaxResources; ++kind)
         pool.capacity[kind] = std::max(pool.capacity[kind], node.capacity[kind]);
-      // Those that all have: not the names of hosts.
+      // Labels that all nodes share: not the names of hosts.
       std::erase_if(pool.labels, [&](const auto& label) {
         const auto at = node.labels.find(label.first);
         return at == node.labels.end() || at->second != label.second;
@@ -42,7 +42,7 @@ void CompletePools(Snapshot& snapshot) {
   }
 }
 
-// As the controller has it, with the machines that have been bought and are no nodes yet.
+// Puts the pool as the controller has it, with the machines that were bought and are not nodes yet.
 void PutWhole(const NodePool& pool, const PoolMembers& members, Inventory& inventory, TimeMs now,
               Snapshot& snapshot) {
   const auto wanted = static_cast<int>(NumberAt(*pool.object, {"status", "wanted"}));
@@ -73,7 +73,7 @@ Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now
   std::vector<NodePool> pools;
   for (const json& pool : objects.pools)
     pools.push_back(NodePoolFrom(std::make_shared<const json>(pool)));
-  // Whether nodes are spot.
+  // Pools first, since they say whether nodes are spot.
   for (const NodePool& pool : pools) PutPool(pool, {}, 0, inventory, snapshot);
   PodBook pods;
   for (const auto& pod : objects.pods) pods.Put(PodFrom(pod));
@@ -99,7 +99,7 @@ Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now
   std::map<int, int64_t> pending;  // by user
   for (GangJob& object : observed.jobs) {
     GangJobStatus& status = object.status;
-    // Two leaders may have given a number twice.
+    // Two leaders may have assigned a number twice.
     if (status.id <= last) {
       if (status.id == 0) status.waiting_since = object.created;
       status.id = last + 1;
@@ -108,7 +108,7 @@ Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now
     Job job{.id = status.id};
     Specify(object, inventory, snapshot, job);
     Restore(object, inventory, now, snapshot, job);
-    // In the order of submission, as the controller does.
+    // In order of submission, as the controller does.
     if (job.state == JobState::kPending && job.held.empty()) {
       job.held = WhyForbidden(policy.limits, object.ns, object.spec, pending[job.user]);
       pending[job.user] += job.held.empty() ? 1 : 0;
@@ -116,7 +116,7 @@ Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now
     snapshot.jobs.push_back(std::move(job));
   }
   inventory.Refresh(nodes, pods, is_worker);
-  // What nodes have, and what jobs ask of them, is known by now.
+  // By now the nodes' resources and the jobs' requests are known.
   auto members = MembersOfPools(inventory, snapshot);
   for (const NodePool& pool : pools) PutWhole(pool, members[pool.name], inventory, now, snapshot);
   snapshot.budget_per_hour = BudgetLeft(policy.budget_per_hour, members, snapshot);
@@ -131,7 +131,7 @@ void KeepOut(const Observed& observed, const NodeFilter& filter, Snapshot& snaps
                                                      "pods with its tolerations and node affinity"};
   std::vector<bool> admits(snapshot.pools.size(), true);
   for (size_t pool = 0; pool < snapshot.pools.size(); ++pool) {
-    // What is known of its nodes, where nobody has said what a new one would be like.
+    // Uses what is known of its nodes, if nobody has stated what a new one would be like.
     const std::string& name = snapshot.pools[pool].name;
     const auto stated = std::find_if(observed.pools.begin(), observed.pools.end(),
                                      [&](const NodePool& each) { return each.name == name; });

@@ -16,7 +16,7 @@
 
 namespace renzan::cluster::kubernetes {
 
-// Arrays of objects, of all namespaces.
+// Arrays of objects from all namespaces.
 struct ClusterObjects {
   const nlohmann::json &nodes, &pools, &queues, &pods;
   std::vector<GangJob> jobs;
@@ -24,8 +24,8 @@ struct ClusterObjects {
 
 struct Observed {
   Snapshot snapshot;
-  // Those that have not ended, as the snapshot has them: a job that no controller has seen yet gets
-  // the number that it will probably have.
+  // Jobs that have not ended, as the snapshot has them: a job that no controller has seen yet gets
+  // the number that it will probably get.
   std::vector<GangJob> jobs;
   // By name.
   std::map<std::string, KubernetesNode> nodes;
@@ -34,8 +34,8 @@ struct Observed {
 
 Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now);
 
-// For a job that is imagined: keeps it from the nodes that the filter does not admit. `snapshot`:
-// the observed one, or a changed copy, whose further nodes are as others of their pools.
+// For a job that is only imagined: keeps it off nodes that the filter does not admit. `snapshot`:
+// the observed one, or a changed copy whose additional nodes are like others of their pools.
 void KeepOut(const Observed& observed, const NodeFilter& filter, Snapshot& snapshot, Job& job);
 
 }  // namespace renzan::cluster::kubernetes

@@ -23,7 +23,7 @@ std::vector<Pod> PodBook::TakeDoubtful() {
 
 void PodBook::Store(Pod pod) {
   if (const auto old = pods_.find(pod.uid); old != pods_.end()) {
-    // What is shown may be older than what is known: a pod that has been bound stays so.
+    // A watch may show an older version than we know: a pod that has been bound stays bound.
     if (pod.node.empty()) pod.node = old->second.node;
     Unindex(old->second);
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// All pods that the controller knows of, by job and by node. What the controller has written itself
-// is kept until a watch shows it. For one thread.
+// All pods that the controller knows of, by job and by node. The controller's own writes are kept
+// until a watch shows them. For one thread.
 
 #include <map>
 #include <set>
@@ -15,32 +15,32 @@ namespace renzan::cluster::kubernetes {
 
 class PodBook {
  public:
-  // As the watch showed it.
+  // Puts a pod as the watch showed it.
   void Put(Pod pod);
-  // As the server answered: the watch may show it later.
+  // Puts a pod as the server answered: the watch may show it later.
   void PutAnswer(Pod pod);
   void Remove(const std::string& uid);
-  // Written by us, successfully.
+  // Records a binding that we have written successfully.
   void Bound(const std::string& uid, const std::string& node);
 
   const std::map<std::string, Pod>& pods() const { return pods_; }
   std::vector<const Pod*> OfJob(const std::string& job_uid) const;
-  // Pods of the job that were removed since the last call, as they were last seen: a pod may end
+  // Pods of the job that were removed since the last call, in their last known state: a pod may end
   // and be removed before anyone looks.
   std::vector<Pod> TakeRemoved(const std::string& job_uid);
-  // Shows them once more to whoever forgot them.
+  // Returns a removed pod to the book, to be shown again.
   void PutBack(const Pod& removed) { removed_[removed.job_uid].push_back(removed); }
-  // That run there, or are about to.
+  // Pods that run there, or are about to.
   std::vector<const Pod*> OnNode(const std::string& node) const;
 
-  // The watch has listed all pods again, and will not tell of the deletion of one that it has never
-  // shown.
+  // The watch has listed all pods again, and will not report the deletion of a pod that it has
+  // never shown.
   void Relisted() { doubtful_ = unshown_; }
-  // Pods that were not shown before such a list, since the last call: they may be gone.
+  // Pods that had not been shown before such a list, since the last call: they may be gone.
   std::vector<Pod> TakeDoubtful();
   void Doubt(const std::string& uid) { doubtful_.insert(uid); }
 
-  // Of what has changed since the last call.
+  // The jobs and nodes of pods that changed since the last call.
   std::set<std::string> TakeChangedJobs() { return std::exchange(changed_jobs_, {}); }
   void TouchNodesOf(const std::string& job_uid);
   std::set<std::string> TakeChangedNodes() { return std::exchange(changed_nodes_, {}); }

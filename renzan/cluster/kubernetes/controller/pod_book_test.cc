@@ -13,7 +13,7 @@ Pod PodOn(const std::string& node) {
   return {.ns = "ads", .name = "job-0-0", .uid = "u", .node = node, .job_uid = "j"};
 }
 
-// A watch that lags shows the pod as it was created, after a read has shown it bound: its room must
+// A lagging watch shows the pod as it was created, after a read has shown it bound: its room must
 // not be given away.
 TEST(PodBook, APodThatIsBoundStaysSoWhateverIsShownLate) {
   for (const bool by_us : {false, true}) {

@@ -28,7 +28,7 @@ void Policies::Put(std::shared_ptr<const Json> object) {
     return;
   }
   try {
-    // Of a leader before this one, which knew what held when this was written.
+    // Written by an earlier leader, which knew what was in force then.
     const std::string held = TextAt(*object, {"status", "holds"});
     if (accepted_.empty() && !held.empty()) Take(Json::parse(held));
   } catch (const std::exception& error) {
@@ -63,7 +63,7 @@ bool Policies::Flush(Requests& requests, TimeMs now) {
                     {ConditionObject({"Accepted", holds, reason, known.wrong}, generation,
                                      known.status.status(), now)}}};
     if (!holds) status["message"] = known.wrong;
-    // For the next leader, who may be the first to see what is wrong.
+    // For the next leader, whose first view may already be the invalid one.
     if (name == kPolicyName && !accepted_.empty()) status["holds"] = accepted_;
     all &= known.status.Set(ClusterPolicies(), std::move(status), requests);
   }

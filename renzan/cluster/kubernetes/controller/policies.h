@@ -1,6 +1,6 @@
 #pragma once
 
-// ClusterPolicies: which one holds, and what their statuses say about that. For one thread.
+// ClusterPolicies: which one is in force, and what their statuses say about it. For one thread.
 
 #include <map>
 #include <string>
@@ -16,16 +16,16 @@ class Policies {
   void Put(std::shared_ptr<const Json> object);
   void Remove(const std::string& name);
 
-  // The last one that was right; the defaults if there never was any.
+  // The last valid policy; the defaults if there never was one.
   const ClusterPolicy& current() const { return current_; }
   bool TakeChanged() { return std::exchange(changed_, false); }
-  // Writes statuses. False: something failed; it is tried again by the next call.
+  // Writes statuses. False: something failed; the next call tries again.
   bool Flush(Requests& requests, TimeMs now);
 
  private:
   struct Known {
     KeptStatus status;
-    std::string wrong;  // why it does not hold; empty: it does
+    std::string wrong;  // why it is not in force; empty: it is
   };
 
   void Take(const Json& spec);

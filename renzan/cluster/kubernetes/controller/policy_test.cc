@@ -1,4 +1,4 @@
-// What ClusterPolicies, taints and new leaders mean for jobs.
+// The effects of ClusterPolicies, taints and new leaders on jobs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -236,7 +236,7 @@ TEST(KubernetesPolicy, RequiredNodeAffinityIsKeptOrTheJobIsHeld) {
   EXPECT_THAT(MessageOf(world, "unknown"), HasSubstr("operator 'Like'"));
 }
 
-// As far as whoever announces it says when that was.
+// As far as the announcement says when it was made.
 TEST(KubernetesPolicy, ANoticeGoesOnWithANewLeader) {
   World world;
   for (const char* name : {"added", "autoscaler", "deleted", "unknown"})
@@ -307,7 +307,7 @@ TEST(KubernetesPolicy, ReservationsSurviveALeader) {
   };
   const auto before = reserved();
   EXPECT_THAT(before, ::testing::ElementsAre("5 on a", "5 on b"));
-  // Nothing would be reserved anew.
+  // Nothing new would be reserved.
   world.cluster.Apply(ClusterPolicies(), "default", {{"scheduling", {{"overdueAfter", "1000h"}}}});
   world.StartController();
   world.leader->Work();
@@ -363,7 +363,7 @@ TEST(KubernetesPolicy, OnSpotNodesJobsAreAskedForCheckpointsAtIntervals) {
     if (second == 200) world.StartController();
     times.insert(asked());
   }
-  // Not at first, and then every two minutes, whoever leads.
+  // Not at first, then every two minutes, whoever leads.
   EXPECT_EQ(times.size(), 6u);
 }
 

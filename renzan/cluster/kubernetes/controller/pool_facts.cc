@@ -18,7 +18,7 @@ std::map<std::string, PoolMembers> MembersOfPools(const Inventory& inventory,
     members.lost += mine.state == NodeState::kGone;
     if (node.returning) members.returning.push_back(name);
     if (mine.state == NodeState::kReady) members.takes_work.push_back(inventory.Find(name));
-    // What one has that is ready since this turn is known in the course of it.
+    // The resources of a node that became ready in this turn are determined in the course of it.
     if (mine.state != NodeState::kReady || mine.capacity == Resources{}) continue;
     ++members.ready;
     for (int kind = 0; kind < kMaxResources; ++kind)
@@ -45,13 +45,13 @@ Pool PoolFacts(const NodePool& pool, const PoolMembers& members, bool is_scaled,
                Inventory& inventory, Snapshot& snapshot) {
   Pool facts = pool.pool;
   facts.capacity = CapacityFrom(pool.capacity, snapshot);
-  // A machine offers less than was stated, or others have pods on each of them.
+  // A machine offers less than was stated, or pods of others run on each of them.
   if (members.ready > 0)
     for (int kind = 0; kind < kMaxResources; ++kind)
       facts.capacity[kind] = std::min(facts.capacity[kind], members.most[kind]);
   facts.labels[kPoolLabel] = pool.name;
   facts.labels = inventory.LabelsOf("", facts.labels, pool.taints);
-  // Machines that are of no use are paid for, and count as well.
+  // Useless machines are paid for, and count as well.
   const int usable = std::max(0, facts.max_nodes - members.lost - overdue);
   facts.max_nodes = is_scaled && pool.invalid.empty() ? usable : 0;
   facts.min_nodes = std::min(facts.min_nodes, facts.max_nodes);

@@ -1,8 +1,8 @@
 #pragma once
 
 // What a NodePool means for the scheduler, from its object, the nodes that carry its label and what
-// they offer: for the controller, for clients that look at the cluster as it does, and for checks
-// at admission. Pure, except for what the inventory learns of labels.
+// they offer: for the controller, for clients that see the cluster as it does, and for checks at
+// admission. Pure, except for what the inventory learns about labels.
 
 #include <map>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace renzan::cluster::kubernetes {
 
-// A machine that has not come after so long is not counted on any more.
+// A machine that has not come after this time no longer counts.
 TimeMs OverdueMs(const Pool& pool);
 
 struct PoolMembers {
@@ -23,12 +23,12 @@ struct PoolMembers {
   Resources most;               // of a ready node, by kind
   std::vector<std::string> returning;
 };
-// By pool, of the nodes that are known.
+// The known nodes, by pool.
 std::map<std::string, PoolMembers> MembersOfPools(const Inventory& inventory,
                                                   const Snapshot& snapshot);
 
-// Of machines that were bought then, those that are not nodes yet: the first ones have come. Those
-// that are not known of were bought now.
+// Of the machines bought at these times, those that are not nodes yet: the earliest have come
+// first. Machines without a known time count as bought now.
 std::vector<TimeMs> StillBooting(std::vector<TimeMs> since, int replicas, int nodes, TimeMs now);
 int CountOverdue(const NodePool& pool, const std::vector<TimeMs>& booting_since, TimeMs now);
 
@@ -36,7 +36,7 @@ int CountOverdue(const NodePool& pool, const std::vector<TimeMs>& booting_since,
 Pool PoolFacts(const NodePool& pool, const PoolMembers& members, bool is_scaled, int overdue,
                Inventory& inventory, Snapshot& snapshot);
 
-// Nodes that do not report cost as much as others.
+// The budget left. Nodes that do not report cost as much as others.
 double BudgetLeft(double per_hour, const std::map<std::string, PoolMembers>& members,
                   const Snapshot& snapshot);
 

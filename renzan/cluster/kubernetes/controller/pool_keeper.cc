@@ -34,7 +34,7 @@ void PoolKeeper::Put(std::shared_ptr<const Json> object) {
   const auto [at, is_new] = pools_.try_emplace(pool.name);
   Managed& managed = at->second;
   if (!managed.status.Put(std::move(object))) return;
-  // What a leader before this one has written; afterwards nobody but this one does.
+  // Written by an earlier leader; from now on only this one writes it.
   if (is_new) {
     managed.booting_since = pool.booting_since;
     managed.idle_since = pool.idle_since;
@@ -94,15 +94,15 @@ void PoolKeeper::CountMembers() {
   }
 }
 
-// As an earlier leader knew it: this one has just seen these nodes for the first time.
+// Takes idle times from the earlier leader: this one has just seen these nodes for the first time.
 void PoolKeeper::RestoreIdle(Managed& pool) {
   for (const auto& [name, since] : std::exchange(pool.idle_since, {}))
     if (const int node = inventory_.Find(name); node >= 0)
       snapshot_.nodes[node].idle_since = std::min(snapshot_.nodes[node].idle_since, since);
 }
 
-// It is only written once they have been idle for a while: not whenever a gang ends. Of very many,
-// those that are returned first: an object has a largest size.
+// Written only once nodes have been idle for a while, not whenever a gang ends. If there are very
+// many, those that are returned first, because an object's size is limited.
 Json PoolKeeper::IdleSince(const Managed& pool, const std::set<int>& used) const {
   constexpr size_t kMost = 1000;
   Json idle = Json::object();
@@ -129,7 +129,7 @@ void PoolKeeper::Refresh() {
   snapshot_.budget_per_hour = left;
 }
 
-// Where there are no more nodes than there should be, none of them is going.
+// If there are no more nodes than there should be, none of them is leaving.
 bool PoolKeeper::KeepThoseThatStay() {
   bool kept = false;
   for (auto& [name, pool] : pools_)
@@ -137,7 +137,7 @@ bool PoolKeeper::KeepThoseThatStay() {
       for (const std::string& node : pool.members.returning)
         if (SetTaint(node, false)) {
           kept = true;
-          // It has to be idle for as long again.
+          // It has to be idle for the full time again.
           snapshot_.nodes[inventory_.Find(node)].idle_since = Now();
         }
   changed_ |= kept;
@@ -215,8 +215,8 @@ void PoolKeeper::Perform(const NodeChange& change) {
     return;
   }
   ++pool.bought;
-  // The core may have taken the place of a node that is gone; until the machine is bought, there is
-  // nothing.
+  // The core may have reused the place of a node that is gone; until the machine is bought, there
+  // is nothing.
   node.state = NodeState::kGone;
   node.until = kNever;
   if (inventory_.Find(node.name) == change.index ||
@@ -269,7 +269,7 @@ bool PoolKeeper::Scale(Managed& pool) {
       ++leaving;
     } else if (const auto known = inventory_.known().find(name);
                known != inventory_.known().end()) {
-      // It stays, and has to be idle for as long again.
+      // The node stays, and has to be idle for the full time again.
       inventory_.Put(KubernetesNode(known->second), Now());
     }
   }
@@ -280,7 +280,7 @@ bool PoolKeeper::Scale(Managed& pool) {
         fmt::format("before nodes are bought, {} that have been returned must go", extra);
     return true;
   }
-  // Nodes may be left over of which the replicas know nothing any more.
+  // There may be extra nodes that the replicas no longer account for.
   const int wanted = std::max(0, *pool.replicas + bought - leaving);
   if (wanted == *pool.replicas) return true;
   const ScaleRef& ref = *pool.object.scale;
@@ -296,12 +296,12 @@ bool PoolKeeper::Scale(Managed& pool) {
         {{"metadata", {{"resourceVersion", version}}}, {"spec", {{"replicas", wanted}}}}, "scale");
   });
   if (failed) {
-    // It may have been executed all the same.
+    // It may have been executed nevertheless.
     pool.look_at = 0;
     if (!failed->is_conflict()) pool.unscaled = failed->what();
     LogWarning("nodepool {}: {}", pool.object.name, failed->what());
     all = false;
-    changed_ = true;  // it is decided again
+    changed_ = true;  // so that it is decided again
   } else {
     LogInfo("nodepool {}: {} replicas of {}, was {}{}", pool.object.name, ReplicasIn(scale),
             ref.path(), *pool.replicas, as_known ? "" : ": somebody else has changed that");

@@ -3,17 +3,17 @@
 // Pools whose nodes are bought and returned: NodePools, and the replicas of the objects that they
 // name.
 //
-// These replicas are the only truth about machines. Those beyond the nodes that exist are booting,
-// for this leader and for the next one. The scheduler's decision to buy is a patch of the replicas
-// that it was made for; when it fails, or they have changed meanwhile, the decision is forgotten
-// and another cycle decides on what is true by then. So nothing is bought twice.
+// These replicas are the only truth about machines. Those in excess of the existing nodes are
+// booting, for this leader and for the next one. A decision to buy becomes a patch of the replicas
+// that it was based on; if that fails, or they have changed meanwhile, the decision is forgotten
+// and another cycle decides on the new state. So nothing is bought twice.
 //
-// A node is returned when it is idle and has no pods but those that belong to every node: it gets
-// the taint kReturningTaint, so that nothing starts there, and then the replicas are lowered. Which
-// machine goes is up to whoever owns it (docs/kubernetes-nodes.md). If another one has gone, or the
-// replicas were not lowered, no node is left over: then the taint is removed, and the node takes
-// work again. While more nodes exist than replicas, nothing is bought: a node that is about to go
-// would be taken for a new one.
+// A node is returned when it is idle and has only pods that run on every node: it gets the taint
+// kReturningTaint, so that nothing starts there, and then the replicas are lowered. The owner
+// decides which machine goes (docs/kubernetes-nodes.md). If another one has gone, or the replicas
+// were not lowered, there is no extra node: the taint is removed, and the node takes work again.
+// While there are more nodes than replicas, nothing is bought, because a leaving node would be
+// taken for a new one.
 //
 // For one thread.
 
@@ -41,41 +41,42 @@ class PoolKeeper {
   // As a watch shows it.
   void Put(std::shared_ptr<const Json> object);
   void Remove(const std::string& name);
-  // For nodes of all pools with a price.
+  // For nodes of all priced pools.
   void SetBudget(double per_hour) { budget_per_hour_ = per_hour; }
 
-  // Brings the snapshot's pools and booting nodes up to date, after nodes have changed. Asks for
-  // replicas that have not been read for a while.
+  // Updates the snapshot's pools and booting nodes after nodes have changed. Reads replicas that
+  // have not been read for a while.
   void Refresh();
-  // The scheduler has decided, and the snapshot says so.
+  // Called when the scheduler has decided and the snapshot has changed.
   void Perform(const NodeChange& change);
-  // All decisions of a cycle have been performed: what it did not decide again is not wanted.
+  // Called when all decisions of a cycle have been performed: earlier ones that it did not repeat
+  // are dropped.
   void HasDecided();
-  // Carries that out, and writes statuses. False: something failed; it is tried again by the next
-  // call, or decided again.
+  // Carries the decisions out and writes statuses. False: something failed; the next call tries
+  // again, or it is decided again.
   bool Flush();
-  // When Refresh() has something to do though nothing has changed.
+  // When Refresh() next has something to do even if nothing changes.
   TimeMs NextLook() const;
-  // Whether, since the last call, anything has changed that decisions depend on.
+  // Whether anything that decisions depend on has changed since the last call.
   bool TakeChanged() { return std::exchange(changed_, false); }
 
  private:
   struct Managed {
     NodePool object;
     KeptStatus status;
-    std::optional<int> replicas;  // not known: never scaled
+    std::optional<int> replicas;  // unknown: never scaled
     TimeMs look_at = 0;
-    // Why nodes cannot be bought or returned: the replicas cannot be read; what was decided last
+    // Why nodes cannot be bought or returned: the replicas cannot be read, or the last decision
     // could not be carried out.
     std::string unreadable, unscaled;
     const std::string& trouble() const { return unreadable.empty() ? unscaled : unreadable; }
     PoolMembers members;
     std::vector<TimeMs> booting_since;
-    std::map<std::string, TimeMs> idle_since;  // by node, until they are known
+    std::map<std::string, TimeMs> idle_since;  // by node, until those nodes are known
     int overdue = 0;                           // of these
-    // Nodes of the snapshot that stand for machines that are no nodes yet.
+    // Nodes of the snapshot that stand for machines that are not nodes yet.
     std::vector<int> slots;
-    // Decided, and not carried out yet.
+    // Decided but not carried out yet.
     int bought = 0;
     std::vector<int> returned;
   };

@@ -73,7 +73,7 @@ TEST(KubernetesNodePools, BuyWhatAJobNeedsAndReturnItWhenItIsIdle) {
   EXPECT_THAT(world.wrong, IsEmpty());
 }
 
-// Both are first heard of at the same time.
+// Both are first reported at the same time.
 TEST(KubernetesNodePools, AMachineThatBootsIsNotBoughtAgainWhenAnotherIsReady) {
   Pools world;
   world.cluster.AddJob("ads", "train", JobSpec(2, 8), kMinute);
@@ -247,8 +247,8 @@ TEST(KubernetesNodePools, MachinesThatNeverComeAreNotWaitedForForEver) {
   EXPECT_THAT(TextAt(world.StatusOf("gpu"), {"message"}), HasSubstr("have not become nodes"));
 }
 
-// Whatever fails in between, and whoever leads: no job is lost, no machine bought twice or beyond
-// what the pool and the budget allow, and all are returned in the end.
+// Whatever fails in between, and whoever leads: no job is lost, no machine is bought twice or
+// beyond what the pool and the budget allow, and all are returned in the end.
 TEST(KubernetesNodePools, RandomTroubleBuysNothingTwice) {
   const auto [first, last] = TestSeeds(29);
   for (uint64_t seed = first; seed <= last; ++seed) {
@@ -293,7 +293,7 @@ TEST(KubernetesNodePools, RandomTroubleBuysNothingTwice) {
       if (draw(20) == 0 && jobs.size() < 12) {
         jobs.push_back(fmt::format("job-{}", jobs.size()));
         const int workers = 1 + static_cast<int>(draw(3)), gpus = 2 << draw(3);
-        // Spot nodes are only bought for those that save their work, and there are two others.
+        // Spot nodes are bought only for jobs that save their work, and there are two other nodes.
         const bool saves = draw(4) > 0 || workers * gpus > 16;
         world.cluster.AddJob("ads", jobs.back(), JobSpec(workers, gpus, saves),
                              (10 + draw(100)) * kSecond);
@@ -314,7 +314,8 @@ TEST(KubernetesNodePools, RandomTroubleBuysNothingTwice) {
         break;
     }
     for (const std::string& job : jobs) EXPECT_EQ(world.PhaseOf(job), "done") << job;
-    // Two that lead at the same time may both buy for the last of the budget, one after the other.
+    // Two replicas that lead at the same time may both spend the last of the budget, one after the
+    // other.
     EXPECT_LE(most_priced, 2);
     EXPECT_EQ(world.cluster.Replicas("gpu") + world.cluster.Replicas("spot"), 0);
     EXPECT_THAT(world.cluster.Objects(Nodes()), IsEmpty());

@@ -31,7 +31,7 @@ void QueueKeeper::Put(std::shared_ptr<const Json> object) {
   changed_ = true;
   flush_at_ = 0;
   try {
-    // Of a leader before this one, which knew what held when this was written.
+    // Written by an earlier leader, which knew what was in force then.
     const std::string held = TextAt(*object, {"status", "holds"});
     if (known.accepted.empty() && !held.empty()) Take(Json::parse(held), known);
   } catch (const std::exception& error) {
@@ -51,7 +51,7 @@ void QueueKeeper::Put(std::shared_ptr<const Json> object) {
 void QueueKeeper::Remove(const std::string& name) {
   known_.erase(name);
   changed_ = true;
-  flush_at_ = 0;  // those of the others say whether their guarantees exist
+  flush_at_ = 0;  // the other queues' statuses say whether their guarantees exist
 }
 
 std::map<std::string, QueueSpec> QueueKeeper::holding() const {
@@ -83,7 +83,7 @@ bool QueueKeeper::Flush(const Snapshot& snapshot, Requests& requests, TimeMs now
                                 : guaranteed.value ? ""
                                                    : guaranteed.message;
     if (!message.empty()) status["message"] = message;
-    // For the next leader, who may be the first to see what is wrong.
+    // For the next leader, whose first view may already be the invalid one.
     if (!known.accepted.empty()) status["holds"] = known.accepted;
     statuses.emplace_back(&known.status, std::move(status));
   }

@@ -1,10 +1,10 @@
 #pragma once
 
-// Queues: what holds of each, and what their statuses say about that and about their use.
+// Queues: which specs are in force, and what the statuses say about that and about use.
 //
-// A spec that cannot be used changes nothing: the last one that was right goes on to hold, for the
-// next leader, too (status.holds). Whether what is guaranteed exists is another matter, which
-// changes with nodes: that is said, and changes nothing either.
+// An invalid spec changes nothing: the last valid one stays in force, also for the next leader
+// (status.holds). Whether the guaranteed resources exist is a separate question, which depends on
+// the nodes: it is reported, and changes nothing either.
 //
 // For one thread.
 
@@ -26,21 +26,21 @@ class QueueKeeper {
 
   // By name.
   std::map<std::string, QueueSpec> holding() const;
-  // Whether, since the last call, that has changed. True at first.
+  // Whether that has changed since the last call. True at first.
   bool TakeChanged() { return std::exchange(changed_, false); }
 
-  // Writes the statuses that have changed, of all queues every few seconds, however busy they are.
-  // False: something failed; it is tried again by the next call.
+  // Writes the statuses that have changed; those of all queues every few seconds, however busy they
+  // are. False: something failed; the next call tries again.
   bool Flush(const Snapshot& snapshot, Requests& requests, TimeMs now);
-  // When Flush() has something to do though no Queue has changed.
+  // When Flush() next has something to do even if no Queue changes.
   TimeMs NextFlush() const;
 
  private:
   struct Known {
     KeptStatus status;
     QueueSpec spec;
-    std::string accepted;  // the spec, as it was written; empty: none was ever right
-    std::string wrong;     // why that of the object does not hold; empty: it does
+    std::string accepted;  // the spec, as written; empty: none was ever valid
+    std::string wrong;     // why the object's spec is not in force; empty: it is
   };
 
   void Take(const Json& spec, Known& known);

@@ -120,7 +120,7 @@ TEST(KubernetesQueues, SayWhenMoreIsGuaranteedThanThereIs) {
   EXPECT_EQ(world.ConditionOf("tpu", "Guaranteed"),
             "False NotOffered: no node and no pool offers any google.com/tpu");
   EXPECT_THAT(world.ConditionOf("ads", "Accepted"), HasSubstr("True"));
-  // What may be bought counts.
+  // Nodes that may be bought count.
   world.cluster.AddMachines("gpu", 8, kMinute);
   world.cluster.Apply(NodePools(), "gpu",
                       {{"capacity", {{"cpu", "64"}, {"memory", "256Gi"}, {kGpuResource, "2"}}},
@@ -162,7 +162,7 @@ TEST(KubernetesQueues, StatusesAreNotWrittenWithEveryJob) {
   EXPECT_EQ(version(), last);
 }
 
-// Whether it has seen the cluster without any Queue or not.
+// Whether or not it has seen the cluster without any Queue.
 TEST(KubernetesQueues, DefaultExistsAsLongAsThereIsNoQueueWhoeverLeads) {
   QueueWorld world;
   world.AddJob("before", "default", 2);

@@ -13,7 +13,7 @@
 namespace renzan::cluster::kubernetes {
 namespace {
 
-// What there is, at most the largest number: nodes, and those that pools may buy.
+// What exists, at most the largest number: nodes, and those that pools may buy.
 struct Offered {
   Resources by_nodes, by_pools;
 };
@@ -46,7 +46,7 @@ Condition Guarantee(const Queue& queue, const Resources& of_all, const Offered& 
           fmt::format("no node and no pool offers any {}", wanted.substr(wanted.find(' ') + 1))};
     if (of_all[kind] <= nodes + pools) continue;
     return {"Guaranteed", false, "Overcommitted",
-            fmt::format("all queues together are guaranteed {}, and there are only {}{}: lower "
+            fmt::format("all queues together are guaranteed {}, but there are only {}{}: lower "
                         "guarantees, or add nodes",
                         wanted, QuantityWithName(nodes, kind, snapshot),
                         pools == 0 ? ""
@@ -67,7 +67,7 @@ std::map<std::string, QueueStatus> StatusesOfQueues(const Snapshot& snapshot) {
   for (size_t at = 0; at < uses.size(); ++at) {
     const Queue& queue = snapshot.queues[at];
     if (queue.removed) continue;
-    // Those that are in use, and those that its spec is about.
+    // Kinds that are in use, and those that its spec mentions.
     std::vector<int> kinds, guaranteed;
     for (int kind = 0; kind < static_cast<int>(snapshot.resource_names.size()); ++kind) {
       if (queue.guaranteed[kind] > 0) guaranteed.push_back(kind);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What there is to say of queues in a snapshot: their use, and whether what they are guaranteed
-// exists. Pure.
+// The status of queues in a snapshot: their use, and whether the resources exist that they are
+// guaranteed. Pure.
 
 #include <map>
 #include <memory>
@@ -16,7 +16,7 @@ namespace renzan::cluster::kubernetes {
 struct QueueStatus {
   // As fields of status: pending, running, guaranteed, used, borrowed. Never null.
   std::shared_ptr<const nlohmann::json> use;
-  Condition guaranteed;  // whether what it is guaranteed exists
+  Condition guaranteed;  // whether the resources exist that it is guaranteed
 };
 
 // By name; without queues that have been removed.

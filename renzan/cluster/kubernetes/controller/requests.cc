@@ -27,7 +27,7 @@ class ParallelRequests : public Requests {
 
   void Run(std::vector<Request> requests) override {
     if (requests.size() == 1)
-      requests[0](*apis_[0]);  // no other thread is woken up
+      requests[0](*apis_[0]);  // avoids waking another thread
     else
       threads_.ParallelTasks(requests.size(),
                              [&](int thread, size_t at) { requests[at](*apis_[thread]); });

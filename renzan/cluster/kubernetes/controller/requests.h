@@ -1,7 +1,7 @@
 #pragma once
 
-// Requests to the API server that do not depend on each other, at the same time: a gang's pods, the
-// states of many jobs.
+// Independent requests to the API server, made concurrently: a gang's pods, the states of many
+// jobs.
 
 #include <algorithm>
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace renzan::cluster::kubernetes {
 
-// Must not throw: what fails is the request's own to remember.
+// Must not throw: a request itself records its failure.
 using Request = std::function<void(Api&)>;
 
 class Requests {
@@ -24,12 +24,12 @@ class Requests {
   virtual void Run(std::vector<Request> requests) = 0;
 };
 
-// Something to ask of the server, and how that went.
+// A request to the server, and its outcome.
 struct Task {
   std::optional<ApiError> error = {};
 };
 
-// `run(api, task)` for all tasks, each of which is a Task, at the same time. Returns how many have
+// Calls `run(api, task)` concurrently for all tasks, each of which is a Task. Returns how many have
 // failed.
 template <typename T, typename Run>
 int64_t RunAll(Requests& requests, std::vector<T>& tasks, const Run& run) {
@@ -47,7 +47,7 @@ int64_t RunAll(Requests& requests, std::vector<T>& tasks, const Run& run) {
                        [](const T& task) { return task.error.has_value(); });
 }
 
-// One request. What failed, if it has.
+// Makes one request. Returns its error, if any.
 template <typename Run>
 std::optional<ApiError> Ask(Requests& requests, const Run& run) {
   std::vector<Task> one(1);
@@ -55,9 +55,9 @@ std::optional<ApiError> Ask(Requests& requests, const Run& run) {
   return one[0].error;
 }
 
-// One after the other. `api` outlives it.
+// Makes one request after the other. `api` must outlive it.
 std::unique_ptr<Requests> MakeSequentialRequests(Api& api);
-// On so many threads, each with a connection of its own.
+// Makes requests on several threads, each with a connection of its own.
 std::unique_ptr<Requests> MakeParallelRequests(const ApiFactory& make_api, int threads,
                                                std::stop_token stop);
 

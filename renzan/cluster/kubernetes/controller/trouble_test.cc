@@ -1,5 +1,5 @@
-// Whatever fails in between: no job is lost, started twice, or given room that is not there, and
-// all of them end.
+// Whatever fails in between: no job is lost, started twice, or given room that does not exist, and
+// all jobs end.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

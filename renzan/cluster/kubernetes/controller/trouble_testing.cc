@@ -74,7 +74,7 @@ bool Trouble::Work(Replica& replica, bool trouble) {
   } catch (const Killed&) {
     ended_.insert(&replica);
   } catch (const Error& error) {
-    // Another leads: it would be started again.
+    // Another replica leads: this one would be restarted.
     if (error.code() != ErrorCode::kTempFail) world.wrong.push_back(error.what());
     ended_.insert(&replica);
   }
@@ -86,13 +86,13 @@ void Trouble::Step(bool trouble) {
   world.clock.seconds += 0.2 + Draw(3000) / 1000.0;
   world.Play();
   if (deposed_ && !Work(*deposed_, trouble)) deposed_.reset();
-  // It takes a while until it notices that it leads no more.
+  // It takes a while until it notices that it no longer leads.
   if (OneIn(20)) deposed_.reset();
   if (!Work(*world.leader, trouble) || (trouble && kinds.two_leaders && OneIn(60))) StartLeader();
   ended_.clear();
 }
 
-// What comes in between two requests of a replica.
+// What happens between two requests of a replica.
 void Trouble::Meanwhile(const Replica& replica) {
   if (at_work_.size() > 1) return;
   if (kinds.conflict_storms && OneIn(3)) {
@@ -123,7 +123,7 @@ std::string Trouble::SomeJob() {
 void Trouble::Submit(const std::string& name) {
   Json spec = JobSpec(1 + static_cast<int>(Draw(4)), 1 + static_cast<int>(Draw(4)), Draw(3) > 0);
   spec["priority"] = Draw(3);
-  // A machine that was without power for a moment fails jobs, as far as anybody can see.
+  // A machine without power for a moment fails jobs, as far as anybody can tell.
   spec["retries"] = 100;
   spec["timeout"] = "1d";
   if (OneIn(4)) spec["minReplicas"] = 1;
@@ -236,7 +236,7 @@ void Trouble::MachinesAct() {
       broken_[node] = taint("karpenter.sh/disrupted");
       break;
     default: {
-      // As kubectl drains it.
+      // Drains the node as kubectl does.
       cluster.SetNode(node, [](Json& object) { object["spec"]["unschedulable"] = true; });
       broken_[node] = [&cluster, node] {
         cluster.SetNode(node, [](Json& object) { object["spec"]["unschedulable"] = false; });
@@ -305,8 +305,9 @@ std::vector<std::string> Trouble::Wrong() const {
   for (const Json* pod : world.cluster.Objects(Pods()))
     if (!PodFrom(*pod).job_uid.empty() && !PodFrom(*pod).ended)
       wrong.push_back("left over: pod " + TextAt(*pod, {"metadata", "name"}));
-  // Two that lead at the same time may choose the same room, and others may take it: kubelets have
-  // the last word. An old server may carry out a late binding of an earlier pod of the name.
+  // Two replicas that lead at the same time may choose the same room, and pods of others may take
+  // it: kubelets decide. An old server may carry out a late binding for an earlier pod of the same
+  // name.
   const bool may_be_refused =
       kinds.two_leaders || kinds.kubelets_refuse ||
       (kinds.names_reused && kinds.lost_answers && !world.cluster.checks_uid_of_bindings);

@@ -14,17 +14,18 @@
 
 namespace renzan::cluster::kubernetes {
 
-// What may happen in a run. Each seed draws some, so that most runs have some peace, too.
+// What may happen in a run. Each seed draws some of it, so that most runs also have some peace.
 struct TroubleKinds {
   bool lost_answers = false;     // also of requests that arrive later
   bool watches_expire = false;   // 410
   bool conflict_storms = false;  // somebody writes to all GangJobs all the time
-  bool server_ends = false;      // for a while, and all watches with it
+  bool server_ends = false;      // the server and all watches end for a while
   bool wrong_clocks = false;     // of replicas; they are set, too
   bool leaders_killed = false;   // at any request
-  bool two_leaders = false;      // each believes to lead, and works between the other's requests
-  bool machines = false;         // die, are cut off, cordoned, drained, announced to leave, removed
-  bool pods_deleted = false;     // by hand
+  bool two_leaders = false;  // each believes that it leads, and works between the other's requests
+  bool machines = false;     // die, are cut off, cordoned, drained, announced to leave, removed
+  // they die, are cut off, cordoned, drained, announced to leave, removed
+  bool pods_deleted = false;
   bool edits = false;            // of sizes, priorities, templates; requests by annotations
   bool names_reused = false;     // a job is deleted, and another one created with its name
   bool kubelets_refuse = false;  // also because pods of others take the room
@@ -35,9 +36,9 @@ class Trouble {
  public:
   explicit Trouble(uint64_t seed);
 
-  // So many turns of trouble.
+  // This many turns of trouble.
   void Suffer(int turns);
-  // Everything works again. True: all jobs have ended within so many turns.
+  // Everything works again. True: all jobs have ended within this many turns.
   bool Recover(int turns);
   // What should not have happened; one line each.
   std::vector<std::string> Wrong() const;
@@ -49,7 +50,7 @@ class Trouble {
   uint32_t Draw(uint32_t below) { return Philox::Draw(seed_, draws_++, 3)[0] % below; }
   bool OneIn(uint32_t n) { return Draw(n) == 0; }
   void Step(bool trouble);
-  // A replica works. False: it has ended.
+  // Lets a replica work. False: it has ended.
   bool Work(Replica& replica, bool trouble);
   void StartLeader();
   void Meanwhile(const Replica& replica);
@@ -64,8 +65,8 @@ class Trouble {
   const uint64_t seed_;
   uint64_t draws_ = 0;
   int nodes_ = 0;
-  std::map<std::string, bool> given_up_;                 // by job, whether it has been
-  std::map<std::string, std::function<void()>> broken_;  // by node, how to mend it
+  std::map<std::string, bool> given_up_;                 // by job: whether it has been given up
+  std::map<std::string, std::function<void()>> broken_;  // by node: how to repair it
   std::set<std::string> others_;                         // pods
   std::unique_ptr<Replica> deposed_;
   std::set<const Replica*> at_work_, ended_;

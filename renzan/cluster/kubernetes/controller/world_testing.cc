@@ -16,7 +16,8 @@ namespace {
 // Ends a stream: it will be continued.
 struct Cut {};
 
-// Written and read again, it decides the same. One in so many: that takes longer than a cycle.
+// Some cycles, written and read again, must decide the same. Only some, because that takes longer
+// than a cycle.
 void ReplaySome(const record::CycleView& cycle) {
   if (cycle.number % 16 != 1) return;
   const std::string json = record::CycleToJson(record::CopyOf(cycle));

@@ -14,7 +14,7 @@
 
 namespace renzan::cluster::kubernetes {
 
-// Of workers with so many GPUs each.
+// A job of `replicas` workers with `gpus` GPUs each.
 Json JobSpec(int replicas, int gpus, bool saves = true);
 
 // A machine's clock, which may be wrong.
@@ -29,17 +29,17 @@ class WrongClock : public Clock {
   const Clock& right_;
 };
 
-// A replica of the controller, with what watches have shown it: through the code that real watches
-// use, but no threads.
+// A replica of the controller, and what watches have shown it: uses the code of real watches, but
+// no threads.
 class Replica {
  public:
   Replica(const std::string& identity, uint64_t seed, FakeCluster& cluster, const Network& network,
           const Clock& right_clock, size_t at_once = ControllerOptions().at_once);
 
-  // So many of the changes that it has not seen; all objects if it has seen none, or its version
-  // has expired.
+  // Shows it up to `most` changes that it has not seen; all objects if it has seen none, or its
+  // version has expired.
   void Show(Source source, size_t most = SIZE_MAX);
-  // As a thread of its own would: shows all, and has it work.
+  // Does what a thread of its own would: shows all changes, and lets it work.
   void Work(size_t most_changes = SIZE_MAX);
 
   WrongClock clock;
@@ -60,16 +60,16 @@ struct World {
     StartController();
   }
 
-  // As a new leader: it knows what the server has. Returns the one that led.
+  // Starts a new leader, which knows what the server has. Returns the previous one.
   std::unique_ptr<Replica> StartController();
-  // Everybody works for so long.
+  // Lets everybody work for `duration`.
   void Run(TimeMs duration, TimeMs step = kSecond / 2);
   // Kubelets only.
   void Play();
 
   std::string PhaseOf(const std::string& name) const;
   int64_t AttemptsOf(const std::string& name) const;
-  // Of status, a text.
+  // A text in the job's status.
   std::string StatusOf(const std::string& name, const char* key) const;
   // Messages of all events.
   std::vector<std::string> Told() const;

@@ -19,9 +19,9 @@ using nlohmann::json;
 
 constexpr int64_t kMebibyte = 1 << 20;
 constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
-// So that sums over all nodes and all queues are numbers.
+// Keeps sums over all nodes and all queues within range.
 constexpr int64_t kMostOffered = kLargest / 1024;
-// And those over all workers of all jobs: 10,000 jobs of 100,000 workers.
+// Keeps sums over all workers of all jobs within range: 10,000 jobs of 100,000 workers.
 constexpr int64_t kMostRequested = kLargest / 1'000'000'000;
 
 // The scheduler's name of a kind; "" if it does not count it.
@@ -79,7 +79,7 @@ void CheckAmounts(const json& quantities, const std::string& where) {
   for (const auto& [name, quantity] : quantities.items()) {
     const auto amount = AmountFrom(name, quantity);
     if (!amount)
-      Fail(ErrorCode::kConfig, "{}: {} of {} is no quantity: write it as 8, 500m or 64Gi", where,
+      Fail(ErrorCode::kConfig, "{}: {} of {} is not a quantity: write it as 8, 500m or 64Gi", where,
            QuantityText(quantity), name);
     if (*amount == kLargest || (name == "memory" ? *amount / kMebibyte : *amount) > kMostOffered)
       Fail(ErrorCode::kConfig, "{}: {} of {} is more than can be counted: lower it", where,

@@ -32,7 +32,7 @@ TEST(Amounts, AddsWhatContainersRequest) {
   EXPECT_EQ(resources.gpu(), 2);
 }
 
-// Whoever asks for too much gets nothing, and least of all a quota that grows by it.
+// A request that is too large gets nothing, and above all must not increase a quota.
 TEST(Amounts, WhatIsTooLargeNeitherWrapsAroundNorVanishes) {
   Snapshot snapshot;
   snapshot.resource_names.push_back(kPodsResource);
@@ -52,7 +52,7 @@ TEST(Amounts, WhatIsTooLargeNeitherWrapsAroundNorVanishes) {
       EXPECT_THAT(error.what(), HasSubstr(std::string("no node has so much ") + name));
     }
   }
-  // Of the largest worker that is accepted, all workers of many jobs are a number.
+  // All workers of many jobs of the largest accepted size are still a valid number.
   const Resources most =
       RequestFrom(RequestOf({Container({{"memory", "8Pi"}, {"nvidia.com/gpu", "9G"}})}), snapshot);
   EXPECT_GT((most * 100'000 * 10'000).gpu(), 0);

@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr const char* kHostLevel = "host";
 
-// Some sections as in the daemon's configuration, whose reader checks their values.
+// Maps some sections to the daemon's configuration, whose reader checks their values.
 spec::ClusterConfig ConfigOf(const json& spec) {
   json keys = json::object();
   const auto copy = [&](const char* section, const char* from, const char* to) {
@@ -70,7 +70,7 @@ void ReadCaps(const json& spec, ClusterPolicy& policy) {
     const auto time = ParseTime(until);
     if (!time)
       Fail(ErrorCode::kConfig,
-           "spec.overrides of namespace {} ends at '{}', which is no time: write it as "
+           "spec.overrides of namespace {} ends at '{}', which is not a time: write it as "
            "2026-02-03T04:05:06Z",
            ns, until);
     policy.overrides[ns].push_back(

@@ -25,19 +25,20 @@ struct ClusterPolicy {
   std::map<std::string, std::vector<QuotaOverride>> overrides;
   NamespaceLimits limits;
   double budget_per_hour = std::numeric_limits<double>::infinity();
-  // The API's labels of topology levels, widest first.
+  // The API's labels for topology levels, widest first.
   std::vector<std::pair<std::string, std::string>> topology = {
       {"zone", "topology.kubernetes.io/zone"}, {"rack", "renzan.dev/rack"}};
-  // From the announcement that a machine will be taken away until it is, if nothing says more.
+  // The time between the announcement that a machine will be taken away and its end, unless stated
+  // otherwise.
   TimeMs notice_ms = 2 * kMinute;
   TimeMs keep_ended_ms = 0;  // 0: for ever
 };
 
-// Throws Error kConfig with the first thing that is wrong.
+// Throws Error kConfig for the first error found.
 ClusterPolicy ClusterPolicyFrom(const nlohmann::json& spec);
 
-// The policy that holds, for whoever does not lead: what the object says; if that cannot be used,
-// what held before, as its status says; else the defaults.
+// The policy in force, for processes that do not lead: the object's spec; if that is invalid, the
+// earlier one recorded in its status; else the defaults.
 ClusterPolicy HoldingPolicy(const nlohmann::json& object);
 
 }  // namespace renzan::cluster::kubernetes

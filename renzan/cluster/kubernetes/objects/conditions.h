@@ -16,10 +16,10 @@ struct Condition {
   std::string message;  // one line
 };
 
-// Whether the status says it, True or False.
+// Whether the status has this condition, True or False.
 bool HasCondition(const nlohmann::json& status, const std::string& type);
 
-// `before`: the status that it will replace; a condition whose value is as there keeps its time.
+// `before`: the status that it will replace; a condition with the same value keeps its time.
 nlohmann::json ConditionObject(const Condition& condition, int64_t generation,
                                const nlohmann::json& before, TimeMs now);
 

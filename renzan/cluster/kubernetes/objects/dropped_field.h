@@ -1,14 +1,14 @@
 #pragma once
 
-// What a server's definition of a kind does not know, it drops from objects without a word.
+// A server silently drops fields from objects if its definition of the kind lacks them.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace renzan::cluster::kubernetes {
 
-// The path of a field of `written` that is missing in `there`, such as "status.facts"; empty: none
-// is. `path` is that of the objects themselves. Looks at objects in objects, not into lists.
+// The path of the first field of `written` that is missing in `there`, such as "status.facts";
+// empty: none. `path` is that of the two objects. Looks into nested objects, but not into lists.
 std::string DroppedField(const nlohmann::json& written, const nlohmann::json& there,
                          const std::string& path);
 

@@ -20,7 +20,7 @@ TEST(DroppedField, NamesTheFirstThatIsMissing) {
 }
 
 TEST(DroppedField, OtherValuesAreNotMissing) {
-  // Defaults of the server; an amount that it writes in another way; what is null is not there.
+  // Server defaults, and an amount that it writes differently; null means absent.
   EXPECT_EQ(Dropped(R"({"a": 1})", R"({"a": "1", "b": 2})"), "");
   EXPECT_EQ(Dropped(R"({"a": null, "b": [{"c": 1}]})", R"({"b": [{}]})"), "");
 }

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-// spec's keys as those of a job specification, whose reader checks their values.
+// Maps spec's keys to those of a job specification, whose reader checks their values.
 json SpecificationOf(const json& spec) {
   json keys = {{"command", {"the", "pod", "template"}}};
   const auto copy = [&](const char* from, const char* to) {
@@ -139,8 +139,8 @@ GangJobStatus StatusFrom(const json& object, const std::string& path) {
   return status;
 }
 
-// As in Kubernetes' own Jobs, an end that has not come is not there: the server's work grows with
-// the number of fields.
+// As in Kubernetes' own Jobs, there is no condition for an end that has not come: the server's work
+// grows with the number of fields.
 std::vector<Condition> ConditionsOf(const GangJobStatus& status, const json& before) {
   const std::string reason = status.reason.empty() ? "Waiting" : status.reason;
   std::vector<Condition> conditions = {
@@ -194,7 +194,7 @@ json StatusObject(const GangJob& job, const json& before, TimeMs now) {
               {"attempts", status.attempts},
               {"placement", PlacementObject(status.placement)},
               {"observedGeneration", status.observed_generation}};
-  // What is empty is left out: some servers take an empty text for none, and refuse it.
+  // Empty texts are left out: some servers take an empty text for null and reject it.
   const auto put = [&](const char* key, const std::string& text) {
     if (!text.empty()) out[key] = text;
   };

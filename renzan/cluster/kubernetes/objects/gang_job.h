@@ -1,8 +1,8 @@
 #pragma once
 
-// A GangJob: what its user wants (spec, a pod template with what the scheduler has to know) and
-// what has happened to it (status, which only the leading controller writes and which is all that a
-// new leader knows).
+// A GangJob: what its user wants (spec: a pod template and what the scheduler has to know) and what
+// has happened to it (status, which only the leading controller writes and which is all that a new
+// leader knows).
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -32,7 +32,7 @@ struct GangJobStatus {
   // Of the attempt that has not ended:
   NamedPlacement placement, target;
   TimeMs started = 0;
-  int64_t started_generation = 0;  // of the spec that it was started with
+  int64_t started_generation = 0;  // generation of the spec that it was started with
   bool backfilled = false;
   std::string stop_reason;  // empty unless it was asked to stop
   JobId stopping_for = 0;
@@ -45,16 +45,16 @@ struct GangJobStatus {
   std::optional<TimeMs> checkpoint_cost;  // as measured at its stops
   std::optional<TimeMs> first_started, ended;
   std::optional<int> exit_code;
-  // Of the user's requests (kinds.h), those that have been honoured.
+  // The latest of the user's requests (kinds.h) that have been honoured.
   std::string checkpoint_request, preempt_request;
-  // Of the leader that wrote it: each has a higher term than all that it has seen.
+  // The term of the leader that wrote it: each leader's is higher than all it has seen.
   int64_t term = 0;
   std::string writer;
   std::string reason;   // of the conditions: one word
   std::string message;  // one line
   int64_t observed_generation = 0;
 
-  // Whether the workers are those of the spec, as far as that has been observed.
+  // Whether the workers match the spec, as far as has been observed.
   bool is_spec_applied() const {
     return placement.empty() || started_generation == observed_generation;
   }
@@ -80,13 +80,13 @@ struct GangJob {
   std::string path() const { return ns + "/" + name; }
 };
 
-// A spec that cannot be used is told in `invalid`; a status that cannot be read throws Error kData.
+// An invalid spec is reported in `invalid`; a status that cannot be read throws Error kData.
 GangJob GangJobFrom(std::shared_ptr<const nlohmann::json> object);
 
-// GPUs of its workers: of those that it has, else of those that it wants.
+// GPUs of the workers that it has, or else of those that it wants.
 int64_t GpusOf(const GangJob& job);
 
-// As status.* of the object. `before`: as it is; conditions that change have the time `now`.
+// The object's `status`. `before`: the current one; conditions that change get the time `now`.
 nlohmann::json StatusObject(const GangJob& job, const nlohmann::json& before, TimeMs now);
 
 }  // namespace renzan::cluster::kubernetes

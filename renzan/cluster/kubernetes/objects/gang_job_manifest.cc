@@ -43,13 +43,14 @@ json MetadataOf(const spec::JobSpec& spec, const ManifestSource& source) {
   if (!source.names_job) return {{"generateName", ToObjectName(spec.name) + "-"}};
   if (!IsObjectName(spec.name))
     Fail(ErrorCode::kConfig,
-         "{}: name: '{}' is no name on Kubernetes: at most {} lower-case letters, digits and '-', "
+         "{}: name: '{}' is not a valid name on Kubernetes: at most {} lower-case letters, digits "
+         "and '-', "
          "beginning with a letter",
          source.name, spec.name, kMaxNameBytes);
   return {{"name", spec.name}};
 }
 
-// What would be lost without a word.
+// Refuses what would otherwise be lost silently.
 void RefuseWhatIsMissing(const spec::JobSpec& spec, const std::string& source) {
   const auto refuse = [&](const char* key, const char* instead) {
     Fail(ErrorCode::kConfig, "{}: {} has no counterpart on Kubernetes: {}", source, key, instead);
@@ -72,7 +73,7 @@ json ResourcesOf(const spec::JobSpec::PerWorker& worker, const std::string& sour
   json requests = json::object(), limits = json::object();
   if (worker.cpu > 0) requests["cpu"] = fmt::format("{}m", std::llround(worker.cpu * 1000));
   if (const int64_t mebibytes = spec::ParseMebibytes(worker.memory); mebibytes > 0)
-    // A worker that uses more is ended, as on this machine.
+    // A worker that uses more is killed, as on this machine.
     requests["memory"] = limits["memory"] = fmt::format("{}Mi", mebibytes);
   if (worker.gpu > 0) limits[kGpuResource] = std::to_string(worker.gpu);
   for (const auto& [name, amount] : worker.other) {
@@ -85,7 +86,7 @@ json ResourcesOf(const spec::JobSpec::PerWorker& worker, const std::string& sour
   return {{"requests", requests}, {"limits", limits}};
 }
 
-// The specification has a value for each of these keys, so that one in the template is a mistake.
+// The specification sets each of these keys, so one in the template is a mistake.
 void RefuseContradictions(const json& container, const ManifestSource& source) {
   for (const char* key : {"command", "args"})
     if (!At(container, {key}).is_null())

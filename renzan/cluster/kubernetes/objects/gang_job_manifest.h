@@ -1,7 +1,7 @@
 #pragma once
 
-// A GangJob from a job specification as for this machine, an image, and what a specification does
-// not say about pods. Pure.
+// Makes a GangJob from a job specification written for this machine, an image, and the parts of a
+// pod that a specification cannot express. Pure.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -12,7 +12,7 @@ namespace renzan::cluster::kubernetes {
 
 struct ManifestSource {
   std::string name;        // of the specification, for messages: "job.yaml"
-  bool names_job = false;  // whether the specification names the job, or the name is a default
+  bool names_job = false;  // whether the specification names the job; false: the name is a default
   // {"metadata": labels and annotations, "spec": a pod's}; null: none. Its first container, or the
   // one named "main", runs the command.
   const nlohmann::json& pod_template;
@@ -22,7 +22,7 @@ struct ManifestSource {
 
 // Without a namespace. A job whose name is a default gets metadata.generateName instead, so that it
 // can be submitted again. Throws Error kConfig for what has no counterpart on Kubernetes, for names
-// that are no names there, and where the template contradicts the specification.
+// that are invalid there, and where the template contradicts the specification.
 nlohmann::json GangJobManifest(const spec::JobSpec& spec, const ManifestSource& source);
 
 // Which container of a pod runs the job's program. Null if there is none.

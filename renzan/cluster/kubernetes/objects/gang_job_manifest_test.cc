@@ -56,14 +56,14 @@ preemptible: false
 command: [renzan, train, kaggle.yaml]
 )";
 
-// The controller reads what was meant: no key of the specification is lost.
+// The controller reads back what was meant: no key of the specification is lost.
 TEST(GangJobManifest, SaysWhatTheSpecificationSays) {
   json object = Manifest(kJob);
   object["metadata"]["namespace"] = "team";
   const GangJob job = GangJobFrom(std::make_shared<const json>(object));
   EXPECT_EQ(job.invalid, "");
   spec::JobSpec expected = spec::ReadJobSpec(kJob, "job.yaml");
-  // These are the template's.
+  // These come from the template.
   EXPECT_EQ(At(object, {"spec", "template", "spec", "containers"})[0], json::parse(R"({
     "name": "main", "image": "trainer:1", "command": ["renzan", "train", "kaggle.yaml"],
     "workingDir": "/work", "env": [{"name": "A", "value": "b"}],

@@ -1,7 +1,7 @@
 #pragma once
 
-// Fields of an object that may be missing: what the API server sends has been checked against a
-// schema, but most fields are optional. A field of another type counts as missing.
+// Reads fields that may be missing: objects from the API server have been checked against a schema,
+// but most fields are optional. A field of another type counts as missing.
 
 #include <cstdint>
 #include <initializer_list>

@@ -7,20 +7,20 @@
 namespace renzan::cluster::kubernetes {
 
 inline constexpr const char* kGroup = "renzan.dev";
-// Spec: schedulerName of the pods that only the controller binds.
+// The schedulerName in the spec of pods that only the controller binds.
 inline constexpr const char* kSchedulerName = "renzan";
 // Labels of a pod.
 inline constexpr const char* kJobNameLabel = "renzan.dev/job";
 inline constexpr const char* kAttemptLabel = "renzan.dev/attempt";
 inline constexpr const char* kRankLabel = "renzan.dev/rank";
-// Taints of a node (NoSchedule). An operator drains it: gangs that save their work leave, others
-// run to their end. And: it is idle, and its machine is being returned; set and removed by the
-// controller.
+// Taints of a node (NoSchedule). The first: an operator drains it, so gangs that save their work
+// leave and others run to their end. The second: it is idle and its machine is being returned; the
+// controller sets and removes it.
 inline constexpr const char* kDrainTaint = "renzan.dev/drain";
 inline constexpr const char* kReturningTaint = "renzan.dev/returning";
 // Annotation of a pod: when its program was last asked to save its work.
 inline constexpr const char* kCheckpointRequestAnnotation = "renzan.dev/checkpoint-request";
-// Annotations of a GangJob by which its user asks for something: whenever the text changes.
+// Annotations of a GangJob with which its user requests something, whenever the text changes.
 inline constexpr const char* kRequestCheckpoint = "renzan.dev/request-checkpoint";
 inline constexpr const char* kRequestPreempt = "renzan.dev/request-preempt";
 

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-// Its value is when it was set, in seconds since 1970.
+// The taint's value is when it was set, in seconds since 1970.
 constexpr const char* kAutoscalerTaint = "ToBeDeletedByClusterAutoscaler";
 
 bool IsLeaving(const std::string& taint) {
@@ -22,7 +22,7 @@ bool IsLeaving(const std::string& taint) {
   return std::find(leaving.begin(), leaving.end(), taint) != leaving.end();
 }
 
-// When the machine was announced to be taken away. Kubernetes sets a time for NoExecute only.
+// When the machine was announced to be taken away. Kubernetes records a time only for NoExecute.
 std::optional<TimeMs> AnnouncedAt(const json& taint) {
   if (const auto added = ParseTime(TextAt(taint, {"timeAdded"}))) return added;
   if (TextAt(taint, {"key"}) != kAutoscalerTaint) return std::nullopt;
@@ -86,7 +86,7 @@ KubernetesNode NodeFrom(const json& object) {
       node.returning = true;
     else if (taint.key.starts_with("node.kubernetes.io/") ||
              taint.key.starts_with("node.cloudprovider.kubernetes.io/"))
-      // Of a node that is not ready, its conditions say more.
+      // For a node that is not ready, its conditions say more.
       node.cordoned |= taint.key != "node.kubernetes.io/not-ready" &&
                        taint.key != "node.kubernetes.io/unreachable";
     else if (!IsLeaving(taint.key))

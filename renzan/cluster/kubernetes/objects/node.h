@@ -15,21 +15,21 @@ namespace renzan::cluster::kubernetes {
 
 struct KubernetesNode {
   std::string name;
-  int64_t version = 0;  // of the object; 0 if that is no number
+  int64_t version = 0;  // the object's version; 0 if it is not a number
   Labels labels;
   Amounts allocatable;
-  std::string address;  // by which other nodes reach it
+  std::string address;  // the address by which other nodes reach it
   TimeMs created = 0;
   bool ready = false;
-  bool silent = false;  // its kubelet does not report any more
-  // By an operator; or it is short of something that new workers would need.
+  bool silent = false;  // its kubelet no longer reports
+  // Cordoned by an operator, or short of something that new workers would need.
   bool cordoned = false;
   bool draining = false;   // kDrainTaint
   bool returning = false;  // kReturningTaint
-  // A taint that says that the machine will be taken away; empty: none.
+  // The taint that announces that the machine will be taken away; empty: none.
   std::string leaving;
-  std::optional<TimeMs> leaving_since;  // if whoever has set it says so
-  // All others that keep away whoever does not tolerate them.
+  std::optional<TimeMs> leaving_since;  // if whoever set it recorded the time
+  // All other taints that keep away pods that do not tolerate them.
   std::vector<Taint> taints;
 };
 

@@ -22,19 +22,20 @@ std::optional<int64_t> Number(const std::string& text) {
   return number;
 }
 
-// What kube-scheduler alone keeps, and a gang's own topology says better.
+// What only kube-scheduler honours, and a gang's own topology expresses better.
 void RefuseOthers(const json& pod_spec) {
   for (const char* kind : {"podAffinity", "podAntiAffinity"})
     if (const json& terms = At(pod_spec, {"affinity", kind, kRequired});
         terms.is_array() && !terms.empty())
       Fail(ErrorCode::kConfig,
-           "the pod template requires {}, which Renzan does not keep: leave it out, and see "
+           "the pod template requires {}, which Renzan does not support: leave it out, and see "
            "spec.topology",
            kind);
   for (const json& spread : At(pod_spec, {"topologySpreadConstraints"}))
     if (TextAt(spread, {"whenUnsatisfiable"}, "DoNotSchedule") == "DoNotSchedule")
       Fail(ErrorCode::kConfig,
-           "the pod template has topologySpreadConstraints, which Renzan does not keep: leave them "
+           "the pod template has topologySpreadConstraints, which Renzan does not support: leave "
+           "them "
            "out, and see spec.topology");
 }
 
@@ -67,7 +68,7 @@ NodeFilter::NodeFilter(const json& pod_spec) {
       term.push_back(RequirementFrom(label, false));
     for (const json& field : At(each, {"matchFields"}))
       term.push_back(RequirementFrom(field, true));
-    // One without requirements admits no node.
+    // A term without requirements admits no node.
     if (!term.empty()) terms_.push_back(std::move(term));
   }
 }

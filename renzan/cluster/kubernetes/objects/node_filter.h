@@ -1,7 +1,7 @@
 #pragma once
 
 // Which nodes a pod may run on, as its template says beyond nodeSelector: required node affinity
-// and tolerations. kube-scheduler does not see our pods, so that nobody else looks at these.
+// and tolerations. kube-scheduler does not see our pods, so nobody else checks these.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace renzan::cluster::kubernetes {
 
-// Nodes that are kept for Renzan: all workers tolerate it.
+// The taint of nodes reserved for Renzan: all workers tolerate it.
 inline constexpr const char* kDedicatedTaint = "renzan.dev/dedicated";
 
 struct Taint {
@@ -19,36 +19,36 @@ struct Taint {
   bool operator==(const Taint&) const = default;
 };
 
-// Those of a list of taints that keep pods away which do not tolerate them.
+// The taints in a list that keep away pods that do not tolerate them.
 std::vector<Taint> TaintsFrom(const nlohmann::json& taints);
 
 class NodeFilter {
  public:
-  // Of a pod's spec. Throws Error kConfig if it asks for what the scheduler cannot keep: it is
-  // never ignored.
+  // Reads a pod's spec. Throws Error kConfig if it asks for something that the scheduler does not
+  // support: nothing is ignored.
   explicit NodeFilter(const nlohmann::json& pod_spec);
-  // A pod of which nothing is known: it tolerates nothing.
+  // The filter of a pod of which nothing is known: it tolerates nothing.
   NodeFilter() = default;
 
   bool Admits(const std::string& node, const Labels& labels,
               const std::vector<Taint>& taints) const;
-  // The same nodes are admitted by filters that are equal.
+  // Equal filters admit the same nodes.
   bool operator==(const NodeFilter&) const = default;
 
  private:
   struct Toleration {
     std::string key, value, effect;  // empty: any
     bool any_value = false;
-    bool for_a_while = false;  // tolerationSeconds: evicted after that
+    bool for_a_while = false;  // has tolerationSeconds: evicted after that time
     bool operator==(const Toleration&) const = default;
   };
   struct Requirement {
     std::string key, operation;
     std::vector<std::string> values;
-    bool of_name = false;  // a field: metadata.name
+    bool of_name = false;  // about a field: metadata.name
     bool operator==(const Requirement&) const = default;
   };
-  using Term = std::vector<Requirement>;  // all of them
+  using Term = std::vector<Requirement>;  // all of them must hold
 
   static Requirement RequirementFrom(const nlohmann::json& object, bool of_name);
   static bool Holds(const Requirement& requirement, const std::string& node, const Labels& labels);
@@ -56,7 +56,7 @@ class NodeFilter {
 
   std::vector<Toleration> tolerations_;
   bool has_terms_ = false;
-  std::vector<Term> terms_;  // one of them
+  std::vector<Term> terms_;  // one of them must hold
 };
 
 }  // namespace renzan::cluster::kubernetes

@@ -42,7 +42,7 @@ TEST(NodeFilter, KeepsRequiredAffinity) {
   EXPECT_FALSE(admits({Expression("generation", "Gt", {"8"})}, a100));
   EXPECT_TRUE(admits({Expression("generation", "Lt", {"9"})}, a100));
   EXPECT_FALSE(admits({Expression("gpu", "Lt", {"9"})}, a100));
-  // One of the terms, and all of a term.
+  // One of the terms, and all requirements of it.
   EXPECT_TRUE(admits({Expression("rack", "Exists"), Expression("gpu", "Exists")}, a100));
   json both = Expression("gpu", "Exists");
   both["matchExpressions"].push_back({{"key", "rack"}, {"operator", "Exists"}});
@@ -70,7 +70,7 @@ TEST(NodeFilter, KeepsOffTaintsThatAreNotTolerated) {
   EXPECT_FALSE(admits({{"key", "team"}, {"value", "ads"}, {"effect", "NoExecute"}}));
   EXPECT_TRUE(admits({{"key", "team"}, {"value", "ads"}, {"effect", "NoSchedule"}}));
   EXPECT_TRUE(NodeFilter().Admits("n1", {}, {{kDedicatedTaint, "renzan", "NoExecute"}}));
-  // Whoever tolerates it for a while only is evicted after that.
+  // A pod that tolerates the taint only for a while is evicted after that.
   const json a_while = {{"operator", "Exists"}, {"tolerationSeconds", 300}};
   EXPECT_FALSE(NodeFilter(Tolerations(a_while)).Admits("n1", {}, {{"team", "ads", "NoExecute"}}));
 }

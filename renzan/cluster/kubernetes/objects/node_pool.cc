@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kPodsUnlessStated = 110;  // as of kubelets
+constexpr int64_t kPodsUnlessStated = 110;  // the default of kubelets
 
 double RealAt(const json& spec, const char* key) {
   const json& value = At(spec, {key});
@@ -58,12 +58,12 @@ void ReadSpec(const json& spec, NodePool& pool) {
   const json& ref = At(spec, {"scaleRef"});
   if (!ref.is_object()) return;
   pool.capacity.emplace("pods", kPodsUnlessStated);
-  // A node that were ready at once would get workers before it exists.
+  // A node that was ready at once would get workers before it exists.
   core.boot_ms = std::max<TimeMs>(DurationAt(spec, "boot", 3 * kMinute), 1);
   core.min_nodes = static_cast<int>(NumberAt(spec, {"minNodes"}));
   core.max_nodes = static_cast<int>(NumberAt(spec, {"maxNodes"}));
   if (core.min_nodes > core.max_nodes)
-    Fail(ErrorCode::kConfig, "spec.minNodes is {}, and more than spec.maxNodes, which is {}",
+    Fail(ErrorCode::kConfig, "spec.minNodes is {}, more than spec.maxNodes, which is {}",
          core.min_nodes, core.max_nodes);
   pool.scale = ScaleRefFrom(ref);
 }

@@ -30,14 +30,15 @@ struct ScaleRef {
 struct NodePool {
   std::string name;
   int64_t generation = 0;
-  // Without capacity, and without the labels of which the scheduler knows more than Kubernetes.
+  // Without capacity, and without the labels that the scheduler derives itself.
   Pool pool;
   Amounts capacity;           // of one node, if it is stated
-  std::vector<Taint> taints;  // of a new node
+  std::vector<Taint> taints;  // that a new node has
   std::optional<ScaleRef> scale;
-  // From the status: when the machines were bought that are no nodes yet.
+  // From the status: when the machines that are not nodes yet were bought.
   std::vector<TimeMs> booting_since;
-  // And for how long nodes have had no workers: those that have had none for a while.
+  // From the status: since when nodes have had no workers, for those that have had none for a
+  // while.
   std::map<std::string, TimeMs> idle_since;
   std::string invalid;  // why the spec cannot be used; empty: it can
   std::shared_ptr<const nlohmann::json> object;

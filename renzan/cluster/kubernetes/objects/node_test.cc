@@ -15,7 +15,7 @@ KubernetesNode WithTaint(const char* key, const char* effect) {
 }
 
 TEST(KubernetesNode, TaintsThatAnnounceItsEnd) {
-  // As their authors set them; of the AWS node termination handler, an option says the effect.
+  // As their authors set them; an option of the AWS node termination handler chooses the effect.
   for (const auto& [key, effect] :
        {std::pair{"aws-node-termination-handler/spot-itn", "NoSchedule"},
         {"aws-node-termination-handler/spot-itn", "NoExecute"},
@@ -29,7 +29,7 @@ TEST(KubernetesNode, TaintsThatAnnounceItsEnd) {
         {"ToBeDeletedByClusterAutoscaler", "NoSchedule"}}) {
     const KubernetesNode node = WithTaint(key, effect);
     EXPECT_EQ(node.leaving, key) << effect;
-    // Its gangs save their work and go: no toleration keeps them there.
+    // Its gangs save their work and leave: no toleration keeps them there.
     EXPECT_TRUE(node.taints.empty()) << key;
     EXPECT_FALSE(node.cordoned) << key;
   }
@@ -57,7 +57,7 @@ TEST(KubernetesNode, TaintsThatSayNothing) {
        {// The autoscaler thinks about it.
         std::pair{"DeletionCandidateOfClusterAutoscaler", "PreferNoSchedule"},
         {"example.com/busy", "PreferNoSchedule"},
-        // The condition Ready says it.
+        // The condition Ready covers it.
         {"node.kubernetes.io/not-ready", "NoSchedule"},
         {"node.kubernetes.io/unreachable", "NoExecute"}}) {
     const KubernetesNode node = WithTaint(key, effect);

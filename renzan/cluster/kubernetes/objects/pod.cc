@@ -13,7 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-// When nothing says how a container ended: its node is gone, or it was evicted before it started.
+// Assumed when nothing says how a container ended: its node is gone, or it was evicted before it
+// started.
 constexpr int kKilled = kKilledExitCode;
 
 int LabelNumber(const json& object, const char* label) {
@@ -23,8 +24,8 @@ int LabelNumber(const json& object, const char* label) {
   return number;
 }
 
-// The kubelet's one word, and what `renzan pod-run` has left as the container's last words
-// (termination_message.h); "Error" says nothing beside them.
+// The kubelet's reason (one word), and the termination message that `renzan pod-run` has left
+// (termination_message.h); "Error" adds nothing to that.
 std::string ReasonOf(const json& end) {
   constexpr size_t kLongest = 300;
   const std::string word = TextAt(end, {"reason"});
@@ -66,7 +67,7 @@ void ReadContainers(const json& statuses, Pod& pod, size_t containers) {
     if (const auto finished = ParseTime(TextAt(end, {"finishedAt"})))
       pod.finished = std::max(pod.finished.value_or(0), *finished);
   }
-  // Long before the object of a deleted pod is gone.
+  // Long before a deleted pod's object is gone.
   pod.ended = containers > 0 && terminated >= containers;
 }
 
@@ -89,7 +90,7 @@ Pod PodFrom(const json& object) {
   pod.attempt = LabelNumber(object, kAttemptLabel);
   pod.rank = LabelNumber(object, kRankLabel);
   pod.request = PodRequest(At(object, {"spec"}));
-  // When it is to be gone: its grace period after it was told to stop.
+  // When it must be gone: its grace period after it was told to stop.
   if (const auto gone_at = ParseTime(TextAt(object, {"metadata", "deletionTimestamp"}))) {
     pod.deleting = true;
     pod.told_at = *gone_at - NumberAt(object, {"metadata", "deletionGracePeriodSeconds"}) * kSecond;
@@ -99,7 +100,7 @@ Pod PodFrom(const json& object) {
                  At(object, {"spec", "containers"}).size());
   if (phase == "Succeeded" || phase == "Failed") {
     pod.ended = true;
-    // Only a kubelet that ends a pod itself says why: "OutOfcpu", "Evicted", "NodeShutdown".
+    // Only a kubelet that ends a pod itself gives a reason: "OutOfcpu", "Evicted", "NodeShutdown".
     const std::string by_node = TextAt(object, {"status", "reason"});
     pod.refused = phase == "Failed" && !by_node.empty() && by_node != "DeadlineExceeded";
     if (phase == "Failed" && (pod.exit_code == 0 || pod.refused)) {

@@ -31,10 +31,10 @@ constexpr std::array<std::pair<std::string_view, long double>, 16> kSuffixes = {
 std::optional<long double> Parse(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   if (text.empty() || (text[0] != '.' && (text[0] < '0' || text[0] > '9'))) return std::nullopt;
-  // Long doubles hold every number of bytes exactly.
+  // A long double holds any number of bytes exactly.
   long double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  // 1e9999 is a quantity, too.
+  // 1e9999 is a valid quantity, too.
   if (error == std::errc::result_out_of_range)
     number = text.find('-') == std::string_view::npos ? HUGE_VALL : 0;
   else if (error != std::errc() || !std::isfinite(number))
@@ -55,7 +55,7 @@ std::optional<int64_t> RoundUp(std::optional<long double> number) {
 }  // namespace
 
 std::optional<int64_t> ParseMilli(std::string_view text) {
-  // Thousandths first: 0.1 is no binary fraction, and 100.00000000000001 would be rounded up.
+  // In thousandths first: 0.1 is not a binary fraction, and 100.00000000000001 would be rounded up.
   const std::optional<long double> number = Parse(text);
   if (!number) return std::nullopt;
   const long double milli = *number * 1000, whole = std::round(milli);

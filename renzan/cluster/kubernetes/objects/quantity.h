@@ -8,8 +8,8 @@
 
 namespace renzan::cluster::kubernetes {
 
-// In thousandths, rounded up, as the API server rounds, the largest number if it is more than that;
-// none if it is no quantity or negative.
+// In thousandths, rounded up as the API server rounds; the largest number if it is larger. Nothing
+// if it is negative or not a quantity.
 std::optional<int64_t> ParseMilli(std::string_view text);
 
 // Whole units, rounded up.

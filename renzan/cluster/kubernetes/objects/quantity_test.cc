@@ -21,7 +21,7 @@ TEST(Quantity, Parses) {
   EXPECT_EQ(ParseUnits("0"), 0);
 }
 
-// It must not be taken for nothing.
+// It must not be taken for 0.
 TEST(Quantity, WhatIsTooLargeIsTheLargestNumber) {
   for (const char* text : {"12E", "9999999999999999999999", "1e30", "1e9999", "9e9999"}) {
     EXPECT_EQ(ParseUnits(text), INT64_MAX) << text;

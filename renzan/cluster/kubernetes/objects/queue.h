@@ -1,6 +1,6 @@
 #pragma once
 
-// A Queue: what it is guaranteed, and the most that it may use.
+// A Queue: its guaranteed quota, and the most that it may use.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -12,15 +12,15 @@ struct QueueSpec {
   Amounts guaranteed, limit;
 };
 
-// Throws Error kConfig with the first thing that is wrong.
+// Throws Error kConfig for the first error found.
 QueueSpec QueueSpecFrom(const nlohmann::json& spec);
 
-// Of a spec that was never right: nothing is guaranteed, and its limit holds as far as it can be
+// For a spec that was never valid: nothing is guaranteed, and its limit applies as far as it can be
 // read.
 QueueSpec WithoutGuarantee(const nlohmann::json& spec);
 
-// What holds, for whoever does not lead: what the object says; if that cannot be used, what held
-// before, as its status says.
+// The spec in force, for processes that do not lead: the object's; if that is invalid, the earlier
+// one recorded in its status.
 QueueSpec HoldingQueueSpec(const nlohmann::json& object);
 
 }  // namespace renzan::cluster::kubernetes

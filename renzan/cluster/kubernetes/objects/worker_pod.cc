@@ -35,8 +35,8 @@ json OwnerOf(const GangJob& job) {
           {"blockOwnerDeletion", true}};
 }
 
-// Each attempt has another one, so that nobody joins what is left of the attempt before. On the
-// hosts' network two gangs may have their first workers on one node.
+// Each attempt has another port, so that nobody joins what is left of the previous attempt. On the
+// hosts' network, two gangs may have their first workers on one node.
 int MasterPort(const GangJob& job, int attempt) {
   constexpr int kAttempts = 16;
   return kFirstPort + static_cast<int>((job.status.id * kAttempts + attempt % kAttempts) % kPorts);
@@ -55,7 +55,7 @@ json EnvironmentOf(const GangJob& job, const WorkerPlace& place) {
   set("RENZAN_JOB_ID", job.uid);
   set("RENZAN_ATTEMPT", std::to_string(place.attempt));
   set("RENZAN_GRACE_SECONDS", fmt::format("{}", static_cast<double>(job.spec.grace_ms()) / 1000));
-  // Who is alone starts workers of its own, if it wants any.
+  // A single worker starts workers of its own, if it wants any.
   if (place.world_size == 1) return variables;
   set("RANK", std::to_string(place.rank));
   set("WORLD_SIZE", std::to_string(place.world_size));
@@ -152,8 +152,8 @@ json WorkerService(const GangJob& job) {
            {{"clusterIP", "None"},
             // Workers look for each other before they are ready.
             {"publishNotReadyAddresses", true},
-            // The one whose name the others get: with all of them, the server would be told twice
-            // for each worker.
+            // Selects only the pod whose name the others get: with all of them, the server would be
+            // told twice for each worker.
             {"selector", {{kJobNameLabel, job.name}, {kRankLabel, "0"}}}}}};
 }
 

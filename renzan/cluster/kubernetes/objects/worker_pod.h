@@ -1,6 +1,6 @@
 #pragma once
 
-// What a gang's attempt consists of on the server: a pod for each worker, and a headless Service by
+// The objects of a gang's attempt on the server: a pod for each worker, and a headless Service by
 // whose name workers find each other. The launch contract is in docs/cluster.md.
 
 #include <nlohmann/json_fwd.hpp>
@@ -18,13 +18,13 @@ struct WorkerPlace {
   std::string master_node;  // address of the node of rank 0
 };
 
-// Bound by nobody yet.
+// A pod that nobody has bound yet.
 nlohmann::json WorkerPod(const GangJob& job, const WorkerPlace& place);
 
 // The claims that each worker's pod mounts, by name.
 std::vector<std::string> ClaimsOf(const GangJob& job);
 
-// Workers on the hosts' own network, and those that are alone, need none.
+// Not needed by workers on the hosts' own network, or by a single worker.
 bool NeedsService(const GangJob& job, int world_size);
 nlohmann::json WorkerService(const GangJob& job);
 

@@ -48,7 +48,7 @@ TEST(WorkerPod, KeepsWhatTheTemplateSays) {
   const json pod =
       WorkerPod(JobOf(kPodSpec), {.rank = 1, .world_size = 2, .master_node = "10.0.0.1"});
   json spec = pod["spec"];
-  // What is added, and nothing else.
+  // Exactly what is added.
   const json tolerations = spec["tolerations"];
   ASSERT_EQ(tolerations.size(), 2u);
   EXPECT_EQ(tolerations[0], kPodSpec["tolerations"][0]);

@@ -58,7 +58,7 @@ json ValueFrom(const YAML::Node& node, const std::string& source, int depth) {
         if (!entry.first.IsScalar()) fail("a key must be a word");
         if (!object.emplace(entry.first.Scalar(), ValueFrom(entry.second, source, depth + 1))
                  .second)
-          fail("a key is there twice");
+          fail("a key appears twice");
       }
       return object;
     }

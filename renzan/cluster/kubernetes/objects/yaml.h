@@ -7,8 +7,8 @@
 
 namespace renzan::cluster::kubernetes {
 
-// The one document in the text. Plain scalars that YAML 1.2 takes for null, truth values and
-// numbers become these, everything else text. Throws Error kConfig (`source`, line, column).
+// The one document in the text. Plain scalars that YAML 1.2 reads as null, booleans or numbers
+// become these, everything else text. Throws Error kConfig (`source`, line, column).
 nlohmann::json JsonFromYaml(const std::string& text, const std::string& source);
 
 }  // namespace renzan::cluster::kubernetes

@@ -1,6 +1,6 @@
 #pragma once
 
-// From the threads of watches to the thread of the controller.
+// Passes changes from the watches' threads to the controller's.
 
 #include <mutex>
 #include <utility>
@@ -15,17 +15,17 @@ namespace renzan::cluster::kubernetes {
 // Thread-safe.
 class ChangeQueue {
  public:
-  // Throws Error kOsError. `clock` outlives it.
+  // Throws Error kOsError. `clock` must outlive it.
   explicit ChangeQueue(const Clock& clock);
 
   void Put(Source source, WatchChange change);
-  // Wakes up whoever waits for fd(), without a change.
+  // Wakes the thread that waits for fd(), without a change.
   void Wake();
 
-  // All since the last call, in order by source.
+  // All changes since the last call, in order for each source.
   std::vector<std::pair<Source, WatchChange>> Take();
-  // How long the first of those that Take() returned last had been here; 0 if it returned none. For
-  // the thread that calls Take().
+  // How long the first of the changes that Take() last returned had waited; 0 if it returned none.
+  // For the thread that calls Take().
   double delay_seconds() const { return delay_seconds_; }
   // Readable (poll) from Put() or Wake() until Take().
   int fd() const { return fd_.get(); }

@@ -64,7 +64,7 @@ class CountedApi : public Api {
         return answer;
       }
     } catch (const ApiError& error) {
-      // A request that was never sent is none.
+      // A request that was never sent does not count.
       if (!error.is_stopped())
         count(error.no_answer() ? "none" : std::to_string(error.http_status()));
       throw;

@@ -18,10 +18,10 @@ namespace renzan::cluster::kubernetes {
 class ApiCounts {
  public:
   struct Values {
-    // By verb (get, list, watch, create, update, patch, delete, bind) and what came of it:
-    // "2xx", the status of a refusal, or "none" for no answer. A watch counts when it ends.
+    // By verb (get, list, watch, create, update, patch, delete, bind) and result: "2xx", the status
+    // of a refusal, or "none" for no answer. A watch counts when it ends.
     std::map<std::pair<std::string, std::string>, int64_t> requests;
-    // By verb; not of watches, which last until something ends them.
+    // By verb; without watches, which last until something ends them.
     std::map<std::string, Histogram> seconds;
   };
 
@@ -33,7 +33,7 @@ class ApiCounts {
   Values values_;
 };
 
-// `counts` outlives everything that is made.
+// `counts` must outlive everything that the result makes.
 ApiFactory MakeCountedApis(ApiFactory make_api, ApiCounts& counts, const Clock& clock);
 
 }  // namespace renzan::cluster::kubernetes

@@ -55,7 +55,7 @@ class FencedApi : public Api {
   void Check(const Kind& kind) const {
     if (may_write_()) return;
     throw ApiError(0, "Stopped",
-                   fmt::format("no {} is written: another replica may lead by now", kind.name),
+                   fmt::format("not writing this {}: another replica may lead by now", kind.name),
                    /*maybe_executed=*/false);
   }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// An Api whose writes fail once this process must not write any more.
+// An Api whose writes fail once this process may no longer write.
 
 #include <functional>
 #include <memory>
@@ -9,7 +9,8 @@
 
 namespace renzan::cluster::kubernetes {
 
-// `may_write` is asked before each write; if it says no, the write fails with is_stopped(), unsent.
+// `may_write` is called before each write; if it returns false, the write fails with is_stopped()
+// and is not sent.
 std::unique_ptr<Api> MakeFencedApi(std::unique_ptr<Api> api, std::function<bool()> may_write);
 ApiFactory MakeFencedApis(ApiFactory make_api, std::function<bool()> may_write);
 

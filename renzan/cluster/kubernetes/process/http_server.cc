@@ -44,7 +44,7 @@ MHD_Result Send(MHD_Connection* connection, const ServerAnswer& answer) {
 
 }  // namespace
 
-// libmicrohttpd's.
+// The callbacks of libmicrohttpd.
 class HttpServer::Callbacks {
  public:
   static MHD_Result Handle(void* self, MHD_Connection* connection, const char* path,
@@ -98,7 +98,8 @@ class HttpServer::Callbacks {
     return ServerAnswer{MHD_HTTP_METHOD_NOT_ALLOWED, gets ? "only GET\n" : "only POST\n"};
   }
 
-  // What is too much is read and dropped: clients read the answer only after they have sent all.
+  // Excess bytes are read and dropped: clients read the answer only after they have sent
+  // everything.
   static void Receive(HttpServer& server, Exchange& exchange, std::string_view data) {
     if (exchange.refusal) return;
     const HttpLimits& limits = server.limits_;
@@ -124,7 +125,7 @@ HttpServer::HttpServer(const std::string& address, HttpHandlers handlers, const 
       url_(UrlOf(fd_)),
       tls_(std::move(tls)) {
   if (tls_) url_.replace(0, 4, "https");
-  // While credentials are replaced, two daemons accept connections: neither may block in that.
+  // While credentials are replaced, two daemons accept connections: neither may block in accept().
   ::fcntl(fd_, F_SETFL, O_NONBLOCK);
   daemon_ = Start();
   if (daemon_ == nullptr) {
@@ -138,7 +139,7 @@ HttpServer::HttpServer(const std::string& address, HttpHandlers handlers, const 
 HttpServer::~HttpServer() {
   cutting_.request_stop();
   cutting_.join();
-  ::MHD_stop_daemon(daemon_);  // closes the socket, too
+  ::MHD_stop_daemon(daemon_);  // also closes the socket
 }
 
 MHD_Daemon* HttpServer::Start() {

@@ -1,8 +1,8 @@
 #pragma once
 
-// Answers requests over HTTP or HTTPS: what kubelets, Prometheus and API servers ask of a replica.
-// One request after the other, in a thread of its own. Whoever is slow keeps nobody else waiting
-// and is cut off; whoever sends too much gets an error.
+// Answers the requests of kubelets, Prometheus and API servers to a replica, over HTTP or HTTPS,
+// one after the other in a thread of its own. A slow client does not keep others waiting and is cut
+// off; one that sends too much gets an error.
 
 #include <atomic>
 #include <cstddef>
@@ -23,15 +23,15 @@ struct ServerAnswer {
   const char* content_type = "text/plain; version=0.0.4; charset=utf-8";
 };
 
-// By path. Called in the server's thread, for a moment in two while credentials are replaced; they
-// must not throw.
+// By path. Called in the server's thread (for a moment in two threads while credentials are
+// replaced); they must not throw.
 using Probes = std::map<std::string, std::function<ServerAnswer()>>;
 struct HttpHandlers {
   Probes get = {};
   std::map<std::string, std::function<ServerAnswer(const std::string& body)>> post = {};
 };
 
-// In PEM format; the certificate may be followed by those of its issuers.
+// In PEM format; the issuers' certificates may follow the certificate.
 struct TlsCredentials {
   std::string certificate, key;
 };
@@ -46,17 +46,17 @@ struct HttpLimits {
 
 class HttpServer {
  public:
-  // `address`: "HOST:PORT"; "0.0.0.0:8080" for all addresses. `option` is where the user gave it.
-  // With `tls`, over HTTPS only. Throws Error kUsage, kCantCreate or kOsError, or kConfig if the
-  // credentials are of no use.
+  // `address`: "HOST:PORT"; "0.0.0.0:8080" for all addresses. `option` is the user's option that
+  // gave it. With `tls`, over HTTPS only. Throws Error kUsage, kCantCreate or kOsError, or kConfig
+  // if the credentials cannot be used.
   HttpServer(const std::string& address, HttpHandlers handlers, const char* option = "--listen",
              std::optional<TlsCredentials> tls = std::nullopt, HttpLimits limits = {});
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // For connections from now on; those that exist are closed, and their clients connect again.
-  // Throws Error kConfig if they are of no use: then nothing changes. For one thread.
+  // Applies to connections from now on; existing ones are closed, and their clients connect again.
+  // Throws Error kConfig if the credentials cannot be used: then nothing changes. For one thread.
   void Use(TlsCredentials tls);
 
   // "http://127.0.0.1:8080"
@@ -75,7 +75,7 @@ class HttpServer {
   std::optional<TlsCredentials> tls_;
   std::atomic<size_t> bodies_bytes_ = 0;
   std::mutex mutex_;
-  std::map<int, double> since_;  // by connection: when it began, or ended its last request
+  std::map<int, double> since_;  // by connection: when it began, or its last request ended
   MHD_Daemon* daemon_ = nullptr;
   std::jthread cutting_;
 };

@@ -39,7 +39,7 @@ class Connection {
     }
     return true;
   }
-  // Until the server closes it.
+  // Reads until the server closes the connection.
   std::string Read() {
     std::string text;
     char buffer[4096];
@@ -95,7 +95,7 @@ TEST(HttpServer, RefusesBodiesThatAreTooLarge) {
   EXPECT_THAT(Ask(server, "POST", "/echo", std::string(1000, 'b')), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Ask(server, "POST", "/echo", std::string(1001, 'b')), StartsWith("HTTP/1.1 413"));
   {
-    // Another one is being received; how far the server is with that is not known.
+    // Another request is being received; how far the server has got with it is unknown.
     Connection half(server);
     half.Write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n" +
                std::string(900, 'h'));
@@ -105,7 +105,7 @@ TEST(HttpServer, RefusesBodiesThatAreTooLarge) {
     while (answer.starts_with("HTTP/1.1 200") && SystemClock().MonotonicSeconds() < give_up);
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 503"));
   }
-  // What was received of it is forgotten with its connection.
+  // What was received of it is dropped with its connection.
   std::string answer;
   const double give_up = SystemClock().MonotonicSeconds() + 60;
   do answer = Ask(server, "POST", "/echo", std::string(1000, 'b'));
@@ -118,7 +118,7 @@ TEST(HttpServer, CutsOffWhoIsSlow) {
                           {.request_seconds = 0.5});
   Connection slow(server);
   slow.Write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
-  // Each byte is in time, all of them are not. Meanwhile others are served.
+  // Each byte is in time, but not all of them together. Meanwhile others are served.
   const double give_up = SystemClock().MonotonicSeconds() + 60;
   while (slow.Write("b") && SystemClock().MonotonicSeconds() < give_up) {
     EXPECT_THAT(Ask(server, "POST", "/echo", "quick"), HasSubstr("\r\n\r\nquick"));

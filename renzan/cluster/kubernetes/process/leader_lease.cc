@@ -53,14 +53,14 @@ void LeaderLease::Try() {
     }
     Observe(lease);
     if (holder_ != options_.identity) {
-      // Whatever this process believed.
+      // Whatever this process believed until now.
       leads_until_ = 0;
       if (!holder_.empty() && clock_.MonotonicSeconds() < changed_at_ + held_for_seconds_) return;
     }
     Observe(api_.Replace(Leases(), options_.ns, Renewed(std::move(lease))));
     leads_until_ = asked_at + options_.renew_deadline_seconds;
   } catch (const ApiError& error) {
-    // Another was faster.
+    // Another replica was faster.
     if (!error.is_conflict() && !error.is_already_exists()) throw;
   }
 }

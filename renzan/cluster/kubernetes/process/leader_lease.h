@@ -2,12 +2,13 @@
 
 // Of several replicas of the controller, one leads: the one that holds a Lease and renews it.
 //
-// A Lease is no fence: whoever held it may be about to write when another has taken it over. So the
-// holder stops writing (fenced_api.h) well before others may take it. What was sent before is
-// harmless: writes carry the version that they replace, and names of pods their attempt.
+// A Lease is not a fence: its former holder may be about to write when another replica has taken it
+// over. So the holder stops writing (fenced_api.h) well before others may take the Lease. Writes
+// sent before that are harmless: they carry the version that they replace, and names of pods their
+// attempt.
 //
-// Times are compared on one machine only: a candidate waits for as long as the Lease has not
-// changed by its own clock. For one thread, except leads_until().
+// Times are only compared on one machine: a candidate measures by its own clock for how long the
+// Lease has not changed. For one thread, except leads_until().
 
 #include <atomic>
 #include <string>
@@ -20,23 +21,23 @@ namespace renzan::cluster::kubernetes {
 struct LeaseOptions {
   std::string ns = "renzan-system";
   std::string name = "renzan-controller";
-  std::string identity;  // different in each process that ever runs
-  // Others may take over what was not renewed for so long.
+  std::string identity;  // unique among all processes ever run
+  // Others may take the Lease over if it was not renewed for this long.
   double duration_seconds = 8;
-  // The holder stops writing if it could not renew for so long.
+  // The holder stops writing if it could not renew for this long.
   double renew_deadline_seconds = 5;
   double retry_seconds = 1;
 };
 
 class LeaderLease {
  public:
-  // `api` and `clock` outlive it.
+  // `api` and `clock` must outlive it.
   LeaderLease(LeaseOptions options, Api& api, const Clock& clock);
 
-  // Tries to get or keep the Lease; to be called every retry_seconds. Throws ApiError; what it held
-  // it keeps until leads_until().
+  // Tries to get or keep the Lease; call it every retry_seconds. Throws ApiError; a Lease that it
+  // holds it then keeps until leads_until().
   void Try();
-  // So that another need not wait. Afterwards this process does not lead.
+  // Gives the Lease up, so that others need not wait. Afterwards this process does not lead.
   void Release();
 
   // MonotonicSeconds() until which this process may write; thread-safe.

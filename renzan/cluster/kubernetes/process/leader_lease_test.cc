@@ -38,7 +38,7 @@ TEST_F(LeaderLeaseTest, TheFirstLeadsAndTheOtherWaitsUntilItIsNotRenewed) {
   }
   EXPECT_TRUE(a.leads());
   EXPECT_FALSE(b.leads());
-  // It is killed.
+  // The holder is killed.
   double waited = 0;
   for (; !b.leads() && waited < 60; ++waited) {
     Pass(1);
@@ -59,7 +59,7 @@ TEST_F(LeaderLeaseTest, ReleasedItGoesToTheNextAtOnce) {
   EXPECT_FALSE(a.leads());
   b.Try();
   EXPECT_TRUE(b.leads());
-  // What is another's is not released.
+  // A Lease of another replica is not released.
   a.Release();
   b.Try();
   EXPECT_TRUE(b.leads());
@@ -96,7 +96,7 @@ TEST_F(LeaderLeaseTest, TwoNeverLeadAtTheSameTime) {
     for (int turn = 0; turn < 2000; ++turn) {
       time.seconds += draw(500) / 1000.0;
       api_server.Play();
-      // One of them is paused for a while, and does not know it.
+      // One of them is paused for a while without knowing it.
       if (draw(40) == 0) asleep = asleep < 0 ? static_cast<int>(draw(3)) : -1;
       const auto each = static_cast<int>(draw(3));
       if (each != asleep) try {

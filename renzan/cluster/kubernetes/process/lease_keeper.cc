@@ -13,7 +13,7 @@ LeaseKeeper::LeaseKeeper(LeaseOptions options, const ApiFactory& make_api,
     : retry_seconds_(options.retry_seconds),
       on_change_(std::move(on_change)),
       clock_(clock),
-      // It is not stopped: the Lease is released at the end.
+      // This Api cannot be stopped: the Lease is released at the end.
       api_(make_api({})),
       lease_(std::move(options), *api_, clock),
       thread_([this](const std::stop_token& stop) { Keep(stop); }) {}

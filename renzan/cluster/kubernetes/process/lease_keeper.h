@@ -13,11 +13,11 @@ namespace renzan::cluster::kubernetes {
 
 class LeaseKeeper {
  public:
-  // `on_change` is called in its thread when this process begins or ceases to lead. `clock`
-  // outlives it.
+  // `on_change` is called in its thread when this process begins or ceases to lead. `clock` must
+  // outlive it.
   LeaseKeeper(LeaseOptions options, const ApiFactory& make_api, std::function<void()> on_change,
               const Clock& clock);
-  // Releases the Lease if it has it.
+  // Releases the Lease if this process holds it.
   ~LeaseKeeper();
   LeaseKeeper(const LeaseKeeper&) = delete;
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;

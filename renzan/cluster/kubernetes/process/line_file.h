@@ -1,7 +1,7 @@
 #pragma once
 
-// Lines that other programs read while they are written: in a file that is appended to, or on
-// stdout or stderr. For one thread.
+// Writes lines that other programs read meanwhile: to a file that is appended to, or to stdout or
+// stderr. For one thread.
 
 #include <string>
 #include <string_view>
@@ -15,7 +15,7 @@ class LineFile {
   // A file's path, "-" for stdout, "" for stderr. Throws Error kCantCreate.
   explicit LineFile(const std::string& path);
 
-  // Whole lines, at once. A failure is logged, once until it works again.
+  // Appends whole lines in one write. A failure is logged once, until writing works again.
   void Append(std::string_view lines);
 
  private:

@@ -28,7 +28,7 @@ TEST(LineFile, SaysThatItCannotWrite) {
     EXPECT_EQ(error.code(), ErrorCode::kCantCreate);
     EXPECT_THAT(error.what(), testing::HasSubstr("/no/such/directory/log"));
   }
-  // Whoever schedules goes on, and is told once.
+  // The scheduler continues, and one warning is logged.
   LineFile full("/dev/full");
   testing::internal::CaptureStderr();
   full.Append("one\n");

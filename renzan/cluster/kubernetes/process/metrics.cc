@@ -35,7 +35,7 @@ void PutJobs(PrometheusText& text, const Controller& controller) {
   for (const Wait& wait : controller.waits())
     if (const Job* job = snapshot.Find(wait.job); job != nullptr)
       ++waiting[{job->queue, wait.reason}];
-  text.Family("renzan_waiting_jobs", "gauge", "Jobs that wait since the last cycle, and for what.");
+  text.Family("renzan_waiting_jobs", "gauge", "Jobs left waiting by the last cycle, by reason.");
   for (const auto& [key, jobs] : waiting)
     text.Sample(
         {{"queue", snapshot.queues[key.first].name}, {"reason", record::WordOf(key.second)}}, jobs);
@@ -50,7 +50,7 @@ void PutWaiting(PrometheusText& text, const Controller& controller) {
       of_class = std::max(of_class, snapshot.now - job.waiting_since);
     }
   text.Family("renzan_longest_wait_seconds", "gauge",
-              "How long the one has waited that has waited longest, by the GPUs needed.");
+              "The longest time that a pending job has waited, by the GPUs needed.");
   for (size_t at = 0; at < kSizeClasses.size(); ++at)
     text.Sample({{"gpus", kSizeClasses[at]}}, static_cast<double>(longest[at]) / kSecond);
   text.Family("renzan_wait_seconds", "histogram",
@@ -85,11 +85,11 @@ void PutCounts(PrometheusText& text, const Controller& controller) {
   const Snapshot& snapshot = controller.snapshot();
   text.Family("renzan_cycle_duration_seconds", "histogram", "Scheduling cycles.");
   text.Sample({}, counts.cycle_seconds());
-  PutCounter(text, "renzan_decisions_total", "What they decided; of scaling: nodes.", "decision",
-             counts.decisions());
+  PutCounter(text, "renzan_decisions_total", "Decisions of scheduling cycles; for scaling: nodes.",
+             "decision", counts.decisions());
   PutCounter(text, "renzan_stops_total", "Preemptions: stops that the scheduler decided.", "reason",
              counts.stops());
-  PutCounter(text, "renzan_attempts_total", "Attempts that have ended, by how.", "end",
+  PutCounter(text, "renzan_attempts_total", "Attempts that have ended, by how they ended.", "end",
              controller.attempt_ends());
   text.Family("renzan_gpu_seconds_total", "counter", "GPU time of gangs, by queue.");
   for (const auto& [queue, seconds] : counts.gpu_seconds())
@@ -111,9 +111,10 @@ void PutWatches(PrometheusText& text, const LeaderVitals& vitals) {
   };
   put("renzan_watch_events_total", "What watches have reported.", &WatchCounts::events);
   put("renzan_watch_failures_total", "Requests of watches that failed.", &WatchCounts::failures);
-  put("renzan_watch_lists_total", "Complete lists; each but the first is one more.",
+  put("renzan_watch_lists_total", "Complete lists; each but the first is a relist.",
       &WatchCounts::lists);
-  text.Family("renzan_watch_silence_seconds", "gauge", "Since a watch last reported anything.");
+  text.Family("renzan_watch_silence_seconds", "gauge",
+              "Time since a watch last reported anything.");
   for (const auto& [kind, count] : vitals.watches)
     if (count.last_seconds >= 0) text.Sample({{"kind", kind}}, vitals.now - count.last_seconds);
   text.Family("renzan_change_delay_seconds", "histogram",
@@ -124,7 +125,7 @@ void PutWatches(PrometheusText& text, const LeaderVitals& vitals) {
 void PutRecorder(PrometheusText& text, const record::RecorderCounts& recorder) {
   text.Family("renzan_recorded_cycles", "gauge", "Cycles that can be replayed.");
   text.Sample(static_cast<double>(recorder.kept));
-  text.Family("renzan_recorded_bytes", "gauge", "Memory that they take.");
+  text.Family("renzan_recorded_bytes", "gauge", "Memory that recorded cycles take.");
   text.Sample(static_cast<double>(recorder.bytes));
   text.Family("renzan_unrecorded_cycles_total", "counter",
               "Cycles that decided something while recording was too far behind.");

@@ -1,10 +1,10 @@
 #pragma once
 
-// What operators see of a replica: Prometheus's text format. Counters are of this process; another
-// leader begins at 0.
+// What operators see of a replica: Prometheus's text format. Counters belong to this process;
+// another leader starts at 0.
 //
-// How far watches lag: the API tells of an event neither when the object changed nor how many more
-// there are, so what can be known is how long a watch has been silent
+// How far watches lag: the API says neither when an event's object changed nor how many more events
+// there are, so all that can be known is how long a watch has been silent
 // (renzan_watch_silence_seconds; a server sends bookmarks about once a minute), and how long what
 // it has delivered waits here (renzan_change_delay_seconds).
 
@@ -24,11 +24,11 @@ struct LeaderVitals {
   // From the delivery of a change by its watch until the controller has taken it.
   const Histogram& change_delay_seconds;
   record::RecorderCounts recorder;
-  double now;  // MonotonicSeconds()
+  double now;  // MonotonicSeconds() now
 };
 
 std::string MetricsOfLeader(const LeaderVitals& vitals, const ApiCounts::Values& requests);
-// Of a replica that does not lead.
+// The metrics of a replica that does not lead.
 std::string MetricsOfFollower(const ApiCounts::Values& requests);
 
 }  // namespace renzan::cluster::kubernetes

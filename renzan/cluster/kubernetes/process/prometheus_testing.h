@@ -1,7 +1,7 @@
 #pragma once
 
-// A strict parser of Prometheus's text format: what a scraper accepts, and what its conventions
-// (promtool check metrics) ask for.
+// A strict parser of Prometheus's text format: accepts what a scraper accepts and follows its
+// conventions (promtool check metrics).
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace renzan::cluster::kubernetes {
 
 class ParsedMetrics {
  public:
-  // Fails the test for each line that is wrong.
+  // Fails the test for each invalid line.
   explicit ParsedMetrics(const std::string& text) {
     EXPECT_TRUE(text.ends_with('\n'));
     std::istringstream lines(text);
@@ -29,7 +29,7 @@ class ParsedMetrics {
     CheckHistograms();
   }
 
-  // `series` as it is written, such as renzan_jobs{state="running"}.
+  // `series` as written, such as renzan_jobs{state="running"}.
   std::optional<double> Of(const std::string& series) const {
     const auto at = samples_.find(series);
     return at == samples_.end() ? std::nullopt : std::optional(at->second);

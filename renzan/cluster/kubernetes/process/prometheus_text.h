@@ -15,7 +15,7 @@ class PrometheusText {
  public:
   using Labels = std::vector<std::pair<std::string, std::string>>;
 
-  // Samples that follow are of this family: all of its samples, and of no other.
+  // Begins a family. The samples that follow belong to it; all of a family's samples must.
   void Family(const char* name, const char* type, const char* help);
   void Sample(double value) { Sample({}, value); }
   void Sample(const Labels& labels, double value) { Put("", labels, value); }

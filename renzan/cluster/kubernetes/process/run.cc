@@ -25,7 +25,7 @@
 namespace renzan::cluster::kubernetes {
 namespace {
 
-// Of a server that does not answer, the Lease must expire here before it expires elsewhere.
+// If the server does not answer, the Lease must expire here before it expires elsewhere.
 constexpr double kLeaseRequestSeconds = 2;
 constexpr double kLongestSleepSeconds = 1;
 // Longer than any cycle of a cluster of 20,000 nodes.
@@ -39,7 +39,7 @@ const std::vector<double> kDelayBounds = {0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1,
 
 uint64_t SeedOf(const std::string& identity) { return std::hash<std::string>()(identity); }
 
-// What the threads of probes may ask of the thread that works. Thread-safe.
+// What the probes' threads may read of the working thread. Thread-safe.
 class Vitals {
  public:
   explicit Vitals(const Clock& clock) : clock_(clock) {}
@@ -97,7 +97,7 @@ Probes DebugProbesOf(const record::Recorder& recorder) {
            }}};
 }
 
-// False: a signal came first.
+// False if a signal came first.
 bool WaitUntilItLeads(const LeaseKeeper& lease, const SignalQueue& signals, ChangeQueue& changes,
                       Vitals& vitals, const ApiCounts& requests) {
   while (!lease.leads()) {
@@ -143,7 +143,7 @@ void Lead(const RunOptions& options, const ApiFactory& make_api, const LeaseKeep
     const TimeMs until = controller.Turn();
     if (!lease.leads())
       Fail(ErrorCode::kTempFail,
-           "the lease {}/{} was not renewed in time, so that another replica may lead: start this "
+           "the lease {}/{} was not renewed in time, so another replica may lead: start this "
            "one again",
            options.lease.ns, options.lease.name);
     vitals.Beat([&] {

@@ -19,22 +19,22 @@ struct RunOptions {
   // HOST:PORT for /healthz, /readyz and /metrics; empty: none.
   std::string listen;
   AdmissionOptions admission;
-  // Of the loopback address, for /debug/cycles; 0: any free one. What is recorded tells of the jobs
-  // of all namespaces, so it is for those who may forward ports of the controller's pods.
+  // A port of the loopback address for /debug/cycles; 0: any free one. Recordings reveal the jobs
+  // of all namespaces, so they are for users who may forward ports of the controller's pods.
   std::optional<int> debug_port;
-  // Where the cycles are recorded that can be replayed; empty: in memory only.
+  // The file to which cycles are recorded for replay; empty: in memory only.
   std::string record;
-  // Where decisions are told, one JSON object a line: a file that is appended to, "-" for stdout,
-  // or empty for stderr.
+  // Where decisions are logged, one JSON object per line: a file that is appended to, "-" for
+  // stdout, or empty for stderr.
   std::string decision_log;
   std::string program;  // as recordings name it
-  // Connections for requests that do not depend on each other.
+  // Connections for independent requests.
   int connections = 16;
 };
 
 // Waits until it leads, then controls the cluster. Returns after SIGTERM or SIGINT; gangs keep
 // running. Throws Error kTempFail once it no longer leads: what it knows may be wrong by then, so
-// that it should be started anew.
+// it should be restarted.
 //
 // For a single-threaded process: it blocks signals and starts threads.
 void RunController(const RunOptions& options);

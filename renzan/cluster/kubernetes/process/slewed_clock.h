@@ -1,7 +1,7 @@
 #pragma once
 
-// A clock whose wall time does not jump when the machine's is set: the time-outs of jobs, and their
-// pauses between attempts, are differences of wall times that are kept in their statuses.
+// A clock whose wall time does not jump when the machine's is set: jobs' time-outs and pauses
+// between attempts are differences of wall times stored in their statuses.
 
 #include <mutex>
 
@@ -12,10 +12,10 @@ namespace renzan::cluster::kubernetes {
 // Thread-safe.
 class SlewedClock : public Clock {
  public:
-  // Of what elapses, by so much it goes faster or slower until it agrees with `clock`.
+  // It runs faster or slower by this fraction until it agrees with `clock`.
   static constexpr double kSlew = 0.1;
 
-  // `clock` outlives it.
+  // `clock` must outlive it.
   explicit SlewedClock(const Clock& clock)
       : clock_(clock), at_(clock.MonotonicSeconds()), shown_(clock.UnixSeconds()) {}
 
@@ -26,7 +26,7 @@ class SlewedClock : public Clock {
   const Clock& clock_;
   mutable std::mutex mutex_;
   mutable double at_;     // MonotonicSeconds() of the last call
-  mutable double shown_;  // UnixSeconds(), which it returned
+  mutable double shown_;  // the UnixSeconds() that it returned then
 };
 
 }  // namespace renzan::cluster::kubernetes

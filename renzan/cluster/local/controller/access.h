@@ -33,12 +33,12 @@ class AccessControl {
       : daemon_uid_(daemon_uid), limits_(limits) {}
 
   bool MayChange(const JobRecord& job, const Caller& caller) const;
-  // To see and change the job.
+  // Required to see and change the job.
   void RequireOwner(const JobRecord& job, const Caller& caller) const;
   void RequireOperator(const Caller& caller) const;
   // A daemon that is not root's can run jobs only as its own user.
   void RequireCanRunAs(const Caller& caller) const;
-  // `pending`: of the caller, without this job, whose texts take `text_bytes`.
+  // `pending`: the caller's pending jobs, without this one, whose texts take `text_bytes`.
   void RequireWithinLimits(const Caller& caller, const spec::JobSpec& spec, int64_t text_bytes,
                            const PendingUse& pending) const;
 

@@ -8,7 +8,7 @@
 
 namespace renzan::cluster::local {
 
-// GPUs in use by one queue's jobs that belong to another queue's guaranteed quota.
+// GPUs from one queue's guaranteed quota that another queue's jobs use.
 struct Loan {
   int lender, borrower;  // in Snapshot::queues
   double gpus;
@@ -21,7 +21,7 @@ std::vector<Loan> LoansNow(const Snapshot& snapshot);
 
 int64_t GpusOf(const Snapshot& snapshot, const Job& job);
 
-// Of each node it pays for the largest share that it has of any kind of resource.
+// For each node, the job pays for the largest share that it has of any kind of resource.
 double PricePerHour(const Snapshot& snapshot, const Job& job);
 
 // Whether workers are on the node.

@@ -30,7 +30,8 @@ std::vector<std::string> NamesIn(const std::string& directory) {
   return names;
 }
 
-// What `renzan upload` takes to mean: run/... and so on, below the target. `directory`: the job's.
+// The sources for `renzan upload`, such that run/... and so on appear below the target.
+// `directory`: the job's.
 std::string ListSources(const std::string& directory) {
   std::string sources;
   const auto add = [&](const std::string& name) {
@@ -46,7 +47,7 @@ std::string ListSources(const std::string& directory) {
   return sources;
 }
 
-// Why the upload failed, as it said.
+// Why the upload failed, in its own words.
 std::string LastLineOf(const std::string& log) {
   try {
     std::string text = ReadFile(log);
@@ -109,7 +110,7 @@ pid_t ArtifactCollector::StartUpload(const Collection& collection) {
                                 .gid = collection.record.gid});
 }
 
-// Of the step that it is at.
+// Records a problem of the current step.
 void ArtifactCollector::AddProblem(Collection& collection, const std::string& why) const {
   const Outputs& outputs = collection.outputs;
   collection.problems +=

@@ -1,8 +1,8 @@
 #pragma once
 
 // Copies a job's artifacts once its processes have ended and its nodes are free again, so that
-// neither a large directory nor a hanging file system occupies GPUs or is billed for them; then
-// uploads them, its run directory and the workers' output, if it asks for that. Both together have
+// neither a large directory nor a hanging file system occupies GPUs or is billed for them; then, if
+// the job asks for it, uploads them, its run directory and the workers' output. Both together have
 // a deadline. If the daemon is killed meanwhile the job stays kCollecting, and the next daemon
 // copies from the start.
 
@@ -41,7 +41,7 @@ class ArtifactCollector {
   void Recover(const JobRecord& record);
   // Ends jobs whose artifacts have been copied, or could not be.
   void Advance();
-  // The job then ends with the artifacts it has.
+  // Stops collecting: the job ends with the artifacts copied so far.
   void Cancel(JobId job);
 
   // Null unless the job is kCollecting.
@@ -59,11 +59,11 @@ class ArtifactCollector {
     Step step = Step::kCopy;
     pid_t child = 0;           // of this step
     TimeMs deadline = kNever;  // it is killed then, and what remains is not done
-    std::string problems;      // of the steps before
+    std::string problems;      // problems of the steps before
     bool cancelled = false;
   };
 
-  // Begins with the step that it is at, or the first after it that there is.
+  // Begins with the current step, or the first later one that is needed.
   void StartStep(Collection& collection);
   pid_t StartUpload(const Collection& collection);
   void CheckChild(Collection& collection);

@@ -1,6 +1,6 @@
 #pragma once
 
-// From a decision to start a job to what its supervisor runs.
+// Turns a decision to start a job into what its supervisor runs.
 
 #include <cstdint>
 
@@ -12,11 +12,11 @@ namespace renzan::cluster::local {
 
 NamedPlacement WithNames(const Snapshot& snapshot, const Placement& placement);
 
-// With the lowest devices of each node that no running worker has.
+// Adds devices: the lowest ones of each node that no running worker has.
 NamedPlacement WithDevices(const ClusterState& state, const Placement& placement,
                            int64_t gpus_per_worker);
 
-// Of live.attempt, whose placement has devices.
+// The plan of live.attempt, whose placement has devices.
 AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
                             const JobDirectories& directories, bool enforce_memory);
 

@@ -19,7 +19,7 @@ namespace renzan::cluster::local {
 // Unix time.
 TimeMs NowMs(const Clock& clock);
 
-// After an error that may go away, such as that of a full disk.
+// The delay after an error that may go away, such as a full disk.
 inline constexpr TimeMs kRetryMs = 1000;
 
 // A job that has not ended. The snapshot has a Job with the same id.
@@ -30,7 +30,7 @@ struct LiveJob {
   std::optional<AttemptRecord> attempt;  // the one that has not ended
   int64_t text_bytes = 0;                // of the specification and the manifest
   bool stop_unsent = false;              // it has to stop, but the request could not be written
-  // Its processes were gone when the daemon started: when they were last known to run.
+  // Set if its processes were gone when the daemon started: when they were last known to run.
   std::optional<TimeMs> lost_at;
 };
 
@@ -43,9 +43,9 @@ struct ClusterState {
   std::map<JobId, LiveJob> live;
   WatchedProcesses watched;
   bool needs_scheduling = true;  // something changed since the last scheduling cycle
-  TimeMs retry_at = kNever;      // something failed that may succeed then: a disk was full
+  TimeMs retry_at = kNever;  // when to retry something that failed, such as a write to a full disk
 
-  // A job that has ended, and what only it used.
+  // Removes a job that has ended, and what only it used.
   void RemoveJob(JobId job);
 };
 

@@ -17,7 +17,7 @@ constexpr TimeMs kScheduleStatusMs = 2000, kViewStatusMs = 1000;
 // When to schedule again if something is overdue, and if the decisions were invalid.
 constexpr TimeMs kOverdueMs = 1000, kAfterViolationMs = 10'000;
 
-// They are in the store. Returns how large they were.
+// These texts are in the store. Returns how large they were.
 int64_t DropTexts(JobRecord& record) {
   const size_t bytes = record.spec.size() + record.manifest.size();
   record.spec = std::string();
@@ -101,7 +101,7 @@ void Controller::Recover() {
   usage_.Recovered();
 }
 
-// Without those on nodes that the configuration no longer has.
+// The stored reservations, without those on nodes that the configuration no longer has.
 std::vector<Reservation> Controller::RecoveredReservations() {
   std::vector<Reservation> reservations;
   for (const ReservationRecord& record : store_.Reservations()) {
@@ -163,7 +163,7 @@ TimeMs Controller::Turn() {
                    retention_.next_look(), next_checkpoint});
 }
 
-// Otherwise times in the future would be waited for until the clock is there again.
+// Otherwise times in the future would be waited for until the clock reaches them again.
 void Controller::ClockWentBack(TimeMs now) {
   LogWarning("the clock went back by {} s", static_cast<double>(last_turn_ - now) / 1000);
   state_.retry_at = kNever;
@@ -250,7 +250,7 @@ JobId Controller::Submit(const Submission& submission) {
   try {
     return Admit(submission);
   } catch (...) {
-    // What spec::MakeJob has added for it.
+    // Drops what spec::MakeJob has added for it.
     state_.snapshot.worker_requests.resize(requests);
     state_.snapshot.users.resize(users);
     throw;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The daemon without its threads, sockets and clock: takes in events (processes that end, time) and
-// commands, asks the scheduler, and has its decisions carried out. For one thread, the loop's.
+// The daemon without its threads, sockets and clock: takes events (processes that end, time) and
+// commands, runs the scheduler, and has its decisions carried out. For one thread, the loop's.
 //
 // Every transition is committed to the store before it is carried out: see transition_log.h.
 
@@ -53,7 +53,7 @@ struct ControllerOptions {
   spec::ClusterConfig::LimitsConfig limits = {};
   RetentionOptions retention = {};
   TimeMs artifacts_timeout_ms = 600'000;  // for copying a job's artifacts
-  // Told of each cycle before its decisions are carried out.
+  // Called with each cycle before its decisions are carried out.
   std::function<void(const Snapshot&, const Decisions&,
                      const std::function<record::JobName(JobId)>&)>
       on_cycle = {};
@@ -65,7 +65,7 @@ class Controller {
   Controller(const ControllerOptions& options, Snapshot cluster, Store& store, Agent& agent,
              const Clock& clock);
 
-  // To be called once, before anything else: takes over what the previous daemon left.
+  // Call it once, before anything else: takes over what the previous daemon left.
   void Recover();
 
   // --- Events.
@@ -103,12 +103,12 @@ class Controller {
   std::map<QueueAndUser, UsageRecord> UsageUntilNow() const { return usage_.Sums(Unfinished()); }
   // What the run time of such a job, submitted now, is expected to be.
   RunTimeQuantiles PredictRunTime(const JobTraits& traits) { return run_times_.Predict(traits); }
-  // Which invariant some of the scheduler's last decisions violate, so that they were not carried
-  // out; or "".
+  // Which invariant the scheduler's last decisions violated, so that some were not carried out; or
+  // "".
   const std::string& violation() const { return violation_; }
   // What is wrong with jobs and nodes; decisions that involve them are not carried out.
   const std::vector<std::string>& faults() const { return faults_; }
-  // Why the last turn failed, so that nothing goes on until one succeeds (a full disk); or "".
+  // Why the last turn failed, so that nothing proceeds until one succeeds (a full disk); or "".
   const std::string& trouble() const { return trouble_; }
   Store& store() { return store_; }
   const UsageLedger& usage() const { return usage_; }
@@ -136,7 +136,7 @@ class Controller {
   const AccessControl access_;
   const JobDirectories directories_;
   ClusterState state_;
-  // Each of them uses those before it.
+  // Each of these uses those before it.
   PoolObserver pools_;
   UsageLedger usage_;
   TransitionLog log_;

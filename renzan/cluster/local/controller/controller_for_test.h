@@ -23,7 +23,7 @@ class FakeClock : public Clock {
   double MonotonicSeconds() const override { return seconds; }
   double UnixSeconds() const override { return seconds += tick; }
   mutable double seconds = 1'800'000'000;
-  double tick = 0;  // what each reading takes
+  double tick = 0;  // how far each reading advances the clock
 };
 
 // A daemon that can be killed and started again, on a fake machine.
@@ -39,7 +39,7 @@ class ControllerTest : public ::testing::Test {
     Restart();
   }
 
-  // As after a kill -9: only the disk and the machine stay.
+  // Restarts as after a kill -9: only the disk and the machine remain.
   void Restart() {
     controller_.reset();
     store_.reset();

@@ -157,7 +157,7 @@ TEST_F(LimitsTest, DeletionIsFinishedAfterARestart) {
   SettleWithRemovals();
   EXPECT_THROW(controller_->View(job), Error);
   EXPECT_DOUBLE_EQ(UsedBy("ann"), used);
-  // Its number is not used again, although it was the last one.
+  // Its number is not reused, although it was the last one.
   Restart();
   EXPECT_EQ(Submit("command: [a]"), job + 1);
 }

@@ -99,12 +99,12 @@ TEST_F(MeasuredTest, AKillAfterTheGraceMeansThatTheCheckpointIsTooSlow) {
     events += event.kind + ": " + event.text + "\n";
   EXPECT_THAT(events,
               HasSubstr("slow_checkpoint: saving its work takes more than 30 s, longer than its "
-                        "grace of 30 s"));
+                        "grace period of 30 s"));
   EXPECT_THAT(events, HasSubstr("it was killed 30 s after SIGTERM: "));
   Restart();
   Settle();
   EXPECT_FALSE(SavesWhenStopped(Scheduled(job)));
-  EXPECT_THAT(controller_->View(job).warning, HasSubstr("longer than its grace of 30 s"));
+  EXPECT_THAT(controller_->View(job).warning, HasSubstr("longer than its grace period of 30 s"));
   // A fast checkpoint on request does not mean that the one at a stop is fast.
   controller_->Checkpoint(job, ann_);
   clock_.seconds += 2;
@@ -112,7 +112,7 @@ TEST_F(MeasuredTest, AKillAfterTheGraceMeansThatTheCheckpointIsTooSlow) {
   Settle();
   EXPECT_EQ(controller_->View(job).measured.checkpoint_ms, 1000);
   EXPECT_FALSE(SavesWhenStopped(Scheduled(job)));
-  // A stop within the grace does.
+  // A stop within the grace period does.
   controller_->Preempt(job, ann_);
   End(job, EndedBy::kRequest, 75);
   EXPECT_TRUE(SavesWhenStopped(Scheduled(job)));

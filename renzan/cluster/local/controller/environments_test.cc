@@ -29,7 +29,7 @@ Workload RandomWorkload(uint64_t seed) {
   const auto draw = [&](uint32_t below) { return Philox::Draw(seed, draws++, 0)[0] % below; };
   TimeMs submitted = 0;
   for (int count = 0; count < 35; ++count) {
-    // The last ones come when others have ended, so that their run times are predicted.
+    // The last jobs come when others have ended, so that their run times are predicted.
     submitted += draw(count < 25 ? 3 : 30) * 60'000;
     WorkloadJob job{.submitted = submitted,
                     .user = "ann",
@@ -56,9 +56,9 @@ std::string YamlOf(const WorkloadJob& job) {
       job.per_worker.gpu());
 }
 
-// As JSON, without what has no meaning: the order of interned requests, back-offs that are over,
-// and since when a node is idle that is gone or has workers. A daemon that has started again
-// measures idle time, and how long a job takes to stop, from then on: not compared if `restarted`.
+// As JSON, without meaningless details: the order of interned requests, back-offs that are over,
+// and since when a node that is gone or has workers was idle. A restarted daemon measures idle
+// time, and how long a job takes to stop, from then on: not compared if `restarted`.
 std::string FactsOf(Snapshot snapshot, bool restarted) {
   for (Node& node : snapshot.nodes)
     if (restarted || node.state == NodeState::kGone) node.idle_since = 0;
@@ -120,7 +120,7 @@ class EnvironmentsTest : public ControllerTest {
     return expected_->decisions;
   }
 
-  // What has happened since the last cycle, by the simulation.
+  // Applies what has happened since the last cycle of the simulation.
   void CatchUp(const Snapshot& recorded, const Workload& jobs) {
     clock_.seconds = (static_cast<double>(recorded.now) + 0.5) / 1000;  // so that ms are exact
     for (const Job& job : Snapshot(controller_->snapshot()).jobs) {
@@ -140,7 +140,7 @@ class EnvironmentsTest : public ControllerTest {
     controller_->ProcessEnded(job.id);
   }
 
-  // With `restart_every`: the daemon is killed before every so manyth cycle, and started again.
+  // With `restart_every` = n, the daemon is killed and restarted before every n-th cycle.
   void Replay(const std::vector<RecordedCycle>& cycles, const Workload& jobs, int restart_every) {
     submitted_ = 0;
     restarted_ = false;

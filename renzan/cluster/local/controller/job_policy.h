@@ -1,6 +1,6 @@
 #pragma once
 
-// What the daemon reads from a job's specification, besides what the scheduler sees. Pure.
+// What the daemon reads from a job's specification, in addition to what the scheduler sees. Pure.
 
 #include <map>
 #include <string>

@@ -17,7 +17,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-// An attempt that ran this long was no fruitless requeue: counting starts again.
+// After an attempt this long, fruitless requeues are counted anew.
 constexpr TimeMs kFruitfulMs = 600'000;
 
 std::string Describe(const NamedPlacement& placement) {
@@ -67,7 +67,7 @@ void JobRunner::Preempt(JobId job, const std::string& user) {
 }
 
 void JobRunner::Commit(const Start& start) {
-  // A turn takes time: what was used until now is accounted for.
+  // A turn takes time: account for usage until now.
   const TimeMs now = state_.snapshot.now = Now();
   LiveJob& live = Live(start.job);
   CHECK(live.record.state == RecordState::kPending && !live.attempt);
@@ -191,7 +191,8 @@ void JobRunner::SendStop(LiveJob& live) {
   try {
     agent_.Stop(DirectoryOf(live), GraceOf(live));
   } catch (const Error& error) {
-    // Either it has just ended or the disk was full: FinishEnded() finds out, and sends it again.
+    // It has just ended, or the disk was full: FinishEnded() finds out, and sends the request
+    // again.
     LogWarning("job {} could not be asked to stop: {}", live.record.id, error.what());
     live.stop_unsent = true;
     to_check_.insert(live.record.id);
@@ -251,7 +252,7 @@ bool JobRunner::EndOnFailedNode(LiveJob& live, const std::string& node) {
   return true;
 }
 
-// It goes on saving its work, and then waits.
+// The job finishes saving its work, and then waits.
 void JobRunner::LoseTarget(LiveJob& live, const std::string& node) {
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
@@ -301,7 +302,7 @@ void JobRunner::FinishEnded() {
         report.end ? report.end->ended_ms : live.lost_at.value_or(state_.snapshot.now);
     ended.push_back({time, id, report.end});
   }
-  // Until each is committed, should the disk be full.
+  // Kept until each end is committed, in case the disk is full.
   to_check_.insert(never_started.begin(), never_started.end());
   for (const Ended& each : ended) to_check_.insert(each.job);
   for (const JobId id : never_started)
@@ -315,7 +316,7 @@ void JobRunner::FinishEnded() {
   }
 }
 
-// An attempt that cannot be looked at counts as running, and is looked at again.
+// An attempt whose state cannot be read counts as running, and is checked again.
 AttemptReport JobRunner::Report(const LiveJob& live) {
   try {
     return agent_.Report(DirectoryOf(live));
@@ -462,7 +463,7 @@ void JobRunner::Adopt(LiveJob& live) {
     if (alive && !EndOnFailedNode(live, state_.snapshot.nodes[placed.node].name))
       unsent_.insert(placed.node);
   }
-  // The daemon before may have been killed between committing the stop and requesting it.
+  // The previous daemon may have been killed between committing the stop and requesting it.
   if (alive && !node_failed && (state == RecordState::kStopping || state == RecordState::kResizing))
     SendStop(live);
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-// Starts and stops the attempts of live jobs, and takes in how they ended. Every transition is
-// committed first (TransitionLog::Commit), then memory follows, then the agent is asked to act.
-// What fails after the commit is retried, by this daemon or by the next one (Adopt).
+// Starts and stops the attempts of live jobs, and handles their ends. Every transition is committed
+// first (TransitionLog::Commit), then memory follows, then the agent is asked to act. What fails
+// after the commit is retried, by this daemon or by the next one (Adopt).
 
 #include <map>
 #include <optional>
@@ -61,13 +61,13 @@ class JobRunner : private Environment {
 
   // The node has failed: ends the workers on it without notice.
   void EndWorkersOn(int node);
-  // Again, where requests could not be written.
+  // Sends requests again that could not be written.
   void RetryEndWorkers();
-  // The node has got a shorter notice: jobs that are stopping there already get less grace.
+  // The node's notice got shorter: jobs already stopping there get less grace.
   void ShortenGraceOn(int node);
 
-  // Takes over the attempt that a daemon before this one has started, or was about to start. Nodes
-  // have been recovered. May remove the job.
+  // Takes over the attempt that an earlier daemon started, or was about to start. Nodes must have
+  // been recovered. May remove the job.
   void Adopt(LiveJob& live);
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// Predictions from the run times of ended jobs that the store has. For one thread.
+// Predictions from the run times of ended jobs in the store. For one thread.
 
 #include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/local/store/store.h"
@@ -11,7 +11,7 @@ class LearnedRunTimes {
  public:
   explicit LearnedRunTimes(Store& store) : store_(store) {}
 
-  // What the run time of a job submitted now is expected to be.
+  // The expected run time of a job submitted now.
   RunTimeQuantiles Predict(const JobTraits& traits);
 
  private:

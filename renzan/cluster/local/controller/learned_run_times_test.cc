@@ -13,7 +13,7 @@ class LearnedRunTimesTest : public ControllerTest {
     return Submit(fmt::format("name: {}\ncommand: [x]\nresources: {{gpu: 1}}\n", name));
   }
 
-  // Submits a job and lets it run for so long.
+  // Submits a job and lets it run for `hours`.
   void Run(const std::string& name, double hours) {
     const JobId id = SubmitNamed(name);
     controller_->Turn();
@@ -53,7 +53,7 @@ TEST_F(LearnedRunTimesTest, ARestartChangesNoPrediction) {
   EXPECT_EQ(Of(SubmitNamed("train")), was_after);
 }
 
-// Nothing that has ended is forgotten with its job, and each end counts once.
+// An ended job's run time is not forgotten with the job, and each end counts once.
 TEST_F(LearnedRunTimesTest, LearnsFromEveryEnd) {
   for (int job = 0; job < 12; ++job) Run("train", 5);
   // Preempted and then cancelled while it waits.
@@ -66,7 +66,7 @@ TEST_F(LearnedRunTimesTest, LearnsFromEveryEnd) {
   controller_->ProcessEnded(cancelled);
   controller_->Cancel(cancelled, ann_);
   controller_->Turn();
-  // Never ran.
+  // This one never ran.
   controller_->Cancel(SubmitNamed("train"), ann_);
   const std::vector<EndedRunTime> ended = store_->EndedRunTimesAfter(0);
   ASSERT_EQ(ended.size(), 13u);

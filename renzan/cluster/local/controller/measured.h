@@ -9,8 +9,8 @@
 
 namespace renzan::cluster::local {
 
-// A checkpoint that the job was about to write anyway looks as if it had taken no time. So a longer
-// time than before takes effect immediately, and a shorter one at most halves it.
+// A stop that coincides with a regular checkpoint looks as if it took no time. So a longer time
+// than before takes effect immediately, and a shorter one at most halves it.
 TimeMs SteadyCheckpoint(std::optional<TimeMs> before, TimeMs measured);
 
 // How long the job takes to save its work, as far as is known: longer than any grace after which it

@@ -23,8 +23,8 @@ Resources MostOf(Resources a, const Resources& b) {
 
 }  // namespace
 
-// Bought nodes are named after their pool and number. Nodes of pools that are not in the
-// configuration any more come back only if workers still run on them (RecoverNodeOf).
+// Bought nodes are named after their pool and number. Nodes of pools that the configuration no
+// longer has come back only if workers still run on them (RecoverNodeOf).
 void NodeManager::Recover() {
   Snapshot& snapshot = state_.snapshot;
   for (const NodeRecord& record : store_.Nodes()) {
@@ -66,7 +66,8 @@ int NodeManager::RecoverNodeOf(const NodeShare& share, const Job& job) {
   return added;
 }
 
-// It is as large as its workers need, so that the state is consistent, and takes no others.
+// The node becomes as large as its workers need, so that the state is consistent, and takes no
+// others.
 void NodeManager::BeTooSmall(int index, const Resources& used) {
   Node& node = state_.snapshot.nodes[index];
   const auto [at, added] =
@@ -131,7 +132,7 @@ void NodeManager::Set(int index, NodeState state, TimeMs until) {
     change.node.state = NodeState::kDraining;
     change.node.until = snapshot.now;
   }
-  // One that the configuration no longer has is gone after its last worker in any case.
+  // A node that the configuration no longer has is gone after its last worker in any case.
   if (const auto at = too_small_.find(index); at != too_small_.end() && change.node.pool >= 0) {
     at->second.state = state;
     if (state == NodeState::kReady) change.node.state = NodeState::kDraining;

@@ -24,8 +24,8 @@ class NodeManager {
 
   // --- After a restart.
   void Recover();
-  // The node that workers of a job from before the restart run on. One that is not in the
-  // configuration any more, or has become too small, is drained and as large as they need until
+  // The node that a job's workers from before the restart run on. If the configuration no longer
+  // has it, or it has become too small, it is drained and counts as large as they need, until
   // enough of them have left.
   int RecoverNodeOf(const NodeShare& share, const Job& job);
   bool IsGone(int node) const;
@@ -36,8 +36,8 @@ class NodeManager {
   int Cordon(const std::string& name);
   int Drain(const std::string& name, std::optional<TimeMs> notice_ms);
   int MarkFailed(const std::string& name);
-  // False: it has failed, or has become too small for its workers, and will be ready once they have
-  // ended.
+  // False: the node has failed, or has become too small for its workers, and will be ready once
+  // they have ended.
   bool Restore(const std::string& name);
 
   // --- The scheduler's decisions.
@@ -50,7 +50,7 @@ class NodeManager {
   void SetReady(int node);
   // Until its last worker has ended it counts as draining.
   void SetGone(int node);
-  // As SetGone, where the store has it already.
+  // As SetGone, for a node that is gone in the store already.
   void RecoverGone(int node);
   // Workers on it have ended.
   void WorkersLeft(int node);
@@ -72,7 +72,7 @@ class NodeManager {
   // A node whose workers use more than it is configured to have.
   struct TooSmall {
     Resources configured;
-    NodeState state;  // as in the store: it has that once the workers fit
+    NodeState state;  // as in the store: restored once the workers fit
   };
   std::map<int, TooSmall> too_small_;
 };

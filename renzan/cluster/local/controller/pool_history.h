@@ -1,7 +1,7 @@
 #pragma once
 
-// How often the nodes of a pool are interrupted, by the configuration and by what has been
-// observed. Pure functions.
+// How often the nodes of a pool are interrupted, according to the configuration and to observation.
+// Pure functions.
 
 #include "renzan/cluster/local/store/records.h"
 

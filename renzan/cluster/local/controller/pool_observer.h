@@ -19,12 +19,11 @@ class PoolObserver {
       : snapshot_(snapshot), store_(store), clock_(clock) {}
 
   void Recover();
-  // Counts the time for which nodes have been in service and in use. To be called before that
-  // changes.
+  // Counts the time for which nodes have been in service and in use. Call it before that changes.
   void Observe();
   // The node has failed, or goes away after a notice.
   void CountInterruption(int node);
-  // Within a transaction; then, once it has been committed.
+  // Put() within a transaction, the other once it has been committed.
   void Put();
   void Committed() { stored_until_ = observed_until_ / kHour; }
   // In the order of Snapshot::pools, up to now.
@@ -39,7 +38,7 @@ class PoolObserver {
   const Clock& clock_;
   std::vector<PoolHistory> pools_;
   DemandWatch demand_;
-  int64_t stored_until_ = 0;  // hours from here on may not have been stored as they are
+  int64_t stored_until_ = 0;  // the values of hours from here on may not have been stored
   TimeMs observed_until_ = 0;
 };
 

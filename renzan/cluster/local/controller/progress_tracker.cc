@@ -13,7 +13,7 @@ namespace {
 constexpr int kRunMeAgain = static_cast<int>(ErrorCode::kTempFail);
 // How often, and for how long, to look for a checkpoint that was requested.
 constexpr TimeMs kLookMs = 1000, kPatienceMs = 600'000;
-// A job that has been asked for a checkpoint gets this long to write it.
+// A job that was asked for a checkpoint gets this long to write it.
 constexpr TimeMs kBetweenCheckpointRequestsMs = 30'000;
 
 }  // namespace

@@ -21,11 +21,11 @@ class ProgressTracker {
                   const JobDirectories& directories, const Clock& clock)
       : state_(state), store_(store), agent_(agent), directories_(directories), clock_(clock) {}
 
-  // What daemons before this one have measured.
+  // Restores what earlier daemons have measured.
   void Recover(JobId id, Job& job);
   void AttemptStarted(JobId job);
   void StopRequested(JobId job);
-  // Before the end is committed.
+  // Call it before the end is committed.
   void MeasureEnd(const LiveJob& live, const AttemptEnd& end);
   void AttemptEnded(JobId job);
   void Remove(JobId job) { tracked_.erase(job); }

@@ -10,7 +10,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-// As much of a specification that cannot be read as the record tells.
+// As much of an unreadable specification as the record preserves.
 spec::JobSpec SpecFromRecord(const JobRecord& record) {
   spec::JobSpec spec;
   spec.name = record.name;
@@ -31,7 +31,8 @@ Job MakeHeldJob(Snapshot& snapshot, const JobRecord& record, spec::JobSpec spec,
   spec.constraints.topology_required = false;
   Job job = spec::MakeJob(snapshot, spec, record.user, record.id, record.submitted);
   job.held = fmt::format(
-      "the configuration has changed since it was submitted ({}): start the daemon with the one "
+      "the configuration has changed since it was submitted ({}): start the daemon with the "
+      "configuration "
       "that it was submitted under, or cancel the job",
       why);
   LogError("job {} is held: {}", record.id, job.held);

@@ -1,6 +1,6 @@
 #pragma once
 
-// A job from the store as the current configuration and version of the program see it.
+// A job from the store, as this version of the program sees it under the current configuration.
 
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/snapshot.h"
@@ -14,16 +14,17 @@ struct RecoveredJob {
   Job job;  // pending; to be added to the snapshot
 };
 
-// A job whose specification cannot be read, or names what the configuration does not have, is held
-// (Job::held): if it runs it may end, but it is not started again. A queue that the configuration
-// no longer has is added to the snapshot as removed; it takes nothing from other queues.
+// A job whose specification cannot be read, or that names something missing from the configuration,
+// is held (Job::held): if it runs it may end, but it is not started again. A queue that the
+// configuration no longer has is added to the snapshot as removed; it takes nothing from other
+// queues.
 RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record);
 
 // What AttemptRecord::stop_reason says of a stop.
 std::string StopText(const Stop& stop);
 
-// The facts that follow from the job's earlier attempts, and from what the last one was told, as
-// core/engine/gang.h left them.
+// Adds the facts that follow from the job's earlier attempts, and from what the last one was told,
+// as core/engine/gang.h left them.
 void AddAttempt(const AttemptRecord& attempt, Job& job);
 
 }  // namespace renzan::cluster::local

@@ -46,7 +46,7 @@ void Retention::Advance(TimeMs now) {
     StartRemovingJobs(now);
 }
 
-// What cannot be removed is left to the next daemon.
+// Directories that cannot be removed are left to the next daemon.
 void Retention::StartRemovingAttempts() {
   const size_t count = std::min<size_t>(old_attempts_.size(), kBatch);
   const auto end = old_attempts_.begin() + static_cast<long>(count);

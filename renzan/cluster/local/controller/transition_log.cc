@@ -20,7 +20,7 @@ void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptR
   state_.needs_scheduling = true;
 }
 
-// A job that never ran says nothing.
+// A job that never ran teaches nothing.
 void TransitionLog::LearnRunTime(const JobRecord& record) {
   int64_t worker_ms = 0;
   for (const AttemptRecord& attempt : store_.Attempts(record.id))

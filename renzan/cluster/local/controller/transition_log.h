@@ -1,9 +1,9 @@
 #pragma once
 
 // The rule of the daemon: every transition of a job is committed to the store before it is carried
-// out and before memory changes. A kill -9 between any two steps leaves something that
-// Controller::Recover() finishes, and a full disk (Error kIo) leaves store and memory as they were.
-// This is the one place at which transitions are committed.
+// out and before memory changes. A kill -9 between any two steps leaves a state that
+// Controller::Recover() completes, and a full disk (Error kIo) leaves store and memory as they
+// were. This is the one place at which transitions are committed.
 
 #include <optional>
 #include <string>
@@ -30,7 +30,7 @@ class TransitionLog {
 
   // As UsageLedger::Until().
   TimeMs Until(TimeMs time) const { return usage_.Until(time); }
-  // Usage has been committed up to then, so jobs and the daemon ran then.
+  // Usage has been committed up to then: the daemon was running then, and so were its jobs.
   TimeMs accounted_until() const { return usage_.accounted_until(); }
 
  private:

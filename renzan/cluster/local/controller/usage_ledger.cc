@@ -42,7 +42,7 @@ void UsageLedger::Put(TimeMs until) {
   store_.PutAccountedUntil(until);
 }
 
-// The stored loans that grow, as they are once the GPUs lent now have been lent for `seconds` more.
+// The stored loans that grow, after the GPUs lent now have been lent for `seconds` more.
 std::vector<LoanRecord> UsageLedger::LoansAfter(double seconds) const {
   std::vector<LoanRecord> grown;
   const std::vector<Loan> loans = LoansNow(snapshot_);

@@ -19,23 +19,23 @@ class UsageLedger {
       : snapshot_(snapshot), store_(store), clock_(clock) {}
 
   // Jobs may have run while there was no daemon: that time counts. Until Recovered(), commits do
-  // not advance accounted_until(): not all jobs are in the snapshot yet.
+  // not advance accounted_until(), because not all jobs are in the snapshot yet.
   void Recover();
   void Recovered() { recovering_ = false; }
-  // Up to when a transition at `time` accounts for usage.
+  // The time up to which a transition at `time` accounts for usage.
   TimeMs Until(TimeMs time) const {
     return recovering_ ? accounted_until_ : std::max(time, accounted_until_);
   }
-  // Within a transaction: everything up to `until`, before the snapshot changes.
+  // Within a transaction: stores everything up to `until`, before the snapshot changes.
   void Put(TimeMs until);
-  // Once that transaction is on disk.
+  // Call it once that transaction is on disk.
   void Committed(TimeMs until) { accounted_until_ = until; }
   TimeMs accounted_until() const { return accounted_until_; }
   void ClockWentBack(TimeMs now);
 
-  // Up to now.
+  // The job's usage up to now.
   UsageRecord Of(JobId job) const;
-  // Of all jobs ever; `unfinished` are those that have not ended.
+  // The usage of all jobs ever; `unfinished` are those that have not ended.
   std::map<QueueAndUser, UsageRecord> Sums(const std::vector<const JobRecord*>& unfinished) const;
   std::vector<LoanRecord> Loans() const;
 

@@ -12,7 +12,7 @@ constexpr const char* kFourGpus =
 
 class UsageTest : public ControllerTest {};
 
-// What else a turn does takes time, too: here it stops another job first.
+// Other work of a turn takes time, too: here it stops another job first.
 TEST_F(UsageTest, IsCountedFromTheStartOfAnAttempt) {
   const JobId stops = Submit("command: [train]\nresources: {gpu: 4}");  // cannot be moved
   Settle();
@@ -30,7 +30,7 @@ TEST_F(UsageTest, IsCountedFromTheStartOfAnAttempt) {
                    4 * static_cast<double>(attempt.ended.value() - attempt.started) / 1000);
 }
 
-// A daemon that starts decides about one job after the other: here, that the first one's attempt
+// A daemon that starts handles one job after the other: here it finds that the first one's attempt
 // was never started.
 TEST_F(UsageTest, IsCountedWhileThereIsNoDaemon) {
   const JobId never = Submit(kFourGpus), runs = Submit(kFourGpus);

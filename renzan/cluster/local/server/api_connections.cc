@@ -82,7 +82,7 @@ void ConnectionTable::Close(int fd) {
   peers_.erase(peer);
 }
 
-// It counts no longer.
+// The connection no longer counts.
 void ConnectionTable::Forget(const Peer& peer) {
   if (peer.admission == Admission::kNone) return;
   const auto count = counts_.find(peer.uid);

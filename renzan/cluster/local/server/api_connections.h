@@ -28,27 +28,27 @@ class ConnectionTable {
   // kRefused: gets an error response. kNone: closed immediately, or about to be.
   enum class Admission { kServed, kRefused, kNone };
 
-  // Of the clients that anybody can be: all those of TCP, before they show the token.
+  // The uid of clients that could be anybody: all TCP clients before they show the token.
   static constexpr uid_t kAnybody = static_cast<uid_t>(-1);
 
   ConnectionTable(const ConnectionLimits& limits, uid_t own_uid)
       : limits_(limits), own_uid_(own_uid) {}
 
-  // Adds a connection of `uid`, identified by its descriptor, unless the result is kNone. Anybody's
-  // connection takes the place of the oldest one of theirs without a request, if need be.
+  // Adds a connection of `uid`, identified by its descriptor, unless the result is kNone. If
+  // necessary, a connection of kAnybody replaces the oldest such connection without a request.
   Admission Open(int fd, uid_t uid, Time now = {});
-  // Its first request has arrived: the headers.
+  // The headers of its first request have arrived.
   void Asked(int fd);
-  // Shuts down those without a request that were opened before that time. Returns when the oldest
-  // of the others was opened.
+  // Shuts down connections without a request that were opened before that time. Returns when the
+  // oldest of the others was opened.
   std::optional<Time> CloseSilent(Time opened_before);
-  // Before the descriptor is closed. Ignores unknown descriptors.
+  // Call it before the descriptor is closed. Ignores unknown descriptors.
   void Close(int fd);
 
   Admission AdmissionOf(int fd);
-  // Whether its user has so many connections that none should be kept alive after a response.
+  // Whether its user has so many connections that it should not be kept alive after a response.
   bool IsCrowded(int fd);
-  // The limit of its user.
+  // The connection limit of its user.
   int LimitFor(int fd);
 
  private:

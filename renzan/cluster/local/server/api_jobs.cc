@@ -94,7 +94,7 @@ JobFilter FilterOf(const ApiRequest& request, TimeMs now) {
   return filter;
 }
 
-// Jobs of a queue that the configuration no longer has can be listed, too, while there are any.
+// While a queue that the configuration no longer has still has jobs, they can be listed.
 void RequireQueue(const Snapshot& snapshot, const std::string& name) {
   std::vector<std::string> names;
   for (const Queue& queue : snapshot.queues) {
@@ -106,7 +106,7 @@ void RequireQueue(const Snapshot& snapshot, const std::string& name) {
                                nearest.empty() ? "" : "did you mean " + nearest + "? "));
 }
 
-// A specification that an earlier version accepted may not be one any longer.
+// A specification that an earlier version accepted may no longer be valid.
 std::string CheckpointDirectory(const JobRecord& job, const std::string& directory) {
   spec::JobSpec spec;
   try {
@@ -182,7 +182,7 @@ ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request) {
   return {.body = BodyOf({{"state", NameOf(state)}})};
 }
 
-// Of a job that the caller would submit.
+// Predicts for a job that the caller would submit.
 ApiResponse PredictRunTime(const ApiContext& context, const ApiRequest& request) {
   const Json body = ParseBody(request);
   JobTraits traits{.user = request.caller.name};

@@ -62,7 +62,7 @@ uid_t UidOrNobody(int fd) {
   }
 }
 
-// 0: none.
+// 0: no timeout.
 void SetTimeout(MHD_Connection* connection, unsigned seconds) {
   MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
 }
@@ -240,7 +240,7 @@ void ApiServer::AcceptAll() {
   }
 }
 
-// Returns in how many milliseconds the next one is late; -1: none is awaited.
+// Returns in how many milliseconds the next connection will be overdue; -1: none can be.
 int ApiServer::CloseSilent() {
   using std::chrono::ceil, std::chrono::milliseconds;
   const std::chrono::seconds allowed(limits_.first_request_seconds);

@@ -284,7 +284,7 @@ TEST_F(ApiServerTest, CountsJobsInEveryState) {
   }
 }
 
-// For longer than the timeout of idle connections.
+// Silent for longer than the timeout of idle connections.
 TEST_F(ApiServerTest, AFollowedLogCanBeSilent) {
   Serve({.between_requests_seconds = 1, .within_request_seconds = 1});
   Submit("command: [a]");

@@ -13,8 +13,8 @@ namespace renzan::cluster::local {
 
 namespace {
 
-// Supervisors of jobs that have ended may be the only ones that need to write: the daemon sees
-// nothing of that.
+// Supervisors of ended jobs may be the only processes that need to write, so the daemon itself
+// would not notice.
 std::string NoSpaceIn(const std::string& directory) {
   struct statvfs about;
   if (::statvfs(directory.c_str(), &about) != 0 || about.f_blocks == 0) return "";

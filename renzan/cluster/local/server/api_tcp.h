@@ -13,7 +13,7 @@ bool IsTcp(int fd);
 // Throws Error kData for an invalid file, kNoPermission if others can read it.
 std::string LoadToken(const std::string& path);
 
-// Whether an "Authorization" header (null: none) has the token. Compares in constant time.
+// Whether an "Authorization" header (null: none) contains the token. Compares in constant time.
 bool HasToken(const char* authorization, const std::string& token);
 
 }  // namespace renzan::cluster::local

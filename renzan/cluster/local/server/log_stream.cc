@@ -15,7 +15,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-// For when the kernel has no inotify watches left, and for the end of the job.
+// Used when the kernel has no inotify watches left, and to notice the end of the job.
 constexpr int kPollIntervalMs = 500;
 
 bool SameFile(int a, int b) {
@@ -123,7 +123,7 @@ size_t LogStream::Read(char* data, size_t max) {
     const size_t before = files_.size();
     OpenRotated();
     if (files_.size() > before) continue;
-    // Only after the end was seen is the output complete, so it is read once more.
+    // The output is complete only after the end was seen, so it is read once more.
     if (ended_) return 0;
     const JobNow now = job_now_();
     if (request_.later_attempts && now.attempts > request_.attempt + 1) {

@@ -39,7 +39,7 @@ struct JobRecord {
   int attempts = 0;     // started so far, which is the number of the next one
   int failures = 0;     // of the job itself
   int preemptions = 0;  // stopped for another job, a node or a user
-  int requeues = 0;     // in a row, without a failure of the job
+  int requeues = 0;     // consecutive, without a failure of the job
   TimeMs run_ms = 0;    // of all attempts that have ended
   TimeMs last_resize = 0;
   bool cancel_requested = false;
@@ -48,7 +48,7 @@ struct JobRecord {
   std::optional<int> exit_code;  // of the last attempt that ended by itself
   std::string message;           // how it ended, in one line
   std::string manifest;          // JSON
-  // What it was expected to need when it was submitted (Job::run_time). Until it ends.
+  // Its expected run time when it was submitted (Job::run_time). Kept until it ends.
   RunTimeQuantiles run_time{};
 };
 
@@ -122,8 +122,8 @@ struct QuotaOverrideRecord {
 struct Measured {
   std::optional<TimeMs> checkpoint_ms;  // from the request to the end of a checkpoint
   std::optional<TimeMs> restart_ms;     // from the start of an attempt to its first step
-  // Time from SIGTERM until it was killed at the end of its grace: saving its work takes longer
-  // than this. Cleared once it has stopped in time.
+  // Time from SIGTERM until it was killed at the end of its grace period: saving its work takes
+  // longer than this. Cleared once it has stopped in time.
   std::optional<TimeMs> killed_after_ms;
   bool operator==(const Measured&) const = default;
 };
@@ -135,7 +135,7 @@ struct PoolRecord {
   int64_t interruptions = 0;  // nodes that went away, with or without notice
 };
 
-// At most so many of a pool's nodes were in use during an hour, counted from 1970 (UTC).
+// The most nodes of a pool that were in use during an hour, counted from 1970 (UTC).
 struct PoolHourRecord {
   std::string pool;
   int64_t hour = 0;
@@ -152,7 +152,7 @@ struct QueueAndUser {
   auto operator<=>(const QueueAndUser&) const = default;
 };
 
-// A job that has ended, of those from which run times are predicted (predict/run_times.h).
+// An ended job from which run times are predicted (predict/run_times.h).
 struct EndedRunTime {
   int64_t number = 0;  // from 1, in the order of the ends
   JobTraits traits;

@@ -59,7 +59,8 @@ class Store {
   void Put(const LoanRecord& loan);
   void PutAccountedUntil(TimeMs time);
   void AddEvent(const EventRecord& event);
-  // A job has ended after it ran for so long. Those that no prediction needs any more are deleted.
+  // Records that a job ended after it ran for `ran`. Deletes those that no prediction needs any
+  // more.
   void AddRunTime(const JobTraits& traits, TimeMs ran);
   // Deletes ended jobs with everything that belongs to them. Their usage stays in UsageOfEnded(),
   // and their ids are not reused.

@@ -34,7 +34,7 @@ TEST(StoreCorruption, ChecksEndedJobsWhenTheyAreRead) {
   EXPECT_EQ(CopiesIn(directory).size(), 1u);
 }
 
-// As a corrupt page loses rows: there is no checksum left to check.
+// As if a corrupt page had lost rows: there is no checksum left to check.
 TEST(StoreCorruption, DetectsLostRowsOfEndedJobsWhenTheyAreRead) {
   const std::pair<const char*, std::function<void(Store&)>> losses[] = {
       {"jobs WHERE id", [](Store& store) { store.FindJob(1); }},

@@ -43,8 +43,8 @@ bool SameContent(const std::string& a, const std::string& b) {
          Sha256OfFile(a) == Sha256OfFile(b);
 }
 
-// An earlier copy of the database as it is now, because each start of the daemon would make one
-// more; or "".
+// An earlier copy of the database in its current state, or "": otherwise each start of the daemon
+// would make another one.
 std::string CopyOf(const std::string& path) {
   const std::filesystem::path file(path);
   const std::string prefix = file.filename().string() + ".corrupt-";
@@ -55,7 +55,7 @@ std::string CopyOf(const std::string& path) {
     try {
       if (SameContent(path, copy) && SameContent(path + "-wal", copy + "-wal")) return copy;
     } catch (const std::exception&) {
-      continue;  // it cannot be read: it is no copy to rely on
+      continue;  // it cannot be read, so it is not a copy to rely on
     }
   }
   return "";
@@ -80,7 +80,7 @@ std::vector<std::string> SchemaOf(Database& database) {
   return definitions;
 }
 
-// Rows whose value in that column is `from` get `to`.
+// Replaces `from` by `to` in that column of all rows.
 void ReplaceText(Database& database, const CheckedTable& table, size_t column,
                  const std::string& from, const std::string& to) {
   for (const SqlRow& row : table.Select(database)) {
@@ -205,7 +205,7 @@ void Store::CheckUnfinished() {
   if (collecting != Collections().size()) throw CorruptDatabase("collections are missing");
 }
 
-// Of a database that CheckContent() found valid.
+// For a database that CheckContent() found valid.
 void Store::Upgrade() {
   const int64_t version = database_->QueryOne("PRAGMA user_version").Int(0);
   if (version == store::kSchemaVersion) return;
@@ -255,8 +255,8 @@ void Store::UpgradeToVersion3(int64_t from) {
     database_->Run("DROP TABLE " + table->name());
 }
 
-// Version 5 has the run times of ended jobs, beyond their deletion, and what was expected of the
-// others when they were submitted.
+// Version 5 adds the run times of ended jobs, which outlive their deletion, and what was expected
+// of the others when they were submitted.
 void Store::UpgradeToVersion5() {
   std::vector<JobRecord> ended = EndedJobs({}, 2 * RunTimes::kGeneration);
   std::sort(ended.begin(), ended.end(), [](const JobRecord& a, const JobRecord& b) {

@@ -42,7 +42,7 @@ const CheckedTable& RowCounts();  // see row_counts.h
 const CheckedTable& EndedRunTimes();
 const CheckedTable& PredictedRunTimes();
 const CheckedTable& PoolHours();  // see PoolHourRecord
-// As they were until version 2; only for upgrades.
+// The tables until version 2; only for upgrades.
 const CheckedTable& JobsV2();
 const CheckedTable& QuotaOverridesV2();
 const CheckedTable& UsageOfDeletedJobsV2();  // summed by queue and user

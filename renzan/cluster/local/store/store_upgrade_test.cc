@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What versions 1 and 2 wrote of a job whose node failed.
+// What versions 1 and 2 recorded about a job whose node failed.
 void PutJobOfFailedNode(Database& database, JobId id) {
   JobRecord job = SampleJob(id);
   job.requeues = 4;
@@ -127,7 +127,7 @@ TEST(StoreUpgrade, UpgradesVersion2) {
   }
 }
 
-// As a program of version 3 would write it, which knew no reservations.
+// As a program of version 3 would write it, without reservations.
 TEST(StoreUpgrade, UpgradesVersion3) {
   TemporaryDirectory directory;
   const std::string path = directory / "state.db";
@@ -158,8 +158,8 @@ TEST(StoreUpgrade, UpgradesVersion3) {
   }
 }
 
-// As a program of version 4 would write it, which did not keep run times: job 1 runs; the others
-// have ended, those with higher numbers first, and before job 1 was submitted.
+// As a program of version 4 would write it, without run times: job 1 runs; the others have ended,
+// those with higher numbers first, and before job 1 was submitted.
 TEST(StoreUpgrade, UpgradesVersion4) {
   TemporaryDirectory directory;
   const std::string path = directory / "state.db";

@@ -88,7 +88,7 @@ pid_t StartAttempt(const std::string& supervisor, const std::string& directory,
          paths.directory);
   const std::unique_ptr<FileLock> lock = FileLock::WaitForLock(paths.lock, "", kLockSeconds);
   if (!lock) Fail(ErrorCode::kCantCreate, "an attempt is being started in {}", paths.directory);
-  SetMode(paths.lock, 0600);  // whoever can read it can hold the lock
+  SetMode(paths.lock, 0600);  // anyone who can read it can hold the lock
   WriteFileAtomically(paths.plan, PlanToJson(plan));
   SetMode(paths.plan, 0600);
   MakeRequestBox(paths);

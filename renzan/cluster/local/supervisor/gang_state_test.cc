@@ -22,7 +22,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Signal = GangState::Signal;
 
-// Workers 0 and 1 on n0, 2 on n1; a grace of 30 s.
+// Workers 0 and 1 on n0, 2 on n1; a grace period of 30 s.
 AttemptPlan GangPlan() {
   AttemptPlan plan;
   plan.workers = {{.node = "n0"}, {.node = "n0", .local_rank = 1}, {.node = "n1"}};

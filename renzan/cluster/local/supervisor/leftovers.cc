@@ -16,7 +16,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-// So that this ends even if processes are started faster than they are killed.
+// A limit, so that this ends even if processes are started faster than they are killed.
 constexpr int kMaxRounds = 100;
 constexpr int kSecondsToDie = 5;
 

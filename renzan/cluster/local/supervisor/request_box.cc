@@ -85,7 +85,7 @@ void PostRequest(const AttemptPaths& paths, const AttemptRequest& request) {
     if (errno == ENXIO || errno == ENOENT) return;
     FailErrno(errno, fmt::format("cannot open {}", paths.wake));
   }
-  // A full pipe (EAGAIN) wakes it too.
+  // A full pipe (EAGAIN) wakes it as well.
   if (write(fd, "", 1) != 1 && errno != EAGAIN)
     LogWarning("cannot wake the supervisor through {}: {}", paths.wake,
                std::generic_category().message(errno));
@@ -94,7 +94,7 @@ void PostRequest(const AttemptPaths& paths, const AttemptRequest& request) {
 
 RequestInbox::RequestInbox(const AttemptPaths& paths)
     : requests_(paths.requests), wake_(paths.wake) {
-  // For writing too, so that it is not at its end when a requester closes it.
+  // Also for writing, so that it does not reach its end when a requester closes it.
   fd_ = open(paths.wake.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (fd_ < 0) FailErrno(errno, fmt::format("cannot open {}", paths.wake));
 }

@@ -37,10 +37,10 @@
 namespace renzan::cluster::local {
 namespace {
 
-// Between attempts to write a file when the disk is full.
+// The time between attempts to write a file when the disk is full.
 constexpr double kRetrySeconds = 1;
 constexpr double kLongestWaitSeconds = 60;
-// Between checks of memory use.
+// The time between checks of memory use.
 constexpr double kMemorySeconds = 1;
 
 void IgnoreSignals() {

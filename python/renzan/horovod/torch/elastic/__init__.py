@@ -1,6 +1,6 @@
-"""Elastic training: a run that goes on after workers were lost, added or moved.
+"""Elastic training: a run that continues after workers were lost, added or moved.
 
-In Horovod the surviving processes go on. Here all processes end, and the launcher (`renzan run
+In Horovod the surviving processes continue. Here all processes end, and the launcher (`renzan run
 --min N`, or the scheduler of jobs) starts all of them again, perhaps with another number; run()
 then resumes at the last commit, which is kept in RENZAN_CHECKPOINT_DIR (`renzan run` sets it).
 """

@@ -13,8 +13,8 @@ Result = TypeVar("Result")
 
 
 def run(func: Callable[..., Result]) -> Callable[..., Result]:
-    """Decorates func(state, ...), all of which is training: what workers exchange before is lost to
-    those that are started later.
+    """Decorates func(state, ...), which must contain all of the training: workers that are started
+    later would miss earlier exchanges.
 
     If an earlier attempt has committed, `state` is as it was then on all workers, and its reset
     callbacks are called; otherwise it is worker 0's. If a worker dies, the others raise

@@ -1,4 +1,4 @@
-"""ElasticSampler: deals the rest of an epoch anew when the number of workers changes."""
+"""ElasticSampler: redistributes the rest of an epoch when the number of workers changes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from renzan.random import sample_order
 
 
 class ElasticSampler(Sampler):
-    """Deals the samples of a dataset to the workers, and remembers those that have been processed.
+    """Deals the samples of a dataset to the workers, and remembers which have been processed.
 
     Give it to a TorchState and call record_batch() after every batch: after a restart, on any
-    number of workers, an epoch goes on with the samples that no worker had processed at the last commit.
-    Every worker gets as many: up to W - 1 samples are dealt twice.
+    number of workers, an epoch continues with the samples that no worker had processed at the last
+    commit. Every worker gets equally many: up to W - 1 samples are dealt twice.
     """
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int = 0):
@@ -28,11 +28,13 @@ class ElasticSampler(Sampler):
 
     @property
     def processed_indices(self) -> set[int]:
-        """What this worker has recorded in this epoch, and since the last sync() all workers."""
+        """What this worker has recorded in this epoch, plus what all workers had at the last
+        sync()."""
         return set(np.flatnonzero(self._processed).tolist())
 
     def set_epoch(self, epoch: int) -> None:
-        """Begins an epoch: nothing has been processed. At its end, or it is kept from resuming."""
+        """Begins an epoch: nothing has been processed. Call it at the end of the previous
+        epoch: at the beginning it would discard what a resumed run had processed."""
         self.epoch = epoch
         self._processed[:] = False
         self.reset()
@@ -51,7 +53,7 @@ class ElasticSampler(Sampler):
         return self.indices[begin:min(begin + batch_size, len(self.indices))]
 
     def reset(self) -> None:
-        """Deals what has not been processed among the workers that there are."""
+        """Deals the unprocessed samples among the current workers."""
         self.rank, self.num_replicas = _workers.rank(), _workers.size()
         remaining = np.flatnonzero(~self._processed)
         self.num_samples = -(-len(remaining) // self.num_replicas)
@@ -63,11 +65,12 @@ class ElasticSampler(Sampler):
         self.indices = remaining.tolist()
 
     def state_dict(self) -> dict[str, Any]:
-        """The epoch, and what has been processed: bool [samples]."""
+        """The epoch, and which samples have been processed: bool [samples]."""
         return {"epoch": self.epoch, "processed": self._processed.copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from state_dict() of any worker, or of all of them (TorchState sees to that)."""
+        """Continues from the state_dict() of any worker, or of all of them merged (TorchState does
+        that)."""
         if len(state["processed"]) != len(self._processed):
             raise ValueError(f"ElasticSampler of {len(self._processed)} samples: the state is "
                              f"one of {len(state['processed'])}")

@@ -1,4 +1,4 @@
-"""What elastic training keeps: committed to disk, and the same on all workers."""
+"""The state that elastic training keeps: committed to disk, and equal on all workers."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class State(abc.ABC):
         self._reset_callbacks: list[Callable[[], None]] = []
 
     def register_reset_callbacks(self, callbacks: Iterable[Callable[[], None]]) -> None:
-        """Functions to call after a restart that resumes from a commit, once the state is the same
-        on all workers: to adapt the learning rate to their number, say."""
+        """Functions to call after a restart that resumes from a commit, once the state is equal on
+        all workers: to adapt the learning rate to their number, say."""
         self._reset_callbacks.extend(callbacks)
 
     def on_reset(self) -> None:
-        """After such a restart; by elastic.run."""
+        """Called by elastic.run after such a restart."""
         self.reset()
         for callback in self._reset_callbacks:
             callback()
@@ -76,15 +76,15 @@ class State(abc.ABC):
 
 
 class ObjectState(State):
-    """Keyword arguments as attributes (state.epoch), which are kept.
+    """Keeps keyword arguments, as attributes (state.epoch).
 
     They are numbers, texts, lists and dicts, NumPy arrays, tensors, and objects with state_dict and
     load_state_dict: modules, optimizers, schedulers, ElasticSamplers.
 
     commit() writes a checkpoint of them to RENZAN_CHECKPOINT_DIR (the format of
     renzan.load_checkpoint, without pickle) and returns when it is on disk; the newest three are
-    kept. A commit costs that time: Horovod's is a copy in memory, which no restart survives.
-    Without RENZAN_CHECKPOINT_DIR that is what it is here.
+    kept. A commit takes that long: Horovod's is a copy in memory, which does not survive a restart.
+    Without RENZAN_CHECKPOINT_DIR, a commit here is such a copy as well.
     """
 
     def __init__(self, bcast_object: object = None, get_rank: object = None, **kwargs: Any):
@@ -133,7 +133,7 @@ class ObjectState(State):
                 setattr(self, name, saved)
 
     def sync(self) -> None:
-        """Gives all workers what worker 0 keeps; what any worker has processed counts on all."""
+        """Gives all workers what worker 0 keeps; what any worker has processed counts for all."""
         plain: dict[str, Any] = {}
         for name, thing in self._things().items():
             if isinstance(thing, torch.nn.Module):
@@ -152,7 +152,7 @@ class ObjectState(State):
         self.save()
 
     def reset(self) -> None:
-        """Deals what is left of the epoch to the workers that there are."""
+        """Deals the rest of the epoch to the current workers."""
         for sampler in self._all(ElasticSampler):
             sampler.reset()
 
@@ -195,7 +195,7 @@ class TorchState(ObjectState):
 
     def __init__(self, model: torch.nn.Module | None = None,
                  optimizer: torch.optim.Optimizer | None = None, **kwargs: Any):
-        """These two become attributes as well, unless they are None."""
+        """`model` and `optimizer` become attributes as well, unless they are None."""
         named = {name: thing for name, thing in (("model", model), ("optimizer", optimizer))
                  if thing is not None}
         super().__init__(**named, **kwargs)
@@ -213,7 +213,7 @@ def _value(thing: Any) -> Any:
 
 
 def _merge(sampler: ElasticSampler) -> None:
-    """What any worker has processed has been processed."""
+    """Marks as processed what any worker has processed."""
     state = sampler.state_dict()
     processed = torch.from_numpy(state["processed"].astype(np.uint8))
     sampler.record_indices(torch.nonzero(allreduce(processed, op=Max)).flatten().tolist())
