@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <system_error>
 
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
@@ -27,7 +29,11 @@ Prefetcher::Prefetcher(DatasetCache& cache, const BatchLoaderOptions& options)
   now_ = WindowOf(options_.first_step);
   last_window_ = WindowOf(options_.first_step + std::max<int64_t>(options_.num_steps, 1) - 1);
   horizon_ = HorizonOf(options_.first_step);
-  thread_ = std::thread([this] { Run(); });
+  try {
+    thread_ = std::thread([this] { Run(); });
+  } catch (const std::system_error& error) {
+    Fail(ErrorCode::kOsError, "cannot start the thread that fetches data ahead: {}", error.what());
+  }
 }
 
 Prefetcher::~Prefetcher() {
@@ -158,7 +164,7 @@ void Prefetcher::Run() {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return stop_ || now_ != now || horizon_ != horizon; });
     }
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     // The reader will hit the same error, and there it matters.
     LogWarning("reading ahead has stopped: {}", error.what());
   }

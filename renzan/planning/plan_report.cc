@@ -76,6 +76,8 @@ const char* BottleneckOf(const StepEstimate& step) {
 
 namespace {
 
+constexpr const char* kAutomaticSharding = "sharding: {default: auto}";
+
 // Plans changed configurations, and keeps the changes that help.
 class Changes {
  public:
@@ -99,7 +101,7 @@ class Changes {
  private:
   using Edit = std::function<void(PlanInput*)>;
   // Returns whether the run would fit.
-  bool Consider(const std::string& what, const Edit& edit);
+  bool Consider(const std::string& change, const Edit& edit);
   bool Helps(const PlannedRun& then) const;
   bool ConsiderWorkers(int factor);
 
@@ -118,9 +120,13 @@ bool Changes::Helps(const PlannedRun& then) const {
   return then.fits() || lacking(then) < 0.95 * lacking(now_);
 }
 
-bool Changes::Consider(const std::string& what, const Edit& edit) {
+// A plan file fits no other run, so that what is considered beside it includes leaving it out.
+bool Changes::Consider(const std::string& change, const Edit& edit) {
+  const bool leaves_out_plan = !config().sharding.plan.empty() && change != kAutomaticSharding;
+  const std::string what =
+      leaves_out_plan ? fmt::format("{}, {}", change, kAutomaticSharding) : change;
   PlanInput changed = input_;
-  if (!changed.config.sharding.plan.empty()) changed.config.sharding = {};
+  if (leaves_out_plan) changed.config.sharding = {};
   edit(&changed);
   if (changed.config.training.batch_size % changed.config.numerics.virtual_workers != 0)
     return false;
@@ -137,10 +143,14 @@ void Changes::ConsiderCodecs() {
       changed->config.comm.forward = "fp16";
       changed->config.comm.backward = "bf16";
     });
-  if (comm.backward != "int8" && comm.backward != "int4")
-    Consider("comm.forward: int8, comm.backward: int8", [](PlanInput* changed) {
-      changed->config.comm.forward = changed->config.comm.backward = "int8";
-    });
+  if (comm.backward != "int8" && comm.backward != "int4") {
+    const std::string forward = comm.forward == "int4" ? "int4" : "int8";
+    Consider(fmt::format("comm.forward: {}, comm.backward: int8", forward),
+             [&](PlanInput* changed) {
+               changed->config.comm.forward = forward;
+               changed->config.comm.backward = "int8";
+             });
+  }
   if (comm.dense == "fp32")
     Consider("comm.dense: bf16", [](PlanInput* changed) { changed->config.comm.dense = "bf16"; });
 }
@@ -173,8 +183,7 @@ void Changes::ConsiderSharding() {
     });
   const ShardingConfig& sharding = config().sharding;
   if (sharding.default_sharding != "auto" || !sharding.tables.empty() || !sharding.plan.empty())
-    Consider("sharding: {default: auto}",
-             [](PlanInput* changed) { changed->config.sharding = {}; });
+    Consider(kAutomaticSharding, [](PlanInput* changed) { changed->config.sharding = {}; });
 }
 
 // Twice the workers, or as many as it takes to fit.

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
+#include "renzan/planning/plan_file.h"
 #include "renzan/step/testing.h"
 
 namespace renzan {
@@ -47,6 +49,30 @@ TEST(WhatWouldHelp, FewerBitsWhereTheNetworkLimits) {
   input.config.comm.forward = input.config.comm.backward = "int8";
   for (const Advice& change : WhatWouldHelp(input, PlanRun(input)))
     EXPECT_THAT(change.change, testing::Not(testing::HasSubstr("comm.forward")));
+}
+
+TEST(WhatWouldHelp, NoMoreBitsThanNow) {
+  PlanInput input = InputOf(2);
+  input.topology.rates.intra_host_bytes = 1e6;
+  input.config.comm.forward = "int4";
+  const std::vector<std::string> changes = ChangesOf(WhatWouldHelp(input, PlanRun(input)));
+  EXPECT_THAT(changes, testing::Contains("comm.forward: int4, comm.backward: int8"));
+  EXPECT_THAT(changes, testing::Not(testing::Contains(testing::HasSubstr("comm.forward: int8"))));
+}
+
+// What leaving out the plan file gains is not credited to another change alone.
+TEST(WhatWouldHelp, EveryChangeBesideAPlanFileSaysThatThePlanIsLeftOut) {
+  TemporaryDirectory dir;
+  PlanInput input = InputOf(2);
+  const RunSpec spec = MakeRunSpec(input.config, input.schema, input.pooling_factors);
+  WriteFileAtomically(dir / "plan.yaml",
+                      PrintPlan(PlanOf(spec, input.topology, 1), spec.tables, 2));
+  input.config.sharding = {.plan = dir / "plan.yaml"};
+  input.topology.rates.intra_host_bytes = 1e6;
+  const std::vector<Advice> advice = WhatWouldHelp(input, PlanRun(input));
+  ASSERT_FALSE(advice.empty());
+  for (const Advice& change : advice)
+    EXPECT_THAT(change.change, testing::EndsWith("sharding: {default: auto}"));
 }
 
 TEST(WhatWouldHelp, MoreWorkersOrMemoryWhereItDoesNotFit) {

@@ -52,11 +52,13 @@ std::vector<std::string> ScheduleWarnings(const ScheduleConfig& schedule, int64_
       std::max(schedule.decay_start_step + schedule.decay_steps, schedule.warmup_steps);
   if (schedule.decay_steps > 0 && schedule.decay_floor == 0 && end < steps)
     warnings.push_back(fmt::format(
-        "the run has {} steps, but optimizer.schedule ends at step {} (decay_start_step + "
-        "decay_steps): the learning rates are 0 from there, and the last {} steps do not change "
+        "the run has {} steps, but optimizer.schedule ends at step {} ({}): the learning rates are "
+        "0 from there, and the last {} steps do not change "
         "the model; for a new run, decay_steps: -1 decays until its end, and decay_floor keeps a "
         "part of the rates",
-        steps, end, steps - std::max(first, end)));
+        steps, end,
+        end == schedule.warmup_steps ? "warmup_steps" : "decay_start_step + decay_steps",
+        steps - std::max(first, end)));
   return warnings;
 }
 

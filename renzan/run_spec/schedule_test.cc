@@ -82,6 +82,10 @@ TEST(ScheduleWarnings, SayWhatDoesNotFitTheRun) {
   EXPECT_THAT(ScheduleWarnings({.decay_steps = 50, .decay_floor = 0.1}, 0, 100), IsEmpty());
   EXPECT_THAT(ScheduleWarnings({.decay_start_step = 10, .decay_steps = 50}, 0, 100),
               ElementsAre(HasSubstr("has 100 steps, but optimizer.schedule ends at step 60")));
+  EXPECT_THAT(ScheduleWarnings({.decay_start_step = 10, .decay_steps = 50}, 0, 100),
+              ElementsAre(HasSubstr("(decay_start_step + decay_steps)")));
+  EXPECT_THAT(ScheduleWarnings({.warmup_steps = 70, .decay_steps = 50}, 0, 100),
+              ElementsAre(HasSubstr("ends at step 70 (warmup_steps)")));
   // A continued run has already trained some of them.
   EXPECT_THAT(ScheduleWarnings({.decay_steps = 50}, 80, 100),
               ElementsAre(HasSubstr("the last 20 steps do not change the model")));
