@@ -275,7 +275,7 @@ static void Checkpoints(const char* directory) {
   tensors[1].data = weights;
   tensors[1].bytes = sizeof(weights);
 
-  EXPECT_ERROR(renzan_checkpoint_open(directory, &checkpoint), RENZAN_NO_INPUT, "none in it");
+  EXPECT_ERROR(renzan_checkpoint_open(directory, &checkpoint), RENZAN_NO_INPUT, "contains none");
   EXPECT_OK(renzan_checkpoints_open(directory, &checkpoints));
   EXPECT_ERROR(renzan_checkpoints_open(directory, &second), RENZAN_CANT_CREATE, "another run");
   EXPECT_OK(renzan_checkpoints_write(checkpoints, 7, tensors, 2, &run, 1, "a: 1\n", 1, digest));

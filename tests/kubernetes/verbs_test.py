@@ -204,7 +204,7 @@ def who_has_one_namespace_sees_no_other(renzan, ann):
     has(ann("submit", "gang.yaml", "--name", "mine", "--pod-template", "pod.yaml", *own),
         "ann/mine")
     message = wait_until(lambda: ann.json("job", "explain", "ann/mine").get("why"), "a reason")
-    has(ann("job", "explain", "ann/mine"), message, "as the controller says")
+    has(ann("job", "explain", "ann/mine"), message, "only what the controller says")
     table = ann("jobs", *own)
     has(table, "mine")
     expect("theirs" not in table, table)
@@ -280,7 +280,7 @@ def mistakes_are_named(renzan):
     has(renzan("job", "show", "4711", code=NO_INPUT), "no job 4711")
     has(renzan("jobs", "--cluster", "none", code=CONFIG), "--cluster", "'none'")
     has(renzan("jobs", "--cluster", "local", code=UNAVAILABLE), "no daemon")
-    has(renzan("nodes", "fail", "fake-000", code=USAGE), "pretends")
+    has(renzan("nodes", "fail", "fake-000", code=USAGE), "simulates a failure")
     has(renzan("cluster", "up", "--cluster", "kubernetes", code=USAGE), "--cluster local")
     has(renzan("cluster", "down", "--cluster", "kubernetes", code=USAGE), "--cluster local")
     config = json.loads(pathlib.Path(renzan.environment["KUBECONFIG"]).read_text())

@@ -28,8 +28,8 @@ void AddRunVerb(CLI::App& kubernetes) {
   CLI::App* verb = kubernetes.add_subcommand(
       "run", "Control a cluster, as one of several replicas; one of them leads");
   verb->add_option("--kubeconfig", options->access.path,
-                   "Kubeconfig of the cluster; default: $KUBECONFIG, "
-                   "~/.kube/config, or the pod's service account");
+                   "Kubeconfig of the cluster; default: $KUBECONFIG, ~/.kube/config, or the pod's "
+                   "service account");
   verb->add_option("--context", options->access.context, "Context in that file");
   verb->add_option("--namespace", options->lease.ns, "Namespace of the replicas' lease")
       ->capture_default_str();

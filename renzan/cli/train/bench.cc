@@ -209,8 +209,7 @@ void PrintPhases(const StepTimes& times, const Throughput& throughput,
   if (roofline)
     fmt::print(
         " Least times: at {:.0f} GFLOP/s of matrix products, {:.1f} GB/s of copying and {:.1f} "
-        "GB/s of "
-        "random rows, measured now; more than 100 % is due to caches.",
+        "GB/s of random rows, measured now; more than 100 % is due to caches.",
         roofline->limits.matrix_flops / 1e9, roofline->limits.stream_bytes / 1e9,
         roofline->limits.row_bytes / 1e9);
   fmt::print("\n");

@@ -86,8 +86,7 @@ Document ExplainJob(Backend& backend, const std::string& name) {
   if (!view) {
     out["note"] =
         "only what the controller says: simulating what would start requires the right to list "
-        "nodes, "
-        "queues, and all namespaces' pods and GangJobs";
+        "nodes, queues, and all namespaces' pods and GangJobs";
     return out;
   }
   const Job* const waiting = view->snapshot.Find(id);

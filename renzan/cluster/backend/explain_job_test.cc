@@ -105,7 +105,7 @@ TEST(ExplainJob, SaysWhatTheControllerSaidIfNoMoreMayBeSeen) {
   cluster.forbidden = true;
   const Document explained = ExplainJob(cluster, "1");
   EXPECT_EQ(explained.at("why"), "told");
-  EXPECT_THAT(explained.at("note").get<std::string>(), HasSubstr("as the controller says"));
+  EXPECT_THAT(explained.at("note").get<std::string>(), HasSubstr("only what the controller says"));
   EXPECT_FALSE(explained.contains("would_start_with"));
 }
 

@@ -148,8 +148,7 @@ class KubernetesBackend : public Backend {
       case NodeAction::kFail:
         Fail(ErrorCode::kUsage,
              "`renzan nodes fail` only simulates a failure, on this machine: Kubernetes detects by "
-             "itself that "
-             "a node has failed");
+             "itself that a node has failed");
       case NodeAction::kCordon:
         CordonNode(*api_, node, true);
         return true;
@@ -162,8 +161,7 @@ class KubernetesBackend : public Backend {
     if (notice_seconds >= 0)
       Fail(ErrorCode::kUsage,
            "--notice: on Kubernetes the cloud announces with a taint that a node goes away: leave "
-           "it out, "
-           "or taint the node yourself");
+           "it out, or taint the node yourself");
     CordonNode(*api_, node, true);
     for (const GangJob& job : VisibleJobs().jobs)
       if (job.status.state == RecordState::kRunning && job.spec.checkpoint.on_stop &&

@@ -293,7 +293,7 @@ TEST_F(KubernetesBackendTest, WhoSeesOneNamespaceSeesNothingOfOthers) {
   Refusal(ErrorCode::kNoPermission, [&] { backend_->Observe(); });
   const Document explained = ExplainJob(*backend_, "mine");
   EXPECT_THAT(explained.at("why").get<std::string>(), HasSubstr("8 GPUs"));  // the controller's
-  EXPECT_THAT(explained.at("note").get<std::string>(), HasSubstr("as the controller says"));
+  EXPECT_THAT(explained.at("note").get<std::string>(), HasSubstr("only what the controller says"));
 }
 
 TEST_F(KubernetesBackendTest, ReadsThePodsOfAnAttempt) {

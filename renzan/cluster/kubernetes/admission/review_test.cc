@@ -286,8 +286,7 @@ TEST_F(ReviewTest, SaysWhenEditsOfARunningJobApply) {
               ElementsAre(HasSubstr("the job has 2 workers: they save their work and stop")));
   const Json stops = WithStatus(JobObject({{"checkpoint", {{"onStop", true}}}}), "stopping");
   EXPECT_THAT(Update(stops, {{"replicas", 3}}).warnings,
-              ElementsAre("the job is stopping: the changes (replicas) apply when it next starts "
-                          "the next time"));
+              ElementsAre("the job is stopping: the changes (replicas) apply when it next starts"));
   EXPECT_THAT(Update(WithStatus(JobObject(), "pending", 0), {{"priority", 3}}).warnings, IsEmpty());
   EXPECT_FALSE(Update(running, {{"minReplicas", 9}}).allowed);
 }

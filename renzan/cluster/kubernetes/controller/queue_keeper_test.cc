@@ -114,7 +114,7 @@ TEST(KubernetesQueues, SayWhenMoreIsGuaranteedThanThereIs) {
   for (const char* queue : {"ads", "search"})
     EXPECT_EQ(
         world.ConditionOf(queue, "Guaranteed"),
-        "False Overcommitted: all queues together are guaranteed 12 nvidia.com/gpu, and there "
+        "False Overcommitted: all queues together are guaranteed 12 nvidia.com/gpu, but there "
         "are only 8 nvidia.com/gpu: lower guarantees, or add nodes");
   EXPECT_THAT(world.ConditionOf("none", "Guaranteed"), HasSubstr("True"));
   EXPECT_EQ(world.ConditionOf("tpu", "Guaranteed"),

@@ -44,8 +44,7 @@ json MetadataOf(const spec::JobSpec& spec, const ManifestSource& source) {
   if (!IsObjectName(spec.name))
     Fail(ErrorCode::kConfig,
          "{}: name: '{}' is not a valid name on Kubernetes: at most {} lower-case letters, digits "
-         "and '-', "
-         "beginning with a letter",
+         "and '-', beginning with a letter",
          source.name, spec.name, kMaxNameBytes);
   return {{"name", spec.name}};
 }

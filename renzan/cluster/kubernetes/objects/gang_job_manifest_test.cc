@@ -92,7 +92,8 @@ TEST(GangJobManifest, IsNamedByItsUserOrAnewEachTime) {
   EXPECT_EQ(Manifest("{command: [/usr/bin/Train_v2.py]}")["metadata"],
             json({{"generateName", "train-v2-py-"}}));
   EXPECT_EQ(Manifest("{command: ['7z']}")["metadata"], json({{"generateName", "z-"}}));
-  EXPECT_THAT(Refusal("{name: Kaggle_7, command: [a]}"), HasSubstr("'Kaggle_7' is no name"));
+  EXPECT_THAT(Refusal("{name: Kaggle_7, command: [a]}"),
+              HasSubstr("'Kaggle_7' is not a valid name"));
 }
 
 TEST(GangJobManifest, KeepsTheRestOfTheTemplate) {

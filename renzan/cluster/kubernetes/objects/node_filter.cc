@@ -35,8 +35,7 @@ void RefuseOthers(const json& pod_spec) {
     if (TextAt(spread, {"whenUnsatisfiable"}, "DoNotSchedule") == "DoNotSchedule")
       Fail(ErrorCode::kConfig,
            "the pod template has topologySpreadConstraints, which Renzan does not support: leave "
-           "them "
-           "out, and see spec.topology");
+           "them out, and see spec.topology");
 }
 
 }  // namespace

@@ -21,8 +21,7 @@ std::string SlowCheckpointText(const Measured& measured, TimeMs grace_ms) {
   const double seconds = static_cast<double>(*time) / 1000;
   return fmt::format(
       "saving its work takes {} {} s, longer than its grace period of {} s: when it is stopped, "
-      "the work "
-      "since its last checkpoint is lost. Submit it with a longer `grace`",
+      "the work since its last checkpoint is lost. Submit it with a longer `grace`",
       measured.killed_after_ms ? "more than" : "about", fmt::format("{:.3g}", seconds),
       static_cast<double>(grace_ms) / 1000);
 }

@@ -32,8 +32,7 @@ Job MakeHeldJob(Snapshot& snapshot, const JobRecord& record, spec::JobSpec spec,
   Job job = spec::MakeJob(snapshot, spec, record.user, record.id, record.submitted);
   job.held = fmt::format(
       "the configuration has changed since it was submitted ({}): start the daemon with the "
-      "configuration "
-      "that it was submitted under, or cancel the job",
+      "configuration that it was submitted under, or cancel the job",
       why);
   LogError("job {} is held: {}", record.id, job.held);
   return job;
