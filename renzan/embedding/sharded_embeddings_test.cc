@@ -432,7 +432,7 @@ TEST(ApplySparse, OnlyL2ReachesTheOptimizersState) {
         .type = SparseOptimizerType::kAdagrad, .weight_decay = wd, .weight_decay_mode = mode};
     EmbeddingShard shard(spec, {0, {0, 1}, 0, 0}, FloatType::kFloat32, options,
                          InitialValues::kDraw, 3);
-    const std::vector<float> before = WeightsOf(*shard.store);  // and pins all rows
+    const std::vector<float> before = WeightsOf(*shard.store);  // and draws all rows
     ApplySparse(options, {.learning_rate = 0.1}, {lookups, gradients.data(), &virtual_worker},
                 nullptr, 0, &shard);
     const std::vector<float> after = WeightsOf(*shard.store), state = StateOf(*shard.store);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the wire codec rounds away from the gradients of pooled rows, beside the noise that they
-// have anyway because a batch is only a sample of the data.
+// What the wire codec rounds away from the gradients of pooled rows, compared with the noise that
+// they have anyway because a batch is only a sample of the data.
 
 #include <cstddef>
 #include <cstdint>

@@ -61,7 +61,7 @@ class CheckpointInFlight {
     CheckpointManifest manifest;         // its kind, step, base, run and configuration
     bool is_model = false;               // the trained model: its values are hashed
     bool training_waits = false;         // writing may then use all processors
-    std::function<Progress()> progress;  // what is saved beside the model; called by Begin()
+    std::function<Progress()> progress;  // what is saved besides the model; called by Begin()
     std::function<void()> on_durable;    // called in the background, on worker 0
   };
 

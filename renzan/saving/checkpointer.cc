@@ -201,7 +201,7 @@ std::vector<Checkpointer::Plan> Checkpointer::GatherPlans() const {
   mine.incremental_seconds =
       static_cast<double>(mine.bytes.incremental) / in_flight_.bytes_per_second();
   mine.seconds_left = deadline_.SecondsLeft();
-  // In a store nobody else removes it, and asking would make training wait.
+  // Nobody else removes it from a store, and asking would make training wait.
   mine.has_base =
       lineage_ &&
       (IsInStore(options_.dir) ||

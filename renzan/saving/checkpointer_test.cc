@@ -100,7 +100,7 @@ TEST(Checkpointer, LoadsTheExactStepOnAnyNumberOfWorkers) {
   }
 }
 
-// What error feedback keeps belongs to virtual workers, and other workers go on with it.
+// What error feedback keeps belongs to virtual workers, which may move to other workers.
 TEST(Checkpointer, LoadsWhatErrorFeedbackKeeps) {
   TrainConfig config = CheckpointingConfig();
   config.comm.forward = "int8";

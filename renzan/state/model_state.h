@@ -37,8 +37,8 @@ class ModelState {
   DenseOptimizer& dense_optimizer() { return dense_optimizer_; }
   ShardedEmbeddings& embeddings() { return embeddings_; }
 
-  // Call it after parameters, optimizer states or rows have changed: whoever keeps them in another
-  // form (packed, on a GPU) compares versions.
+  // Call it after parameters, optimizer states or rows have changed. Copies in another form
+  // (packed, on a GPU) are out of date if their version differs.
   void Changed() { ++version_; }
   int64_t version() const { return version_; }
 
