@@ -64,8 +64,8 @@ class DenseGradients {
 
   std::vector<std::span<float>> leaf_spans_;
   std::vector<FlatGradients> flat_;
-  // For the subtrees that this process reduces by itself: their sizes, and their sums unless there
-  // is only one subtree and it is the whole tree.
+  // The subtrees that this process reduces by itself: their sizes, and their sums, unless a single
+  // subtree is the whole tree.
   std::vector<int> sizes_;
   std::vector<AlignedBuffer> sums_;
   std::vector<float*> sum_pointers_;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The order of a bag's lookups: by row block, and within a block as the sample has them.
+// The order of a bag's lookups: by row block, then in the sample's order.
 
 #include <algorithm>
 #include <cstdint>

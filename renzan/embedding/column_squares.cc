@@ -43,7 +43,7 @@ int ColumnSquares::HeldWithRowsOf(size_t shard) const {
 }
 
 void ColumnSquares::ExchangeThem() {
-  // By shard, those that are here.
+  // By shard; empty until its squares are on this worker.
   thread_local std::vector<std::span<const float>> of_shard;
   of_shard.assign(map_.shards().size(), {});
   for (size_t held = 0; held < squares_.size(); ++held)
@@ -57,7 +57,7 @@ void ColumnSquares::ExchangeThem() {
       size += squares_[static_cast<size_t>(HeldWithRowsOf(shard))].size();
     recv_[r].resize(size);
   }
-  // Which workers take part follows from the plan, but a collective needs all of them.
+  // The plan decides which workers have squares to exchange, but every rank must join a collective.
   if (map_.world_size() > 1) {
     thread_local std::vector<std::span<const std::byte>> from;
     thread_local std::vector<std::span<std::byte>> to;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Row-wise Adagrad has one state for a whole row, wherever the row's columns are: for tables with
-// several column blocks, the holders of these exchange the squares of the gradients.
+// Row-wise Adagrad keeps one state per row, even if the row's columns are on several workers. For
+// tables with several column blocks, the holders of the blocks exchange sums of squared gradients.
 
 #include <cstddef>
 #include <vector>
@@ -19,12 +19,12 @@ class ColumnSquares {
   // Whether this worker's i-th shard takes part.
   bool Needs(size_t held) const { return map_.table_of(map_.held()[held]).column_blocks > 1; }
 
-  // Of a shard that takes part: Σ g² over its columns, for each distinct row of the batch in order,
-  // to be filled in.
+  // For a shard that takes part: Σ g² over its columns, one value per distinct row of the batch, in
+  // row order. The caller fills it in before ExchangeThem().
   std::vector<float>& of_held(size_t held) { return squares_[held]; }
   // Every rank calls it.
   void ExchangeThem();
-  // After it: Σ g² / dim over all columns.
+  // After ExchangeThem(): Σ g² / dim over all columns, one value per distinct row.
   const std::vector<float>& means_of_held(size_t held) const { return means_[held]; }
 
  private:
@@ -34,7 +34,7 @@ class ColumnSquares {
   Communicator& comm_;
   const ShardMap& map_;
   std::vector<std::vector<float>> squares_, means_;  // by held shard
-  // By rank: what of this worker's shards goes there, and what comes from there.
+  // By rank: the shards whose squares this worker sends there, and those it receives from there.
   std::vector<std::vector<size_t>> sent_, received_;
   std::vector<std::vector<float>> send_, recv_;  // by rank
 };

@@ -25,9 +25,8 @@ using CopyRows = std::function<void(int64_t first, int64_t n, std::byte* out)>;
 
 class CopyOnWrite {
  public:
-  // `rows` copies from [num_rows, row_bytes]. With `only`, no other rows will be read. `held`: the
-  // bytes of copies that wait to be read are added to it, and taken off again; it must outlive this
-  // object.
+  // `rows` copies from [num_rows, row_bytes]. With `only`, no other rows will be read. `held`
+  // counts the bytes of copies that have not been read yet; it must outlive this object.
   CopyOnWrite(CopyRows rows, int64_t num_rows, int64_t row_bytes, const RowSet* only = nullptr,
               std::atomic<int64_t>* held = nullptr);
   ~CopyOnWrite();
@@ -72,7 +71,7 @@ class CopyOnWrite {
   std::atomic<int64_t> copied_{0};
   std::atomic<int64_t>* held_;
   // Used by the reader only.
-  int64_t next_byte_ = 0;  // among those to be read
+  int64_t next_byte_ = 0;  // position among the bytes to be read
   int64_t buffered_block_ = -1;
   std::vector<std::byte> buffer_;
 };

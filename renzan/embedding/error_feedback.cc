@@ -17,7 +17,7 @@ int64_t KeyOf(std::span<const int64_t> bag) {
 }  // namespace
 
 int64_t ErrorFeedbackSlots(const TableSpec& table, int64_t rows) {
-  if (table.multi_hot) return rows;  // there are more bags than rows
+  if (table.multi_hot) return rows;  // distinct bags may outnumber the table's rows
   return std::min<int64_t>(
       rows, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(table.num_embeddings))));
 }

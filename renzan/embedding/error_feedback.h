@@ -1,15 +1,15 @@
 #pragma once
 
-// Error feedback: what the wire codec takes from the gradient of a pooled row is kept, and added to
-// the next gradient of the same row. Small gradients then come late instead of never, and the sum
-// of what arrives follows the sum of what was sent (Seide et al., "1-Bit Stochastic Gradient
-// Descent", 2014; Karimireddy et al., "Error Feedback Fixes SignSGD", 2019).
+// Error feedback: what the wire codec rounds away from the gradient of a bag's pooled row is kept
+// and added to the next gradient of the same bag. Small gradients then arrive late instead of
+// never, and the sum of what arrives tracks the sum of what was sent (Seide et al., "1-Bit
+// Stochastic Gradient Descent", 2014; Karimireddy et al., "Error Feedback Fixes SignSGD", 2019).
 //
-// Residuals are those of a virtual worker, so placement cannot change them. Memory is bounded: a
-// table has a number of slots, and a bag's is given by the lowest bits of its key, which is the id,
-// or a hash of the ids where there are several. A slot holds what was kept for the last bag that
-// used it; what it held for another one is lost. Ids are often ordered by frequency, and batches
-// repeat the most frequent ones, so a few thousand slots hold most of what would be used again.
+// Residuals belong to virtual workers, so placement cannot change them. Memory is bounded: each
+// table has a fixed number of slots, and the low bits of a bag's key select its slot. The key is
+// the id, or a hash of the ids if there are several. A slot holds the residual of the last bag that
+// used it; that of any earlier bag is lost. Ids are often ordered by frequency, and batches repeat
+// the most frequent ones, so a few thousand slots hold most of what would be reused.
 //
 // Thread-safe for different virtual workers.
 
@@ -24,14 +24,15 @@
 
 namespace renzan {
 
-// How many slots a table has, if there may be `rows` (a power of two, or 0 for none).
+// The number of slots of a table: at most `rows`, which is a power of two, or 0 for no error
+// feedback.
 int64_t ErrorFeedbackSlots(const TableSpec& table, int64_t rows);
 
 class ErrorFeedback {
  public:
   struct Slots {
     std::vector<int64_t> keys;  // [slots]
-    AlignedBuffer residuals;    // [slots, dim], of the gradients as they are scaled for the wire
+    AlignedBuffer residuals;    // [slots, dim], scaled like the gradients on the wire
     int64_t dim = 0;
 
     std::vector<int64_t> keys_shape() const { return {std::ssize(keys)}; }
@@ -40,22 +41,22 @@ class ErrorFeedback {
   // The residual of a sample's bag.
   struct Claim {
     float* residual;  // [dim]
-    bool holds;       // what was kept for the same bag, and not for another one
+    bool holds;       // whether it was kept for this bag, not for another one
   };
 
   ErrorFeedback() = default;
   ErrorFeedback(const ShardMap& map, int64_t rows);
 
   bool enabled() const { return !slots_.empty(); }
-  // Of this worker's keys and residuals.
+  // The size of this worker's keys and residuals.
   uint64_t bytes() const;
 
-  // Slots for all bags of a virtual worker's samples, in their order. `ids`: a table's, of all
-  // samples of this worker. Where several claim one slot, each finds what the one before it left,
-  // so they must be used in order. Nothing to be relied on for empty bags.
+  // Claims slots for the bags of a virtual worker's samples, in sample order. `ids`: one table's
+  // ids for all samples of this worker. Bags that share a slot each find what the previous one
+  // left, so the claims must be used in order. The claims of empty bags are unspecified.
   void ClaimSlots(const IdsView& ids, size_t table, int virtual_worker, std::vector<Claim>* claims);
 
-  // Of a virtual worker that is assigned to this worker: for saving and loading.
+  // For saving and loading. The virtual worker must be assigned to this worker.
   Slots& of(int virtual_worker, size_t table) {
     return slots_[static_cast<size_t>(virtual_worker - first_virtual_worker_)][table];
   }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kMaxFloat16 = 65504.0f;
 
-// By shard: not those that ReducedSums reduces.
+// By shard: whether its gradients are sent, instead of reduced by ReducedSums.
 std::vector<bool> SentToAll(const ShardMap& map, RowCodec wire) {
   const int64_t batch = map.samples_per_virtual_worker() * map.virtual_workers();
   std::vector<bool> sent;
@@ -93,8 +93,8 @@ void GradientDist::Encoder::Encode(int64_t sample, std::span<float> gradient, st
   received.resize(columns);
   DecodeRows(wire, columns, to, received);
   if (!residual.empty() && wire == RowCodec::kFloat16) {
-    // What was clamped is not kept: it would send the largest value long after gradients that
-    // large.
+    // What clamping cuts off is not kept: the residual would go on sending the largest value long
+    // after gradients that large.
     for (float& value : gradient) value = std::clamp(value, -kMaxFloat16, kMaxFloat16);
   }
   for (size_t c = 0; c < columns; ++c) gradient[c] -= received[c];
@@ -115,9 +115,9 @@ void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_b
   const size_t row_bytes = messages_.row_bytes(shards[0]);
   const bool mean = map_.tables()[table].pooling == Pooling::kMean;
   struct Target {
-    std::byte *begin, *rows;  // of the bags that are not empty: the first, the next
+    std::byte *begin, *rows;  // the first and the next row; empty bags have none
     const int32_t* lengths;   // of the bags; null: one row each
-    bool counts;              // once per shard, whoever holds it
+    bool counts;              // true for one target per shard: its lengths count once
   };
   thread_local std::vector<Target> of_this_thread;
   std::vector<Target>& targets = of_this_thread;
@@ -133,7 +133,7 @@ void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_b
       first = false;
     }
   }
-  // One-hot lookups that one worker needs as they are: all at once.
+  // One-hot lookups for a single holder, unencoded: all rows at once.
   const bool plain = targets.size() == 1 && targets[0].lengths == nullptr && scale_ == 1 &&
                      wire_ == RowCodec::kFloat32;
   if (plain) {
@@ -175,7 +175,7 @@ void GradientDist::Send(const InputDist& ids) {
     if (StaysInPlace(held)) continue;
     const size_t needed =
         ids.of_held(held).num_bags() * static_cast<size_t>(map_.columns_of(map_.held()[held]));
-    // With room for batches with a few more.
+    // With room for slightly larger batches.
     if (gradients_[held].size() < needed) gradients_[held] = AlignedBuffer(needed + needed / 8);
   }
   const size_t own = static_cast<size_t>(map_.own().size());

@@ -1,8 +1,8 @@
 #pragma once
 
 // The reverse of output_dist: each worker sends the gradients of its samples' pooled rows to the
-// holders of the shards that they looked up. The wire codec is applied to every gradient, also if
-// it stays on this worker, so that placement cannot change a value. Of small replicated shards,
+// holders of the shards that they looked up. The wire codec is applied to every gradient, even one
+// that stays on this worker, so that placement cannot change a value. For small replicated shards,
 // sums by row are exchanged instead (plan/replicated_gradients.h).
 
 #include <cstdint>
@@ -30,33 +30,33 @@ class GradientDist {
   // The map and the pool must outlive it.
   GradientDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, const Options& options);
 
-  // Before the first Write() of a batch. `measure`: for errors().
+  // Call it before the first Write() of a batch. `measure`: whether to fill errors().
   void Begin(const InputDist& ids, bool measure);
-  // The gradients of what OutputDist::Read() returned, in the same layout. `bags`: what was given
-  // to InputDist::Start(). Thread-safe for different virtual workers.
+  // Writes the gradients of the rows that OutputDist::Read() returned, in the same layout. `bags`:
+  // the ids given to InputDist::Start(). Thread-safe for different virtual workers.
   void Write(const InputDist& ids, std::span<const IdsView> bags, int virtual_worker,
              int64_t first_column, const BlockedMatrix& gradient);
   void Send(const InputDist& ids);
   void Receive(const InputDist& ids);
 
-  // After Receive(), of this worker's i-th shard: the gradients of its bags [bags, columns], or, if
-  // this is not null, those of its rows [rows, columns], of which only looked up ones count.
+  // After Receive(), for this worker's i-th shard: the gradients of its bags [bags, columns].
   const float* of_held(size_t i) const {
     return StaysInPlace(i) ? reinterpret_cast<const float*>(messages_.OfHeld(i, 0))
                            : gradients_[i].data();
   }
+  // If not null, use these instead: the summed gradients of its rows [rows, columns].
   const float* sums_of_held(size_t i) const { return reduced_sums_.Of(i); }
 
   // How many gradients of this worker lost range on a float16 wire since the last call.
   WireRange TakeRange();
-  // Of the batch that was measured last, by own virtual worker and table. `lost` does not count
-  // what error feedback keeps.
+  // The errors of the last measured batch, by own virtual worker and table. `lost` excludes what
+  // error feedback keeps.
   const std::vector<std::vector<WireError>>& errors() const { return errors_; }
 
   ErrorFeedback& error_feedback() { return error_feedback_; }
 
  private:
-  // What encoding the gradients of one column block does besides.
+  // Encodes the gradients of one column block, with error feedback and measurement.
   struct Encoder {
     GradientDist& dist;
     int64_t first_column;                             // of the table
@@ -69,11 +69,11 @@ class GradientDist {
   void WriteColumns(const InputDist& ids, size_t table, int column_block, int virtual_worker,
                     int64_t column, const BlockedMatrix& gradient, Encoder encoder);
 
-  // Whether the gradients of a held shard are read where they are written: a message of all bags,
-  // as they are.
+  // Whether the gradients of a held shard are read from the message in which they were written,
+  // which holds all bags, unencoded.
   bool StaysInPlace(size_t held) const { return in_place_ && !reduced_sums_.Has(held); }
 
-  // Of the bags of one virtual worker, from their message.
+  // Decodes the gradients of one virtual worker's bags from their message.
   void Decode(const InputDist& ids, size_t held, int virtual_worker);
 
   ThreadPool& pool_;
@@ -85,7 +85,7 @@ class GradientDist {
   RowMessages messages_;
   ErrorFeedback error_feedback_;
   ReducedSums reduced_sums_;
-  // By shard: who holds it, and its place among the shards of each.
+  // By shard: the ranks that hold it, and its index among each rank's shards.
   struct Holder {
     int rank;
     size_t held;

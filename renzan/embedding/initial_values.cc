@@ -53,7 +53,7 @@ HWY_INLINE auto ValuesOf(U u, V words, float bound) {
   return hn::Mul(hn::Set(f, bound), hn::Sub(hn::Mul(hn::Set(f, 2.0f), uniform), hn::Set(f, 1.0f)));
 }
 
-// Of whole Philox blocks: columns in groups of four.
+// Draws whole Philox blocks, which are groups of four columns.
 void DrawGroups(uint64_t key, float bound, uint64_t row, uint32_t first_group, float* out,
                 size_t groups) {
   const hn::ScalableTag<uint32_t> u;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The initial values of embedding rows: uniform in [-bound, bound), drawn for the row and column of
-// the table, so that no plan, thread or instruction set changes them.
+// The initial values of embedding rows: uniform in [-bound, bound), drawn by row and column of the
+// table, so that they do not depend on the plan, the threads or the instruction set.
 
 #include <cstdint>
 #include <span>

@@ -13,7 +13,8 @@ namespace {
 // Offsets are 32 bits wide.
 constexpr size_t kMaxLookups = std::numeric_limits<int32_t>::max();
 
-// All-to-all of vectors whose sizes both sides already know, except what `rank` has for itself.
+// All-to-all of vectors whose sizes both sides already know. `rank`, this worker, sends itself
+// nothing.
 template <typename T>
 void Post(size_t rank, const std::vector<std::vector<T>>& send, std::vector<std::vector<T>>* recv,
           Exchange* exchange) {
@@ -44,7 +45,7 @@ InputDist::InputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map)
   counts_.resize(world_size);
   send_.resize(world_size);
   recv_.resize(world_size);
-  // Where every sample has one row, its bag never changes.
+  // If every sample has exactly one row, the bags are the same for every batch.
   const size_t n = static_cast<size_t>(map.samples_per_virtual_worker());
   for (size_t k = 0; k < held_.size(); ++k) {
     held_[k].first_bag.push_back(0);
@@ -174,8 +175,8 @@ size_t InputDist::WordsOf(size_t shard, Count count) const {
   return static_cast<size_t>(count.bags) * per_bag + static_cast<size_t>(count.rows);
 }
 
-// Of every shard of the receiver: if it is jagged, the sample of each bag and, where bags may have
-// several rows, its length; then the rows.
+// A message holds, for every shard of the receiver: if it is jagged, the sample of each bag and,
+// where bags may have several rows, its length; then the rows.
 void InputDist::PostRows() {
   const std::vector<size_t>& mine = map_.held();
   const size_t world_size = send_.size(), me = static_cast<size_t>(map_.rank());
@@ -233,7 +234,7 @@ void InputDist::Unpack(std::span<const Part> parts, ShardIds* ids) {
     ids->offsets.resize(map_.table_of(shard).multi_hot ? bags + 1 : 0);
     for (const Part& part : parts) UnpackBags(part, ids);
   }
-  // The only worker's, which no other shard shares, need no copy.
+  // A single worker's rows that no other shard shares need no copy.
   if (parts.size() == 1 && map_.table_of(shard).column_blocks == 1) {
     std::swap(ids->rows, divided_[shard]);
     return;

@@ -37,12 +37,12 @@ struct ShardIds {
   }
 };
 
-// What this worker's samples look up in one shard, wherever that is.
+// What this worker's samples look up in one shard, whichever worker holds it.
 struct OwnBags {
   std::vector<int32_t> lengths;    // [own samples], or empty when each looks up exactly one row
   std::vector<int32_t> first_bag;  // [own virtual workers + 1], counting only bags with rows
 
-  // From an own sample on; null when each is 1.
+  // The lengths from an own sample on; null when each is 1.
   const int32_t* LengthsFrom(int64_t own_sample) const {
     return lengths.empty() ? nullptr : lengths.data() + own_sample;
   }
@@ -53,27 +53,28 @@ class InputDist {
   // The pool and the map must outlive it.
   InputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map);
 
-  // Every rank calls these in turn, the same at the same time, and may do something else in
-  // between. ids: one view per table, of this rank's samples; they may go once Start() returns.
+  // Every rank calls these in this order and may do other work in between. `ids`: one view per
+  // table, for this rank's samples; not used after Start() returns.
   void Start(std::span<const IdsView> ids);
-  // Where samples have any number of lookups, the numbers of rows have to arrive before the rows.
+  // If any shard is jagged, waits for the row counts, without which the rows cannot be received.
   void Continue();
   void Finish();
 
-  // After Finish(), until the next one: of the i-th shard this rank holds.
+  // The lookups in the i-th shard that this rank holds. Valid from Finish() until the next
+  // Finish().
   const ShardIds& of_held(size_t i) const { return held_[i]; }
-  // After Start(), until the next one.
+  // The bags of this rank's samples. Valid from Start() until the next Start().
   const OwnBags& own_bags(size_t shard) const { return own_[shard]; }
 
  private:
-  // What of a message is of one shard.
+  // How much of a message belongs to one shard.
   struct Count {
     int32_t bags, rows;
   };
   struct Part {
     size_t rank;   // the message's other worker
     size_t shard;  // sent: of map.shards(); received: of map.held()
-    size_t first;  // word
+    size_t first;  // word of the message
     Count count;
   };
   bool AnyJagged() const;
@@ -87,23 +88,24 @@ class InputDist {
   void PostCounts();
   void PostRows();
   void Pack(const Part& part);
-  // The parts of one held shard, by rank.
+  // `parts`: those of one held shard, by rank.
   void Unpack(std::span<const Part> parts, ShardIds* ids);
   void UnpackBags(const Part& part, ShardIds* ids) const;
-  // What a worker has for itself stays where it is.
+  // Whether both ends are this worker; such a part is not sent.
   bool IsOwn(const Part& part) const { return part.rank == static_cast<size_t>(map_.rank()); }
 
   Communicator& comm_;
   ThreadPool& pool_;
   const ShardMap& map_;
-  // By shard: what own samples look up. Shards of the same rows share them.
+  // By shard: what own samples look up. `rows_` views `divided_`; shards of the same rows have the
+  // same view.
   std::vector<OwnBags> own_;
   std::vector<std::span<const int32_t>> rows_;
   std::vector<std::vector<int32_t>> divided_;
   // By rank, for every jagged shard of the receiver.
   std::vector<std::vector<Count>> announced_, counts_;
   std::vector<std::vector<int32_t>> send_, recv_;  // by rank
-  // Sent: to others. Received: by held shard, then by rank.
+  // Sent parts are those for other workers; received parts are ordered by held shard, then by rank.
   std::vector<Part> sent_, received_;
   std::vector<ShardIds> held_;
   Exchange exchange_;  // last, so that it ends before the buffers do

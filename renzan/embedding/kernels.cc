@@ -25,8 +25,8 @@ namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows are prefetched so many lookups ahead that about this many cache lines are on their way:
-// more than a core can request at once (16 on recent ones).
+// Rows are prefetched far enough ahead that about this many cache lines are in flight: more than a
+// core can request at once (16 on recent ones).
 constexpr int64_t kLinesAhead = 32;
 constexpr int64_t kLine = 64;
 
@@ -59,10 +59,10 @@ struct Rows {
       return hn::LoadU(d, p);
     } else if constexpr (kType == FloatType::kFloat16) {
 #if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2
-      // Without F16C, Highway's conversion takes infinity and NaN for numbers.
+      // Without F16C, Highway's conversion treats infinity and NaN as finite numbers.
       return hn::BitCast(d, Half::Decode(LoadEncoded(d, p)));
 #else
-      // One instruction. It differs from the codec in the bits of NaN only.
+      // One instruction. It differs from the codec only in the bits of NaN.
       const hn::Rebind<hwy::float16_t, D> half;
       return hn::PromoteTo(d, hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(p)));
 #endif
@@ -85,7 +85,7 @@ HWY_INLINE void GatherRowsOf(Rows<kType> rows, const int32_t* ids, int64_t n, fl
   }
 }
 
-// Some columns of a bag of at least one lookup; `rows` begins at the first of these columns.
+// Pools some columns of a bag of at least one lookup; `rows` begins at the first of these columns.
 // Calls next(i) before it uses lookup i.
 template <int kVectors, FloatType kType, class Tag, class Next>
 HWY_INLINE void PoolColumns(Tag tag, Rows<kType> rows, const int32_t* ids, int64_t n, float* out,
@@ -104,7 +104,7 @@ HWY_INLINE void PoolColumns(Tag tag, Rows<kType> rows, const int32_t* ids, int64
   for (size_t v = 0; v < kVectors; ++v) hn::StoreU(sum[v], tag, out + v * lanes);
 }
 
-// One bag of at least one lookup.
+// Pools one bag of at least one lookup.
 template <FloatType kType, class Next>
 HWY_INLINE void PoolBag(Rows<kType> rows, const int32_t* ids, int64_t n, float* out,
                         const Next& next) {
@@ -127,8 +127,8 @@ HWY_INLINE void PoolBag(Rows<kType> rows, const int32_t* ids, int64_t n, float* 
   for (; d < rows.dim; ++d) pool(std::integral_constant<int, 1>(), one);
 }
 
-// Prefetches the rows of the first lookups; `ahead` of them. Returns what prefetches the row of a
-// lookup so many places after `at`.
+// Prefetches the rows of the first `ahead` lookups. Returns a function that prefetches the row of
+// the lookup `ahead` places after its argument.
 template <FloatType kType>
 HWY_INLINE auto PrefetchAhead(Rows<kType> rows, const int32_t* ids, int64_t begin, int64_t all) {
   const int64_t ahead = RowsAhead(rows.row_bytes());
@@ -210,8 +210,8 @@ void PoolRowBlocks(const RowSlots& store, std::span<const int64_t> first, RowCod
   });
 }
 
-// Calls visit(row, its gradient [dim]) for every row of the lookups, and ahead(row) some rows
-// earlier. The gradient is in `stack` [TreeOrder::kMaxDepth, dim], or where it was.
+// Calls visit(row, its gradient [dim]) for every row of the lookups, and ahead(row) some lookups
+// earlier. The gradient is in `stack` [TreeOrder::kMaxDepth, dim], or in place if it is not a sum.
 template <class Ahead, class Visit>
 HWY_INLINE void ForEachRow(const RowGradients& gradients, int64_t dim, float* stack,
                            const Ahead& ahead, const Visit& visit) {
@@ -220,7 +220,7 @@ HWY_INLINE void ForEachRow(const RowGradients& gradients, int64_t dim, float* st
   const int64_t gradient_bytes = dim * static_cast<int64_t>(sizeof(float));
   const size_t distance = static_cast<size_t>(RowsAhead(gradient_bytes));
   if (gradients.sums != nullptr) {
-    // Of a table so small that caches hold it.
+    // The table is small enough to stay in the caches: nothing to prefetch.
     for (size_t i = 0; i < n; ++i) {
       const int64_t row = RowOf(lookups[i]);
       if (i == 0 || row != RowOf(lookups[i - 1])) visit(row, gradients.sums + row * dim);
@@ -233,7 +233,7 @@ HWY_INLINE void ForEachRow(const RowGradients& gradients, int64_t dim, float* st
   const auto virtual_worker_of = [&](size_t i) {
     return gradients.virtual_worker[SampleOf(lookups[i])];
   };
-  // Partial sums are in the stack, or where the only gradient of a virtual worker is.
+  // Partial sums are in the stack, or are the only gradient of a virtual worker, in place.
   const float* partial[TreeOrder::kMaxDepth];
   const auto add = [&](const float* a, const float* b, float* sum) HWY_ATTR {
     ForEach(width, [&](auto d, size_t i) HWY_ATTR {
@@ -274,7 +274,7 @@ HWY_INLINE void ForEachRow(const RowGradients& gradients, int64_t dim, float* st
   }
 }
 
-// The slots of the distinct rows of RowGradients, as ForEachRow visits them.
+// The slots of the distinct rows of RowGradients, in the order in which ForEachRow visits them.
 class NextSlot {
  public:
   explicit NextSlot(const int32_t* slots) : slots_(slots) {}
@@ -284,7 +284,7 @@ class NextSlot {
   const int32_t* slots_;
 };
 
-// The values of the row in a slot: where they are, or for 16 bits in `values` [dim].
+// The values of the row in a slot: in place, or, for 16-bit types, widened into `values` [dim].
 template <FloatType kType>
 HWY_INLINE float* RowValues(Rows<kType> rows, int64_t slot, float* values) {
   if constexpr (kType == FloatType::kFloat32) {
@@ -298,7 +298,7 @@ HWY_INLINE float* RowValues(Rows<kType> rows, int64_t slot, float* values) {
   }
 }
 
-// The gradient that the optimizer sees: g, or what it is changed to in `changed` [n].
+// The gradient that the optimizer sees: g itself, or its scaled and decayed copy in `changed` [n].
 HWY_INLINE const float* ScaleAndDecay(const RowStep& step, const float* w, size_t n, const float* g,
                                       float* changed) {
   if (step.gradient_scale == 1.0f && step.l2 == 0.0f) return g;
@@ -308,7 +308,7 @@ HWY_INLINE const float* ScaleAndDecay(const RowStep& step, const float* w, size_
   return changed;
 }
 
-// `values` [dim] is for a row.
+// `values` [dim] is scratch for one row.
 template <FloatType kType>
 HWY_INLINE bool UpdateRowsOf(Rows<kType> rows, const RowStep& step, const RowGradients& gradients,
                              const int32_t* slots, float* state, float* stack, float* values) {
@@ -320,7 +320,7 @@ HWY_INLINE bool UpdateRowsOf(Rows<kType> rows, const RowStep& step, const RowGra
   bool finite = true;
   const float* mean_square = step.mean_squares;
   const auto ahead = [&](int64_t row) HWY_ATTR {
-    if (slots != nullptr) return;  // not known so far ahead
+    if (slots != nullptr) return;  // which of them is this row's is not known this far ahead
     Prefetch<1>(rows.At(row), rows.row_bytes());
     if (state_width > 0) Prefetch<1>(state + row * state_width, state_bytes);
   };
@@ -429,7 +429,7 @@ HWY_EXPORT(RowGradientSquares);
 
 namespace {
 
-// For the values of a row, and for partial sums of rows.
+// Scratch for the values of a row, and for partial sums of rows.
 float* RowScratch(int64_t dim) {
   thread_local std::vector<float> scratch;
   scratch.resize(static_cast<size_t>(dim));

@@ -22,18 +22,18 @@ void GatherRows(const RowSlots& store, std::span<const int32_t> slots, float* ou
 void PoolRows(const RowSlots& store, const int32_t* slots, std::span<const int32_t> offsets,
               float* out);
 
-// The same for rows of several row blocks, of which block b begins at row first[b]: a bag's lookups
-// are in the order of their blocks, row rows[k] in slot slots[k]. The sum of each block's rows is a
-// leaf of a balanced binary tree (tree_order.h), and every leaf and node is rounded by the codec
-// `wire`. No bag is empty.
+// The same for rows of several row blocks; block b begins at row first[b]. A bag's lookups are
+// ordered by block; row rows[k] is in slot slots[k]. The sum of each block's rows is a leaf of a
+// balanced binary tree (tree_order.h), and every leaf and node is rounded by the codec `wire`. No
+// bag is empty.
 void PoolRowBlocks(const RowSlots& store, std::span<const int64_t> first, RowCodec wire,
                    const int32_t* rows, const int32_t* slots, std::span<const int32_t> offsets,
                    float* out);
 
-// The gradients of rows: that of a row is the sum over its lookups of pooled[bag]. The sum of the
-// lookups of one virtual worker, in order, is a leaf of a balanced binary tree over the virtual
-// workers (tree_order.h). There is no -0 (ClearNegativeZeros) and so none in the sums: a leaf that
-// is missing counts as much as one of zeros.
+// The gradients of rows. A row's gradient is the sum of pooled[bag] over its lookups. The lookups
+// of one virtual worker, summed in order, are a leaf of a balanced binary tree over the virtual
+// workers (tree_order.h). The inputs contain no -0 (ClearNegativeZeros), so neither do the sums,
+// and a missing leaf is equivalent to a leaf of zeros.
 struct RowGradients {
   std::span<const Lookup> lookups;           // sorted by SortByRow, with all lookups of each row
   const float* pooled = nullptr;             // [bags, dim]
@@ -48,9 +48,10 @@ void AddTo(int64_t n, const float* from, float* to);
 // -0 becomes +0.
 void ClearNegativeZeros(int64_t n, float* values);
 
-// What happens to a row that was looked up, from its gradient g: g *= gradient_scale; g += l2·w;
-// w *= kept; then the optimizer's step (optimizer_steps-inl.h), all in float32. A row of 16 bits is
-// then rounded stochastically, with what Philox draws for (rounding_key, row of the table, step).
+// The update of a row that was looked up, from its gradient g: g *= gradient_scale; g += l2·w; w *=
+// kept; then the optimizer's step (optimizer_steps-inl.h), all in float32. A 16-bit row is then
+// rounded stochastically, with random bits that Philox draws for (rounding_key, row of the table,
+// step).
 struct RowStep {
   SparseOptimizerType optimizer;
   float lr, epsilon;
@@ -59,19 +60,19 @@ struct RowStep {
   int64_t step = 0;
   // Row r here is row `stride`·r + `offset` of the table, and its columns begin at `first_column`.
   int64_t stride = 1, offset = 0, first_column = 0;
-  // Row-wise Adagrad, if these are only some columns: Σ g² / dim over all columns of the table, of
-  // the i-th distinct row.
+  // For row-wise Adagrad, if these are only some of the columns: element i is Σ g² / dim of the
+  // i-th distinct row, over all columns of the table.
   const float* mean_squares = nullptr;
 };
 
 // Takes one step for each row of the lookups. The state is [slots, dim] for Adagrad, [slots] for
-// row-wise Adagrad. Returns whether the rows and their states are finite afterwards. `slots`: of
-// each distinct row, in their order; null where slot r holds row r.
+// row-wise Adagrad. Returns whether the rows and their states are finite afterwards. `slots`: the
+// slot of each distinct row, in order; null if slot r holds row r.
 bool UpdateRows(const RowStep& step, const RowGradients& gradients, const RowSlots& store,
                 const int32_t* slots = nullptr);
 
-// squares[i] = Σ g² of the i-th distinct row, of the g that the optimizer's step would see. Returns
-// how many there are, at most lookups.size().
+// squares[i] = Σ g² of the i-th distinct row, where g is what the optimizer's step would see.
+// Returns how many there are, at most lookups.size().
 size_t StepSquares(const RowStep& step, const RowGradients& gradients, const RowSlots& store,
                    const int32_t* slots, float* squares);
 

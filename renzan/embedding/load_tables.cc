@@ -52,7 +52,7 @@ void LoadState(CheckpointReader& reader, SparseOptimizerType optimizer,
            });
 }
 
-// Of the virtual workers that are now assigned to this worker.
+// Loads the residuals of the virtual workers that are now assigned to this worker.
 void LoadErrorFeedback(CheckpointReader& reader, ShardedEmbeddings* embeddings) {
   if (!embeddings->error_feedback().enabled()) return;
   const std::vector<TableSpec>& tables = embeddings->map().tables();
@@ -103,7 +103,8 @@ void ForEachBlock(
       errors[order[i]] = error;
     }
   });
-  // What could not be read may be valid, so it counts more than what is corrupt elsewhere.
+  // A block that could not be read may be valid, so its error takes precedence over corruption
+  // elsewhere.
   const std::optional<Error>* first = nullptr;
   for (const std::optional<Error>& error : errors)
     if (error && (first == nullptr ||

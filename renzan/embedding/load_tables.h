@@ -1,8 +1,8 @@
 #pragma once
 
 // Loads this worker's shards from a checkpoint, whatever plan wrote it: each block is found by its
-// key. On all threads of the pool. Throws kData when a tensor is missing, has another shape or is
-// corrupt, and what cannot be read at all (kNoInput, kIo) before that.
+// key. Uses all threads of the pool. Throws kData when a tensor is missing, has another shape or is
+// corrupt. If another block cannot be read at all, that error (kNoInput, kIo) takes precedence.
 
 #include <span>
 
@@ -12,12 +12,12 @@
 
 namespace renzan {
 
-// Weights alone.
+// Loads weights only.
 void LoadWeights(CheckpointReader& reader, std::span<EmbeddingShard> shards, ThreadPool& pool);
 
-// Everything that training continues with: weights, optimizer states, residuals of error feedback,
-// and as dirty rows those that differ from the base of an increment. Throws kData for values that
-// are not finite, too.
+// Loads everything that training resumes with: weights, optimizer states and the residuals of error
+// feedback. Marks as dirty the rows in which an increment differs from its base. Also throws kData
+// for values that are not finite.
 void LoadTables(CheckpointReader& reader, ShardedEmbeddings* embeddings, ThreadPool& pool);
 
 }  // namespace renzan

@@ -12,11 +12,11 @@
 namespace renzan {
 namespace {
 
-constexpr size_t kMostColumns = 4096;  // as in the configuration
+constexpr size_t kMostColumns = 4096;  // the configuration's limit for embedding_dim
 
 }  // namespace
 
-// What is needed while not all rows have been drawn.
+// What is needed until all rows have been drawn.
 struct MemoryRowStore::Drawing {
   Drawing(DrawRow draw_row, float initial, int64_t rows)
       : draw(std::move(draw_row)),
@@ -24,7 +24,7 @@ struct MemoryRowStore::Drawing {
         drawn(static_cast<size_t>((rows + 63) / 64)),
         left(rows) {}
 
-  // Who sees that a row is drawn sees its values.
+  // A thread that sees that a row is drawn also sees its values.
   bool IsDrawn(int64_t row) const {
     const uint64_t word = drawn[static_cast<size_t>(row >> 6)].load(std::memory_order_acquire);
     return (word >> (row & 63) & 1) != 0;
@@ -34,7 +34,7 @@ struct MemoryRowStore::Drawing {
   float initial_state;
   std::vector<std::atomic<uint64_t>> drawn;  // a bit for each row
   std::atomic<int64_t> left;
-  // Of those who draw: one for some of the words of `drawn`.
+  // Held while drawing. Each guards some of the words of `drawn`.
   std::array<std::mutex, 64> mutexes;
 };
 
@@ -100,8 +100,7 @@ void MemoryRowStore::CopyWeights(int64_t first, int64_t n, std::byte* out) {
 
 void MemoryRowStore::CopyState(int64_t first, int64_t n, std::byte* out) {
   if (NeedsPinning()) {
-    // Many rows have their states in a few bytes: drawing the values of all of them would take
-    // long.
+    // A few bytes of states belong to many rows, whose values would take long to draw.
     for (int64_t row = first; row < first + n; ++row, out += layout_.state_bytes()) {
       if (drawing_->IsDrawn(row)) {
         std::copy_n(slots_.state + row * layout_.state_width, layout_.state_width,

@@ -2,9 +2,9 @@
 
 // All rows in the memory of this process, row r in slot r.
 //
-// All memory is taken at construction, so that a run which does not fit ends there. Values are
-// drawn later, when a row is first pinned or its weights are copied: a large model's first step
-// does not wait for all of them.
+// All memory is allocated at construction, so that a run that does not fit fails there. Values are
+// drawn later, when a row is first pinned or its weights are copied, so that a large model's first
+// step does not wait for all of them.
 
 #include "renzan/embedding/row_store.h"
 #include "renzan/tensor/aligned_buffer.h"
@@ -13,8 +13,8 @@ namespace renzan {
 
 class MemoryRowStore final : public RowStore {
  public:
-  // Takes the memory on the pool's threads, if there is one. Throws kOsError if there is not
-  // enough.
+  // Allocates on the pool's threads, if there is a pool. Throws kOsError if there is not enough
+  // memory.
   explicit MemoryRowStore(RowStoreOptions options, ThreadPool* pool = nullptr);
   MemoryRowStore(MemoryRowStore&&) noexcept;
   ~MemoryRowStore() override;

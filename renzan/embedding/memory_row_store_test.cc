@@ -79,8 +79,8 @@ TEST(MemoryRowStore, BeginsAsZerosWithoutInitialValues) {
   EXPECT_EQ(StateOf(store), std::vector<float>(kStored));
 }
 
-// Two threads pin all rows and change some of them, once, while another copies those that nobody
-// changes.
+// Two threads pin all rows and change some of them once, while a third copies rows that stay as
+// they are.
 TEST(MemoryRowStore, ThreadsDrawEachRowOnce) {
   constexpr int32_t kUnchanged = 300;
   for (int round = 0; round < 20; ++round) {

@@ -82,7 +82,7 @@ void OutputDist::ReadColumns(const std::vector<EmbeddingShard>& shards, const Pr
   scratch.resize(TreeOrder::kMaxDepth * dim);
   float* const stack = scratch.data();
   parts.clear();
-  // What is pooled here, one source after the other.
+  // Holds the rows that are pooled here, one source after another.
   thread_local std::vector<std::byte> own;
   own.resize(sources.size() * static_cast<size_t>(n) * row_bytes);
   std::byte* next = own.data();

@@ -1,9 +1,10 @@
 #pragma once
 
-// output_dist: the holders of shards pool the rows of the whole batch, and send every worker those
-// of its own samples, which adds up what comes from several shards. What a worker needs itself, it
-// pools when it reads it, into the cache. The wire codec is applied to every sum, also if it stays
-// on this worker, so that placement cannot change a value.
+// output_dist: the holders of shards pool the rows of the whole batch and send every worker those
+// of its own samples. The worker adds up what arrives from several shards. Rows that a worker both
+// holds and needs are pooled only when it reads them, so that they are still in the cache. The wire
+// codec is applied to every sum, even one that stays on this worker, so that placement cannot
+// change a value.
 
 #include <cstdint>
 #include <vector>
@@ -22,18 +23,18 @@ class OutputDist {
   // The map and the pool must outlive it.
   OutputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire);
 
-  // Pools what others need, and starts to send. `shards`: those of this worker. The batch's rows
-  // are pinned.
+  // Pools the rows that other workers need and starts to send them. `shards`: those of this worker.
+  // The batch's rows must be pinned.
   void Send(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch);
   void Receive() { messages_.Wait(); }
 
-  // After Receive(): the pooled rows of one of this worker's virtual workers. Those of its sample i
-  // go to row i, from column `first_column` on, the tables side by side. Thread-safe.
+  // After Receive(): writes the pooled rows of one of this worker's virtual workers to `out`: those
+  // of sample i to row i, from column `first_column` on, the tables side by side. Thread-safe.
   void Read(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch,
             int virtual_worker, int64_t first_column, BlockedMatrix* out) const;
 
  private:
-  // The rows of a virtual worker's bags in a held shard, encoded.
+  // Pools and encodes a virtual worker's bags in a held shard.
   void Pool(const EmbeddingShard& shard, const PreparedBatch& batch, size_t held,
             int virtual_worker, std::byte* to) const;
   void ReadColumns(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch,
@@ -50,7 +51,7 @@ class OutputDist {
     const int32_t* lengths;  // of the bags; null: one row each
     uint32_t leaf;
   };
-  // By shard: where its rows come from, and its place among the shards of that worker.
+  // By shard: the worker that its rows come from, and its index among that worker's shards.
   struct Source {
     int rank;
     size_t held;

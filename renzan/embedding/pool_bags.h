@@ -1,6 +1,7 @@
 #pragma once
 
-// Pools bags of a shard's rows, as every plan does: the order of a sum follows from the rows alone.
+// Pools bags of a shard's rows. The order of a sum depends only on the rows, so it is the same
+// under every plan.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +17,8 @@ namespace renzan {
 struct Bags {
   const int32_t* rows;               // of the shard
   const int32_t* slots;              // where they are pinned
-  std::span<const int32_t> offsets;  // [bags + 1], into both; empty when every bag has one row,
-  size_t count;                      // of bags, which then begin at rows[0]
+  std::span<const int32_t> offsets;  // [count + 1], into both; empty when every bag has one row:
+  size_t count;                      // bag i is then rows[i]
 };
 
 // Bags [first, first + count) of all.
@@ -27,9 +28,9 @@ inline Bags BagsOf(const std::vector<int32_t>& rows, const std::vector<int32_t>&
   return {rows.data(), slots.data(), std::span(offsets).subspan(first, count + 1), count};
 }
 
-// out [bags, dim]: the sum of each bag's rows. Where the shard has several row blocks, partial sums
-// are rounded by the codec `wire` (PoolRowBlocks), but the results are not yet, and no bag is
-// empty.
+// Writes the sum of each bag's rows to out [bags, dim]. If the shard has several row blocks and the
+// bags have offsets, all sums are rounded by the codec `wire` (PoolRowBlocks), and no bag may be
+// empty. Otherwise nothing is rounded.
 void PoolBags(const EmbeddingShard& shard, RowCodec wire, const Bags& bags, float* out);
 
 }  // namespace renzan

@@ -8,7 +8,7 @@
 namespace renzan {
 namespace {
 
-// Whether they are in the same memory. To compare them would take longer than some stages.
+// Whether they view the same memory. Comparing the ids would take longer than some stages.
 bool SameIds(std::span<const IdsView> a, std::span<const IdsView> b) {
   const auto same = [](const auto& x, const auto& y) {
     return x.data() == y.data() && x.size() == y.size();

@@ -1,8 +1,8 @@
 #pragma once
 
-// What depends on ids only, of the batch at hand and of the next one, whose ids are exchanged while
-// the current one is computed. The rows that they stand for are not read here, so nothing is stale;
-// their stores are told that they will be wanted (RowStore::Prefetch).
+// The parts of the current batch and of the next one that depend only on ids. The next batch's ids
+// are exchanged while the current batch is computed. No rows are read here, so nothing is stale;
+// their stores are told that they will be needed soon (RowStore::Prefetch).
 //
 // Every rank makes the same calls. Not thread-safe.
 
@@ -19,16 +19,16 @@ class PreparedBatches {
   // `embeddings` must outlive it.
   explicit PreparedBatches(const ShardedEmbeddings& embeddings);
 
-  // Makes the batch with these ids of this worker's samples, one view per table, the current one.
-  // If one was announced (BeginNext) during the last batch, it must be that one, still in the same
-  // memory; else its ids are exchanged now.
+  // Makes the batch with these ids current: one view per table, for this worker's samples. If a
+  // batch was announced (BeginNext) during the last one, it must be that batch, still in the same
+  // memory; otherwise its ids are exchanged now.
   void Begin(std::span<const IdsView> ids);
   PreparedBatch& current() { return *current_; }
-  // The ids given to Begin(), while what they view stays.
+  // The ids given to Begin(). Valid as long as the memory that they view.
   std::span<const IdsView> current_ids() const { return current_ids_; }
 
-  // In this order, during the current batch; without BeginNext the others do nothing. What the ids
-  // view must stay until that batch has been the current one.
+  // Call these in this order during the current batch; without BeginNext() the others do nothing.
+  // The memory that the ids view must stay until that batch is no longer current.
   void BeginNext(std::span<const IdsView> ids);
   void ContinueNext();
   void EndNext();

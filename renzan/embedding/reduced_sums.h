@@ -1,7 +1,7 @@
 #pragma once
 
-// The gradients of small replicated shards, summed by row over all workers' samples: in the order
-// of kernels.h's RowGradients, of which rows without lookups are zeros here.
+// The gradients of small replicated shards, summed by row over all workers' samples, in the order
+// of RowGradients (kernels.h). A row that a virtual worker does not look up counts as zeros.
 
 #include <cstddef>
 #include <memory>
@@ -20,15 +20,15 @@ namespace renzan {
 
 class ReducedSums {
  public:
-  // Of the shards that ReducesGradients() chooses for the codec. The map and the pool must outlive
+  // For the shards that ReducesGradients() chooses for the codec. The map and the pool must outlive
   // it.
   ReducedSums(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire);
 
-  // Of this worker's i-th shard.
+  // Whether this worker's i-th shard is reduced.
   bool Has(size_t held) const { return !at_.empty() && at_[held] != kNone; }
 
-  // Adds up this worker's samples of a virtual worker. `gradients`: of all bags, [bags, columns].
-  // Thread-safe for different shards and virtual workers.
+  // Sums the gradients of one of this worker's virtual workers. `gradients`: those of all bags
+  // [bags, columns]. Thread-safe for different shards and virtual workers.
   void Add(const ShardIds& ids, size_t held, int virtual_worker, const float* gradients);
   // Every worker calls these in turn, and may do something else in between.
   void Start();
@@ -41,7 +41,7 @@ class ReducedSums {
   static constexpr size_t kNone = ~size_t{0};
 
   const ShardMap& map_;
-  std::vector<size_t> at_;             // by held shard, in each array; or kNone
+  std::vector<size_t> at_;             // by held shard: offset in each array, or kNone
   std::vector<AlignedBuffer> leaves_;  // by own virtual worker
   std::vector<std::span<float>> leaf_spans_;
   AlignedBuffer sums_;

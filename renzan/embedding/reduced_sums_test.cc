@@ -7,8 +7,8 @@
 namespace renzan {
 namespace {
 
-// Three workers, of which each adds what its samples looked up: rows 0, 1, 2 in turn. A larger
-// table is not reduced, and neither is one that is not replicated.
+// Each of three workers adds what its samples looked up: rows 0, 1 and 2 in turn. A larger table is
+// not reduced, and neither is one that is not replicated.
 TEST(ReducedSums, AreOverAllWorkers) {
   constexpr int64_t kBatch = 64, kWidth = 2;
   const std::vector<TableSpec> tables = {

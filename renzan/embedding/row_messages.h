@@ -1,9 +1,8 @@
 #pragma once
 
-// Rows that travel between the workers of samples and the holders of shards, one for each bag:
-// pooled rows one way, their gradients the other. Both sides know from the ids which samples have a
-// bag in which shard, so messages hold nothing but rows, ordered by (shard, virtual worker,
-// sample).
+// Rows exchanged between the workers of samples and the holders of shards, one per bag: pooled rows
+// one way, their gradients the other. Both sides know from the ids which samples have a bag in
+// which shard, so messages hold nothing but rows, ordered by (shard, virtual worker, sample).
 
 #include <cstddef>
 #include <vector>
@@ -19,8 +18,8 @@ class RowMessages {
  public:
   struct Options {
     RowCodec wire = RowCodec::kFloat32;
-    // By shard, whether a row of it, if it is replicated, goes to all workers, and not only between
-    // a worker and itself.
+    // By shard: whether the rows of a replicated shard go to every holder, not only from a worker
+    // to itself.
     std::vector<bool> to_every_holder;
     bool to_itself = true;  // whether a worker has a message to itself
   };
@@ -32,26 +31,26 @@ class RowMessages {
   size_t row_bytes(size_t shard) const {
     return EncodedRowBytes(options_.wire, static_cast<size_t>(map_.columns_of(shard)));
   }
-  // Whether rows travel between this worker and another, of which one holds the shard and the other
-  // has samples.
+  // Whether rows travel between this worker and `rank` where one of them holds the shard and the
+  // other has the samples.
   bool Travels(size_t shard, int rank) const {
     if (rank == map_.rank()) return options_.to_itself;
     return options_.to_every_holder[shard] || map_.shards()[shard].rank != kEveryRank;
   }
 
-  // Where the rows of a virtual worker are, in the message between this worker's i-th shard and the
-  // worker of the samples, one virtual worker of it after the other...
+  // Where a virtual worker's rows are in the message between this worker, which holds shard `held`,
+  // and the worker that has the samples. A message holds one virtual worker after another...
   std::byte* OfHeld(size_t held, int virtual_worker);
   const std::byte* OfHeld(size_t held, int virtual_worker) const {
     return const_cast<RowMessages*>(this)->OfHeld(held, virtual_worker);
   }
-  // ... and in that between this worker's samples and the i-th shard of worker `holder`.
+  // ... and in the message between this worker, which has the samples, and worker `holder`.
   std::byte* OfSamples(int holder, size_t held_by_it, int virtual_worker);
   const std::byte* OfSamples(int holder, size_t held_by_it, int virtual_worker) const {
     return const_cast<RowMessages*>(this)->OfSamples(holder, held_by_it, virtual_worker);
   }
 
-  // A worker's message to itself is written where it is read.
+  // Does not send a worker's message to itself, which is read where it was written.
   void Send(const char* operation, bool from_holders);
   void Wait();
 

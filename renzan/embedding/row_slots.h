@@ -1,7 +1,7 @@
 #pragma once
 
-// Where kernels find the rows that a RowStore has pinned. Kernels count in slots; which slot holds
-// which row, the store says (row_store.h).
+// Where kernels find the rows that a RowStore has pinned. Kernels address rows by slot; the store
+// decides which slot holds which row (row_store.h).
 
 #include <cstddef>
 #include <cstdint>

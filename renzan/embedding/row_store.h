@@ -1,10 +1,10 @@
 #pragma once
 
-// The rows of a shard and their optimizer states, wherever they are. Rows and slots are two kinds
-// of numbers: a row is of the shard; a slot is where kernels (kernels.h) find a row while it is
-// pinned. Checkpoints copy rows out and in, pinned or not.
+// The rows of a shard and their optimizer states, wherever they are stored. Row and slot numbers
+// are different things: a row is an index into the shard; a slot is where kernels (kernels.h) find
+// a row while it is pinned. Checkpoints copy rows out and in, pinned or not.
 //
-// Thread-safe, except that a thread that changes a row must be the only one to use that row.
+// Thread-safe, except that while one thread changes a row, no other may use that row.
 
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ struct RowLayout {
   int64_t state_bytes() const { return state_width * static_cast<int64_t>(sizeof(float)); }
 };
 
-// The values of `row` [dim] when training begins.
+// Writes the values [dim] that `row` has when training begins.
 using DrawRow = std::function<void(int64_t row, std::span<float> values)>;
 
 // What every store is made from.
@@ -38,7 +38,7 @@ struct RowStoreOptions {
   RowLayout layout;
   int64_t rows = 0;
   DrawRow draw;             // null: rows and states begin as zeros
-  float initial_state = 0;  // of every float of a state, with `draw`
+  float initial_state = 0;  // with `draw`: what every float of a state begins as
 };
 
 class RowStore {
@@ -48,26 +48,27 @@ class RowStore {
   const RowLayout& layout() const { return layout_; }
   int64_t num_rows() const { return num_rows_; }
 
-  // Slot r holds row r whenever that is pinned. Then nobody need ask for slots.
+  // Whether a pinned row r is always in slot r, so that nobody need ask for slots.
   virtual bool slots_are_rows() const = 0;
   // Whether Pin() has anything to do.
   virtual bool NeedsPinning() const = 0;
-  // Makes rows usable at their slots until Unpin(): slots_out[i] is that of rows[i], which may be
-  // listed and pinned several times. `slots_out` may be empty where slots_are_rows(). Blocks until
-  // they are there.
+  // Makes rows usable at their slots until Unpin(). Sets slots_out[i] to the slot of rows[i]; a row
+  // may be listed, and pinned, several times. `slots_out` may be empty if slots_are_rows(). Blocks
+  // until the rows are in their slots.
   virtual void Pin(std::span<const int32_t> rows, std::span<int32_t> slots_out) = 0;
-  // Undoes one Pin() of each of these rows, as often as they are listed.
+  // Undoes one Pin() of each of these rows for each time it is listed.
   virtual void Unpin(std::span<const int32_t> rows) = 0;
-  // Says that these rows will be pinned soon. A hint: does not block.
+  // Hints that these rows will be pinned soon. Does not block.
   virtual void Prefetch(std::span<const int32_t> rows) = 0;
-  // Of pinned rows.
+  // The slots of pinned rows.
   const RowSlots& slots() const { return slots_; }
 
-  // Rows [first, first + n), as they are stored: [n, dim] of the type, and [n, state_width] floats.
+  // Copy rows [first, first + n) as they are stored: [n, dim] of the type, and [n, state_width]
+  // floats.
   virtual void CopyWeights(int64_t first, int64_t n, std::byte* out) = 0;
   virtual void CopyState(int64_t first, int64_t n, std::byte* out) = 0;
 
-  // Rows from `first` on; weights [n, dim] are rounded to the nearest of the type.
+  // Set the rows from `first` on; weights [n, dim] are rounded to the nearest value of the type.
   virtual void SetWeights(int64_t first, std::span<const float> weights) = 0;
   virtual void SetState(int64_t first, std::span<const float> state) = 0;
 
@@ -85,10 +86,10 @@ class RowStore {
 using MakeRowStore =
     std::function<std::unique_ptr<RowStore>(RowStoreOptions options, ThreadPool* pool)>;
 
-// Rows pinned for as long as it exists, by the thread that needs their slots.
+// Keeps rows pinned for as long as it exists, for the thread that needs their slots.
 class PinnedRows {
  public:
-  // `rows` must outlive it. `scratch` holds the slots where they are not the rows themselves.
+  // `rows` must outlive it. `scratch` holds the slots, unless these are the rows themselves.
   PinnedRows(RowStore& store, std::span<const int32_t> rows, std::vector<int32_t>* scratch)
       : store_(store), rows_(rows), slots_(rows) {
     if (!store.slots_are_rows()) {

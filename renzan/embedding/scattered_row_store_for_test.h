@@ -1,8 +1,8 @@
 #pragma once
 
-// A store whose slots are not its rows, for tests of all that must keep the two apart: rows are
-// taken out of the memory behind it when they are pinned, each to another slot each time, and
-// return there when nobody pins them any more. A slot that nobody pins holds NaN.
+// A store whose slots are not its rows, for testing code that must keep the two apart. Pinning a
+// row moves it from the store behind this one to a slot, a different one each time; it returns when
+// its last pin is gone. Free slots hold NaN.
 
 #include <algorithm>
 #include <limits>
@@ -80,7 +80,7 @@ class ScatteredRowStore final : public RowStore {
       }
     }
   }
-  // Of rows that nobody pins.
+  // Only for rows that are not pinned.
   void SetWeights(int64_t first, std::span<const float> weights) override {
     behind_.SetWeights(first, weights);
   }
@@ -103,7 +103,7 @@ class ScatteredRowStore final : public RowStore {
   float* StateAt(int32_t slot) { return state_.data() + slot * layout_.state_width; }
 
   void Bring(int32_t row, Place* place) {
-    // The slot that has been free for longest.
+    // The slot that has been free longest.
     place->slot = free_.front();
     free_.erase(free_.begin());
     behind_.CopyWeights(row, 1, WeightsAt(place->slot));

@@ -27,7 +27,7 @@ struct EmbeddingShard {
                  uint64_t seed, ThreadPool* pool = nullptr,
                  const MakeRowStore& make_store = nullptr);
 
-  // A block of the table, which is saved as one, wherever it is.
+  // A block of the table, which is saved as a unit, whichever shard it is part of.
   struct Block {
     int row_block = 0;                    // of the table
     int64_t first_row = 0, num_rows = 0;  // of the shard
@@ -53,7 +53,7 @@ struct EmbeddingShard {
   Shard shard;
   ShardRows rows;
   std::unique_ptr<RowStore> store;  // of rows.size() rows
-  uint64_t rounding_key;            // of updates, for rows of 16 bits
+  uint64_t rounding_key;            // for updates of 16-bit rows
   std::vector<Block> blocks;
 };
 

@@ -38,12 +38,12 @@ class ShardMap {
   size_t shard_of_block(size_t table, int64_t row_block) const {
     return of_block_[table][static_cast<size_t>(row_block)];
   }
-  // Whether a sample may have any number of lookups in it, and not always one.
+  // Whether a sample may have any number of lookups in the shard, rather than always one.
   bool is_jagged(size_t shard) const {
     return table_of(shard).multi_hot || rows_[shard].num_blocks() < table_of(shard).row_blocks;
   }
   int64_t columns_of(size_t shard) const { return table_of(shard).block_columns(); }
-  // Of the pooled rows of a sample, all tables side by side: where this table's begins.
+  // Where the table's columns begin in the pooled rows of a sample, all tables side by side.
   int64_t first_column(size_t table) const { return first_column_[table]; }
 
   int virtual_workers() const { return static_cast<int>(assigned_.size()); }

@@ -30,13 +30,13 @@ class ShardRows {
   // Where each block begins, and where the last one ends.
   const std::vector<int64_t>& first() const { return first_; }
 
-  // The row of this shard that is row `row` of the table, which it must have.
+  // The number in this shard of row `row` of the table, which the shard must contain.
   int32_t Local(int64_t row) const {
     const size_t block = static_cast<size_t>((row & (num_blocks_ - 1)) - blocks_.begin);
     return static_cast<int32_t>(first_[block] + (row >> shift_));
   }
   // Row `local` of the shard, in its block `block`, is row Stride() · local + Offset(block) of the
-  // table: OfTable(local), where the block is not known.
+  // table. OfTable(local) is the same for callers that do not know the block.
   int64_t Stride() const { return num_blocks_; }
   int64_t Offset(size_t block) const {
     return blocks_.begin + static_cast<int64_t>(block) - first_[block] * num_blocks_;

@@ -5,7 +5,8 @@
 // samples; the gradients return to the holders, which update each row once. Exchanges are started
 // by one call and awaited by another, so that work fits in between. docs/sharding.md has a picture.
 //
-// Every rank constructs it alike and makes the same calls. Not thread-safe unless stated.
+// Every rank constructs it with the same options and makes the same calls. Not thread-safe unless
+// stated.
 
 #include <cstdint>
 #include <memory>
@@ -49,8 +50,8 @@ struct ShardedEmbeddingsOptions {
 // The part of a batch that depends only on ids; can be prepared while another batch trains.
 struct PreparedBatch {
   InputDist ids;
-  // Per held shard, while its rows are pinned: the slot of each of its rows. Empty where the rows
-  // are their own slots (RowStore::slots_are_rows).
+  // Per held shard, while the batch's rows are pinned: the slots of ids.of_held().rows. Empty if
+  // rows are their own slots (RowStore::slots_are_rows).
   std::vector<std::vector<int32_t>> slots;
   std::vector<std::vector<Lookup>> sorted;  // per held shard: the lookups by row
 };
@@ -62,7 +63,8 @@ class ShardedEmbeddings {
   // The shards that this worker holds, in the order of the plan.
   std::vector<EmbeddingShard>& shards() { return shards_; }
   const ShardMap& map() const { return map_; }
-  // Whether this worker writes the shard into checkpoints: of a replicated one only one does.
+  // Whether this worker writes the shard into checkpoints. Only one worker writes a replicated
+  // shard.
   bool Saves(const EmbeddingShard& shard) const {
     return shard.shard.rank != kEveryRank ||
            static_cast<int>(shard.shard.table) % map_.world_size() == map_.rank();
@@ -71,7 +73,7 @@ class ShardedEmbeddings {
 
   std::unique_ptr<PreparedBatch> MakePreparedBatch() const;
 
-  // Says that the rows of this batch will be looked up next. Its ids must have arrived.
+  // Tells the stores that the rows of this batch will be looked up next. Its ids must have arrived.
   void Prefetch(const PreparedBatch& batch) const;
   // Pins the rows of the whole batch, pools them and starts to send them. The ids must have
   // arrived.
@@ -82,10 +84,11 @@ class ShardedEmbeddings {
                   BlockedMatrix* out) const {
     output_dist_.Read(shards_, batch, virtual_worker, first_column, out);
   }
-  // Ends what LookUp() began: the batch's rows may leave their slots.
+  // Unpins the rows that LookUp() pinned.
   void Unpin(PreparedBatch* batch);
 
-  // Before the first WritePooledGradient of a batch. `measure`: what GradientErrors() returns.
+  // Call it before the first WritePooledGradient of a batch. `measure`: whether to fill
+  // GradientErrors().
   void BeginGradients(const PreparedBatch& batch, bool measure = false) {
     gradient_dist_.Begin(batch.ids, measure);
   }
@@ -111,8 +114,9 @@ class ShardedEmbeddings {
   // tables, the same on every worker and for any placement. Every rank calls it.
   double SquaredGradientNorm(const PreparedBatch& batch);
 
-  // After the same: applies the optimizer once per row of the batch. Returns whether all rows that
-  // this worker updated, and their states, are finite. Every rank calls it, before Unpin().
+  // Also after ReceiveGradients and SortLookups: applies the optimizer once per row of the batch.
+  // Returns whether all rows that this worker updated, and their states, are finite. Every rank
+  // calls it, before Unpin().
   bool Update(const PreparedBatch& batch, const SparseStep& step);
 
  private:
@@ -120,8 +124,8 @@ class ShardedEmbeddings {
   struct Run {
     size_t held, block;
     std::span<const Lookup> lookups;
-    size_t
-        first_row;  // how many distinct rows of the shard come before; only where squares need it
+    // How many distinct rows of the shard come before the run; only counted for ColumnSquares.
+    size_t first_row;
   };
   // Rows of a shard that a task pins, and where their slots go.
   struct PinTask {
@@ -149,8 +153,8 @@ class ShardedEmbeddings {
   std::vector<Run> runs_;
   std::vector<char> finite_;  // by run
 
-  // Sums of squares for the gradients' norm: of the runs, of the blocks of this worker's shards and
-  // of each worker's, of all blocks by table, and of all tables.
+  // Sums of squares for the gradient norm: by run; by block of this worker's shards, and of each
+  // worker's; by block of each table; by table.
   std::vector<double> of_runs_, of_own_blocks_;
   std::vector<std::vector<double>> of_peers_;
   std::vector<std::span<std::byte>> of_peers_parts_;

@@ -81,7 +81,7 @@ float GradientOf(float pooled, int64_t sample, int64_t t, int64_t d) {
   return std::sin(static_cast<float>(sample * 7 + t * 3 + d)) + pooled;
 }
 
-// Of a codec that rounds value by value.
+// For a codec that rounds value by value.
 float Rounded(RowCodec wire, float x) {
   RoundTripRow(wire, {&x, 1});
   return x;
@@ -102,7 +102,7 @@ struct Trained {
   double squared_norm = 0;  // of the last step's gradients
 };
 
-// The balanced tree over leaves of which some are missing.
+// The balanced tree over leaves, some of which are missing.
 using Leaves = std::map<size_t, float>;
 float TreeOf(const Leaves& leaves, RowCodec wire, size_t begin, size_t size) {
   if (size == 1) return leaves.contains(begin) ? leaves.at(begin) : std::nanf("");
@@ -224,7 +224,7 @@ ShardingPlan TableWise(const std::vector<TableSpec>& tables, int world_size) {
   return plan;
 }
 
-// Writes the shard's values to where they are in the whole table.
+// Writes the shard's values to their places in the whole table.
 void CopyToTable(EmbeddingShard& shard, bool row_wise, std::vector<float>* table) {
   const size_t dim = static_cast<size_t>(shard.table.embedding_dim);
   const size_t width = static_cast<size_t>(shard.dim());
@@ -330,7 +330,8 @@ Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, c
   return {weights, norms[0]};
 }
 
-// Without plans, table-wise. Also where rows are not in the slot of their number.
+// `plans`: how many random plans per number of workers; 0: table-wise. Some of the runs have rows
+// in slots other than their own number.
 void ExpectTheReferenceOnAnyPlacement(const Recipe& recipe, int plans = 0) {
   const Trained expected = ReferenceTraining(recipe, 3);
   const double norm = ShardedTraining(1, 1, TableWise(recipe.tables, 1), recipe, 3).squared_norm;
@@ -431,7 +432,7 @@ TEST(ApplySparse, OnlyL2ReachesTheOptimizersState) {
         .type = SparseOptimizerType::kAdagrad, .weight_decay = wd, .weight_decay_mode = mode};
     EmbeddingShard shard(spec, {0, {0, 1}, 0, 0}, FloatType::kFloat32, options,
                          InitialValues::kDraw, 3);
-    const std::vector<float> before = WeightsOf(*shard.store);  // and pins all rows
+    const std::vector<float> before = WeightsOf(*shard.store);  // and draws all rows
     ApplySparse(options, {.learning_rate = 0.1}, {lookups, gradients.data(), &virtual_worker},
                 nullptr, 0, &shard);
     const std::vector<float> after = WeightsOf(*shard.store), state = StateOf(*shard.store);

@@ -10,14 +10,13 @@
 
 namespace renzan {
 
-// The row in the upper 32 bits, the sample in the lower.
+// The row in the upper 32 bits, the sample's bag in the lower.
 using Lookup = uint64_t;
 inline Lookup MakeLookup(uint32_t row, uint32_t sample) { return uint64_t{row} << 32 | sample; }
 inline uint32_t RowOf(Lookup lookup) { return static_cast<uint32_t>(lookup >> 32); }
 inline uint32_t SampleOf(Lookup lookup) { return static_cast<uint32_t>(lookup); }
 
-// Sorts in place; `scratch` is resized. Rows are below `num_rows`, which limits the number of
-// passes.
+// `scratch` is resized. Rows must be below `num_rows`, which limits the number of passes.
 void SortByRow(std::vector<Lookup>* lookups, std::vector<Lookup>* scratch, int64_t num_rows);
 
 }  // namespace renzan

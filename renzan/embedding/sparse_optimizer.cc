@@ -37,7 +37,8 @@ void ForEachDistinctRow(const RowGradients& gradients, const Visit& visit) {
       visit(static_cast<int32_t>(RowOf(lookups[i])));
 }
 
-// Where the distinct rows of a batch are, which pinned them; null where they are their own slots.
+// The slots of the distinct rows of `gradients`, whose batch keeps them pinned; null if rows are
+// their own slots.
 class SlotsOfDistinctRows {
  public:
   SlotsOfDistinctRows(RowStore& store, const RowGradients& gradients) {
@@ -47,7 +48,7 @@ class SlotsOfDistinctRows {
     ForEachDistinctRow(gradients, [&](int32_t row) { rows.push_back(row); });
     slots_ = PinnedRows(store, rows, &slots).slots().data();
   }
-  // For the same thread, while the batch's rows stay pinned.
+  // Valid while the batch's rows stay pinned, on this thread, until it makes another of these.
   const int32_t* get() const { return slots_; }
 
  private:

@@ -22,7 +22,7 @@ struct RowGradients;
 struct SparseStep {
   double learning_rate = 0;
   float gradient_scale = 1;  // gradients are multiplied by it first (clipping)
-  int64_t step = 0;          // of the run; rounds rows of 16 bits
+  int64_t step = 0;          // of the run; keys the rounding of 16-bit rows
 };
 
 // For pinned rows of one block of a shard. Calls for disjoint rows may run concurrently.
@@ -33,7 +33,7 @@ bool ApplySparse(const SparseOptimizerOptions& options, const SparseStep& step,
                  const RowGradients& gradients, const float* mean_squares, size_t block,
                  EmbeddingShard* shard);
 
-// The squares that mean_squares are made of (StepSquares). Returns how many there are.
+// The squares from which mean_squares are computed (StepSquares). Returns how many there are.
 size_t SquaresForStep(const SparseOptimizerOptions& options, const SparseStep& step,
                       const RowGradients& gradients, size_t block, const EmbeddingShard& shard,
                       float* squares);

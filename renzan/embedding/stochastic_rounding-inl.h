@@ -1,7 +1,7 @@
 // Stochastic rounding of float32 to the values of a 16-bit type: to one of the two neighbours, up
-// with a probability of the distance from the lower one, so that updates smaller than half a unit
-// are not lost but arrive on average. Include it after <hwy/highway.h>, in a .cc file that
-// foreach_target.h includes again for each target.
+// with a probability proportional to the distance from the lower one, so that updates smaller than
+// half a unit are not lost but arrive on average. Include it after <hwy/highway.h>, in a .cc file
+// that foreach_target.h includes again for each target.
 
 #if defined(RENZAN_EMBEDDING_STOCHASTIC_ROUNDING_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RENZAN_EMBEDDING_STOCHASTIC_ROUNDING_INL_H_
@@ -21,9 +21,9 @@ namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 32 random bits for each of the columns from `column` on of one row: a row's own word, drawn by
-// Philox, in Weyl's sequence, through the finaliser of MurmurHash3 (Appleby). Philox alone, with
-// its twenty multiplications for four words, would take longer than the update.
+// 32 random bits for each column of one row, from `column` on: a Weyl sequence from the row's own
+// word, which Philox draws, mixed by the finaliser of MurmurHash3 (Appleby). Philox alone, with its
+// twenty multiplications for four words, would take longer than the update.
 template <class U>
 HWY_INLINE hn::Vec<U> RandomOfColumns(U u, uint32_t row_word, size_t column) {
   const auto columns =

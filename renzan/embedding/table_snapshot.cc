@@ -83,7 +83,7 @@ void TableSnapshot::Abandon() {
   dirty_before_.clear();
 }
 
-// A file for each virtual worker, which its worker writes.
+// One file per virtual worker, written by the worker to which it is assigned.
 void TableSnapshot::AddErrorFeedback() {
   if (!embeddings_.error_feedback().enabled()) return;
   const std::vector<TableSpec>& tables = embeddings_.map().tables();

@@ -20,7 +20,7 @@ namespace renzan {
 
 struct TableSnapshotOptions {
   bool incremental = false;  // only the rows dirty since the last full snapshot
-  bool quantize = false;     // the rows of an incremental one
+  bool quantize = false;     // 8-bit rows, in an incremental snapshot
 };
 
 // The size of a snapshot of this worker's part, without file headers.
@@ -45,16 +45,16 @@ class TableSnapshot {
   // again.
   void Abandon();
 
-  // Releases the copy-on-write views: all files have been read.
+  // Releases the copy-on-write views. Call it when all files have been read.
   void Release();
 
-  // The bytes of rows that training has changed, and that were copied before that and have not been
-  // read yet. Thread-safe.
+  // The bytes of rows that were copied because training was about to change them, and that have not
+  // been read yet. Thread-safe.
   int64_t copied_bytes() const { return copied_bytes_.load(std::memory_order_relaxed); }
 
  private:
   void AddErrorFeedback();
-  // Of all rows of a block, or of some.
+  // Makes views of all rows of a block, or of some.
   void View(EmbeddingShard& shard, const RowSet* only, EmbeddingShard::Block* block);
   void AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& block);
   void AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& block, bool quantize);

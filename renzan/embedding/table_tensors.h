@@ -14,15 +14,15 @@
 namespace renzan {
 
 BlockKey KeyOf(const EmbeddingShard& shard, const EmbeddingShard::Block& block);
-// Of the block's weights [rows, dim] and of their optimizer state.
+// The keys of the block's weights [rows, dim] and of their optimizer state.
 std::string WeightKey(const EmbeddingShard& shard, const EmbeddingShard::Block& block);
 std::string StateKey(SparseOptimizerType optimizer, const EmbeddingShard& shard,
                      const EmbeddingShard::Block& block);
-// Of the optimizer state of `rows` rows of the shard: [rows] or [rows, dim].
+// The shape of the optimizer state of `rows` rows of the shard: [rows] or [rows, dim].
 std::vector<int64_t> StateShape(SparseOptimizerType optimizer, const EmbeddingShard& shard,
                                 int64_t rows);
 
-// Of what error feedback keeps for a table: the keys' tensor, and the residuals'.
+// The names of the tensors that hold a table's error feedback.
 struct ErrorFeedbackKeys {
   std::string keys, residuals;
 };

@@ -1,8 +1,8 @@
 #pragma once
 
-// The order of sums over a fixed balanced binary tree with leaves [0, 2^k), of which only some are
-// there: a node with one child is that child. So the sum of a subtree does not depend on where its
-// leaves were added, and a sum of subtrees equals the sum of their leaves.
+// The order of sums over a fixed balanced binary tree with leaves [0, 2^k), some of which may be
+// missing: a node with one child is that child. So the sum of a subtree does not depend on which
+// worker added its leaves, and a sum of subtrees equals the sum of their leaves.
 
 #include <bit>
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace renzan {
 
-// Vectors on a stack, for one sum at a time. The caller owns kMaxDepth vectors: Push() says which
-// one shall hold the next leaf, and calls add(from, to) for each pair whose sum is due.
+// A stack of vectors, for one sum at a time. The caller owns kMaxDepth vectors: Push() calls
+// add(from, to) for each pair whose sum is due, and returns the vector for the next leaf.
 class TreeOrder {
  public:
   static constexpr size_t kMaxDepth = 33;  // of 2^32 leaves
@@ -34,7 +34,7 @@ class TreeOrder {
   }
 
  private:
-  // Of the lowest common node.
+  // The level of the lowest common ancestor.
   static int Level(uint32_t a, uint32_t b) { return std::bit_width(a ^ b); }
 
   template <class Add>

@@ -10,7 +10,7 @@
 namespace renzan {
 namespace {
 
-// The rows of some samples' lookups in a table, as PoolBags takes them: bags that are not empty.
+// The lookups of some samples in a table, as PoolBags takes them: without empty bags.
 struct LookedUp {
   std::vector<int32_t> rows, offsets;
   std::vector<int32_t> lengths;  // by sample; empty when each has one row

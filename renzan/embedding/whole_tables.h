@@ -1,8 +1,8 @@
 #pragma once
 
 // The tables of a model, whole, in this process, for inference: no communicator, no optimizer
-// states, any number of samples at a time. The pooled rows have the bits that ShardedEmbeddings
-// gives under any plan.
+// states, any number of samples at a time. Pooled rows have the same bits as those of
+// ShardedEmbeddings under any plan.
 //
 // Thread-safe, except while rows are being loaded.
 
@@ -21,20 +21,20 @@ namespace renzan {
 struct WholeTablesOptions {
   std::vector<TableSpec> tables;
   FloatType rows = FloatType::kFloat32;   // in memory
-  RowCodec forward = RowCodec::kFloat32;  // by which pooled rows were rounded in training
+  RowCodec forward = RowCodec::kFloat32;  // rounds pooled rows, as in training
   MakeRowStore make_store;                // null: MemoryRowStore
 };
 
 class WholeTables {
  public:
-  // Of zeros, to be loaded (LoadWeights).
+  // Allocates zeros, to be loaded with LoadWeights().
   WholeTables(WholeTablesOptions options, ThreadPool& pool);
 
   // One for each column block of each table.
   std::span<EmbeddingShard> shards() { return shards_; }
 
-  // The pooled rows of samples [first, first + n): those of sample first + i go to row i of `out`,
-  // from column `first_column` on, the tables side by side. `ids`: one view per table.
+  // Writes the pooled rows of samples [first, first + n): those of sample first + i to row i of
+  // `out`, from column `first_column` on, the tables side by side. `ids`: one view per table.
   void Pool(std::span<const IdsView> ids, int64_t first, int64_t n, int64_t first_column,
             BlockedMatrix* out) const;
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the wire codec takes from the gradients of pooled rows, beside the noise that they have
-// anyway because a batch is a sample of the data.
+// What the wire codec rounds away from the gradients of pooled rows, compared with the noise that
+// they have anyway because a batch is only a sample of the data.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ struct WireError {
   void Add(const WireError& other);
 };
 
-// Adds up what one column block's gradients, one sample after another, contribute.
+// Accumulates the gradients of one column block, one sample after another.
 class WireErrorMeter {
  public:
   explicit WireErrorMeter(size_t columns) : sums_(columns) {}

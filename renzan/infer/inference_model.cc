@@ -11,7 +11,7 @@
 namespace renzan {
 namespace {
 
-// Samples that a thread computes at a time: enough for products to run at their full speed, and few
+// Samples that a thread computes at a time: enough for matrix products to run at full speed, few
 // enough for the activations to stay in the cache.
 constexpr int64_t kPart = 128;
 
@@ -45,7 +45,7 @@ void InferenceModel::Predict(const Batch& batch, std::span<float> logits) {
   ids_.clear();
   for (const FeatureIds& feature : batch.categorical)
     ids_.push_back({feature.values, feature.offsets});
-  // A small batch is divided among the threads, too.
+  // Small batches are also divided among all threads.
   const int64_t threads = pool_.num_threads();
   const int64_t part = std::clamp<int64_t>((batch.size + threads - 1) / threads, 1, kPart);
   const int64_t parts = (batch.size + part - 1) / part;
@@ -66,7 +66,7 @@ void InferenceModel::PredictPart(const Batch& batch, int64_t first, int64_t n, i
   std::copy_n(w.logits.data(), n, logits.data() + first);
 }
 
-// The samples beyond n are those of an earlier batch, and nobody reads their logits.
+// Samples beyond n are leftovers of an earlier batch, whose logits nobody reads.
 Model::Workspace& InferenceModel::WorkspaceFor(int64_t n, int thread) {
   const int64_t size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
   std::unique_ptr<Model::Workspace>& workspace = workspaces_[static_cast<size_t>(thread)][size];

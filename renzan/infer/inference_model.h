@@ -2,8 +2,7 @@
 
 // A trained model for predictions, whole in this process: dense parameters and tables, without
 // optimizer states and without a communicator. It takes batches of any size: a logit has the same
-// bits in any batch, on any number of threads, and the same as the steps of training compute
-// (Step::Predict).
+// bits in any batch and on any number of threads, and the same as from Step::Predict.
 //
 // Not thread-safe.
 
@@ -31,7 +30,7 @@ InferenceOptions InferenceOptionsOf(const RunSpec& spec);
 
 class InferenceModel {
  public:
-  // Takes the memory; Load() is to follow. The pool must outlive it.
+  // Allocates the memory; call Load() next. The pool must outlive it.
   InferenceModel(const InferenceOptions& options, ThreadPool& pool);
 
   // Throws kData when a tensor is missing, has another shape or is corrupt.
@@ -46,7 +45,7 @@ class InferenceModel {
   // Samples [first, first + n) of the batch.
   void PredictPart(const Batch& batch, int64_t first, int64_t n, int thread,
                    std::span<float> logits);
-  // For n samples or a few more. Each thread has its own.
+  // For at least n samples. Each thread has its own.
   Model::Workspace& WorkspaceFor(int64_t n, int thread);
 
   ThreadPool& pool_;

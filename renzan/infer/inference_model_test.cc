@@ -33,8 +33,8 @@ Batch PartOf(const Batch& batch, const DatasetSchema& schema, size_t first, size
   return part;
 }
 
-// Trains the model for two steps, saves it, and returns the logits that a training step has for a
-// whole batch.
+// Trains the model for two steps, saves it, and returns the logits that Step::Predict computes for
+// a whole batch.
 std::vector<float> TrainAndSave(const RandomModel& model, const std::string& path, Batch* batch) {
   TemporaryDirectory dir;
   std::vector<float> logits;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What computes the predictions of consecutive batches on all workers: a model that one worker has
-// whole (InferenceModel), or one that is spread over workers or lies on a GPU (Step).
+// Predicts consecutive batches on all workers: with a model that a single worker has whole
+// (InferenceModel), or with one that is spread over workers or on a GPU (Step).
 
 #include <cstdint>
 #include <span>
@@ -17,15 +17,16 @@ class Predictor {
  public:
   virtual ~Predictor() = default;
 
-  // This worker's samples of every batch of so many.
+  // This worker's samples of every batch of `batch_size`.
   virtual int64_t slice_begin(int64_t batch_size) const = 0;
   virtual int64_t slice_end(int64_t batch_size) const = 0;
-  // Whether a slice may be shorter, as at the end of the data; else it is padded.
+  // Whether a slice may be shorter at the end of the data; otherwise the caller pads it.
   virtual bool takes_short_slices() const = 0;
   // BatchLoaderOptions::readers.
   virtual int batch_readers() const = 0;
 
-  // Logits [slice.size]. `next`, on all workers or on none: the slice of the next call.
+  // Logits [slice.size]. `next`: the slice of the next call, or null; all workers give one, or none
+  // does.
   virtual void Predict(const Batch& slice, const Batch* next, std::span<float> logits) = 0;
 };
 
@@ -45,7 +46,7 @@ class WholePredictor final : public Predictor {
   InferenceModel& model_;
 };
 
-// Batches have the size that the step was made for.
+// Batches must have the size that the step was made for.
 class StepPredictor final : public Predictor {
  public:
   explicit StepPredictor(Step& step) : step_(step), batches_(step.MakeBatches()) {}

@@ -74,14 +74,15 @@ void CheckSameRun(Communicator& comm, const TrainConfig& config, const ProgramFa
   for (const auto& [name, version] : facts.libraries)
     CheckWorkersAgree(comm, "version of " + name, version,
                       "install the same version on every host");
-  // Those that agree with worker 0's count as the same.
+  // Instruction sets that give the same bits as worker 0's count as the same.
   const std::string first_isa = BroadcastString(comm, facts.isa);
   CheckWorkersAgree(
       comm, "instruction set",
       HasSameBits(facts.isa, first_isa, PrecisionOf(config.numerics)) ? first_isa : facts.isa,
       IsGpuClass(facts.isa) ? "use GPUs of one class" : "pin one with numerics.isa");
   CheckSameConfig(comm, config);
-  // Each may have its own, but the phases of a checkpoint are those of all workers.
+  // Workers may stage in different directories, but all go through a checkpoint's phases together:
+  // either all stage, or none does.
   CheckWorkersAgree(comm, "checkpoint.stage",
                     config.checkpoint.stage.empty() ? "none" : "a directory",
                     "name a directory of each host, or none on any");

@@ -12,8 +12,8 @@
 
 namespace renzan {
 
-// Throws kConfig, which names the worker, unless every worker's `value` equals worker 0's. `what`
-// says what the value is and `advice` what to do.
+// Throws kConfig, naming the worker, unless every worker's `value` equals worker 0's. `what` says
+// what the value is, `advice` what to do.
 void CheckWorkersAgree(Communicator& comm, const std::string& what, const std::string& value,
                        const std::string& advice);
 
@@ -34,7 +34,8 @@ ProgramFacts FactsOfWorker(const std::string& build_id, const TrainConfig& confi
 
 // Throws kConfig when there are more workers than virtual workers, or when workers differ in build,
 // instruction set class, library version or configuration (the message names the first key that
-// differs). What a key of Decides::kPlacement says may differ (config/decides.h).
+// differs). Keys that decide only the placement may differ (Decides::kPlacement in
+// config/decides.h).
 void CheckSameRun(Communicator& comm, const TrainConfig& config, const ProgramFacts& facts);
 
 // Throws kConfig unless all replicas of the dense parameters and their optimizer states are equal.

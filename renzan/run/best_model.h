@@ -12,7 +12,8 @@
 
 namespace renzan {
 
-// Without the checkpoint of its best model the record is useless, so it starts again.
+// Clears the record of evaluations if the checkpoint of its best model is missing, without which
+// the record is useless.
 void ResetEvaluationsIfBestIsMissing(const RunDirectories& directories, Communicator& comm,
                                      LoopState* state);
 

@@ -6,8 +6,8 @@ namespace renzan {
 
 struct Split;
 
-// The error with the dense feature whose values are the largest in front, if they are so large that
-// they explain why training diverged; else as it is.
+// Returns the error prefixed with the dense feature that has the largest values, if they are large
+// enough to explain why training diverged; otherwise the error as it is.
 Error ExplainDivergence(const DivergedError& error, const Split& train);
 
 }  // namespace renzan

@@ -41,9 +41,8 @@ bool HasOneClass(const Split& train) { return train.dataset->manifest().has_one_
 
 std::string OneClassAdvice(const Split& train, const char* which) {
   return fmt::format(
-      "all labels '{}' {} the same, so the model can learn nothing but a constant: check the rule "
-      "of "
-      "the label with which {} was imported, and data.train.rows",
+      "label '{}' {}, so the model can learn only a constant: check the label rule with which {} "
+      "was imported, and data.train.rows",
       train.dataset->schema().label, which, train.dataset->directory());
 }
 
@@ -164,7 +163,7 @@ void TrainingLoop::Begin() {
   state_.scheduled_evaluations = state_.evaluations;
   if (observer_ == nullptr) return;
   observer_->OnStart(state_, steps_);
-  if (HasOneClass(train_)) observer_->OnAdvice(OneClassAdvice(train_, "are"));
+  if (HasOneClass(train_)) observer_->OnAdvice(OneClassAdvice(train_, "is the same in all rows"));
 }
 
 // The run may have resumed at its best step, whose checkpoint must then be kept.
@@ -273,7 +272,7 @@ void TrainingLoop::AdviseOnOneClass() {
   const bool saw_one_class =
       sees_all_ && samples_ > 0 && (positives_ == 0 || positives_ == samples_);
   if (observer_ && (saw_one_class || HasOneClass(train_)))
-    observer_->OnAdvice(OneClassAdvice(train_, "that were trained on were"));
+    observer_->OnAdvice(OneClassAdvice(train_, "was the same in all rows that were trained on"));
 }
 
 }  // namespace

@@ -70,8 +70,9 @@ struct TrainCallbacks {
 };
 
 // Trains from state->step to `steps` and evaluates, or until early stopping. Returns false if
-// `should_stop` ended it before that. Throws kSoftware on all ranks when the model, which is
-// checked at the latest after the last step, or the predictions of an evaluation are not finite.
+// `should_stop` ended it before that. Throws kSoftware on all ranks when the model or the
+// predictions of an evaluation are not finite. The model is checked after the last step at the
+// latest.
 bool Train(const TrainConfig& config, int64_t steps, const Split& train,
            const std::optional<Split>& eval, Step& model, Communicator& comm, const Clock& clock,
            const TrainCallbacks& callbacks, LoopState* state);

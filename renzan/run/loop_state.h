@@ -24,7 +24,7 @@ struct LoopState {
   double seconds = 0;                 // spent training
   bool evaluation_due = false;        // the evaluation after `step` is not finished
   EvaluationRecord evaluations;       // if anything depends on them; the same on every worker
-  // Without the one at the end of the run, where a longer run may not evaluate.
+  // `evaluations` without the one at the end of the run, if a longer run would not evaluate there.
   EvaluationRecord scheduled_evaluations;
 };
 

@@ -79,7 +79,7 @@ TEST(Train, ThroughputCountsReportsButNotEvaluations) {
   });
 }
 
-// The advice of a run of `steps` steps over the first `rows` rows.
+// The advice given during a run of `steps` steps over the first `rows` rows.
 std::vector<std::string> AdviceOf(const Dataset& dataset, int64_t rows, int64_t first_step = 0) {
   TrainConfig config = SmallConfig();
   config.model.tables.clear();
@@ -105,8 +105,9 @@ TEST(Train, WarnsOfOneClassFirstAndAtTheEnd) {
   WriteDataset(dir / "one", 640);
   const std::vector<std::string> one = AdviceOf(Dataset(dir / "one"), 640);
   ASSERT_EQ(one.size(), 2u);
-  EXPECT_NE(one[0].find("all labels 'y' are the same"), std::string::npos) << one[0];
-  EXPECT_NE(one[1].find("all labels 'y' that were trained on were the same"), std::string::npos)
+  EXPECT_NE(one[0].find("label 'y' is the same in all rows"), std::string::npos) << one[0];
+  EXPECT_NE(one[1].find("label 'y' was the same in all rows that were trained on"),
+            std::string::npos)
       << one[1];
   // Also if the run has resumed.
   EXPECT_EQ(AdviceOf(Dataset(dir / "one"), 640, 4).size(), 2u);

@@ -55,7 +55,7 @@ std::string MeaningOfEvaluations(const TrainConfig& config, const OpenedSplits& 
                      splits.eval->rows.end);
 }
 
-// One run on one worker: what each pass leaves behind for those after it, in their order.
+// One run on one worker. The members are what each pass leaves for those after it, in that order.
 class TrainingRun {
  public:
   TrainingRun(const TrainConfig& config, const RunOptions& options, Communicator& comm)
@@ -102,7 +102,7 @@ class TrainingRun {
 
   OpenedSplits splits_;
   int64_t steps_ = 0;   // of the whole run
-  TrainConfig of_run_;  // with the schedule of so many steps
+  TrainConfig of_run_;  // with the schedule for that many steps
 
   RunDirectories directories_;
   DirectoryLocks locks_;
@@ -139,7 +139,7 @@ void TrainingRun::ClaimDirectories() {
   directories_ = ChooseDirectories(config_, options_.name, *options_.clock, comm_);
   RunWithHeartbeats(comm_, [&] {
     if (comm_.rank() != 0) return;
-    // What an earlier version has begun may go on.
+    // A run that an earlier version began may continue.
     if (!HoldsState(directories_))
       CheckInputsReachLogit(ModelOptionsOf(config_, splits_.train.dataset->schema()));
     locks_ = LockDirectories(directories_, options_.attempt,

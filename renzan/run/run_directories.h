@@ -1,7 +1,7 @@
 #pragma once
 
-// Where a run and its past are: what all workers agree on before a run begins or goes on. Every
-// rank makes the same calls.
+// Where a run is, and what its past attempts left: all workers agree on this before a run starts or
+// resumes. Every rank makes the same calls.
 
 #include <cstdint>
 #include <map>

@@ -38,7 +38,7 @@ std::string BayesOptimalText(const OpenedSplits& splits, double auc) {
                      100.0 * (auc - 0.5) / (best - 0.5));
 }
 
-// "step-00001234: 640.2 MB, incremental, in 1.2s, training waited 3 ms"
+// "step-00001234: 640.2 MB, incremental, in 1.2 s, training waited 3 ms"
 std::string Describe(const CheckpointReport& report) {
   return fmt::format("{}: {:.1f} MB, {}, in {:.1f} s, training waited {:.0f} ms", report.name,
                      static_cast<double>(report.bytes) / 1e6, Name(report.kind),

@@ -12,7 +12,7 @@
 namespace renzan {
 namespace {
 
-// Between the names of features of the training data and of other data, or "".
+// How the features' names in other data differ from the training data's, or "".
 std::string DifferenceOfNames(const char* kind, const std::vector<std::string>& there,
                               const std::vector<std::string>& here) {
   const auto first_without = [](const auto& names, const auto& others) {
@@ -21,10 +21,10 @@ std::string DifferenceOfNames(const char* kind, const std::vector<std::string>& 
     });
   };
   if (const auto lacks = first_without(there, here); lacks != there.end())
-    return fmt::format("the training data has the {} feature '{}', this has not", kind,
+    return fmt::format("the training data has the {} feature '{}', this dataset does not", kind,
                        Escape(*lacks));
   if (const auto extra = first_without(here, there); extra != here.end())
-    return fmt::format("it has the {} feature '{}', which the training data has not", kind,
+    return fmt::format("it has the {} feature '{}', which the training data does not", kind,
                        Escape(*extra));
   if (here.size() != there.size())
     return fmt::format("it has {} {} features, the training data {}", here.size(), kind,

@@ -44,8 +44,8 @@ struct ExpectedFeatures {
   std::string recorded_by;
 };
 
-// Throws kConfig, which names the first column that is not the expected one. Preprocessing that one
-// of the two sides does not record cannot be compared, which rank 0 warns of.
+// Throws kConfig, naming the first column that is not the expected one. Rank 0 warns of
+// preprocessing that cannot be compared because one of the two sides does not record it.
 void CheckFeatures(const ExpectedFeatures& expected, const Dataset& dataset, Communicator& comm);
 
 // Mean lookups per sample of each categorical feature, estimated from the first rows.

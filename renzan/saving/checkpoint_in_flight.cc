@@ -29,14 +29,15 @@ std::vector<CheckpointFile> ParseFiles(const std::string& lines) {
   return files;
 }
 
-// Always the same, so that what a killed process has left there is removed.
+// This worker's staging directory, empty. Its name is always the same, so that a killed process's
+// files are removed.
 std::string EmptyStage(const std::string& parent, const std::string& dir,
                        const Communicator& comm) {
   constexpr size_t kDigits = 16;
   const std::string name = Sha256Hex(NormalizedPath(dir)).substr(0, kDigits) + ".";
   const std::string stage = fmt::format("{}/{}{}", parent, name, comm.rank());
   RemoveTree(stage);
-  // Those of more workers, some of which may have been on this machine.
+  // Also the directories of a run with more workers, some of which may have been on this machine.
   for (const std::string& other : Storage::Of(parent).Names(parent))
     if (other.starts_with(name) && std::atoi(&other[name.size()]) >= comm.world_size())
       RemoveTree(parent + "/" + other);
@@ -92,7 +93,8 @@ void CheckpointInFlight::ThrowError() const {
 
 void CheckpointInFlight::Begin(Request request) {
   started_at_ = options_.clock->MonotonicSeconds();
-  // Of a single worker, whose GPU may have computed it since the last sync.
+  // A single worker's GPU may have run steps since the last sync: wait for them and check them,
+  // too.
   ModelState& state = model_.Updated();
   pool_ = &state.pool();
   FailUnlessFinite(model_.finiteness());

@@ -3,11 +3,11 @@
 // One checkpoint, or the model at the end, on its way from the workers' memory to a directory that
 // appears complete or not at all, while training continues.
 //
-// First every worker writes its files; where checkpoint.stage is set and the directory is in a
-// store, to a local disk, from where they are uploaded next. Once all have finished, worker 0
-// writes the manifest and publishes the directory. All of this is done in the background, between
-// control syncs (control_sync.h) at which the workers agree that a phase has ended. An I/O error
-// ends the checkpoint, and is no exception.
+// First every worker writes its files. If checkpoint.stage is set and the directory is in a store,
+// it writes them to a local disk and then uploads them. Once all have finished, worker 0 writes the
+// manifest and publishes the directory. All of this happens in the background, between control
+// syncs (control_sync.h) at which the workers agree that a phase has ended. An I/O error ends the
+// checkpoint and is not thrown.
 //
 // Every rank makes the same calls after the same steps. Not thread-safe.
 
@@ -60,8 +60,8 @@ class CheckpointInFlight {
     std::string path;
     CheckpointManifest manifest;         // its kind, step, base, run and configuration
     bool is_model = false;               // the trained model: its values are hashed
-    bool training_waits = false;         // so writing need not leave it the processors
-    std::function<Progress()> progress;  // what is saved beside the model; called by Begin()
+    bool training_waits = false;         // writing may then use all processors
+    std::function<Progress()> progress;  // what is saved besides the model; called by Begin()
     std::function<void()> on_durable;    // called in the background, on worker 0
   };
 
@@ -71,14 +71,14 @@ class CheckpointInFlight {
   CheckpointInFlight(const CheckpointInFlight&) = delete;
   CheckpointInFlight& operator=(const CheckpointInFlight&) = delete;
 
-  // Starts it, while idle(). It may end at once. Throws kSoftware on all ranks when the model is
-  // not finite.
+  // Starts a checkpoint. Call it only while idle(). The checkpoint may end at once. Throws
+  // kSoftware on all ranks when the model is not finite.
   void Begin(Request request);
   // Call it after every control sync. Returns true when this has ended it.
   bool Advance(const ControlSyncResult& sync);
   // Removes what has been written; it then ends with an error.
   void Cancel() { cancel_ = true; }
-  // From now on training waits.
+  // Training waits from now on.
   void HurryUp() { request_.training_waits = true; }
 
   bool idle() const { return phase_ == Phase::kIdle; }
@@ -87,8 +87,8 @@ class CheckpointInFlight {
   bool task_finished() const { return task_.finished(); }
   void WaitForTask(double seconds) { task_.WaitFor(seconds); }
 
-  // Bytes of this worker's rows that were copied because training changed them, and wait to be
-  // written.
+  // Bytes of this worker's rows that were copied because training was about to change them, and
+  // that are not written yet.
   int64_t copied_bytes();
   void AddStall(double seconds) { report_.stall_seconds += seconds; }
 
@@ -99,8 +99,8 @@ class CheckpointInFlight {
   bool cancelled() const { return cancel_; }
   const std::string& manifest_sha256() const { return manifest_sha256_; }
   const std::string& model_sha256() const { return model_sha256_; }
-  // The error, on all ranks; but kUnavailable on those where it did not occur if it is a failure of
-  // a machine, so that a launcher counts only the worker whose machine failed.
+  // Throws the error on all ranks. If it is a machine's failure, the ranks where it did not occur
+  // throw kUnavailable instead, so that a launcher counts only the worker whose machine failed.
   [[noreturn]] void ThrowError() const;
   // Another run writes to the same directory in a store: this one must not go on.
   bool taken_over() const { return taken_over_; }

@@ -133,7 +133,7 @@ bool Checkpointer::CopiesAreFull() {
   return in_flight_.copied_bytes() > options_.most_copied_bytes / (waiting_for_copies_ ? 2 : 1);
 }
 
-// Copies become fewer as files are written. Workers exchange meanwhile, or they would look dead.
+// Writing files frees copies. Workers go on exchanging meanwhile, or they would look dead.
 ControlSyncResult Checkpointer::WaitForCopies(ControlSyncResult sync) {
   const double start = options_.clock->MonotonicSeconds();
   waiting_for_copies_ = true;
@@ -201,7 +201,7 @@ std::vector<Checkpointer::Plan> Checkpointer::GatherPlans() const {
   mine.incremental_seconds =
       static_cast<double>(mine.bytes.incremental) / in_flight_.bytes_per_second();
   mine.seconds_left = deadline_.SecondsLeft();
-  // In a store nobody else removes it, and asking would make training wait.
+  // Nobody else removes it from a store, and asking would make training wait.
   mine.has_base =
       lineage_ &&
       (IsInStore(options_.dir) ||
@@ -235,7 +235,7 @@ CheckpointKind Checkpointer::ChooseKind() const {
             in_flight_.speed_is_measured()
                 ? fmt::format(" at the {:.0f} MB/s of the last checkpoint",
                               in_flight_.bytes_per_second() / 1e6)
-                : " at 100 MB/s, which is assumed",
+                : " at an assumed 100 MB/s",
             full_seconds);
   }
   return kind;

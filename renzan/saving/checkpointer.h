@@ -6,8 +6,8 @@
 // control sync (control_sync.h) and so reach the same decision at the same step: start a
 // checkpoint, complete the one that all have written, or write a last one and stop.
 //
-// An I/O error fails the checkpoint (checkpoint_in_flight.h), not the training; that another run
-// has taken over the directory ends it.
+// An I/O error fails the checkpoint (checkpoint_in_flight.h), not the training. Training ends if
+// another run has taken over the directory.
 //
 // Every rank makes the same calls after the same steps. Not thread-safe.
 
@@ -57,8 +57,8 @@ class Checkpointer {
     int64_t best_step = -1;                  // of the best model so far; -1: none
     std::string stop_notice_path;            // of stop.json (stop_deadline.h)
     double grace_seconds = 0;                // between SIGTERM and SIGKILL; 0: unknown
-    // This worker's bytes of rows that were copied because training changed them, and wait to be
-    // written. Where there are more at a control sync, all workers wait for half of them.
+    // The limit of CheckpointInFlight::copied_bytes() on this worker. If a control sync finds more,
+    // all workers wait until at most half of it is left.
     int64_t most_copied_bytes = std::numeric_limits<int64_t>::max();
     DirectoryLock* lock = nullptr;    // of `dir`, on worker 0; outlives this object
     RunRequests* requests = nullptr;  // likewise
@@ -140,7 +140,7 @@ class Checkpointer {
   int64_t saved_step_;  // of the newest checkpoint, or the step at which the model was loaded
   int64_t best_step_;   // of the best model, whose checkpoint retention keeps; -1: none
   bool best_failed_ = false;
-  bool has_failed_ = false;  // a checkpoint did, and may have left files in a store
+  bool has_failed_ = false;  // a checkpoint failed and may have left files in a store
   bool wanted_ = false;      // start a checkpoint as soon as none is in flight
   double last_begin_;
   bool stopping_ = false;

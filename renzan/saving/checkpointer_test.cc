@@ -100,7 +100,7 @@ TEST(Checkpointer, LoadsTheExactStepOnAnyNumberOfWorkers) {
   }
 }
 
-// What error feedback keeps belongs to virtual workers, and other workers go on with it.
+// What error feedback keeps belongs to virtual workers, which may move to other workers.
 TEST(Checkpointer, LoadsWhatErrorFeedbackKeeps) {
   TrainConfig config = CheckpointingConfig();
   config.comm.forward = "int8";
@@ -151,8 +151,8 @@ class StuckDisk : public FileSystem {
   std::atomic<bool> released_{false};
 };
 
-// Trains while a checkpoint is written; its report. The disk moves after `steps`, unless training
-// waits for it before.
+// Trains while a checkpoint is written and returns its report. The disk starts to move after
+// `steps` steps, or earlier if training waits for it.
 CheckpointReport CheckpointOfManyChanges(int64_t most_copied_bytes, int64_t steps) {
   TrainConfig config = CheckpointingConfig();
   config.checkpoint.every_steps = 1 << 20;

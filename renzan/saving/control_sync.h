@@ -16,7 +16,7 @@ struct ControlSyncInput {
   bool checkpoint = false;      // a checkpoint was requested here
   bool checkpoint_due = false;  // by time; worker 0 decides
   bool task_finished = true;    // this worker's part of the checkpoint in flight
-  bool copies_full = false;     // it holds as many copies of rows as it may
+  bool copies_full = false;     // this worker is over its limit for copies of rows
   int64_t calls_to_next = 1;    // calls of ShouldStop until the next sync; worker 0 decides
   Finiteness finiteness;        // of this worker's part of the model
 };

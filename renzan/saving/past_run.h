@@ -16,7 +16,7 @@ namespace renzan {
 
 struct RunDirectories {
   std::string run, checkpoints;
-  // In the run directory; but beside the checkpoints, if those are in a store and each worker has a
+  // In the run directory, or beside the checkpoints if those are in a store and each worker has a
   // run directory of its own.
   std::string model;
 };

@@ -51,7 +51,8 @@ TEST(FindPastRun, LeavesAModelThatCannotBeRead) {
     EXPECT_TRUE(FileExists(directories.model));
     EXPECT_FALSE(FileExists(directories.model + ".corrupt"));
   }
-  // One without a manifest will not become readable, but whoever has the run may restore it.
+  // A model without a manifest will not become readable by itself, but the run's owner may restore
+  // it.
   disk.Break(dir.path() + "/model/manifest.json", Call::kStat, ENOENT);
   try {
     FindPastRun(directories, config, {}, 2);
@@ -63,7 +64,7 @@ TEST(FindPastRun, LeavesAModelThatCannotBeRead) {
   EXPECT_TRUE(FileExists(directories.model));
 }
 
-// A checkpoint of two steps each on machines of these classes.
+// Writes one checkpoint per machine class, two steps apart.
 void TrainOnClasses(const TrainConfig& config, const std::string& dir,
                     const std::vector<std::string>& classes) {
   for (size_t i = 0; i < classes.size(); ++i) {

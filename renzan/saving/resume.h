@@ -48,7 +48,8 @@ struct ResumePoint {
 // as valid. Throws kData when all are corrupt, and then moves none. What a worker cannot read at
 // all (a file missing on its host, denied access, an I/O error, not enough memory) is not
 // corruption and throws its Error. Every rank calls it with the same paths. `check_older`: called
-// with the path of the loaded one if it is not the first; what it throws is not corruption either.
+// with the path of the loaded one if it is not the first; an Error from it is not corruption
+// either, unless it is kData.
 ResumePoint LoadNewest(const std::vector<std::string>& paths, ModelState& model, Communicator& comm,
                        const std::function<void(const std::string&)>& check_older = {});
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // One worker's part of a model at one step, as files to be written while training continues: its
-// shards (embedding/table_snapshot.h) and, on one worker for all, a copy of the dense part. The
-// rules of TableSnapshot for threads hold here.
+// shards (embedding/table_snapshot.h) and, on one worker, a copy of the dense part. The threading
+// rules are those of TableSnapshot.
 
 #include <cstdint>
 #include <vector>

@@ -98,7 +98,7 @@ TrainConfig ColumnsConfig() {
   return config;
 }
 
-// The checkpoint `from` as builds wrote it that saved such a block's state as [rows].
+// The checkpoint `from` as written by earlier builds, which saved such a block's state as [rows].
 void WriteAsEarlierBuild(const std::string& from, const std::string& to) {
   CheckpointReader reader(from);
   CheckpointManifest manifest = reader.manifest();

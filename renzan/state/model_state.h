@@ -1,10 +1,10 @@
 #pragma once
 
-// One worker's part of a model: the dense parameters and their optimizer, of which all workers have
-// a copy, and its shards of the tables. What is trained, saved, loaded and evaluated. It computes
-// nothing.
+// One worker's part of a model: the dense parameters and their optimizer, which every worker has a
+// copy of, and its shards of the tables. This is what is trained, saved, loaded and evaluated; it
+// computes nothing.
 //
-// Every rank constructs it alike. Not thread-safe.
+// Every rank constructs it with the same specification and plan. Not thread-safe.
 
 #include <cstdint>
 #include <memory>
@@ -24,8 +24,7 @@ namespace renzan {
 
 class ModelState {
  public:
-  // `plan`: the same on all workers. `initial_values`: kZero is enough for a model that is about to
-  // be loaded.
+  // `initial_values`: kZero is enough for a model that is about to be loaded.
   ModelState(const RunSpec& spec, const ShardingPlan& plan, Communicator& comm, ThreadPool& pool,
              InitialValues initial_values = InitialValues::kDraw);
 
@@ -38,8 +37,8 @@ class ModelState {
   DenseOptimizer& dense_optimizer() { return dense_optimizer_; }
   ShardedEmbeddings& embeddings() { return embeddings_; }
 
-  // Call it after parameters, optimizer states or rows have changed: whoever keeps them in another
-  // form (packed, on a GPU) compares versions.
+  // Call it after parameters, optimizer states or rows have changed. Copies in another form
+  // (packed, on a GPU) are out of date if their version differs.
   void Changed() { ++version_; }
   int64_t version() const { return version_; }
 
@@ -48,7 +47,7 @@ class ModelState {
   int64_t slice_begin() const { return virtual_workers().begin * spec_.numerics.samples(); }
   int64_t slice_end() const { return virtual_workers().end * spec_.numerics.samples(); }
 
-  // The threads of its steps, also for saving and loading.
+  // The threads that run its steps; also used for saving and loading.
   ThreadPool& pool() { return pool_; }
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-// The view of a model in training that saving has of it.
+// A model in training, as seen by the code that saves it.
 
 #include "renzan/quality/finiteness.h"
 #include "renzan/state/model_state.h"
@@ -11,11 +11,12 @@ class TrainedState {
  public:
   virtual ~TrainedState() = default;
 
-  // Awaits the last step. The state after it, in this process's memory; valid until the next step.
+  // Waits for the last step and returns the state after it, in host memory. Valid until the next
+  // step.
   virtual ModelState& Updated() = 0;
 
-  // Over all finished steps: the predictions for this worker's samples, the dense part and its
-  // tables.
+  // Whether values were finite in all finished steps: the predictions for this worker's samples,
+  // the dense part, and this worker's tables.
   virtual const Finiteness& finiteness() const = 0;
 };
 

@@ -78,7 +78,7 @@ void DatasetCache::AddColumns(const Shard& shard, int64_t begin, int64_t end,
                       jagged.offsets.data_offset + (to + 1) * jagged.offsets.row_bytes, chunks);
 }
 
-// The offsets are there. Wrong ones are left to the reader, which reports them.
+// The offsets must be in the cache. Wrong ones are left to the reader, which reports them.
 void DatasetCache::AddValues(const Shard& shard, int64_t begin, int64_t end,
                              std::vector<uint64_t>* chunks) const {
   for (const Jagged& jagged : shard.jagged) {

@@ -36,7 +36,7 @@ DatasetStaging::~DatasetStaging() {
     for (const std::string& folder : storage.Names(path_))
       if (folder.starts_with(prefix_)) storage.Remove(path_ + "/" + folder);
   } catch (const Error& error) {
-    LogWarning("what was written of {} is not removed: {}", path_, error.what());
+    LogWarning("cannot remove the unfinished files of {}: {}", path_, error.what());
   }
 }
 

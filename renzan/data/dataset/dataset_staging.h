@@ -1,8 +1,8 @@
 #pragma once
 
-// Where the files of a dataset are made before it appears. On disk, that is a directory beside it,
-// which is then renamed. For a store, it is a temporary directory, whose folders are uploaded in
-// the background and removed. Not thread-safe.
+// Where the files of a dataset are written before the dataset appears. On disk, that is a directory
+// beside it, which is then renamed. For a store, it is a temporary directory, whose folders are
+// uploaded in the background and removed. Not thread-safe.
 
 #include <memory>
 #include <optional>

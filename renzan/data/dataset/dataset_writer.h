@@ -54,8 +54,8 @@ class DatasetWriter {
   std::string vocabulary_folder() const;
   DatasetManifest& manifest();
 
-  // The path of a file beside dataset.yaml that datasets ignore: before Finish() where to write it,
-  // afterwards where it is.
+  // The path of a file beside dataset.yaml that datasets ignore: where to write it before Finish(),
+  // and where it is afterwards.
   std::string PathOfFile(const std::string& name);
   std::string FinalPathOfFile(const std::string& name) const;
 

@@ -44,8 +44,8 @@ struct FeatureEntry {
 };
 
 // The versions that are written: the later one only if features have wide ids, so that older
-// programs can read the others. Version 1 had no block checksums, no checksum of dataset.yaml, and
-// no transforms.
+// programs can read all other datasets. Version 1 had no block checksums, no checksum of
+// dataset.yaml, and no transforms.
 inline constexpr int64_t kDatasetFormatVersion = 2, kWideIdsFormatVersion = 3;
 
 // The file in each shard's folder that holds the XXH3 of every block of the others.

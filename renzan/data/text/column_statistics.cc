@@ -29,7 +29,7 @@ constexpr const char* kDateFormats[] = {"%Y-%m-%d",
                                         "%d-%b-%Y",
                                         "%s"};
 constexpr char kBagSeparators[] = {'|', ';', '^'};
-// A bag column has several values in at least one of so many fields.
+// In a bag column, at least one in this many fields has several values.
 constexpr int64_t kBagShare = 20;
 
 }  // namespace

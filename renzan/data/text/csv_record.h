@@ -29,8 +29,8 @@ class CsvRecordReader {
   // what is wrong with its quotes, or empty; `line` is where it begins.
   bool Next(LineReader& lines, int64_t* line, std::string* problem);
 
-  // Rejects the last record, for wrong quotes, too many fields or an invalid value, say: if it has
-  // several lines, all but the first are read again.
+  // Rejects the last record, for example for wrong quotes, too many fields or an invalid value. If
+  // it has several lines, all but the first are read again.
   void RejectRecord();
 
   const std::vector<std::string_view>& fields() const { return fields_; }

@@ -178,7 +178,8 @@ void CsvSchema::ExpandPatterns(const std::vector<std::string>& header, const std
         names.push_back(name);
     if (names.empty())
       Fail(ErrorCode::kConfig,
-           "{}: no column matches '{}' that is not listed itself or matched before: remove it",
+           "{}: no column matches '{}', not counting columns that are listed or that an earlier "
+           "pattern matches: remove it",
            path, Escape(column.name));
     std::sort(names.begin(), names.end(), NaturallyLess);
     for (std::string& name : names) {

@@ -88,7 +88,7 @@ TEST(ImportCsv, ColumnsMayHaveLongNames) {
   EXPECT_EQ(ReadAll(Dataset(test.output)).categorical[1].values, batch.categorical[1].values);
 }
 
-// Datasets from before names were cut have these names of files.
+// Files of datasets that were written before names were cut are named like this.
 TEST(FeatureFile, NamesThatFitAreNotCut) {
   const std::string fits(243, 'a');
   EXPECT_EQ(FeatureFile(fits, "offsets"), fits + ".offsets.npy");
@@ -229,7 +229,7 @@ TEST(ImportCsv, MissingOfOneColumn) {
   EXPECT_EQ(parsing.at("land"), "plain");
   EXPECT_EQ(parsing.at("x"), "missing '-1'");
   EXPECT_EQ(parsing.at("z"), "missing 'NA'");
-  // It is instead of the file's texts.
+  // A column's own texts replace the file's.
   ExpectError(ErrorCode::kData, HasSubstr("column 3 (x): 'NA' is not a number"), [&] {
     Csv other(ReadFile(csv.options.schema), {"y,land,x,z\n1,NA,NA,NA\n"});
     other.Import();

@@ -51,8 +51,8 @@ void LabelRule::Describe(bool is_label, ConfigFields& fields) {
   fields.Field("at_least", &at_least);
 
   fields.Require(values.empty() || PairNamed(values) != nullptr, "values",
-                 "must be one of 0/1, -1/1, no/yes, false/true; other texts are named by "
-                 "'negative' and 'positive'");
+                 "must be one of 0/1, -1/1, no/yes, false/true; for other texts use 'negative' and "
+                 "'positive'");
   const bool has_above = !std::isnan(positive_above), has_limit = !std::isnan(at_least);
   fields.Require(is_label || values.empty(), "values", "belongs to role label");
   fields.Require(is_label || positive.empty(), "positive", "belongs to role label");

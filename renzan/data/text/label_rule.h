@@ -17,18 +17,18 @@ struct LabelRule {
   std::string values;
   std::string positive, negative;  // texts; `negative` may be kOther
   double positive_above = std::numeric_limits<double>::quiet_NaN();  // larger numbers mean 1
-  double at_least = std::numeric_limits<double>::quiet_NaN();        // these and larger ones do
+  double at_least = std::numeric_limits<double>::quiet_NaN();        // this and larger ones mean 1
 
   // As `negative`: every text but `positive` means 0.
   static constexpr std::string_view kOther = "other";
 
-  // `is_label`: whether the column is the label; in others nothing may be set.
+  // `is_label`: whether the column is the label; for other columns nothing may be set.
   void Describe(bool is_label, ConfigFields& fields);
   // DatasetSchema::label_rule. Rules with the same text map the same values to the same labels, if
   // both map them.
   std::string text() const;
 
-  // Sets *label to 0 or 1, and *is_other to whether that is only because every other text means 0.
+  // Sets *label to 0 or 1, and *is_other to whether it is 0 only because `negative` is kOther.
   // Returns what is wrong with the field, or "".
   std::string Parse(std::string_view field, float* label, bool* is_other) const;
 };

@@ -26,12 +26,12 @@ constexpr int64_t kRowsBetweenStops = 4096;
 // Fewer rows do not show whether values repeat.
 constexpr int64_t kEnoughRows = 50;
 constexpr double kNearlyAll = 0.99;
-// Whole numbers with so few values name something, as codes do.
+// Whole numbers with at most this many distinct values are codes rather than quantities.
 constexpr size_t kFewNumbers = 10;
 // Seconds since 1970 of the years 1973 to 2286.
 constexpr double kMinUnixTime = 1e8, kMaxUnixTime = 1e10;
 
-// As YAML writes it.
+// In quotes, if YAML needs them.
 std::string Quoted(const std::string& text) { return ConfigValue{{text}, ""}.key(); }
 
 std::string Lower(std::string_view text) {
@@ -95,7 +95,8 @@ Dialect FindDelimiter(const ProposalOptions& options) {
   return best;
 }
 
-// Whether the first record has only texts that are not values of their columns elsewhere.
+// Whether the first record holds distinct names: no numbers, dates or texts that mean missing, and
+// no values that their columns have elsewhere.
 bool IsHeader(const std::vector<Record>& records) {
   const Record& first = records[0];
   if (std::set<std::string>(first.begin(), first.end()).size() != first.size()) return false;
@@ -185,7 +186,7 @@ bool IsIdName(const std::string& name) {
          lower.find("zip") != std::string::npos || lower.ends_with("code");
 }
 
-// Whole numbers, many of them, of which at least every other one occurs: ids, counted from one.
+// Whether these are many whole numbers that fill at least half of their range, as ids do.
 bool FillsItsRange(const ColumnStatistics& values) {
   constexpr size_t kMany = 500;
   return values.is_whole() && values.distinct() > kMany &&
