@@ -43,6 +43,16 @@ int64_t CopyOnWrite::RowsOf(int64_t block) const {
   return std::min(rows_per_block_, num_rows_ - block * rows_per_block_);
 }
 
+// Of a block that this thread has marked busy. An error must not leave the others waiting.
+void CopyOnWrite::Copy(int64_t block, std::byte* out) {
+  try {
+    rows_(block * rows_per_block_, RowsOf(block), out);
+  } catch (...) {
+    blocks_[static_cast<size_t>(block)].store(nullptr, std::memory_order_release);
+    throw;
+  }
+}
+
 void CopyOnWrite::Preserve(int64_t block) {
   std::atomic<std::byte*>& state = blocks_[static_cast<size_t>(block)];
   const int64_t bytes = RowsOf(block) * row_bytes_;
@@ -50,14 +60,15 @@ void CopyOnWrite::Preserve(int64_t block) {
   std::unique_ptr<std::byte[]> copy(new std::byte[static_cast<size_t>(bytes)]);
   std::byte* seen = nullptr;
   if (state.compare_exchange_strong(seen, Busy(), std::memory_order_acquire)) {
-    rows_(block * rows_per_block_, RowsOf(block), copy.get());
+    Copy(block, copy.get());
     copied_.fetch_add(1, std::memory_order_relaxed);
     Hold(bytes);
     state.store(copy.release(), std::memory_order_release);
     return;
   }
   // The thread copying it needs at most one block's time, unless it is descheduled.
-  while (state.load(std::memory_order_acquire) == Busy()) std::this_thread::yield();
+  while ((seen = state.load(std::memory_order_acquire)) == Busy()) std::this_thread::yield();
+  if (seen == nullptr) Preserve(block);  // the other thread's copy failed
 }
 
 void CopyOnWrite::Take(int64_t block, std::byte* out) {
@@ -65,11 +76,12 @@ void CopyOnWrite::Take(int64_t block, std::byte* out) {
   const int64_t bytes = RowsOf(block) * row_bytes_;
   std::byte* seen = nullptr;
   if (state.compare_exchange_strong(seen, Busy(), std::memory_order_acquire)) {
-    rows_(block * rows_per_block_, RowsOf(block), out);
+    Copy(block, out);
     state.store(Taken(), std::memory_order_release);
     return;
   }
   while ((seen = state.load(std::memory_order_acquire)) == Busy()) std::this_thread::yield();
+  if (seen == nullptr) return Take(block, out);  // the other thread's copy failed
   CHECK_MSG(seen != Taken(), "a block of rows was read twice or is not part of the view");
   std::copy_n(seen, bytes, out);
   state.store(Taken(), std::memory_order_release);

@@ -55,6 +55,7 @@ class CopyOnWrite {
   static std::byte* Busy() { return reinterpret_cast<std::byte*>(uintptr_t{1}); }
   static std::byte* Taken() { return reinterpret_cast<std::byte*>(uintptr_t{2}); }
 
+  void Copy(int64_t block, std::byte* out);
   void Preserve(int64_t block);
   // Copies the snapshot of the block to `out` and marks it taken.
   void Take(int64_t block, std::byte* out);

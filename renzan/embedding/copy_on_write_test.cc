@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <stdexcept>
 #include <thread>
 
 #include "renzan/base/philox.h"
@@ -142,6 +143,24 @@ TEST(CopyOnWrite, ReadsTheSnapshotWhileThreadsWrite) {
     odd.join();
     ASSERT_EQ(read, expected) << "seed " << seed;
   }
+}
+
+// A store that reads from a disk may fail to; who waits for the copy, or comes later, tries again.
+TEST(CopyOnWrite, AFailedCopyLeavesTheBlockToOthers) {
+  constexpr int64_t kRows = 10, kWidth = 4;
+  const std::vector<float> values = Values(kRows, kWidth);
+  int failures = 2;
+  CopyOnWrite view(
+      [&](int64_t first, int64_t n, std::byte* out) {
+        if (failures-- > 0) throw std::runtime_error("no such luck");
+        From(values, kWidth)(first, n, out);
+      },
+      kRows, kWidth * static_cast<int64_t>(sizeof(float)));
+  EXPECT_THROW(view.BeforeWrite(3), std::runtime_error);
+  EXPECT_THROW(ReadAll(view, kRows, kWidth, kRows), std::runtime_error);
+  view.BeforeWrite(3);
+  EXPECT_EQ(view.blocks_copied(), 1);
+  EXPECT_EQ(ReadAll(view, kRows, kWidth, kRows), values);
 }
 
 }  // namespace

@@ -48,9 +48,9 @@ class RowStore {
   const RowLayout& layout() const { return layout_; }
   int64_t num_rows() const { return num_rows_; }
 
-  // Whether a pinned row r is always in slot r, so that nobody need ask for slots.
+  // Whether every row r is in slot r for good, so that nobody need ask for slots or unpin rows.
   virtual bool slots_are_rows() const = 0;
-  // Whether Pin() has anything to do.
+  // Whether rows must be pinned before they are used. Always true unless slots_are_rows().
   virtual bool NeedsPinning() const = 0;
   // Makes rows usable at their slots until Unpin(). Sets slots_out[i] to the slot of rows[i]; a row
   // may be listed, and pinned, several times. `slots_out` may be empty if slots_are_rows(). Blocks
@@ -68,7 +68,8 @@ class RowStore {
   virtual void CopyWeights(int64_t first, int64_t n, std::byte* out) = 0;
   virtual void CopyState(int64_t first, int64_t n, std::byte* out) = 0;
 
-  // Set the rows from `first` on; weights [n, dim] are rounded to the nearest value of the type.
+  // Set the rows from `first` on, which nobody has pinned; weights [n, dim] are rounded to the
+  // nearest value of the type.
   virtual void SetWeights(int64_t first, std::span<const float> weights) = 0;
   virtual void SetState(int64_t first, std::span<const float> state) = 0;
 
@@ -100,7 +101,9 @@ class PinnedRows {
       store.Pin(rows, {});
     }
   }
-  ~PinnedRows() { store_.Unpin(rows_); }
+  ~PinnedRows() {
+    if (!store_.slots_are_rows()) store_.Unpin(rows_);
+  }
   PinnedRows(const PinnedRows&) = delete;
   PinnedRows& operator=(const PinnedRows&) = delete;
 

@@ -82,9 +82,14 @@ class ScatteredRowStore final : public RowStore {
   }
   // Only for rows that are not pinned.
   void SetWeights(int64_t first, std::span<const float> weights) override {
+    std::lock_guard lock(mutex_);
+    CheckUnpinned(first, std::ssize(weights) / layout_.dim);
     behind_.SetWeights(first, weights);
   }
   void SetState(int64_t first, std::span<const float> state) override {
+    if (layout_.state_width == 0) return;
+    std::lock_guard lock(mutex_);
+    CheckUnpinned(first, std::ssize(state) / layout_.state_width);
     behind_.SetState(first, state);
   }
 
@@ -102,6 +107,9 @@ class ScatteredRowStore final : public RowStore {
   std::byte* WeightsAt(int32_t slot) { return weights_.data() + slot * layout_.row_bytes(); }
   float* StateAt(int32_t slot) { return state_.data() + slot * layout_.state_width; }
 
+  void CheckUnpinned(int64_t first, int64_t n) {
+    for (int64_t row = first; row < first + n; ++row) CHECK(PlaceOf(row).pins == 0);
+  }
   void Bring(int32_t row, Place* place) {
     // The slot that has been free longest.
     place->slot = free_.front();

@@ -48,6 +48,16 @@ SnapshotBytes EstimateTableBytes(ShardedEmbeddings& embeddings, bool quantize) {
 
 TableSnapshot::TableSnapshot(ShardedEmbeddings& embeddings, const TableSnapshotOptions& options)
     : embeddings_(embeddings) {
+  try {
+    Take(options);
+  } catch (...) {
+    Release();
+    Abandon();
+    throw;
+  }
+}
+
+void TableSnapshot::Take(const TableSnapshotOptions& options) {
   AddErrorFeedback();
   for (EmbeddingShard& shard : embeddings_.shards()) {
     for (EmbeddingShard::Block& block : shard.blocks) {
@@ -67,19 +77,18 @@ TableSnapshot::TableSnapshot(ShardedEmbeddings& embeddings, const TableSnapshotO
 TableSnapshot::~TableSnapshot() { Release(); }
 
 void TableSnapshot::Release() {
-  for (EmbeddingShard& shard : embeddings_.shards()) {
-    for (EmbeddingShard::Block& block : shard.blocks) {
-      block.weights_view.reset();
-      block.state_view.reset();
-    }
+  for (EmbeddingShard::Block* block : viewed_) {
+    block->weights_view.reset();
+    block->state_view.reset();
   }
+  viewed_.clear();
 }
 
 void TableSnapshot::Abandon() {
-  if (dirty_before_.empty()) return;
-  size_t next = 0;
+  auto before = dirty_before_.begin();
   for (EmbeddingShard& shard : embeddings_.shards())
-    for (EmbeddingShard::Block& block : shard.blocks) block.dirty.AddAll(dirty_before_[next++]);
+    for (EmbeddingShard::Block& block : shard.blocks)
+      if (before != dirty_before_.end()) block.dirty.AddAll(*before++);
   dirty_before_.clear();
 }
 
@@ -104,6 +113,7 @@ void TableSnapshot::AddErrorFeedback() {
 void TableSnapshot::View(EmbeddingShard& shard, const RowSet* only, EmbeddingShard::Block* block) {
   RowStore& store = *shard.store;
   const int64_t rows = block->num_rows, begin = block->first_row;
+  viewed_.push_back(block);
   block->weights_view = std::make_shared<CopyOnWrite>(
       [&store, begin](int64_t first, int64_t n, std::byte* out) {
         store.CopyWeights(begin + first, n, out);

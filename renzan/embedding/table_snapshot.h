@@ -53,6 +53,7 @@ class TableSnapshot {
   int64_t copied_bytes() const { return copied_bytes_.load(std::memory_order_relaxed); }
 
  private:
+  void Take(const TableSnapshotOptions& options);
   void AddErrorFeedback();
   // Makes views of all rows of a block, or of some.
   void View(EmbeddingShard& shard, const RowSet* only, EmbeddingShard::Block* block);
@@ -62,6 +63,7 @@ class TableSnapshot {
   ShardedEmbeddings& embeddings_;
   std::atomic<int64_t> copied_bytes_{0};
   std::vector<TensorFile> files_;
+  std::vector<EmbeddingShard::Block*> viewed_;
   std::vector<RowSet> dirty_before_;  // of every block; only in a full snapshot
 };
 

@@ -42,6 +42,11 @@ void LookUpRows(const TableSpec& table, const ShardRows& rows, const IdsView& id
 
 }  // namespace
 
+bool WholeTables::CanHold(std::span<const TableSpec> tables) {
+  return std::all_of(tables.begin(), tables.end(),
+                     [](const TableSpec& table) { return table.num_embeddings <= kMostShardRows; });
+}
+
 WholeTables::WholeTables(WholeTablesOptions options, ThreadPool& pool)
     : options_(std::move(options)) {
   for (size_t t = 0; t < options_.tables.size(); ++t) {

@@ -27,6 +27,9 @@ struct WholeTablesOptions {
 
 class WholeTables {
  public:
+  // Whether the rows of each table can be numbered in one shard (kMostShardRows).
+  static bool CanHold(std::span<const TableSpec> tables);
+
   // Allocates zeros, to be loaded with LoadWeights().
   WholeTables(WholeTablesOptions options, ThreadPool& pool);
 

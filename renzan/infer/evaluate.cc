@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "renzan/base/error.h"
 #include "renzan/comm/gather.h"
 #include "renzan/data/batch_loader.h"
 
@@ -13,10 +14,13 @@ namespace {
 // copies of its last row, which are not counted. Calls visit(number of real samples in this
 // worker's slice, its logits, the slice) until it returns false. The next slice is read, and its
 // ids are exchanged, while one is computed.
-void ForEachSlice(Predictor& model, const Dataset& dataset, RowRange rows, int64_t batch_size,
+void ForEachSlice(Predictor& model, const Communicator& comm, const Dataset& dataset, RowRange rows,
+                  int64_t batch_size,
                   const std::function<bool(int64_t real, std::span<const float> logits,
                                            const Batch& slice)>& visit) {
   const int64_t slice_begin = model.slice_begin(batch_size);
+  // A model that one worker has whole computes all samples.
+  CHECK(comm.world_size() == 1 || !model.takes_short_slices());
   const int64_t size = model.slice_end(batch_size) - slice_begin;
   const int64_t num_batches = (rows.size() + batch_size - 1) / batch_size;
   if (num_batches == 0) return;
@@ -63,7 +67,7 @@ std::optional<BinaryMetrics> Evaluate(Predictor& model, Communicator& comm, cons
                                       const std::function<bool()>& should_stop) {
   BinaryMetrics metrics;
   bool stopped = false;
-  ForEachSlice(model, dataset, rows, batch_size,
+  ForEachSlice(model, comm, dataset, rows, batch_size,
                [&](int64_t real, std::span<const float> logits, const Batch& slice) {
                  const size_t n = static_cast<size_t>(real);
                  metrics.Add(logits.first(n), std::span(slice.label).first(n));
@@ -83,7 +87,7 @@ void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, R
     parts.push_back(std::as_writable_bytes(std::span(batch).subspan(
         static_cast<size_t>(slice.begin), static_cast<size_t>(slice.end - slice.begin))));
   int64_t left = rows.size();
-  ForEachSlice(model, dataset, rows, batch_size,
+  ForEachSlice(model, comm, dataset, rows, batch_size,
                [&](int64_t, std::span<const float> logits, const Batch&) {
                  comm.AllGatherV(std::as_bytes(logits), parts);
                  const size_t real = static_cast<size_t>(std::min(left, batch_size));

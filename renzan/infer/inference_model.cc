@@ -31,7 +31,9 @@ InferenceModel::InferenceModel(const InferenceOptions& options, ThreadPool& pool
       parameters_(static_cast<size_t>(model_->layout().size())),
       packed_(model_->layout(), parameters_.span(), options.model.precision),
       tables_(options.tables, pool),
-      workspaces_(static_cast<size_t>(pool.num_threads())) {}
+      workspaces_(static_cast<size_t>(pool.num_threads())) {
+  CHECK(options.model.tables.size() == options.tables.tables.size());
+}
 
 void InferenceModel::Load(CheckpointReader& reader) {
   LoadParameters(reader, model_->layout(), parameters_.span());

@@ -103,7 +103,7 @@ int WithSavedModel(const SavedModelFlags& flags,
     RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors({&dataset, rows}); });
     const RunSpec spec = MakeRunSpec(config, dataset.schema(), pooling_factors);
     ThreadPool pool(PoolThreads(spec, comm.world_size(), threads));
-    if (comm.world_size() == 1 && !spec.numerics.on_gpu) {
+    if (comm.world_size() == 1 && !spec.numerics.on_gpu && WholeTables::CanHold(spec.tables)) {
       InferenceModel model(InferenceOptionsOf(spec), pool);
       model.Load(reader);
       WholePredictor predictor(model);
