@@ -30,10 +30,6 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// The first bytes of a text, at most `bytes` and no half of a UTF-8 character, and "..." if it is
-// longer. Control characters become '?'.
-std::string ShortText(const std::string& text, size_t bytes);
-
 inline constexpr Table::Align kRight = Table::Align::kRight;  // shorthand for lists of columns
 
 }  // namespace renzan
