@@ -30,8 +30,4 @@ std::unique_ptr<Storage> OpenS3(const Environment& environment, const Clock& clo
 // $NAME of this process.
 Environment ProcessEnvironment();
 
-// From now on this program can use paths in a store (SetObjectStore), as its environment says. When
-// the first one is used, SIGPIPE is ignored: a connection that breaks is an Error.
-void UseS3();
-
 }  // namespace renzan::s3
