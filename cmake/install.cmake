@@ -17,7 +17,7 @@ install(TARGETS renzan_jobs LIBRARY DESTINATION lib)
 install(TARGETS renzan-supervisor RUNTIME DESTINATION libexec/renzan)
 # For programs in other languages: the C interface and the Python package. On Debian, /usr/lib and
 # /usr/lib/python3/dist-packages are where they are looked for. scripts/wheel takes the libraries.
-install(TARGETS renzan_shared renzan_shared_mpi renzan_shared_s3 LIBRARY DESTINATION lib COMPONENT libraries)
+install(TARGETS renzan_shared renzan_shared_mpi renzan_s3 LIBRARY DESTINATION lib COMPONENT libraries)
 # Not in the Debian package: Debian has no libcublasLt that it could depend on.
 if(TARGET renzan_cuda_plugin)
   install(TARGETS renzan_cuda_plugin LIBRARY DESTINATION lib COMPONENT cuda EXCLUDE_FROM_ALL)

@@ -1,6 +1,6 @@
-# renzan_library(<folder> SOURCES a.cc ... DEPS <folder or library> ...)
-#   One folder is one static library `renzan_<folder>`. COLD: its speed does not
-#   matter, so it is compiled with -O1, which takes less time.
+# renzan_library(<folder> [COLD] SOURCES a.cc ... [COLD_SOURCES b.cc ...] DEPS <folder or library> ...)
+#   One folder is one static library `renzan_<folder>`. COLD, COLD_SOURCES: their speed
+#   does not matter, so they are compiled with -O1, which takes less time.
 # renzan_test(<name> SOURCES a_test.cc ... DEPS ... [LABEL unit|e2e] [TIMEOUT seconds])
 #   One GoogleTest binary; every test case becomes a ctest entry.
 
@@ -20,13 +20,24 @@ function(renzan_set_up_kernels)
 endfunction()
 
 function(renzan_library name)
-  cmake_parse_arguments(ARG "COLD" "" "SOURCES;DEPS" ${ARGN})
-  add_library(renzan_${name} STATIC ${ARG_SOURCES})
-  if(ARG_COLD)
-    target_compile_options(renzan_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  endif()
+  cmake_parse_arguments(ARG "COLD" "" "SOURCES;COLD_SOURCES;DEPS" ${ARGN})
+  set(library renzan_${name})
+  add_library(${library} STATIC ${ARG_SOURCES})
   renzan_set_up_kernels(${ARG_SOURCES})
-  target_link_libraries(renzan_${name} PUBLIC ${ARG_DEPS})
+  target_link_libraries(${library} PUBLIC ${ARG_DEPS})
+  if(ARG_COLD)
+    target_compile_options(${library} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
+  if(ARG_COLD_SOURCES)
+    # Objects of their own: sources with other options cannot share a unit of a unity build.
+    add_library(${library}_cold OBJECT ${ARG_COLD_SOURCES})
+    target_link_libraries(${library}_cold PRIVATE ${ARG_DEPS})
+    target_compile_options(${library}_cold PRIVATE $<$<CONFIG:Release>:-O1>
+      $<$<BOOL:$<TARGET_PROPERTY:${library},POSITION_INDEPENDENT_CODE>>:-fPIC>
+      $<$<STREQUAL:$<TARGET_PROPERTY:${library},CXX_VISIBILITY_PRESET>,hidden>:-fvisibility=hidden>)
+    set_target_properties(${library}_cold PROPERTIES UNITY_BUILD_BATCH_SIZE 48)
+    target_sources(${library} PRIVATE $<TARGET_OBJECTS:${library}_cold>)
+  endif()
 endfunction()
 
 function(renzan_test name)

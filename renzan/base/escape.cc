@@ -54,4 +54,15 @@ std::string EscapeBut(std::string_view text, std::string_view kept) {
 std::string Escape(std::string_view text) { return EscapeBut(text, ""); }
 std::string EscapeMessage(std::string_view text) { return EscapeBut(text, "\n\t"); }
 
+std::string ShortText(std::string_view text, size_t bytes) {
+  if (text.size() <= bytes) return std::string(text);
+  constexpr size_t kLongest = 4;  // bytes of a character
+  size_t end = bytes;
+  for (size_t before = 1; before < kLongest && before <= bytes; ++before) {
+    // Whole as they are; what is no character is cut anywhere.
+    if (PrintableBytes(text.substr(bytes - before)) > before) end = bytes - before;
+  }
+  return std::string(text.substr(0, end)) + "...";
+}
+
 }  // namespace renzan

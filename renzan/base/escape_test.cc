@@ -27,5 +27,23 @@ TEST(Escape, WritesOutEverythingElse) {
 
 TEST(Escape, AMessageKeepsItsLines) { EXPECT_EQ(EscapeMessage("a\n\tb\x1b"), "a\n\tb\\x1b"); }
 
+TEST(ShortText, CutsBetweenCharacters) {
+  EXPECT_EQ(ShortText("", 3), "");
+  EXPECT_EQ(ShortText("sport", 5), "sport");
+  EXPECT_EQ(ShortText("sports", 5), "sport...");
+  EXPECT_EQ(ShortText("Per\u00fa", 5), "Per\u00fa");
+  EXPECT_EQ(ShortText("Per\u00fa", 4), "Per...");
+  EXPECT_EQ(ShortText("\u5317\u4eac\u5e02", 8), "\u5317\u4eac...");
+  EXPECT_EQ(ShortText("\u5317\u4eac\u5e02", 6), "\u5317\u4eac...");
+  for (size_t bytes = 1; bytes < 4; ++bytes)
+    EXPECT_EQ(ShortText("\U0001f980", bytes), "...") << bytes;
+}
+
+TEST(ShortText, CutsAnywhereWhatIsNoUtf8) {
+  EXPECT_EQ(ShortText("\xff\xfe\xfd", 2), "\xff\xfe...");
+  EXPECT_EQ(ShortText("\x80\x80\x80\x80\x80\x80", 5), "\x80\x80\x80\x80\x80...");
+  EXPECT_EQ(ShortText("a\xe2\x89", 2), "a\xe2...");  // cut before
+}
+
 }  // namespace
 }  // namespace renzan

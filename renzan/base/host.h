@@ -2,6 +2,7 @@
 
 // This machine's name, and what identifies it.
 
+#include <functional>
 #include <string>
 
 namespace renzan {
@@ -10,5 +11,11 @@ std::string HostName();
 
 // The same for all containers of a machine, whatever their host names. Changes on reboot.
 std::string MachineId();
+
+// The GPUs that this process can see, as a text: two processes of a machine that see the same ones
+// have the same. Containers of a machine share MachineId(), but each may have GPUs of its own.
+// `root` is prepended to paths, for tests.
+std::string VisibleGpus(const std::function<const char*(const char*)>& environment,
+                        const std::string& root = "");
 
 }  // namespace renzan

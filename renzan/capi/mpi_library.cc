@@ -13,8 +13,13 @@ MakeMpi Load() {
   // Open MPI loads its components later, which need its symbols.
   dlopen("libmpi.so.40", RTLD_NOW | RTLD_GLOBAL);
   return reinterpret_cast<MakeMpi>(
-      LoadFromPlugin("librenzan_mpi.so", "renzan_make_mpi_communicator", "backend mpi",
-                     "install Open MPI 4 (Debian: openmpi-bin) or use backend gloo"));
+      LoadFromPlugin({.file = "librenzan_mpi.so",
+                      .build = "renzan_mpi_build",
+                      .code = ErrorCode::kUnavailable,
+                      .what = "backend mpi",
+                      .advice = "install Open MPI 4 (Debian: openmpi-bin), and both libraries from "
+                                "the same build; or use backend gloo"},
+                     "renzan_make_mpi_communicator"));
 }
 
 }  // namespace

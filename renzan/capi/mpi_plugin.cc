@@ -2,7 +2,6 @@
 
 #include "renzan/base/build_id.h"
 #include "renzan/base/error.h"
-#include "renzan/capi/plugin.h"
 #include "renzan/comm/backends.h"
 
 extern "C" __attribute__((visibility("default"))) renzan::Communicator*
@@ -11,6 +10,6 @@ renzan_make_mpi_communicator(const renzan::Rendezvous* rendezvous, double timeou
   return renzan::MakeMpiCommunicator(*rendezvous, timeout_seconds).release();
 }
 
-extern "C" __attribute__((visibility("default"))) const char* renzan_plugin_build() {
+extern "C" __attribute__((visibility("default"))) const char* renzan_mpi_build() {
   return renzan::BuildId();
 }

@@ -1,19 +1,13 @@
 #pragma once
 
-// Parts of librenzan.so that need libraries which not every machine has: shared objects beside it,
-// loaded on first use. They must be of the same build, which is checked, so that C++ objects and
-// exceptions can pass between them.
+// Parts of librenzan.so that need libraries which not every machine has (base/plugin.h). They are
+// in its directory.
 
-#include <string>
-
-// Each of them exports its BuildId().
-extern "C" const char* renzan_plugin_build();
+#include "renzan/base/plugin.h"
 
 namespace renzan::capi {
 
-// The function of that name in `file`, which is in the directory of librenzan.so. Throws Error
-// kUnavailable, which begins with `what` and ends with `advice`.
-void* LoadFromPlugin(const std::string& file, const char* function, const std::string& what,
-                     const std::string& advice);
+// LoadPlugin() beside librenzan.so, and its function of that name.
+void* LoadFromPlugin(const Plugin& plugin, const char* function);
 
 }  // namespace renzan::capi

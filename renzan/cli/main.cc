@@ -16,13 +16,13 @@
 #include "renzan/cli/help/unknown_word.h"
 #include "renzan/cli/help/verbs.h"
 #include "renzan/cli/job_system/load.h"
+#include "renzan/cli/machine/installation.h"
 #include "renzan/cli/machine/verbs.h"
 #include "renzan/cli/storage/verbs.h"
 #include "renzan/cli/verb_group.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/cli/version.h"
 #include "renzan/cli/whole_numbers.h"
-#include "renzan/storage/s3/s3_storage.h"
 
 namespace renzan {
 namespace {
@@ -152,7 +152,7 @@ int Run(CLI::App& app, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   renzan::PrepareProcess();
-  renzan::s3::UseS3();
+  renzan::UseObjectStores();
   CLI::App app{
       "Renzan trains recommendation models that have outgrown one machine, and schedules jobs on "
       "shared machines.",

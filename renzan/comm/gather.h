@@ -25,8 +25,9 @@ std::vector<T> AllGatherValues(Communicator& comm, const T& mine) {
 // Every rank's text, by rank, on every rank.
 std::vector<std::string> GatherStrings(Communicator& comm, const std::string& mine);
 
-// Numbers the workers of each `machine` by rank, and sets the communicator's local rank. Not all
-// launchers do so, and the ranks of a machine need not be consecutive.
+// Numbers the workers of each `machine` by rank, and sets the communicator's local rank. `machine`
+// identifies the workers that share GPUs. Not all launchers number them, and the ranks of a machine
+// need not be consecutive.
 void FindLocalRank(Communicator& comm, const std::string& machine);
 
 // Rank 0's text on every rank.

@@ -26,7 +26,7 @@ void NameTablesOf(const TrainConfig& other, TrainConfig* config) {
     if (table.pooling.empty()) table.pooling = config->model.pooling;
 }
 
-std::vector<ConfigValue> Values(TrainConfig& config) {
+std::vector<ConfigValue> ValuesOf(TrainConfig& config) {
   return ListConfig([&](ConfigFields& fields) { config.Describe(fields); });
 }
 
@@ -41,7 +41,7 @@ std::string TextAt(const std::vector<ConfigValue>& values, const std::vector<std
 template <typename Matters>
 std::optional<ConfigDifference> FirstOf(TrainConfig& there, TrainConfig& here,
                                         const Matters& matters) {
-  const std::vector<ConfigValue> a = Values(there), b = Values(here);
+  const std::vector<ConfigValue> a = ValuesOf(there), b = ValuesOf(here);
   for (const auto* values : {&a, &b}) {
     for (const ConfigValue& value : *values) {
       if (!matters(value)) continue;

@@ -5,6 +5,8 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -61,6 +63,45 @@ inline std::vector<float> CopiedFromGpu(const DeviceMemory& memory, Precision pr
     }
   }
   return values;
+}
+
+inline constexpr Precision kPrecisions[] = {Precision::kFloat32, Precision::kBFloat16};
+inline const auto kBothPrecisions = ::testing::ValuesIn(kPrecisions);
+
+// A few thousand random values again and again: cheap when there are millions.
+inline std::vector<float> Floats(int64_t n, uint64_t seed) {
+  constexpr size_t kPeriod = 4099;
+  const std::vector<float> period = RandomFloats(kPeriod, seed);
+  std::vector<float> values(static_cast<size_t>(n));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = period[i % kPeriod];
+  return values;
+}
+
+// So that zeros of either sign differ, and equal NaNs do not.
+inline void ExpectSameBits(const std::vector<float>& got, const std::vector<float>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  size_t differences = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::bit_cast<uint32_t>(got[i]) == std::bit_cast<uint32_t>(expected[i])) continue;
+    if (++differences <= 5)
+      ADD_FAILURE() << "value " << i << " is " << got[i] << ", not " << expected[i];
+  }
+  EXPECT_EQ(differences, 0u);
+}
+
+// Sums of at most some hundred products of values below 1, and the rounding of the result.
+inline constexpr double kSumTolerance = 3e-4, kBFloat16Rounding = 1.0 / 256;
+inline void ExpectNear(const std::vector<float>& got, const std::vector<double>& expected,
+                       double absolute, double relative) {
+  ASSERT_EQ(got.size(), expected.size());
+  size_t differences = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    // A NaN is not near.
+    if (std::abs(got[i] - expected[i]) <= absolute + relative * std::abs(expected[i])) continue;
+    if (++differences <= 5)
+      ADD_FAILURE() << "value " << i << " is " << got[i] << ", not " << expected[i];
+  }
+  EXPECT_EQ(differences, 0u);
 }
 
 }  // namespace renzan::cuda

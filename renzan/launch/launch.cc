@@ -19,6 +19,7 @@
 #include "renzan/base/process/child.h"
 #include "renzan/base/process/free_port.h"
 #include "renzan/base/process/start_failure.h"
+#include "renzan/base/this_program.h"
 #include "renzan/launch/group_guard.h"
 #include "renzan/launch/mpirun_command.h"
 #include "renzan/launch/supervisor.h"
@@ -41,14 +42,6 @@ std::vector<std::string> Environment(const LaunchOptions& options,
   for (const std::string& entry : OwnEnvironment())
     if (!dropped.contains(NameOf(entry))) result.push_back(entry);
   return result;
-}
-
-std::string ThisProgram() {
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  if (length <= 0)
-    Fail(ErrorCode::kOsError, "cannot read /proc/self/exe: {}", std::strerror(errno));
-  return {path, static_cast<size_t>(length)};
 }
 
 // Why the workers' program cannot be started.

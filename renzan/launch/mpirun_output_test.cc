@@ -40,6 +40,27 @@ TEST(MpirunOutputTest, ReadsExitStatusAndKeepsOtherNotices) {
   EXPECT_EQ(output.worker_end()->signal, 0);
 }
 
+TEST(MpirunOutputTest, ReadsNoticesOfOpenMpi5) {
+  MpirunOutput output;
+  output.Feed(std::string(kRow) +
+              "prterun detected that one or more processes exited with non-zero status\n\n"
+              "   Process name: [prterun-host-985@1,3] Exit code:    70\n" +
+              kRow);
+  ASSERT_TRUE(output.worker_end());
+  EXPECT_EQ(output.worker_end()->rank, 3);
+  EXPECT_EQ(output.worker_end()->exit_status, 70);
+}
+
+TEST(MpirunOutputTest, ANoticeWithoutNumbersIsNoEnd) {
+  MpirunOutput output;
+  for (const char* text : {"process rank x exited on signal 9\n", "process rank 1 exited on node\n",
+                           "Process name: [none]\nExit code: 1\n", "Process name: [a,1]\n"}) {
+    const std::string notice = std::string(kRow) + text + kRow;
+    EXPECT_EQ(output.Feed(notice), notice);
+    EXPECT_FALSE(output.worker_end()) << text;
+  }
+}
+
 TEST(MpirunOutputTest, AnUnfinishedNoticeIsShown) {
   MpirunOutput output;
   const std::string text = std::string(kRow) + "No such file\n";

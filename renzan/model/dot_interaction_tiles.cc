@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/nn/from_avx2.h"
 #include "renzan/nn/isa.h"
 
 #undef HWY_TARGET_INCLUDE

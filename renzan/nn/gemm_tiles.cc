@@ -4,6 +4,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/nn/flush_denormals.h"
+#include "renzan/nn/from_avx2.h"
 #include "renzan/nn/isa.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "renzan/nn/flush_denormals.h"
+#include "renzan/nn/from_avx2.h"
 #include "renzan/nn/isa.h"
 
 #undef HWY_TARGET_INCLUDE

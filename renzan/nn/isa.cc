@@ -5,6 +5,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "renzan/base/error.h"
 
 namespace renzan {
@@ -25,7 +28,9 @@ constexpr IsaClass kClasses[] = {
     {"avx2", HWY_AVX2},
     {"sse4", HWY_SSE4},
 };
+constexpr const char* kLeastInstructions = "SSE4.2, PCLMULQDQ and AES";
 #else
+constexpr const char* kLeastInstructions = "NEON";
 constexpr IsaClass kClasses[] = {{"neon", HWY_NEON}};
 #endif
 
@@ -72,8 +77,19 @@ bool IsFast(const IsaClass&, Precision) { return true; }
 
 }  // namespace
 
+void CheckProcessor(int64_t highway_targets) {
+  const bool has_any = std::any_of(
+      std::begin(kClasses), std::end(kClasses),
+      [&](const IsaClass& isa) { return (isa.highway_targets & highway_targets) != 0; });
+  if (has_any) return;
+  Fail(ErrorCode::kConfig,
+       "this processor lacks instructions that Renzan's kernels need ({}): use a newer machine",
+       kLeastInstructions);
+}
+
 std::string SelectIsa(const std::string& name, Precision precision) {
   hwy::DisableTargets(0);  // undoes an earlier call
+  CheckProcessor(hwy::SupportedTargets());
   std::string available;
   for (const IsaClass& isa : kClasses) {
     const bool supported = IsSupported(isa);

@@ -7,6 +7,7 @@
 // cannot fuse, gives others. AMX adds the terms of bfloat16 products in another order, so it is a
 // class of its own, which other processors emulate.
 
+#include <cstdint>
 #include <string>
 
 #include "renzan/tensor/precision.h"
@@ -18,6 +19,10 @@ namespace renzan {
 // is emulated. Returns the selected class. Must be called before the first kernel; throws kConfig
 // if the name is unknown or the machine does not support the class.
 std::string SelectIsa(const std::string& name, Precision precision = Precision::kFloat32);
+
+// Throws kConfig for a processor that has none of the classes, which could not execute the
+// kernels: `highway_targets` are those that it supports. SelectIsa() asks first.
+void CheckProcessor(int64_t highway_targets);
 
 // How the selected class computes products of bfloat16.
 enum class BFloat16Products {

@@ -1,6 +1,7 @@
 #include "renzan/nn/isa.h"
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include "renzan/base/error.h"
 #include "renzan/base/random_testing.h"
@@ -24,6 +25,19 @@ std::vector<float> ElementwiseResults(Precision precision) {
   Add(b, &y);
   ReluBackward(a, &y);
   return RowMajor(y);
+}
+
+TEST(CheckProcessor, RefusesOneThatNoClassIsFor) {
+  CheckProcessor(hwy::SupportedTargets());
+  for (const int64_t targets : {int64_t{0}, int64_t{HWY_SCALAR}, int64_t{HWY_SSSE3 | HWY_EMU128}}) {
+    try {
+      CheckProcessor(targets);
+      ADD_FAILURE() << targets;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kConfig);
+      EXPECT_NE(std::string(error.what()).find("use a newer machine"), std::string::npos);
+    }
+  }
 }
 
 TEST(SelectIsa, ElementwiseBitsDoNotDependOnIt) {

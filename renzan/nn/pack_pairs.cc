@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "renzan/nn/from_avx2.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "renzan/nn/pack_pairs.cc"
 #include <hwy/foreach_target.h>

@@ -9,7 +9,8 @@
 
 #include "renzan/config/train_config.h"
 #include "renzan/data/dataset/dataset.h"
-#include "renzan/plan/planner.h"
+#include "renzan/plan/cost_model.h"
+#include "renzan/plan/sharding_plan.h"
 #include "renzan/planning/device_options.h"
 
 namespace renzan {

@@ -6,7 +6,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
-#include "renzan/config/train_config.h"
+#include "renzan/config/training_config.h"
 #include "renzan/model/evaluation_metric.h"
 
 namespace renzan {

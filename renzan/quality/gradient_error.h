@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "renzan/comm/communicator.h"
-#include "renzan/config/train_config.h"
+#include "renzan/config/comm_config.h"
 #include "renzan/embedding/wire_error.h"
 
 namespace renzan {

@@ -17,6 +17,7 @@
 #include "renzan/infer/evaluate.h"
 #include "renzan/model/metrics.h"
 #include "renzan/run/loop_state.h"
+#include "renzan/run/splits.h"
 #include "renzan/step/step.h"
 
 namespace renzan {
@@ -46,11 +47,6 @@ class TrainObserver {
   virtual void OnEvaluation(int64_t step, const BinaryMetrics& metrics,
                             const std::string& verdict) = 0;
   virtual void OnAdvice(const std::string& advice) = 0;
-};
-
-struct Split {
-  const Dataset* dataset = nullptr;
-  RowRange rows;
 };
 
 // The number of steps to train. Throws kConfig when there are fewer samples than one batch.

@@ -9,11 +9,18 @@
 
 #include "renzan/base/error.h"
 #include "renzan/comm/communicator.h"
-#include "renzan/config/train_config.h"
+#include "renzan/config/data_config.h"
+#include "renzan/config/features_config.h"
 #include "renzan/data/dataset/dataset.h"
-#include "renzan/run/loop.h"
+#include "renzan/infer/evaluate.h"
 
 namespace renzan {
+
+// The rows of a dataset to train on, or to evaluate with.
+struct Split {
+  const Dataset* dataset = nullptr;
+  RowRange rows;
+};
 
 // Owns the datasets its splits point to.
 struct OpenedSplits {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/config/train_config.h"
+#include "renzan/config/optimizer_config.h"
 
 namespace renzan {
 

@@ -22,7 +22,7 @@
 #include "renzan/checkpoint/manifest.h"
 #include "renzan/checkpoint/policy.h"
 #include "renzan/comm/communicator.h"
-#include "renzan/config/train_config.h"
+#include "renzan/config/checkpoint_config.h"
 #include "renzan/saving/checkpoint_in_flight.h"
 #include "renzan/saving/control_sync.h"
 #include "renzan/saving/requests.h"

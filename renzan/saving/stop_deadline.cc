@@ -1,13 +1,9 @@
 #include "renzan/saving/stop_deadline.h"
 
 #include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "renzan/base/error.h"
-#include "renzan/base/file/file.h"
-#include "renzan/base/log.h"
+#include "renzan/observe/stop_notice.h"
 
 namespace renzan {
 namespace {
@@ -15,20 +11,6 @@ namespace {
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
 }  // namespace
-
-std::optional<double> ReadStopDeadline(const std::string& path) {
-  try {
-    if (!FileExists(path)) return std::nullopt;
-    const double deadline = nlohmann::json::parse(ReadFile(path)).at("deadline").get<double>();
-    if (std::isfinite(deadline)) return deadline;
-    LogWarning("{} is ignored: its deadline is not finite", path);
-  } catch (const Error& error) {
-    LogWarning("the deadline of this stop is unknown: {}", error.what());
-  } catch (const nlohmann::json::exception& error) {
-    LogWarning("{} is ignored: {}", path, error.what());
-  }
-  return std::nullopt;
-}
 
 StopDeadline::StopDeadline(std::string notice_path, double grace_seconds, const Clock& clock)
     : notice_path_(std::move(notice_path)), grace_seconds_(grace_seconds), clock_(clock) {}

@@ -17,10 +17,6 @@
 
 namespace renzan {
 
-// The deadline in that file, in Unix time. Nothing if there is no file and, after a warning, if it
-// cannot be read.
-std::optional<double> ReadStopDeadline(const std::string& path);
-
 class StopDeadline {
  public:
   // `notice_path`: of stop.json; empty: none. `grace_seconds`: used without that file; 0: unknown.

@@ -64,6 +64,16 @@ cp "$build/lib/librenzan_jobs.so" trainer/lib/
 mv trainer/lib/librenzan_jobs.so trainer/bin/
 "$renzan" help | cmp - whole.txt
 
+# Also where /proc is not mounted, from which the program knows its path elsewhere.
+if unshare --map-root-user --mount true 2>unshare.txt; then
+  without_proc() {
+    unshare --map-root-user --mount sh -c 'mount -t tmpfs none /proc && exec "$@"' sh "$@"
+  }
+  without_proc "$renzan" help | cmp - whole.txt
+  without_proc "$renzan" train small.yaml --run-dir without_proc >out.txt 2>&1 ||
+    { cat out.txt; fail "train without /proc"; }
+fi
+
 # A library of another build: its functions are not called.
 python3 - "$("$renzan" --version | sed -n '1s/.*build \([0-9a-f]*\).*/\1/p')" <<'PY'
 import sys

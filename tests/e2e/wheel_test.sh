@@ -9,7 +9,7 @@
 source "$(dirname "$0")/lib.sh"
 build=$(dirname "$(dirname "$renzan")")
 { [ -e "$build/lib/librenzan_mpi.so" ] && [ -e "$build/lib/librenzan_s3.so" ]; } ||
-  fail "build renzan_shared, renzan_shared_mpi, renzan_shared_s3 first"
+  fail "build renzan_shared, renzan_shared_mpi, renzan_s3 first"
 unset RENZAN_LIBRARY LD_LIBRARY_PATH PYTHONPATH
 export PYTHONDONTWRITEBYTECODE=1
 

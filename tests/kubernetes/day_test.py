@@ -38,8 +38,9 @@ from stored_job import (  # noqa: E402
 from world import CACHE, GANG_JOBS, PODS, control_plane, expect  # noqa: E402
 
 RENZAN = os.path.abspath(sys.argv[1])
-# What the program loads when a verb of the job system (such as a pod's) is used.
-JOB_SYSTEM = pathlib.Path(RENZAN).parent.parent / "lib/librenzan_jobs.so"
+# What the program loads when a verb of the job system, as of a pod, or a path in a store is used.
+LIBRARIES = [pathlib.Path(RENZAN).parent.parent / "lib" / name
+             for name in ("librenzan_jobs.so", "librenzan_s3.so")]
 ROOT = here.parent.parent
 NODES = ["127.0.0.1", "127.0.0.2"]
 DEVICES = {"nvidia.com/gpu": 2, stored_job.SEAT: stored_job.SEATS_PER_NODE}  # of a node
@@ -477,7 +478,8 @@ def main():
         else:
             image = work / "renzan.tar"
             subprocess.run([here / "image", image, "renzan:0.1.0", "--busybox", "--program", RENZAN,
-                            "--library", JOB_SYSTEM, "--user", "65532"], check=True)
+                            *(word for path in LIBRARIES for word in ("--library", path)),
+                            "--user", "65532"], check=True)
         names_flags = subprocess.check_output([here / "names", "--flags"], text=True).split()
         with stored_job.store_if_installed() as store, control_plane(
                 work / "run", "--nodes=2", "--scheduler", f"--image={image}",

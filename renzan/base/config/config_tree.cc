@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 
 namespace renzan::internal {
 namespace {
@@ -17,7 +18,7 @@ using WhereFunction = std::function<std::string(const YAML::Mark&)>;
 // Aliases can make a document recursive or huge; no real configuration exceeds these limits.
 constexpr int kMaxDepth = 32;
 constexpr int kMaxNodes = 1 << 20;
-constexpr size_t kMaxShown = 200;  // characters of an override in messages
+constexpr size_t kMaxShown = 200;  // bytes of an override in messages
 
 class Converter {
  public:
@@ -97,9 +98,7 @@ ConfigTree ParseConfig(std::string_view yaml, const std::string& name) {
 
 Override ApplyOverride(const std::string& override_text, ConfigTree& root) {
   // Every value stores this text as its location, so a long override is shortened.
-  const bool is_long = override_text.size() > kMaxShown;
-  const std::string where =
-      "--set " + (is_long ? override_text.substr(0, kMaxShown) + "..." : override_text);
+  const std::string where = "--set " + ShortText(override_text, kMaxShown);
   const size_t equals = override_text.find('=');
   if (equals == std::string::npos || equals == 0)
     Fail(ErrorCode::kConfig, "{}: expected key=value, such as --set numerics.virtual_workers=4",

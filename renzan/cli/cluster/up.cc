@@ -12,6 +12,7 @@
 
 #include "renzan/base/build_id.h"
 #include "renzan/base/error.h"
+#include "renzan/base/this_program.h"
 #include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/cluster/daemon_access.h"
 #include "renzan/cli/cluster/daemon_process.h"

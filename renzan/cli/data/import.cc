@@ -33,7 +33,7 @@ void PrintLabels(const ImportSummary& done) {
   if (label.other_rows == 0) return;
   std::vector<std::string> texts;
   for (const LabelSummary::Text& other : label.other_texts)
-    texts.push_back(fmt::format("'{}' ({})", Escape(other.text.substr(0, 40)), other.rows));
+    texts.push_back(fmt::format("'{}' ({})", Escape(ShortText(other.text, 40)), other.rows));
   fmt::print("label '{}': {} rows are 0 because of negative: other; the most frequent texts: {}\n",
              done.label_name, label.other_rows, fmt::join(texts, ", "));
 }

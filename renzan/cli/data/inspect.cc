@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/cli/data/verbs.h"
 #include "renzan/cli/stop_signals.h"
 #include "renzan/cli/text/table.h"
@@ -78,7 +79,7 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
         feature.distinct_capped ? "+" : " ",
         dense ? fmt::format("max {:.4g}", feature.max) : fmt::format("{}", feature.num_embeddings));
     for (const TopValue& top : feature.top)
-      fmt::print("  {}: {:.1f}%, {:.3f}", ShortText(top.value, kShown),
+      fmt::print("  {}: {:.1f}%, {:.3f}", Escape(ShortText(top.value, kShown)),
                  100 * static_cast<double>(top.count) / values, top.label_rate);
     fmt::print("\n");
   }

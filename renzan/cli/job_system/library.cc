@@ -4,9 +4,9 @@
 #include <sqlite3.h>
 
 #include "renzan/base/build_id.h"
+#include "renzan/cli/machine/installation.h"
 #include "renzan/cli/verb_group.h"
 #include "renzan/cli/verbs.h"
-#include "renzan/storage/s3/s3_storage.h"
 
 extern "C" {
 
@@ -15,7 +15,7 @@ __attribute__((visibility("default"))) const char* renzan_jobs_build() { return 
 __attribute__((visibility("default"))) void renzan_jobs_add_verbs(CLI::App* app, int* exit_status,
                                                                   const renzan::LogFunctions* log) {
   renzan::LogThrough(*log);
-  renzan::s3::UseS3();
+  renzan::UseObjectStores();
   renzan::AddVerbGroup(*app, "Jobs", [&] {
     renzan::AddSubmitVerb(*app, *exit_status);
     renzan::AddJobsVerb(*app);

@@ -1,14 +1,12 @@
 #include "renzan/cli/job_system/load.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 
 #include "renzan/base/build_id.h"
 #include "renzan/base/error.h"
+#include "renzan/base/plugin.h"
 #include "renzan/cli/job_system/library.h"
-#include "renzan/cli/machine/installation.h"
 
 namespace renzan {
 namespace {
@@ -17,28 +15,20 @@ namespace {
 constexpr std::array<std::string_view, 7> kVerbs = {"submit",  "jobs",  "job",     "pod-run",
                                                     "cluster", "nodes", "simulate"};
 
+constexpr Plugin kPlugin = {.file = "librenzan_jobs.so",
+                            .build = "renzan_jobs_build",
+                            .code = ErrorCode::kNoInput,
+                            .what = "the job system",
+                            .advice = "build it with `scripts/build`, or reinstall renzan"};
+
 void* Library() {
-  static void* handle = nullptr;
-  if (handle != nullptr) return handle;
-  const std::string path = JobSystemLibrary();
-  void* const opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (opened == nullptr)
-    Fail(ErrorCode::kNoInput, "the job system cannot be loaded: {}: {}", dlerror(),
-         kHowToGetJobSystem);
-  const auto build =
-      reinterpret_cast<decltype(&renzan_jobs_build)>(dlsym(opened, "renzan_jobs_build"));
-  const std::string theirs = build == nullptr ? "unknown" : build();
-  if (theirs != BuildId())
-    Fail(ErrorCode::kNoInput, "{} is of another build than this program ({}, not {}): {}", path,
-         theirs, BuildId(), kHowToGetJobSystem);
-  return handle = opened;
+  static void* const handle = LoadPlugin(kPlugin, PathOfPlugin(kPlugin), BuildId());
+  return handle;
 }
 
 template <class Function>
 Function* FunctionOf(const char* name) {
-  const auto found = reinterpret_cast<Function*>(dlsym(Library(), name));
-  CHECK_MSG(found != nullptr, "{} lacks {}", JobSystemLibrary(), name);
-  return found;
+  return reinterpret_cast<Function*>(FunctionOfPlugin(Library(), name));
 }
 
 }  // namespace

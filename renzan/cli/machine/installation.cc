@@ -1,33 +1,44 @@
 #include "renzan/cli/machine/installation.h"
 
-#include <filesystem>
+#include <csignal>
 
+#include "renzan/base/build_id.h"
 #include "renzan/base/error.h"
-#include "renzan/base/file/file.h"
+#include "renzan/base/plugin.h"
+#include "renzan/base/this_program.h"
+#include "renzan/storage/s3/library.h"
+#include "renzan/storage/storage.h"
 
 namespace renzan {
+namespace {
 
-std::string ThisProgram() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+constexpr Plugin kS3Plugin = {.file = "librenzan_s3.so",
+                              .build = "renzan_s3_build",
+                              .code = ErrorCode::kNoInput,
+                              .what = "the client of object stores (s3://)",
+                              .advice =
+                                  "build it with `scripts/build release renzan_s3`, or "
+                                  "reinstall renzan"};
 
-std::string JobSystemLibrary() {
-  constexpr const char* kFile = "librenzan_jobs.so";
-  const std::filesystem::path here = std::filesystem::path(ThisProgram()).parent_path();
-  const std::string beside = here / kFile, in_lib = here.parent_path() / "lib" / kFile;
-  for (const std::string& path : {beside, in_lib})
-    if (FileExists(path)) return path;
-  Fail(ErrorCode::kNoInput, "the job system is missing: neither {} nor {} exists: {}", beside,
-       in_lib, kHowToGetJobSystem);
+std::unique_ptr<Storage> OpenObjectStore() {
+  void* const library = LoadPlugin(kS3Plugin, PathOfPlugin(kS3Plugin), BuildId());
+  const auto open =
+      reinterpret_cast<decltype(&renzan_s3_open)>(FunctionOfPlugin(library, "renzan_s3_open"));
+  // A connection that breaks is an Error.
+  std::signal(SIGPIPE, SIG_IGN);
+  const LogFunctions log;
+  return std::unique_ptr<Storage>(open(&log, /*throw_failed_checks=*/false));
 }
+
+}  // namespace
 
 std::string SupervisorProgram() {
-  const std::filesystem::path here = std::filesystem::path(ThisProgram()).parent_path();
-  const std::string build_program = here / "renzan-supervisor";
-  if (FileExists(build_program)) return build_program;
-  const std::string installed = here.parent_path() / "libexec/renzan/renzan-supervisor";
-  if (FileExists(installed)) return installed;
-  Fail(ErrorCode::kNoInput,
-       "renzan-supervisor is missing: neither {} nor {} exists; reinstall renzan", build_program,
-       installed);
+  constexpr const char *kFolder = "libexec/renzan", *kFile = "renzan-supervisor";
+  if (const auto path = InstalledFile(kFolder, kFile)) return *path;
+  Fail(ErrorCode::kNoInput, "renzan-supervisor is missing: {}; reinstall renzan",
+       WhyNotInstalled(kFolder, kFile));
 }
+
+void UseObjectStores() { SetObjectStore(OpenObjectStore); }
 
 }  // namespace renzan

@@ -1,6 +1,6 @@
 #pragma once
 
-// The locations of the program and of what belongs to it.
+// What belongs to the program and is started or loaded by it.
 
 #include <string>
 
@@ -10,14 +10,8 @@ namespace renzan {
 // directory), or in ../libexec/renzan (installation). Throws Error kNoInput.
 std::string SupervisorProgram();
 
-// The path of librenzan_jobs.so, which has the job system's verbs: next to this program, or in
-// ../lib. Throws Error kNoInput.
-std::string JobSystemLibrary();
-// What helps if it is missing.
-inline constexpr const char* kHowToGetJobSystem =
-    "build it with `scripts/build`, or reinstall renzan";
-
-// The path of this program's file, as /proc/self/exe names it.
-std::string ThisProgram();
+// From now on this program can use paths in object stores ("s3://..."): librenzan_s3.so, which has
+// their client, is loaded when the first one is used. Its errors are kNoInput.
+void UseObjectStores();
 
 }  // namespace renzan

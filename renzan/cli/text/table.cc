@@ -47,16 +47,4 @@ std::string Table::Text() const {
   return text;
 }
 
-std::string ShortText(const std::string& text, size_t bytes) {
-  const auto continues = [&](size_t at) {
-    return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
-  };
-  size_t end = std::min(bytes, text.size());
-  while (end > 0 && end < text.size() && continues(end)) --end;
-  std::string shown = text.substr(0, end);
-  for (char& c : shown)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return end < text.size() ? shown + "..." : shown;
-}
-
 }  // namespace renzan

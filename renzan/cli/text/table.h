@@ -30,10 +30,6 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// The beginning of a text, at most `bytes` long and never ending within a UTF-8 character; "..."
-// follows if it was cut. Control characters become '?'.
-std::string ShortText(const std::string& text, size_t bytes);
-
 inline constexpr Table::Align kRight = Table::Align::kRight;  // shorthand for lists of columns
 
 }  // namespace renzan

@@ -58,14 +58,5 @@ TEST(AmountsText, Numbers) {
   EXPECT_EQ(NumberText(-0.0001), "0");
 }
 
-TEST(ShortText, CutsBetweenCharacters) {
-  EXPECT_EQ(ShortText("sport", 5), "sport");
-  EXPECT_EQ(ShortText("sports", 5), "sport...");
-  EXPECT_EQ(ShortText("Perú", 5), "Perú");
-  EXPECT_EQ(ShortText("Perú", 4), "Per...");
-  EXPECT_EQ(ShortText("a\x1b[31mb", 20), "a?[31mb");
-  EXPECT_EQ(ShortText("", 3), "");
-}
-
 }  // namespace
 }  // namespace renzan

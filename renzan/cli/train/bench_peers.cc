@@ -21,6 +21,7 @@
 #include "renzan/base/process/free_port.h"
 #include "renzan/base/process/pipe.h"
 #include "renzan/base/process/process_end.h"
+#include "renzan/base/this_program.h"
 #include "renzan/cli/text/table.h"
 
 namespace renzan {
@@ -52,13 +53,6 @@ std::vector<Transport> Transports(bool one_host) {
       {"MPI, libfabric", "mpi", {"pml", "cm", "mtl", "ofi"}, "OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi"});
   transports.push_back({kChosen, "mpi", {}, ""});
   return transports;
-}
-
-std::string ThisProgram() {
-  std::array<char, 4096> path{};
-  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
-  if (length < 0) FailErrno(errno, "cannot read /proc/self/exe");
-  return {path.data(), static_cast<size_t>(length)};
 }
 
 std::vector<std::string> CommandOf(const Transport& transport, const PeersOptions& options) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/train/saved_model.h"
@@ -110,7 +111,7 @@ void Print(const std::string& column, const ValueNames& names, std::span<const G
   };
   for (const GroupMetrics& group : groups.first(std::min(top, groups.size()))) {
     const double rate = static_cast<double>(group.positives) / static_cast<double>(group.count);
-    table.Add({ShortText(names.Shown(group.group), kShown), fmt::format("{}", group.count),
+    table.Add({Escape(ShortText(names.Shown(group.group), kShown)), fmt::format("{}", group.count),
                fmt::format("{:.2f} %", 100 * rate), number(group.auc, 5), number(group.log_loss, 5),
                number(group.calibration, 4)});
   }

@@ -58,7 +58,9 @@ int RunWorkers(const WorkerOptions& options, const std::function<void(Communicat
   std::signal(SIGPIPE, SIG_IGN);  // a peer's death is an Error
   const std::unique_ptr<Communicator> comm =
       MakeCommunicator(options.backend, mine, options.timeout_seconds);
-  FindLocalRank(*comm, MachineId());
+  FindLocalRank(*comm, MachineId() + "\n" + VisibleGpus([](const char* name) -> const char* {
+                         return std::getenv(name);
+                       }));
   body(*comm, ResolveThreads(options.threads, *comm));
   return 0;
 }

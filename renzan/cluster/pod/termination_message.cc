@@ -34,13 +34,6 @@ std::string WithoutTerminalSequences(std::string_view text) {
   return plain;
 }
 
-// Drops at least `bytes` at the end, in whole UTF-8 characters.
-void Shorten(std::string& text, size_t bytes) {
-  size_t end = text.size() - std::min(bytes, text.size());
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  text.resize(end);
-}
-
 std::string Line(const ContainerEnd& end, const std::string& message) {
   nlohmann::ordered_json json = {{"exit_code", end.exit_code}};
   if (end.signal != 0) json["signal"] = SignalName(end.signal);
@@ -51,12 +44,12 @@ std::string Line(const ContainerEnd& end, const std::string& message) {
 }  // namespace
 
 std::string TerminationMessage(const ContainerEnd& end) {
-  std::string message = Escape(WithoutTerminalSequences(end.message));
+  const std::string message = Escape(WithoutTerminalSequences(end.message));
   std::string line = Line(end, message);
   // The rest of the message takes at most twice its size in the line.
-  while (line.size() > kMaxTerminationBytes) {
-    Shorten(message, (line.size() - kMaxTerminationBytes + 1) / 2);
-    line = Line(end, message + "...");
+  for (size_t bytes = message.size(); line.size() > kMaxTerminationBytes;) {
+    bytes -= (line.size() - kMaxTerminationBytes + 1) / 2;
+    line = Line(end, ShortText(message, bytes));
   }
   return line;
 }

@@ -1,42 +1,62 @@
 #include "renzan/data/synth/teacher_report.h"
 
-#include <nlohmann/json.hpp>
+#include <cmath>
+#include <limits>
 
+#include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 
 namespace renzan {
+namespace {
+
+// The file is JSON, which is YAML too.
+struct Report {
+  int64_t rows = -1;
+  uint64_t seed = 0;
+  int64_t first_row = 0;
+  BayesOptimal bayes_optimal = {std::numeric_limits<double>::quiet_NaN(),
+                                std::numeric_limits<double>::quiet_NaN()};
+  void Describe(ConfigFields& fields) {
+    fields.Field("rows", &rows);
+    fields.Field("seed", &seed);
+    fields.Field("first_row", &first_row);
+    fields.Field("best_auc", &bayes_optimal.best_auc);
+    fields.Field("best_log_loss", &bayes_optimal.best_log_loss);
+    fields.Require(rows >= 0, "rows", "is missing or negative");
+    fields.Require(std::isfinite(bayes_optimal.best_auc), "best_auc", "is missing or not finite");
+    fields.Require(std::isfinite(bayes_optimal.best_log_loss), "best_log_loss",
+                   "is missing or not finite");
+  }
+};
+
+}  // namespace
 
 std::string TeacherReportPath(const std::string& file) { return file + ".synth.json"; }
 
 void WriteTeacherReport(const std::string& file, int64_t rows, uint64_t seed, int64_t first_row,
                         const BayesOptimal& bayes_optimal) {
-  const nlohmann::ordered_json report = {{"rows", rows},
-                                         {"seed", seed},
-                                         {"first_row", first_row},
-                                         {"best_auc", bayes_optimal.best_auc},
-                                         {"best_log_loss", bayes_optimal.best_log_loss}};
-  WriteFileAtomically(TeacherReportPath(file), report.dump(2) + "\n");
+  WriteFileAtomically(
+      TeacherReportPath(file),
+      fmt::format("{{\n  \"rows\": {},\n  \"seed\": {},\n  \"first_row\": {},\n"
+                  "  \"best_auc\": {},\n  \"best_log_loss\": {}\n}}\n",
+                  rows, seed, first_row, bayes_optimal.best_auc, bayes_optimal.best_log_loss));
 }
 
 std::optional<BayesOptimal> ReadTeacherReport(const std::string& file, int64_t rows) {
   const std::string path = TeacherReportPath(file);
   if (file == "-" || !FileExists(path)) return std::nullopt;
-  BayesOptimal bayes_optimal;
-  int64_t reported = 0;
+  Report report;
   try {
-    const nlohmann::json report = nlohmann::json::parse(ReadFile(path));
-    reported = report.at("rows").get<int64_t>();
-    bayes_optimal = {report.at("best_auc").get<double>(), report.at("best_log_loss").get<double>()};
-  } catch (const nlohmann::json::exception& error) {
-    Fail(ErrorCode::kData, "{}: not a report of `renzan data synth`: {}; remove it", path,
-         error.what());
+    ReadConfigFile(path, {}, [&](ConfigFields& fields) { report.Describe(fields); });
+  } catch (const Error& error) {
+    Fail(ErrorCode::kData, "not a report of `renzan data synth`: {}; remove it", error.what());
   }
-  if (reported != rows)
+  if (report.rows != rows)
     Fail(ErrorCode::kData,
          "{}: describes {} rows, but {} has {}; remove it or generate the file again", path,
-         reported, file, rows);
-  return bayes_optimal;
+         report.rows, file, rows);
+  return report.bayes_optimal;
 }
 
 }  // namespace renzan

@@ -111,7 +111,7 @@ class CriteoParser : public RowParser {
     bad->name = column == 0           ? schema_.label
                 : column <= kNumDense ? schema_.dense[column - 1]
                                       : schema_.categorical[column - 1 - kNumDense].name;
-    bad->reason = fmt::format("'{}' {}", Escape(fields_[column].substr(0, 40)), problem);
+    bad->reason = fmt::format("'{}' {}", Escape(ShortText(fields_[column], 40)), problem);
     return false;
   }
 

@@ -197,7 +197,7 @@ class CsvParser : public RowParser {
   }
 
   static bool Reject(std::string_view field, std::string_view problem, BadRow* bad) {
-    bad->reason = fmt::format("'{}' {}", Escape(field.substr(0, 40)), problem);
+    bad->reason = fmt::format("'{}' {}", Escape(ShortText(field, 40)), problem);
     return false;
   }
 

@@ -309,11 +309,9 @@ std::string CommentOn(const ColumnStatistics& values) {
   constexpr size_t kShown = 3, kShownBytes = 20;
   std::vector<std::string> shown;
   for (const auto& [value, count] : values.MostFrequent(kShown))
-    shown.push_back(fmt::format(
-        "{} ({:.3g} %)",
-        Escape(value.size() > kShownBytes ? value.substr(0, kShownBytes) + "..." : value),
-        100 * static_cast<double>(count) /
-            static_cast<double>(std::max<int64_t>(values.rows(), 1))));
+    shown.push_back(fmt::format("{} ({:.3g} %)", Escape(ShortText(value, kShownBytes)),
+                                100 * static_cast<double>(count) /
+                                    static_cast<double>(std::max<int64_t>(values.rows(), 1))));
   if (!values.is_number() || values.distinct() <= kFewNumbers)
     text += fmt::format(": {}", fmt::join(shown, ", "));
   return text;
@@ -339,17 +337,18 @@ std::string ProposeSchema(const ProposalOptions& options) {
   }
 
   std::string text = fmt::format(
-      "# Proposed by `renzan data schema` from {}{} rows of {}.\n"
+      "# Proposed by `renzan data schema` from {}{} {} of {}.\n"
       "# Check the roles, above all the label's, before you import with --format csv --schema.\n",
-      table.complete ? "" : "the first ", table.rows, Escape(options.input));
+      table.complete ? "" : "the first ", table.rows, table.rows == 1 ? "row" : "rows",
+      Escape(options.input));
   if (LabelScore(table, label) < 0)
     text += fmt::format("# No column looks like a label; '{}' stands in for it.\n",
                         Escape(table.columns[label].name));
   if (table.bad_rows > 0)
-    text += fmt::format(
-        "# {} rows do not have {} fields: fix them, or import with --on-bad-row "
-        "skip.\n",
-        table.bad_rows, table.columns.size());
+    text +=
+        fmt::format("# {} not have {} fields: fix {}, or import with --on-bad-row skip.\n",
+                    table.bad_rows == 1 ? "1 row does" : fmt::format("{} rows do", table.bad_rows),
+                    table.columns.size(), table.bad_rows == 1 ? "it" : "them");
   const Dialect& dialect = table.dialect;
   text +=
       fmt::format("delimiter: {}\nheader: {}\n",

@@ -124,9 +124,9 @@ TEST(ProposeSchema, RowsThatDoNotFit) {
   TemporaryDirectory dir;
   WriteText(dir / "in.csv", "y,x\n1,2\n0,3,4\n1,5\n0,1\n");
   EXPECT_THAT(ProposeSchema({.input = dir / "in.csv"}),
-              AllOf(HasSubstr("from 3 rows of"), HasSubstr("# 1 rows do not have 2 fields")));
+              AllOf(HasSubstr("from 3 rows of"), HasSubstr("# 1 row does not have 2 fields")));
   EXPECT_THAT(ProposeSchema({.input = dir / "in.csv", .max_rows = 1}),
-              HasSubstr("from the first 1 rows of"));
+              HasSubstr("from the first 1 row of"));
   WriteText(dir / "empty.csv", "\n");
   ExpectError(ErrorCode::kData, HasSubstr("empty.csv has no rows"),
               [&] { ProposeSchema({.input = dir / "empty.csv"}); });

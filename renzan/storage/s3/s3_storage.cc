@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -317,13 +316,6 @@ Environment ProcessEnvironment() {
     if (value == nullptr || *value == 0) return std::nullopt;
     return value;
   };
-}
-
-void UseS3() {
-  SetObjectStore([] {
-    std::signal(SIGPIPE, SIG_IGN);
-    return OpenS3(ProcessEnvironment(), SystemClock(), {});
-  });
 }
 
 }  // namespace renzan::s3

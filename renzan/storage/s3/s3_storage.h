@@ -30,8 +30,4 @@ std::unique_ptr<Storage> OpenS3(const Environment& environment, const Clock& clo
 // The environment variables of this process.
 Environment ProcessEnvironment();
 
-// Lets this program use paths in a store (SetObjectStore), configured by its environment. When the
-// first such path is used, SIGPIPE is ignored, so that a broken connection is an Error.
-void UseS3();
-
 }  // namespace renzan::s3

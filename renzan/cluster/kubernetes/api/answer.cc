@@ -16,8 +16,7 @@ std::string Text(const Json& object, const char* key) {
 
 std::string Quote(std::string body) {
   while (body.ends_with('\n')) body.pop_back();
-  const std::string text = Escape(body.substr(0, kMaxQuotedBytes));
-  return body.size() > kMaxQuotedBytes ? text + "..." : text;
+  return Escape(ShortText(body, kMaxQuotedBytes));
 }
 
 // What to do next. `names_object`: the server knows the kind of the object it cannot find.

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "renzan/base/escape.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/kubernetes/controller/gang_runner.h"
 #include "renzan/cluster/kubernetes/objects/dropped_field.h"
@@ -437,7 +438,7 @@ void GangRunner::WriteEvents() {
                          {"name", event.name},
                          {"uid", event.uid}}},
                        {"reason", event.reason},
-                       {"message", event.message.substr(0, kLongestMessage)},
+                       {"message", ShortText(event.message, kLongestMessage - 3)},
                        {"type", event.warning ? "Warning" : "Normal"},
                        {"source", {{"component", "renzan"}}},
                        {"firstTimestamp", time},

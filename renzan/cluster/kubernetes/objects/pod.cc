@@ -4,6 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/escape.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/kubernetes/objects/time_text.h"
@@ -30,13 +31,8 @@ std::string ReasonOf(const json& end) {
   constexpr size_t kLongest = 300;
   const std::string word = TextAt(end, {"reason"});
   const json message = json::parse(TextAt(end, {"message"}), nullptr, /*allow_exceptions=*/false);
-  std::string words = message.is_object() ? TextAt(message, {"message"}) : "";
+  std::string words = message.is_object() ? ShortText(TextAt(message, {"message"}), kLongest) : "";
   if (words.empty()) return word;
-  if (words.size() > kLongest) {
-    size_t end_of_character = kLongest;
-    while ((static_cast<unsigned char>(words[end_of_character]) & 0xc0) == 0x80) --end_of_character;
-    words = words.substr(0, end_of_character) + "...";
-  }
   for (char& c : words)
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
   return word.empty() || word == "Error" ? words : word + ": " + words;

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
 
@@ -52,7 +53,7 @@ std::string LastLineOf(const std::string& log) {
   try {
     std::string text = ReadFile(log);
     while (text.ends_with('\n')) text.pop_back();
-    return text.substr(text.rfind('\n') + 1).substr(0, kMaxReason);
+    return ShortText(text.substr(text.rfind('\n') + 1), kMaxReason);
   } catch (const Error&) {
     return "";
   }

@@ -18,6 +18,12 @@
 
 namespace renzan::cluster::local {
 
+// Jobs for Submit().
+inline constexpr const char* kSmall = "command: [a]\nresources: {gpu: 1}";
+inline constexpr const char* kGang = "command: [train]\nreplicas: 2\nresources: {gpu: 2}";
+inline constexpr const char* kObeying =  // takes all GPUs of a node, and saves its work
+    "command: [train]\nreplicas: 1\nresources: {gpu: 4}\ncheckpoint: {on_stop: true}";
+
 class FakeClock : public Clock {
  public:
   double MonotonicSeconds() const override { return seconds; }
