@@ -34,7 +34,7 @@ struct UnseenLookups {
 };
 
 struct ImportSummary : ImportProgress {
-  std::string label_name;
+  std::string label_name;  // empty: the data has no labels
   LabelSummary label;
   // With the vocabularies of another dataset: of each feature that has a row for unseen values.
   std::vector<UnseenLookups> unseen;
@@ -54,8 +54,9 @@ struct ImportOptions {
   // all features with a threshold vocabulary, "C3=0.05" for one.
   std::vector<std::string> unseen;
   std::optional<uint64_t> seed;  // of which lookups these are; 0 if not given
-  std::string vocabulary_from;   // a dataset whose vocabularies are reused unchanged
-  bool skip_bad_rows = false;    // and list them in a file beside dataset.yaml
+  // A dataset whose vocabularies are reused unchanged. The input may then lack the label.
+  std::string vocabulary_from;
+  bool skip_bad_rows = false;  // and list them in a file beside dataset.yaml
   int64_t shard_rows = 4'000'000;
   // Called every few thousand rows.
   std::function<void(const ImportProgress&)> progress;

@@ -48,6 +48,9 @@ struct ExpectedFeatures {
 // of the two sides does not record cannot be compared, which rank 0 warns of.
 void CheckFeatures(const ExpectedFeatures& expected, const Dataset& dataset, Communicator& comm);
 
+// Throws kConfig unless its rows have labels, which training and evaluation need.
+void CheckHasLabels(const Dataset& dataset);
+
 // Mean lookups per sample of each categorical feature, estimated from the first rows.
 std::vector<double> EstimatePoolingFactors(const Split& split);
 

@@ -51,6 +51,8 @@ struct CsvSchema {
   std::vector<std::string> missing;  // of columns that do not say otherwise
   std::vector<CsvColumn> columns;    // in the schema file's order
 
+  const CsvColumn* label() const;  // null if there is none
+
   // Replaces each pattern by the columns of `header` that it matches and that no other column
   // names, in the order of their names, C2 before C10. The first of several patterns counts.
   // Throws kConfig, naming `path`, for a pattern that matches none.
