@@ -24,6 +24,9 @@ class ValueNames {
   // Whether the input had ids.
   bool are_ids() const { return kind_ == Kind::kIds; }
 
+  // Whether all texts are UTF-8.
+  bool are_utf8() const;
+
   // Nothing for an id that stands for no single known value: of missing values, of all that the
   // vocabulary lacks, and of hashed ones.
   std::optional<std::string> Value(int64_t id) const;
