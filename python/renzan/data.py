@@ -63,8 +63,8 @@ class Batch(NamedTuple):
     """float32 [rows, dense features]."""
     ids: dict[str, np.ndarray | Bags[np.ndarray]]
     """By name, in the schema's order: [rows] for a one-hot feature, Bags for a multi-hot one."""
-    label: np.ndarray
-    """float32 [rows], 0 or 1."""
+    label: np.ndarray | None
+    """float32 [rows], 0 or 1; None if the rows have no labels."""
 
 
 class Feature(NamedTuple):
@@ -81,7 +81,7 @@ class Feature(NamedTuple):
 class Schema(NamedTuple):
     """The meaning of the columns."""
 
-    label: str
+    label: str | None
     dense: list[str]
     categorical: list[Feature]
     dense_transforms: list[str]
@@ -158,9 +158,11 @@ class Dataset:
                 ids[feature.name] = Bags(array, ends.astype(np.int64))
             else:
                 ids[feature.name] = array
+        label = None
+        if self.schema.label is not None:
+            label = memory.view(library.renzan_batch_label(handle), "<f4", n)
         return Batch(memory.view(library.renzan_batch_dense(handle), "<f4", n,
-                                 len(self.schema.dense)),
-                     ids, memory.view(library.renzan_batch_label(handle), "<f4", n))
+                                 len(self.schema.dense)), ids, label)
 
     @property
     def shards(self) -> list[Batch]:
@@ -213,7 +215,8 @@ class Dataset:
                 ids[feature["name"]] = array(feature["file"])
             else:
                 ids[feature["name"]] = one_hot[:, feature["column"]]
-        return Batch(array("dense.npy"), ids, array("label.npy"))
+        label = None if self.schema.label is None else array("label.npy")
+        return Batch(array("dense.npy"), ids, label)
 
 
 def open(directory: str | os.PathLike[str], verify_blocks: bool = True) -> Dataset:  # noqa: A001

@@ -2,32 +2,19 @@
 
 #include <fmt/format.h>
 
+#include "renzan/base/utf8.h"
+
 namespace renzan {
 namespace {
 
-// The number of bytes of the first character of `text`; 0 if it is invalid UTF-8 (Unicode, table
-// 3-7) or a control character.
+// The number of bytes of the first character of `text`; 0 if it is invalid UTF-8 or a control
+// character.
 size_t PrintableBytes(std::string_view text) {
-  const auto at = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  const auto continues = [&](size_t i) { return at(i) >= 0x80 && at(i) <= 0xbf; };
-  const unsigned first = at(0), second = at(1);
-  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x20 || first == 0x7f) return 0;
   // 0xc2 0x80 to 0xc2 0x9f are control characters too.
-  if (first == 0xc2) return continues(1) && second >= 0xa0 ? 2 : 0;
-  if (first >= 0xc3 && first <= 0xdf) return continues(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    const bool overlong = first == 0xe0 && second < 0xa0;
-    const bool surrogate = first == 0xed && second > 0x9f;
-    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    const bool overlong = first == 0xf0 && second < 0x90;
-    const bool too_large = first == 0xf4 && second > 0x8f;
-    return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
-  }
-  return 0;
+  if (first == 0xc2 && text.size() > 1 && static_cast<unsigned char>(text[1]) < 0xa0) return 0;
+  return FirstUtf8Bytes(text);
 }
 
 std::string EscapeBut(std::string_view text, std::string_view kept) {

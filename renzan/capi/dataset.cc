@@ -46,10 +46,12 @@ std::string Describe(const Dataset& dataset) {
   Json generated;
   if (const auto& best = dataset.bayes_optimal())
     generated = {{"best_auc", best->best_auc}, {"best_log_loss", best->best_log_loss}};
+  Json label;
+  if (schema.has_labels()) label = schema.label;
   return Json{{"directory", dataset.directory()},
               {"rows", dataset.num_rows()},
               {"fingerprint", dataset.fingerprint()},
-              {"label", schema.label},
+              {"label", label},
               {"label_rule", schema.label_rule},
               {"dense", schema.dense},
               {"dense_transforms", schema.dense_transforms},
@@ -115,7 +117,7 @@ renzan_status renzan_dataset_read(const renzan_dataset* dataset, const int64_t* 
 void renzan_batch_destroy(renzan_batch* batch) { delete batch; }
 
 const float* renzan_batch_label(const renzan_batch* batch) {
-  return batch == nullptr ? nullptr : batch->batch.label.data();
+  return batch == nullptr || batch->batch.label.empty() ? nullptr : batch->batch.label.data();
 }
 
 const float* renzan_batch_dense(const renzan_batch* batch) {

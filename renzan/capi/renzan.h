@@ -342,7 +342,8 @@ RENZAN_EXPORT void renzan_dataset_close(renzan_dataset* dataset);
 
 /* Describes it as JSON, valid as long as the dataset; arrays lie in `shards`[i].directory:
  *   {"directory": "clicks", "rows": 7, "fingerprint": "SHA-256: same samples, same meaning",
- *    "label": "label", "label_rule": "", "dense": ["I1"], "dense_transforms": ["log"],
+ *    "label": "label" (null: the rows have no labels), "label_rule": "",
+ *    "dense": ["I1"], "dense_transforms": ["log"],
  *    "categorical": [
  *      {"name": "C1", "num_embeddings": 9, "multi_hot": false, "vocabulary": "hash:9",
  *       "file": "ids.npy", "column": 0},                      column null: a file of its own
@@ -365,7 +366,7 @@ RENZAN_EXPORT renzan_status renzan_dataset_read(const renzan_dataset* dataset, c
                                                 size_t num_rows, renzan_batch** batch);
 RENZAN_EXPORT void renzan_batch_destroy(renzan_batch* batch);
 
-/* [rows] */
+/* [rows]; NULL if the rows have no labels */
 RENZAN_EXPORT const float* renzan_batch_label(const renzan_batch* batch);
 /* [rows, dense features] */
 RENZAN_EXPORT const float* renzan_batch_dense(const renzan_batch* batch);

@@ -36,10 +36,12 @@ constexpr int64_t kBadRowsShown = 5;
 constexpr size_t kLabelsShown = 5;
 
 std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
+  // Training data needs them.
+  const Labels labels = options.vocabulary_from.empty() ? Labels::kRequired : Labels::kMayBeMissing;
   if (options.format == "criteo") {
     if (!options.schema.empty())
       Fail(ErrorCode::kUsage, "--schema is only for --format csv; Criteo's columns are fixed");
-    return MakeCriteoParser(options.log_dense.value_or(true));
+    return MakeCriteoParser(options.log_dense.value_or(true), labels);
   }
   if (options.format != "csv")
     Fail(ErrorCode::kUsage, "unknown format '{}': use criteo or csv", options.format);
@@ -50,7 +52,7 @@ std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
     Fail(ErrorCode::kUsage,
          "--dense is only for --format criteo: in a schema each dense column has its own "
          "'transform' (transform: log)");
-  return MakeCsvParser(options.schema);
+  return MakeCsvParser(options.schema, labels);
 }
 
 DenseTransform TransformOf(const std::string& text) {
@@ -91,7 +93,7 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
         "cannot check that columns are read (trim, missing, separator) as in {}: it does not "
         "record it; import it again",
         directory);
-  if (manifest.label_rule == schema.label_rule) return;
+  if (!schema.has_labels() || manifest.label_rule == schema.label_rule) return;
   if (manifest.label_rule.empty() || schema.label_rule.empty())
     LogWarning("cannot check that labels mean the same as in {}: {} no rule for labels", directory,
                manifest.label_rule.empty() ? "it records" : "this schema has");
@@ -177,7 +179,7 @@ class Importer {
     WarnOfMultiLineRows();
     ImportSummary summary{progress_, parser_->schema().label, labels_.Summary(kLabelsShown),
                           Unseen()};
-    WarnOfOneClass(summary);
+    if (parser_->schema().has_labels()) WarnOfOneClass(summary);
     WarnOfUntrainedRows();
     skipped_->Close();
     Finish();

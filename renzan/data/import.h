@@ -34,7 +34,7 @@ struct UnseenLookups {
 };
 
 struct ImportSummary : ImportProgress {
-  std::string label_name;
+  std::string label_name;  // empty: the data has no labels
   LabelSummary label;
   // With another dataset's vocabularies: one entry for each feature with a row for unseen values.
   std::vector<UnseenLookups> unseen;
@@ -53,9 +53,10 @@ struct ImportOptions {
   // Shares of lookups that train the row for unseen values (Vocabulary::TrainUnseen): "0.01" for
   // all features with a threshold vocabulary, "C3=0.05" for one.
   std::vector<std::string> unseen;
-  std::optional<uint64_t> seed;  // which lookups these are; 0 if not given
-  std::string vocabulary_from;   // a dataset whose vocabularies are reused unchanged
-  bool skip_bad_rows = false;    // and list them in a file beside dataset.yaml
+  std::optional<uint64_t> seed;  // of which lookups these are; 0 if not given
+  // A dataset whose vocabularies are reused unchanged. The input may then lack the label.
+  std::string vocabulary_from;
+  bool skip_bad_rows = false;  // and list them in a file beside dataset.yaml
   int64_t shard_rows = 4'000'000;
   // Called every few thousand rows.
   std::function<void(const ImportProgress&)> progress;

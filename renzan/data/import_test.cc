@@ -348,7 +348,9 @@ TEST(ImportCriteo, UnlabelledFilesGetAHint) {
   ImportOptions options = Options(dir, {dir / "test.txt"});
   for (bool skip : {false, true}) {
     options.skip_bad_rows = skip;
-    ExpectError(ErrorCode::kData, AllOf(HasSubstr("test.txt:1"), HasSubstr("without labels")),
+    ExpectError(ErrorCode::kData,
+                AllOf(HasSubstr("test.txt:1"), HasSubstr("without labels"),
+                      HasSubstr("needs --vocabulary-from TRAINING_DATA")),
                 [&] { ImportDataset(options); });
   }
 }

@@ -138,6 +138,7 @@ DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const Stop
     rows.resize(static_cast<size_t>(std::min(kRowsPerRead, dataset.num_rows() - begin)));
     std::iota(rows.begin(), rows.end(), begin);
     dataset.Read(rows, &batch);
+    batch.label.resize(rows.size());  // of unlabelled rows: 0
     for (size_t i = 0; i < rows.size(); ++i) {
       positive += batch.label[i];
       for (size_t d = 0; d < num_dense; ++d)

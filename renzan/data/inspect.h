@@ -15,7 +15,7 @@ namespace renzan {
 struct TopValue {
   std::string value;  // the text if a vocabulary has it, otherwise the id or the number
   int64_t count = 0;
-  double label_rate = 0;  // of the rows that hold it
+  double label_rate = 0;  // of the rows that hold it; 0 without labels
 };
 
 struct FeatureSummary {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "renzan/base/utf8.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/vocabulary.h"
 
@@ -15,6 +18,8 @@ ValueNames::ValueNames(const Dataset& dataset, size_t feature) {
                                                                           : Kind::kHashed;
   values_ = ReadVocabularyValues(dataset.directory(), manifest, of.name);
 }
+
+bool ValueNames::are_utf8() const { return std::all_of(values_.begin(), values_.end(), IsUtf8); }
 
 std::optional<std::string> ValueNames::Value(int64_t id) const {
   if (kind_ == Kind::kIds) return fmt::format("{}", id);

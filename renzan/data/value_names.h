@@ -24,8 +24,11 @@ class ValueNames {
   // Whether the input had ids.
   bool are_ids() const { return kind_ == Kind::kIds; }
 
-  // Nothing for an id that stands for no single known value: that of missing values, of all values
-  // that the vocabulary lacks, and of hashed ones.
+  // Whether all texts are UTF-8.
+  bool are_utf8() const;
+
+  // Nothing for an id that stands for no single known value: of missing values, of all that the
+  // vocabulary lacks, and of hashed ones.
   std::optional<std::string> Value(int64_t id) const;
   // For a table: the value, "(missing)" or "(rare or unseen)"; the id if no value is known.
   std::string Shown(int64_t id) const;

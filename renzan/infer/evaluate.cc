@@ -91,7 +91,7 @@ void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, R
                [&](int64_t, std::span<const float> logits, const Batch&) {
                  comm.AllGatherV(std::as_bytes(logits), parts);
                  const size_t real = static_cast<size_t>(std::min(left, batch_size));
-                 if (comm.rank() == 0) sink(std::span(batch).first(real));
+                 sink(std::span(batch).first(comm.rank() == 0 ? real : 0));
                  left -= batch_size;
                  return true;
                });

@@ -26,7 +26,8 @@ std::optional<BinaryMetrics> Evaluate(Predictor& model, Communicator& comm, cons
                                       RowRange rows, int64_t batch_size,
                                       const std::function<bool()>& should_stop);
 
-// Calls sink(logits) on rank 0 with the logits of consecutive rows, batch by batch.
+// Calls sink(logits) after every batch: on rank 0 with the logits of the next rows, on the other
+// ranks with none.
 void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, RowRange rows,
                  int64_t batch_size, const std::function<void(std::span<const float>)>& sink);
 

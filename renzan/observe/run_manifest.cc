@@ -48,6 +48,7 @@ void WriteRunManifest(const std::string& path, const RunManifest& manifest) {
               {"datasets", manifest.datasets},
               {"hosts", manifest.hosts},
               {"started", manifest.started_unix_seconds},
+              {"left_out_rows", manifest.left_out_rows},
               {"steps", manifest.steps},
               {"model_sha256", nullptr},
               {"config", manifest.config}};
@@ -72,6 +73,7 @@ RunManifest ReadRunManifest(const std::string& path) {
     in.at("libraries").get_to(manifest.libraries);
     in.at("hosts").get_to(manifest.hosts);
     in.at("started").get_to(manifest.started_unix_seconds);
+    manifest.left_out_rows = in.value("left_out_rows", int64_t{0});
     in.at("steps").get_to(manifest.steps);
     if (!in.at("model_sha256").is_null()) in.at("model_sha256").get_to(manifest.model_sha256);
     return manifest;

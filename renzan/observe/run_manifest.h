@@ -19,6 +19,7 @@ struct RunManifest {
   std::map<std::string, std::string> libraries;  // name -> version: "libc" -> "glibc 2.36"
   std::vector<std::string> hosts;                // by rank
   double started_unix_seconds = 0;
+  int64_t left_out_rows = 0;  // of each epoch, because they do not fill a batch
   // Empty until the run is done.
   std::string model_sha256;
   int64_t steps = 0;

@@ -22,6 +22,7 @@ const RunManifest kRun = {.build = "0.1.0-3f9a0c51d2be",
                           .libraries = {{"libc", "glibc 2.36"}, {"Gloo", "2022"}},
                           .hosts = {"a", "a", "b"},
                           .started_unix_seconds = 1790000000.5,
+                          .left_out_rows = 64,
                           .model_sha256 = "ff00",
                           .steps = 1234};
 
@@ -37,6 +38,7 @@ TEST(RunManifest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(back.libraries, kRun.libraries);
   EXPECT_EQ(back.hosts, kRun.hosts);
   EXPECT_EQ(back.started_unix_seconds, kRun.started_unix_seconds);
+  EXPECT_EQ(back.left_out_rows, kRun.left_out_rows);
   EXPECT_EQ(back.model_sha256, kRun.model_sha256);
   EXPECT_EQ(back.steps, kRun.steps);
   WriteRunManifest(dir / "manifest.json", {});

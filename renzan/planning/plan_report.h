@@ -43,6 +43,7 @@ struct PlanInput {
   TrainConfig config;
   DatasetSchema schema;
   std::vector<double> pooling_factors;
+  int64_t rows = 0;  // to train on; 0: no data is given
   Topology topology;
   int threads = 1;
 };

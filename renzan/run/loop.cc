@@ -11,6 +11,7 @@
 #include "renzan/quality/finiteness.h"
 #include "renzan/quality/gradient_error.h"
 #include "renzan/quality/gradient_range.h"
+#include "renzan/run/left_out_rows.h"
 #include "renzan/run_spec/schedule.h"
 
 namespace renzan {
@@ -48,11 +49,13 @@ std::string OneClassAdvice(const Split& train, const char* which) {
 
 }  // namespace
 
-int64_t NumSteps(const TrainingConfig& config, const Split& train) {
-  const int64_t per_epoch = StepsPerEpoch(train.rows.size(), config.batch_size);
+int64_t NumSteps(const TrainConfig& config, int64_t rows) {
+  CheckFillsBatch(config, rows);
+  const TrainingConfig& training = config.training;
+  const int64_t per_epoch = StepsPerEpoch(rows, training.batch_size);
   const int64_t steps =
-      static_cast<int64_t>(std::llround(config.epochs * static_cast<double>(per_epoch)));
-  return config.max_steps < 0 ? steps : std::min(steps, config.max_steps);
+      static_cast<int64_t>(std::llround(training.epochs * static_cast<double>(per_epoch)));
+  return training.max_steps < 0 ? steps : std::min(steps, training.max_steps);
 }
 
 bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int64_t done) {

@@ -49,8 +49,9 @@ class TrainObserver {
   virtual void OnAdvice(const std::string& advice) = 0;
 };
 
-// The number of steps to train. Throws kConfig when there are fewer samples than one batch.
-int64_t NumSteps(const TrainingConfig& config, const Split& train);
+// The number of steps to train on so many rows. Throws kConfig when there are fewer samples than
+// one batch.
+int64_t NumSteps(const TrainConfig& config, int64_t rows);
 
 // Whether to evaluate after `done` steps, apart from the evaluation at the end.
 bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int64_t done);

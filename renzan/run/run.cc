@@ -8,6 +8,7 @@
 #include "renzan/base/background_task.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/file/free_space.h"
 #include "renzan/base/host.h"
 #include "renzan/base/log.h"
 #include "renzan/base/thread_pool.h"
@@ -16,6 +17,7 @@
 #include "renzan/comm/heartbeat.h"
 #include "renzan/model/reach.h"
 #include "renzan/planning/device_options.h"
+#include "renzan/planning/disk_use.h"
 #include "renzan/planning/make_plan.h"
 #include "renzan/planning/memory_check.h"
 #include "renzan/planning/memory_estimate.h"
@@ -90,6 +92,7 @@ class TrainingRun {
   bool TrainSteps();  // false if it was stopped
   RunResult SaveModel();
 
+  void AdviseOnDisk() const;
   RunResult WasTrained();
   RunResult Stopped();
   void RemoveLeftovers();
@@ -130,7 +133,7 @@ class TrainingRun {
 void TrainingRun::OpenData() {
   CheckSameRun(comm_, config_, facts_);
   splits_ = OpenSplits(config_.data, config_.features, comm_);
-  steps_ = NumSteps(config_.training, splits_.train);
+  steps_ = NumSteps(config_, splits_.train.rows.size());
   of_run_ = config_;
   of_run_.optimizer.schedule = ScheduleOfRun(config_.optimizer.schedule, steps_);
 }
@@ -195,6 +198,26 @@ void TrainingRun::Plan() {
   const MemoryEstimate& mine = memory[static_cast<size_t>(comm_.rank())];
   const int64_t room = config_.check_memory ? CheckMemory(mine, comm_) : mine.more_copies;
   most_copied_bytes_ = mine.few_copies + room;
+  if (comm_.rank() == 0) AdviseOnDisk();
+}
+
+void TrainingRun::AdviseOnDisk() const {
+  constexpr int64_t kWorthALine = 1'000'000'000;
+  const DiskUse use = DiskUseOf(spec_);
+  const int64_t samples = std::min(splits_.train.rows.size(), steps_ * config_.training.batch_size);
+  std::vector<std::string> advice = {UntouchedRowsAdvice(spec_, use, samples)};
+  // A run that goes on has its full checkpoint.
+  int model = IsInStore(directories_.model) ? 0 : 1;
+  int checkpoint = IsInStore(directories_.checkpoints) || !past_.checkpoints.empty() ? 0 : 1;
+  if (model + checkpoint == 2 && AreOnOneFileSystem(directories_.run, directories_.checkpoints))
+    model += std::exchange(checkpoint, 0);
+  for (const auto& [dir, copies] :
+       {std::pair{directories_.run, model}, {directories_.checkpoints, checkpoint}})
+    if (const auto free = copies > 0 ? FreeBytes(dir) : std::nullopt)
+      advice.push_back(DiskSpaceAdvice(use, copies, dir, *free));
+  std::erase(advice, "");
+  for (const std::string& warning : advice) LogWarning("{}", warning);
+  if (advice.empty() && use.total() >= kWorthALine) LogInfo("{}", Describe(use));
 }
 
 void TrainingRun::Build() {

@@ -16,6 +16,7 @@
 #include "renzan/observe/status_file.h"
 #include "renzan/observe/status_writer.h"
 #include "renzan/quality/gradient_error.h"
+#include "renzan/run/left_out_rows.h"
 #include "renzan/run_spec/schedule.h"
 
 namespace renzan {
@@ -94,6 +95,8 @@ struct RunObserver::State {
     manifest.hosts = options.hosts;
     manifest.started_unix_seconds = options.clock->UnixSeconds();
     const OpenedSplits& splits = *options.splits;
+    const int64_t rows = splits.train.rows.size();
+    manifest.left_out_rows = LeftOutRows(*options.config, rows, NumSteps(*options.config, rows));
     manifest.datasets[splits.train.dataset->directory()] = splits.train.dataset->fingerprint();
     if (splits.eval)
       manifest.datasets[splits.eval->dataset->directory()] = splits.eval->dataset->fingerprint();
@@ -176,6 +179,8 @@ void RunObserver::OnStart(const LoopState& first, int64_t steps) {
             DescribeLearningRates(config.optimizer, first.step));
   for (const std::string& warning : ScheduleWarnings(config.optimizer.schedule, first.step, steps))
     LogWarning("{}", warning);
+  const std::string left_out = LeftOutAdvice(config, o.splits->train.rows.size(), steps);
+  if (!left_out.empty()) LogWarning("{}", left_out);
   if (config.checkpoint.quantize != "none")
     LogWarning(
         "checkpoint.quantize: a run resumed from an incremental checkpoint with 8-bit rows will "

@@ -136,7 +136,7 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
   const bool same_age = expected.dense_transforms.empty() == actual.dense_transforms.empty();
   if (expected.parsing.empty() != actual.parsing.empty() && same_age)
     warn("columns were read (trim, missing, separator)", actual.parsing.empty());
-  if (expected.label_rule == actual.label_rule) return;
+  if (!dataset.schema().has_labels() || expected.label_rule == actual.label_rule) return;
   if (expected.label_rule.empty() || actual.label_rule.empty())
     warn("labels mean the same", actual.label_rule.empty());
   else
@@ -146,10 +146,19 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
          dataset.directory(), actual.label_rule, expected.label_rule);
 }
 
+void CheckHasLabels(const Dataset& dataset) {
+  if (!dataset.schema().has_labels())
+    Fail(ErrorCode::kConfig,
+         "{} has no labels, so it is for `renzan predict` only: import data with the label's "
+         "column",
+         dataset.directory());
+}
+
 OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features,
                         Communicator& comm) {
   OpenedSplits splits;
   splits.train_dataset = Open(config.train.path, config, comm);
+  CheckHasLabels(*splits.train_dataset);
   splits.train = {splits.train_dataset.get(),
                   ResolveRows(config.train.rows, *splits.train_dataset, "data.train.rows")};
   if (!features.empty())
@@ -158,6 +167,7 @@ OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features
   const Dataset* eval = splits.train_dataset.get();
   if (config.eval.path != config.train.path) {
     splits.eval_dataset = Open(config.eval.path, config, comm);
+    CheckHasLabels(*splits.eval_dataset);
     CheckFeatures({FeaturesOf(splits.train_dataset->schema()), config.train.path},
                   *splits.eval_dataset, comm);
     eval = splits.eval_dataset.get();

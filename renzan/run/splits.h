@@ -55,6 +55,9 @@ struct ExpectedFeatures {
 // preprocessing that cannot be compared because one of the two sides does not record it.
 void CheckFeatures(const ExpectedFeatures& expected, const Dataset& dataset, Communicator& comm);
 
+// Throws kConfig unless its rows have labels, which training and evaluation need.
+void CheckHasLabels(const Dataset& dataset);
+
 // Mean lookups per sample of each categorical feature, estimated from the first rows.
 std::vector<double> EstimatePoolingFactors(const Split& split);
 

@@ -10,7 +10,7 @@ grep -q "AUC" log.txt || fail "no AUC during training"
 $renzan eval run --data data --rows 3000 4000 --json >eval.json
 $renzan predict run --data data --rows 3000 4000 --output scores.npy
 $renzan predict run --data data --rows 3000 4000 --output scores.csv --workers 2
-expect_exit 64 "must end in .npy or .csv" $renzan predict run --data data --output scores.txt
+expect_exit 64 "must end in .csv, .npy or .parquet" $renzan predict run --data data --output scores.txt
 
 python3 - <<'PY'
 import json, struct, glob

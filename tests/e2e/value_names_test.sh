@@ -1,5 +1,6 @@
-# Features' values appear by name wherever people read them: `eval --group-by` and `predict --with`
-# print the names if there is a vocabulary, and say "id" if values were hashed.
+# Values of features have their names in what people read: `eval --group-by` and `predict --with`
+# print them where there is a vocabulary, and say "id" where values were hashed. Scores are written in
+# three formats, and for data without labels too.
 source "$(dirname "$0")/lib.sh" "$@"
 python3 - <<'PY'
 import csv, random
@@ -29,8 +30,10 @@ for vocabulary in threshold:2 hash:50; do
   $renzan train small.yaml --run-dir run.${vocabulary%:*} 2>/dev/null
   $renzan eval run.${vocabulary%:*} --data ${vocabulary%:*} --group-by country --json \
     >groups.${vocabulary%:*}
-  $renzan predict run.${vocabulary%:*} --data ${vocabulary%:*} --rows 3000 4000 \
-    --output scores.${vocabulary%:*}.csv --with click,age,country,genres 2>/dev/null
+  for format in csv parquet; do
+    $renzan predict run.${vocabulary%:*} --data ${vocabulary%:*} --rows 3000 4000 \
+      --output scores.${vocabulary%:*}.$format --with click,age,country,genres 2>/dev/null
+  done
 done
 python3 - <<'PY' || fail "not the values of the input"
 import csv, json
@@ -58,13 +61,60 @@ hashed = list(csv.DictReader(open("scores.hash.csv", newline="")))
 assert list(hashed[0]) == ["click", "age", "country (id)", "genres (id)", "score"], hashed[0]
 assert len({score["country (id)"] for score in hashed}) > 3
 PY
+python3 - "$here" <<'PY' || fail "Parquet has other values than CSV"
+import csv, struct, sys
+sys.path.insert(0, sys.argv[1])
+import read_parquet
+for vocabulary in "threshold", "hash":
+    rows = list(csv.DictReader(open(f"scores.{vocabulary}.csv", newline="")))
+    columns = read_parquet.read(f"scores.{vocabulary}.parquet")
+    assert list(columns) == list(rows[0]), list(columns)
+    for name, values in columns.items():
+        kinds = {"genres": str, "genres (id)": str, "country": str, "country (id)": int}
+        kind = kinds.get(name, float)
+        assert all(type(value) is kind for value in values), (name, values[:9])
+        expected = [row[name] for row in rows]
+        if kind is float:  # float32: CSV has their shortest texts
+            single = struct.Struct("f").pack
+            assert [single(value) for value in values] == [single(float(v)) for v in expected], name
+        else:
+            assert [str(value) for value in values] == expected, name
+PY
 expect_exit 0 'a "b", c' $renzan eval run.threshold --data threshold --group-by country
 expect_exit 0 "(missing)" $renzan eval run.threshold --data threshold --group-by country
 expect_exit 0 "country (id)" $renzan eval run.hash --data hash --group-by country
 expect_exit 64 "did you mean 'country'?" \
   $renzan predict run.hash --data hash --output scores.csv --with contry
-expect_exit 64 "ends in .csv" $renzan predict run.hash --data hash --output s.npy --with country
-[ ! -e s.npy ] || fail "a file was written"
+expect_exit 64 "ends in .csv or .parquet" \
+  $renzan predict run.hash --data hash --output s.npy --with country
+expect_exit 64 "must end in .csv, .npy or .parquet" \
+  $renzan predict run.hash --data hash --output s.feather
+expect_exit 64 "named twice" $renzan predict run.hash --data hash --output s.csv --with age,age
+[ -z "$(ls -A | grep '^\.\?s\.')" ] || fail "a file was written"
+
+# Without labels, the same rows have the same scores, and nothing else can be done with them.
+cut -d, -f2- train.csv >unlabelled.csv
+expect_exit 78 "needs --vocabulary-from TRAINING_DATA" \
+  $renzan data import --format csv --schema schema.yaml --output unlabelled unlabelled.csv
+expect_exit 0 "no labels: for predictions only" $renzan data import --format csv \
+  --schema schema.yaml --vocabulary-from threshold --output unlabelled unlabelled.csv
+expect_exit 0 "4000 rows, no labels" $renzan data inspect unlabelled
+for data in threshold unlabelled; do
+  $renzan predict run.threshold --data $data --output $data.csv --with age,country 2>/dev/null
+done
+cmp threshold.csv unlabelled.csv || fail "other scores without labels"
+$renzan predict run.threshold --data unlabelled --output unlabelled.npy 2>/dev/null
+expect_exit 64 "no such column" \
+  $renzan predict run.threshold --data unlabelled --output s.csv --with click
+expect_exit 78 "unlabelled has no labels" $renzan eval run.threshold --data unlabelled
+expect_exit 78 "unlabelled has no labels" $renzan eval run.threshold --data unlabelled \
+  --group-by country --workers 2 --backend gloo
+small_config unlabelled
+expect_exit 78 "unlabelled has no labels" $renzan train small.yaml --run-dir refused
+small_config threshold
+expect_exit 78 "unlabelled has no labels" \
+  $renzan train small.yaml --run-dir refused --set data.eval.path=unlabelled
+[ ! -e refused ] || fail "a run directory was made"
 
 # With several workers, all of them report a wrong name.
 expect_exit 64 "did you mean 'country'?" $renzan predict run.hash --data hash --output scores.csv \
@@ -72,3 +122,6 @@ expect_exit 64 "did you mean 'country'?" $renzan predict run.hash --data hash --
 $renzan predict run.hash --data hash --rows 3000 4000 --output two.csv --workers 2 --backend gloo \
   --with click,age,country,genres 2>/dev/null
 cmp two.csv scores.hash.csv || fail "another file with two workers"
+$renzan predict run.hash --data hash --rows 3000 4000 --output two.parquet --workers 2 \
+  --backend gloo --with click,age,country,genres 2>/dev/null
+cmp two.parquet scores.hash.parquet || fail "another file with two workers"

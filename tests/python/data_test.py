@@ -127,6 +127,13 @@ class DataTest(unittest.TestCase):
         self.assertEqual(dataset[[1, 0, 1]].dense.shape, (3, 0))
         self.assertEqual(dataset.shards[0].dense.shape, (2, 0))
 
+    def test_no_labels(self):
+        dataset = renzan.data.open(datasets.unlabelled(self.root / "unlabelled"))
+        self.assertIsNone(dataset.schema.label)
+        self.assertIsNone(dataset[:].label)
+        self.assertIsNone(dataset.shards[0].label)
+        self.assertEqual(dataset[[1, 0]].ids["a"].tolist(), [1, 2])
+
     def test_a_copy_in_another_process_opens_it_again(self):
         clicks = renzan.data.open(self.clicks)
         copy = pickle.loads(pickle.dumps(clicks))

@@ -32,3 +32,12 @@ def imported(directory: pathlib.Path, csv: str, columns: dict[str, str],
     run("data", "import", "--format", "csv", "--schema", schema, "--output", directory, *flags,
         source)
     return directory
+
+
+def unlabelled(directory: pathlib.Path) -> pathlib.Path:
+    """A dataset of two rows without labels, whose one feature `a` has the ids 2 and 1."""
+    columns = {"a": "{role: categorical}"}
+    training = imported(directory.with_name("labelled"), "label,a\n1,x\n0,x\n",
+                        {"label": "{role: label}", **columns},
+                        "--vocabulary", "threshold:1", "--unseen", "0")
+    return imported(directory, "a\nx\ny\n", columns, "--vocabulary-from", training)

@@ -58,6 +58,12 @@ class TorchDatasetTest(unittest.TestCase):
             with self.assertRaisesRegex(IndexError, f"no row {int(row)}: it has 1000 rows"):
                 self.clicks[row]
 
+    def test_rows_without_labels_are_refused(self):
+        with tempfile.TemporaryDirectory() as root:
+            directory = datasets.unlabelled(pathlib.Path(root) / "unlabelled")
+            with self.assertRaisesRegex(renzan.UsageError, "has no labels"):
+                Dataset(directory)
+
     def test_bags_go_into_an_embedding_bag(self):
         _, ids, _ = self.clicks[range(40)]
         bag = torch.nn.EmbeddingBag(2001, 4, mode="sum")

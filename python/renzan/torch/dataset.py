@@ -12,6 +12,7 @@ from torch import Tensor
 
 from renzan import data
 from renzan.data import Bags
+from renzan.errors import UsageError
 
 Ids = Dict[str, Union[Tensor, "Bags[Tensor]"]]
 Batch = Tuple[Tensor, Ids, Tensor]
@@ -36,6 +37,9 @@ class Dataset(torch.utils.data.Dataset[Batch]):
     def __init__(self, source: data.Dataset | str | os.PathLike[str]):
         """`source`: a dataset that renzan.data.open() returned, or its directory."""
         self.source = source if isinstance(source, data.Dataset) else data.open(source)
+        if self.source.schema.label is None:
+            raise UsageError(f"{self.source.directory} has no labels: read its rows, for "
+                             "predictions, with renzan.data.open(directory)[rows]")
 
     @property
     def schema(self) -> data.Schema:
@@ -71,6 +75,7 @@ class Dataset(torch.utils.data.Dataset[Batch]):
                 ids[name] = Bags(torch.from_numpy(array.values), torch.from_numpy(array.offsets))
             else:
                 ids[name] = torch.from_numpy(array)
+        assert batch.label is not None
         return torch.from_numpy(batch.dense), ids, torch.from_numpy(batch.label)
 
 

@@ -26,6 +26,10 @@ struct Flags {
 };
 
 void PrintLabels(const ImportSummary& done) {
+  if (done.label_name.empty()) {
+    fmt::print("no labels: for predictions only\n");
+    return;
+  }
   const LabelSummary& label = done.label;
   fmt::print("label '{}': 1 in {} of {} rows ({:.4g} %)\n", done.label_name, label.positive_rows,
              label.rows,
@@ -112,7 +116,8 @@ void AddDataImportVerb(CLI::App& data) {
       ->type_name("SHARE");
   verb->add_option("--seed", options.seed, "Selects these lookups; default: 0");
   verb->add_option("--vocabulary-from", options.vocabulary_from,
-                   "Use another dataset's vocabulary and constants of transforms (for a test set)")
+                   "Use another dataset's vocabulary and constants of transforms (for a test set, "
+                   "which may lack the label)")
       ->type_name("DIR");
   verb->add_option("--dense", flags->dense,
                    "Transform for format criteo: log (log(max(x, 0) + 1)) or none; missing is 0 "

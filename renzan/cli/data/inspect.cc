@@ -18,11 +18,19 @@
 namespace renzan {
 namespace {
 
-nlohmann::ordered_json ToJson(const FeatureSummary& feature) {
+// A rate, or null without labels.
+nlohmann::ordered_json RateJson(const Dataset& dataset, double rate) {
+  nlohmann::ordered_json json;
+  if (dataset.schema().has_labels()) json = rate;
+  return json;
+}
+
+nlohmann::ordered_json ToJson(const Dataset& dataset, const FeatureSummary& feature) {
   nlohmann::ordered_json top = nlohmann::ordered_json::array();
   for (const TopValue& value : feature.top)
-    top.push_back(
-        {{"value", value.value}, {"count", value.count}, {"label_rate", value.label_rate}});
+    top.push_back({{"value", value.value},
+                   {"count", value.count},
+                   {"label_rate", RateJson(dataset, value.label_rate)}});
   nlohmann::ordered_json out = {
       {"name", feature.name},         {"kind", feature.kind},
       {"values", feature.values},     {"missing", feature.missing},
@@ -43,21 +51,27 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
   nlohmann::ordered_json out = {{"directory", dataset.directory()},
                                 {"fingerprint", dataset.fingerprint()},
                                 {"rows", summary.rows},
-                                {"label", dataset.schema().label},
-                                {"label_rate", summary.label_rate}};
+                                {"label", nullptr},
+                                {"label_rate", RateJson(dataset, summary.label_rate)}};
+  if (dataset.schema().has_labels()) out["label"] = dataset.schema().label;
   if (dataset.bayes_optimal())
     out["generated"] = {{"best_auc", dataset.bayes_optimal()->best_auc},
                         {"best_log_loss", dataset.bayes_optimal()->best_log_loss}};
   out["features"] = nlohmann::ordered_json::array();
-  for (const FeatureSummary& feature : summary.features) out["features"].push_back(ToJson(feature));
+  for (const FeatureSummary& feature : summary.features)
+    out["features"].push_back(ToJson(dataset, feature));
   // The texts of a vocabulary may be in any encoding.
   fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
   constexpr size_t kShown = 16;  // bytes of a value
-  fmt::print("{}: {} rows, label '{}' with rate {:.4f}\nfingerprint {}\n", dataset.directory(),
-             summary.rows, dataset.schema().label, summary.label_rate, dataset.fingerprint());
+  const bool has_labels = dataset.schema().has_labels();
+  fmt::print("{}: {} rows, {}\nfingerprint {}\n", dataset.directory(), summary.rows,
+             has_labels ? fmt::format("label '{}' with rate {:.4f}", dataset.schema().label,
+                                      summary.label_rate)
+                        : "no labels",
+             dataset.fingerprint());
   if (dataset.bayes_optimal())
     fmt::print("generated: Bayes-optimal AUC {:.5f}, log loss {:.5f}\n",
                dataset.bayes_optimal()->best_auc, dataset.bayes_optimal()->best_log_loss);
@@ -65,7 +79,8 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
   for (const FeatureSummary& feature : summary.features)
     width = std::max(width, feature.name.size());
   fmt::print("\n{:<{}}  {:<9} {:>10} {:>8} {:>9} {:>10}  {}\n", "feature", width, "kind", "values",
-             "missing", "distinct", "of", "most frequent: share, label rate");
+             "missing", "distinct", "of",
+             has_labels ? "most frequent: share, label rate" : "most frequent: share");
   for (const FeatureSummary& feature : summary.features) {
     const double values = static_cast<double>(std::max<int64_t>(feature.values, 1));
     const bool dense = feature.kind == "dense";
@@ -79,8 +94,9 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
         feature.distinct_capped ? "+" : " ",
         dense ? fmt::format("max {:.4g}", feature.max) : fmt::format("{}", feature.num_embeddings));
     for (const TopValue& top : feature.top)
-      fmt::print("  {}: {:.1f}%, {:.3f}", Escape(ShortText(top.value, kShown)),
-                 100 * static_cast<double>(top.count) / values, top.label_rate);
+      fmt::print("  {}: {:.1f}%{}", Escape(ShortText(top.value, kShown)),
+                 100 * static_cast<double>(top.count) / values,
+                 has_labels ? fmt::format(", {:.3f}", top.label_rate) : "");
     fmt::print("\n");
   }
   fmt::print(

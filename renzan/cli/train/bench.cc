@@ -219,7 +219,7 @@ void BenchTrain(const TrainBenchFlags& flags, TrainConfig config, Communicator& 
   CheckSameRun(comm, config, FactsOfWorker(BuildId(), config, comm));
   const OpenedSplits splits = OpenSplits(config.data, config.features, comm);
   config.optimizer.schedule =
-      ScheduleOfRun(config.optimizer.schedule, NumSteps(config.training, splits.train));
+      ScheduleOfRun(config.optimizer.schedule, NumSteps(config, splits.train.rows.size()));
   const DatasetSchema& schema = splits.train.dataset->schema();
   std::vector<double> pooling_factors;
   RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors(splits.train); });

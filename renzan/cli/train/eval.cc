@@ -14,6 +14,7 @@
 #include "renzan/cli/verbs.h"
 #include "renzan/data/value_names.h"
 #include "renzan/model/grouped_metrics.h"
+#include "renzan/run/splits.h"
 
 namespace renzan {
 namespace {
@@ -142,6 +143,7 @@ size_t ColumnToGroupBy(const std::string& name, const Dataset& dataset) {
 // On rank 0: adds rows [begin, begin + logits.size()) with their labels and groups.
 void AddRows(const Dataset& dataset, size_t column, int64_t begin, std::span<const float> logits,
              BinaryMetrics& metrics, GroupedMetrics& groups) {
+  if (logits.empty()) return;  // on the other ranks
   std::vector<int64_t> rows(logits.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = begin + static_cast<int64_t>(i);
   Batch batch;
@@ -152,6 +154,7 @@ void AddRows(const Dataset& dataset, size_t column, int64_t begin, std::span<con
 
 void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, Communicator& comm,
           const Dataset& dataset, RowRange rows) {
+  CheckHasLabels(dataset);
   const int64_t batch_size = config.training.batch_size;
   const size_t top = static_cast<size_t>(flags.top);
   BinaryMetrics metrics;

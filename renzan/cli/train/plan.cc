@@ -20,12 +20,15 @@
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/backends.h"
 #include "renzan/nn/isa.h"
+#include "renzan/planning/disk_use.h"
 #include "renzan/planning/make_plan.h"
 #include "renzan/planning/plan_file.h"
 #include "renzan/planning/plan_report.h"
 #include "renzan/planning/plan_sweep.h"
 #include "renzan/planning/topology_file.h"
 #include "renzan/roofline/machine_limits.h"
+#include "renzan/run/left_out_rows.h"
+#include "renzan/run/loop.h"
 #include "renzan/run/splits.h"
 
 namespace renzan {
@@ -74,6 +77,7 @@ PlanInput ReadInput(const PlanFlags& flags) {
     const OpenedSplits splits = OpenSplits(config.data, config.features, *comm);
     input.schema = splits.train.dataset->schema();
     input.pooling_factors = EstimatePoolingFactors(splits.train);
+    input.rows = splits.train.rows.size();
   }
   const int cores = UsableCpus(ReadCpuBudget());
   int workers = flags.workers > 0 ? flags.workers : NumWorkers(config, cores);
@@ -169,6 +173,24 @@ void PrintGpu(const PlannedRun& planned) {
   }
 }
 
+// What to know about the run besides its plan.
+struct RunNotes {
+  DiskUse disk;
+  std::vector<std::string> warnings;
+};
+
+RunNotes NotesOn(const PlanInput& input) {
+  const RunSpec spec = MakeRunSpec(input.config, input.schema, input.pooling_factors);
+  RunNotes notes{.disk = DiskUseOf(spec), .warnings = {}};
+  if (input.rows == 0) return notes;
+  const int64_t steps = NumSteps(input.config, input.rows);
+  const int64_t samples = std::min(input.rows, steps * input.config.training.batch_size);
+  notes.warnings = {LeftOutAdvice(input.config, input.rows, steps),
+                    UntouchedRowsAdvice(spec, notes.disk, samples)};
+  std::erase(notes.warnings, "");
+  return notes;
+}
+
 void PrintReport(const PlanInput& input, const PlannedRun& planned) {
   fmt::print("{} workers on {} host{}, {} tables: {}\n\n", planned.topology.workers(),
              planned.topology.hosts.size(), planned.topology.hosts.size() == 1 ? "" : "s",
@@ -181,6 +203,9 @@ void PrintReport(const PlanInput& input, const PlannedRun& planned) {
                Gib(planned.most_memory_bytes()), Gib(limit),
                planned.fits() ? "it fits" : "IT DOES NOT FIT");
   PrintGpu(planned);
+  const RunNotes notes = NotesOn(input);
+  fmt::print("disk: {}\n", Describe(notes.disk));
+  for (const std::string& warning : notes.warnings) fmt::print("warning: {}\n", warning);
   const std::vector<Advice> advice = WhatWouldHelp(input, planned);
   if (advice.empty()) return;
   Table table({{planned.fits() ? "faster with" : "less memory with"},
@@ -228,6 +253,7 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
            {"has_tables", planned.gpu->has_tables()},
            {"why_not_tables", planned.gpu->why_not_tables},
            {"fits", planned.fits_gpu()}};
+  const RunNotes notes = NotesOn(input);
   return {{"workers", workers},
           {"phases", phases},
           {"step_seconds", planned.step.total()},
@@ -236,6 +262,8 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
           {"memory_limit_bytes", planned.topology.rates.memory_bytes},
           {"fits", planned.fits()},
           {"gpu", gpu},
+          {"full_checkpoint_bytes", notes.disk.total()},
+          {"warnings", notes.warnings},
           {"sharding", tables},
           {"advice", advice}};
 }

@@ -1,4 +1,4 @@
-// renzan predict MODEL --data DIR --output scores.npy|scores.csv
+// renzan predict MODEL --data DIR --output scores.csv|scores.npy|scores.parquet
 
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -19,36 +19,45 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
   const auto output = std::make_shared<std::string>();
   const auto with = std::make_shared<std::vector<std::string>>();
   AddSavedModelFlags(*verb, *flags);
-  verb->add_option("--output", *output, "scores.npy or scores.csv: probabilities in row order")
+  verb->add_option("--output", *output,
+                   "scores.csv, scores.npy or scores.parquet: probabilities in row order")
       ->required();
-  verb->add_option("--with", *with,
-                   "Columns of the data to write before the scores: --with user,item")
+  verb->add_option(
+          "--with", *with,
+          "Columns of the data to write before the scores (not into .npy): --with user,item")
       ->delimiter(',');
   verb->footer(
       "Examples:\n"
       "  renzan predict runs/dlrm-2026-01-31T12:00:00Z --data data/test --output scores.npy\n"
-      "  renzan predict runs/dlrm-2026-01-31T12:00:00Z --data data/test --output scores.csv "
-      "--with user,item");
+      "  renzan predict runs/dlrm-2026-01-31T12:00:00Z --data data/test --output scores.parquet "
+      "--with user,item\n"
+      "The data needs no label: import it with --vocabulary-from the training data.");
   verb->callback([flags, output, with, &exit_status] {
-    CheckScoreFileName(*output, *with);
+    ScoreFormatOf(*output, !with->empty());
     exit_status =
         WithSavedModel(*flags, [&](Predictor& model, const TrainConfig& config, Communicator& comm,
                                    const Dataset& dataset, RowRange rows) {
+          // A worker that a signal kills makes the launcher kill the others, too soon for one that
+          // waits for a disk to remove its part of a file.
+          const std::function<bool()> stopped = StopOnSignals();
+          comm.Barrier();  // before there is a file, on all of them
+          // On all workers, so that all say what is wrong. Vocabularies may be in a store.
+          CheckScoreColumns(dataset, *with);
           std::unique_ptr<ScoreFile> file;
-          std::function<bool()> stopped;  // so that no partial file is left behind
-          if (comm.rank() == 0) stopped = StopOnSignals();
-          // On all workers, so that all fail with the reason. Rank 0 then opens the file with
-          // heartbeats, because it may read vocabularies from a store.
-          ScoreFile::CheckColumns(dataset, *with);
           RunWithHeartbeats(comm, [&] {
             if (comm.rank() == 0)
               file = std::make_unique<ScoreFile>(*output, dataset, *with, rows.begin);
           });
-          PredictRows(model, comm, dataset, rows, config.training.batch_size,
-                      [&](std::span<const float> logits) {
-                        ThrowIfStopped(stopped);
-                        file->Append(logits);
-                      });
+          const auto append = [&](std::span<const float> logits) {
+            ThrowIfStopped(stopped);
+            if (file) file->Append(logits);
+          };
+          try {
+            PredictRows(model, comm, dataset, rows, config.training.batch_size, append);
+          } catch (const Error&) {
+            ThrowIfStopped(stopped);  // another worker may have stopped before this one
+            throw;
+          }
           if (file) file->Close();
           if (file) LogInfo("wrote {} scores to {}", rows.size(), *output);
         });

@@ -115,7 +115,7 @@ struct Dataset::Impl {
       checked.blocks.Need(0, checked.array.data_offset());
       return checked;
     };
-    shard.label = open("label.npy", NpyType::kFloat32, {rows});
+    if (schema.has_labels()) shard.label = open("label.npy", NpyType::kFloat32, {rows});
     shard.dense =
         open("dense.npy", NpyType::kFloat32, {rows, static_cast<int64_t>(schema.dense.size())});
     shard.ids = open("ids.npy", NpyType::kInt32, {rows, static_cast<int64_t>(one_hot.size())});
@@ -129,7 +129,7 @@ struct Dataset::Impl {
           {open(FeatureFile(feature.name, "values"), type, {-1}),
            open(FeatureFile(feature.name, "offsets"), NpyType::kInt64, {rows + 1})});
     }
-    shard.label_data = shard.label.data<float>();
+    if (schema.has_labels()) shard.label_data = shard.label.data<float>();
     shard.dense_data = shard.dense.data<float>();
     shard.id_data = shard.ids.data<int32_t>();
     return shard;
@@ -145,7 +145,8 @@ struct Dataset::Impl {
               static_cast<uint64_t>(array.array.num_elements() / std::max<int64_t>(entries, 1)) *
               array.element_bytes};
     };
-    for (const CheckedArray* array : {&shard.label, &shard.dense, &shard.ids})
+    if (shard.label_data != nullptr) cached.columns.push_back(column(shard.label, rows));
+    for (const CheckedArray* array : {&shard.dense, &shard.ids})
       cached.columns.push_back(column(*array, rows));
     for (const CheckedArray& array : shard.wide_ids) cached.columns.push_back(column(array, rows));
     for (const JaggedArray& jagged : shard.jagged)
@@ -175,7 +176,7 @@ struct Dataset::Impl {
   // The slow path: locates the error that the fast path detected.
   [[noreturn]] void FailOneHot(std::span<const int64_t> rows, const Batch& batch) const {
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (batch.label[i] != 0.0f && batch.label[i] != 1.0f)
+      if (schema.has_labels() && batch.label[i] != 0.0f && batch.label[i] != 1.0f)
         FailRow(rows[i], schema.label, fmt::format("is {}, not 0 or 1", batch.label[i]));
       for (size_t d = 0; d < schema.dense.size(); ++d) {
         const float value = batch.dense[i * schema.dense.size() + d];
@@ -213,7 +214,8 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
     out[j] = values.data();
     limit[j] = static_cast<uint32_t>(schema.categorical[one_hot[j]].num_embeddings);
   }
-  batch->label.resize(rows.size());
+  const bool has_labels = schema.has_labels();
+  batch->label.resize(has_labels ? rows.size() : 0);
   batch->dense.resize(rows.size() * num_dense);
 
   bool bad = false;
@@ -221,19 +223,20 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
     if (i + kRowsAhead < rows.size()) {
       const DatasetShard& shard = ShardOf(rows[i + kRowsAhead]);
       const auto row = static_cast<size_t>(rows[i + kRowsAhead] - shard.first_row);
-      Prefetch(shard.label_data + row, 1);
+      if (has_labels) Prefetch(shard.label_data + row, 1);
       Prefetch(shard.dense_data + row * num_dense, num_dense);
       Prefetch(shard.id_data + row * num_one_hot, num_one_hot);
     }
     const DatasetShard& shard = ShardOf(rows[i]);
     const auto row = static_cast<size_t>(rows[i] - shard.first_row);
-    shard.label.Need(row, 1);
+    if (has_labels) {
+      shard.label.Need(row, 1);
+      const float label = shard.label_data[row];
+      batch->label[i] = label;
+      bad |= label != 0.0f && label != 1.0f;
+    }
     shard.dense.Need(row * num_dense, num_dense);
     shard.ids.Need(row * num_one_hot, num_one_hot);
-    const float label = shard.label_data[row];
-    batch->label[i] = label;
-    bad |= label != 0.0f && label != 1.0f;
-
     const float* const dense = shard.dense_data + row * num_dense;
     float* const dense_out = batch->dense.data() + i * num_dense;
     for (size_t d = 0; d < num_dense; ++d) {

@@ -35,7 +35,7 @@ struct CategoricalFeature {
 inline constexpr char kPlainParsing[] = "plain";
 
 struct DatasetSchema {
-  std::string label;
+  std::string label;  // empty: the rows have no labels, and only predictions can be made for them
   std::vector<std::string> dense;
   std::vector<CategoricalFeature> categorical;
   // The transform of each of `dense`, as DenseTransform::text(): "log", "standardize:3.5:1.2".
@@ -48,6 +48,8 @@ struct DatasetSchema {
   // "trim, missing '?', separator ';'". Empty if unknown: the input was not text, or the version
   // that imported it did not record it.
   std::map<std::string, std::string> parsing;
+
+  bool has_labels() const { return !label.empty(); }
 };
 
 // The first column whose DatasetSchema::parsing both record, but differently; "" if there is none.

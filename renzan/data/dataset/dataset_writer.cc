@@ -55,7 +55,8 @@ struct Columns {
 
 // The open files of the current shard.
 struct ShardFiles {
-  NpyWriter label, dense, ids;
+  std::optional<NpyWriter> label;  // none if the rows have no labels
+  NpyWriter dense, ids;
   std::optional<NpyWriter> unscaled;  // temporary
   std::deque<NpyWriter> wide_ids;     // a deque, because NpyWriters do not move
   struct Jagged {
@@ -73,10 +74,10 @@ struct ShardFiles {
 
   ShardFiles(const std::string& folder, const DatasetSchema& schema, const Columns& columns,
              size_t num_unscaled)
-      : label(folder + "/label.npy", NpyType::kFloat32),
-        dense(folder + "/dense.npy", NpyType::kFloat32,
+      : dense(folder + "/dense.npy", NpyType::kFloat32,
               {static_cast<int64_t>(schema.dense.size())}),
         ids(folder + "/ids.npy", NpyType::kInt32, {std::ssize(columns.narrow)}) {
+    if (schema.has_labels()) label.emplace(folder + "/label.npy", NpyType::kFloat32);
     // Doubles, as the bits of int64.
     if (num_unscaled > 0)
       unscaled.emplace(folder + kUnscaledFile, NpyType::kInt64,
@@ -87,6 +88,8 @@ struct ShardFiles {
           NpyType::kInt64);
     for (const size_t f : columns.multi_hot) jagged.emplace_back(folder, schema.categorical[f]);
   }
+
+  int64_t rows() const { return dense.rows(); }
 };
 
 // Appends ids in the writer's type.
@@ -153,8 +156,8 @@ struct DatasetWriter::Impl {
 
   void CloseShard() {
     ShardEntry entry;
-    entry.rows = shard->label.rows();
-    CloseFile(shard->label, "label.npy", entry);
+    entry.rows = shard->rows();
+    if (shard->label) CloseFile(*shard->label, "label.npy", entry);
     CloseFile(shard->dense, "dense.npy", entry);
     if (shard->unscaled) shard->unscaled->Close();
     CloseFile(shard->ids, "ids.npy", entry);
@@ -243,7 +246,7 @@ struct DatasetWriter::Impl {
     const int64_t limit = schema.categorical[feature].num_embeddings;
     if (id < 0 || id >= limit) [[unlikely]]
       Fail(ErrorCode::kData, "row {}: feature '{}' has id {}, outside [0, {})",
-           manifest.rows + shard->label.rows(), NameOf(feature), id, limit);
+           manifest.rows + shard->rows(), NameOf(feature), id, limit);
   }
 };
 
@@ -257,7 +260,7 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   impl.manifest.created_by = impl.options.created_by;
   impl.manifest.label = schema.label;
   impl.manifest.label_rule = schema.label_rule;
-  impl.manifest.positive_rows = 0;
+  impl.manifest.positive_rows = schema.has_labels() ? 0 : -1;
   impl.manifest.parsing = schema.parsing;
   impl.manifest.dense = schema.dense;
   impl.manifest.dense_transforms = schema.dense_transforms;
@@ -269,6 +272,7 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
     impl.manifest.features[feature.name] = {feature.num_embeddings, feature.multi_hot, "", 0};
     if (feature.has_wide_ids()) impl.manifest.format_version = kWideIdsFormatVersion;
   }
+  if (!schema.has_labels()) impl.manifest.format_version = kUnlabelledFormatVersion;
   impl.OpenShard();
 }
 
@@ -283,7 +287,7 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
   CHECK(dense.size() == impl.schema.dense.size() && one_hot.size() == columns.one_hot.size() &&
         multi_hot.size() == columns.multi_hot.size() &&
         unscaled.size() == impl.options.dense_at_end.size());
-  if (impl.shard->label.rows() == impl.options.shard_rows) {
+  if (impl.shard->rows() == impl.options.shard_rows) {
     impl.CloseShard();
     impl.OpenShard();
   }
@@ -298,8 +302,10 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
     for (size_t i = 0; i < multi_hot.size(); ++i)
       for (const int64_t id : multi_hot[i]) impl.CheckId(columns.multi_hot[i], id);
   }
-  impl.shard->label.AppendValue(label);
-  impl.manifest.positive_rows += label == 1.0f;
+  if (impl.shard->label) {
+    impl.shard->label->AppendValue(label);
+    impl.manifest.positive_rows += label == 1.0f;
+  }
   impl.shard->dense.Append(dense.data(), 1);
   if (impl.shard->unscaled) impl.shard->unscaled->Append(unscaled.data(), 1);
   impl.narrowed.clear();
@@ -320,7 +326,7 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
 }
 
 int64_t DatasetWriter::rows() const {
-  return impl_->manifest.rows + (impl_->shard ? impl_->shard->label.rows() : 0);
+  return impl_->manifest.rows + (impl_->shard ? impl_->shard->rows() : 0);
 }
 
 std::string DatasetWriter::vocabulary_folder() const {

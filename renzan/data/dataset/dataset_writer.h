@@ -41,9 +41,10 @@ class DatasetWriter {
   DatasetWriter& operator=(const DatasetWriter&) = delete;
 
   // `one_hot` holds the ids of the one-hot features in their order, `multi_hot` one bag for each
-  // multi-hot feature. `unscaled` holds the numbers of the features of dense_at_end, in their
-  // order; NaN: missing. Throws kData for an id outside its table (unless ids are mapped at the
-  // end), a label that is not 0 or 1, or a dense value that is not finite.
+  // multi-hot feature in theirs. Throws kData for an id outside its table (unless ids are mapped at
+  // the end), a label that is not 0 or 1, or a dense value that is not finite.
+  // Without labels in the schema `label` is 0 and means nothing.
+  // `unscaled` has the numbers of the features of dense_at_end, in its order; NaN: missing.
   void Append(float label, std::span<const float> dense, std::span<const int64_t> one_hot,
               std::span<const std::vector<int64_t>> multi_hot = {},
               std::span<const double> unscaled = {});

@@ -86,12 +86,15 @@ void FeatureEntry::Describe(ConfigFields& fields) {
 
 void DatasetManifest::Describe(ConfigFields& fields) {
   fields.Field("format_version", &format_version);
-  fields.Require(format_version >= 1 && format_version <= kWideIdsFormatVersion, "format_version",
+  fields.Require(format_version >= 1 && format_version <= kUnlabelledFormatVersion,
+                 "format_version",
                  fmt::format("is {}, but this program reads versions 1 to {}: use a newer program",
-                             format_version, kWideIdsFormatVersion));
+                             format_version, kUnlabelledFormatVersion));
   fields.Range("rows", &rows, 0, kMaxRows);
   fields.Field("created_by", &created_by);
   fields.Field("label", &label);
+  fields.Require(!label.empty() || format_version >= kUnlabelledFormatVersion, "label",
+                 "is empty, which this version does not allow");
   fields.Field("label_rule", &label_rule);
   fields.Range("positive_rows", &positive_rows, -1, kMaxRows);
   fields.Field("parsing", &parsing);
@@ -194,7 +197,7 @@ void CheckSchema(const DatasetSchema& schema) {
     if (!seen.insert(name).second)
       Fail(ErrorCode::kConfig, "column '{}' appears twice in the dataset", name);
   };
-  check_name(schema.label);
+  if (schema.has_labels()) check_name(schema.label);
   for (const std::string& name : schema.dense) check_name(name);
   for (const CategoricalFeature& feature : schema.categorical) {
     check_name(feature.name);

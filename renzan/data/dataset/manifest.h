@@ -43,10 +43,11 @@ struct FeatureEntry {
   void Describe(ConfigFields& fields);
 };
 
-// The versions that are written: the later one only if features have wide ids, so that older
-// programs can read all other datasets. Version 1 had no block checksums, no checksum of
-// dataset.yaml, and no transforms.
-inline constexpr int64_t kDatasetFormatVersion = 2, kWideIdsFormatVersion = 3;
+// The versions that are written: the later ones only for features with wide ids and for rows
+// without labels, so that older programs can read the others. Version 1 had no block checksums, no
+// checksum of dataset.yaml, and no transforms.
+inline constexpr int64_t kDatasetFormatVersion = 2, kWideIdsFormatVersion = 3,
+                         kUnlabelledFormatVersion = 4;
 
 // The file in each shard's folder that holds the XXH3 of every block of the others.
 inline constexpr char kBlockChecksumsFile[] = "checksums.npy";
@@ -54,10 +55,10 @@ inline constexpr char kBlockChecksumsFile[] = "checksums.npy";
 struct DatasetManifest {
   int64_t format_version = kDatasetFormatVersion;
   int64_t rows = 0;
-  std::string created_by;  // for people: "import --format criteo"
-  std::string label = "label";
-  std::string label_rule;  // DatasetSchema::label_rule
-  // How many rows have the label 1; -1 if not known (older imports).
+  std::string created_by;       // for people: "import --format criteo"
+  std::string label = "label";  // empty: none
+  std::string label_rule;       // DatasetSchema::label_rule
+  // How many rows have the label 1; -1 if not known (older imports) or without labels.
   int64_t positive_rows = -1;
   std::map<std::string, std::string> parsing;  // DatasetSchema::parsing
   std::vector<std::string> dense;

@@ -42,7 +42,7 @@ struct DatasetShard {
   std::vector<CheckedArray> wide_ids;
   std::vector<JaggedArray> jagged;
   // The same as raw pointers, for the gathers.
-  const float* label_data = nullptr;
+  const float* label_data = nullptr;  // null: the rows have no labels
   const float* dense_data = nullptr;
   const int32_t* id_data = nullptr;
 };

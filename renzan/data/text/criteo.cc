@@ -23,7 +23,7 @@ constexpr std::array<bool, 256> kIsHex = [] {
 
 class CriteoParser : public RowParser {
  public:
-  explicit CriteoParser(bool log_dense) : log_dense_(log_dense) {
+  CriteoParser(bool log_dense, Labels labels) : log_dense_(log_dense), labels_(labels) {
     schema_.label = "label";
     for (size_t i = 1; i <= kNumDense; ++i) schema_.dense.push_back(fmt::format("I{}", i));
     schema_.dense_transforms.assign(kNumDense, log_dense ? "log" : "none");
@@ -37,37 +37,44 @@ class CriteoParser : public RowParser {
       small_logs_.push_back(LogTransform(static_cast<double>(x)));
   }
 
-  void Begin(LineReader&) override {}
+  void Begin(LineReader& lines) override {
+    has_line_ = lines.Next(&line_);
+    if (labels_ == Labels::kRequired || !has_line_ || Split(line_) != kNumColumns - 1) return;
+    schema_.parsing.erase(schema_.label);
+    schema_.label.clear();
+    first_field_ = 1;
+  }
   const DatasetSchema& schema() const override { return schema_; }
 
   Result Next(LineReader& lines, TextRow* row, BadRow* bad) override {
-    std::string_view line;
-    if (!lines.Next(&line)) return Result::kEnd;
+    if (!has_line_ && !lines.Next(&line_)) return Result::kEnd;
+    has_line_ = false;
     bad->line = lines.line_number();
-    const size_t columns = Split(line);
-    if (columns == kNumColumns - 1)
+    const size_t columns = Split(line_), wanted = kNumColumns - first_field_;
+    if (schema_.has_labels() && columns == kNumColumns - 1)
       Fail(ErrorCode::kData,
            "{}:{}: {} columns instead of {}: this looks like a Criteo file without labels "
-           "(test.txt), which cannot be used for training or evaluation; import part of train.txt, "
-           "or put a label and a tab before every line",
-           lines.file(), lines.line_number(), columns, kNumColumns);
-    if (columns != kNumColumns) {
+           "(test.txt), which cannot be used for training or evaluation; {}",
+           lines.file(), lines.line_number(), columns, kNumColumns, kUnlabelledAdvice);
+    if (columns != wanted) {
       *bad = {bad->line, 0, "",
-              fmt::format("{} columns separated by tabs instead of {}", columns, kNumColumns)};
+              fmt::format("{} columns separated by tabs instead of {}", columns, wanted)};
       return Result::kBadRow;
     }
     return ParseFields(row, bad) ? Result::kRow : Result::kBadRow;
   }
 
  private:
-  // Counts all columns, stores the first kNumColumns.
+  // Counts all columns, stores those up to the last of kNumColumns; without labels, from the second
+  // place on.
   size_t Split(std::string_view line) {
     size_t count = 0;
     const char* begin = line.data();
     const char* const end = begin + line.size();
     for (const char* at = begin;; ++at) {
       if (at != end && *at != '\t') continue;
-      if (count < kNumColumns) fields_[count] = {begin, static_cast<size_t>(at - begin)};
+      if (first_field_ + count < kNumColumns)
+        fields_[first_field_ + count] = {begin, static_cast<size_t>(at - begin)};
       ++count;
       if (at == end) return count;
       begin = at + 1;
@@ -75,9 +82,11 @@ class CriteoParser : public RowParser {
   }
 
   bool ParseFields(TextRow* row, BadRow* bad) {
-    const std::string_view label = fields_[0];
-    if (label != "0" && label != "1") return Reject(0, "is not 0 or 1", bad);
-    row->label = label == "1" ? 1.0f : 0.0f;
+    if (schema_.has_labels()) {
+      const std::string_view label = fields_[0];
+      if (label != "0" && label != "1") return Reject(0, "is not 0 or 1", bad);
+      row->label = label == "1" ? 1.0f : 0.0f;
+    }
     row->dense.resize(kNumDense);
     for (size_t d = 0; d < kNumDense; ++d) {
       const std::string_view field = fields_[1 + d];
@@ -107,7 +116,7 @@ class CriteoParser : public RowParser {
   }
 
   bool Reject(size_t column, const char* problem, BadRow* bad) const {
-    bad->column = column + 1;
+    bad->column = column + 1 - first_field_;
     bad->name = column == 0           ? schema_.label
                 : column <= kNumDense ? schema_.dense[column - 1]
                                       : schema_.categorical[column - 1 - kNumDense].name;
@@ -117,6 +126,10 @@ class CriteoParser : public RowParser {
 
   DatasetSchema schema_;
   bool log_dense_;
+  const Labels labels_;
+  size_t first_field_ = 0;  // 1: the label is missing
+  std::string_view line_;   // the one at hand
+  bool has_line_ = false;   // it was read ahead
   std::vector<float> small_logs_;
   std::array<std::string_view, kNumColumns> fields_;
 };
@@ -125,8 +138,8 @@ class CriteoParser : public RowParser {
 
 float LogTransform(double x) { return static_cast<float>(std::log(std::max(x, 0.0) + 1.0)); }
 
-std::unique_ptr<RowParser> MakeCriteoParser(bool log_dense) {
-  return std::make_unique<CriteoParser>(log_dense);
+std::unique_ptr<RowParser> MakeCriteoParser(bool log_dense, Labels labels) {
+  return std::make_unique<CriteoParser>(log_dense, labels);
 }
 
 }  // namespace renzan

@@ -26,10 +26,17 @@ namespace {
 
 class CsvParser : public RowParser {
  public:
-  explicit CsvParser(const std::string& schema_path)
+  CsvParser(const std::string& schema_path, Labels labels)
       : schema_path_(schema_path),
+        labels_(labels),
         csv_(CsvSchema::ReadFile(schema_path)),
-        records_(csv_.delimiter, csv_.quotes, csv_.trim) {}
+        records_(csv_.delimiter, csv_.quotes, csv_.trim) {
+    const CsvColumn* const label = csv_.label();
+    if (labels_ == Labels::kRequired && label == nullptr)
+      Fail(ErrorCode::kConfig, "{}: no column has the role label; {}", schema_path,
+           kUnlabelledAdvice);
+    has_labels_ = label != nullptr;
+  }
 
   void Begin(LineReader& lines) override {
     std::string problem;
@@ -37,6 +44,7 @@ class CsvParser : public RowParser {
     if (csv_.header && records_.Next(lines, &line, &problem)) {
       if (!problem.empty()) Fail(ErrorCode::kData, "{}:1: bad header: {}", lines.file(), problem);
       csv_.ExpandPatterns({records_.fields().begin(), records_.fields().end()}, schema_path_);
+      has_labels_ = has_labels_ && (labels_ == Labels::kRequired || HeaderHas(csv_.label()->name));
       SetColumns();
       ReadHeader(lines.file(), problem);
       file_index_ = lines.file_index();
@@ -88,6 +96,7 @@ class CsvParser : public RowParser {
   // Returns its index in the row's vector for its role.
   size_t AddFeature(const CsvColumn& column, const std::string& name, const std::string& parsing) {
     if (column.role == "skip" || column.role == "date") return 0;
+    if (column.role == "label" && !has_labels_) return 0;
     schema_.parsing[name] = parsing;
     if (column.role == "label") {
       schema_.label = name;
@@ -106,6 +115,11 @@ class CsvParser : public RowParser {
     schema_.categorical.push_back({.name = name, .multi_hot = multi_hot});
     unseen_shares_.push_back(column.unseen);
     return multi_hot ? num_multi_hot_++ : num_one_hot_++;
+  }
+
+  bool HeaderHas(std::string_view name) const {
+    const std::vector<std::string_view>& fields = records_.fields();
+    return std::find(fields.begin(), fields.end(), name) != fields.end();
   }
 
   // Finds each column of this file in the schema: files may differ in order.
@@ -129,14 +143,23 @@ class CsvParser : public RowParser {
              nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
       }
       const auto index = static_cast<size_t>(found - names.begin());
+      if (csv_.columns[index].role == "label" && !has_labels_)
+        Fail(ErrorCode::kConfig,
+             "{}:1: has the label '{}', which the first file lacks: import files with and without "
+             "labels into datasets of their own",
+             file, Escape(field));
       if (std::find(order_.begin(), order_.end(), index) != order_.end())
         Fail(ErrorCode::kData, "{}:1: column '{}' appears twice", file, Escape(field));
       order_.push_back(index);
     }
-    for (size_t i = 0; i < names.size(); ++i)
-      if (!names[i].empty() && std::find(order_.begin(), order_.end(), i) == order_.end())
-        Fail(ErrorCode::kConfig, "{}:1: the header has no column '{}', which {} declares", file,
-             names[i], schema_path_);
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i].empty() || std::find(order_.begin(), order_.end(), i) != order_.end()) continue;
+      const bool is_label = csv_.columns[i].role == "label";
+      if (is_label && !has_labels_) continue;
+      Fail(ErrorCode::kConfig, "{}:1: the header has no column '{}', which {} declares{}", file,
+           names[i], schema_path_,
+           is_label && labels_ == Labels::kRequired ? fmt::format("; {}", kUnlabelledAdvice) : "");
+    }
   }
 
   // pandas writes its index as a first column without a name.
@@ -259,7 +282,9 @@ class CsvParser : public RowParser {
   }
 
   std::string schema_path_;
+  const Labels labels_;
   CsvSchema csv_;
+  bool has_labels_ = true;
   CsvRecordReader records_;
   DatasetSchema schema_;
   std::vector<double> unseen_shares_;  // of schema_.categorical
@@ -281,8 +306,8 @@ class CsvParser : public RowParser {
 
 }  // namespace
 
-std::unique_ptr<RowParser> MakeCsvParser(const std::string& schema_path) {
-  return std::make_unique<CsvParser>(schema_path);
+std::unique_ptr<RowParser> MakeCsvParser(const std::string& schema_path, Labels labels) {
+  return std::make_unique<CsvParser>(schema_path, labels);
 }
 
 }  // namespace renzan

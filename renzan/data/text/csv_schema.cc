@@ -163,6 +163,12 @@ std::string CsvSchema::ParsingOf(const CsvColumn& column) const {
   return parts.empty() ? kPlainParsing : fmt::format("{}", fmt::join(parts, ", "));
 }
 
+const CsvColumn* CsvSchema::label() const {
+  const auto found = std::find_if(columns.begin(), columns.end(),
+                                  [](const CsvColumn& column) { return column.role == "label"; });
+  return found == columns.end() ? nullptr : &*found;
+}
+
 void CsvSchema::ExpandPatterns(const std::vector<std::string>& header, const std::string& path) {
   std::set<std::string> taken;
   for (const CsvColumn& column : columns) taken.insert(column.name);
@@ -214,8 +220,8 @@ CsvSchema CsvSchema::ReadFile(const std::string& path) {
     const auto labels = std::count_if(columns.begin(), columns.end(), [](const auto& entry) {
       return entry.second.column.role == "label";
     });
-    fields.Require(labels == 1, "columns",
-                   fmt::format("must have exactly one with role label, not {}", labels));
+    fields.Require(labels <= 1, "columns",
+                   fmt::format("must have one with role label, not {}", labels));
     for (const auto& [name, item] : columns) {
       const bool is_pattern = name.find('*') != std::string::npos;
       fields.Require(!is_pattern || schema.header, "columns",

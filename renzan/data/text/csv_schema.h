@@ -51,9 +51,11 @@ struct CsvSchema {
   std::vector<std::string> missing;  // for columns that do not have their own
   std::vector<CsvColumn> columns;    // in the schema file's order
 
-  // Replaces each pattern by the columns of `header` that it matches and that are not listed,
-  // ordered by name (C2 before C10). If several patterns match, the first counts. Throws kConfig,
-  // naming `path`, for a pattern that matches none.
+  const CsvColumn* label() const;  // null if there is none
+
+  // Replaces each pattern by the columns of `header` that it matches and that no other column
+  // names, in the order of their names, C2 before C10. The first of several patterns counts.
+  // Throws kConfig, naming `path`, for a pattern that matches none.
   void ExpandPatterns(const std::vector<std::string>& header, const std::string& path);
 
   // DatasetSchema::parsing of a column.

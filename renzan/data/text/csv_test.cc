@@ -393,8 +393,10 @@ TEST(ImportCsv, WrongSchemas) {
        "'columns'?"},
       {"columns:\n  y: {rol: label}\n", "schema.yaml:2:7: unknown key 'rol'"},
       {"columns:\n  y: {role: lable}\n", "schema.yaml:2:13: role cannot be 'lable'"},
-      {"columns:\n  y: {role: dense}\n", "must have exactly one with role label, not 0"},
-      {"columns: {y: {role: label}, z: {role: label}}\n", "exactly one with role label, not 2"},
+      {"columns:\n  y: {role: dense}\n",
+       "schema.yaml: no column has the role label; data without "
+       "labels, for `renzan predict`, needs --vocabulary-from"},
+      {"columns: {y: {role: label}, z: {role: label}}\n", "must have one with role label, not 2"},
       {"columns: {y: {role: label, transform: log}}\n", "transform belongs to role dense"},
       {"columns: {y: {role: label}, x: {role: dense, at_least: 2}}\n", "belongs to role label"},
       {"columns: {y: {role: label, positive: a, negative: b, at_least: 2}}\n",

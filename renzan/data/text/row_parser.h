@@ -49,14 +49,23 @@ class RowParser {
   virtual Result Next(LineReader& lines, TextRow* row, BadRow* bad) = 0;
 };
 
+// Whether the input may lack the label. If the first file does, so do the other files, and the
+// parser's schema has no label.
+enum class Labels { kRequired, kMayBeMissing };
+
 // Criteo's TSV: label, I1..I13 (whole numbers, may be empty), C1..C26 (hexadecimal, may be empty).
 // `log_dense`: log(max(x, 0) + 1), 0 for missing, as the DLRM reference does; otherwise x. A file
-// without labels (39 columns) is an Error with a hint, not a bad row.
-std::unique_ptr<RowParser> MakeCriteoParser(bool log_dense);
+// that lacks required labels (39 columns) is an Error with a hint, not a bad row.
+std::unique_ptr<RowParser> MakeCriteoParser(bool log_dense, Labels labels = Labels::kRequired);
 
 // CSV or TSV described by a schema file (docs/formats/dataset.md). Throws kConfig for a schema that
 // is wrong or does not fit a file's header.
-std::unique_ptr<RowParser> MakeCsvParser(const std::string& schema_path);
+std::unique_ptr<RowParser> MakeCsvParser(const std::string& schema_path,
+                                         Labels labels = Labels::kRequired);
+
+// What to do with data that has no labels.
+inline constexpr char kUnlabelledAdvice[] =
+    "data without labels, for `renzan predict`, needs --vocabulary-from TRAINING_DATA";
 
 // log(max(x, 0) + 1)
 float LogTransform(double x);

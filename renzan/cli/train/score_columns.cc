@@ -1,0 +1,92 @@
+#include "renzan/cli/train/score_columns.h"
+
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "renzan/base/config/config.h"
+#include "renzan/base/error.h"
+#include "renzan/data/vocabulary.h"
+
+namespace renzan {
+namespace {
+
+using Kind = ScoreColumn::Kind;
+
+ScoreColumn ColumnNamed(const Dataset& dataset, const std::string& name) {
+  const DatasetSchema& schema = dataset.schema();
+  std::vector<std::string> names;
+  std::optional<ScoreColumn> found;
+  const auto look_at = [&](Kind kind, size_t index, const std::string& other) {
+    names.push_back(other);
+    if (other == name)
+      found = ScoreColumn{.kind = kind, .index = index, .name = name, .names = nullptr};
+  };
+  if (schema.has_labels()) look_at(Kind::kLabel, 0, schema.label);
+  for (size_t d = 0; d < schema.dense.size(); ++d) look_at(Kind::kDense, d, schema.dense[d]);
+  for (size_t t = 0; t < schema.categorical.size(); ++t)
+    look_at(Kind::kCategorical, t, schema.categorical[t].name);
+  if (found) return std::move(*found);
+  const std::string nearest = NearestName(name, names);
+  Fail(ErrorCode::kUsage, "--with {}: {} has no such column{}", name, dataset.directory(),
+       nearest.empty() ? "" : ": did you mean '" + nearest + "'?");
+}
+
+}  // namespace
+
+void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& names) {
+  std::set<std::string> seen = {kScoreName};
+  for (const std::string& name : names) {
+    ColumnNamed(dataset, name);
+    if (!seen.insert(name).second)
+      Fail(ErrorCode::kUsage, "--with {}: {}", name,
+           name == kScoreName ? "the scores have this name" : "the column is named twice");
+  }
+}
+
+std::vector<ScoreColumn> MakeScoreColumns(const Dataset& dataset,
+                                          const std::vector<std::string>& names) {
+  std::vector<ScoreColumn> columns;
+  for (const std::string& name : names) {
+    ScoreColumn& column = columns.emplace_back(ColumnNamed(dataset, name));
+    if (column.kind != Kind::kCategorical) continue;
+    column.names = std::make_unique<ValueNames>(dataset, column.index);
+    column.is_bag = dataset.schema().categorical[column.index].multi_hot;
+    if (!column.names->known()) column.name += " (id)";
+  }
+  return columns;
+}
+
+float NumberOf(const ScoreColumn& column, const DatasetSchema& schema, const Batch& batch,
+               size_t row) {
+  if (column.kind == Kind::kLabel) return batch.label[row];
+  CHECK(column.kind == Kind::kDense);
+  return batch.dense[row * schema.dense.size() + column.index];
+}
+
+std::span<const int64_t> IdsOf(const ScoreColumn& column, const Batch& batch, size_t row) {
+  CHECK(column.kind == Kind::kCategorical);
+  const FeatureIds& ids = batch.categorical[column.index];
+  const std::span<const int64_t> values(ids.values);
+  if (ids.one_hot()) return values.subspan(row, 1);
+  const auto begin = static_cast<size_t>(ids.offsets[row]);
+  return values.subspan(begin, static_cast<size_t>(ids.offsets[row + 1]) - begin);
+}
+
+std::string TextOf(const ScoreColumn& column, const DatasetSchema& schema, const Batch& batch,
+                   size_t row) {
+  if (column.kind != Kind::kCategorical)
+    return fmt::format("{}", NumberOf(column, schema, batch, row));
+  std::string text;
+  bool first = true;
+  for (const int64_t id : IdsOf(column, batch, row)) {
+    if (!std::exchange(first, false)) text += '|';
+    // A missing value is an empty field, as in the input.
+    const bool is_missing =
+        column.names->known() && !column.names->are_ids() && id == Vocabulary::kMissing;
+    if (!is_missing) text += column.names->Shown(id);
+  }
+  return text;
+}
+
+}  // namespace renzan

@@ -1,0 +1,134 @@
+#include "renzan/cli/train/score_writers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
+#include "renzan/data/dataset/npy.h"
+#include "renzan/data/parquet/parquet_writer.h"
+#include "renzan/data/text/csv_field.h"
+
+namespace renzan {
+namespace {
+
+// A float32 array [rows].
+class NpyScores : public ScoreWriter {
+ public:
+  explicit NpyScores(const std::string& path) : file_(path, NpyType::kFloat32) {}
+  void Append(std::span<const float> scores, const Batch&) override {
+    file_.Append(scores.data(), std::ssize(scores));
+  }
+  void Close() override { file_.Close(); }
+
+ private:
+  NpyWriter file_;
+};
+
+class CsvScores : public ScoreWriter {
+ public:
+  CsvScores(const std::string& path, const DatasetSchema& schema, std::vector<ScoreColumn> columns)
+      : file_(path), schema_(schema), columns_(std::move(columns)) {
+    for (const ScoreColumn& column : columns_) file_.Write(CsvField(column.name) + ",");
+    file_.Write(fmt::format("{}\n", kScoreName));
+  }
+  void Append(std::span<const float> scores, const Batch& batch) override {
+    for (size_t row = 0; row < scores.size(); ++row) {
+      for (const ScoreColumn& column : columns_)
+        file_.Write(CsvField(TextOf(column, schema_, batch, row)) + ",");
+      file_.Write(fmt::format("{}\n", scores[row]));
+    }
+  }
+  void Close() override { file_.Close(); }
+
+ private:
+  FileWriter file_;
+  const DatasetSchema& schema_;
+  const std::vector<ScoreColumn> columns_;
+};
+
+// Numbers as FLOAT, ids as INT64, and other values as texts, as in a CSV file. Those of a
+// vocabulary in another encoding than UTF-8 are bytes.
+class ParquetScores : public ScoreWriter {
+ public:
+  ParquetScores(const std::string& path, const DatasetSchema& schema,
+                std::vector<ScoreColumn> columns)
+      : schema_(schema), columns_(std::move(columns)), file_(path, ColumnsOf(columns_)) {}
+
+  void Append(std::span<const float> scores, const Batch& batch) override {
+    for (size_t row = 0; row < scores.size(); ++row) {
+      for (size_t c = 0; c < columns_.size(); ++c) {
+        const ScoreColumn& column = columns_[c];
+        if (column.kind != ScoreColumn::Kind::kCategorical) {
+          file_.Append(c, NumberOf(column, schema_, batch, row));
+        } else if (column.holds_ids()) {
+          file_.Append(c, IdsOf(column, batch, row)[0]);
+        } else {
+          file_.Append(c, TextOf(column, schema_, batch, row));
+        }
+      }
+      file_.Append(columns_.size(), scores[row]);
+      file_.EndRow();
+    }
+  }
+  void Close() override { file_.Close(); }
+
+ private:
+  static std::vector<ParquetColumn> ColumnsOf(const std::vector<ScoreColumn>& columns) {
+    using Type = ParquetColumn::Type;
+    std::vector<ParquetColumn> all;
+    for (const ScoreColumn& column : columns)
+      all.push_back({column.name, column.kind != ScoreColumn::Kind::kCategorical ? Type::kFloat
+                                  : column.holds_ids()                           ? Type::kInt64
+                                  : column.names->are_utf8()                     ? Type::kText
+                                                                                 : Type::kBytes});
+    all.push_back({kScoreName, Type::kFloat});
+    return all;
+  }
+
+  const DatasetSchema& schema_;
+  const std::vector<ScoreColumn> columns_;
+  ParquetWriter file_;
+};
+
+constexpr ScoreFormat kFormats[] = {
+    {".csv", true,
+     [](const std::string& path, const DatasetSchema& schema,
+        std::vector<ScoreColumn> columns) -> std::unique_ptr<ScoreWriter> {
+       return std::make_unique<CsvScores>(path, schema, std::move(columns));
+     }},
+    {".npy", false,
+     [](const std::string& path, const DatasetSchema&, std::vector<ScoreColumn>)
+         -> std::unique_ptr<ScoreWriter> { return std::make_unique<NpyScores>(path); }},
+    {".parquet", true,
+     [](const std::string& path, const DatasetSchema& schema,
+        std::vector<ScoreColumn> columns) -> std::unique_ptr<ScoreWriter> {
+       return std::make_unique<ParquetScores>(path, schema, std::move(columns));
+     }}};
+
+// ".csv or .parquet"
+std::string Extensions(bool with_columns) {
+  std::vector<std::string> all;
+  for (const ScoreFormat& format : kFormats)
+    if (format.has_columns || !with_columns) all.push_back(format.extension);
+  const std::string last = all.back();
+  all.pop_back();
+  return fmt::format("{} or {}", fmt::join(all, ", "), last);
+}
+
+}  // namespace
+
+const ScoreFormat& ScoreFormatOf(const std::string& path, bool with_columns) {
+  const auto found =
+      std::find_if(std::begin(kFormats), std::end(kFormats),
+                   [&](const ScoreFormat& format) { return path.ends_with(format.extension); });
+  if (found == std::end(kFormats))
+    Fail(ErrorCode::kUsage, "--output {}: the name must end in {}", path, Extensions(false));
+  if (with_columns && !found->has_columns)
+    Fail(ErrorCode::kUsage,
+         "--with: {} is an array of numbers and holds scores only; write to a file that ends in {}",
+         path, Extensions(true));
+  return *found;
+}
+
+}  // namespace renzan

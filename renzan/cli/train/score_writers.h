@@ -1,0 +1,35 @@
+#pragma once
+
+// The formats of files of scores.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renzan/cli/train/score_columns.h"
+#include "renzan/data/batch.h"
+
+namespace renzan {
+
+// Not thread-safe. Without Close() the file is removed.
+class ScoreWriter {
+ public:
+  virtual ~ScoreWriter() = default;
+  // Of the next rows. `batch`: these rows, for their columns; empty if there are none.
+  virtual void Append(std::span<const float> scores, const Batch& batch) = 0;
+  virtual void Close() = 0;
+};
+
+struct ScoreFormat {
+  const char* extension;  // ".csv"
+  bool has_columns;       // besides the score
+  std::unique_ptr<ScoreWriter> (*make)(const std::string& path, const DatasetSchema& schema,
+                                       std::vector<ScoreColumn> columns);
+};
+
+// The format of a file with this name. Throws kUsage, with all of them, if its ending is another
+// one, and if `with_columns` and it holds scores only.
+const ScoreFormat& ScoreFormatOf(const std::string& path, bool with_columns);
+
+}  // namespace renzan

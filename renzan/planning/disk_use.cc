@@ -1,0 +1,87 @@
+#include "renzan/planning/disk_use.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+
+#include "renzan/embedding/error_feedback.h"
+#include "renzan/model/model.h"
+#include "renzan/tensor/float_codec.h"
+
+namespace renzan {
+namespace {
+
+// Smaller tables are no trouble.
+constexpr int64_t kLargeTableBytes = int64_t{256} << 20;
+// A table with as many rows for each lookup has rows that nothing will ever train.
+constexpr double kMostRowsPerLookup = 10;
+
+std::string BytesText(int64_t bytes) {
+  const double number = static_cast<double>(bytes);
+  return number >= 1e9 ? fmt::format("{:.1f} GB", number / 1e9)
+                       : fmt::format("{:.1f} MB", number / 1e6);
+}
+
+// Of different rows, at most.
+double LookupsOf(const TableSpec& table, int64_t samples) {
+  return std::ceil(static_cast<double>(samples) * std::max(1.0, table.pooling_factor));
+}
+
+}  // namespace
+
+int64_t DiskUse::total() const { return std::accumulate(tables.begin(), tables.end(), dense); }
+
+DiskUse DiskUseOf(const RunSpec& spec) {
+  constexpr int64_t kFloat = sizeof(float);
+  DiskUse use;
+  const int64_t states = std::ssize(InfoOf(spec.dense_optimizer.type).states);
+  use.dense = MakeModel(spec.model)->layout().size() * kFloat * (1 + states);
+  for (const TableSpec& table : spec.tables) {
+    const int64_t columns = table.block_columns();
+    const int64_t row =
+        static_cast<int64_t>(EncodedBytes(spec.numerics.rows, static_cast<size_t>(columns))) +
+        StateFloatsPerRow(spec.sparse_optimizer.type, columns) * kFloat;
+    use.tables.push_back(table.num_embeddings * table.column_blocks * row);
+    const int64_t slots = ErrorFeedbackSlots(table, spec.numerics.error_feedback_rows);
+    use.dense += spec.numerics.virtual_workers * slots *
+                 (table.embedding_dim * kFloat + static_cast<int64_t>(sizeof(int64_t)));
+  }
+  return use;
+}
+
+std::string Describe(const DiskUse& use) {
+  return fmt::format("a full checkpoint takes {}, and so does the model", BytesText(use.total()));
+}
+
+std::string UntouchedRowsAdvice(const RunSpec& spec, const DiskUse& use, int64_t samples) {
+  std::vector<size_t> sparse;
+  for (size_t t = 0; t < spec.tables.size(); ++t)
+    if (use.tables[t] >= kLargeTableBytes &&
+        static_cast<double>(spec.tables[t].num_embeddings) >
+            kMostRowsPerLookup * LookupsOf(spec.tables[t], samples))
+      sparse.push_back(t);
+  if (sparse.empty()) return "";
+  const size_t largest = *std::max_element(sparse.begin(), sparse.end(), [&](size_t a, size_t b) {
+    return use.tables[a] < use.tables[b];
+  });
+  const TableSpec& table = spec.tables[largest];
+  const double lookups = LookupsOf(table, samples);
+  return fmt::format(
+      "{}, {} of it for the table of '{}'{}: it has {} rows, of which this run can look up at most "
+      "{:.0f}; import the data with fewer ids, such as --vocabulary '{}=hash:{:.0f}'",
+      Describe(use), BytesText(use.tables[largest]), table.name,
+      sparse.size() == 1 ? "" : fmt::format(", the largest of {} like it", sparse.size()),
+      table.num_embeddings, lookups, table.name, kMostRowsPerLookup * std::max(1.0, lookups));
+}
+
+std::string DiskSpaceAdvice(const DiskUse& use, int copies, const std::string& dir,
+                            int64_t free_bytes) {
+  if (copies * use.total() <= free_bytes) return "";
+  return fmt::format(
+      "{}, but only {} are free in {}: free some space, or choose other directories (--run-dir, "
+      "checkpoint.dir)",
+      Describe(use), BytesText(free_bytes), dir);
+}
+
+}  // namespace renzan
