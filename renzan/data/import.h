@@ -33,11 +33,21 @@ struct UnseenLookups {
   }
 };
 
+// How the vocabulary of a feature has grown.
+struct GrownVocabulary {
+  std::string feature;
+  int64_t values = 0;  // all of them
+  int64_t added = 0;   // of these, those that are new
+  int64_t absent = 0;  // of the others, those that do not occur in this data
+};
+
 struct ImportSummary : ImportProgress {
   std::string label_name;
   LabelSummary label;
-  // With the vocabularies of another dataset: of each feature that has a row for unseen values.
+  // With the vocabularies of another dataset, of each feature that has a row for unseen values: one
+  // or the other, as they are used unchanged or grow.
   std::vector<UnseenLookups> unseen;
+  std::vector<GrownVocabulary> grown;
   // The file that lists the bad rows (SkippedRows); empty if there are none.
   std::string skipped_rows;
 };
@@ -54,7 +64,8 @@ struct ImportOptions {
   // all features with a threshold vocabulary, "C3=0.05" for one.
   std::vector<std::string> unseen;
   std::optional<uint64_t> seed;  // of which lookups these are; 0 if not given
-  std::string vocabulary_from;   // a dataset whose vocabularies are reused unchanged
+  std::string vocabulary_from;   // a dataset whose vocabularies are reused
+  bool grow = false;             // and get the values that they lack
   bool skip_bad_rows = false;    // and list them in a file beside dataset.yaml
   int64_t shard_rows = 4'000'000;
   // Called every few thousand rows.

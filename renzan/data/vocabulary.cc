@@ -72,6 +72,16 @@ Vocabulary Vocabulary::FromDataset(const std::string& directory, const DatasetMa
   return vocabulary;
 }
 
+void Vocabulary::Grow() {
+  if (kind_ == Kind::kHash) return;
+  CHECK(kind_ == Kind::kFixed);
+  kind_ = Kind::kCounting;
+  known_ = std::ssize(values_);
+  counts_.assign(values_.size() + 1, {});
+  for (auto& [value, id] : ids_) id = id - static_cast<int32_t>(kFirstOwn) + 1;
+  unseen_share_ = 0;
+}
+
 int64_t Vocabulary::HashId(std::string_view value) const {
   return static_cast<int64_t>(1 + XXH64(value.data(), value.size(), 0) % (size_ - 1));
 }
@@ -83,7 +93,7 @@ int64_t Vocabulary::LookUp(std::string_view value) const {
 
 void Vocabulary::TrainUnseen(std::optional<double> share, uint64_t seed,
                              const std::string& feature) {
-  CHECK(kind_ == Kind::kCounting && ids_.empty());
+  CHECK(kind_ == Kind::kCounting);
   sampled_share_ = share.value_or(kUnseenShare);
   only_if_needed_ = !share.has_value();
   unseen_key_ = PhiloxKey(seed, ("unseen/" + feature).c_str());
@@ -118,9 +128,10 @@ int64_t Vocabulary::Count(std::string_view value, int64_t row, int64_t position)
 // Whether values below the threshold train the row for unseen ones too little.
 bool Vocabulary::NeedsUnseen() const {
   int64_t all = 0, rare = 0;
-  for (const Lookups& lookups : counts_) {
-    all += lookups.all;
-    if (lookups.all < static_cast<int64_t>(size_)) rare += lookups.all;
+  for (size_t value = 0; value < counts_.size(); ++value) {
+    const int64_t lookups = counts_[value].all;
+    all += lookups;
+    if (!WasKnown(value) && lookups < static_cast<int64_t>(size_)) rare += lookups;
   }
   return static_cast<double>(rare) < kUnseenShare * static_cast<double>(all);
 }
@@ -131,21 +142,26 @@ std::vector<int32_t> Vocabulary::Finish() {
   const auto count = [&](size_t value) {
     return counts_[value].all - (unseen_share_ > 0 ? counts_[value].sampled : 0);
   };
-  std::vector<size_t> kept;
-  for (size_t value = 1; value < counts_.size(); ++value)
+  const size_t known = static_cast<size_t>(known_);
+  std::vector<size_t> kept;  // of those that are new
+  for (size_t value = known + 1; value < counts_.size(); ++value)
     if (count(value) >= static_cast<int64_t>(size_)) kept.push_back(value);
   // Stable, because values are in order of first appearance.
   std::stable_sort(kept.begin(), kept.end(),
                    [&](size_t a, size_t b) { return count(a) > count(b); });
   std::vector<int32_t> own(counts_.size(), static_cast<int32_t>(kRare));
   own[0] = static_cast<int32_t>(kMissing);
-  for (size_t i = 0; i < kept.size(); ++i) own[kept[i]] = OwnId(i);
+  for (size_t i = 0; i < known; ++i) {
+    own[i + 1] = OwnId(i);
+    absent_ += counts_[i + 1].all == 0;
+  }
+  for (size_t i = 0; i < kept.size(); ++i) own[kept[i]] = OwnId(known + i);
   std::vector<int32_t> final_ids(2 * counts_.size());
   for (size_t value = 0; value < counts_.size(); ++value) {
     final_ids[2 * value] = own[value];
     final_ids[2 * value + 1] = unseen_share_ > 0 ? static_cast<int32_t>(kRare) : own[value];
   }
-  values_.resize(kept.size());
+  values_.resize(known + kept.size());
   for (auto& [value, id] : ids_) {
     id = own[static_cast<size_t>(id)];
     if (id >= kFirstOwn) values_[static_cast<size_t>(id - kFirstOwn)] = value;
@@ -214,6 +230,23 @@ std::vector<std::string> ReadVocabularyValues(const std::string& directory,
         text.substr(static_cast<size_t>(at[i]), static_cast<size_t>(at[i + 1] - at[i])));
   }
   return values;
+}
+
+// As Save() writes the files.
+std::string VocabularyIdentityOf(const std::string& spec, std::span<const std::string> values) {
+  int64_t bytes = 0;
+  for (const std::string& value : values) bytes += std::ssize(value);
+  Sha256 texts, offsets;
+  texts.Update(NpyHeader(NpyType::kUint8, std::vector<int64_t>{bytes}));
+  offsets.Update(NpyHeader(NpyType::kInt64, std::vector<int64_t>{std::ssize(values) + 1}));
+  int64_t end = 0;
+  offsets.Update(&end, sizeof end);
+  for (const std::string& value : values) {
+    texts.Update(value);
+    end += std::ssize(value);
+    offsets.Update(&end, sizeof end);
+  }
+  return VocabularyIdentityOf(spec, texts.HexDigest(), offsets.HexDigest());
 }
 
 }  // namespace renzan
