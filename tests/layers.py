@@ -35,7 +35,7 @@ ALLOWED = {
     "step": {"base", "comm", "cuda", "data", "dense", "embedding", "model", "nn", "optim",
              "planning", "run_spec", "state", "tensor"},
     "infer": {"base", "comm", "data", "model", "step"},
-    "saving": {"base", "checkpoint", "comm", "config", "embedding", "nn", "observe", "optim",
+    "saving": {"base", "checkpoint", "comm", "config", "data", "embedding", "nn", "observe", "optim",
                "quality", "state", "storage"},
     "run": {"base", "checkpoint", "comm", "config", "cuda", "data", "embedding", "infer", "model",
             "nn", "observe", "planning", "quality", "run_spec", "saving", "state", "step",

@@ -89,13 +89,11 @@ RowOrigins OriginsOfRows(const std::string& directory, const DatasetManifest& ma
          "follow values only between vocabularies of values (threshold:K) or equal ones: import it "
          "with --vocabulary-from the earlier dataset",
          directory, Escape(feature), vocabulary, earlier.vocabulary);
-  const std::vector<std::string> values = ReadVocabularyValues(directory, manifest, feature);
-  const int64_t earlier_values = earlier.num_embeddings - Vocabulary::kFirstOwn;
-  if (earlier_values >= 0 && earlier_values <= std::ssize(values) &&
-      VocabularyIdentityOf(SpecOf(earlier.vocabulary), std::span(values).first(static_cast<size_t>(
-                                                           earlier_values))) == earlier.vocabulary)
+  if (IdentityOfFirstValues(directory, manifest, feature, SpecOf(earlier.vocabulary),
+                            earlier.num_embeddings - Vocabulary::kFirstOwn) == earlier.vocabulary)
     return origins;
-  return MapValues(values, ReadEarlierValues(directory, feature, earlier));
+  return MapValues(ReadVocabularyValues(directory, manifest, feature),
+                   ReadEarlierValues(directory, feature, earlier));
 }
 
 }  // namespace renzan

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <optional>
+#include <span>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
@@ -23,6 +25,47 @@ constexpr int64_t kMaxValues = std::numeric_limits<int32_t>::max() / 2;
 // Of the i-th value with an id of its own.
 int32_t OwnId(size_t i) {
   return static_cast<int32_t>(Vocabulary::kFirstOwn) + static_cast<int32_t>(i);
+}
+
+// Value i is text [at[i], at[i + 1]).
+struct VocabularyFiles {
+  NpyArray bytes, offsets;
+  std::string_view text() const {
+    return {reinterpret_cast<const char*>(bytes.values<uint8_t>().data()),
+            static_cast<size_t>(bytes.num_elements())};
+  }
+  std::span<const int64_t> at() const { return offsets.values<int64_t>(); }
+};
+
+// Checks them against their SHA-256; nothing for a feature without a vocabulary.
+std::optional<VocabularyFiles> OpenVocabulary(const std::string& directory,
+                                              const DatasetManifest& manifest,
+                                              const std::string& feature) {
+  if (!manifest.vocabulary.contains(FeatureFile(feature, "offsets"))) return std::nullopt;
+  const auto open = [&](const char* part, NpyType type) {
+    const std::string name = FeatureFile(feature, part);
+    const std::string path = fmt::format("{}/{}/{}", directory, VocabularyFolder(manifest), name);
+    const auto entry = manifest.vocabulary.find(name);
+    const LocalFile file = Storage::Of(path).Fetch(path);
+    if (entry == manifest.vocabulary.end() ||
+        Sha256OfFile(file.local_path()) != entry->second.sha256)
+      Fail(ErrorCode::kData,
+           "{} is corrupt: its SHA-256 is not what dataset.yaml says; restore it or import the "
+           "data again",
+           path);
+    NpyArray array(file.local_path());
+    if (array.type() != type || array.shape().size() != 1)
+      Fail(ErrorCode::kData, "{}: must be a vector of {}, but is {} {}", path, NpyTypeName(type),
+           NpyTypeName(array.type()), FormatShape(array.shape()));
+    return array;
+  };
+  VocabularyFiles files{open("values", NpyType::kUint8), open("offsets", NpyType::kInt64)};
+  const std::span<const int64_t> at = files.at();
+  for (size_t i = 0; i < at.size(); ++i)
+    if (at[i] < (i == 0 ? 0 : at[i - 1]) || at[i] > files.bytes.num_elements())
+      Fail(ErrorCode::kData, "{}: the vocabulary of '{}' is corrupt; run `renzan data verify`",
+           directory, feature);
+  return files;
 }
 
 }  // namespace
@@ -199,54 +242,33 @@ std::vector<std::string> ReadVocabularyValues(const std::string& directory,
                                               const DatasetManifest& manifest,
                                               const std::string& feature) {
   std::vector<std::string> values;
-  if (!manifest.vocabulary.contains(FeatureFile(feature, "offsets"))) return values;
-  const auto open = [&](const char* part, NpyType type) {
-    const std::string name = FeatureFile(feature, part);
-    const std::string path = fmt::format("{}/{}/{}", directory, VocabularyFolder(manifest), name);
-    const auto entry = manifest.vocabulary.find(name);
-    const LocalFile file = Storage::Of(path).Fetch(path);
-    if (entry == manifest.vocabulary.end() ||
-        Sha256OfFile(file.local_path()) != entry->second.sha256)
-      Fail(ErrorCode::kData,
-           "{} is corrupt: its SHA-256 is not what dataset.yaml says; restore it or import the "
-           "data again",
-           path);
-    NpyArray array(file.local_path());
-    if (array.type() != type || array.shape().size() != 1)
-      Fail(ErrorCode::kData, "{}: must be a vector of {}, but is {} {}", path, NpyTypeName(type),
-           NpyTypeName(array.type()), FormatShape(array.shape()));
-    return array;
-  };
-  const NpyArray bytes = open("values", NpyType::kUint8);
-  const NpyArray offsets = open("offsets", NpyType::kInt64);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.values<uint8_t>().data()),
-                              static_cast<size_t>(bytes.num_elements()));
-  const std::span<const int64_t> at = offsets.values<int64_t>();
-  for (size_t i = 0; i + 1 < at.size(); ++i) {
-    if (at[i] < 0 || at[i + 1] < at[i] || at[i + 1] > bytes.num_elements())
-      Fail(ErrorCode::kData, "{}: the vocabulary of '{}' is corrupt; run `renzan data verify`",
-           directory, feature);
+  const std::optional<VocabularyFiles> files = OpenVocabulary(directory, manifest, feature);
+  if (!files) return values;
+  const std::string_view text = files->text();
+  const std::span<const int64_t> at = files->at();
+  for (size_t i = 0; i + 1 < at.size(); ++i)
     values.emplace_back(
         text.substr(static_cast<size_t>(at[i]), static_cast<size_t>(at[i + 1] - at[i])));
-  }
   return values;
 }
 
-// As Save() writes the files.
-std::string VocabularyIdentityOf(const std::string& spec, std::span<const std::string> values) {
-  int64_t bytes = 0;
-  for (const std::string& value : values) bytes += std::ssize(value);
-  Sha256 texts, offsets;
-  texts.Update(NpyHeader(NpyType::kUint8, std::vector<int64_t>{bytes}));
-  offsets.Update(NpyHeader(NpyType::kInt64, std::vector<int64_t>{std::ssize(values) + 1}));
-  int64_t end = 0;
-  offsets.Update(&end, sizeof end);
-  for (const std::string& value : values) {
-    texts.Update(value);
-    end += std::ssize(value);
-    offsets.Update(&end, sizeof end);
-  }
-  return VocabularyIdentityOf(spec, texts.HexDigest(), offsets.HexDigest());
+// Save() writes such files.
+std::string IdentityOfFirstValues(const std::string& directory, const DatasetManifest& manifest,
+                                  const std::string& feature, const std::string& spec,
+                                  int64_t num_values) {
+  const std::optional<VocabularyFiles> files = OpenVocabulary(directory, manifest, feature);
+  if (!files || num_values < 0 || num_values >= std::ssize(files->at())) return "";
+  const auto at = files->at().first(static_cast<size_t>(num_values) + 1);
+  const auto digest = [](NpyType type, int64_t size, const void* data, size_t bytes) {
+    Sha256 hash;
+    hash.Update(NpyHeader(type, std::span(&size, 1)));
+    hash.Update(data, bytes);
+    return hash.HexDigest();
+  };
+  return VocabularyIdentityOf(
+      spec,
+      digest(NpyType::kUint8, at.back(), files->text().data(), static_cast<size_t>(at.back())),
+      digest(NpyType::kInt64, std::ssize(at), at.data(), at.size_bytes()));
 }
 
 }  // namespace renzan

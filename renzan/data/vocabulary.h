@@ -17,7 +17,6 @@
 #include <functional>
 #include <iterator>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -127,7 +126,11 @@ std::vector<std::string> ReadVocabularyValues(const std::string& directory,
                                               const DatasetManifest& manifest,
                                               const std::string& feature);
 
-// DatasetManifest::VocabularyIdentity of a feature with these values, "threshold:K" its `spec`.
-std::string VocabularyIdentityOf(const std::string& spec, std::span<const std::string> values);
+// The DatasetManifest::VocabularyIdentity of a vocabulary "threshold:K", its `spec`, that has the
+// first `num_values` values of the feature's; empty if that has not so many. The values are not
+// copied.
+std::string IdentityOfFirstValues(const std::string& directory, const DatasetManifest& manifest,
+                                  const std::string& feature, const std::string& spec,
+                                  int64_t num_values);
 
 }  // namespace renzan

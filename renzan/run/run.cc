@@ -22,6 +22,7 @@
 #include "renzan/run/agreement.h"
 #include "renzan/run/best_model.h"
 #include "renzan/run/explain_divergence.h"
+#include "renzan/run/initialize.h"
 #include "renzan/run/loop.h"
 #include "renzan/run/profiler.h"
 #include "renzan/run/run_directories.h"
@@ -71,7 +72,7 @@ class TrainingRun {
     if (!past_.model_sha256.empty()) return WasTrained();
     Plan();
     Build();
-    Resume();
+    SetInitialState();
     CheckSameDenseParameters(comm_, *state_);
     Observe();
     if (!TrainSteps()) return Stopped();
@@ -85,6 +86,7 @@ class TrainingRun {
   void FindPast();
   void Plan();
   void Build();
+  void SetInitialState();  // drawn, of another run's model, or of a checkpoint of this run
   void Resume();
   void Observe();
   bool TrainSteps();  // false if it was stopped
@@ -140,8 +142,10 @@ void TrainingRun::ClaimDirectories() {
   RunWithHeartbeats(comm_, [&] {
     if (comm_.rank() != 0) return;
     // What an earlier version has begun may go on.
-    if (!HoldsState(directories_))
+    if (!HoldsState(directories_)) {
       CheckInputsReachLogit(ModelOptionsOf(config_, splits_.train.dataset->schema()));
+      CheckInitialModel(config_, *splits_.train.dataset, directories_.run, comm_);
+    }
     locks_ = LockDirectories(directories_, options_.attempt,
                              [&] { return options_.requests->stops > 0; });
   });
@@ -169,6 +173,11 @@ void TrainingRun::FindPast() {
   config_yaml_ = PrintConfig([&](ConfigFields& fields) { resolved_.Describe(fields); });
   recorded_ = DescribeRun(splits_, facts_);
   past_ = AgreeOnPastRun(directories_, resolved_, recorded_, steps_, options_.must_resume, comm_);
+  if (!past_.checkpoints.empty() || !past_.model_sha256.empty()) return;
+  RunWithHeartbeats(comm_, [&] {
+    if (comm_.rank() == 0)
+      CheckInitialModel(config_, *splits_.train.dataset, directories_.run, comm_);
+  });
 }
 
 RunResult TrainingRun::WasTrained() {
@@ -206,10 +215,21 @@ void TrainingRun::Build() {
   });
 }
 
-void TrainingRun::Resume() {
+void TrainingRun::SetInitialState() {
   loop_.window.resize(static_cast<size_t>(pool_->num_threads()));
   loop_.evaluations = EvaluationRecord(MeaningOfEvaluations(config_, splits_));
-  if (past_.checkpoints.empty()) return;
+  std::map<std::string, std::string> start;
+  if (!past_.checkpoints.empty()) {
+    Resume();
+    start = StartOf(resumed_->run);
+  } else if (!config_.training.initialize_from.empty()) {
+    start = Initialize(config_, *splits_.train.dataset, &*state_, comm_);
+  }
+  recorded_.merge(start);
+  state_->dense_optimizer().set_earlier_steps(EarlierSteps(recorded_));
+}
+
+void TrainingRun::Resume() {
   // FindPastRun has checked the newest one.
   resumed_ = LoadNewest(past_.checkpoints, *state_, comm_, [&](const std::string& path) {
     if (comm_.rank() == 0) CheckSameArithmetic(path, resolved_, recorded_);
@@ -223,18 +243,20 @@ void TrainingRun::Observe() {
   const std::vector<std::string> hosts = GatherStrings(comm_, HostName());
   RunWithHeartbeats(comm_, [&] {
     if (comm_.rank() != 0) return;
-    observer_ = std::make_unique<RunObserver>(RunObserver::Options{.run_dir = directories_.run,
-                                                                   .model = directories_.model,
-                                                                   .config_yaml = config_yaml_,
-                                                                   .config = &of_run_,
-                                                                   .splits = &splits_,
-                                                                   .facts = facts_,
-                                                                   .backend = comm_.backend(),
-                                                                   .hosts = hosts,
-                                                                   .threads = options_.threads,
-                                                                   .terminal = options_.terminal,
-                                                                   .clock = options_.clock,
-                                                                   .resumed = resumed_});
+    observer_ = std::make_unique<RunObserver>(
+        RunObserver::Options{.run_dir = directories_.run,
+                             .model = directories_.model,
+                             .config_yaml = config_yaml_,
+                             .config = &of_run_,
+                             .splits = &splits_,
+                             .initialized_from = InitializedFrom(recorded_),
+                             .facts = facts_,
+                             .backend = comm_.backend(),
+                             .hosts = hosts,
+                             .threads = options_.threads,
+                             .terminal = options_.terminal,
+                             .clock = options_.clock,
+                             .resumed = resumed_});
   });
 }
 

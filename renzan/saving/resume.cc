@@ -47,6 +47,8 @@ void CheckFinite(const std::string& path, const std::string& what, bool finite) 
   if (!finite) Fail(ErrorCode::kData, "{}: {} holds NaN or infinite values", path, what);
 }
 
+}  // namespace
+
 void LoadDense(CheckpointReader& reader, bool with_optimizer, ModelState* model) {
   for (const Parameter& parameter : model->model().layout().parameters()) {
     const size_t offset = static_cast<size_t>(parameter.offset);
@@ -58,6 +60,8 @@ void LoadDense(CheckpointReader& reader, bool with_optimizer, ModelState* model)
                   state.values.span().subspan(offset, size));
   }
 }
+
+namespace {
 
 enum class Values { kAny, kFinite };
 
@@ -113,8 +117,8 @@ void LoadErrorFeedback(CheckpointReader& reader, ShardedEmbeddings* embeddings) 
     }
 }
 
-// Calls body(a reader of the same checkpoint, shard, block) for every block of this worker's
-// shards, on all threads.
+}  // namespace
+
 void ForEachBlock(
     CheckpointReader& reader, ModelState* model,
     FunctionRef<void(CheckpointReader&, EmbeddingShard&, EmbeddingShard::Block&)> body) {
@@ -158,6 +162,8 @@ void ForEachBlock(
   if (first != nullptr) throw **first;
 }
 
+namespace {
+
 // The base of an increment must be in the same directory, so a model elsewhere starts no lineage.
 std::optional<CheckpointLineage> LineageOf(const CheckpointReader& reader) {
   const CheckpointManifest& mine = reader.manifest();
@@ -194,6 +200,7 @@ ResumePoint Load(const std::string& path, ModelState* model) {
                     .step = reader.step(),
                     .unix_seconds = static_cast<double>(reader.manifest().unix_ms) / 1000,
                     .lineage = LineageOf(reader),
+                    .run = reader.run(),
                     .progress = {}};
   for (const std::string& key : reader.keys())
     if (key.starts_with(kProgressPrefix)) point.progress[key] = reader.ReadI64(key);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/base/function_ref.h"
 #include "renzan/checkpoint/reader.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/config/train_config.h"
@@ -39,6 +40,7 @@ struct ResumePoint {
   int64_t step = 0;
   double unix_seconds = 0;                   // when it was written
   std::optional<CheckpointLineage> lineage;  // none if it is a saved model
+  std::map<std::string, std::string> run;    // what its manifest records of the run
   ProgressTensors progress;
 };
 
@@ -55,5 +57,14 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, ModelState& model,
 // Loads the parameters and rows that this worker owns, without optimizer states. Throws kData when
 // a tensor is missing or has another shape.
 void LoadModel(CheckpointReader& reader, ModelState* model);
+
+// The dense part, with the states of its optimizer if `with_optimizer`. Throws kData.
+void LoadDense(CheckpointReader& reader, bool with_optimizer, ModelState* model);
+
+// Calls body(a reader of the same checkpoint, shard, block) for every block of this worker's
+// shards, on all threads.
+void ForEachBlock(
+    CheckpointReader& reader, ModelState* model,
+    FunctionRef<void(CheckpointReader&, EmbeddingShard&, EmbeddingShard::Block&)> body);
 
 }  // namespace renzan
