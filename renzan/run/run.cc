@@ -106,6 +106,7 @@ class TrainingRun {
   int64_t steps_ = 0;   // of the whole run
   TrainConfig of_run_;  // with the schedule of so many steps
 
+  bool initial_model_checked_ = false;
   RunDirectories directories_;
   DirectoryLocks locks_;
   BackgroundTask cleanup_;  // ends before the locks are released
@@ -145,6 +146,7 @@ void TrainingRun::ClaimDirectories() {
     if (!HoldsState(directories_)) {
       CheckInputsReachLogit(ModelOptionsOf(config_, splits_.train.dataset->schema()));
       CheckInitialModel(config_, *splits_.train.dataset, directories_.run, comm_);
+      initial_model_checked_ = true;
     }
     locks_ = LockDirectories(directories_, options_.attempt,
                              [&] { return options_.requests->stops > 0; });
@@ -175,7 +177,7 @@ void TrainingRun::FindPast() {
   past_ = AgreeOnPastRun(directories_, resolved_, recorded_, steps_, options_.must_resume, comm_);
   if (!past_.checkpoints.empty() || !past_.model_sha256.empty()) return;
   RunWithHeartbeats(comm_, [&] {
-    if (comm_.rank() == 0)
+    if (comm_.rank() == 0 && !initial_model_checked_)
       CheckInitialModel(config_, *splits_.train.dataset, directories_.run, comm_);
   });
 }

@@ -269,7 +269,7 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
       "  renzan train examples/quickstart.yaml --workers 2\n"
       "  renzan train --resume --run-dir runs/dlrm-2026-01-31T12:00:00Z --workers 3\n"
       "  mpirun -n 4 renzan train examples/quickstart.yaml\n"
-      "  renzan train day2.yaml --initialize-from runs/day1 --run-dir runs/day2\n"
+      "  renzan train tuesday.yaml --initialize-from runs/monday --run-dir runs/tuesday\n"
       "  renzan train --rerun runs/dlrm-2026-01-31T12:00:00Z");
   verb->callback([flags, &exit_status] { exit_status = RunTrain(*flags); });
 }
