@@ -15,6 +15,9 @@ void EarlyStoppingConfig::Describe(ConfigFields& fields) {
 }
 
 void TrainingConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kModel);
+  fields.Field("initialize_from", &initialize_from,
+               "a run, model or checkpoint whose model a new run starts from; empty: drawn");
   fields.Tag(Decides::kArithmetic);
   fields.Range("batch_size", &batch_size, 1, 1 << 24, "samples per step over all workers");
   fields.Tag(Decides::kRun);

@@ -17,6 +17,7 @@ struct EarlyStoppingConfig {
 };
 
 struct TrainingConfig {
+  std::string initialize_from;  // a run, model or checkpoint; empty: initial values are drawn
   int64_t batch_size = 2048;
   double epochs = 1;
   int64_t max_steps = -1;  // -1: no limit; 0: save the initial model

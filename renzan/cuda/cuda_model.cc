@@ -364,7 +364,7 @@ class CudaModel : public DeviceModel {
                   .epsilon = static_cast<float>(dense.epsilon),
                   .kept = static_cast<float>(1 - step.dense_learning_rate * dense.weight_decay),
                   .adam = AdamFactors(step.dense_learning_rate, dense.epsilon, dense.beta1,
-                                      dense.beta2, step.step)},
+                                      dense.beta2, step.dense_optimizer_steps)},
         .number = step.step};
     CopyToDevice(memory, sizeof(*memory), step_.as<void>(), compute_);
   }

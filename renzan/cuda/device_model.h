@@ -80,7 +80,8 @@ using ParallelTasks = FunctionRef<void(size_t n, FunctionRef<void(size_t i)> tas
 
 struct DeviceStep {
   double sparse_learning_rate = 0, dense_learning_rate = 0;
-  int64_t step = 0;  // from 0
+  int64_t step = 0;                   // from 0
+  int64_t dense_optimizer_steps = 0;  // that it has made: DenseOptimizer::earlier_steps() more
 };
 
 class DeviceModel {

@@ -110,10 +110,10 @@ std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
   const std::string& directory = options.vocabulary_from;
   if (!options.vocabulary.empty())
     Fail(ErrorCode::kUsage, "--vocabulary and --vocabulary-from cannot be combined");
-  if (!options.unseen.empty() || options.seed)
+  if (!options.grow && (!options.unseen.empty() || options.seed))
     Fail(ErrorCode::kUsage,
-         "--{} and --vocabulary-from cannot be combined: only training rows train the row for "
-         "unseen values",
+         "--{} and --vocabulary-from cannot be combined without --grow: only training rows train "
+         "the row for unseen values",
          options.unseen.empty() ? "seed" : "unseen");
   const DatasetManifest manifest = ReadManifest(directory);
   if (manifest.dense != schema.dense)
@@ -132,6 +132,7 @@ std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
            feature.name, feature.multi_hot ? "categorical" : "multi_hot", directory,
            feature.multi_hot ? "multi_hot" : "categorical");
     vocabularies.push_back(Vocabulary::FromDataset(directory, manifest, feature.name));
+    if (options.grow) vocabularies.back().Grow();
   }
   if (!manifest.dense_transforms.empty())
     schema_of_input->dense_transforms = manifest.dense_transforms;
@@ -149,9 +150,11 @@ class Importer {
       : options_(options), parser_(MakeParser(options)), lines_(options.inputs, options.stop) {
     parser_->Begin(lines_);
     DatasetSchema schema = parser_->schema();
-    vocabularies_ = options.vocabulary_from.empty()
-                        ? VocabulariesFromOptions(options, schema, parser_->unseen_shares())
-                        : VocabulariesFromDataset(options, &schema);
+    vocabularies_ = options.vocabulary_from.empty() ? VocabulariesFromOptions(options, schema)
+                                                    : VocabulariesFromDataset(options, &schema);
+    is_training_data_ = options.vocabulary_from.empty() || options.grow;
+    if (is_training_data_)
+      TrainUnseenOfOptions(options, schema, parser_->unseen_shares(), &vocabularies_);
     lookups_.resize(vocabularies_.size());
     SetTransforms(schema);
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
@@ -183,6 +186,7 @@ class Importer {
     WarnOfUntrainedRows();
     skipped_->Close();
     Finish();
+    summary.grown = Grown();
     // A test set has the transforms of its training set.
     const std::string advice = spread_->Advice(writer_->manifest().dense);
     if (options_.vocabulary_from.empty() && !advice.empty()) LogWarning("{}", advice);
@@ -251,13 +255,26 @@ class Importer {
 
   std::vector<UnseenLookups> Unseen() const {
     std::vector<UnseenLookups> unseen;
-    if (options_.vocabulary_from.empty()) return unseen;
+    if (is_training_data_) return unseen;
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
       if (!vocabularies_[f].knows_unseen()) continue;
       unseen.push_back(lookups_[f]);
       unseen.back().feature = parser_->schema().categorical[f].name;
     }
     return unseen;
+  }
+
+  // After Finish().
+  std::vector<GrownVocabulary> Grown() const {
+    std::vector<GrownVocabulary> grown;
+    if (!options_.grow) return grown;
+    for (size_t f = 0; f < vocabularies_.size(); ++f) {
+      const Vocabulary& vocabulary = vocabularies_[f];
+      if (vocabulary.knows_unseen())
+        grown.push_back({parser_->schema().categorical[f].name, std::ssize(vocabulary.values()),
+                         vocabulary.added(), vocabulary.absent()});
+    }
+    return grown;
   }
 
   void CountMultiLineRow(const TextRow& row) {
@@ -280,7 +297,7 @@ class Importer {
 
   // Only for a test set.
   void WarnOfUntrainedRows() const {
-    if (options_.vocabulary_from.empty()) return;
+    if (is_training_data_) return;
     std::vector<std::string> names;
     for (size_t f = 0; f < vocabularies_.size(); ++f)
       if (vocabularies_[f].knows_unseen() && vocabularies_[f].unseen_is_untrained() &&
@@ -355,6 +372,7 @@ class Importer {
   std::vector<UnseenLookups> lookups_;       // by feature
   std::vector<size_t> one_hot_, multi_hot_;  // features
   bool provisional_ = false;
+  bool is_training_data_ = true;  // or test data of another dataset
   // Dense features whose transforms take constants of the data; `fits_` is empty if they are known.
   std::vector<size_t> unscaled_;
   std::vector<DenseTransform> transforms_;
@@ -374,6 +392,8 @@ class Importer {
 
 ImportSummary ImportDataset(const ImportOptions& options) {
   if (options.inputs.empty()) Fail(ErrorCode::kUsage, "no input files; '-' reads standard input");
+  if (options.grow && options.vocabulary_from.empty())
+    Fail(ErrorCode::kUsage, "--grow needs --vocabulary-from DIR, whose vocabularies grow");
   return MakingDataset(options.output, [&] { return Importer(options).Run(); });
 }
 

@@ -33,11 +33,21 @@ struct UnseenLookups {
   }
 };
 
+// How the vocabulary of a feature has grown.
+struct GrownVocabulary {
+  std::string feature;
+  int64_t values = 0;  // all of them
+  int64_t added = 0;   // of these, those that are new
+  int64_t absent = 0;  // of the others, those that do not occur in this data
+};
+
 struct ImportSummary : ImportProgress {
   std::string label_name;  // empty: the data has no labels
   LabelSummary label;
-  // With another dataset's vocabularies: one entry for each feature with a row for unseen values.
+  // With another dataset's vocabularies, one entry for each feature with a row for unseen values: in
+  // the first where they are used unchanged, in the second where they grow.
   std::vector<UnseenLookups> unseen;
+  std::vector<GrownVocabulary> grown;
   // The file that lists the bad rows (SkippedRows); empty if there are none.
   std::string skipped_rows;
 };
@@ -54,8 +64,9 @@ struct ImportOptions {
   // all features with a threshold vocabulary, "C3=0.05" for one.
   std::vector<std::string> unseen;
   std::optional<uint64_t> seed;  // of which lookups these are; 0 if not given
-  // A dataset whose vocabularies are reused unchanged. The input may then lack the label.
+  // A dataset whose vocabularies are reused. Unless they grow, the input may lack the label.
   std::string vocabulary_from;
+  bool grow = false;           // add the values that they lack
   bool skip_bad_rows = false;  // and list them in a file beside dataset.yaml
   int64_t shard_rows = 4'000'000;
   // Called every few thousand rows.

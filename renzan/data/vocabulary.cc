@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <optional>
+#include <span>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
@@ -23,6 +25,47 @@ constexpr int64_t kMaxValues = std::numeric_limits<int32_t>::max() / 2;
 // Of the i-th value with an id of its own.
 int32_t OwnId(size_t i) {
   return static_cast<int32_t>(Vocabulary::kFirstOwn) + static_cast<int32_t>(i);
+}
+
+// Value i is text [at[i], at[i + 1]).
+struct VocabularyFiles {
+  NpyArray bytes, offsets;
+  std::string_view text() const {
+    return {reinterpret_cast<const char*>(bytes.values<uint8_t>().data()),
+            static_cast<size_t>(bytes.num_elements())};
+  }
+  std::span<const int64_t> at() const { return offsets.values<int64_t>(); }
+};
+
+// Checks them against their SHA-256; nothing for a feature without a vocabulary.
+std::optional<VocabularyFiles> OpenVocabulary(const std::string& directory,
+                                              const DatasetManifest& manifest,
+                                              const std::string& feature) {
+  if (!manifest.vocabulary.contains(FeatureFile(feature, "offsets"))) return std::nullopt;
+  const auto open = [&](const char* part, NpyType type) {
+    const std::string name = FeatureFile(feature, part);
+    const std::string path = fmt::format("{}/{}/{}", directory, VocabularyFolder(manifest), name);
+    const auto entry = manifest.vocabulary.find(name);
+    const LocalFile file = Storage::Of(path).Fetch(path);
+    if (entry == manifest.vocabulary.end() ||
+        Sha256OfFile(file.local_path()) != entry->second.sha256)
+      Fail(ErrorCode::kData,
+           "{} is corrupt: its SHA-256 is not what dataset.yaml says; restore it or import the "
+           "data again",
+           path);
+    NpyArray array(file.local_path());
+    if (array.type() != type || array.shape().size() != 1)
+      Fail(ErrorCode::kData, "{}: must be a vector of {}, but is {} {}", path, NpyTypeName(type),
+           NpyTypeName(array.type()), FormatShape(array.shape()));
+    return array;
+  };
+  VocabularyFiles files{open("values", NpyType::kUint8), open("offsets", NpyType::kInt64)};
+  const std::span<const int64_t> at = files.at();
+  for (size_t i = 0; i < at.size(); ++i)
+    if (at[i] < (i == 0 ? 0 : at[i - 1]) || at[i] > files.bytes.num_elements())
+      Fail(ErrorCode::kData, "{}: the vocabulary of '{}' is corrupt; run `renzan data verify`",
+           directory, feature);
+  return files;
 }
 
 }  // namespace
@@ -72,6 +115,16 @@ Vocabulary Vocabulary::FromDataset(const std::string& directory, const DatasetMa
   return vocabulary;
 }
 
+void Vocabulary::Grow() {
+  if (kind_ == Kind::kHash) return;
+  CHECK(kind_ == Kind::kFixed);
+  kind_ = Kind::kCounting;
+  known_ = std::ssize(values_);
+  counts_.assign(values_.size() + 1, {});
+  for (auto& [value, id] : ids_) id = id - static_cast<int32_t>(kFirstOwn) + 1;
+  unseen_share_ = 0;
+}
+
 int64_t Vocabulary::HashId(std::string_view value) const {
   return static_cast<int64_t>(1 + XXH64(value.data(), value.size(), 0) % (size_ - 1));
 }
@@ -83,7 +136,7 @@ int64_t Vocabulary::LookUp(std::string_view value) const {
 
 void Vocabulary::TrainUnseen(std::optional<double> share, uint64_t seed,
                              const std::string& feature) {
-  CHECK(kind_ == Kind::kCounting && ids_.empty());
+  CHECK(kind_ == Kind::kCounting);
   sampled_share_ = share.value_or(kUnseenShare);
   only_if_needed_ = !share.has_value();
   unseen_key_ = PhiloxKey(seed, ("unseen/" + feature).c_str());
@@ -118,9 +171,10 @@ int64_t Vocabulary::Count(std::string_view value, int64_t row, int64_t position)
 // Whether values below the threshold train the row for unseen values too little.
 bool Vocabulary::NeedsUnseen() const {
   int64_t all = 0, rare = 0;
-  for (const Lookups& lookups : counts_) {
-    all += lookups.all;
-    if (lookups.all < static_cast<int64_t>(size_)) rare += lookups.all;
+  for (size_t value = 0; value < counts_.size(); ++value) {
+    const int64_t lookups = counts_[value].all;
+    all += lookups;
+    if (!WasKnown(value) && lookups < static_cast<int64_t>(size_)) rare += lookups;
   }
   return static_cast<double>(rare) < kUnseenShare * static_cast<double>(all);
 }
@@ -131,21 +185,26 @@ std::vector<int32_t> Vocabulary::Finish() {
   const auto count = [&](size_t value) {
     return counts_[value].all - (unseen_share_ > 0 ? counts_[value].sampled : 0);
   };
-  std::vector<size_t> kept;
-  for (size_t value = 1; value < counts_.size(); ++value)
+  const size_t known = static_cast<size_t>(known_);
+  std::vector<size_t> kept;  // of those that are new
+  for (size_t value = known + 1; value < counts_.size(); ++value)
     if (count(value) >= static_cast<int64_t>(size_)) kept.push_back(value);
   // Stable, because values are in order of first appearance.
   std::stable_sort(kept.begin(), kept.end(),
                    [&](size_t a, size_t b) { return count(a) > count(b); });
   std::vector<int32_t> own(counts_.size(), static_cast<int32_t>(kRare));
   own[0] = static_cast<int32_t>(kMissing);
-  for (size_t i = 0; i < kept.size(); ++i) own[kept[i]] = OwnId(i);
+  for (size_t i = 0; i < known; ++i) {
+    own[i + 1] = OwnId(i);
+    absent_ += counts_[i + 1].all == 0;
+  }
+  for (size_t i = 0; i < kept.size(); ++i) own[kept[i]] = OwnId(known + i);
   std::vector<int32_t> final_ids(2 * counts_.size());
   for (size_t value = 0; value < counts_.size(); ++value) {
     final_ids[2 * value] = own[value];
     final_ids[2 * value + 1] = unseen_share_ > 0 ? static_cast<int32_t>(kRare) : own[value];
   }
-  values_.resize(kept.size());
+  values_.resize(known + kept.size());
   for (auto& [value, id] : ids_) {
     id = own[static_cast<size_t>(id)];
     if (id >= kFirstOwn) values_[static_cast<size_t>(id - kFirstOwn)] = value;
@@ -183,37 +242,33 @@ std::vector<std::string> ReadVocabularyValues(const std::string& directory,
                                               const DatasetManifest& manifest,
                                               const std::string& feature) {
   std::vector<std::string> values;
-  if (!manifest.vocabulary.contains(FeatureFile(feature, "offsets"))) return values;
-  const auto open = [&](const char* part, NpyType type) {
-    const std::string name = FeatureFile(feature, part);
-    const std::string path = fmt::format("{}/{}/{}", directory, VocabularyFolder(manifest), name);
-    const auto entry = manifest.vocabulary.find(name);
-    const LocalFile file = Storage::Of(path).Fetch(path);
-    if (entry == manifest.vocabulary.end() ||
-        Sha256OfFile(file.local_path()) != entry->second.sha256)
-      Fail(ErrorCode::kData,
-           "{} is corrupt: its SHA-256 is not what dataset.yaml says; restore it or import the "
-           "data again",
-           path);
-    NpyArray array(file.local_path());
-    if (array.type() != type || array.shape().size() != 1)
-      Fail(ErrorCode::kData, "{}: must be a vector of {}, but is {} {}", path, NpyTypeName(type),
-           NpyTypeName(array.type()), FormatShape(array.shape()));
-    return array;
-  };
-  const NpyArray bytes = open("values", NpyType::kUint8);
-  const NpyArray offsets = open("offsets", NpyType::kInt64);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.values<uint8_t>().data()),
-                              static_cast<size_t>(bytes.num_elements()));
-  const std::span<const int64_t> at = offsets.values<int64_t>();
-  for (size_t i = 0; i + 1 < at.size(); ++i) {
-    if (at[i] < 0 || at[i + 1] < at[i] || at[i + 1] > bytes.num_elements())
-      Fail(ErrorCode::kData, "{}: the vocabulary of '{}' is corrupt; run `renzan data verify`",
-           directory, feature);
+  const std::optional<VocabularyFiles> files = OpenVocabulary(directory, manifest, feature);
+  if (!files) return values;
+  const std::string_view text = files->text();
+  const std::span<const int64_t> at = files->at();
+  for (size_t i = 0; i + 1 < at.size(); ++i)
     values.emplace_back(
         text.substr(static_cast<size_t>(at[i]), static_cast<size_t>(at[i + 1] - at[i])));
-  }
   return values;
+}
+
+// Save() writes such files.
+std::string IdentityOfFirstValues(const std::string& directory, const DatasetManifest& manifest,
+                                  const std::string& feature, const std::string& spec,
+                                  int64_t num_values) {
+  const std::optional<VocabularyFiles> files = OpenVocabulary(directory, manifest, feature);
+  if (!files || num_values < 0 || num_values >= std::ssize(files->at())) return "";
+  const auto at = files->at().first(static_cast<size_t>(num_values) + 1);
+  const auto digest = [](NpyType type, int64_t size, const void* data, size_t bytes) {
+    Sha256 hash;
+    hash.Update(NpyHeader(type, std::span(&size, 1)));
+    hash.Update(data, bytes);
+    return hash.HexDigest();
+  };
+  return VocabularyIdentityOf(
+      spec,
+      digest(NpyType::kUint8, at.back(), files->text().data(), static_cast<size_t>(at.back())),
+      digest(NpyType::kInt64, std::ssize(at), at.data(), at.size_bytes()));
 }
 
 }  // namespace renzan

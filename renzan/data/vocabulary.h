@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,11 @@ class Vocabulary {
   // become 1.
   static Vocabulary FromDataset(const std::string& directory, const DatasetManifest& manifest,
                                 const std::string& feature);
+
+  // Makes a vocabulary FromDataset() provisional again; call it before Id(). Its values keep their
+  // ids, and those that it lacks get the next ones by the rules of a new vocabulary, counted from
+  // here on. Does nothing with hashing.
+  void Grow();
 
   // To be called before Id(), for a provisional vocabulary. A share of the lookups reads the row
   // for unseen values instead of their value's own, and does not count for the threshold. Without a
@@ -59,10 +65,13 @@ class Vocabulary {
   bool knows_unseen() const { return kind_ != Kind::kHash; }
   // Whether no lookup read the row for unseen values when this vocabulary was made.
   bool unseen_is_untrained() const { return size_ == 1 && unseen_share_ == 0; }
-  // True between the first Id() of a threshold vocabulary and Finish().
+  // True of a new or growing threshold vocabulary until Finish().
   bool provisional() const { return kind_ == Kind::kCounting; }
   // Fixes the ids; element i of the result is the final id of provisional id i.
   std::vector<int32_t> Finish();
+  // After Grow() and Finish(): how many values it got, and how many of those before did not occur.
+  int64_t added() const { return std::ssize(values_) - known_; }
+  int64_t absent() const { return absent_; }
 
   // These need final ids.
   int64_t num_embeddings() const;
@@ -88,6 +97,8 @@ class Vocabulary {
   int64_t Count(std::string_view value, int64_t row, int64_t position);
   bool IsSampled(int64_t row, int64_t position);
   bool NeedsUnseen() const;
+  // Whether value i of `counts_`, from 1 on, had its id before it was counted.
+  bool WasKnown(size_t i) const { return i <= static_cast<size_t>(known_); }
 
   Kind kind_ = Kind::kHash;
   std::string spec_;
@@ -106,11 +117,20 @@ class Vocabulary {
   double sampled_share_ = 0, unseen_share_ = 0;
   bool only_if_needed_ = false;
   std::vector<std::string> values_;
+  int64_t known_ = 0;   // how many values it had before it grew
+  int64_t absent_ = 0;  // how many of these did not occur
 };
 
 // Reads the values of `feature` (id 2 first) from a dataset; empty if it was hashed.
 std::vector<std::string> ReadVocabularyValues(const std::string& directory,
                                               const DatasetManifest& manifest,
                                               const std::string& feature);
+
+// The DatasetManifest::VocabularyIdentity of a vocabulary "threshold:K", its `spec`, that has the
+// first `num_values` values of the feature's; empty if that has not so many. The values are not
+// copied.
+std::string IdentityOfFirstValues(const std::string& directory, const DatasetManifest& manifest,
+                                  const std::string& feature, const std::string& spec,
+                                  int64_t num_values);
 
 }  // namespace renzan

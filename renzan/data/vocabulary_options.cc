@@ -52,16 +52,22 @@ double ParseShare(const std::string& text) {
 }  // namespace
 
 std::vector<Vocabulary> VocabulariesFromOptions(const ImportOptions& options,
-                                                const DatasetSchema& schema,
-                                                const std::vector<double>& unseen_of_columns) {
+                                                const DatasetSchema& schema) {
   const FeatureOption specs("--vocabulary", options.vocabulary, schema);
-  const FeatureOption unseen("--unseen", options.unseen, schema);
   std::vector<Vocabulary> vocabularies;
+  for (const std::optional<std::string>& spec : specs.of_feature)
+    vocabularies.emplace_back(spec.value_or(specs.for_all.value_or(kDefaultVocabulary)));
+  return vocabularies;
+}
+
+void TrainUnseenOfOptions(const ImportOptions& options, const DatasetSchema& schema,
+                          const std::vector<double>& unseen_of_columns,
+                          std::vector<Vocabulary>* vocabularies) {
+  const FeatureOption unseen("--unseen", options.unseen, schema);
   bool applies_to_any = false;
   for (size_t f = 0; f < schema.categorical.size(); ++f) {
     const std::string& name = schema.categorical[f].name;
-    Vocabulary& vocabulary = vocabularies.emplace_back(
-        specs.of_feature[f].value_or(specs.for_all.value_or(kDefaultVocabulary)));
+    Vocabulary& vocabulary = (*vocabularies)[f];
     std::optional<double> share, of_feature;
     if (unseen.for_all) share = ParseShare(*unseen.for_all);
     if (f < unseen_of_columns.size() && !std::isnan(unseen_of_columns[f]))
@@ -88,7 +94,6 @@ std::vector<Vocabulary> VocabulariesFromOptions(const ImportOptions& options,
          "--unseen {}: no feature has a row for unseen values, because all of them are hashed: use "
          "--vocabulary threshold:K",
          *unseen.for_all);
-  return vocabularies;
 }
 
 }  // namespace renzan

@@ -68,8 +68,8 @@ void LoadErrorFeedback(CheckpointReader& reader, ShardedEmbeddings* embeddings) 
     }
 }
 
-// Calls body(a reader of the same checkpoint, shard, block) for every block of the
-// shards, on all threads.
+}  // namespace
+
 void ForEachBlock(
     CheckpointReader& reader, std::span<EmbeddingShard> shards, ThreadPool& pool,
     FunctionRef<void(CheckpointReader&, EmbeddingShard&, EmbeddingShard::Block&)> body) {
@@ -112,8 +112,6 @@ void ForEachBlock(
       first = &error;
   if (first != nullptr) throw **first;
 }
-
-}  // namespace
 
 void LoadWeights(CheckpointReader& reader, std::span<EmbeddingShard> shards, ThreadPool& pool) {
   ForEachBlock(reader, shards, pool,

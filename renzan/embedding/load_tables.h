@@ -6,11 +6,18 @@
 
 #include <span>
 
+#include "renzan/base/function_ref.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/checkpoint/reader.h"
 #include "renzan/embedding/sharded_embeddings.h"
 
 namespace renzan {
+
+// Calls body(a reader of the same checkpoint, shard, block) for every block of the shards, on all
+// threads. Of the errors, what could not be read is thrown before what is corrupt.
+void ForEachBlock(
+    CheckpointReader& reader, std::span<EmbeddingShard> shards, ThreadPool& pool,
+    FunctionRef<void(CheckpointReader&, EmbeddingShard&, EmbeddingShard::Block&)> body);
 
 // Loads weights only.
 void LoadWeights(CheckpointReader& reader, std::span<EmbeddingShard> shards, ThreadPool& pool);

@@ -52,6 +52,7 @@ void WriteRunManifest(const std::string& path, const RunManifest& manifest) {
               {"steps", manifest.steps},
               {"model_sha256", nullptr},
               {"config", manifest.config}};
+  if (!manifest.initialized_from.empty()) out["initialized_from"] = manifest.initialized_from;
   if (!manifest.model_sha256.empty()) out["model_sha256"] = manifest.model_sha256;
   WriteFileAtomically(path, out.dump(2) + "\n");
 }
@@ -72,6 +73,7 @@ RunManifest ReadRunManifest(const std::string& path) {
     in.at("isa").get_to(manifest.isa);
     in.at("libraries").get_to(manifest.libraries);
     in.at("hosts").get_to(manifest.hosts);
+    manifest.initialized_from = in.value("initialized_from", "");
     in.at("started").get_to(manifest.started_unix_seconds);
     manifest.left_out_rows = in.value("left_out_rows", int64_t{0});
     in.at("steps").get_to(manifest.steps);
@@ -87,6 +89,10 @@ std::vector<std::string> DifferencesThatChangeBits(const RunManifest& recorded,
   std::vector<std::string> differences;
   Compare("seed", std::to_string(recorded.seed), std::to_string(now.seed), differences);
   Compare("dataset", recorded.datasets, now.datasets, differences);
+  const auto start_of = [](const RunManifest& manifest) {
+    return manifest.initialized_from.empty() ? "none" : manifest.initialized_from;
+  };
+  Compare("the model it started from", start_of(recorded), start_of(now), differences);
   Compare("instruction set", recorded.isa, now.isa, differences);
   Compare("library", recorded.libraries, now.libraries, differences);
   Compare("build", recorded.build, now.build, differences);

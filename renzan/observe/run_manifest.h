@@ -18,6 +18,7 @@ struct RunManifest {
   std::string isa;                               // chosen for this run: "avx512"
   std::map<std::string, std::string> libraries;  // name -> version: "libc" -> "glibc 2.36"
   std::vector<std::string> hosts;                // by rank
+  std::string initialized_from;                  // identifies the model it started from, or empty
   double started_unix_seconds = 0;
   int64_t left_out_rows = 0;  // of each epoch, because they do not fill a batch
   // Empty until the run is done.

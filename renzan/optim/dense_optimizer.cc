@@ -49,7 +49,8 @@ void DenseOptimizer::Apply(ThreadPool& pool, double learning_rate, int64_t step,
   const float lr = static_cast<float>(learning_rate);
   const float epsilon = static_cast<float>(options_.epsilon);
   const float kept = static_cast<float>(1 - learning_rate * options_.weight_decay);
-  const AdamFactors adam(learning_rate, options_.epsilon, options_.beta1, options_.beta2, step);
+  const AdamFactors adam(learning_rate, options_.epsilon, options_.beta1, options_.beta2,
+                         earlier_steps_ + step);
   pool.ParallelRanges(parameters.size(), [&](int, size_t begin, size_t end) {
     const float* g = gradient.data() + begin;
     float* w = parameters.data() + begin;

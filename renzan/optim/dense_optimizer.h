@@ -43,8 +43,13 @@ class DenseOptimizer {
  public:
   DenseOptimizer(const DenseOptimizerOptions& options, size_t size);
 
-  // One step over all parameters, including padding between them, where zeros stay zeros. `step`
-  // counts from 0.
+  // How many steps its states have seen before step 0 of this run, where they are another run's:
+  // Adam's bias correction continues from there.
+  void set_earlier_steps(int64_t steps) { earlier_steps_ = steps; }
+  int64_t earlier_steps() const { return earlier_steps_; }
+
+  // One step over all parameters, including padding between them, where zeros stay zeros. `step` of
+  // this run, from 0.
   void Apply(ThreadPool& pool, double learning_rate, int64_t step, std::span<const float> gradient,
              std::span<float> parameters);
 
@@ -58,6 +63,7 @@ class DenseOptimizer {
  private:
   DenseOptimizerOptions options_;
   std::vector<State> states_;
+  int64_t earlier_steps_ = 0;
 };
 
 }  // namespace renzan

@@ -24,6 +24,7 @@
 #include "renzan/run/agreement.h"
 #include "renzan/run/best_model.h"
 #include "renzan/run/explain_divergence.h"
+#include "renzan/run/initialize.h"
 #include "renzan/run/loop.h"
 #include "renzan/run/profiler.h"
 #include "renzan/run/run_directories.h"
@@ -73,7 +74,7 @@ class TrainingRun {
     if (!past_.model_sha256.empty()) return WasTrained();
     Plan();
     Build();
-    Resume();
+    SetInitialState();
     CheckSameDenseParameters(comm_, *state_);
     Observe();
     if (!TrainSteps()) return Stopped();
@@ -87,6 +88,7 @@ class TrainingRun {
   void FindPast();
   void Plan();
   void Build();
+  void SetInitialState();  // drawn, of another run's model, or of a checkpoint of this run
   void Resume();
   void Observe();
   bool TrainSteps();  // false if it was stopped
@@ -107,6 +109,7 @@ class TrainingRun {
   int64_t steps_ = 0;   // of the whole run
   TrainConfig of_run_;  // with the schedule for that many steps
 
+  bool initial_model_checked_ = false;
   RunDirectories directories_;
   DirectoryLocks locks_;
   BackgroundTask cleanup_;  // ends before the locks are released
@@ -143,8 +146,11 @@ void TrainingRun::ClaimDirectories() {
   RunWithHeartbeats(comm_, [&] {
     if (comm_.rank() != 0) return;
     // A run that an earlier version began may continue.
-    if (!HoldsState(directories_))
+    if (!HoldsState(directories_)) {
       CheckInputsReachLogit(ModelOptionsOf(config_, splits_.train.dataset->schema()));
+      CheckInitialModel(config_, *splits_.train.dataset, directories_.run, comm_);
+      initial_model_checked_ = true;
+    }
     locks_ = LockDirectories(directories_, options_.attempt,
                              [&] { return options_.requests->stops > 0; });
   });
@@ -172,6 +178,11 @@ void TrainingRun::FindPast() {
   config_yaml_ = PrintConfig([&](ConfigFields& fields) { resolved_.Describe(fields); });
   recorded_ = DescribeRun(splits_, facts_);
   past_ = AgreeOnPastRun(directories_, resolved_, recorded_, steps_, options_.must_resume, comm_);
+  if (!past_.checkpoints.empty() || !past_.model_sha256.empty()) return;
+  RunWithHeartbeats(comm_, [&] {
+    if (comm_.rank() == 0 && !initial_model_checked_)
+      CheckInitialModel(config_, *splits_.train.dataset, directories_.run, comm_);
+  });
 }
 
 RunResult TrainingRun::WasTrained() {
@@ -229,10 +240,21 @@ void TrainingRun::Build() {
   });
 }
 
-void TrainingRun::Resume() {
+void TrainingRun::SetInitialState() {
   loop_.window.resize(static_cast<size_t>(pool_->num_threads()));
   loop_.evaluations = EvaluationRecord(MeaningOfEvaluations(config_, splits_));
-  if (past_.checkpoints.empty()) return;
+  std::map<std::string, std::string> start;
+  if (!past_.checkpoints.empty()) {
+    Resume();
+    start = StartOf(resumed_->run);
+  } else if (!config_.training.initialize_from.empty()) {
+    start = Initialize(config_, *splits_.train.dataset, &*state_, comm_);
+  }
+  recorded_.merge(start);
+  state_->dense_optimizer().set_earlier_steps(EarlierSteps(recorded_));
+}
+
+void TrainingRun::Resume() {
   // FindPastRun has checked the newest one.
   resumed_ = LoadNewest(past_.checkpoints, *state_, comm_, [&](const std::string& path) {
     if (comm_.rank() == 0) CheckSameArithmetic(path, resolved_, recorded_);
@@ -246,18 +268,20 @@ void TrainingRun::Observe() {
   const std::vector<std::string> hosts = GatherStrings(comm_, HostName());
   RunWithHeartbeats(comm_, [&] {
     if (comm_.rank() != 0) return;
-    observer_ = std::make_unique<RunObserver>(RunObserver::Options{.run_dir = directories_.run,
-                                                                   .model = directories_.model,
-                                                                   .config_yaml = config_yaml_,
-                                                                   .config = &of_run_,
-                                                                   .splits = &splits_,
-                                                                   .facts = facts_,
-                                                                   .backend = comm_.backend(),
-                                                                   .hosts = hosts,
-                                                                   .threads = options_.threads,
-                                                                   .terminal = options_.terminal,
-                                                                   .clock = options_.clock,
-                                                                   .resumed = resumed_});
+    observer_ = std::make_unique<RunObserver>(
+        RunObserver::Options{.run_dir = directories_.run,
+                             .model = directories_.model,
+                             .config_yaml = config_yaml_,
+                             .config = &of_run_,
+                             .splits = &splits_,
+                             .initialized_from = InitializedFrom(recorded_),
+                             .facts = facts_,
+                             .backend = comm_.backend(),
+                             .hosts = hosts,
+                             .threads = options_.threads,
+                             .terminal = options_.terminal,
+                             .clock = options_.clock,
+                             .resumed = resumed_});
   });
 }
 

@@ -92,6 +92,7 @@ struct RunObserver::State {
     manifest.seed = options.config->seed;
     manifest.isa = options.facts.isa;
     manifest.libraries = options.facts.libraries;
+    manifest.initialized_from = options.initialized_from;
     manifest.hosts = options.hosts;
     manifest.started_unix_seconds = options.clock->UnixSeconds();
     const OpenedSplits& splits = *options.splits;

@@ -25,6 +25,7 @@ class RunObserver : public TrainObserver, public CheckpointObserver {
     std::string config_yaml;
     const TrainConfig* config = nullptr;
     const OpenedSplits* splits = nullptr;
+    std::string initialized_from;  // for the manifest
     ProgramFacts facts;
     std::string backend;
     std::vector<std::string> hosts;  // by rank

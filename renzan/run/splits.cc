@@ -85,13 +85,14 @@ FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
 void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
                    Communicator& comm) {
   const FeaturesConfig &expected = expectation.features, actual = FeaturesOf(dataset.schema());
+  const char* const from = expectation.same_ids ? "--vocabulary-from the training data"
+                                                : "--grow and --vocabulary-from the training data";
   const auto check_names = [&](const char* kind, const std::vector<std::string>& there,
                                const std::vector<std::string>& here) {
     const std::string problem = DifferenceOfNames(kind, there, here);
     if (!problem.empty())
-      Fail(ErrorCode::kConfig,
-           "{}: {}: import it with the same schema (and --vocabulary-from the training data)",
-           dataset.directory(), problem);
+      Fail(ErrorCode::kConfig, "{}: {}: import it with the same schema (and {})",
+           dataset.directory(), problem, from);
   };
   const auto warn = [&](const std::string& what, bool here) {
     if (comm.rank() == 0)
@@ -99,7 +100,7 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
                  dataset.directory(), what, here ? "this dataset" : expectation.recorded_by);
   };
   const auto check_preprocessing = [&](const char* what, const std::vector<std::string>& names,
-                                       auto FeaturesConfig::*list, const char* advice) {
+                                       auto FeaturesConfig::*list, const std::string& advice) {
     const auto &e = expected.*list, &a = actual.*list;
     if (!names.empty() && (e.empty() || a.empty()))
       return warn(fmt::format("the {} of columns is", what), a.empty());
@@ -111,7 +112,7 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
   };
   check_names("dense", expected.dense, actual.dense);
   check_names("categorical", expected.categorical, actual.categorical);
-  for (size_t i = 0; i < expected.categorical.size(); ++i)
+  for (size_t i = 0; expectation.same_ids && i < expected.categorical.size(); ++i)
     if (expected.num_embeddings[i] != actual.num_embeddings[i])
       Fail(ErrorCode::kConfig,
            "{}: feature '{}' has {} ids, but that of the training data has {}: import it with "
@@ -121,10 +122,10 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
   check_names("multi-hot", expected.multi_hot, actual.multi_hot);
   check_preprocessing(
       "transform", actual.dense, &FeaturesConfig::dense_transforms,
-      "import it with the same --dense, or 'transform' in the schema, and --vocabulary-from "
-      "the training data");
-  check_preprocessing("vocabulary", actual.categorical, &FeaturesConfig::vocabularies,
-                      "import it with --vocabulary-from the training data");
+      fmt::format("import it with the same --dense, or 'transform' in the schema, and {}", from));
+  if (expectation.same_ids)
+    check_preprocessing("vocabulary", actual.categorical, &FeaturesConfig::vocabularies,
+                        "import it with --vocabulary-from the training data");
   const std::string column = DifferentlyParsed(expected.parsing, actual.parsing);
   if (!column.empty())
     Fail(ErrorCode::kConfig,

@@ -49,6 +49,8 @@ FeaturesConfig FeaturesOf(const DatasetSchema& schema);
 struct ExpectedFeatures {
   FeaturesConfig features;
   std::string recorded_by;
+  // Whether each feature must have the same ids for the same values.
+  bool same_ids = true;
 };
 
 // Throws kConfig, naming the first column that is not the expected one. Rank 0 warns of

@@ -41,6 +41,8 @@ constexpr const char* kIsaKey = "isa";
        path, why);
 }
 
+}  // namespace
+
 void LoadDenseStates(CheckpointReader& reader, ModelState* model) {
   for (const Parameter& parameter : model->model().layout().parameters())
     for (DenseOptimizer::State& state : model->dense_optimizer().states())
@@ -48,6 +50,8 @@ void LoadDenseStates(CheckpointReader& reader, ModelState* model) {
                   state.values.span().subspan(static_cast<size_t>(parameter.offset),
                                               static_cast<size_t>(parameter.size)));
 }
+
+namespace {
 
 // The base of an increment must be in the same directory, so a model elsewhere starts no lineage.
 std::optional<CheckpointLineage> LineageOf(const CheckpointReader& reader) {
@@ -76,6 +80,7 @@ ResumePoint Load(const std::string& path, ModelState* model) {
                     .step = reader.step(),
                     .unix_seconds = static_cast<double>(reader.manifest().unix_ms) / 1000,
                     .lineage = LineageOf(reader),
+                    .run = reader.run(),
                     .progress = {}};
   for (const std::string& key : reader.keys())
     if (key.starts_with(kProgressPrefix)) point.progress[key] = reader.ReadI64(key);

@@ -39,6 +39,7 @@ struct ResumePoint {
   int64_t step = 0;
   double unix_seconds = 0;                   // when it was written
   std::optional<CheckpointLineage> lineage;  // none if it is a saved model
+  std::map<std::string, std::string> run;    // what its manifest records of the run
   ProgressTensors progress;
 };
 
@@ -56,5 +57,8 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, ModelState& model,
 // Loads the parameters and rows that this worker owns, without optimizer states. Throws kData when
 // a tensor is missing or has another shape.
 void LoadModel(CheckpointReader& reader, ModelState* model);
+
+// Loads the states of the dense part's optimizer. Throws kData.
+void LoadDenseStates(CheckpointReader& reader, ModelState* model);
 
 }  // namespace renzan

@@ -30,10 +30,12 @@ void GpuStep::Launch(const StepInput& input) {
   const TraceSpan span("launch step");
   const double factor = learning_rate_factor(input.step);
   const LearningRates& rates = spec().learning_rates;
-  device_->BeginStep(input.slice, batches_.current(),
-                     {.sparse_learning_rate = factor * rates.sparse,
-                      .dense_learning_rate = factor * rates.dense,
-                      .step = input.step});
+  device_->BeginStep(
+      input.slice, batches_.current(),
+      {.sparse_learning_rate = factor * rates.sparse,
+       .dense_learning_rate = factor * rates.dense,
+       .step = input.step,
+       .dense_optimizer_steps = state_.dense_optimizer().earlier_steps() + input.step});
 }
 
 void GpuStep::FinishLastStep(const StepInput& input) {

@@ -87,6 +87,12 @@ def verbs(renzan, store):
                  for checkpoint in (f"{place}/{first}", f"disk/checkpoints/{first}")}
     expect(len(evaluated) == 1, f"evaluations: {evaluated}")
 
+    started = [renzan.train(f"from-{name}", "", store=store, workers=workers,
+                            keys={"training.initialize_from": source}).sha256()
+               for name, workers, source in (("store", 2, f"{place}/{first}"),
+                                             ("disk", 1, f"disk/checkpoints/{first}"))]
+    expect_equal(started[0], started[1], "models that started from the first checkpoint")
+
     exported = {}
     for source, target in ((f"{place}/{first}", "store.safetensors"),
                            (f"disk/checkpoints/{first}", "disk.safetensors"),

@@ -53,6 +53,20 @@ void PrintUnseen(const ImportSummary& done, const std::string& vocabulary_from) 
                feature.lookups);
 }
 
+void PrintGrown(const ImportSummary& done, const std::string& vocabulary_from) {
+  if (done.grown.empty()) {
+    fmt::print("no vocabulary of {} grows: all features are hashed\n", vocabulary_from);
+    return;
+  }
+  fmt::print("values beside those of {}:\n", vocabulary_from);
+  size_t width = 0;
+  for (const GrownVocabulary& feature : done.grown) width = std::max(width, feature.feature.size());
+  for (const GrownVocabulary& feature : done.grown)
+    fmt::print("  {:<{}} {} new, {} in all; {} of the {} earlier ones do not occur\n",
+               feature.feature, width, feature.added, feature.values, feature.absent,
+               feature.values - feature.added);
+}
+
 void Import(Flags flags) {
   ImportOptions& options = flags.options;
   if (!flags.dense.empty()) options.log_dense = flags.dense == "log";
@@ -78,6 +92,7 @@ void Import(Flags flags) {
              static_cast<double>(done.text_bytes) * 1e-6 / seconds);
   PrintLabels(done);
   PrintUnseen(done, options.vocabulary_from);
+  if (options.grow) PrintGrown(done, options.vocabulary_from);
   if (options.skip_bad_rows)
     fmt::print("skipped {} bad rows{}\n", done.bad_rows,
                done.skipped_rows.empty() ? "" : ", listed in " + done.skipped_rows);
@@ -119,6 +134,9 @@ void AddDataImportVerb(CLI::App& data) {
                    "Use another dataset's vocabulary and constants of transforms (for a test set, "
                    "which may lack the label)")
       ->type_name("DIR");
+  verb->add_flag("--grow", options.grow,
+                 "Give the values that --vocabulary-from lacks ids after its own (for a new day's "
+                 "training data)");
   verb->add_option("--dense", flags->dense,
                    "Transform for format criteo: log (log(max(x, 0) + 1)) or none; missing is 0 "
                    "[log]")
@@ -134,6 +152,7 @@ void AddDataImportVerb(CLI::App& data) {
       "Examples:\n"
       "  renzan data import day_0.gz day_1.gz --output data/train --vocabulary hash:100000\n"
       "  renzan data import day_23.gz --output data/test --vocabulary-from data/train\n"
+      "  renzan data import day_2.gz --output data/day2 --vocabulary-from data/train --grow\n"
       "  zcat clicks.csv.gz | renzan data import - --format csv --schema schema.yaml \\\n"
       "    --vocabulary threshold:8 --output data/clicks");
   verb->callback([flags] { Import(*flags); });

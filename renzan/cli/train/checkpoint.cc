@@ -12,8 +12,8 @@
 #include "renzan/checkpoint/export.h"
 #include "renzan/checkpoint/model_diff.h"
 #include "renzan/cli/train/checkpoint_list.h"
-#include "renzan/cli/train/model_directory.h"
 #include "renzan/cli/verbs.h"
+#include "renzan/saving/model_directory.h"
 
 namespace renzan {
 namespace {

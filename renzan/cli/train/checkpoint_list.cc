@@ -17,7 +17,7 @@
 #include "renzan/checkpoint/reader.h"
 #include "renzan/checkpoint/text_or_null.h"
 #include "renzan/cli/text/table.h"
-#include "renzan/cli/train/model_directory.h"
+#include "renzan/saving/model_directory.h"
 
 namespace renzan {
 namespace {

@@ -5,6 +5,8 @@
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/nn/isa.h"
 #include "renzan/observe/run_manifest.h"
+#include "renzan/run/initialize.h"
+#include "renzan/saving/model_directory.h"
 
 namespace renzan {
 namespace {
@@ -25,6 +27,13 @@ void ReadRecordedConfig(const std::string& run_dir, std::span<const std::string>
 
 void CheckSameData(const std::string& run_dir, const TrainConfig& config) {
   const RunManifest manifest = ReadFinished(run_dir);
+  if (const std::string& source = config.training.initialize_from; !source.empty()) {
+    const std::string dir = FindModel(source).dir;
+    if (IdentityOf(CheckpointManifest::Read(dir)) != manifest.initialized_from)
+      Fail(ErrorCode::kData,
+           "{} has changed since {} started from it: restore it, or start a new run", source,
+           run_dir);
+  }
   for (const std::string& path : {config.data.train.path, config.data.eval.path}) {
     if (path.empty()) continue;
     const Dataset dataset(path);

@@ -9,35 +9,20 @@
 #include "renzan/base/build_id.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/at_least.h"
-#include "renzan/cli/train/model_directory.h"
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
 #include "renzan/config/config_difference.h"
 #include "renzan/planning/device_options.h"
 #include "renzan/planning/make_plan.h"
 #include "renzan/run/agreement.h"
+#include "renzan/run/open_model.h"
 #include "renzan/run/splits.h"
+#include "renzan/saving/model_directory.h"
 #include "renzan/saving/resume.h"
 #include "renzan/step/make_step.h"
 
 namespace renzan {
 namespace {
-
-// Rank 0 chooses for all, because the run may be writing a newer checkpoint right now. Each worker
-// reads its own files.
-CheckpointReader OpenSameModel(const std::string& path, Communicator& comm) {
-  ModelPlace place;
-  RunWithHeartbeats(comm, [&] {
-    if (comm.rank() == 0) place = FindModel(path);
-  });
-  if (!place.note.empty()) LogInfo("{}", place.note);
-  const std::string dir = BroadcastString(comm, place.dir);
-  std::optional<CheckpointReader> reader;
-  RunWithHeartbeats(comm, [&] { reader.emplace(dir); });
-  CheckWorkersAgree(comm, "model in " + dir, reader->manifest().manifest_sha256.substr(0, 12),
-                    "give every worker the same model");
-  return std::move(*reader);
-}
 
 // The configuration of a saved model, with --set applied. Only keys that decide how predictions are
 // computed may be overridden, not those of the model itself.

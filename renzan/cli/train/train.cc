@@ -36,7 +36,7 @@ struct TrainFlags {
   bool print_config = false, resume = false;
   int workers = 0, threads = 0;
   int64_t profile_steps = 0;
-  std::string backend, run_dir, plan;
+  std::string backend, run_dir, plan, initialize_from;
 };
 
 const char* Environment(const char* name) { return std::getenv(name); }
@@ -78,6 +78,8 @@ void CheckFlags(const TrainFlags& flags) {
   if (config && rerun) Fail(ErrorCode::kUsage, "name a configuration file or --rerun, not both");
   if (rerun && flags.resume)
     Fail(ErrorCode::kUsage, "--rerun repeats a run, --resume continues one: choose one of them");
+  if (rerun && !flags.initialize_from.empty())
+    Fail(ErrorCode::kUsage, "--rerun repeats a run from the model that it started from, if any");
   if (config || rerun || flags.print_config) return;
   if (!flags.resume)
     Fail(ErrorCode::kUsage,
@@ -176,6 +178,7 @@ int RunTrain(const TrainFlags& flags) {
   const std::string name = ReadConfig(flags, config);
   if (!flags.run_dir.empty()) config.run_dir = flags.run_dir;
   if (!flags.plan.empty()) config.sharding.plan = flags.plan;
+  if (!flags.initialize_from.empty()) config.training.initialize_from = flags.initialize_from;
   if (flags.print_config) {
     const auto describe = [&](ConfigFields& fields) { config.Describe(fields); };
     std::fputs(PrintConfig(describe, true).c_str(), stdout);
@@ -250,6 +253,10 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
   verb->add_option("--threads", flags->threads, "Threads per worker")->check(AtLeast(1));
   verb->add_option("--backend", flags->backend, "auto, local, gloo or mpi");
   verb->add_option("--plan", flags->plan, "A sharding plan made by `renzan plan --output`");
+  verb->add_option("--initialize-from", flags->initialize_from,
+                   "Start from the model of a run (else its newest checkpoint), a model or a "
+                   "checkpoint; rows follow their values to this run's data")
+      ->type_name("SOURCE");
   verb->add_option("--run-dir", flags->run_dir, "Directory for logs and the model");
   verb->add_option("--profile", flags->profile_steps,
                    "Trace this many steps, after the first few, into RUN/profile.json (open it "
@@ -262,6 +269,7 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
       "  renzan train examples/quickstart.yaml --workers 2\n"
       "  renzan train --resume --run-dir runs/dlrm-2026-01-31T12:00:00Z --workers 3\n"
       "  mpirun -n 4 renzan train examples/quickstart.yaml\n"
+      "  renzan train tuesday.yaml --initialize-from runs/monday --run-dir runs/tuesday\n"
       "  renzan train --rerun runs/dlrm-2026-01-31T12:00:00Z");
   verb->callback([flags, &exit_status] { exit_status = RunTrain(*flags); });
 }

@@ -145,9 +145,13 @@ std::string DatasetManifest::VocabularyIdentity(const std::string& feature) cons
   const auto values = vocabulary.find(FeatureFile(feature, "values"));
   const auto offsets = vocabulary.find(FeatureFile(feature, "offsets"));
   if (values == vocabulary.end() || offsets == vocabulary.end()) return spec.empty() ? "ids" : spec;
+  return VocabularyIdentityOf(spec, values->second.sha256, offsets->second.sha256);
+}
+
+std::string VocabularyIdentityOf(const std::string& spec, const std::string& values_sha256,
+                                 const std::string& offsets_sha256) {
   constexpr size_t kDigits = 16;
-  return fmt::format("{}:{}", spec,
-                     Sha256Hex(values->second.sha256 + offsets->second.sha256).substr(0, kDigits));
+  return fmt::format("{}:{}", spec, Sha256Hex(values_sha256 + offsets_sha256).substr(0, kDigits));
 }
 
 DatasetManifest ReadManifest(const std::string& directory) {

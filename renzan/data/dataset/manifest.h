@@ -77,6 +77,10 @@ struct DatasetManifest {
   std::string VocabularyIdentity(const std::string& feature) const;
 };
 
+// The identity of a vocabulary with these files: "threshold:8:<digest>".
+std::string VocabularyIdentityOf(const std::string& spec, const std::string& values_sha256,
+                                 const std::string& offsets_sha256);
+
 // Throws kNoInput if the directory is not a dataset, kData with file, line and column if
 // dataset.yaml is corrupt or has a later version.
 DatasetManifest ReadManifest(const std::string& directory);

@@ -34,25 +34,6 @@ const TypeInfo& Info(NpyType type) {
 constexpr char kMagic[] = "\x93NUMPY\x01\x00";  // version 1.0
 constexpr size_t kMagicBytes = 8;
 
-std::string MakeHeader(NpyType type, std::span<const int64_t> shape) {
-  std::string dict =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", Info(type).descr);
-  for (int64_t size : shape) dict += fmt::format("{}, ", size);
-  if (shape.size() > 1)
-    dict.resize(dict.size() - 2);
-  else
-    dict.pop_back();
-  dict += "), }";
-  const size_t text = kNpyHeaderBytes - kMagicBytes - 2;
-  CHECK(dict.size() + 1 <= text);
-  dict.resize(text - 1, ' ');
-  dict += '\n';
-  std::string header(kMagic, kMagicBytes);
-  header += static_cast<char>(text & 0xff);
-  header += static_cast<char>(text >> 8);
-  return header + dict;
-}
-
 // The text after "'key':" in the header's dictionary.
 std::string_view ValueOf(std::string_view dict, std::string_view key, const std::string& path) {
   const std::string quoted = fmt::format("'{}':", key);
@@ -99,6 +80,25 @@ std::optional<NpyType> NpyTypeFromName(std::string_view name) {
 
 int64_t NpyTypeBytes(NpyType type) { return Info(type).bytes; }
 
+std::string NpyHeader(NpyType type, std::span<const int64_t> shape) {
+  std::string dict =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", Info(type).descr);
+  for (int64_t size : shape) dict += fmt::format("{}, ", size);
+  if (shape.size() > 1)
+    dict.resize(dict.size() - 2);
+  else
+    dict.pop_back();
+  dict += "), }";
+  const size_t text = kNpyHeaderBytes - kMagicBytes - 2;
+  CHECK(dict.size() + 1 <= text);
+  dict.resize(text - 1, ' ');
+  dict += '\n';
+  std::string header(kMagic, kMagicBytes);
+  header += static_cast<char>(text & 0xff);
+  header += static_cast<char>(text >> 8);
+  return header + dict;
+}
+
 std::string FormatShape(std::span<const int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
@@ -109,7 +109,7 @@ NpyWriter::NpyWriter(std::string path, NpyType type, std::vector<int64_t> column
       columns_(std::move(columns)),
       row_bytes_(NpyTypeBytes(type)) {
   for (int64_t size : columns_) row_bytes_ *= size;
-  file_.Write(MakeHeader(type_, shape()));
+  file_.Write(NpyHeader(type_, shape()));
 }
 
 std::vector<int64_t> NpyWriter::shape() const {
@@ -124,7 +124,7 @@ void NpyWriter::Append(const void* data, int64_t rows) {
 }
 
 void NpyWriter::Close() {
-  const std::string header = MakeHeader(type_, shape());
+  const std::string header = NpyHeader(type_, shape());
   file_.WriteAt(0, header.data(), header.size());
   file_.Close();
 }

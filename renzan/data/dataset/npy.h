@@ -54,6 +54,9 @@ std::string FormatShape(std::span<const int64_t> shape);
 // of rows is known.
 inline constexpr int64_t kNpyHeaderBytes = 128;
 
+// The bytes before an array's values, of which there are kNpyHeaderBytes.
+std::string NpyHeader(NpyType type, std::span<const int64_t> shape);
+
 class NpyWriter {
  public:
   // An array [rows, columns...] whose rows are counted as they come; `columns` is empty for a

@@ -1,4 +1,4 @@
-#include "renzan/cli/train/model_directory.h"
+#include "renzan/saving/model_directory.h"
 
 #include "renzan/base/error.h"
 #include "renzan/config/train_config.h"

@@ -1,0 +1,203 @@
+#include "renzan/run/initialize.h"
+
+#include <charconv>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "renzan/base/error.h"
+#include "renzan/base/escape.h"
+#include "renzan/base/file/file.h"
+#include "renzan/base/log.h"
+#include "renzan/comm/heartbeat.h"
+#include "renzan/data/row_origins.h"
+#include "renzan/observe/run_manifest.h"
+#include "renzan/run/open_model.h"
+#include "renzan/run/splits.h"
+#include "renzan/run_spec/run_spec.h"
+#include "renzan/saving/initialize.h"
+#include "renzan/saving/model_directory.h"
+
+namespace renzan {
+namespace {
+
+// In the manifests of the run's checkpoints.
+constexpr const char* kInitializedFromKey = "initialized_from";
+constexpr const char* kEarlierStepsKey = "dense_optimizer_earlier_steps";
+
+TrainConfig ConfigOf(const CheckpointReader& reader) {
+  TrainConfig config;
+  ReadConfigText(reader.config(), reader.dir() + "/manifest.json", {},
+                 [&](ConfigFields& fields) { config.Describe(fields); });
+  return config;
+}
+
+// What is taken of a model that was trained with the configuration `there`.
+InitialModel WhatIsTaken(const TrainConfig& there, const TrainConfig& here,
+                         const Dataset& dataset) {
+  InitialModel initial;
+  for (size_t f = 0; f < there.features.categorical.size(); ++f)
+    initial.tables.push_back(OriginsOfRows(dataset.directory(), dataset.manifest(),
+                                           there.features.categorical[f],
+                                           {.vocabulary = there.features.vocabularies[f],
+                                            .num_embeddings = there.features.num_embeddings[f],
+                                            .dataset = there.data.train.path}));
+  initial.dense_states = there.optimizer.dense.type == here.optimizer.dense.type;
+  initial.row_states = there.optimizer.sparse.type == here.optimizer.sparse.type;
+  return initial;
+}
+
+void CheckModel(const CheckpointReader& reader, const TrainConfig& config, const Dataset& dataset,
+                Communicator& comm) {
+  const TrainConfig there = ConfigOf(reader);
+  if (there.features.empty())
+    Fail(ErrorCode::kConfig,
+         "{} does not record the columns of its data: only models of `renzan train` do",
+         reader.dir());
+  if (there.model.type != config.model.type)
+    Fail(ErrorCode::kConfig, "model.type is {} there and {} here", there.model.type,
+         config.model.type);
+  CheckFeatures({.features = there.features, .recorded_by = reader.dir(), .same_ids = false},
+                dataset, comm);
+  if (there.features.vocabularies.empty() && !there.features.categorical.empty())
+    Fail(ErrorCode::kConfig,
+         "{} does not record its vocabularies, by which rows follow values: an earlier version "
+         "trained it; train it again with this one",
+         reader.dir());
+  const DatasetSchema& schema = dataset.schema();
+  const RunSpec spec =
+      MakeRunSpec(config, schema, std::vector<double>(schema.categorical.size(), 1.0));
+  const std::unique_ptr<Model> model = MakeModel(spec.model);
+  CheckInitialShapes(reader, model->layout(), spec.tables, WhatIsTaken(there, config, dataset));
+}
+
+// An attempt at a run that has not written a checkpoint yet starts as the one before did.
+void CheckSameModelAsBefore(const std::string& run_dir, const std::string& source,
+                            const std::string& identity) {
+  const std::string path = run_dir + "/manifest.json";
+  if (!FileExists(path)) return;
+  const std::string before = ReadRunManifest(path).initialized_from;
+  if (before.empty() || before == identity) return;
+  Fail(ErrorCode::kConfig,
+       "{} has changed since {} started from it (sha256 {} then, {} now): restore it, or choose "
+       "another --run-dir to start a new run",
+       source, run_dir, before.substr(0, 12), identity.substr(0, 12));
+}
+
+// "12 new (C1 10, C3 2)", of what `count` counts in each table.
+std::string CountText(const std::vector<std::string>& features, const InitialModel& initial,
+                      int64_t (RowOrigins::*count)() const, const char* what) {
+  constexpr size_t kMostNamed = 8;
+  int64_t all = 0;
+  std::vector<std::string> parts;
+  for (size_t f = 0; f < features.size(); ++f) {
+    const int64_t rows = (initial.tables[f].*count)();
+    all += rows;
+    if (rows > 0) parts.push_back(fmt::format("{} {}", Escape(features[f]), rows));
+  }
+  if (all == 0) return fmt::format("none {}", what);
+  if (parts.size() > kMostNamed) {
+    parts.resize(kMostNamed);
+    parts.emplace_back("...");
+  }
+  return fmt::format("{} {} ({})", all, what, fmt::join(parts, ", "));
+}
+
+std::string StatesText(const char* of, bool taken, const std::string& there,
+                       const std::string& here) {
+  if (taken) return fmt::format("{} {} taken", of, here);
+  return fmt::format("{} {} starts anew (the model had {})", of, here, there);
+}
+
+void Report(const CheckpointReader& reader, const InitialModel& initial, const TrainConfig& there,
+            const TrainConfig& here) {
+  const std::vector<std::string>& features = there.features.categorical;
+  int64_t taken = 0;
+  for (const RowOrigins& origins : initial.tables) taken += origins.taken();
+  LogInfo("starting from {}, of step {}, sha256 {}", reader.dir(), reader.step(),
+          IdentityOf(reader.manifest()));
+  if (!reader.manifest().quantization.empty())
+    LogWarning("{} holds rows in {}: they are not exact", reader.dir(),
+               reader.manifest().quantization);
+  LogInfo("rows of tables: {} taken, {}, {}", taken,
+          CountText(features, initial, &RowOrigins::added, "new"),
+          CountText(features, initial, &RowOrigins::dropped, "dropped"));
+  LogInfo("optimizer states: {}; {}",
+          StatesText("dense", initial.dense_states, there.optimizer.dense.type,
+                     here.optimizer.dense.type),
+          StatesText("tables", initial.row_states, there.optimizer.sparse.type,
+                     here.optimizer.sparse.type));
+}
+
+std::string ValueOr(const std::map<std::string, std::string>& map, const char* key,
+                    const char* otherwise) {
+  const auto found = map.find(key);
+  return found == map.end() ? otherwise : found->second;
+}
+
+[[noreturn]] void Rethrow(const Error& error, const TrainConfig& config) {
+  throw error.WithContext("cannot start from " + config.training.initialize_from);
+}
+
+}  // namespace
+
+std::string IdentityOf(const CheckpointManifest& manifest) {
+  return manifest.model_sha256.empty() ? manifest.manifest_sha256 : manifest.model_sha256;
+}
+
+void CheckInitialModel(const TrainConfig& config, const Dataset& dataset,
+                       const std::string& run_dir, Communicator& comm) {
+  if (config.training.initialize_from.empty()) return;
+  std::optional<CheckpointReader> reader;
+  try {
+    reader.emplace(FindModel(config.training.initialize_from).dir);
+    CheckModel(*reader, config, dataset, comm);
+  } catch (const Error& error) {
+    Rethrow(error, config);
+  }
+  CheckSameModelAsBefore(run_dir, config.training.initialize_from, IdentityOf(reader->manifest()));
+}
+
+std::map<std::string, std::string> Initialize(const TrainConfig& config, const Dataset& dataset,
+                                              ModelState* state, Communicator& comm) {
+  try {
+    CheckpointReader reader = OpenSameModel(config.training.initialize_from, comm);
+    const TrainConfig there = ConfigOf(reader);
+    InitialModel initial;
+    RunWithHeartbeats(comm, [&] {
+      initial = WhatIsTaken(there, config, dataset);
+      LoadInitialModel(reader, initial, state);
+    });
+    if (comm.rank() == 0) Report(reader, initial, there, config);
+    std::map<std::string, std::string> start = {
+        {kInitializedFromKey, IdentityOf(reader.manifest())}};
+    if (initial.dense_states)
+      start[kEarlierStepsKey] = std::to_string(reader.step() + EarlierSteps(reader.run()));
+    return start;
+  } catch (const Error& error) {
+    Rethrow(error, config);
+  }
+}
+
+std::map<std::string, std::string> StartOf(const std::map<std::string, std::string>& recorded) {
+  std::map<std::string, std::string> start;
+  for (const char* key : {kInitializedFromKey, kEarlierStepsKey})
+    if (const auto found = recorded.find(key); found != recorded.end()) start.insert(*found);
+  return start;
+}
+
+std::string InitializedFrom(const std::map<std::string, std::string>& recorded) {
+  return ValueOr(recorded, kInitializedFromKey, "");
+}
+
+int64_t EarlierSteps(const std::map<std::string, std::string>& recorded) {
+  const std::string text = ValueOr(recorded, kEarlierStepsKey, "0");
+  int64_t steps = -1;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
+  if (error != std::errc() || stop != text.data() + text.size() || steps < 0)
+    Fail(ErrorCode::kData, "a checkpoint's {} is '{}': it must be a number of steps",
+         kEarlierStepsKey, Escape(text));
+  return steps;
+}
+
+}  // namespace renzan

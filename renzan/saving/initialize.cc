@@ -1,0 +1,222 @@
+#include "renzan/saving/initialize.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/base/escape.h"
+#include "renzan/base/file/file.h"
+#include "renzan/checkpoint/whole_tensors.h"
+#include "renzan/dense/load_parameters.h"
+#include "renzan/embedding/load_tables.h"
+#include "renzan/optim/finite.h"
+#include "renzan/saving/resume.h"
+
+namespace renzan {
+namespace {
+
+// By key, without blocks.
+using WholeTensors = std::map<std::string, WholeTensor>;
+
+WholeTensors ListWholeTensors(const CheckpointReader& reader) {
+  WholeTensors tensors;
+  for (WholeTensor& tensor : WholeTensorsOf(reader)) {
+    const std::string key = tensor.info.key;
+    tensors.emplace(key, std::move(tensor));
+  }
+  return tensors;
+}
+
+std::string WeightKey(const TableSpec& table) {
+  return fmt::format("embedding.{}.weight", EscapeName(table.name));
+}
+
+const WholeTensor& Find(const CheckpointReader& reader, const WholeTensors& tensors,
+                        const std::string& key) {
+  const auto found = tensors.find(key);
+  if (found == tensors.end()) Fail(ErrorCode::kData, "{} has no tensor '{}'", reader.dir(), key);
+  return found->second;
+}
+
+void ExpectShape(const CheckpointReader& reader, const WholeTensor& tensor,
+                 const std::vector<int64_t>& shape) {
+  if (tensor.info.shape != shape)
+    Fail(ErrorCode::kData, "{}: tensor '{}' is {}, expected {}", reader.dir(), tensor.info.key,
+         ShapeText(tensor.info.shape), ShapeText(shape));
+}
+
+void CheckTable(const CheckpointReader& reader, const WholeTensors& tensors, const TableSpec& table,
+                const RowOrigins& origins) {
+  const WholeTensor& there = Find(reader, tensors, WeightKey(table));
+  if (there.info.shape.size() == 2 && there.info.shape[1] != table.embedding_dim)
+    Fail(
+        ErrorCode::kConfig,
+        "the embedding_dim of feature '{}' is {} there and {} here: rows can only be taken as they "
+        "are",
+        Escape(table.name), there.info.shape[1], table.embedding_dim);
+  ExpectShape(reader, there, {origins.earlier_rows, table.embedding_dim});
+}
+
+// Some columns of a whole tensor's rows, in any order.
+class SourceRows {
+ public:
+  // `width` columns from `first_column` on; of a tensor with one value per row, that.
+  SourceRows(const WholeTensor& tensor, int64_t first_column, int64_t width)
+      : tensor_(tensor), first_column_(first_column), width_(width) {}
+
+  // Reads rows [n] into `out` [n, width].
+  void Read(CheckpointReader& reader, std::span<const int64_t> rows, std::span<float> out) {
+    const int64_t row_blocks = std::ssize(tensor_.blocks);
+    for (size_t begin = 0, end; begin < rows.size(); begin = end) {
+      // Those that lie one after another in a block.
+      end = begin + 1;
+      while (end < rows.size() && rows[end] == rows[end - 1] + row_blocks) ++end;
+      ReadRun(reader, tensor_.blocks[static_cast<size_t>(rows[begin] % row_blocks)],
+              rows[begin] / row_blocks, end - begin,
+              out.subspan(begin * static_cast<size_t>(width_)));
+    }
+  }
+
+ private:
+  void ReadRun(CheckpointReader& reader, const std::vector<std::string>& column_blocks,
+               int64_t first_row, size_t n, std::span<float> out) {
+    if (tensor_.info.shape.size() == 1)
+      return reader.Read(column_blocks[0], first_row, out.first(n));
+    const size_t width = static_cast<size_t>(width_);
+    int64_t column = 0;  // the block's first one
+    for (const std::string& key : column_blocks) {
+      const int64_t columns = reader.FloatInfo(key).shape[1];
+      const int64_t begin = std::max(column, first_column_);
+      const int64_t end = std::min(column + columns, first_column_ + width_);
+      if (begin == column && columns == width_ && end - begin == width_) {
+        reader.Read(key, first_row * columns, out.first(n * width));
+      } else if (begin < end) {
+        part_.resize(n * static_cast<size_t>(columns));
+        reader.Read(key, first_row * columns, part_);
+        for (size_t row = 0; row < n; ++row)
+          std::copy_n(part_.data() + row * static_cast<size_t>(columns) + (begin - column),
+                      end - begin, out.data() + row * width + (begin - first_column_));
+      }
+      column += columns;
+    }
+  }
+
+  const WholeTensor& tensor_;
+  int64_t first_column_, width_;
+  std::vector<float> part_;
+};
+
+// Rows of a block that are taken: local rows of the block, and the rows that they come from.
+struct TakenRows {
+  std::vector<int64_t> rows, from;
+};
+
+TakenRows TakenOf(const EmbeddingShard& shard, const EmbeddingShard::Block& block,
+                  const RowOrigins& origins, int64_t first, int64_t n) {
+  TakenRows taken;
+  for (int64_t row = first; row < first + n; ++row) {
+    const int64_t from = origins.Of(row * shard.table.row_blocks + block.row_block);
+    if (from < 0) continue;
+    taken.rows.push_back(row);
+    taken.from.push_back(from);
+  }
+  return taken;
+}
+
+// Calls set(first row of the block, values) for the taken rows that lie one after another.
+void LoadTaken(CheckpointReader& reader, const TakenRows& taken, SourceRows source, int64_t width,
+               const std::string& key,
+               FunctionRef<void(int64_t first, std::span<const float> values)> set) {
+  std::vector<float> values(taken.rows.size() * static_cast<size_t>(width));
+  source.Read(reader, taken.from, values);
+  reader.CheckFinite(key, AllFinite(values));
+  for (size_t begin = 0, end; begin < taken.rows.size(); begin = end) {
+    end = begin + 1;
+    while (end < taken.rows.size() && taken.rows[end] == taken.rows[end - 1] + 1) ++end;
+    set(taken.rows[begin], std::span(values).subspan(begin * static_cast<size_t>(width),
+                                                     (end - begin) * static_cast<size_t>(width)));
+  }
+}
+
+void LoadBlock(CheckpointReader& reader, const WholeTensors& tensors, const RowOrigins& origins,
+               const std::string& state_name, EmbeddingShard* shard, EmbeddingShard::Block* block) {
+  const int64_t dim = shard->dim();
+  const std::string key = WeightKey(shard->table), state_key = key + "/" + state_name;
+  const WholeTensor& weights = Find(reader, tensors, key);
+  const WholeTensor* state = nullptr;
+  const int64_t width = shard->store->layout().state_width;
+  if (!state_name.empty()) {
+    state = &Find(reader, tensors, state_key);
+    const bool per_row = width == 1 && state->info.shape.size() == 1;
+    ExpectShape(reader, *state,
+                per_row ? std::vector{origins.earlier_rows}
+                        : std::vector{origins.earlier_rows, shard->table.embedding_dim});
+  }
+  const int64_t rows_at_once = std::max<int64_t>(1, (1 << 16) / dim);
+  for (int64_t first = 0; first < block->num_rows; first += rows_at_once) {
+    const TakenRows taken =
+        TakenOf(*shard, *block, origins, first, std::min(rows_at_once, block->num_rows - first));
+    LoadTaken(reader, taken, SourceRows(weights, shard->first_column(), dim), dim, key,
+              [&](int64_t row, std::span<const float> values) {
+                shard->store->SetWeights(block->first_row + row, values);
+              });
+    if (state != nullptr)
+      LoadTaken(reader, taken, SourceRows(*state, shard->first_column(), width), width, state_key,
+                [&](int64_t row, std::span<const float> values) {
+                  shard->store->SetState(block->first_row + row, values);
+                });
+    // They are not what a new run draws.
+    for (const int64_t row : taken.rows) block->dirty.Add(row);
+  }
+}
+
+}  // namespace
+
+void CheckInitialShapes(const CheckpointReader& reader, const ParameterLayout& layout,
+                        std::span<const TableSpec> tables, const InitialModel& initial) {
+  const WholeTensors tensors = ListWholeTensors(reader);
+  for (size_t t = 0; t < tables.size(); ++t)
+    CheckTable(reader, tensors, tables[t], initial.tables[t]);
+  for (const Parameter& parameter : layout.parameters()) {
+    const auto there = tensors.find(parameter.name);
+    const std::vector<int64_t> shape =
+        there == tensors.end() ? std::vector<int64_t>() : there->second.info.shape;
+    if (shape != parameter.shape)
+      Fail(ErrorCode::kConfig, "'{}' is {} there and {} here: dense layers must be the same",
+           parameter.name, there == tensors.end() ? "missing" : ShapeText(shape),
+           ShapeText(parameter.shape));
+  }
+  for (const auto& [key, tensor] : tensors) {
+    const auto is_it = [&](const Parameter& parameter) {
+      return key == parameter.name || key.starts_with(parameter.name + "/");
+    };
+    if (!key.starts_with("embedding.") &&
+        std::none_of(layout.parameters().begin(), layout.parameters().end(), is_it))
+      Fail(ErrorCode::kConfig, "'{}' is {} there and missing here: dense layers must be the same",
+           key, ShapeText(tensor.info.shape));
+  }
+}
+
+void LoadInitialModel(CheckpointReader& reader, const InitialModel& initial, ModelState* model) {
+  const WholeTensors tensors = ListWholeTensors(reader);
+  LoadParameters(reader, model->model().layout(), model->parameters().span());
+  if (initial.dense_states) LoadDenseStates(reader, model);
+  bool finite = AllFinite(model->parameters().span());
+  for (DenseOptimizer::State& state : model->dense_optimizer().states())
+    finite = finite && AllFinite(state.values.span());
+  reader.CheckFinite("the dense part", finite);
+  const std::string state_name =
+      initial.row_states ? InfoOf(model->embeddings().optimizer()).state : "";
+  std::map<std::string, const RowOrigins*> origins;
+  for (size_t t = 0; t < model->tables().size(); ++t)
+    origins[model->tables()[t].name] = &initial.tables[t];
+  ForEachBlock(reader, model->embeddings().shards(), model->pool(),
+               [&](CheckpointReader& own, EmbeddingShard& shard, EmbeddingShard::Block& block) {
+                 LoadBlock(own, tensors, *origins.at(shard.table.name), state_name, &shard, &block);
+               });
+  model->Changed();
+}
+
+}  // namespace renzan

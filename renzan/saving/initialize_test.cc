@@ -1,0 +1,213 @@
+#include "renzan/saving/initialize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "renzan/base/file/file.h"
+#include "renzan/checkpoint/directory.h"
+#include "renzan/saving/testing.h"
+
+namespace renzan {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Of each row of each table: its values and, after them, its optimizer state.
+using Rows = std::map<std::string, std::map<int64_t, std::vector<float>>>;
+
+// Adds the rows that this worker holds.
+void AddRows(TestModel& model, Rows* all) {
+  const bool per_row = model.embeddings().state_is_per_row();
+  for (EmbeddingShard& shard : model.embeddings().shards()) {
+    const int64_t dim = shard.dim(), whole = shard.table.embedding_dim;
+    const int64_t width = shard.store->layout().state_width;
+    std::vector<float> values(static_cast<size_t>(dim + width));
+    for (const EmbeddingShard::Block& block : shard.blocks)
+      for (int64_t i = 0; i < block.num_rows; ++i) {
+        shard.store->CopyWeights(block.first_row + i, 1,
+                                 reinterpret_cast<std::byte*>(values.data()));
+        shard.store->CopyState(block.first_row + i, 1,
+                               reinterpret_cast<std::byte*>(values.data() + dim));
+        std::vector<float>& row =
+            (*all)[shard.table.name][i * shard.table.row_blocks + block.row_block];
+        row.resize(static_cast<size_t>(whole + (per_row ? 1 : width > 0 ? whole : 0)));
+        std::copy_n(values.begin(), dim, row.begin() + shard.first_column());
+        std::copy_n(values.begin() + dim, width,
+                    row.begin() + whole + (per_row ? 0 : shard.first_column()));
+      }
+  }
+}
+
+TrainConfig ConfigWith(const std::string& optimizer, int row_blocks, int column_blocks) {
+  TrainConfig config = CheckpointingConfig();
+  config.optimizer.sparse.type = optimizer;
+  config.optimizer.sparse.initial_accumulator = 0.5;
+  config.numerics.row_blocks = row_blocks;
+  config.numerics.column_blocks = column_blocks;
+  config.checkpoint.every_steps = 2;
+  return config;
+}
+
+// What another run has trained, as its newest checkpoint: an increment.
+struct Earlier {
+  TemporaryDirectory dir;
+  std::string path;
+  Rows rows;
+  std::vector<float> parameters, adam_m;
+
+  explicit Earlier(const TrainConfig& config) {
+    std::mutex mutex;
+    RunRanksAsThreads(2, [&](Communicator& comm) {
+      Trainer trainer(comm, config, dir.path(), SystemClock());
+      trainer.TrainTo(5);
+      trainer.StopHere();
+      std::lock_guard lock(mutex);
+      AddRows(trainer.model, &rows);
+      const auto values = trainer.model.parameters().span();
+      parameters.assign(values.begin(), values.end());
+      const auto moments = trainer.model.dense_optimizer().states()[0].values.span();
+      adam_m.assign(moments.begin(), moments.end());
+    });
+    const CheckpointEntry newest = ListCheckpoints(dir.path()).front();
+    EXPECT_EQ(newest.step, 5);
+    path = newest.path;
+  }
+};
+
+// Of TestSchema(): a grows, b has other values in another order, and m stays.
+DatasetSchema LaterSchema() {
+  DatasetSchema schema = TestSchema();
+  schema.categorical[0].num_embeddings = 9;
+  schema.categorical[1].num_embeddings = 900;
+  schema.categorical[3].num_embeddings = 310;
+  return schema;
+}
+InitialModel LaterModel() {
+  RowOrigins b{.rows = 900, .earlier_rows = 1000, .same = 2, .others = {}};
+  for (int32_t row = 2; row < 900; ++row)
+    b.others.push_back(row % 5 == 0 ? -1 : (row * 7 + 3) % 1000);
+  return {.tables = {{.rows = 9, .earlier_rows = 7, .same = 7, .others = {}},
+                     b,
+                     {.rows = 50, .earlier_rows = 50, .same = 50, .others = {}},
+                     {.rows = 310, .earlier_rows = 300, .same = 300, .others = {}}},
+          .dense_states = true,
+          .row_states = true};
+}
+
+// Loads it on so many workers and compares every row with where it comes from.
+void ExpectLoaded(const Earlier& earlier, const TrainConfig& config, const InitialModel& initial,
+                  int workers) {
+  const DatasetSchema schema = LaterSchema();
+  std::mutex mutex;
+  Rows drawn, loaded;
+  RunRanksAsThreads(workers, [&](Communicator& comm) {
+    ThreadPool pool(2);
+    TestModel untouched(config, schema, comm, pool), model(config, schema, comm, pool);
+    CheckpointReader reader(earlier.path);
+    CheckInitialShapes(reader, model.model().layout(), model.Updated().tables(), initial);
+    LoadInitialModel(reader, initial, &model.Updated());
+    std::lock_guard lock(mutex);
+    AddRows(untouched, &drawn);
+    AddRows(model, &loaded);
+    EXPECT_THAT(model.parameters().span(), ::testing::ElementsAreArray(earlier.parameters));
+    const auto moments = model.dense_optimizer().states()[0].values.span();
+    if (initial.dense_states)
+      EXPECT_THAT(moments, ::testing::ElementsAreArray(earlier.adam_m));
+    else
+      EXPECT_THAT(moments, ::testing::Each(0.0f));
+  });
+  for (size_t t = 0; t < schema.categorical.size(); ++t) {
+    const std::string& name = schema.categorical[t].name;
+    ASSERT_EQ(std::ssize(loaded.at(name)), schema.categorical[t].num_embeddings);
+    for (const auto& [row, values] : loaded.at(name)) {
+      const int64_t from = initial.tables[t].Of(row);
+      std::vector<float> expected = drawn.at(name).at(row);
+      if (from >= 0) {
+        const std::vector<float>& there = earlier.rows.at(name).at(from);
+        const size_t taken =
+            initial.row_states ? there.size() : static_cast<size_t>(config.model.embedding_dim);
+        std::copy_n(there.begin(), taken, expected.begin());
+      }
+      ASSERT_EQ(values, expected) << name << " row " << row << " from " << from;
+    }
+  }
+}
+
+TEST(Initialize, RowsFollowTheirValuesBetweenAnyBlocks) {
+  for (const char* optimizer : {"adagrad", "rowwise_adagrad", "sgd"}) {
+    SCOPED_TRACE(optimizer);
+    const Earlier earlier(ConfigWith(optimizer, 2, 4));
+    InitialModel initial = LaterModel();
+    for (const auto& [row_blocks, column_blocks, workers, sharding] :
+         std::vector<std::tuple<int, int, int, const char*>>{{2, 4, 1, "table_wise"},
+                                                             {4, 2, 3, "table_wise"},
+                                                             {1, 1, 2, "auto"},
+                                                             {4, 8, 2, "row_wise"}}) {
+      TrainConfig config = ConfigWith(optimizer, row_blocks, column_blocks);
+      config.seed = 77;
+      config.sharding.default_sharding = sharding;
+      ExpectLoaded(earlier, config, initial, workers);
+    }
+    initial.row_states = initial.dense_states = false;
+    ExpectLoaded(earlier, ConfigWith(optimizer, 2, 2), initial, 2);
+  }
+}
+
+// The first increment of a run must hold what the run has taken.
+TEST(Initialize, RowsThatAreTakenAreDirty) {
+  const Earlier earlier(ConfigWith("adagrad", 1, 1));
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    ThreadPool pool(1);
+    TestModel model(ConfigWith("adagrad", 1, 1), LaterSchema(), comm, pool);
+    CheckpointReader reader(earlier.path);
+    LoadInitialModel(reader, LaterModel(), &model.Updated());
+    for (const EmbeddingShard& shard : model.embeddings().shards()) {
+      if (shard.table.name != "a") continue;
+      EXPECT_EQ(shard.blocks[0].dirty.size(), 7);
+      EXPECT_FALSE(shard.blocks[0].dirty.Contains(7));
+    }
+  });
+}
+
+TEST(Initialize, OtherShapesAreRefused) {
+  const auto same = [] {
+    TrainConfig config = ConfigWith("sgd", 1, 1);
+    config.model.type = "dlrm_dcnv2";
+    return config;
+  };
+  const Earlier earlier(same());
+  const auto expect = [&](const TrainConfig& config, const char* fragment) {
+    RunRanksAsThreads(1, [&](Communicator& comm) {
+      ThreadPool pool(1);
+      TestModel model(config, LaterSchema(), comm, pool);
+      try {
+        CheckInitialShapes(CheckpointReader(earlier.path), model.model().layout(),
+                           model.Updated().tables(), LaterModel());
+        ADD_FAILURE() << "no error: " << fragment;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kConfig);
+        EXPECT_THAT(error.what(), HasSubstr(fragment));
+      }
+    });
+  };
+  TrainConfig config = same();
+  config.numerics.column_blocks = 2;
+  config.model.embedding_dim = 4;
+  expect(config, "the embedding_dim of feature 'a' is 8 there and 4 here");
+  config = same();
+  config.model.bottom_mlp = {14};
+  expect(config, "'bottom.0.weight' is [12, 3] there and [14, 3] here");
+  config = same();
+  config.model.cross_layers = 3;
+  expect(config, "is missing there and [");
+  config.model.cross_layers = 1;
+  expect(config, "and missing here");
+}
+
+}  // namespace
+}  // namespace renzan
