@@ -22,7 +22,7 @@ using Rows = std::map<std::string, std::map<int64_t, std::vector<float>>>;
 
 // Adds the rows that this worker holds.
 void AddRows(TestModel& model, Rows* all) {
-  const bool per_row = model.embeddings().state_is_per_row();
+  const bool per_row = InfoOf(model.embeddings().optimizer()).state_per_row > 0;
   for (EmbeddingShard& shard : model.embeddings().shards()) {
     const int64_t dim = shard.dim(), whole = shard.table.embedding_dim;
     const int64_t width = shard.store->layout().state_width;
