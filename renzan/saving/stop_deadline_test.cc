@@ -6,6 +6,7 @@
 
 #include "renzan/base/clock_testing.h"
 #include "renzan/base/file/file.h"
+#include "renzan/observe/stop_notice.h"
 
 namespace renzan {
 namespace {
