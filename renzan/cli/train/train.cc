@@ -19,6 +19,7 @@
 #include "renzan/cli/train/train_signals.h"
 #include "renzan/cli/train/workers.h"
 #include "renzan/cli/verbs.h"
+#include "renzan/comm/backends.h"
 #include "renzan/comm/rendezvous.h"
 #include "renzan/config/train_config.h"
 #include "renzan/observe/run_manifest.h"
