@@ -38,6 +38,21 @@ void PrintLabels(const ImportSummary& done) {
              done.label_name, label.other_rows, fmt::join(texts, ", "));
 }
 
+void PrintNegatives(const ImportSummary& done, const ImportOptions& options) {
+  if (!options.keep_negatives) return;
+  const int64_t kept = done.label.rows - done.label.positive_rows;
+  fmt::print(
+      "kept {} of {} rows with label 0 (--keep-negatives {}): the dataset records it, and scores "
+      "are corrected for it\n",
+      kept, kept + done.dropped_rows, *options.keep_negatives);
+}
+
+void PrintWeights(const WeightSummary& weight) {
+  if (weight.name.empty()) return;
+  fmt::print("weight '{}': mean {:.4g}, from {:.4g} to {:.4g}\n", weight.name, weight.mean,
+             weight.min, weight.max);
+}
+
 // Of a test set.
 void PrintUnseen(const ImportSummary& done, const std::string& vocabulary_from) {
   if (done.unseen.empty()) return;
@@ -74,6 +89,8 @@ void Import(Flags flags) {
              done.rows, seconds, static_cast<double>(done.rows) / seconds,
              static_cast<double>(done.text_bytes) * 1e-6 / seconds);
   PrintLabels(done);
+  PrintNegatives(done, options);
+  PrintWeights(done.weight);
   PrintUnseen(done, options.vocabulary_from);
   if (options.skip_bad_rows)
     fmt::print("skipped {} bad rows{}\n", done.bad_rows,
@@ -111,7 +128,12 @@ void AddDataImportVerb(CLI::App& data) {
                                Vocabulary::kUnseenShare))
       ->allow_extra_args(false)
       ->type_name("SHARE");
-  verb->add_option("--seed", options.seed, "Which lookups these are; 0 if not given");
+  verb->add_option("--keep-negatives", options.keep_negatives,
+                   "Keep each row with label 0 with this probability; eval and predict correct "
+                   "the scores for it")
+      ->type_name("SHARE");
+  verb->add_option("--seed", options.seed,
+                   "Which lookups and rows --unseen and --keep-negatives choose; 0 if not given");
   verb->add_option("--vocabulary-from", options.vocabulary_from,
                    "Use another dataset's vocabulary and constants of transforms (for a test set)")
       ->type_name("DIR");
