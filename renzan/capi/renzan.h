@@ -342,7 +342,8 @@ RENZAN_EXPORT void renzan_dataset_close(renzan_dataset* dataset);
 
 /* What it holds, as JSON, valid as long as the dataset; arrays lie in `shards`[i].directory:
  *   {"directory": "clicks", "rows": 7, "fingerprint": "SHA-256: same samples, same meaning",
- *    "label": "label", "label_rule": "", "dense": ["I1"], "dense_transforms": ["log"],
+ *    "label": "label", "label_rule": "", "weight": null,       null: samples have no weights
+ *    "negatives_kept": 1.0, "dense": ["I1"], "dense_transforms": ["log"],
  *    "categorical": [
  *      {"name": "C1", "num_embeddings": 9, "multi_hot": false, "vocabulary": "hash:9",
  *       "file": "ids.npy", "column": 0},                      column null: a file of its own
@@ -367,6 +368,8 @@ RENZAN_EXPORT void renzan_batch_destroy(renzan_batch* batch);
 
 /* [rows] */
 RENZAN_EXPORT const float* renzan_batch_label(const renzan_batch* batch);
+/* [rows], finite and not negative; NULL if samples have no weights, and of no rows. */
+RENZAN_EXPORT const float* renzan_batch_weight(const renzan_batch* batch);
 /* [rows, dense features] */
 RENZAN_EXPORT const float* renzan_batch_dense(const renzan_batch* batch);
 /* Of the feature with this position in `categorical`. One-hot: *values [rows], *offsets NULL.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "renzan/cuda/device_model.h"
+#include "renzan/model/loss.h"
 
 namespace renzan {
 
@@ -17,7 +18,7 @@ int CountDevices();
 DeviceFacts FactsOfDevice(int device);
 
 // Throws kConfig for a model that no GPU can compute here.
-void CheckDeviceSupports(const ModelOptions& model);
+void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss);
 
 // How many bytes of the device's memory the model needs.
 struct DeviceBytes {

@@ -43,7 +43,15 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
             if (comm.rank() == 0)
               file = std::make_unique<ScoreFile>(*output, dataset, *with, rows.begin);
           });
-          PredictRows(model, comm, dataset, rows, config.training.batch_size,
+          // For the whole population, whatever the shares in training and in this dataset.
+          const double kept = config.features.negatives_kept;
+          const float shift = LogitShift(kept, 1);
+          if (shift != 0 && comm.rank() == 0)
+            LogInfo(
+                "the model was trained on {}: logits are shifted by {:.4f}, so that scores are "
+                "probabilities where there are all",
+                NegativesText(kept), shift);
+          PredictRows(model, comm, dataset, rows, config.training.batch_size, shift,
                       [&](std::span<const float> logits) {
                         ThrowIfStopped(stopped);
                         file->Append(logits);

@@ -101,7 +101,8 @@ int WithSavedModel(const SavedModelFlags& flags,
     config.sharding = {};
     std::vector<double> pooling_factors;
     RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors({&dataset, rows}); });
-    const RunSpec spec = MakeRunSpec(config, dataset.schema(), pooling_factors);
+    RunSpec spec = MakeRunSpec(config, dataset.schema(), pooling_factors);
+    spec.loss = {};  // nor is there a loss, which a GPU might not compute
     ThreadPool pool(PoolThreads(spec, comm.world_size(), threads));
     const ShardingPlan plan = AgreeOnPlan(spec, comm, threads);
     std::optional<ModelState> state;
