@@ -35,6 +35,8 @@ constexpr int64_t kRowsBetweenReports = 4096;
 constexpr int64_t kBadRowsShown = 5;
 // How many of the labels that no rule names.
 constexpr size_t kLabelsShown = 5;
+// How many times too large or too small the mean weight of training data may be without a warning.
+constexpr double kUsualWeight = 2;
 
 std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
   if (options.format == "criteo") {
@@ -101,9 +103,6 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
          "the labels of {} were mapped by '{}', here they are by '{}': use the same in the schema",
          directory, manifest.label_rule, schema.label_rule);
 }
-
-// How many times too large or too small the mean weight of training data may be without a warning.
-constexpr double kUsualWeight = 2;
 
 NegativeSampler SamplerOf(const ImportOptions& options) {
   const double share = options.keep_negatives.value_or(1);

@@ -18,7 +18,7 @@ class NegativeSampler {
   bool Keeps(int64_t row) const {
     constexpr uint64_t kWords = 4;
     const uint64_t at = static_cast<uint64_t>(row);
-    return Philox::Draw(key_, at / kWords)[at % kWords] * 0x1.0p-32 < share_;
+    return share_ == 1 || Philox::Draw(key_, at / kWords)[at % kWords] * 0x1.0p-32 < share_;
   }
 
  private:

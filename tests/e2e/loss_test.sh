@@ -114,6 +114,14 @@ expect_exit 78 "device: cuda does not support training data with sample weights"
   $renzan plan small.yaml --set device=cuda --set model.embedding_dim=8 "${options[@]}" \
   --set training.loss.label_smoothing=0
 
+# Weights that act as a learning rate are blamed for what they do.
+sed '2,$s/,\([0-9.]*\),/,\1e9,/' train.csv | head -20000 >heavy.csv
+import heavy.csv --schema schema.yaml --vocabulary threshold:1 --output heavy >import.txt 2>&1
+grep -q "the mean of the weights 'w' is .*: it multiplies all gradients" import.txt ||
+  fail "$(cat import.txt)"
+expect_exit 70 "the mean of the weights 'w' is" $renzan train small.yaml --run-dir heavy_run \
+  --set data.train.path=heavy --set data.eval.path=heavy
+
 # Weighted scores are scikit-learn's with sample_weight; the others count every row once.
 $renzan eval one --data weighted_test --json >weighted.json
 $renzan eval one --data weighted_test --json --workers 2 | cmp - weighted.json || fail "two workers"

@@ -142,8 +142,10 @@ class DataTest(unittest.TestCase):
         self.assertTrue(50 < len(dataset) < 150, len(dataset))
         self.assertEqual(dataset.shards[0].weight.tolist(), expected[:60].tolist())
         self.assertEqual(len(dataset[[]].weight), 0)
-        dense, ids, label = batch
-        self.assertIs(pickle.loads(pickle.dumps(batch)).weight is None, False)
+        dense, ids, label = batch  # still three
+        self.assertEqual(label.tobytes(), batch.label.tobytes())
+        copy = pickle.loads(pickle.dumps(batch))
+        self.assertEqual(copy.weight.tobytes(), expected.tobytes())
         plain = renzan.data.open(self.clicks)
         self.assertEqual((plain.schema.weight, plain.schema.negatives_kept), (None, 1))
         self.assertIsNone(plain[[1]].weight)
