@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
@@ -349,6 +350,33 @@ TEST(Step, AWeightIsAFactorOfTheGradient) {
   EXPECT_EQ(train(0.5, 1), train(0.5, {}));
   EXPECT_NE(train(0.25, 2), train(0.25, {}));
   EXPECT_EQ(train(0.5, 0), train(0, 1));
+}
+
+// Where only one sample counts, only its rows change.
+TEST(Step, AWeightBelongsToItsSample) {
+  RunRanksAsThreads(1, [](Communicator& comm) {
+    for (const size_t sample : {size_t{0}, size_t{13}, size_t{63}}) {
+      ThreadPool pool(2);
+      TestModel model(SmallConfig(), WeightedSchema(), comm, pool);
+      std::vector<BinaryMetrics> metrics(2);
+      Batch slice = MakeSlice(model, 0, WeightedSchema());
+      slice.weight.assign(slice.weight.size(), 0);
+      slice.weight[sample] = 1;
+      RowStore& table = model.embeddings().shards()[1].store;
+      const auto weights = [&] {
+        std::vector<float> all(static_cast<size_t>(table.num_rows()) * 8);
+        table.CopyWeights(0, table.num_rows(), reinterpret_cast<std::byte*>(all.data()));
+        return all;
+      };
+      std::vector<float> before = weights();
+      model.Run(slice, 0, metrics);
+      const std::vector<float> after = weights();
+      const auto used = static_cast<size_t>(slice.categorical[1].values[sample]);
+      EXPECT_NE(before[used * 8], after[used * 8]);
+      std::copy_n(after.data() + used * 8, 8, before.data() + used * 8);
+      EXPECT_TRUE(before == after) << "another row than " << used;
+    }
+  });
 }
 
 // Metrics stay comparable between settings: they are of the plain loss, every sample once.
