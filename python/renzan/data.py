@@ -56,15 +56,20 @@ class Bags(Generic[Array]):
         return (self[row] for row in range(len(self)))
 
 
-class Batch(NamedTuple):
-    """Some rows, in columns."""
-
+class _Columns(NamedTuple):
     dense: np.ndarray
     """float32 [rows, dense features]."""
     ids: dict[str, np.ndarray | Bags[np.ndarray]]
     """By name, in the schema's order: [rows] for a one-hot feature, Bags for a multi-hot one."""
     label: np.ndarray | None
     """float32 [rows], 0 or 1; None if the rows have no labels."""
+
+
+class Batch(_Columns):
+    """Some rows, in columns: a tuple (dense, ids, label), and `weight` as an attribute."""
+
+    weight: np.ndarray | None = None
+    """float32 [rows], finite and not negative; None where samples have no weights."""
 
 
 class Feature(NamedTuple):
@@ -89,6 +94,11 @@ class Schema(NamedTuple):
     unknown."""
     label_rule: str
     """How labels were mapped to 0 and 1; empty if they were 0 and 1 already."""
+    weight: str | None = None
+    """The column of sample weights, if there is one."""
+    negatives_kept: float = 1
+    """The share of the negatives that the data hold, below 1 after negative downsampling: scores
+    of a model trained on them are calibrated after its logits + log(negatives_kept)."""
 
 
 Rows = Union[int, slice, Sequence[int], np.ndarray]
@@ -121,7 +131,8 @@ class Dataset:
             about["label"], about["dense"],
             [Feature(f["name"], f["num_embeddings"], f["multi_hot"], f["vocabulary"])
              for f in about["categorical"]],
-            about["dense_transforms"], about["label_rule"])
+            about["dense_transforms"], about["label_rule"], about["weight"],
+            about["negatives_kept"])
         self.best_possible: dict[str, float] | None = about["generated"]
         """For generated data: the best that a model can reach, {"best_auc", "best_log_loss"}."""
         self._shards: list[Batch] | None = None
@@ -161,8 +172,11 @@ class Dataset:
         label = None
         if self.schema.label is not None:
             label = memory.view(library.renzan_batch_label(handle), "<f4", n)
-        return Batch(memory.view(library.renzan_batch_dense(handle), "<f4", n,
-                                 len(self.schema.dense)), ids, label)
+        batch = Batch(memory.view(library.renzan_batch_dense(handle), "<f4", n,
+                                  len(self.schema.dense)), ids, label)
+        if self.schema.weight is not None:
+            batch.weight = memory.view(library.renzan_batch_weight(handle), "<f4", n)
+        return batch
 
     @property
     def shards(self) -> list[Batch]:
@@ -216,7 +230,10 @@ class Dataset:
             else:
                 ids[feature["name"]] = one_hot[:, feature["column"]]
         label = None if self.schema.label is None else array("label.npy")
-        return Batch(array("dense.npy"), ids, label)
+        batch = Batch(array("dense.npy"), ids, label)
+        if self.schema.weight is not None:
+            batch.weight = array("weight.npy")
+        return batch
 
 
 def open(directory: str | os.PathLike[str], verify_blocks: bool = True) -> Dataset:  # noqa: A001

@@ -46,13 +46,16 @@ std::string Describe(const Dataset& dataset) {
   Json generated;
   if (const auto& best = dataset.bayes_optimal())
     generated = {{"best_auc", best->best_auc}, {"best_log_loss", best->best_log_loss}};
-  Json label;
+  Json label, weight;
   if (schema.has_labels()) label = schema.label;
+  if (!schema.weight.empty()) weight = schema.weight;
   return Json{{"directory", dataset.directory()},
               {"rows", dataset.num_rows()},
               {"fingerprint", dataset.fingerprint()},
               {"label", label},
               {"label_rule", schema.label_rule},
+              {"weight", weight},
+              {"negatives_kept", schema.negatives_kept},
               {"dense", schema.dense},
               {"dense_transforms", schema.dense_transforms},
               {"categorical", FeaturesOf(schema)},
@@ -118,6 +121,10 @@ void renzan_batch_destroy(renzan_batch* batch) { delete batch; }
 
 const float* renzan_batch_label(const renzan_batch* batch) {
   return batch == nullptr || batch->batch.label.empty() ? nullptr : batch->batch.label.data();
+}
+
+const float* renzan_batch_weight(const renzan_batch* batch) {
+  return batch == nullptr || batch->batch.weight.empty() ? nullptr : batch->batch.weight.data();
 }
 
 const float* renzan_batch_dense(const renzan_batch* batch) {

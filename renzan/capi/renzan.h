@@ -343,6 +343,7 @@ RENZAN_EXPORT void renzan_dataset_close(renzan_dataset* dataset);
 /* Describes it as JSON, valid as long as the dataset; arrays lie in `shards`[i].directory:
  *   {"directory": "clicks", "rows": 7, "fingerprint": "SHA-256: same samples, same meaning",
  *    "label": "label" (null: the rows have no labels), "label_rule": "",
+ *    "weight": null (samples have no weights), "negatives_kept": 1.0,
  *    "dense": ["I1"], "dense_transforms": ["log"],
  *    "categorical": [
  *      {"name": "C1", "num_embeddings": 9, "multi_hot": false, "vocabulary": "hash:9",
@@ -368,6 +369,8 @@ RENZAN_EXPORT void renzan_batch_destroy(renzan_batch* batch);
 
 /* [rows]; NULL if the rows have no labels */
 RENZAN_EXPORT const float* renzan_batch_label(const renzan_batch* batch);
+/* [rows], finite and not negative; NULL if samples have no weights, and of no rows. */
+RENZAN_EXPORT const float* renzan_batch_weight(const renzan_batch* batch);
 /* [rows, dense features] */
 RENZAN_EXPORT const float* renzan_batch_dense(const renzan_batch* batch);
 /* Of the feature with this position in `categorical`. One-hot: *values [rows], *offsets NULL.

@@ -17,6 +17,9 @@ void FeaturesConfig::Describe(ConfigFields& fields) {
                "how values of each categorical feature were mapped to ids");
   fields.Field("label_rule", &label_rule, "how labels were mapped to 0 and 1");
   fields.Field("parsing", &parsing, "how the text of each column was read");
+  fields.Range("negatives_kept", &negatives_kept, 0, 1,
+               "the share of negatives in the training data, for which scores are corrected");
+  fields.Require(negatives_kept > 0, "negatives_kept", "must be greater than 0");
   fields.Require(num_embeddings.size() == categorical.size(), "num_embeddings",
                  "must have one entry for each categorical feature");
   fields.Require(std::all_of(num_embeddings.begin(), num_embeddings.end(),

@@ -61,6 +61,11 @@ TEST(TrainConfig, RejectsInvalidValues) {
   Read(std::string(kMinimal) + "optimizer: {sparse: {weight_decay: 10, weight_decay_mode: l2}}\n");
   ExpectError(std::string(kMinimal) + "optimizer: {sparse: {weight_decay_mode: L2}}\n",
               "did you mean 'l2'");
+  ExpectError(std::string(kMinimal) + "training: {loss: {pos_weight: 0}}\n", "greater than 0");
+  ExpectError(std::string(kMinimal) + "training: {loss: {pos_weight: .nan}}\n", "out of range");
+  ExpectError(std::string(kMinimal) + "training: {loss: {label_smoothing: 1}}\n", "below 1");
+  ExpectError(std::string(kMinimal) + "training: {loss: {label_smoothing: -0.1}}\n",
+              "out of range");
   ExpectError(std::string(kMinimal) + "training: {early_stopping: {patience: 3}}\n",
               "need data.eval.path");
   const std::string with_eval = "data: {train: {path: d}, eval: {path: e}}\n";
@@ -88,6 +93,9 @@ TEST(TrainConfig, WhatAKeyDecidesIsInEveryRule) {
     bool resumes, workers_may_differ, changes_after_training;
   } kCases[] = {
       {"model.embedding_dim=8", false, false, false},
+      {"training.loss.pos_weight=3", false, false, false},
+      {"training.loss.label_smoothing=0.1", false, false, false},
+      {"features.negatives_kept=0.5", false, false, false},
       {"data.train.rows=[0, 8]", false, false, false},
       {"numerics.row_blocks=4", false, false, false},
       {"comm.backward=fp16", false, false, false},

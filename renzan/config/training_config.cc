@@ -14,12 +14,25 @@ void EarlyStoppingConfig::Describe(ConfigFields& fields) {
   fields.Range("min_delta", &min_delta, 0, 1e6, "a smaller improvement does not count");
 }
 
+void LossConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kModel);
+  fields.Range("pos_weight", &pos_weight, 0, 1e6,
+               "multiplies the loss of positives, and so the odds that are learned");
+  fields.Require(pos_weight > 0, "pos_weight", "must be greater than 0");
+  fields.Range("label_smoothing", &label_smoothing, 0, 1,
+               "e: labels become 1 - e / 2 and e / 2 in the loss");
+  fields.Require(label_smoothing < 1, "label_smoothing",
+                 "must be below 1, at which all labels are 0.5");
+}
+
 void TrainingConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kModel);
   fields.Field("initialize_from", &initialize_from,
                "a run, model or checkpoint whose model a new run starts from; empty: drawn");
   fields.Tag(Decides::kArithmetic);
   fields.Range("batch_size", &batch_size, 1, 1 << 24, "samples per step over all workers");
+  fields.Section("loss", &loss,
+                 "binary cross-entropy, multiplied by the samples' weights; metrics do not use it");
   fields.Tag(Decides::kRun);
   fields.Range("epochs", &epochs, 0, 1e6);
   fields.Range("max_steps", &max_steps, -1, kMaxSteps, "-1: no limit");

@@ -1,6 +1,6 @@
 #pragma once
 
-// Section `training`: how much is learned, and what is reported.
+// Section `training`: what is minimised, how much is learned, and what is reported.
 
 #include <cstdint>
 #include <string>
@@ -16,9 +16,16 @@ struct EarlyStoppingConfig {
   void Describe(ConfigFields& fields);
 };
 
+struct LossConfig {
+  double pos_weight = 1;
+  double label_smoothing = 0;
+  void Describe(ConfigFields& fields);
+};
+
 struct TrainingConfig {
   std::string initialize_from;  // a run, model or checkpoint; empty: initial values are drawn
   int64_t batch_size = 2048;
+  LossConfig loss;
   double epochs = 1;
   int64_t max_steps = -1;  // -1: no limit; 0: save the initial model
   int64_t log_every = 100;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "renzan/cuda/device_model.h"
+#include "renzan/model/loss.h"
 
 namespace renzan {
 
@@ -16,8 +17,8 @@ int CountDevices();
 // Throws what CountDevices() does.
 DeviceFacts FactsOfDevice(int device);
 
-// Throws kConfig for a model that GPUs cannot compute.
-void CheckDeviceSupports(const ModelOptions& model);
+// Throws kConfig for a model or a loss that GPUs cannot compute.
+void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss);
 
 // How many bytes of the device's memory the model needs.
 struct DeviceBytes {

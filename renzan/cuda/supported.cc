@@ -3,10 +3,13 @@
 
 namespace renzan {
 
-void CheckDeviceSupports(const ModelOptions& model) {
+void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss) {
   const auto reject = [](const std::string& what) {
     Fail(ErrorCode::kConfig, "device: cuda does not support {}: use device: cpu", what);
   };
+  if (loss.pos_weight != 1) reject("training.loss.pos_weight");
+  if (loss.label_smoothing != 0) reject("training.loss.label_smoothing");
+  if (loss.sample_weights) reject("training data with sample weights");
   // Kernels move 16 bytes of a bfloat16 row at once.
   const auto check = [&reject](const std::string& key, int64_t dim) {
     if (dim % 8 != 0) reject(fmt::format("{}: {}, which is not a multiple of 8", key, dim));

@@ -21,6 +21,7 @@ struct FeatureIds {
 struct Batch {
   int64_t size = 0;
   std::vector<float> label;             // [size], 0 or 1; empty if the rows have no labels
+  std::vector<float> weight;            // [size], not negative; empty if samples have none
   std::vector<float> dense;             // [size, num_dense], finite
   std::vector<FeatureIds> categorical;  // [num_categorical], ids in [0, num_embeddings)
 };

@@ -20,6 +20,7 @@
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/dense_spread.h"
 #include "renzan/data/dense_transform.h"
+#include "renzan/data/negative_sampler.h"
 #include "renzan/data/skipped_rows.h"
 #include "renzan/data/synth/teacher_report.h"
 #include "renzan/data/text/row_parser.h"
@@ -34,6 +35,8 @@ constexpr int64_t kRowsBetweenReports = 4096;
 constexpr int64_t kBadRowsShown = 5;
 // How many labels that no rule names are shown.
 constexpr size_t kLabelsShown = 5;
+// How many times too large or too small the mean weight of training data may be without a warning.
+constexpr double kUsualWeight = 2;
 
 std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
   // Training data needs them.
@@ -103,6 +106,16 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
          directory, manifest.label_rule, schema.label_rule);
 }
 
+NegativeSampler SamplerOf(const ImportOptions& options) {
+  const double share = options.keep_negatives.value_or(1);
+  if (!(share > 0 && share <= 1))
+    Fail(ErrorCode::kUsage,
+         "--keep-negatives {}: must be the share of rows with label 0 to keep, greater than 0 and "
+         "at most 1",
+         share);
+  return NegativeSampler(share, options.seed.value_or(0));
+}
+
 // Also sets the constants of the schema's transforms to those of that dataset.
 std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
                                                 DatasetSchema* schema_of_input) {
@@ -110,7 +123,7 @@ std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
   const std::string& directory = options.vocabulary_from;
   if (!options.vocabulary.empty())
     Fail(ErrorCode::kUsage, "--vocabulary and --vocabulary-from cannot be combined");
-  if (!options.grow && (!options.unseen.empty() || options.seed))
+  if (!options.grow && (!options.unseen.empty() || (options.seed && !options.keep_negatives)))
     Fail(ErrorCode::kUsage,
          "--{} and --vocabulary-from cannot be combined without --grow: only training rows train "
          "the row for unseen values",
@@ -147,9 +160,17 @@ std::string ReasonOf(const BadRow& bad) {
 class Importer {
  public:
   explicit Importer(const ImportOptions& options)
-      : options_(options), parser_(MakeParser(options)), lines_(options.inputs, options.stop) {
+      : options_(options),
+        negatives_(SamplerOf(options)),
+        parser_(MakeParser(options)),
+        lines_(options.inputs, options.stop) {
     parser_->Begin(lines_);
     DatasetSchema schema = parser_->schema();
+    if (options.keep_negatives && !schema.has_labels())
+      Fail(ErrorCode::kUsage,
+           "--keep-negatives: the data have no labels, so that no row is a negative");
+    // Those that an earlier program has dropped, and those that this import does.
+    schema.negatives_kept *= options.keep_negatives.value_or(1);
     vocabularies_ = options.vocabulary_from.empty() ? VocabulariesFromOptions(options, schema)
                                                     : VocabulariesFromDataset(options, &schema);
     is_training_data_ = options.vocabulary_from.empty() || options.grow;
@@ -175,14 +196,19 @@ class Importer {
 
   ImportSummary Run() {
     ReadRows();
+    if (progress_.rows == 0 && progress_.dropped_rows > 0)
+      Fail(ErrorCode::kData,
+           "all {} valid rows in {} have label 0, and --keep-negatives kept none of them",
+           progress_.dropped_rows, fmt::join(options_.inputs, ", "));
     if (progress_.rows == 0)
       Fail(ErrorCode::kData, "no valid rows in {} ({} bad rows)", fmt::join(options_.inputs, ", "),
            progress_.bad_rows);
     Report();
     WarnOfMultiLineRows();
     ImportSummary summary{progress_, parser_->schema().label, labels_.Summary(kLabelsShown),
-                          Unseen()};
+                          writer_->manifest().weight, Unseen()};
     if (parser_->schema().has_labels()) WarnOfOneClass(summary);
+    WarnOfWeights(summary.weight);
     WarnOfUntrainedRows();
     skipped_->Close();
     Finish();
@@ -214,11 +240,19 @@ class Importer {
       const RowParser::Result result = parser_->Next(lines_, &row, &bad);
       if (result == RowParser::Result::kEnd) break;
       if (result == RowParser::Result::kRow)
-        Append(row);
+        AppendOrDrop(row);
       else
         TakeBadRow(bad);
-      if ((progress_.rows + progress_.bad_rows) % kRowsBetweenReports == 0) Report();
+      if ((progress_.rows + progress_.dropped_rows + progress_.bad_rows) % kRowsBetweenReports == 0)
+        Report();
     }
+  }
+
+  void AppendOrDrop(TextRow& row) {
+    if (row.label == 0 && !negatives_.Keeps(progress_.rows + progress_.dropped_rows))
+      ++progress_.dropped_rows;
+    else
+      Append(row);
   }
 
   void Append(TextRow& row) {
@@ -240,11 +274,14 @@ class Importer {
         bags_[i].push_back(LookUp(multi_hot_[i], value, std::ssize(bags_[i])));
     }
     writer_->Append(row.label, row.dense, ids_, bags_,
-                    fits_.empty() ? std::span<const double>() : row.unscaled);
+                    fits_.empty() ? std::span<const double>() : row.unscaled,
+                    has_weights() ? std::optional(row.weight) : std::nullopt);
     labels_.Add(row.label, row.other_label);
     ++progress_.rows;
     if (row.num_lines > 1) CountMultiLineRow(row);
   }
+
+  bool has_weights() const { return !parser_->schema().weight.empty(); }
 
   int64_t LookUp(size_t feature, std::string_view value, int64_t position) {
     const int64_t id = vocabularies_[feature].Id(value, progress_.rows, position);
@@ -319,6 +356,18 @@ class Importer {
         summary.label.other_rows > 0 ? ", and which text of it means 1" : ", and its rule");
   }
 
+  // Those of a test set train nothing.
+  void WarnOfWeights(const WeightSummary& weight) const {
+    if (!has_weights() || !options_.vocabulary_from.empty()) return;
+    if (weight.max == 0)
+      LogWarning("the weight '{}' is 0 in all rows, from which no model can learn", weight.name);
+    else if (weight.mean > kUsualWeight || weight.mean < 1 / kUsualWeight)
+      LogWarning(
+          "the mean of the weights '{}' is {:.4g}: it multiplies all gradients, as a learning rate "
+          "would; divide the weights by it, so that only their ratios count",
+          weight.name, weight.mean);
+  }
+
   void TakeBadRow(const BadRow& bad) {
     const std::string message = fmt::format("{}:{}: {}", lines_.file(), bad.line, ReasonOf(bad));
     if (!options_.skip_bad_rows)
@@ -351,7 +400,7 @@ class Importer {
       vocabulary.Save(writer_->vocabulary_folder(), name, &manifest);
     }
     // A generator's report describes the whole file only.
-    if (options_.inputs.size() == 1 && progress_.bad_rows == 0)
+    if (options_.inputs.size() == 1 && progress_.bad_rows == 0 && progress_.dropped_rows == 0)
       if (const auto bayes_optimal = ReadTeacherReport(options_.inputs[0], progress_.rows))
         manifest.generated["teacher"] = *bayes_optimal;
     for (size_t i = 0; i < fits_.size(); ++i) {
@@ -366,6 +415,7 @@ class Importer {
   }
 
   const ImportOptions& options_;
+  const NegativeSampler negatives_;
   std::unique_ptr<RowParser> parser_;
   LineReader lines_;
   std::vector<Vocabulary> vocabularies_;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/data/dataset/dataset.h"
 #include "renzan/data/label_summary.h"
 #include "renzan/data/text/input.h"
 
@@ -18,6 +19,7 @@ struct ImportProgress {
   int64_t rows = 0;
   int64_t bad_rows = 0;
   int64_t multi_line_rows = 0;   // of `rows`: those with quoted line breaks
+  int64_t dropped_rows = 0;      // negatives that ImportOptions::keep_negatives left out
   uint64_t text_bytes = 0;       // of text read, after decompression
   uint64_t raw_bytes = 0;        // of the files read
   uint64_t total_raw_bytes = 0;  // of the files, 0 if not known
@@ -44,8 +46,9 @@ struct GrownVocabulary {
 struct ImportSummary : ImportProgress {
   std::string label_name;  // empty: the data has no labels
   LabelSummary label;
-  // With another dataset's vocabularies, one entry for each feature with a row for unseen values: in
-  // the first where they are used unchanged, in the second where they grow.
+  WeightSummary weight;
+  // With another dataset's vocabularies, one entry for each feature with a row for unseen values:
+  // in the first where they are used unchanged, in the second where they grow.
   std::vector<UnseenLookups> unseen;
   std::vector<GrownVocabulary> grown;
   // The file that lists the bad rows (SkippedRows); empty if there are none.
@@ -63,7 +66,9 @@ struct ImportOptions {
   // Shares of lookups that train the row for unseen values (Vocabulary::TrainUnseen): "0.01" for
   // all features with a threshold vocabulary, "C3=0.05" for one.
   std::vector<std::string> unseen;
-  std::optional<uint64_t> seed;  // of which lookups these are; 0 if not given
+  // Each row with label 0 is kept with this probability, in (0, 1].
+  std::optional<double> keep_negatives;
+  std::optional<uint64_t> seed;  // which lookups and rows these are; 0 if not given
   // A dataset whose vocabularies are reused. Unless they grow, the input may lack the label.
   std::string vocabulary_from;
   bool grow = false;           // add the values that they lack
@@ -77,7 +82,8 @@ struct ImportOptions {
 inline constexpr char kDefaultVocabulary[] = "hash:100000";
 
 // Throws kData for a bad row (file, line, column, reason) unless bad rows are skipped, kUsage or
-// kConfig for inconsistent options, kIo for a full disk. Warns if all labels are the same.
+// kConfig for inconsistent options, kIo for a full disk. Warns if all labels are the same, and of
+// weights that act as another learning rate.
 ImportSummary ImportDataset(const ImportOptions& options);
 
 }  // namespace renzan

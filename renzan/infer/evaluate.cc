@@ -1,11 +1,13 @@
 #include "renzan/infer/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "renzan/base/error.h"
 #include "renzan/comm/gather.h"
 #include "renzan/data/batch_loader.h"
+#include "renzan/data/dataset/manifest.h"
 
 namespace renzan {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 // worker's slice, its logits, the slice) until it returns false. The next slice is read, and its
 // ids are exchanged, while one is computed.
 void ForEachSlice(Predictor& model, const Communicator& comm, const Dataset& dataset, RowRange rows,
-                  int64_t batch_size,
+                  int64_t batch_size, float logit_shift,
                   const std::function<bool(int64_t real, std::span<const float> logits,
                                            const Batch& slice)>& visit) {
   const int64_t slice_begin = model.slice_begin(batch_size);
@@ -41,13 +43,41 @@ void ForEachSlice(Predictor& model, const Communicator& comm, const Dataset& dat
   const Batch* slice = &loader.Next();
   for (int64_t index = 0; index < num_batches; ++index) {
     const Batch* const next = index + 1 < num_batches ? &loader.Next() : nullptr;
-    model.Predict(*slice, next, std::span(logits).first(static_cast<size_t>(slice->size)));
+    const auto of_slice = std::span(logits).first(static_cast<size_t>(slice->size));
+    model.Predict(*slice, next, of_slice);
+    if (logit_shift != 0)
+      for (float& logit : of_slice) logit += logit_shift;
     if (!visit(real_of(index), logits, *slice)) return;
     slice = next;
   }
 }
 
+// Sums the workers' metrics.
+void Merge(Communicator& comm, WeightedMetrics* mine) {
+  if (comm.world_size() == 1) return;
+  std::vector<std::vector<FixedSum>> all(static_cast<size_t>(comm.world_size()),
+                                         std::vector<FixedSum>(mine->sums().size()));
+  std::vector<std::span<std::byte>> parts;
+  for (std::vector<FixedSum>& part : all) parts.push_back(std::as_writable_bytes(std::span(part)));
+  comm.AllGatherV(std::as_bytes(mine->sums()), parts);
+  for (int rank = 0; rank < comm.world_size(); ++rank)
+    if (rank != comm.rank()) mine->Merge(all[static_cast<size_t>(rank)]);
+}
+
 }  // namespace
+
+float LogitShift(double of_model, double of_data) {
+  return of_model == of_data ? 0 : static_cast<float>(std::log(of_model / of_data));
+}
+
+std::string NegativesText(double kept) {
+  return kept == 1 ? "all negatives" : fmt::format("{} of the negatives", kept);
+}
+
+std::optional<WeightedMetrics> MakeWeightedMetrics(const Dataset& dataset) {
+  if (dataset.schema().weight.empty()) return std::nullopt;
+  return WeightedMetrics(dataset.manifest().weight.max);
+}
 
 BinaryMetrics MergeMetrics(Communicator& comm, const BinaryMetrics& mine) {
   if (comm.world_size() == 1) return mine;
@@ -62,24 +92,30 @@ BinaryMetrics MergeMetrics(Communicator& comm, const BinaryMetrics& mine) {
   return sum;
 }
 
-std::optional<BinaryMetrics> Evaluate(Predictor& model, Communicator& comm, const Dataset& dataset,
-                                      RowRange rows, int64_t batch_size,
-                                      const std::function<bool()>& should_stop) {
-  BinaryMetrics metrics;
+std::optional<Evaluation> Evaluate(Predictor& model, Communicator& comm, const Dataset& dataset,
+                                   RowRange rows, int64_t batch_size, float logit_shift,
+                                   const std::function<bool()>& should_stop) {
+  Evaluation mine{.metrics = {}, .weighted = MakeWeightedMetrics(dataset)};
   bool stopped = false;
-  ForEachSlice(model, comm, dataset, rows, batch_size,
+  ForEachSlice(model, comm, dataset, rows, batch_size, logit_shift,
                [&](int64_t real, std::span<const float> logits, const Batch& slice) {
                  const size_t n = static_cast<size_t>(real);
-                 metrics.Add(logits.first(n), std::span(slice.label).first(n));
+                 const std::span<const float> labels = std::span(slice.label).first(n);
+                 mine.metrics.Add(logits.first(n), labels);
+                 if (mine.weighted)
+                   mine.weighted->Add(logits.first(n), labels, std::span(slice.weight).first(n));
                  stopped = should_stop();
                  return !stopped;
                });
   if (stopped) return std::nullopt;
-  return MergeMetrics(comm, metrics);
+  mine.metrics = MergeMetrics(comm, mine.metrics);
+  if (mine.weighted) Merge(comm, &*mine.weighted);
+  return mine;
 }
 
 void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, RowRange rows,
-                 int64_t batch_size, const std::function<void(std::span<const float>)>& sink) {
+                 int64_t batch_size, float logit_shift,
+                 const std::function<void(std::span<const float>)>& sink) {
   std::vector<float> batch(static_cast<size_t>(batch_size));
   std::vector<std::span<std::byte>> parts;
   const RowRange mine = {model.slice_begin(batch_size), model.slice_end(batch_size)};
@@ -87,7 +123,7 @@ void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, R
     parts.push_back(std::as_writable_bytes(std::span(batch).subspan(
         static_cast<size_t>(slice.begin), static_cast<size_t>(slice.end - slice.begin))));
   int64_t left = rows.size();
-  ForEachSlice(model, comm, dataset, rows, batch_size,
+  ForEachSlice(model, comm, dataset, rows, batch_size, logit_shift,
                [&](int64_t, std::span<const float> logits, const Batch&) {
                  comm.AllGatherV(std::as_bytes(logits), parts);
                  const size_t real = static_cast<size_t>(std::min(left, batch_size));

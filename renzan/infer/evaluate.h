@@ -7,11 +7,13 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "renzan/comm/communicator.h"
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/infer/predictor.h"
 #include "renzan/model/metrics.h"
+#include "renzan/model/weighted_metrics.h"
 
 namespace renzan {
 
@@ -20,16 +22,35 @@ struct RowRange {
   int64_t size() const { return end - begin; }
 };
 
+// What a model has learned from the share `of_model` of the negatives is calibrated for data with
+// the share `of_data` of them, such as 1 for all, once this is added to its logits:
+// ln(of_model / of_data) (He et al., "Practical lessons from predicting clicks on ads at Facebook",
+// 2014). See DatasetSchema::negatives_kept.
+float LogitShift(double of_model, double of_data);
+
+// "0.1 of the negatives", or "all negatives".
+std::string NegativesText(double kept);
+
+struct Evaluation {
+  BinaryMetrics metrics;  // of every row alike
+  // Of each row as much as its weight; only of a dataset with weights.
+  std::optional<WeightedMetrics> weighted;
+};
+
 // Metrics of `rows`, merged over the workers; nothing if `should_stop` returned true. It is called
-// after every batch and must return the same on every rank.
-std::optional<BinaryMetrics> Evaluate(Predictor& model, Communicator& comm, const Dataset& dataset,
-                                      RowRange rows, int64_t batch_size,
-                                      const std::function<bool()>& should_stop);
+// after every batch and must return the same on every rank. `logit_shift` is added to all logits.
+std::optional<Evaluation> Evaluate(Predictor& model, Communicator& comm, const Dataset& dataset,
+                                   RowRange rows, int64_t batch_size, float logit_shift,
+                                   const std::function<bool()>& should_stop);
 
 // Calls sink(logits) after every batch: on rank 0 with the logits of the next rows, on the other
 // ranks with none.
 void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, RowRange rows,
-                 int64_t batch_size, const std::function<void(std::span<const float>)>& sink);
+                 int64_t batch_size, float logit_shift,
+                 const std::function<void(std::span<const float>)>& sink);
+
+// For Evaluation::weighted.
+std::optional<WeightedMetrics> MakeWeightedMetrics(const Dataset& dataset);
 
 // Sums the workers' metrics.
 BinaryMetrics MergeMetrics(Communicator& comm, const BinaryMetrics& mine);

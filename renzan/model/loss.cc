@@ -11,11 +11,23 @@ float Sigmoid(float logit) {
   return (logit >= 0 ? 1.0f : e) / (1.0f + e);
 }
 
-void BinaryCrossEntropyGradient(std::span<const float> logits, std::span<const float> labels,
+void BinaryCrossEntropyGradient(const LossOptions& options, std::span<const float> logits,
+                                std::span<const float> labels, std::span<const float> weights,
                                 int64_t global_batch, std::span<float> d_logits) {
   CHECK(logits.size() == labels.size() && logits.size() == d_logits.size());
+  CHECK(weights.size() == (options.sample_weights ? logits.size() : 0));
   const float scale = 1.0f / static_cast<float>(global_batch);
-  for (size_t i = 0; i < logits.size(); ++i) d_logits[i] = (Sigmoid(logits[i]) - labels[i]) * scale;
+  const float pos_weight = static_cast<float>(options.pos_weight);
+  const float kept = static_cast<float>(1 - options.label_smoothing);
+  const float added = static_cast<float>(options.label_smoothing / 2);
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const float target = kept * labels[i] + added;
+    const float positive = pos_weight * target;
+    // Of the plain loss the slope is exactly 1, and `positive` the label.
+    const float slope = positive + (1 - target);
+    d_logits[i] = (slope * Sigmoid(logits[i]) - positive) * scale;
+  }
+  for (size_t i = 0; i < weights.size(); ++i) d_logits[i] *= weights[i];
 }
 
 }  // namespace renzan

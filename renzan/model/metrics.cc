@@ -15,12 +15,6 @@ constexpr double kFixedOne = 0x1.0p32;
 constexpr double kMaxSampleLoss = 0x1.0p30;
 constexpr int64_t kMagic = 0x315254454d4e5a52;  // "RZNMETR1" in memory
 
-int BinOf(float logit) {
-  constexpr double kBinsPerUnit = BinaryHistogram::kNumBins / (2 * BinaryHistogram::kMaxLogit);
-  const double position = (static_cast<double>(logit) + BinaryHistogram::kMaxLogit) * kBinsPerUnit;
-  return static_cast<int>(std::clamp(position, 0.0, BinaryHistogram::kNumBins - 1.0));
-}
-
 // Rounded to the nearest unit; `value` is not negative.
 int64_t Fixed(double value) { return static_cast<int64_t>(value * kFixedOne + 0.5); }
 
@@ -54,6 +48,14 @@ FixedScore ScoreSample(float logit, bool positive) {
   return {.loss = Fixed(std::min(loss, kMaxSampleLoss)),
           .prediction = Fixed((x > 0 ? 1 : e) / (1 + e))};
 }
+
+int BinaryHistogram::BinOf(float logit) {
+  constexpr double kBinsPerUnit = kNumBins / (2 * kMaxLogit);
+  const double position = (static_cast<double>(logit) + kMaxLogit) * kBinsPerUnit;
+  return static_cast<int>(std::clamp(position, 0.0, kNumBins - 1.0));
+}
+
+double Entropy(double rate) { return -(rate * std::log(rate) + (1 - rate) * std::log1p(-rate)); }
 
 void BinaryHistogram::Add(float logit, float label) {
   ++(label > 0.5f ? positive : negative)[static_cast<size_t>(BinOf(logit))];
@@ -121,8 +123,7 @@ double BinaryMetrics::Calibration() const {
 
 double BinaryMetrics::NormalizedEntropy() const {
   if (positives == 0 || positives == count) return kNaN;
-  const double rate = static_cast<double>(positives) / static_cast<double>(count);
-  return LogLoss() / -(rate * std::log(rate) + (1 - rate) * std::log1p(-rate));
+  return LogLoss() / Entropy(static_cast<double>(positives) / static_cast<double>(count));
 }
 
 std::vector<int64_t> BinaryMetrics::ToIntegers() const {

@@ -22,6 +22,7 @@ struct BinaryHistogram {
   std::vector<int64_t> positive = std::vector<int64_t>(kNumBins);
   std::vector<int64_t> negative = std::vector<int64_t>(kNumBins);
 
+  static int BinOf(float logit);
   // `logit` must be finite; a label above 0.5 is positive.
   void Add(float logit, float label);
   void Merge(const BinaryHistogram& other);
@@ -43,6 +44,9 @@ struct FixedScore {
   int64_t loss, prediction;
 };
 FixedScore ScoreSample(float logit, bool positive);
+
+// In nats, of a rate of positives in (0, 1).
+double Entropy(double rate);
 
 struct BinaryMetrics {
   BinaryHistogram histogram;

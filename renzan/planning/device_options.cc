@@ -81,7 +81,7 @@ int64_t FreeDeviceBytes(int workers) {
 int64_t MebibytesOf(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
 
 DeviceModelOptions DeviceOptionsOf(const RunSpec& spec, const ShardMap& map) {
-  CheckDeviceSupports(spec.model);
+  CheckDeviceSupports(spec.model, spec.loss);
   return {.model = spec.model,
           .tf32 = spec.numerics.tf32,
           .virtual_workers = map.virtual_workers(),

@@ -23,5 +23,35 @@ TEST(DeviceOptions, ThreadsAreDividedWhereAGpuComputesWholeSteps) {
   EXPECT_EQ(pool_and_readers(1, 16), std::pair(16, 1)) << "so they are here";
 }
 
+// The kernels compute the gradient of the plain loss.
+TEST(DeviceOptions, LossesThatAGpuDoesNotComputeAreRefused) {
+  TrainConfig plain = SmallConfig();
+  plain.device = "cuda";
+  DatasetSchema weighted = TestSchema();
+  weighted.weight = "w";
+  TrainConfig positives = plain, smooth = plain;
+  positives.training.loss.pos_weight = 3;
+  smooth.training.loss.label_smoothing = 0.1;
+  const auto refusal = [](const TrainConfig& config, const DatasetSchema& schema) -> std::string {
+    const RunSpec spec = TestSpec(config, schema);
+    const ShardingPlan plan = PlanOf(spec, Topology::OneHost(1), 1);
+    const ShardMap map(spec.tables, plan, 1, 0, spec.numerics.virtual_workers, spec.numerics.batch);
+    try {
+      DeviceOptionsOf(spec, map);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kConfig);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(plain, TestSchema()), "");
+  EXPECT_EQ(refusal(positives, TestSchema()),
+            "device: cuda does not support training.loss.pos_weight: use device: cpu");
+  EXPECT_EQ(refusal(smooth, TestSchema()),
+            "device: cuda does not support training.loss.label_smoothing: use device: cpu");
+  EXPECT_EQ(refusal(plain, weighted),
+            "device: cuda does not support training data with sample weights: use device: cpu");
+}
+
 }  // namespace
 }  // namespace renzan

@@ -6,8 +6,9 @@ namespace renzan {
 
 struct Split;
 
-// Returns the error prefixed with the dense feature that has the largest values, if they are large
-// enough to explain why training diverged; otherwise the error as it is.
+// Returns the error prefixed with what explains in the data why training diverged: the dense
+// feature with the largest values, or sample weights, if they are too large; otherwise the error as
+// it is.
 Error ExplainDivergence(const DivergedError& error, const Split& train);
 
 }  // namespace renzan

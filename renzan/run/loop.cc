@@ -250,18 +250,21 @@ void TrainingLoop::Advise(const StepReport& report) {
 bool TrainingLoop::EvaluateModel() {
   state_.evaluation_due = true;
   if (eval_) {
+    const float shift = LogitShift(train_.dataset->schema().negatives_kept,
+                                   eval_->dataset->schema().negatives_kept);
     StepPredictor predictor(model_);
-    const std::optional<BinaryMetrics> metrics =
-        Evaluate(predictor, comm_, *eval_->dataset, eval_->rows, training().batch_size,
+    const std::optional<Evaluation> evaluation =
+        Evaluate(predictor, comm_, *eval_->dataset, eval_->rows, training().batch_size, shift,
                  [&] { return ShouldStop(); });
-    if (!metrics) return false;
-    FailUnlessFinite(*metrics, state_.step);
+    if (!evaluation) return false;
+    const BinaryMetrics& metrics = evaluation->metrics;
+    FailUnlessFinite(metrics, state_.step);
     const bool best = training().watches_evaluations() &&
-                      state_.evaluations.Observe(training().early_stopping, state_.step, *metrics);
+                      state_.evaluations.Observe(training().early_stopping, state_.step, metrics);
     if (IsEvaluationStep(training(), steps_per_epoch_, state_.step))
       state_.scheduled_evaluations = state_.evaluations;
     if (observer_)
-      observer_->OnEvaluation(state_.step, *metrics,
+      observer_->OnEvaluation(state_.step, *evaluation,
                               state_.evaluations.Describe(training().early_stopping));
     state_.evaluation_due = false;
     // The model of the last step is saved at the end anyway.

@@ -44,7 +44,7 @@ class TrainObserver {
   virtual void OnStep(int64_t done, double seconds) = 0;
   virtual void OnReport(const StepReport& report) = 0;
   // `verdict`: how it compares with the best evaluation so far; empty if nothing depends on it.
-  virtual void OnEvaluation(int64_t step, const BinaryMetrics& metrics,
+  virtual void OnEvaluation(int64_t step, const Evaluation& evaluation,
                             const std::string& verdict) = 0;
   virtual void OnAdvice(const std::string& advice) = 0;
 };

@@ -9,6 +9,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/data/dataset/dataset_cache.h"
+#include "renzan/data/dataset/manifest.h"
 #include "renzan/observe/event_file.h"
 #include "renzan/observe/metrics_log.h"
 #include "renzan/observe/progress.h"
@@ -23,7 +24,8 @@ namespace renzan {
 namespace {
 
 // One set of metrics with tags under a prefix: "eval/auc".
-std::vector<Scalar> Scalars(const std::string& prefix, const BinaryMetrics& metrics) {
+template <typename Metrics>
+std::vector<Scalar> Scalars(const std::string& prefix, const Metrics& metrics) {
   return {{prefix + "/loss", metrics.LogLoss()},
           {prefix + "/auc", metrics.Auc()},
           {prefix + "/normalized_entropy", metrics.NormalizedEntropy()},
@@ -37,6 +39,36 @@ std::string BayesOptimalText(const OpenedSplits& splits, double auc) {
   const double best = eval.dataset->bayes_optimal()->best_auc;
   return fmt::format(", Bayes-optimal {:.4f} ({:.1f} % of the way from 0.5)", best,
                      100.0 * (auc - 0.5) / (best - 0.5));
+}
+
+// How the loss differs from the one that is shown, or "".
+std::string DescribeLoss(const LossConfig& loss, const WeightSummary& weight) {
+  std::vector<std::string> parts;
+  if (!weight.name.empty())
+    parts.push_back(
+        fmt::format("samples weighted by '{}' (mean {:.4g})", weight.name, weight.mean));
+  if (loss.pos_weight != 1) parts.push_back(fmt::format("positives by {}", loss.pos_weight));
+  if (loss.label_smoothing != 0)
+    parts.push_back(fmt::format("labels smoothed by {}", loss.label_smoothing));
+  if (parts.empty()) return "";
+  return fmt::format("loss: {}; the metrics shown count every sample once, with its own label",
+                     fmt::join(parts, ", "));
+}
+
+// How scores are corrected for negatives that the training data lack, or "".
+std::string DescribeNegatives(const OpenedSplits& splits) {
+  const double trained = splits.train.dataset->schema().negatives_kept;
+  std::string text;
+  if (trained != 1)
+    text = fmt::format("{} has {}, for which predict corrects the scores",
+                       splits.train.dataset->directory(), NegativesText(trained));
+  if (!splits.eval) return text;
+  const double evaluated = splits.eval->dataset->schema().negatives_kept;
+  if (const float shift = LogitShift(trained, evaluated); shift != 0)
+    text += fmt::format("{}evaluations on {}, which has {}, shift logits by {:.4f}",
+                        text.empty() ? "" : "; ", splits.eval->dataset->directory(),
+                        NegativesText(evaluated), shift);
+  return text;
 }
 
 // "step-00001234: 640.2 MB, incremental, in 1.2 s, training waited 3 ms"
@@ -173,6 +205,10 @@ void RunObserver::OnStart(const LoopState& first, int64_t steps) {
           o.splits->train.dataset->schema().categorical.size(), steps, config.training.batch_size,
           o.hosts.size(), o.hosts.size() == 1 ? "worker" : "workers", o.threads,
           o.threads == 1 ? "thread" : "threads", o.backend, o.facts.isa);
+  for (const std::string& note :
+       {DescribeLoss(config.training.loss, o.splits->train.dataset->manifest().weight),
+        DescribeNegatives(*o.splits)})
+    if (!note.empty()) LogInfo("{}", note);
   if (o.resumed) LogInfo("resuming from {} at step {}", o.resumed->name, first.step);
   const bool was_finished = o.resumed && !o.resumed->lineage;
   if (was_finished && first.step < steps)
@@ -233,15 +269,22 @@ void RunObserver::OnReport(const StepReport& report) {
   s.progress.Update(s.shown, s.options.clock->MonotonicSeconds());
 }
 
-void RunObserver::OnEvaluation(int64_t step, const BinaryMetrics& metrics,
+void RunObserver::OnEvaluation(int64_t step, const Evaluation& evaluation,
                                const std::string& verdict) {
-  state_->Log(step, Scalars("eval", metrics));
+  const BinaryMetrics& metrics = evaluation.metrics;
+  std::vector<Scalar> scalars = Scalars("eval", metrics);
+  std::string weighted;
+  if (const auto& its = evaluation.weighted) {
+    for (const Scalar& scalar : Scalars("eval/weighted", *its)) scalars.push_back(scalar);
+    weighted = fmt::format("; weighted: AUC {:.4f}, log loss {:.4f}", its->Auc(), its->LogLoss());
+  }
+  state_->Log(step, std::move(scalars));
   state_->progress.Clear();
   LogInfo(
       "eval at step {}: AUC {:.4f}{}, log loss {:.4f}, normalized entropy {:.4f}, calibration "
-      "{:.3f}{}{}",
+      "{:.3f}{}{}{}",
       step, metrics.Auc(), BayesOptimalText(*state_->options.splits, metrics.Auc()),
-      metrics.LogLoss(), metrics.NormalizedEntropy(), metrics.Calibration(),
+      metrics.LogLoss(), metrics.NormalizedEntropy(), metrics.Calibration(), weighted,
       verdict.empty() ? "" : "; ", verdict);
 }
 

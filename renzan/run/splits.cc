@@ -72,7 +72,8 @@ FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
   FeaturesConfig features{.dense = schema.dense,
                           .dense_transforms = schema.dense_transforms,
                           .label_rule = schema.label_rule,
-                          .parsing = schema.parsing};
+                          .parsing = schema.parsing,
+                          .negatives_kept = schema.negatives_kept};
   for (const CategoricalFeature& feature : schema.categorical) {
     features.categorical.push_back(feature.name);
     features.num_embeddings.push_back(feature.num_embeddings);
@@ -164,6 +165,13 @@ OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features
                   ResolveRows(config.train.rows, *splits.train_dataset, "data.train.rows")};
   if (!features.empty())
     CheckFeatures({features, "the configuration"}, *splits.train_dataset, comm);
+  // Evaluated data may have another share, for which scores are then corrected.
+  const double kept = splits.train_dataset->schema().negatives_kept;
+  if (features.negatives_kept != 1 && features.negatives_kept != kept)
+    Fail(ErrorCode::kConfig,
+         "features.negatives_kept is {}, but {} records {}: give it when importing "
+         "(negatives_kept in the schema, or --keep-negatives)",
+         features.negatives_kept, config.train.path, kept);
   if (config.eval.path.empty()) return splits;
   const Dataset* eval = splits.train_dataset.get();
   if (config.eval.path != config.train.path) {

@@ -9,6 +9,7 @@
 
 #include "renzan/config/train_config.h"
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/model/loss.h"
 #include "renzan/model/model.h"
 #include "renzan/optim/dense_optimizer.h"
 #include "renzan/optim/sparse_optimizers.h"
@@ -51,6 +52,7 @@ struct MemoryUse {
 struct RunSpec {
   uint64_t seed = 0;
   ModelOptions model;
+  LossOptions loss;
   std::vector<TableSpec> tables;  // one for each categorical feature
   DenseOptimizerOptions dense_optimizer;
   SparseOptimizerOptions sparse_optimizer;

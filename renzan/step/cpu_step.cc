@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/base/error.h"
 #include "renzan/base/trace.h"
 #include "renzan/model/loss.h"
 
@@ -24,6 +25,7 @@ void CpuStep::Pack() {
 BackwardResult CpuStep::ForwardAndBackward(const StepInput& input, const PooledRows& pooled) {
   const TraceSpan span("forward and backward");
   PreparedBatch& batch = pooled.ids.batch;
+  CHECK(std::ssize(input.slice.weight) == (spec().loss.sample_weights ? input.slice.size : 0));
   embeddings().BeginGradients(batch, input.measure_gradients);
   const size_t virtual_workers = num_virtual_workers(), shards = embeddings().shards().size();
   // Threads that have finished their virtual workers sort lookups.
@@ -52,7 +54,10 @@ void CpuStep::TrainVirtualWorker(const StepInput& input, const ExchangedIds& ids
     state_.model().Forward(packed_, &w);
   }
   input.metrics[static_cast<size_t>(thread)].Add(w.logits.span(), labels);
-  BinaryCrossEntropyGradient(w.logits.span(), labels, numerics.batch, w.d_logits.span());
+  std::span<const float> weights = input.slice.weight;
+  if (spec().loss.sample_weights) weights = weights.subspan(index * n, n);
+  BinaryCrossEntropyGradient(spec().loss, w.logits.span(), labels, weights, numerics.batch,
+                             w.d_logits.span());
   {
     const TraceSpan backward("backward");
     state_.model().Backward(packed_, &dense_gradients_.of(index), &w);

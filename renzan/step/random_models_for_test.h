@@ -92,6 +92,9 @@ inline RandomModel DrawModel(uint64_t seed) {
   c.optimizer.sparse.weight_decay = draw.OneIn(3) ? 0.2 : 0;
   c.optimizer.sparse.weight_decay_mode = draw.Of(Words{"decoupled", "l2"});
   c.optimizer.max_gradient_norm = draw.OneIn(3) ? 0.05 : 0;
+  if (draw.OneIn(2)) model.schema.weight = "w";
+  c.training.loss.pos_weight = draw.Of<double>({1, 1, 0.3, 20});
+  c.training.loss.label_smoothing = draw.OneIn(3) ? 0.1 : 0;
   return model;
 }
 

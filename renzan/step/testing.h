@@ -77,6 +77,7 @@ inline Batch MakeSlice(const TestModel& model, int64_t step,
     const uint64_t s = static_cast<uint64_t>(sample);
     const Philox::Block words = Philox::Draw(static_cast<uint64_t>(step), s);
     batch.label.push_back(words[0] % 4 == 0 ? 1.0f : 0.0f);
+    if (!schema.weight.empty()) batch.weight.push_back(2 * Philox::Uniform(words[3]));
     for (size_t d = 0; d < schema.dense.size(); ++d)
       batch.dense.push_back(Philox::Uniform(d < 3 ? words[d + 1] : Philox::Draw(words[1], d)[1]));
     for (size_t t = 0; t < schema.categorical.size(); ++t) {

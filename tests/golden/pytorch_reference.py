@@ -53,17 +53,22 @@ def main():
     rest = [p for p in model.parameters() if all(p is not table for table in tables)]
     optimizers = [make_optimizer(rest, config["optimizer"]["dense"]),
                   make_optimizer(tables, config["optimizer"]["sparse"])]
+    loss_config = config["training"].get("loss", {})
+    smoothing = loss_config.get("label_smoothing", 0)
+    trained_loss = nn.BCEWithLogitsLoss(
+        pos_weight=torch.tensor(float(loss_config.get("pos_weight", 1))))
     losses = []
     for step in range(steps):
         part = slice(step * batch, (step + 1) * batch)
-        loss = nn.BCEWithLogitsLoss()(model(dense[part], ids[part], torch.arange(batch)),
-                                      label[part])
+        logits = model(dense[part], ids[part], torch.arange(batch))
+        loss = trained_loss(logits, label[part] * (1 - smoothing) + smoothing / 2)
         for optimizer in optimizers:
             optimizer.zero_grad()
         loss.backward()
         for optimizer in optimizers:
             optimizer.step()
-        losses.append(loss.item())
+        # Renzan shows the plain loss, whatever is trained on.
+        losses.append(nn.BCEWithLogitsLoss()(logits, label[part]).item())
 
     # The row that was looked up most often in each table, and how often that was in one batch.
     rows = {}

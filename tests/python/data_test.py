@@ -134,6 +134,31 @@ class DataTest(unittest.TestCase):
         self.assertIsNone(dataset.shards[0].label)
         self.assertEqual(dataset[[1, 0]].ids["a"].tolist(), [1, 2])
 
+    def test_weights_and_negatives(self):
+        columns = {"label": "{role: label}", "w": "{role: weight}", "a": "{role: categorical}"}
+        csv = "label,w,a\n" + "1,0.5,x\n0,2,y\n0,1,z\n" * 50
+        dataset = renzan.data.open(datasets.imported(
+            self.root / "weighted", csv, columns, "--keep-negatives", "0.5", "--shard-rows", "60"))
+        self.assertEqual((dataset.schema.weight, dataset.schema.negatives_kept), ("w", 0.5))
+        self.assertEqual([f.name for f in dataset.schema.categorical], ["a"])
+        batch = dataset[:]
+        expected = np.concatenate([np.load(shard / "weight.npy") for shard in
+                                   sorted(pathlib.Path(dataset.directory).glob("shard-*"))])
+        self.assertEqual(batch.weight.tobytes(), expected.tobytes())
+        self.assertEqual(set(batch.weight[batch.label == 1]), {0.5})
+        self.assertEqual(set(batch.weight[batch.label == 0]), {1, 2})
+        self.assertTrue(50 < len(dataset) < 150, len(dataset))
+        self.assertEqual(dataset.shards[0].weight.tolist(), expected[:60].tolist())
+        self.assertEqual(len(dataset[[]].weight), 0)
+        dense, ids, label = batch  # still three
+        self.assertEqual(label.tobytes(), batch.label.tobytes())
+        copy = pickle.loads(pickle.dumps(batch))
+        self.assertEqual(copy.weight.tobytes(), expected.tobytes())
+        plain = renzan.data.open(self.clicks)
+        self.assertEqual((plain.schema.weight, plain.schema.negatives_kept), (None, 1))
+        self.assertIsNone(plain[[1]].weight)
+        self.assertIsNone(plain.shards[0].weight)
+
     def test_a_copy_in_another_process_opens_it_again(self):
         clicks = renzan.data.open(self.clicks)
         copy = pickle.loads(pickle.dumps(clicks))

@@ -97,6 +97,21 @@ def evaluations(runs, _):
                  "predict")
 
 
+def sample_weights(runs, _):
+    """They come through the cache like all else."""
+    lines = (f"{row % 3 == 0:d},{row % 7 / 3:g},{row % 10},v{row % 50}\n" for row in range(200000))
+    (runs.folder / "weighted.csv").write_text("y,w,x,c\n" + "".join(lines))
+    (runs.folder / "weighted.yaml").write_text(
+        "columns: {y: {role: label}, w: {role: weight}, x: {role: dense}, c: {role: categorical}}")
+    for place in "weighted", url("weighted"):
+        runs("data", "import", "weighted.csv", "--format", "csv", "--schema", "weighted.yaml",
+             "--shard-rows", "150000", "--output", place)
+    # They do not fit, so that only what is asked for is fetched.
+    runs.train_right("weighted-store", "weighted", order="stored", cache=runs.cache(2))
+    expect_equal(runs("eval", "weighted-store", "--data", url("weighted")).splitlines()[1:],
+                 runs("eval", "weighted-store", "--data", "./weighted").splitlines()[1:], "eval")
+
+
 def resumed_runs(runs, _):
     """Runs resume in the middle of an epoch, with the cache that the first run left, and without
     one."""

@@ -42,6 +42,21 @@ void PrintLabels(const ImportSummary& done) {
              done.label_name, label.other_rows, fmt::join(texts, ", "));
 }
 
+void PrintNegatives(const ImportSummary& done, const ImportOptions& options) {
+  if (!options.keep_negatives) return;
+  const int64_t kept = done.label.rows - done.label.positive_rows;
+  fmt::print(
+      "kept {} of {} rows with label 0 (--keep-negatives {}): the dataset records it, and scores "
+      "are corrected for it\n",
+      kept, kept + done.dropped_rows, *options.keep_negatives);
+}
+
+void PrintWeights(const WeightSummary& weight) {
+  if (weight.name.empty()) return;
+  fmt::print("weight '{}': mean {:.4g}, from {:.4g} to {:.4g}\n", weight.name, weight.mean,
+             weight.min, weight.max);
+}
+
 // For a test set.
 void PrintUnseen(const ImportSummary& done, const std::string& vocabulary_from) {
   if (done.unseen.empty()) return;
@@ -91,6 +106,8 @@ void Import(Flags flags) {
              done.rows, seconds, static_cast<double>(done.rows) / seconds,
              static_cast<double>(done.text_bytes) * 1e-6 / seconds);
   PrintLabels(done);
+  PrintNegatives(done, options);
+  PrintWeights(done.weight);
   PrintUnseen(done, options.vocabulary_from);
   if (options.grow) PrintGrown(done, options.vocabulary_from);
   if (options.skip_bad_rows)
@@ -129,7 +146,12 @@ void AddDataImportVerb(CLI::App& data) {
                                Vocabulary::kUnseenShare))
       ->allow_extra_args(false)
       ->type_name("SHARE");
-  verb->add_option("--seed", options.seed, "Selects these lookups; default: 0");
+  verb->add_option("--keep-negatives", options.keep_negatives,
+                   "Keep each row with label 0 with this probability; eval and predict correct "
+                   "the scores for it")
+      ->type_name("SHARE");
+  verb->add_option("--seed", options.seed,
+                   "Selects the lookups of --unseen and the rows of --keep-negatives; default: 0");
   verb->add_option("--vocabulary-from", options.vocabulary_from,
                    "Use another dataset's vocabulary and constants of transforms (for a test set, "
                    "which may lack the label)")

@@ -14,6 +14,7 @@
 #include "renzan/cli/stop_signals.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/data/dataset/manifest.h"
 
 namespace renzan {
 namespace {
@@ -54,6 +55,10 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
                                 {"label", nullptr},
                                 {"label_rate", RateJson(dataset, summary.label_rate)}};
   if (dataset.schema().has_labels()) out["label"] = dataset.schema().label;
+  if (const WeightSummary& weight = dataset.manifest().weight; !weight.name.empty())
+    out["weight"] = {
+        {"name", weight.name}, {"min", weight.min}, {"mean", weight.mean}, {"max", weight.max}};
+  if (const double kept = dataset.schema().negatives_kept; kept != 1) out["negatives_kept"] = kept;
   if (dataset.bayes_optimal())
     out["generated"] = {{"best_auc", dataset.bayes_optimal()->best_auc},
                         {"best_log_loss", dataset.bayes_optimal()->best_log_loss}};
@@ -72,6 +77,11 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
                                       summary.label_rate)
                         : "no labels",
              dataset.fingerprint());
+  if (const WeightSummary& weight = dataset.manifest().weight; !weight.name.empty())
+    fmt::print("weight '{}': mean {:.4g}, from {:.4g} to {:.4g}\n", weight.name, weight.mean,
+               weight.min, weight.max);
+  if (const double kept = dataset.schema().negatives_kept; kept != 1)
+    fmt::print("negatives kept: {:.4g} of the population's\n", kept);
   if (dataset.bayes_optimal())
     fmt::print("generated: Bayes-optimal AUC {:.5f}, log loss {:.5f}\n",
                dataset.bayes_optimal()->best_auc, dataset.bayes_optimal()->best_log_loss);

@@ -26,24 +26,55 @@ struct EvalFlags {
   bool json = false;
 };
 
-nlohmann::ordered_json ToJson(const BinaryMetrics& metrics) {
-  return {{"rows", metrics.count},
-          {"auc", metrics.Auc()},
-          {"log_loss", metrics.LogLoss()},
-          {"normalized_entropy", metrics.NormalizedEntropy()},
-          {"calibration", metrics.Calibration()},
-          {"accuracy", metrics.Accuracy()}};
+// `first`: what precedes the scores.
+template <typename Metrics>
+nlohmann::ordered_json ToJson(nlohmann::ordered_json first, const Metrics& metrics) {
+  first.update({{"auc", metrics.Auc()},
+                {"log_loss", metrics.LogLoss()},
+                {"normalized_entropy", metrics.NormalizedEntropy()},
+                {"calibration", metrics.Calibration()},
+                {"accuracy", metrics.Accuracy()}});
+  return first;
 }
 
-void Print(const BinaryMetrics& metrics, const Dataset& dataset) {
-  fmt::print("rows                {}\n", metrics.count);
-  fmt::print("AUC                 {:.5f}", metrics.Auc());
-  if (dataset.bayes_optimal())
-    fmt::print("  (Bayes-optimal {:.5f})", dataset.bayes_optimal()->best_auc);
-  fmt::print("\nlog loss            {:.5f}\n", metrics.LogLoss());
+// What was added to the logits, and why.
+struct Shift {
+  double of_model = 1, of_data = 1;  // shares of the negatives
+
+  float value() const { return LogitShift(of_model, of_data); }
+};
+
+nlohmann::ordered_json ToJson(const Evaluation& evaluation, const Shift& shift,
+                              const std::string& weight) {
+  nlohmann::ordered_json out = ToJson({{"rows", evaluation.metrics.count}}, evaluation.metrics);
+  if (shift.value() != 0) out["logit_shift"] = shift.value();
+  if (const auto& weighted = evaluation.weighted)
+    out["weighted"] =
+        ToJson({{"column", weight}, {"sum_of_weights", weighted->SumOfWeights()}}, *weighted);
+  return out;
+}
+
+// `best_auc`: follows the AUC.
+template <typename Metrics>
+void PrintScores(const Metrics& metrics, const std::string& best_auc) {
+  fmt::print("AUC                 {:.5f}{}\n", metrics.Auc(), best_auc);
+  fmt::print("log loss            {:.5f}\n", metrics.LogLoss());
   fmt::print("normalized entropy  {:.5f}\n", metrics.NormalizedEntropy());
   fmt::print("calibration         {:.4f}\n", metrics.Calibration());
   fmt::print("accuracy            {:.4f}\n", metrics.Accuracy());
+}
+
+void Print(const Evaluation& evaluation, const Shift& shift, const Dataset& dataset) {
+  fmt::print("rows                {}\n", evaluation.metrics.count);
+  const std::optional<BayesOptimal>& best = dataset.bayes_optimal();
+  PrintScores(evaluation.metrics,
+              best ? fmt::format("  (Bayes-optimal {:.5f})", best->best_auc) : "");
+  if (shift.value() != 0)
+    fmt::print("logit shift         {:.4f}  (trained on {}, the dataset has {})\n", shift.value(),
+               NegativesText(shift.of_model), NegativesText(shift.of_data));
+  if (!evaluation.weighted) return;
+  fmt::print("\nrows weighted by '{}'\n", dataset.schema().weight);
+  PrintScores(*evaluation.weighted, "");
 }
 
 // Totals over the groups with both classes.
@@ -142,13 +173,14 @@ size_t ColumnToGroupBy(const std::string& name, const Dataset& dataset) {
 
 // On rank 0: adds rows [begin, begin + logits.size()) with their labels and groups.
 void AddRows(const Dataset& dataset, size_t column, int64_t begin, std::span<const float> logits,
-             BinaryMetrics& metrics, GroupedMetrics& groups) {
+             Evaluation& evaluation, GroupedMetrics& groups) {
   if (logits.empty()) return;  // on the other ranks
   std::vector<int64_t> rows(logits.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = begin + static_cast<int64_t>(i);
   Batch batch;
   dataset.Read(rows, &batch);
-  metrics.Add(logits, batch.label);
+  evaluation.metrics.Add(logits, batch.label);
+  if (evaluation.weighted) evaluation.weighted->Add(logits, batch.label, batch.weight);
   groups.Add(batch.categorical[column].values, logits, batch.label);
 }
 
@@ -157,22 +189,27 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
   CheckHasLabels(dataset);
   const int64_t batch_size = config.training.batch_size;
   const size_t top = static_cast<size_t>(flags.top);
-  BinaryMetrics metrics;
+  const Shift shift{config.features.negatives_kept, dataset.schema().negatives_kept};
+  Evaluation evaluation;
   std::vector<GroupMetrics> groups;
   size_t column = 0;
   if (flags.group_by.empty()) {
-    metrics = *Evaluate(model, comm, dataset, rows, batch_size, [] { return false; });
+    evaluation =
+        *Evaluate(model, comm, dataset, rows, batch_size, shift.value(), [] { return false; });
   } else {
     column = ColumnToGroupBy(flags.group_by, dataset);
     GroupedMetrics grouped;
     int64_t begin = rows.begin;
-    PredictRows(model, comm, dataset, rows, batch_size, [&](std::span<const float> logits) {
-      AddRows(dataset, column, begin, logits, metrics, grouped);
-      begin += static_cast<int64_t>(logits.size());
-    });
+    evaluation.weighted = MakeWeightedMetrics(dataset);
+    PredictRows(model, comm, dataset, rows, batch_size, shift.value(),
+                [&](std::span<const float> logits) {
+                  AddRows(dataset, column, begin, logits, evaluation, grouped);
+                  begin += static_cast<int64_t>(logits.size());
+                });
     groups = grouped.Groups();
   }
   if (comm.rank() != 0) return;
+  const BinaryMetrics& metrics = evaluation.metrics;
   // Otherwise the scores of the other rows would look like those of a working model.
   if (metrics.non_finite > 0)
     Fail(ErrorCode::kSoftware,
@@ -182,12 +219,12 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
   std::optional<ValueNames> names;
   if (!flags.group_by.empty()) names.emplace(dataset, column);
   if (flags.json) {
-    nlohmann::ordered_json out = ToJson(metrics);
+    nlohmann::ordered_json out = ToJson(evaluation, shift, dataset.schema().weight);
     if (names) out["group_by"] = ToJson(flags.group_by, *names, groups, top);
     // The texts of a vocabulary may be in any encoding.
     fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    Print(metrics, dataset);
+    Print(evaluation, shift, dataset);
     if (names) Print(flags.group_by, *names, groups, top);
   }
 }

@@ -48,12 +48,20 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
             if (comm.rank() == 0)
               file = std::make_unique<ScoreFile>(*output, dataset, *with, rows.begin);
           });
+          // For the whole population, whatever the shares in training and in this dataset.
+          const double kept = config.features.negatives_kept;
+          const float shift = LogitShift(kept, 1);
+          if (shift != 0 && comm.rank() == 0)
+            LogInfo(
+                "the model was trained on {}: logits are shifted by {:.4f}, so that scores are "
+                "probabilities where there are all",
+                NegativesText(kept), shift);
           const auto append = [&](std::span<const float> logits) {
             ThrowIfStopped(stopped);
             if (file) file->Append(logits);
           };
           try {
-            PredictRows(model, comm, dataset, rows, config.training.batch_size, append);
+            PredictRows(model, comm, dataset, rows, config.training.batch_size, shift, append);
           } catch (const Error&) {
             ThrowIfStopped(stopped);  // another worker may have stopped before this one
             throw;

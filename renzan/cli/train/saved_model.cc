@@ -86,7 +86,8 @@ int WithSavedModel(const SavedModelFlags& flags,
     config.sharding = {};
     std::vector<double> pooling_factors;
     RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors({&dataset, rows}); });
-    const RunSpec spec = MakeRunSpec(config, dataset.schema(), pooling_factors);
+    RunSpec spec = MakeRunSpec(config, dataset.schema(), pooling_factors);
+    spec.loss = {};  // nor is there a loss, which a GPU might not compute
     ThreadPool pool(PoolThreads(spec, comm.world_size(), threads));
     if (comm.world_size() == 1 && !spec.numerics.on_gpu && WholeTables::CanHold(spec.tables)) {
       InferenceModel model(InferenceOptionsOf(spec), pool);

@@ -44,6 +44,9 @@ std::string Fingerprint(const DatasetManifest& manifest) {
   // Likewise for columns that are not read plainly.
   for (const auto& [column, parsing] : manifest.parsing)
     if (parsing != kPlainParsing) add("parsing", column, parsing);
+  // The same for those without weights, or with all negatives.
+  if (!manifest.weight.name.empty()) add("weight", manifest.weight.name);
+  if (manifest.negatives_kept != 1) add("negatives_kept", manifest.negatives_kept);
   return hash.HexDigest();
 }
 
@@ -76,6 +79,7 @@ struct Dataset::Impl {
   std::map<std::string, size_t> cached_files;  // "shard-00000/ids.npy"
 
   void OpenCache();
+  bool has_weights() const { return !manifest.weight.name.empty(); }
 
   void OpenShard(const std::string& name, const ShardEntry& entry, int64_t first_row) {
     DatasetShard shard;
@@ -129,6 +133,7 @@ struct Dataset::Impl {
           {open(FeatureFile(feature.name, "values"), type, {-1}),
            open(FeatureFile(feature.name, "offsets"), NpyType::kInt64, {rows + 1})});
     }
+    if (has_weights()) shard.weight = open(kWeightFile, NpyType::kFloat32, {rows});
     if (schema.has_labels()) shard.label_data = shard.label.data<float>();
     shard.dense_data = shard.dense.data<float>();
     shard.id_data = shard.ids.data<int32_t>();
@@ -149,6 +154,7 @@ struct Dataset::Impl {
     for (const CheckedArray* array : {&shard.dense, &shard.ids})
       cached.columns.push_back(column(*array, rows));
     for (const CheckedArray& array : shard.wide_ids) cached.columns.push_back(column(array, rows));
+    if (shard.weight) cached.columns.push_back(column(*shard.weight, rows));
     for (const JaggedArray& jagged : shard.jagged)
       cached.jagged.push_back(
           {.offsets = column(jagged.offsets, rows + 1),
@@ -197,6 +203,7 @@ struct Dataset::Impl {
 
   void ReadRows(std::span<const int64_t> rows, Batch* batch) const;
   void ReadOneHot(std::span<const int64_t> rows, Batch* batch) const;
+  void ReadWeights(std::span<const int64_t> rows, std::vector<float>* weights) const;
   void ReadWide(std::span<const int64_t> rows, size_t column, FeatureIds* ids) const;
   template <typename Id>
   void ReadMultiHot(std::span<const int64_t> rows, size_t jagged, FeatureIds* ids) const;
@@ -250,6 +257,19 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
     }
   }
   if (bad) FailOneHot(rows, *batch);
+}
+
+void Dataset::Impl::ReadWeights(std::span<const int64_t> rows, std::vector<float>* weights) const {
+  weights->resize(has_weights() ? rows.size() : 0);
+  for (size_t i = 0; i < weights->size(); ++i) {
+    const DatasetShard& shard = ShardOf(rows[i]);
+    const auto row = static_cast<size_t>(rows[i] - shard.first_row);
+    shard.weight->Need(row, 1);
+    const float weight = (*weights)[i] = shard.weight->data<float>()[row];
+    if (!(weight >= 0 && weight <= manifest.weight.max))
+      FailRow(rows[i], manifest.weight.name,
+              fmt::format("is {}, not a weight from 0 to {}", weight, manifest.weight.max));
+  }
 }
 
 void Dataset::Impl::ReadWide(std::span<const int64_t> rows, size_t column, FeatureIds* ids) const {
@@ -427,6 +447,7 @@ void Dataset::Read(std::span<const int64_t> rows, Batch* batch) const {
 void Dataset::Impl::ReadRows(std::span<const int64_t> rows, Batch* batch) const {
   for (size_t f : one_hot) batch->categorical[f].offsets.clear();
   ReadOneHot(rows, batch);
+  ReadWeights(rows, &batch->weight);
   for (size_t j = 0; j < wide.size(); ++j) {
     FeatureIds& ids = batch->categorical[wide[j]];
     ids.offsets.clear();

@@ -48,6 +48,10 @@ struct DatasetSchema {
   // "trim, missing '?', separator ';'". Empty if unknown: the input was not text, or the version
   // that imported it did not record it.
   std::map<std::string, std::string> parsing;
+  std::string weight;  // the name of the column of sample weights, or ""
+  // The share of the population's negatives that the data hold, in (0, 1]: below 1 after negative
+  // downsampling.
+  double negatives_kept = 1;
 
   bool has_labels() const { return !label.empty(); }
 };
@@ -60,6 +64,12 @@ std::string DifferentlyParsed(const std::map<std::string, std::string>& a,
 struct BayesOptimal {
   double best_auc = 0;       // of the teacher's own probabilities on these rows
   double best_log_loss = 0;  // natural logarithm, mean per row
+};
+
+// The weights of a dataset's samples.
+struct WeightSummary {
+  std::string name;  // of the column; "": there are none
+  double min = 0, mean = 0, max = 0;
 };
 
 struct DatasetManifest;
@@ -104,8 +114,8 @@ class Dataset {
 
   // Gathers the given rows (any order, repeats allowed) into `batch`, reusing its memory. Throws
   // kData, naming the file, for a corrupt block; kData, naming row, feature and value, for an id
-  // outside its table, a label other than 0 or 1, or a non-finite dense value; kIo if reading
-  // fails. Never alters values silently.
+  // outside its table, a label other than 0 or 1, a non-finite dense value, or a weight that is not
+  // between 0 and the largest one recorded; kIo if reading fails. Never alters values silently.
   void Read(std::span<const int64_t> rows, Batch* batch) const;
 
   // Null unless the dataset is in a store.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -324,6 +325,37 @@ TEST(Dataset, RecordsTheRuleOfItsLabels) {
   hash.Update(text);
   WriteFileAtomically(path, text + "xxh128: " + hash.HexDigest() + "\n");
   EXPECT_EQ(Dataset(dir / "plain").fingerprint(), plain.fingerprint());
+}
+
+TEST(Dataset, ReadRejectsInvalidWeights) {
+  TemporaryDirectory dir;
+  {
+    DatasetWriter writer(dir / "d", {.label = "y", .dense = {"x"}, .weight = "w"},
+                         {.shard_rows = 2});
+    const float dense[] = {1};
+    for (const float weight : {0.5f, 2.0f, 1.0f}) writer.Append(1, dense, {}, {}, {}, weight);
+    for (const float weight : {-1.0f, std::numeric_limits<float>::infinity(), std::nanf("")})
+      ExpectError(ErrorCode::kData, HasSubstr("row 3: weight 'w' is"),
+                  [&] { writer.Append(1, dense, {}, {}, {}, weight); });
+    writer.Finish();
+  }
+  std::vector<int64_t> rows(3);
+  std::iota(rows.begin(), rows.end(), 0);
+  Batch batch;
+  const auto read = [&] { Dataset(dir / "d", kUnverified).Read(rows, &batch); };
+  read();
+  EXPECT_THAT(batch.weight, ElementsAre(0.5f, 2, 1));
+  const std::string weights = dir / "d/shard-00000/weight.npy";
+  for (const float wrong : {-1.0f, 2.5f, std::nanf("")}) {
+    Poke<float>(weights, 1, wrong);
+    ExpectError(ErrorCode::kData,
+                AllOf(HasSubstr("row 1 "), HasSubstr("'w' is"), HasSubstr("a weight from 0 to 2")),
+                read);
+    ExpectError(ErrorCode::kData, HasSubstr("weight.npy"),
+                [&] { Dataset(dir / "d").Read(rows, &batch); });
+  }
+  testing::RewriteManifest(dir / "d", "  name: w\n", "");
+  ExpectError(ErrorCode::kData, HasSubstr("name is missing"), [&] { Dataset(dir / "d"); });
 }
 
 TEST(Dataset, ReadsFormatVersion1) {

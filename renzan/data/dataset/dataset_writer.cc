@@ -1,5 +1,6 @@
 #include "renzan/data/dataset/dataset_writer.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -57,6 +58,7 @@ struct Columns {
 struct ShardFiles {
   std::optional<NpyWriter> label;  // none if the rows have no labels
   NpyWriter dense, ids;
+  std::optional<NpyWriter> weight;
   std::optional<NpyWriter> unscaled;  // temporary
   std::deque<NpyWriter> wide_ids;     // a deque, because NpyWriters do not move
   struct Jagged {
@@ -78,6 +80,8 @@ struct ShardFiles {
               {static_cast<int64_t>(schema.dense.size())}),
         ids(folder + "/ids.npy", NpyType::kInt32, {std::ssize(columns.narrow)}) {
     if (schema.has_labels()) label.emplace(folder + "/label.npy", NpyType::kFloat32);
+    if (!schema.weight.empty())
+      weight.emplace(fmt::format("{}/{}", folder, kWeightFile), NpyType::kFloat32);
     // Doubles, as the bits of int64.
     if (num_unscaled > 0)
       unscaled.emplace(folder + kUnscaledFile, NpyType::kInt64,
@@ -108,6 +112,7 @@ struct DatasetWriter::Impl {
   DatasetSchema schema;
   Columns columns;
   std::unique_ptr<ShardFiles> shard;
+  double weight_sum = 0;
   std::vector<int32_t> narrowed;  // of one row or bag
   std::vector<std::string> other_files;
 
@@ -159,6 +164,7 @@ struct DatasetWriter::Impl {
     entry.rows = shard->rows();
     if (shard->label) CloseFile(*shard->label, "label.npy", entry);
     CloseFile(shard->dense, "dense.npy", entry);
+    if (shard->weight) CloseFile(*shard->weight, kWeightFile, entry);
     if (shard->unscaled) shard->unscaled->Close();
     CloseFile(shard->ids, "ids.npy", entry);
     for (size_t i = 0; i < columns.wide.size(); ++i)
@@ -242,6 +248,19 @@ struct DatasetWriter::Impl {
         MapFile(fmt::format("{}/{}", folder, FeatureFile(NameOf(f), "values")), {}, {&id_maps[f]});
   }
 
+  void AppendWeight(float weight) {
+    const int64_t row = manifest.rows + shard->label.rows();
+    if (!std::isfinite(weight) || weight < 0)
+      Fail(ErrorCode::kData, "row {}: weight '{}' is {}, not a finite number from 0 on", row,
+           schema.weight, weight);
+    shard->weight->AppendValue(weight);
+    weight_sum += weight;
+    WeightSummary& all = manifest.weight;
+    all.min = row == 0 ? weight : std::min<double>(all.min, weight);
+    all.max = std::max<double>(all.max, weight);
+    all.mean = weight_sum / static_cast<double>(row + 1);
+  }
+
   void CheckId(size_t feature, int64_t id) const {
     const int64_t limit = schema.categorical[feature].num_embeddings;
     if (id < 0 || id >= limit) [[unlikely]]
@@ -262,6 +281,8 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   impl.manifest.label_rule = schema.label_rule;
   impl.manifest.positive_rows = schema.has_labels() ? 0 : -1;
   impl.manifest.parsing = schema.parsing;
+  impl.manifest.weight.name = schema.weight;
+  impl.manifest.negatives_kept = schema.negatives_kept;
   impl.manifest.dense = schema.dense;
   impl.manifest.dense_transforms = schema.dense_transforms;
   if (schema.dense_transforms.empty())
@@ -281,12 +302,13 @@ DatasetWriter::~DatasetWriter() = default;
 void DatasetWriter::Append(float label, std::span<const float> dense,
                            std::span<const int64_t> one_hot,
                            std::span<const std::vector<int64_t>> multi_hot,
-                           std::span<const double> unscaled) {
+                           std::span<const double> unscaled, std::optional<float> weight) {
   Impl& impl = *impl_;
   const Columns& columns = impl.columns;
   CHECK(dense.size() == impl.schema.dense.size() && one_hot.size() == columns.one_hot.size() &&
         multi_hot.size() == columns.multi_hot.size() &&
-        unscaled.size() == impl.options.dense_at_end.size());
+        unscaled.size() == impl.options.dense_at_end.size() &&
+        weight.has_value() == !impl.schema.weight.empty());
   if (impl.shard->rows() == impl.options.shard_rows) {
     impl.CloseShard();
     impl.OpenShard();
@@ -302,6 +324,7 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
     for (size_t i = 0; i < multi_hot.size(); ++i)
       for (const int64_t id : multi_hot[i]) impl.CheckId(columns.multi_hot[i], id);
   }
+  if (weight) impl.AppendWeight(*weight);
   if (impl.shard->label) {
     impl.shard->label->AppendValue(label);
     impl.manifest.positive_rows += label == 1.0f;

@@ -45,9 +45,10 @@ class DatasetWriter {
   // the end), a label that is not 0 or 1, or a dense value that is not finite.
   // Without labels in the schema `label` is 0 and means nothing.
   // `unscaled` has the numbers of the features of dense_at_end, in its order; NaN: missing.
+  // `weight`: if and only if the schema has weights; kData unless it is finite and not negative.
   void Append(float label, std::span<const float> dense, std::span<const int64_t> one_hot,
               std::span<const std::vector<int64_t>> multi_hot = {},
-              std::span<const double> unscaled = {});
+              std::span<const double> unscaled = {}, std::optional<float> weight = {});
   int64_t rows() const;
 
   // The folder for the vocabulary's files; and the content of dataset.yaml, in which the importer

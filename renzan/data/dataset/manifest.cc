@@ -1,5 +1,6 @@
 #include "renzan/data/dataset/manifest.h"
 
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -84,7 +85,7 @@ void FeatureEntry::Describe(ConfigFields& fields) {
   fields.Range("unseen", &unseen, 0, 1);
 }
 
-void DatasetManifest::Describe(ConfigFields& fields) {
+void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
   fields.Field("format_version", &format_version);
   fields.Require(format_version >= 1 && format_version <= kUnlabelledFormatVersion,
                  "format_version",
@@ -98,6 +99,19 @@ void DatasetManifest::Describe(ConfigFields& fields) {
   fields.Field("label_rule", &label_rule);
   fields.Range("positive_rows", &positive_rows, -1, kMaxRows);
   fields.Field("parsing", &parsing);
+  if (with_unset || !weight.name.empty())
+    fields.Section("weight", [this](ConfigFields& inner) {
+      constexpr double kMax = std::numeric_limits<float>::max();
+      inner.Field("name", &weight.name);
+      inner.Range("min", &weight.min, 0, kMax);
+      inner.Range("mean", &weight.mean, 0, kMax);
+      inner.Range("max", &weight.max, 0, kMax);
+      inner.Require(!weight.name.empty() || weight.max == 0, "name", "is missing");
+    });
+  if (with_unset || negatives_kept != 1) {
+    fields.Range("negatives_kept", &negatives_kept, 0, 1);
+    fields.Require(negatives_kept > 0, "negatives_kept", "must be greater than 0");
+  }
   fields.Field("dense", &dense);
   fields.Field("dense_transforms", &dense_transforms);
   fields.Require(dense_transforms.size() == (format_version == 1 ? 0 : dense.size()),
@@ -130,6 +144,8 @@ DatasetSchema DatasetManifest::schema() const {
   schema.label = label;
   schema.label_rule = label_rule;
   schema.parsing = parsing;
+  schema.weight = weight.name;
+  schema.negatives_kept = negatives_kept;
   schema.dense = dense;
   schema.dense_transforms = dense_transforms;
   for (const std::string& name : categorical) {
@@ -160,7 +176,7 @@ DatasetManifest ReadManifest(const std::string& directory) {
   try {
     std::string text = Storage::Of(path).ReadText(path);
     const bool guarded = TakeChecksum(path, &text);
-    ReadConfigText(text, path, {}, [&](ConfigFields& fields) { manifest.Describe(fields); });
+    ReadConfigText(text, path, {}, [&](ConfigFields& fields) { manifest.Describe(fields, true); });
     // A corrupt version number must not disable the checks.
     if (guarded != (manifest.format_version > 1))
       Fail(ErrorCode::kData, "{} is corrupt: {}", path,
@@ -181,7 +197,7 @@ DatasetManifest ReadManifest(const std::string& directory) {
 }
 
 std::string ManifestText(DatasetManifest manifest) {
-  std::string text = PrintConfig([&](ConfigFields& fields) { manifest.Describe(fields); });
+  std::string text = PrintConfig([&](ConfigFields& fields) { manifest.Describe(fields, false); });
   if (!text.ends_with('\n')) text += '\n';
   return fmt::format("{}{}{}\n", text, kChecksumKey, ChecksumOf(text));
 }
@@ -202,6 +218,7 @@ void CheckSchema(const DatasetSchema& schema) {
       Fail(ErrorCode::kConfig, "column '{}' appears twice in the dataset", name);
   };
   if (schema.has_labels()) check_name(schema.label);
+  if (!schema.weight.empty()) check_name(schema.weight);
   for (const std::string& name : schema.dense) check_name(name);
   for (const CategoricalFeature& feature : schema.categorical) {
     check_name(feature.name);

@@ -51,6 +51,8 @@ inline constexpr int64_t kDatasetFormatVersion = 2, kWideIdsFormatVersion = 3,
 
 // The file in each shard's folder that holds the XXH3 of every block of the others.
 inline constexpr char kBlockChecksumsFile[] = "checksums.npy";
+// The one that holds the sample weights, if there are any.
+inline constexpr char kWeightFile[] = "weight.npy";
 
 struct DatasetManifest {
   int64_t format_version = kDatasetFormatVersion;
@@ -61,6 +63,8 @@ struct DatasetManifest {
   // How many rows have the label 1; -1 if not known (older imports) or without labels.
   int64_t positive_rows = -1;
   std::map<std::string, std::string> parsing;  // DatasetSchema::parsing
+  WeightSummary weight;
+  double negatives_kept = 1;  // DatasetSchema::negatives_kept
   std::vector<std::string> dense;
   std::vector<std::string> dense_transforms;  // DenseTransform::text() of each; absent in version 1
   std::vector<std::string> categorical;       // in the order of Batch::categorical
@@ -69,7 +73,9 @@ struct DatasetManifest {
   std::map<std::string, ShardEntry> shards;       // by folder; their order is the order of rows
   std::map<std::string, FileEntry> vocabulary;    // files in the folder vocabulary/
 
-  void Describe(ConfigFields& fields);
+  // `with_unset`: also the keys that are written only by datasets with weights, or without some of
+  // the negatives, so that others keep their bytes and older programs can read them.
+  void Describe(ConfigFields& fields, bool with_unset);
   DatasetSchema schema() const;
   // Whether all labels are known to be the same.
   bool has_one_class() const { return positive_rows == 0 || positive_rows == rows; }

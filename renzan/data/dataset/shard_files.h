@@ -4,6 +4,7 @@
 // when they are first read, against its checksums.npy.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct DatasetShard {
   std::string folder;  // for messages
   int64_t first_row = 0;
   CheckedArray label, dense, ids;
+  std::optional<CheckedArray> weight;
   std::vector<CheckedArray> wide_ids;
   std::vector<JaggedArray> jagged;
   // The same as raw pointers, for the gathers.

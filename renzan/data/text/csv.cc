@@ -36,6 +36,7 @@ class CsvParser : public RowParser {
       Fail(ErrorCode::kConfig, "{}: no column has the role label; {}", schema_path,
            kUnlabelledAdvice);
     has_labels_ = label != nullptr;
+    schema_.negatives_kept = csv_.negatives_kept;
   }
 
   void Begin(LineReader& lines) override {
@@ -98,6 +99,10 @@ class CsvParser : public RowParser {
     if (column.role == "skip" || column.role == "date") return 0;
     if (column.role == "label" && !has_labels_) return 0;
     schema_.parsing[name] = parsing;
+    if (column.role == "weight") {
+      schema_.weight = name;
+      return 0;
+    }
     if (column.role == "label") {
       schema_.label = name;
       schema_.label_rule = column.label.text();
@@ -200,6 +205,7 @@ class CsvParser : public RowParser {
     if (column.role == "skip") return true;
     if (IsMissing(column, field)) field = {};
     if (column.role == "label") return ParseLabel(column.label, field, row, bad);
+    if (column.role == "weight") return ParseWeight(field, row, bad);
     if (column.role == "date") return ParseDate(index, field, row, bad);
     if (column.role == "dense") return ParseDense(slots_[index], field, row, bad);
     if (column.role == "categorical") {
@@ -229,6 +235,13 @@ class CsvParser : public RowParser {
     const std::string problem = rule.Parse(field, &row->label, &is_other);
     row->other_label = is_other ? field : std::string_view();
     return problem.empty() || Reject(field, problem, bad);
+  }
+
+  static bool ParseWeight(std::string_view field, TextRow* row, BadRow* bad) {
+    const std::optional<double> value = ParseNumber(field);
+    row->weight = static_cast<float>(value.value_or(-1));
+    return (std::isfinite(row->weight) && row->weight >= 0) ||
+           Reject(field, "is not a weight: it must be a finite number from 0 on", bad);
   }
 
   bool ParseDense(size_t slot, std::string_view field, TextRow* row, BadRow* bad) const {

@@ -111,14 +111,15 @@ void CsvColumn::DescribeParts(ConfigFields& fields) {
 }
 
 void CsvColumn::Describe(ConfigFields& fields) {
-  fields.Choice("role", &role, {"label", "dense", "categorical", "multi_hot", "date", "skip"});
+  fields.Choice("role", &role,
+                {"label", "weight", "dense", "categorical", "multi_hot", "date", "skip"});
   fields.Field("separator", &separator);
   fields.Field("brackets", &brackets);
   fields.Field("missing", &missing);
   fields.Field("date", &date);
 
   fields.Require(!role.empty(), "role",
-                 "is missing: one of label, dense, categorical, multi_hot, date, skip");
+                 "is missing: one of label, weight, dense, categorical, multi_hot, date, skip");
   DescribeTransform(fields);
   DescribeParts(fields);
   fields.Require(role == "multi_hot" || separator.empty(), "separator",
@@ -205,6 +206,9 @@ CsvSchema CsvSchema::ReadFile(const std::string& path) {
     fields.Field("quotes", &schema.quotes);
     fields.Field("trim", &schema.trim);
     fields.Field("missing", &schema.missing);
+    fields.Range("negatives_kept", &schema.negatives_kept, 0, 1);
+    fields.Require(schema.negatives_kept > 0, "negatives_kept",
+                   "must be the share of the negatives that the input has, greater than 0");
     // Columns are read in the order of the schema file, which is their order in files without a
     // header.
     size_t position = 0;
@@ -217,19 +221,27 @@ CsvSchema CsvSchema::ReadFile(const std::string& path) {
     fields.Require(IsDelimiter(schema.delimiter), "delimiter",
                    "must be one character, several that are not letters or digits (such as ::), or "
                    "the word tab");
-    const auto labels = std::count_if(columns.begin(), columns.end(), [](const auto& entry) {
-      return entry.second.column.role == "label";
-    });
+    const auto count = [&](std::string_view role) {
+      return std::count_if(columns.begin(), columns.end(),
+                           [&](const auto& entry) { return entry.second.column.role == role; });
+    };
+    const auto labels = count("label"), weights = count("weight");
     fields.Require(labels <= 1, "columns",
                    fmt::format("must have one with role label, not {}", labels));
+    fields.Require(weights <= 1, "columns",
+                   fmt::format("must have at most one with role weight, not {}: multiply them into "
+                               "one column",
+                               weights));
     for (const auto& [name, item] : columns) {
       const bool is_pattern = name.find('*') != std::string::npos;
       fields.Require(!is_pattern || schema.header, "columns",
                      fmt::format("has the pattern '{}', but without a header columns have no names "
                                  "that it could match",
                                  name));
-      fields.Require(!is_pattern || item.column.role != "label", "columns",
-                     fmt::format("has the pattern '{}' with role label: name that column", name));
+      fields.Require(!is_pattern || (item.column.role != "label" && item.column.role != "weight"),
+                     "columns",
+                     fmt::format("has the pattern '{}' with role {}: name that column", name,
+                                 item.column.role));
       // In brackets the whole field can be quoted.
       fields.Require(item.column.role != "multi_hot" ||
                          schema.delimiter != std::string(1, item.column.bag_separator()) ||

@@ -16,7 +16,7 @@ class ConfigFields;
 
 struct CsvColumn {
   std::string name;                // in a schema file possibly a pattern of names, such as "C*"
-  std::string role;                // label, dense, categorical, multi_hot, date, skip
+  std::string role;                // label, weight, dense, categorical, multi_hot, date, skip
   std::string transform = "none";  // dense: the name of a DenseTransform
   int64_t buckets = 32;            // dense: for transform buckets
   std::vector<double> clip;        // dense: {lowest, highest} value before the transform, or empty
@@ -49,6 +49,7 @@ struct CsvSchema {
   bool quotes = true;                // RFC 4180
   bool trim = false;                 // drop blanks around fields
   std::vector<std::string> missing;  // for columns that do not have their own
+  double negatives_kept = 1;         // the share of all negatives that the input still has
   std::vector<CsvColumn> columns;    // in the schema file's order
 
   const CsvColumn* label() const;  // null if there is none

@@ -1,0 +1,88 @@
+#include "renzan/model/weighted_metrics.h"
+
+#include <cmath>
+#include <limits>
+
+#include "renzan/base/error.h"
+
+namespace renzan {
+namespace {
+
+constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
+constexpr int kWeightBits = 32;
+
+double Ratio(FixedSum a, FixedSum b) {
+  return b == 0 ? kNoScore : static_cast<double>(a) / static_cast<double>(b);
+}
+
+}  // namespace
+
+WeightedMetrics::WeightedMetrics(double max_weight)
+    : sums_(kNumSums + 2 * size_t{BinaryHistogram::kNumBins}) {
+  CHECK(max_weight >= 0 && std::isfinite(max_weight));
+  int exponent = 0;
+  std::frexp(max_weight, &exponent);  // max_weight <= 2^exponent
+  exponent_ = exponent - kWeightBits;
+}
+
+size_t WeightedMetrics::Bin(bool positive, float logit) {
+  const size_t first = positive ? 0 : size_t{BinaryHistogram::kNumBins};
+  return kNumSums + first + static_cast<size_t>(BinaryHistogram::BinOf(logit));
+}
+
+void WeightedMetrics::Add(std::span<const float> logits, std::span<const float> labels,
+                          std::span<const float> weights) {
+  CHECK(logits.size() == labels.size() && logits.size() == weights.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (!std::isfinite(logits[i])) continue;
+    const double units = std::ldexp(double{weights[i]}, -exponent_);
+    CHECK(units >= 0 && units <= 0x1.0p32);
+    const auto weight = static_cast<int64_t>(units + 0.5);
+    const bool positive = labels[i] > 0.5f;
+    const FixedScore score = ScoreSample(logits[i], positive);
+    sums_[kWeight] += weight;
+    if (positive) sums_[kPositive] += weight;
+    if ((logits[i] > 0) == positive) sums_[kCorrect] += weight;
+    sums_[kLoss] += FixedSum{weight} * score.loss;
+    sums_[kPrediction] += FixedSum{weight} * score.prediction;
+    sums_[Bin(positive, logits[i])] += weight;
+  }
+}
+
+void WeightedMetrics::Merge(std::span<const FixedSum> sums) {
+  CHECK(sums.size() == sums_.size());
+  for (size_t i = 0; i < sums.size(); ++i) sums_[i] += sums[i];
+}
+
+double WeightedMetrics::SumOfWeights() const {
+  return std::ldexp(static_cast<double>(Get(kWeight)), exponent_);
+}
+
+double WeightedMetrics::LogLoss() const { return FromFixed(1) * Ratio(Get(kLoss), Get(kWeight)); }
+
+double WeightedMetrics::Accuracy() const { return Ratio(Get(kCorrect), Get(kWeight)); }
+
+double WeightedMetrics::Calibration() const {
+  return FromFixed(1) * Ratio(Get(kPrediction), Get(kPositive));
+}
+
+double WeightedMetrics::NormalizedEntropy() const {
+  if (Get(kPositive) == 0 || Get(kPositive) == Get(kWeight)) return kNoScore;
+  return LogLoss() / Entropy(Ratio(Get(kPositive), Get(kWeight)));
+}
+
+double WeightedMetrics::Auc() const {
+  // Sums may exceed what products of integers can hold; the order of these is fixed.
+  double won = 0, negatives_below = 0;
+  for (size_t bin = 0; bin < size_t{BinaryHistogram::kNumBins}; ++bin) {
+    const auto positive = static_cast<double>(sums_[kNumSums + bin]);
+    const auto negative =
+        static_cast<double>(sums_[kNumSums + size_t{BinaryHistogram::kNumBins} + bin]);
+    won += positive * (negatives_below + 0.5 * negative);
+    negatives_below += negative;
+  }
+  const double pairs = static_cast<double>(Get(kPositive)) * negatives_below;
+  return pairs == 0 ? kNoScore : won / pairs;
+}
+
+}  // namespace renzan

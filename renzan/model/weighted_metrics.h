@@ -1,0 +1,49 @@
+#pragma once
+
+// Quality of binary predictions in which each sample counts as much as its weight, as with
+// scikit-learn's sample_weight. Like BinaryMetrics it adds integers only: weights in units of 2^-32
+// of the power of two that is not below the largest one. So the results do not depend on the order
+// of the samples or on how they are split among workers. Not thread-safe.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "renzan/model/metrics.h"
+
+namespace renzan {
+
+class WeightedMetrics {
+ public:
+  // `max_weight`: at least the weight of every sample that any worker adds; not negative.
+  explicit WeightedMetrics(double max_weight);
+
+  // [batch] each. Non-finite logits are skipped.
+  void Add(std::span<const float> logits, std::span<const float> labels,
+           std::span<const float> weights);
+
+  // All accumulators, which workers exchange as bytes; Merge adds those of another one with the
+  // same `max_weight`.
+  std::span<const FixedSum> sums() const { return sums_; }
+  void Merge(std::span<const FixedSum> sums);
+
+  // As in BinaryMetrics; all of them are NaN where the weights that count are 0.
+  double SumOfWeights() const;
+  double LogLoss() const;
+  double Auc() const;
+  double Accuracy() const;
+  double Calibration() const;
+  double NormalizedEntropy() const;
+
+ private:
+  enum Sum { kWeight, kPositive, kCorrect, kLoss, kPrediction, kNumSums };
+  FixedSum Get(Sum sum) const { return sums_[static_cast<size_t>(sum)]; }
+  // Weights by logit, in BinaryHistogram's bins, follow the sums.
+  static size_t Bin(bool positive, float logit);
+
+  int exponent_ = 0;  // weights are in units of 2^exponent_
+  std::vector<FixedSum> sums_;
+};
+
+}  // namespace renzan
