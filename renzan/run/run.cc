@@ -146,7 +146,7 @@ void TrainingRun::ClaimDirectories() {
   RunWithHeartbeats(comm_, [&] {
     if (comm_.rank() != 0) return;
     // A run that an earlier version began may continue.
-    if (!HoldsState(directories_)) {
+    if (!HoldsState(directories_) && !options_.must_resume) {
       CheckInputsReachLogit(ModelOptionsOf(config_, splits_.train.dataset->schema()));
       CheckInitialModel(config_, *splits_.train.dataset, directories_.run, comm_);
       initial_model_checked_ = true;

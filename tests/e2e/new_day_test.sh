@@ -97,6 +97,7 @@ expect_log "resuming from step-"
 [ "$(sha256_of runs/killed)" = $sha256 ] || fail "another model after a kill"
 expect_exit 66 "cannot start from runs/monday" "${tuesday[@]}" "${from[@]}" --run-dir runs/none
 [ ! -e runs/none ] || fail "a run directory without a model to start from"
+expect_exit 66 "no checkpoint to resume from" "${tuesday[@]}" "${from[@]}" --run-dir runs/none --resume
 mv aside runs/monday
 
 # Repeating it starts from the same model, which must not have changed.
