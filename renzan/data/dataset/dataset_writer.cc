@@ -249,7 +249,7 @@ struct DatasetWriter::Impl {
   }
 
   void AppendWeight(float weight) {
-    const int64_t row = manifest.rows + shard->label.rows();
+    const int64_t row = manifest.rows + shard->rows();
     if (!std::isfinite(weight) || weight < 0)
       Fail(ErrorCode::kData, "row {}: weight '{}' is {}, not a finite number from 0 on", row,
            schema.weight, weight);
