@@ -24,6 +24,7 @@
 #include "renzan/nn/isa.h"
 #include "renzan/roofline/machine_limits.h"
 #include "renzan/roofline/median.h"
+#include "renzan/tensor/aligned_buffer.h"
 
 namespace renzan {
 namespace {

@@ -362,7 +362,7 @@ TEST(Step, AWeightBelongsToItsSample) {
       Batch slice = MakeSlice(model, 0, WeightedSchema());
       slice.weight.assign(slice.weight.size(), 0);
       slice.weight[sample] = 1;
-      RowStore& table = model.embeddings().shards()[1].store;
+      RowStore& table = *model.embeddings().shards()[1].store;
       const auto weights = [&] {
         std::vector<float> all(static_cast<size_t>(table.num_rows()) * 8);
         table.CopyWeights(0, table.num_rows(), reinterpret_cast<std::byte*>(all.data()));
