@@ -114,7 +114,7 @@ void Report(const CheckpointReader& reader, const InitialModel& initial, const T
   const std::vector<std::string>& features = there.features.categorical;
   int64_t taken = 0;
   for (const RowOrigins& origins : initial.tables) taken += origins.taken();
-  LogInfo("starting from {}, of step {}, sha256 {}", reader.dir(), reader.step(),
+  LogInfo("starting from {} (step {}), sha256 {}", reader.dir(), reader.step(),
           IdentityOf(reader.manifest()));
   if (!reader.manifest().quantization.empty())
     LogWarning("{} holds rows in {}: they are not exact", reader.dir(),

@@ -16,7 +16,7 @@ int64_t BestBatchSize(const TrainConfig& config, int64_t rows) {
   int64_t best = now;
   const int64_t first = std::max<int64_t>(1, now / unit / 2) * unit;
   for (int64_t size = first; size < now; size += unit)
-    if (rows % size <= rows % best) best = size;
+    if (rows % size < rows % best || (best != now && rows % size == rows % best)) best = size;
   return best;
 }
 

@@ -60,7 +60,7 @@ std::string DescribeNegatives(const OpenedSplits& splits) {
   const double trained = splits.train.dataset->schema().negatives_kept;
   std::string text;
   if (trained != 1)
-    text = fmt::format("{} has {}, for which predict corrects the scores",
+    text = fmt::format("{} has {}: predict corrects scores for that",
                        splits.train.dataset->directory(), NegativesText(trained));
   if (!splits.eval) return text;
   const double evaluated = splits.eval->dataset->schema().negatives_kept;

@@ -56,6 +56,11 @@ ModelPlace FindModel(const std::string& path) {
   if (run)
     Fail(ErrorCode::kData, "{} is an unfinished run: it has neither a model nor a valid checkpoint",
          path);
+  if (IsAbsent(path))
+    Fail(ErrorCode::kNoInput, "{} does not exist: name a run, a model or a checkpoint", path);
+  if (IsAbsent(path + kManifest))
+    Fail(ErrorCode::kNoInput, "{} is not a run, a model or a checkpoint: it has no manifest.json",
+         path);
   return {path, ""};
 }
 

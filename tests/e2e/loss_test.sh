@@ -38,7 +38,7 @@ YAML
 
 # Downsampled training is calibrated for the whole population, and for other samples of it.
 $renzan train small.yaml --run-dir run 2>train.txt
-grep -q "sampled has 0.1 of the negatives, for which predict corrects the scores; evaluations on \
+grep -q "sampled has 0.1 of the negatives: predict corrects scores for that; evaluations on \
 test, which has all negatives, shift logits by -2.3026" train.txt || fail "$(cat train.txt)"
 grep -q "negatives_kept: 0.1" run/model/manifest.json || fail "the model does not record the share"
 $renzan predict run --data test --output scores.npy 2>predict.txt

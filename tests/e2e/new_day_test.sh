@@ -44,10 +44,10 @@ mkdir bin
 ln -s "$renzan" bin/renzan
 PATH=$work/bin:$PATH bash -euo pipefail commands.sh >log.txt 2>&1 ||
   { status=$?; show_log; fail "exit $status"; }
-expect_log "values beside those of data/monday"
-new=$(sed -nE 's/^  user +([0-9]+) new, [0-9]+ in all; 200 of the 400 earlier ones do not occur$/\1/p' log.txt)
+expect_log "new values, which data/monday lacks"
+new=$(sed -nE 's/^  user +([0-9]+) new, [0-9]+ in all; 200 of the 400 earlier values do not occur in this data$/\1/p' log.txt)
 [ "${new:-0}" -gt 150 ] || { show_log; fail "not the users that are new"; }
-expect_log "starting from runs/monday/model, of step 250, sha256 $(sha256_of runs/monday)"
+expect_log "starting from runs/monday/model (step 250), sha256 $(sha256_of runs/monday)"
 expect_log "454 taken, $new new (user $new), none dropped"
 expect_log "optimizer states: dense adam taken; tables rowwise_adagrad taken"
 sha256=$(sha256_of runs/tuesday)
@@ -175,7 +175,7 @@ $renzan data import --format csv --schema scaled.yaml --vocabulary threshold:1 -
   tuesday.csv >/dev/null
 refuses 78 "the transform of 'age' is standardize:" --set data.train.path=data/scaled
 from=(--initialize-from data/monday)
-refuses 66 "data/monday/manifest.json"
+refuses 66 "data/monday is not a run, a model or a checkpoint"
 from=(--initialize-from schema.yaml)
 refuses 66 "schema.yaml"
 cp -r runs/monday/model damaged

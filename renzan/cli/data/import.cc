@@ -31,7 +31,7 @@ void PrintLabels(const ImportSummary& done) {
     return;
   }
   const LabelSummary& label = done.label;
-  fmt::print("label '{}': 1 in {} of {} rows ({:.4g} %)\n", done.label_name, label.positive_rows,
+  fmt::print("label '{}': {} of {} rows are 1 ({:.4g} %)\n", done.label_name, label.positive_rows,
              label.rows,
              100 * static_cast<double>(label.positive_rows) / static_cast<double>(label.rows));
   if (label.other_rows == 0) return;
@@ -73,13 +73,14 @@ void PrintGrown(const ImportSummary& done, const std::string& vocabulary_from) {
     fmt::print("no vocabulary of {} grows: all features are hashed\n", vocabulary_from);
     return;
   }
-  fmt::print("values beside those of {}:\n", vocabulary_from);
+  fmt::print("new values, which {} lacks:\n", vocabulary_from);
   size_t width = 0;
   for (const GrownVocabulary& feature : done.grown) width = std::max(width, feature.feature.size());
   for (const GrownVocabulary& feature : done.grown)
-    fmt::print("  {:<{}} {} new, {} in all; {} of the {} earlier ones do not occur\n",
-               feature.feature, width, feature.added, feature.values, feature.absent,
-               feature.values - feature.added);
+    fmt::print(
+        "  {:<{}} {} new, {} in all; {} of the {} earlier values do not occur in this data\n",
+        feature.feature, width, feature.added, feature.values, feature.absent,
+        feature.values - feature.added);
 }
 
 void Import(Flags flags) {
@@ -111,7 +112,7 @@ void Import(Flags flags) {
   PrintUnseen(done, options.vocabulary_from);
   if (options.grow) PrintGrown(done, options.vocabulary_from);
   if (options.skip_bad_rows)
-    fmt::print("skipped {} bad rows{}\n", done.bad_rows,
+    fmt::print("skipped {} bad row{}{}\n", done.bad_rows, done.bad_rows == 1 ? "" : "s",
                done.skipped_rows.empty() ? "" : ", listed in " + done.skipped_rows);
 }
 

@@ -54,7 +54,7 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
           if (shift != 0 && comm.rank() == 0)
             LogInfo(
                 "the model was trained on {}: logits are shifted by {:.4f}, so that scores are "
-                "probabilities where there are all",
+                "probabilities for data with all negatives",
                 NegativesText(kept), shift);
           const auto append = [&](std::span<const float> logits) {
             ThrowIfStopped(stopped);

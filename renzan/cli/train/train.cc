@@ -102,6 +102,9 @@ void ResolveDirectories(const TrainFlags& flags, const std::string& name, TrainC
   if (const char* dir = Environment("RENZAN_RUN_DIR"); dir && *dir != 0) {
     config.run_dir = dir;
   } else if (!RendezvousFromEnvironment(Environment)) {
+    // A new directory holds nothing to resume from.
+    if (flags.resume && config.checkpoint.dir.empty())
+      Fail(ErrorCode::kUsage, "--resume: name the run to resume with --run-dir DIR");
     config.run_dir = NewRunDirectory(name, SystemClock());
     children.push_back("RENZAN_RUN_DIR=" + config.run_dir);
   }
