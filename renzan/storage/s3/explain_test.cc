@@ -41,7 +41,7 @@ const std::vector<Case> kCases = {
      "the credentials of AWS_ACCESS_KEY_ID have expired: renew them"},
     {400, "TokenRefreshRequired", ErrorCode::kNoPermission, "renew them"},
     {403, "AccessDenied", ErrorCode::kNoPermission,
-     "the credentials of AWS_ACCESS_KEY_ID do not allow it: a dataset need read permission"},
+     "the credentials of AWS_ACCESS_KEY_ID do not allow it: datasets need read permission"},
     {403, "", ErrorCode::kNoPermission, "AWS_ACCESS_KEY_ID are wrong, or do not allow it"},
     {401, "", ErrorCode::kNoPermission, "AWS_ACCESS_KEY_ID are wrong, or do not allow it"},
     {301, "PermanentRedirect", ErrorCode::kConfig, "set AWS_REGION or AWS_ENDPOINT_URL"},
