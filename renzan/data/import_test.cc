@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <cmath>
 
+#include "renzan/data/criteo_testing.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/synth/teacher_report.h"
 #include "renzan/data/testing.h"
@@ -17,46 +17,28 @@ namespace renzan {
 namespace {
 
 using ::testing::AllOf;
+using testing::CriteoLine;
+using testing::CriteoOptions;
 using ::testing::ElementsAre;
 using testing::ExpectError;
+using testing::Hashed;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kCriteoLines;
 using testing::NamesIn;
 using ::testing::Not;
 using testing::ReadAll;
 using testing::Repeat;
 using testing::WriteText;
 
-// A Criteo line: I1..I13 and C1..C26 are empty unless given.
-std::string Line(const std::string& label, std::vector<std::string> dense,
-                 std::vector<std::string> categorical) {
-  dense.resize(13);
-  categorical.resize(26);
-  return fmt::format("{}\t{}\t{}\n", label, fmt::join(dense, "\t"), fmt::join(categorical, "\t"));
-}
-
-const std::string kLines = Line("1", {"5", "-2", "", "0"}, {"68fd1e64", "", "0b153874"}) +
-                           Line("0", {"", "3"}, {"05db9164", "80e26c9b", "0b153874"});
-
-ImportOptions Options(const TemporaryDirectory& dir, std::vector<std::string> inputs) {
-  ImportOptions options;
-  options.inputs = std::move(inputs);
-  options.output = dir / "out";
-  return options;
-}
-
-int64_t Hashed(const std::string& value, uint64_t n) {
-  return static_cast<int64_t>(1 + XXH64(value.data(), value.size(), 0) % (n - 1));
-}
-
 TEST(ImportCriteo, MissingAndNegativeValuesAndHashing) {
   TemporaryDirectory dir;
-  WriteText(dir / "in", kLines);
-  ImportOptions options = Options(dir, {dir / "in"});
+  WriteText(dir / "in", kCriteoLines);
+  ImportOptions options = CriteoOptions(dir, {dir / "in"});
   options.vocabulary = {"hash:5000", "C3=hash:10"};
   const ImportProgress done = ImportDataset(options);
   EXPECT_EQ(done.rows, 2);
-  EXPECT_EQ(done.text_bytes, kLines.size());
+  EXPECT_EQ(done.text_bytes, kCriteoLines.size());
 
   const Dataset dataset(dir / "out");
   dataset.Verify();
@@ -81,8 +63,8 @@ TEST(ImportCriteo, MissingAndNegativeValuesAndHashing) {
 // A table of so many rows has ids of 64 bits; the ids of C2 are mapped at the end.
 TEST(ImportCriteo, HashesToMoreIdsThan32Bits) {
   TemporaryDirectory dir;
-  WriteText(dir / "in", kLines);
-  ImportOptions options = Options(dir, {dir / "in"});
+  WriteText(dir / "in", kCriteoLines);
+  ImportOptions options = CriteoOptions(dir, {dir / "in"});
   constexpr int64_t kIds = int64_t{1} << 40;
   options.vocabulary = {fmt::format("hash:{}", kIds), "C2=threshold:1"};
   ImportDataset(options);
@@ -99,8 +81,8 @@ TEST(ImportCriteo, HashesToMoreIdsThan32Bits) {
 
 TEST(ImportCriteo, DenseNoneKeepsValues) {
   TemporaryDirectory dir;
-  WriteText(dir / "in", kLines);
-  ImportOptions options = Options(dir, {dir / "in"});
+  WriteText(dir / "in", kCriteoLines);
+  ImportOptions options = CriteoOptions(dir, {dir / "in"});
   options.log_dense = false;
   ImportDataset(options);
   const Batch batch = ReadAll(Dataset(dir / "out"));
@@ -109,164 +91,15 @@ TEST(ImportCriteo, DenseNoneKeepsValues) {
   EXPECT_EQ(batch.dense[2], 0.0f);
 }
 
-TEST(ImportCriteo, ThresholdOrdersByCountThenFirstSeen) {
-  TemporaryDirectory dir;
-  std::string text;
-  for (const char* value : {"aa", "bb", "cc", "bb", "dd", "dd", "", "aa", "ee", "dd"})
-    text += Line("0", {}, {value, "ff"});
-  WriteText(dir / "in", text);
-  ImportOptions options = Options(dir, {dir / "in"});
-  options.vocabulary = {"C1=threshold:2", "C2=threshold:11"};
-  options.shard_rows = 3;
-  ImportDataset(options);
-  const Dataset dataset(dir / "out");
-  dataset.Verify();
-  // dd 3 times: 2; aa and bb twice, aa first: 3, 4; cc and ee rare: 1; missing: 0.
-  const Batch batch = ReadAll(dataset);
-  EXPECT_THAT(batch.categorical[0].values, ElementsAre(3, 4, 1, 4, 2, 2, 0, 3, 1, 2));
-  EXPECT_EQ(dataset.schema().categorical[0].num_embeddings, 5);
-  EXPECT_EQ(dataset.schema().categorical[1].num_embeddings, 2);  // no value is frequent enough
-  EXPECT_EQ(batch.categorical[1].values[0], 1);
-  EXPECT_EQ(dataset.schema().categorical[2].num_embeddings, 100000);  // the default, hashed
-  EXPECT_THAT(ReadVocabularyValues(dir / "out", ReadManifest(dir / "out"), "C1"),
-              ElementsAre("dd", "aa", "bb"));
-
-  // A test set: known values keep their ids, new ones are rare.
-  WriteText(dir / "test", Line("1", {}, {"bb", "ff", "0c"}) + Line("1", {}, {"99", "", "0c"}));
-  ImportOptions test = Options(dir, {dir / "test"});
-  test.output = dir / "test.out";
-  test.vocabulary_from = dir / "out";
-  ImportDataset(test);
-  const Dataset applied(dir / "test.out");
-  applied.Verify();
-  const Batch test_batch = ReadAll(applied);
-  EXPECT_THAT(test_batch.categorical[0].values, ElementsAre(4, 1));
-  EXPECT_THAT(test_batch.categorical[1].values, ElementsAre(1, 0));
-  EXPECT_EQ(test_batch.categorical[2].values[0], Hashed("0c", 100000));
-  EXPECT_EQ(applied.schema().categorical[0].num_embeddings, 5);
-}
-
-// Every value of C1 occurs many times, C2 has a new one in every other row, and C3 only new ones.
-std::string ManyRows(int rows) {
-  std::string text;
-  for (int row = 0; row < rows; ++row)
-    text += Line(row % 3 == 0 ? "1" : "0", {},
-                 {fmt::format("{:x}", row % 40), fmt::format("{:x}", row % 2 == 0 ? row : 1),
-                  fmt::format("{:x}", row)});
-  return text;
-}
-
-// The rows whose id of feature f is that of unseen values.
-std::vector<size_t> UnseenRows(const Batch& batch, size_t f) {
-  std::vector<size_t> rows;
-  for (size_t row = 0; row < batch.label.size(); ++row)
-    if (batch.categorical[f].values[row] == Vocabulary::kRare) rows.push_back(row);
-  return rows;
-}
-
-TEST(ImportCriteo, TheRowForUnseenValuesIsTrained) {
-  TemporaryDirectory dir;
-  constexpr int kRows = 5000;
-  WriteText(dir / "in", ManyRows(kRows));
-  ImportOptions options = Options(dir, {dir / "in"});
-  const auto import = [&](const std::string& name, std::vector<std::string> vocabulary,
-                          std::vector<std::string> unseen) {
-    options.output = dir / name;
-    options.vocabulary = std::move(vocabulary);
-    options.unseen = std::move(unseen);
-    ImportDataset(options);
-    const Dataset dataset(options.output);
-    dataset.Verify();
-    return ReadAll(dataset);
-  };
-  const auto recorded = [&](const std::string& name, const char* feature) {
-    return ReadManifest(dir / name).features.at(feature).unseen;
-  };
-
-  // By default, a hundredth of the lookups of a value, which keeps its own row for the others.
-  const Batch usual = import("usual", {"threshold:1"}, {});
-  const std::vector<size_t> chosen = UnseenRows(usual, 0);
-  EXPECT_GT(chosen.size(), kRows / 200u);
-  EXPECT_LT(chosen.size(), kRows / 50u);
-  EXPECT_EQ(recorded("usual", "C1"), 0.01);
-  EXPECT_EQ(Dataset(dir / "usual").schema().categorical[0].num_embeddings, 40 + 2);
-  // Different rows of another feature; what has only one row loses that.
-  EXPECT_NE(UnseenRows(usual, 2), chosen);
-  EXPECT_EQ(Dataset(dir / "usual").schema().categorical[2].num_embeddings,
-            2 + kRows - std::ssize(UnseenRows(usual, 2)));
-
-  // Where enough values are below the threshold, they train the row.
-  const Batch rare = import("rare", {"threshold:2"}, {});
-  EXPECT_EQ(UnseenRows(rare, 0), chosen);
-  EXPECT_EQ(recorded("rare", "C1"), 0.01);
-  EXPECT_EQ(recorded("rare", "C2"), 0);
-  EXPECT_EQ(UnseenRows(rare, 1).size(), kRows / 2u);
-
-  // As given, for all features or one.
-  const Batch given = import("given", {"threshold:2"}, {"0", "C2=0.25"});
-  EXPECT_TRUE(UnseenRows(given, 0).empty());
-  EXPECT_EQ(recorded("given", "C1"), 0);
-  EXPECT_EQ(recorded("given", "C2"), 0.25);
-  EXPECT_NEAR(static_cast<double>(UnseenRows(given, 1).size()), (0.5 + 0.5 * 0.25) * kRows,
-              0.02 * kRows);
-
-  // The same rows whatever the shards, and others with another seed.
-  options.shard_rows = 777;
-  EXPECT_EQ(UnseenRows(import("shards", {"threshold:1"}, {}), 0), chosen);
-  options.seed = 1;
-  EXPECT_NE(UnseenRows(import("seed", {"threshold:1"}, {}), 0), chosen);
-}
-
-TEST(ImportCriteo, ATestSetSaysWhatTheVocabularyDoesNotKnow) {
-  TemporaryDirectory dir;
-  WriteText(dir / "train", ManyRows(1000));
-  WriteText(dir / "test",
-            Repeat(Line("1", {}, {"1", "1", "fffff"}) + Line("0", {}, {"2", "eeeee", ""}), 50));
-  ImportOptions train = Options(dir, {dir / "train"});
-  train.vocabulary = {"threshold:1", "C4=hash:100"};
-  ImportOptions test = Options(dir, {dir / "test"});
-  test.output = dir / "test.out";
-  test.vocabulary_from = train.output;
-  const auto import_test = [&] {
-    ::testing::internal::CaptureStderr();
-    const ImportSummary done = ImportDataset(test);
-    return std::pair(done, ::testing::internal::GetCapturedStderr());
-  };
-
-  EXPECT_TRUE(ImportDataset(train).unseen.empty());
-  const auto [done, log] = import_test();
-  ASSERT_EQ(done.unseen.size(), 25u);  // without C4
-  EXPECT_EQ(done.unseen[0].feature, "C1");
-  EXPECT_EQ(done.unseen[0].lookups, 100);
-  EXPECT_EQ(done.unseen[0].unseen, 0);  // no known value is mapped here
-  EXPECT_EQ(done.unseen[1].share(), 0.5);
-  EXPECT_EQ(done.unseen[2].lookups, 50);  // without missing ones
-  EXPECT_EQ(done.unseen[2].share(), 1);
-  EXPECT_EQ(done.unseen[3].feature, "C5");
-  EXPECT_THAT(log, Not(HasSubstr("unseen")));
-  EXPECT_EQ(Dataset(test.output).schema().categorical[0].vocabulary,
-            Dataset(train.output).schema().categorical[0].vocabulary);
-
-  // A dataset whose row nothing has trained.
-  train.output = dir / "without";
-  train.unseen = {"0"};
-  ImportDataset(train);
-  test.vocabulary_from = train.output;
-  test.output = dir / "test.without";
-  EXPECT_THAT(import_test().second,
-              HasSubstr("C2, C3: values that the training data lacks use the embedding for unseen "
-                        "values, which no row of"));
-}
-
 TEST(ImportCriteo, ContainersFilesAndShardsDoNotChangeTheSamples) {
   TemporaryDirectory dir;
-  const std::string text = Repeat(kLines, 50);
+  const std::string text = Repeat(kCriteoLines, 50);
   WriteText(dir / "a", text);
-  ImportOptions options = Options(dir, {dir / "a"});
+  ImportOptions options = CriteoOptions(dir, {dir / "a"});
   ImportDataset(options);
   const std::string fingerprint = Dataset(dir / "out").fingerprint();
-  WriteText(dir / "b.gz", Repeat(kLines, 20));
-  WriteText(dir / "c.zst", Repeat(kLines, 30));
+  WriteText(dir / "b.gz", Repeat(kCriteoLines, 20));
+  WriteText(dir / "c.zst", Repeat(kCriteoLines, 30));
   options.inputs = {dir / "b.gz", dir / "c.zst"};
   options.output = dir / "out2";
   ImportDataset(options);
@@ -283,18 +116,19 @@ TEST(ImportCriteo, BadRowsSayWhereAndWhy) {
     std::string line, message;
   } kCases[] = {
       {"hello\n", "in:3: 1 columns separated by tabs instead of 40"},
-      {Line("2", {}, {}), "in:3: column 1 (label): '2' is not 0 or 1"},
-      {Line("", {}, {}), "in:3: column 1 (label): '' is not 0 or 1"},
-      {Line("1", {"1", "x"}, {}), "in:3: column 3 (I2): 'x' is not a whole number"},
-      {Line("1", {"1.5"}, {}), "in:3: column 2 (I1): '1.5' is not a whole number"},
-      {Line("1", {"nan"}, {}), "in:3: column 2 (I1): 'nan' is not a whole number"},
-      {Line("1", {"99999999999999999999"}, {}), "in:3: column 2 (I1): '99999999999999999999'"},
-      {Line("1", {}, {"0b", "xyz"}), "in:3: column 16 (C2): 'xyz' is not hexadecimal"},
+      {CriteoLine("2", {}, {}), "in:3: column 1 (label): '2' is not 0 or 1"},
+      {CriteoLine("", {}, {}), "in:3: column 1 (label): '' is not 0 or 1"},
+      {CriteoLine("1", {"1", "x"}, {}), "in:3: column 3 (I2): 'x' is not a whole number"},
+      {CriteoLine("1", {"1.5"}, {}), "in:3: column 2 (I1): '1.5' is not a whole number"},
+      {CriteoLine("1", {"nan"}, {}), "in:3: column 2 (I1): 'nan' is not a whole number"},
+      {CriteoLine("1", {"99999999999999999999"}, {}),
+       "in:3: column 2 (I1): '99999999999999999999'"},
+      {CriteoLine("1", {}, {"0b", "xyz"}), "in:3: column 16 (C2): 'xyz' is not hexadecimal"},
   };
   for (const auto& test : kCases) {
     TemporaryDirectory dir;
-    WriteText(dir / "in", kLines + test.line + kLines);
-    ImportOptions options = Options(dir, {dir / "in"});
+    WriteText(dir / "in", kCriteoLines + test.line + kCriteoLines);
+    ImportOptions options = CriteoOptions(dir, {dir / "in"});
     ExpectError(ErrorCode::kData, AllOf(HasSubstr(test.message), HasSubstr("--on-bad-row skip")),
                 [&] { ImportDataset(options); });
     EXPECT_THAT(NamesIn(dir.path()), ElementsAre("in")) << "something was left behind";
@@ -313,10 +147,11 @@ TEST(ImportCriteo, BadRowsSayWhereAndWhy) {
 
 TEST(ImportCriteo, SkippedRowsAreListedBesideTheManifest) {
   TemporaryDirectory dir;
-  WriteText(dir / "a", kLines + "hello\n" + Repeat(kLines, 3) + Line("2", {}, {}));
-  WriteText(dir / "b, \"c\".gz", Repeat("bad\n", 10) + kLines);
-  WriteText(dir / "good", kLines);
-  ImportOptions options = Options(dir, {dir / "a", dir / "b, \"c\".gz"});
+  WriteText(dir / "a",
+            kCriteoLines + "hello\n" + Repeat(kCriteoLines, 3) + CriteoLine("2", {}, {}));
+  WriteText(dir / "b, \"c\".gz", Repeat("bad\n", 10) + kCriteoLines);
+  WriteText(dir / "good", kCriteoLines);
+  ImportOptions options = CriteoOptions(dir, {dir / "a", dir / "b, \"c\".gz"});
   options.skip_bad_rows = true;
   options.vocabulary = {"threshold:1"};
   const ImportSummary done = ImportDataset(options);
@@ -344,8 +179,8 @@ TEST(ImportCriteo, SkippedRowsAreListedBesideTheManifest) {
 
 TEST(ImportCriteo, UnlabelledFilesGetAHint) {
   TemporaryDirectory dir;
-  WriteText(dir / "test.txt", kLines.substr(2));
-  ImportOptions options = Options(dir, {dir / "test.txt"});
+  WriteText(dir / "test.txt", kCriteoLines.substr(2));
+  ImportOptions options = CriteoOptions(dir, {dir / "test.txt"});
   for (bool skip : {false, true}) {
     options.skip_bad_rows = skip;
     ExpectError(ErrorCode::kData,
@@ -358,7 +193,7 @@ TEST(ImportCriteo, UnlabelledFilesGetAHint) {
 TEST(ImportCriteo, NoValidRowsAndNoRowsAtAll) {
   TemporaryDirectory dir;
   WriteText(dir / "in", "x\ny\n");
-  ImportOptions options = Options(dir, {dir / "in"});
+  ImportOptions options = CriteoOptions(dir, {dir / "in"});
   options.skip_bad_rows = true;
   ExpectError(ErrorCode::kData, HasSubstr("no valid rows"), [&] { ImportDataset(options); });
   WriteText(dir / "empty", "");
@@ -369,8 +204,8 @@ TEST(ImportCriteo, NoValidRowsAndNoRowsAtAll) {
 
 TEST(ImportCriteo, InterruptedImportLeavesNothingAndCanBeRepeated) {
   TemporaryDirectory dir;
-  WriteText(dir / "in", Repeat(kLines, 10000));
-  ImportOptions options = Options(dir, {dir / "in"});
+  WriteText(dir / "in", Repeat(kCriteoLines, 10000));
+  ImportOptions options = CriteoOptions(dir, {dir / "in"});
   options.shard_rows = 1000;
   int64_t seen = 0;
   options.progress = [&](const ImportProgress& progress) { seen = progress.rows; };
@@ -393,9 +228,9 @@ TEST(ImportCriteo, FullDiskLeavesNothing) {
   CreateDirectories(dir / "small");
   if (::mount("tmpfs", (dir / "small").c_str(), "tmpfs", 0, "size=256k") != 0)
     GTEST_SKIP() << "not permitted to mount a tmpfs here";
-  WriteText(dir / "in", Repeat(kLines, 10000));
+  WriteText(dir / "in", Repeat(kCriteoLines, 10000));
   for (const char* vocabulary : {"hash:100", "threshold:1"}) {
-    ImportOptions options = Options(dir, {dir / "in"});
+    ImportOptions options = CriteoOptions(dir, {dir / "in"});
     options.output = dir / "small/out";
     options.vocabulary = {vocabulary};
     ExpectError(ErrorCode::kIo, HasSubstr("No space left"), [&] { ImportDataset(options); });
@@ -406,8 +241,8 @@ TEST(ImportCriteo, FullDiskLeavesNothing) {
 
 TEST(ImportCriteo, ATestSetNeedsTheTransformsOfTheTrainingSet) {
   TemporaryDirectory dir;
-  WriteText(dir / "in", kLines);
-  ImportOptions options = Options(dir, {dir / "in"});
+  WriteText(dir / "in", kCriteoLines);
+  ImportOptions options = CriteoOptions(dir, {dir / "in"});
   options.output = dir / "train";
   options.vocabulary = {"threshold:1"};
   ImportDataset(options);
@@ -433,29 +268,11 @@ TEST(ImportCriteo, ATestSetNeedsTheTransformsOfTheTrainingSet) {
             train.schema().categorical[0].vocabulary);
 }
 
-TEST(ImportCriteo, ACorruptVocabularyIsNotUsed) {
-  TemporaryDirectory dir;
-  WriteText(dir / "in", kLines);
-  ImportOptions options = Options(dir, {dir / "in"});
-  options.output = dir / "train";
-  options.vocabulary = {"threshold:1"};
-  ImportDataset(options);
-  const std::string path = dir / "train/vocabulary/C1.values.npy";
-  std::string bytes = ReadFile(path);
-  bytes.back() ^= 1;
-  WriteFileAtomically(path, bytes);
-  options.output = dir / "test";
-  options.vocabulary = {};
-  options.vocabulary_from = dir / "train";
-  ExpectError(ErrorCode::kData, HasSubstr("C1.values.npy is corrupt"),
-              [&] { ImportDataset(options); });
-}
-
 TEST(ImportCriteo, WrongOptions) {
   TemporaryDirectory dir;
-  WriteText(dir / "in", kLines);
+  WriteText(dir / "in", kCriteoLines);
   const auto with = [&](auto change) {
-    ImportOptions options = Options(dir, {dir / "in"});
+    ImportOptions options = CriteoOptions(dir, {dir / "in"});
     change(options);
     return [options] { ImportDataset(options); };
   };
@@ -504,9 +321,9 @@ TEST(ImportCriteo, WrongOptions) {
 
 TEST(ImportCriteo, ImportsTheGeneratorsReport) {
   TemporaryDirectory dir;
-  WriteText(dir / "in", kLines);
+  WriteText(dir / "in", kCriteoLines);
   WriteTeacherReport(dir / "in", 2, 1, 0, {0.75, 0.5});
-  ImportOptions options = Options(dir, {dir / "in"});
+  ImportOptions options = CriteoOptions(dir, {dir / "in"});
   ImportDataset(options);
   const Dataset dataset(dir / "out");
   ASSERT_TRUE(dataset.bayes_optimal().has_value());
@@ -531,7 +348,7 @@ TEST(ImportCriteo, RealFiles) {
   for (const auto& file : kFiles) {
     SKIP_WITHOUT_SHARED_DATA(file.file);
     TemporaryDirectory dir;
-    ImportOptions options = Options(dir, {testing::SharedData(file.file)});
+    ImportOptions options = CriteoOptions(dir, {testing::SharedData(file.file)});
     options.vocabulary = {"threshold:2"};
     ImportDataset(options);
     const Dataset dataset(dir / "out");
@@ -545,7 +362,7 @@ TEST(ImportCriteo, RealFiles) {
   const std::string unlabelled =
       testing::SharedData("criteo_kaggle_head10k/test_head10000_unlabelled.txt.gz");
   ExpectError(ErrorCode::kData, HasSubstr("without labels"),
-              [&] { ImportDataset(Options(dir, {unlabelled})); });
+              [&] { ImportDataset(CriteoOptions(dir, {unlabelled})); });
 }
 
 }  // namespace

@@ -21,6 +21,12 @@ inline DatasetSchema TestSchema() {
           .categorical = {{"a", 7}, {"b", 1000}, {"m", 50, true}, {"n", 300, true}}};
 }
 
+inline DatasetSchema WeightedSchema() {
+  DatasetSchema schema = TestSchema();
+  schema.weight = "w";
+  return schema;
+}
+
 inline std::vector<double> TestPoolingFactors(const DatasetSchema& schema = TestSchema()) {
   return std::vector<double>(schema.categorical.size(), 1.0);
 }
