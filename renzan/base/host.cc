@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -20,14 +22,23 @@ std::string MachineId() {
   return id.empty() ? HostName() : id;
 }
 
+std::vector<std::string> GpuDevices(const std::string& root) {
+  std::vector<std::string> devices;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/dev", error)) {
+    const std::string name = entry.path().filename();
+    const std::string number = name.starts_with("nvidia") ? name.substr(6) : "";
+    if (!number.empty() && std::all_of(number.begin(), number.end(),
+                                       [](unsigned char c) { return std::isdigit(c) != 0; }))
+      devices.push_back(name);
+  }
+  return devices;
+}
+
 std::string VisibleGpus(const std::function<const char*(const char*)>& environment,
                         const std::string& root) {
   std::set<std::string> parts;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(root + "/dev", error)) {
-    const std::string name = entry.path().filename();  // nvidia0, nvidiactl, nvidia-uvm
-    if (name.starts_with("nvidia")) parts.insert(name);
-  }
+  for (const std::string& device : GpuDevices(root)) parts.insert(device);
   // These choose among the devices, or parts of one (MIG).
   for (const char* variable : {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"})
     if (const char* value = environment(variable))

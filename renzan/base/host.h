@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace renzan {
 
@@ -12,9 +13,11 @@ std::string HostName();
 // The same for all containers of a machine, whatever their host names. Changes on reboot.
 std::string MachineId();
 
+// The NVIDIA GPUs in /dev: "nvidia0", not "nvidiactl". `root` is prepended to paths, for tests.
+std::vector<std::string> GpuDevices(const std::string& root = "");
+
 // The GPUs that this process can see, as a text: two processes of a machine that see the same ones
 // have the same. Containers of a machine share MachineId(), but each may have GPUs of its own.
-// `root` is prepended to paths, for tests.
 std::string VisibleGpus(const std::function<const char*(const char*)>& environment,
                         const std::string& root = "");
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <vector>
 
 #include "renzan/base/file/file.h"
 
@@ -24,7 +25,7 @@ std::string Seen(const std::vector<std::string>& devices,
 
 TEST(VisibleGpus, AreTheSameForProcessesThatSeeTheSame) {
   EXPECT_EQ(Seen({"nvidia0", "nvidia1", "nvidiactl", "sda"}),
-            Seen({"nvidia1", "nvidiactl", "nvidia0", "sdb"}));
+            Seen({"nvidia1", "nvidia-uvm", "nvidia0", "sdb"}));
   EXPECT_EQ(Seen({"nvidia0", "nvidia1"}, {{"CUDA_VISIBLE_DEVICES", "1"}}),
             Seen({"nvidia0", "nvidia1"}, {{"CUDA_VISIBLE_DEVICES", "1"}}));
   EXPECT_EQ(Seen({}), "");

@@ -7,9 +7,8 @@
 
 namespace renzan {
 
-// The path of this program, or of the one that it was when it was started; symbolic links are
-// resolved. Where /proc is not mounted, it is the path by which the program was started. Throws
-// Error kOsError if that leads nowhere either.
+// The path of this program's file, with symbolic links resolved. Where /proc is not mounted, it is
+// the path by which the program was started. Throws Error kOsError if that leads nowhere either.
 std::string ThisProgram();
 
 // The same, of a program that sees /proc at `proc` and was started as `started_as`. For tests.

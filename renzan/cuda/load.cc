@@ -7,14 +7,15 @@
 namespace renzan {
 namespace {
 
-constexpr Plugin kPlugin = {.file = "librenzan_cuda.so",
-                            .build = "renzan_cuda_build",
-                            .code = ErrorCode::kConfig,
-                            .what = "training on GPUs",
-                            .advice =
-                                "build Renzan where nvcc is installed, and install it with CUDA's "
-                                "libraries (libcublasLt); or "
-                                "use device: cpu"};
+constexpr Plugin kPlugin = {
+    .file = "librenzan_cuda.so",
+    .build = "renzan_cuda_build",
+    .code = ErrorCode::kConfig,
+    .what = "the library for training on GPUs",
+    .advice =
+        "build it with `scripts/build release renzan_cuda_plugin` where nvcc is "
+        "installed, and install CUDA's libraries (libcublasLt); or use "
+        "device: cpu"};
 
 void* Library() {
   static void* const handle = LoadPlugin(kPlugin, PathOfPlugin(kPlugin), BuildId());

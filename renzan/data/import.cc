@@ -39,8 +39,7 @@ constexpr size_t kLabelsShown = 5;
 constexpr double kUsualWeight = 2;
 
 std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
-  // Training data needs them.
-  const Labels labels = options.vocabulary_from.empty() ? Labels::kRequired : Labels::kMayBeMissing;
+  const Labels labels = options.is_training_data() ? Labels::kRequired : Labels::kMayBeMissing;
   if (options.format == "criteo") {
     if (!options.schema.empty())
       Fail(ErrorCode::kUsage, "--schema is only for --format csv; Criteo's columns are fixed");
@@ -116,6 +115,14 @@ NegativeSampler SamplerOf(const ImportOptions& options) {
   return NegativeSampler(share, options.seed.value_or(0));
 }
 
+// The share of the negatives that earlier programs and this import keep. Rounded, so that the same
+// share, reached in other steps, is the same number.
+double NegativesKept(const DatasetSchema& schema, const ImportOptions& options) {
+  if (!schema.has_labels()) return 1;
+  const double share = schema.negatives_kept * options.keep_negatives.value_or(1);
+  return std::stod(fmt::format("{:.12g}", share));
+}
+
 // Also sets the constants of the schema's transforms to those of that dataset.
 std::vector<Vocabulary> VocabulariesFromDataset(const ImportOptions& options,
                                                 DatasetSchema* schema_of_input) {
@@ -169,12 +176,10 @@ class Importer {
     if (options.keep_negatives && !schema.has_labels())
       Fail(ErrorCode::kUsage,
            "--keep-negatives: the data have no labels, so that no row is a negative");
-    // Those that an earlier program has dropped, and those that this import does.
-    schema.negatives_kept *= options.keep_negatives.value_or(1);
+    schema.negatives_kept = NegativesKept(schema, options);
     vocabularies_ = options.vocabulary_from.empty() ? VocabulariesFromOptions(options, schema)
                                                     : VocabulariesFromDataset(options, &schema);
-    is_training_data_ = options.vocabulary_from.empty() || options.grow;
-    if (is_training_data_)
+    if (options.is_training_data())
       TrainUnseenOfOptions(options, schema, parser_->unseen_shares(), &vocabularies_);
     lookups_.resize(vocabularies_.size());
     SetTransforms(schema);
@@ -205,15 +210,19 @@ class Importer {
            progress_.bad_rows);
     Report();
     WarnOfMultiLineRows();
-    ImportSummary summary{progress_, parser_->schema().label, labels_.Summary(kLabelsShown),
-                          writer_->manifest().weight, Unseen()};
+    ImportSummary summary{progress_,
+                          parser_->schema().label,
+                          labels_.Summary(kLabelsShown),
+                          writer_->manifest().weight,
+                          writer_->manifest().negatives_kept,
+                          Unseen()};
     if (parser_->schema().has_labels()) WarnOfOneClass(summary);
     WarnOfWeights(summary.weight);
     WarnOfUntrainedRows();
     skipped_->Close();
     Finish();
     summary.grown = Grown();
-    // A test set has the transforms of its training set.
+    // Data with another dataset's vocabularies has its transforms, too.
     const std::string advice = spread_->Advice(writer_->manifest().dense);
     if (options_.vocabulary_from.empty() && !advice.empty()) LogWarning("{}", advice);
     if (progress_.bad_rows > 0) summary.skipped_rows = writer_->FinalPathOfFile(kSkippedRowsName);
@@ -292,7 +301,7 @@ class Importer {
 
   std::vector<UnseenLookups> Unseen() const {
     std::vector<UnseenLookups> unseen;
-    if (is_training_data_) return unseen;
+    if (options_.is_training_data()) return unseen;
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
       if (!vocabularies_[f].knows_unseen()) continue;
       unseen.push_back(lookups_[f]);
@@ -334,7 +343,7 @@ class Importer {
 
   // Only for a test set.
   void WarnOfUntrainedRows() const {
-    if (is_training_data_) return;
+    if (options_.is_training_data()) return;
     std::vector<std::string> names;
     for (size_t f = 0; f < vocabularies_.size(); ++f)
       if (vocabularies_[f].knows_unseen() && vocabularies_[f].unseen_is_untrained() &&
@@ -349,6 +358,13 @@ class Importer {
 
   static void WarnOfOneClass(const ImportSummary& summary) {
     if (!summary.label.has_one_class()) return;
+    if (summary.dropped_rows > 0) {
+      LogWarning(
+          "--keep-negatives kept none of the {} rows with label 0, and no model can learn from one "
+          "class: keep more of them",
+          summary.dropped_rows);
+      return;
+    }
     LogWarning(
         "the label '{}' is {} in all {} rows, from which no model can learn: check that this is "
         "the label's column{}",
@@ -356,9 +372,8 @@ class Importer {
         summary.label.other_rows > 0 ? ", and which text of it means 1" : ", and its rule");
   }
 
-  // Those of a test set train nothing.
   void WarnOfWeights(const WeightSummary& weight) const {
-    if (!has_weights() || !options_.vocabulary_from.empty()) return;
+    if (!has_weights() || !options_.is_training_data()) return;
     if (weight.max == 0)
       LogWarning("the weight '{}' is 0 in all rows, from which no model can learn", weight.name);
     else if (weight.mean > kUsualWeight || weight.mean < 1 / kUsualWeight)
@@ -422,7 +437,6 @@ class Importer {
   std::vector<UnseenLookups> lookups_;       // by feature
   std::vector<size_t> one_hot_, multi_hot_;  // features
   bool provisional_ = false;
-  bool is_training_data_ = true;  // or test data of another dataset
   // Dense features whose transforms take constants of the data; `fits_` is empty if they are known.
   std::vector<size_t> unscaled_;
   std::vector<DenseTransform> transforms_;

@@ -47,8 +47,9 @@ struct ImportSummary : ImportProgress {
   std::string label_name;  // empty: the data has no labels
   LabelSummary label;
   WeightSummary weight;
-  // With another dataset's vocabularies, one entry for each feature with a row for unseen values:
-  // in the first where they are used unchanged, in the second where they grow.
+  double negatives_kept = 1;  // DatasetSchema::negatives_kept
+  // If the vocabularies are another dataset's, one entry for each feature with a row for unseen
+  // values: in `unseen` if they are used unchanged, in `grown` if they grow.
   std::vector<UnseenLookups> unseen;
   std::vector<GrownVocabulary> grown;
   // The file that lists the bad rows (SkippedRows); empty if there are none.
@@ -71,12 +72,14 @@ struct ImportOptions {
   std::optional<uint64_t> seed;  // which lookups and rows these are; 0 if not given
   // A dataset whose vocabularies are reused. Unless they grow, the input may lack the label.
   std::string vocabulary_from;
-  bool grow = false;           // add the values that they lack
+  bool grow = false;           // add the values that they lack: this is training data, too
   bool skip_bad_rows = false;  // and list them in a file beside dataset.yaml
   int64_t shard_rows = 4'000'000;
   // Called every few thousand rows.
   std::function<void(const ImportProgress&)> progress;
   StopFunction stop;
+
+  bool is_training_data() const { return vocabulary_from.empty() || grow; }
 };
 
 inline constexpr char kDefaultVocabulary[] = "hash:100000";

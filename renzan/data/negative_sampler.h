@@ -1,7 +1,7 @@
 #pragma once
 
 // Negative downsampling: keeps a share of the samples whose label is 0. Which ones is a function of
-// the seed and of the row's number in the input only, so an import can be repeated.
+// the seed and of the row's number among the valid rows of the input, so an import can be repeated.
 
 #include <cstdint>
 

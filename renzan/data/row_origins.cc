@@ -81,7 +81,7 @@ RowOrigins OriginsOfRows(const std::string& directory, const DatasetManifest& ma
                      .earlier_rows = earlier.num_embeddings,
                      .same = std::min(rows, earlier.num_embeddings),
                      .others = {}};
-  // Ids are values themselves.
+  // With an equal vocabulary, or ids as input, a row's number stands for the same value.
   if (vocabulary == earlier.vocabulary) return origins;
   if (kind != KindOf(earlier.vocabulary) || kind != "threshold")
     Fail(ErrorCode::kConfig,

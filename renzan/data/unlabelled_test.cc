@@ -113,6 +113,26 @@ TEST(Unlabelled, OnlyBesideTrainingData) {
               [&] { csv.Import(); });
 }
 
+// So is another day's training data.
+TEST(Unlabelled, NotWhereTheVocabularyGrows) {
+  const Csv training(kSchema, {kTraining});
+  training.Import();
+  TestSet next_day(training, "", {"x,c,g\n10,z,p|q\n"});
+  next_day.options.grow = true;
+  ExpectError(ErrorCode::kConfig, HasSubstr("needs --vocabulary-from TRAINING_DATA without --grow"),
+              [&] { next_day.Import(); });
+  EXPECT_FALSE(FileExists(next_day.options.output));
+}
+
+TEST(Unlabelled, HoldsNoShareOfNegatives) {
+  const std::string schema = std::string("negatives_kept: 0.1\n") + kSchema;
+  const Csv training(schema, {kTraining});
+  EXPECT_EQ(training.Import().negatives_kept, 0.1);
+  const TestSet test(training, schema, {"x,c,g\n10,a,p|q\n"});
+  EXPECT_EQ(test.Import().negatives_kept, 1);
+  EXPECT_EQ(Dataset(test.options.output).schema().negatives_kept, 1);
+}
+
 TEST(Unlabelled, FilesWithAndWithoutLabelsDoNotMix) {
   const Csv training(kSchema, {kTraining});
   training.Import();
@@ -120,9 +140,10 @@ TEST(Unlabelled, FilesWithAndWithoutLabelsDoNotMix) {
               HasSubstr("in1.csv:1: has the label 'y', which the first file lacks"), [&] {
                 TestSet(training, "", {"x,c,g\n10,a,p\n", kTraining}).Import();
               });
-  ExpectError(ErrorCode::kConfig, HasSubstr("in1.csv:1: the header has no column 'y'"), [&] {
-    TestSet(training, "", {kTraining, "x,c,g\n10,a,p\n"}).Import();
-  });
+  ExpectError(ErrorCode::kConfig,
+              HasSubstr("in1.csv:1: lacks the label 'y', which the first file has"), [&] {
+                TestSet(training, "", {kTraining, "x,c,g\n10,a,p\n"}).Import();
+              });
   // Labels that are there are kept.
   EXPECT_EQ(TestSet(training, "", {kTraining}).Read().label.size(), 3u);
 }

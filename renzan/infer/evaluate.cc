@@ -71,7 +71,7 @@ float LogitShift(double of_model, double of_data) {
 }
 
 std::string NegativesText(double kept) {
-  return kept == 1 ? "all negatives" : fmt::format("{} of the negatives", kept);
+  return kept == 1 ? "all negatives" : fmt::format("{:.4g} of the negatives", kept);
 }
 
 std::optional<WeightedMetrics> MakeWeightedMetrics(const Dataset& dataset) {

@@ -28,8 +28,8 @@ class WeightedMetrics {
   std::span<const FixedSum> sums() const { return sums_; }
   void Merge(std::span<const FixedSum> sums);
 
-  // As in BinaryMetrics; all of them are NaN where the weights that count are 0.
   double SumOfWeights() const;
+  // As in BinaryMetrics; NaN where the weights that they divide by are 0.
   double LogLoss() const;
   double Auc() const;
   double Accuracy() const;

@@ -14,7 +14,7 @@ namespace {
 
 // Smaller tables are no trouble.
 constexpr int64_t kLargeTableBytes = int64_t{256} << 20;
-// A table with as many rows for each lookup has rows that nothing will ever train.
+// With more rows per lookup than this, the run trains few of a table's rows.
 constexpr double kMostRowsPerLookup = 10;
 
 std::string BytesText(int64_t bytes) {
@@ -51,13 +51,17 @@ DiskUse DiskUseOf(const RunSpec& spec) {
 }
 
 std::string Describe(const DiskUse& use) {
-  return fmt::format("a full checkpoint takes {}, and so does the model", BytesText(use.total()));
+  return fmt::format("a full checkpoint and the model take {} each", BytesText(use.total()));
 }
 
-std::string UntouchedRowsAdvice(const RunSpec& spec, const DiskUse& use, int64_t samples) {
+std::string UntouchedRowsAdvice(const RunSpec& spec, const DatasetSchema& schema,
+                                const DiskUse& use, int64_t samples) {
+  const auto counts_values = [&](size_t t) {
+    return schema.categorical[t].vocabulary.starts_with("threshold:");
+  };
   std::vector<size_t> sparse;
   for (size_t t = 0; t < spec.tables.size(); ++t)
-    if (use.tables[t] >= kLargeTableBytes &&
+    if (!counts_values(t) && use.tables[t] >= kLargeTableBytes &&
         static_cast<double>(spec.tables[t].num_embeddings) >
             kMostRowsPerLookup * LookupsOf(spec.tables[t], samples))
       sparse.push_back(t);
@@ -68,10 +72,10 @@ std::string UntouchedRowsAdvice(const RunSpec& spec, const DiskUse& use, int64_t
   const TableSpec& table = spec.tables[largest];
   const double lookups = LookupsOf(table, samples);
   return fmt::format(
-      "{}, {} of it for the table of '{}'{}: it has {} rows, of which this run can look up at most "
-      "{:.0f}; import the data with fewer ids, such as --vocabulary '{}=hash:{:.0f}'",
-      Describe(use), BytesText(use.tables[largest]), table.name,
-      sparse.size() == 1 ? "" : fmt::format(", the largest of {} like it", sparse.size()),
+      "{}. The table of '{}' takes {} of that{}, but of its {} rows this run can look up at most "
+      "{:.0f}: import the data with fewer ids, such as --vocabulary '{}=hash:{:.0f}'",
+      Describe(use), table.name, BytesText(use.tables[largest]),
+      sparse.size() == 1 ? "" : fmt::format(" and is the largest of {} like it", sparse.size()),
       table.num_embeddings, lookups, table.name, kMostRowsPerLookup * std::max(1.0, lookups));
 }
 

@@ -10,7 +10,8 @@
 
 namespace renzan {
 
-// Bytes of a full checkpoint without the headers of its files. A saved model takes as many.
+// Bytes of a full checkpoint without the headers of its files. A saved model takes as many, without
+// what error feedback keeps.
 struct DiskUse {
   int64_t dense = 0;            // parameters, optimizer states, and what error feedback keeps
   std::vector<int64_t> tables;  // of each of RunSpec::tables: rows and their optimizer states
@@ -19,12 +20,14 @@ struct DiskUse {
 };
 DiskUse DiskUseOf(const RunSpec& spec);
 
-// "a full checkpoint takes 12.3 GB, and so does the model"
+// "a full checkpoint and the model take 12.3 GB each"
 std::string Describe(const DiskUse& use);
 
 // About large tables most of whose rows a run over so many different samples cannot touch, and what
-// to do; "" if there is none.
-std::string UntouchedRowsAdvice(const RunSpec& spec, const DiskUse& use, int64_t samples);
+// to do; "" if there is none. Not for a run that starts from another model, which has trained them.
+// Tables of counted values are left out: they have a row for each value that the data had.
+std::string UntouchedRowsAdvice(const RunSpec& spec, const DatasetSchema& schema,
+                                const DiskUse& use, int64_t samples);
 
 // If `dir`, where `copies` full checkpoints or models have to fit, has too few free bytes; else "".
 std::string DiskSpaceAdvice(const DiskUse& use, int copies, const std::string& dir,

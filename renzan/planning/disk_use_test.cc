@@ -15,16 +15,18 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+DatasetSchema SchemaOf(int64_t rows_of_b) {
+  return {.label = "y",
+          .dense = {"d"},
+          .categorical = {{"a", 2'000'000}, {"b", rows_of_b}, {"c", 30'000'000}}};
+}
+
 RunSpec SpecOf(int64_t rows_of_b) {
   TrainConfig config = SmallConfig();
   config.model.tables.clear();
   config.model.embedding_dim = 16;
   config.optimizer.sparse.type = "rowwise_adagrad";
-  const DatasetSchema schema{
-      .label = "y",
-      .dense = {"d"},
-      .categorical = {{"a", 2'000'000}, {"b", rows_of_b}, {"c", 30'000'000}}};
-  return MakeRunSpec(config, schema, std::vector<double>{1, 1, 1});
+  return MakeRunSpec(config, SchemaOf(rows_of_b), std::vector<double>{1, 1, 1});
 }
 
 TEST(DiskUse, IsWhatASnapshotTakes) {
@@ -46,16 +48,20 @@ TEST(DiskUse, IsWhatASnapshotTakes) {
 
 TEST(DiskUse, AdviceNamesTheLargestTableThatTheRunCannotTouch) {
   const RunSpec spec = SpecOf(100'000'000);
+  DatasetSchema schema = SchemaOf(100'000'000);
   const DiskUse use = DiskUseOf(spec);
   EXPECT_EQ(use.tables[1], int64_t{100'000'000} * (16 * 4 + 4));
-  EXPECT_THAT(UntouchedRowsAdvice(spec, use, 2000),
-              AllOf(HasSubstr("a full checkpoint takes 9.0 GB, and so does the model, 6.8 GB of it "
-                              "for the table of 'b', the largest of 2 like it"),
-                    HasSubstr("100000000 rows, of which this run can look up at most 2000"),
+  EXPECT_THAT(UntouchedRowsAdvice(spec, schema, use, 2000),
+              AllOf(HasSubstr("a full checkpoint and the model take 9.0 GB each. The table of 'b' "
+                              "takes 6.8 GB of that and is the largest of 2 like it"),
+                    HasSubstr("of its 100000000 rows this run can look up at most 2000"),
                     HasSubstr("--vocabulary 'b=hash:20000'")));
+  // Values that the data had were counted one by one; another day may not have them all.
+  for (CategoricalFeature& feature : schema.categorical) feature.vocabulary = "threshold:2 #0123";
+  EXPECT_EQ(UntouchedRowsAdvice(spec, schema, use, 2000), "");
   // A day's data may well touch them, and small tables are no trouble.
-  EXPECT_EQ(UntouchedRowsAdvice(spec, use, 50'000'000), "");
-  EXPECT_THAT(UntouchedRowsAdvice(SpecOf(1000), DiskUseOf(SpecOf(1000)), 2000),
+  EXPECT_EQ(UntouchedRowsAdvice(spec, schema, use, 50'000'000), "");
+  EXPECT_THAT(UntouchedRowsAdvice(SpecOf(1000), SchemaOf(1000), DiskUseOf(SpecOf(1000)), 2000),
               AllOf(HasSubstr("table of 'c'"), Not(HasSubstr("largest of"))));
 }
 
@@ -63,7 +69,7 @@ TEST(DiskUse, AdviceOnADiskThatIsTooSmall) {
   const DiskUse use{.dense = 10'000'000, .tables = {990'000'000}};
   EXPECT_EQ(DiskSpaceAdvice(use, 2, "runs/a", 2'000'000'000), "");
   EXPECT_THAT(DiskSpaceAdvice(use, 2, "runs/a", 1'999'000'000),
-              HasSubstr("takes 1.0 GB, and so does the model, but only 2.0 GB are free in runs/a"));
+              HasSubstr("and the model take 1.0 GB each, but only 2.0 GB are free in runs/a"));
   EXPECT_NE(DiskSpaceAdvice(use, 1, "runs/a", 999'000'000), "");
 }
 

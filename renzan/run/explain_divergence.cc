@@ -37,18 +37,22 @@ std::string TooLargeFeature(const Split& train) {
 
 }  // namespace
 
-Error ExplainDivergence(const DivergedError& error, const Split& train) {
+Error ExplainDivergence(const DivergedError& error, const Split& train,
+                        const OptimizerConfig& optimizer) {
   const std::string largest = TooLargeFeature(train);
   if (!largest.empty())
     return error.WithContext(
         fmt::format("the values of dense feature {} are too large to be trained on as they are: "
                     "import it with that transform",
                     largest));
+  // The other optimizers divide a gradient by its usual size.
+  const bool scales_with_gradients =
+      optimizer.dense.type == "sgd" || optimizer.sparse.type == "sgd";
   constexpr double kLargeWeight = 10;
   const WeightSummary& weight = train.dataset->manifest().weight;
-  if (weight.mean > kLargeWeight)
+  if (scales_with_gradients && weight.mean > kLargeWeight)
     return error.WithContext(
-        fmt::format("the mean of the weights '{}' is {:.4g}, by which all learning rates are "
+        fmt::format("the mean of the weights '{}' is {:.4g}, by which SGD's learning rates are "
                     "multiplied: divide the weights by it and import the data again",
                     weight.name, weight.mean));
   return error;

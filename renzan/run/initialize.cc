@@ -76,8 +76,12 @@ void CheckSameModelAsBefore(const std::string& run_dir, const std::string& sourc
                             const std::string& identity) {
   const std::string path = run_dir + "/manifest.json";
   if (!FileExists(path)) return;
-  const std::string before = ReadRunManifest(path).initialized_from;
+  const RunManifest manifest = ReadRunManifest(path);
+  const std::string& before = manifest.initialized_from;
   if (before.empty() || before == identity) return;
+  TrainConfig config;
+  ReadConfigText(manifest.config, path, {}, [&](ConfigFields& fields) { config.Describe(fields); });
+  if (config.training.initialize_from != source) return;  // FindPastRun says what differs
   Fail(ErrorCode::kConfig,
        "{} has changed since {} started from it (sha256 {} then, {} now): restore it, or choose "
        "another --run-dir to start a new run",
@@ -103,14 +107,15 @@ std::string CountText(const std::vector<std::string>& features, const InitialMod
   return fmt::format("{} {} ({})", all, what, fmt::join(parts, ", "));
 }
 
-std::string StatesText(const char* of, bool taken, const std::string& there,
+std::string StatesText(const char* of, bool taken, bool has_states, const std::string& there,
                        const std::string& here) {
+  if (taken && !has_states) return fmt::format("{} {} has none", of, here);
   if (taken) return fmt::format("{} {} taken", of, here);
   return fmt::format("{} {} starts anew (the model had {})", of, here, there);
 }
 
 void Report(const CheckpointReader& reader, const InitialModel& initial, const TrainConfig& there,
-            const TrainConfig& here) {
+            const TrainConfig& here, const RunSpec& spec, const DatasetSchema& schema) {
   const std::vector<std::string>& features = there.features.categorical;
   int64_t taken = 0;
   for (const RowOrigins& origins : initial.tables) taken += origins.taken();
@@ -122,11 +127,18 @@ void Report(const CheckpointReader& reader, const InitialModel& initial, const T
   LogInfo("rows of tables: {} taken, {}, {}", taken,
           CountText(features, initial, &RowOrigins::added, "new"),
           CountText(features, initial, &RowOrigins::dropped, "dropped"));
-  LogInfo("optimizer states: {}; {}",
-          StatesText("dense", initial.dense_states, there.optimizer.dense.type,
-                     here.optimizer.dense.type),
-          StatesText("tables", initial.row_states, there.optimizer.sparse.type,
-                     here.optimizer.sparse.type));
+  LogInfo(
+      "optimizer states: {}; {}",
+      StatesText("dense", initial.dense_states, !InfoOf(spec.dense_optimizer.type).states.empty(),
+                 there.optimizer.dense.type, here.optimizer.dense.type),
+      StatesText("tables", initial.row_states, StateFloatsPerRow(spec.sparse_optimizer.type, 1) > 0,
+                 there.optimizer.sparse.type, here.optimizer.sparse.type));
+  const double of_model = there.features.negatives_kept;
+  if (const float shift = LogitShift(of_model, schema.negatives_kept); shift != 0)
+    LogWarning(
+        "the model was trained on {}, and this data has {}: until training has corrected it, "
+        "logits are off by {:.4f}",
+        NegativesText(of_model), NegativesText(schema.negatives_kept), -shift);
 }
 
 std::string ValueOr(const std::map<std::string, std::string>& map, const char* key,
@@ -168,7 +180,7 @@ std::map<std::string, std::string> Initialize(const TrainConfig& config, const D
       initial = WhatIsTaken(there, config, dataset);
       LoadInitialModel(reader, initial, state);
     });
-    if (comm.rank() == 0) Report(reader, initial, there, config);
+    if (comm.rank() == 0) Report(reader, initial, there, config, state->spec(), dataset.schema());
     std::map<std::string, std::string> start = {
         {kInitializedFromKey, IdentityOf(reader.manifest())}};
     if (initial.dense_states)

@@ -216,7 +216,9 @@ void TrainingRun::AdviseOnDisk() const {
   constexpr int64_t kWorthALine = 1'000'000'000;
   const DiskUse use = DiskUseOf(spec_);
   const int64_t samples = std::min(splits_.train.rows.size(), steps_ * config_.training.batch_size);
-  std::vector<std::string> advice = {UntouchedRowsAdvice(spec_, use, samples)};
+  std::vector<std::string> advice;
+  if (config_.training.initialize_from.empty())
+    advice.push_back(UntouchedRowsAdvice(spec_, splits_.train.dataset->schema(), use, samples));
   // A run that goes on has its full checkpoint.
   int model = IsInStore(directories_.model) ? 0 : 1;
   int checkpoint = IsInStore(directories_.checkpoints) || !past_.checkpoints.empty() ? 0 : 1;
@@ -314,7 +316,7 @@ bool TrainingRun::TrainSteps() {
                       .keep_best = [&](int64_t step) { checkpointer_->KeepBest(step); }},
                      &loop_);
   } catch (const DivergedError& error) {
-    throw ExplainDivergence(error, splits_.train);
+    throw ExplainDivergence(error, splits_.train, config_.optimizer);
   }
   profiler.Finish();
   return finished;

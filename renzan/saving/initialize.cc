@@ -8,8 +8,8 @@
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
+#include "renzan/checkpoint/block_key.h"
 #include "renzan/checkpoint/whole_tensors.h"
-#include "renzan/dense/load_parameters.h"
 #include "renzan/embedding/load_tables.h"
 #include "renzan/optim/finite.h"
 #include "renzan/saving/resume.h"
@@ -30,7 +30,7 @@ WholeTensors ListWholeTensors(const CheckpointReader& reader) {
 }
 
 std::string WeightKey(const TableSpec& table) {
-  return fmt::format("embedding.{}.weight", EscapeName(table.name));
+  return BlockKey{.table = EscapeName(table.name)}.Key() + ".weight";
 }
 
 const WholeTensor& Find(const CheckpointReader& reader, const WholeTensors& tensors,
@@ -167,8 +167,6 @@ void LoadBlock(CheckpointReader& reader, const WholeTensors& tensors, const RowO
                 [&](int64_t row, std::span<const float> values) {
                   shard->store->SetState(block->first_row + row, values);
                 });
-    // They are not what a new run draws.
-    for (const int64_t row : taken.rows) block->dirty.Add(row);
   }
 }
 
@@ -201,12 +199,7 @@ void CheckInitialShapes(const CheckpointReader& reader, const ParameterLayout& l
 
 void LoadInitialModel(CheckpointReader& reader, const InitialModel& initial, ModelState* model) {
   const WholeTensors tensors = ListWholeTensors(reader);
-  LoadParameters(reader, model->model().layout(), model->parameters().span());
-  if (initial.dense_states) LoadDenseStates(reader, model);
-  bool finite = AllFinite(model->parameters().span());
-  for (DenseOptimizer::State& state : model->dense_optimizer().states())
-    finite = finite && AllFinite(state.values.span());
-  reader.CheckFinite("the dense part", finite);
+  LoadDense(reader, initial.dense_states, model);
   const std::string state_name =
       initial.row_states ? InfoOf(model->embeddings().optimizer()).state : "";
   std::map<std::string, const RowOrigins*> origins;

@@ -158,22 +158,6 @@ TEST(Initialize, RowsFollowTheirValuesBetweenAnyBlocks) {
   }
 }
 
-// The first increment of a run must hold what the run has taken.
-TEST(Initialize, RowsThatAreTakenAreDirty) {
-  const Earlier earlier(ConfigWith("adagrad", 1, 1));
-  RunRanksAsThreads(1, [&](Communicator& comm) {
-    ThreadPool pool(1);
-    TestModel model(ConfigWith("adagrad", 1, 1), LaterSchema(), comm, pool);
-    CheckpointReader reader(earlier.path);
-    LoadInitialModel(reader, LaterModel(), &model.Updated());
-    for (const EmbeddingShard& shard : model.embeddings().shards()) {
-      if (shard.table.name != "a") continue;
-      EXPECT_EQ(shard.blocks[0].dirty.size(), 7);
-      EXPECT_FALSE(shard.blocks[0].dirty.Contains(7));
-    }
-  });
-}
-
 TEST(Initialize, OtherShapesAreRefused) {
   const auto same = [] {
     TrainConfig config = ConfigWith("sgd", 1, 1);

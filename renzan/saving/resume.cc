@@ -43,12 +43,17 @@ constexpr const char* kIsaKey = "isa";
 
 }  // namespace
 
-void LoadDenseStates(CheckpointReader& reader, ModelState* model) {
+void LoadDense(CheckpointReader& reader, bool with_states, ModelState* model) {
+  LoadParameters(reader, model->model().layout(), model->parameters().span());
+  reader.CheckFinite("the dense part", AllFinite(model->parameters().span()));
+  if (!with_states) return;
   for (const Parameter& parameter : model->model().layout().parameters())
     for (DenseOptimizer::State& state : model->dense_optimizer().states())
       reader.Read(parameter.name + "/" + state.name, parameter.shape,
                   state.values.span().subspan(static_cast<size_t>(parameter.offset),
                                               static_cast<size_t>(parameter.size)));
+  for (DenseOptimizer::State& state : model->dense_optimizer().states())
+    reader.CheckFinite(state.name, AllFinite(state.values.span()));
 }
 
 namespace {
@@ -70,11 +75,7 @@ std::optional<CheckpointLineage> LineageOf(const CheckpointReader& reader) {
 
 ResumePoint Load(const std::string& path, ModelState* model) {
   CheckpointReader reader(path);
-  LoadParameters(reader, model->model().layout(), model->parameters().span());
-  LoadDenseStates(reader, model);
-  reader.CheckFinite("the dense part", AllFinite(model->parameters().span()));
-  for (DenseOptimizer::State& state : model->dense_optimizer().states())
-    reader.CheckFinite(state.name, AllFinite(state.values.span()));
+  LoadDense(reader, true, model);
   LoadTables(reader, &model->embeddings(), model->pool());
   ResumePoint point{.name = path.substr(path.rfind('/') + 1),
                     .step = reader.step(),

@@ -58,7 +58,8 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, ModelState& model,
 // a tensor is missing or has another shape.
 void LoadModel(CheckpointReader& reader, ModelState* model);
 
-// Loads the states of the dense part's optimizer. Throws kData.
-void LoadDenseStates(CheckpointReader& reader, ModelState* model);
+// Loads the dense part, with the states of its optimizer if `with_states`. Throws kData, also for
+// values that are not finite.
+void LoadDense(CheckpointReader& reader, bool with_states, ModelState* model);
 
 }  // namespace renzan

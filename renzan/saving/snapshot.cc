@@ -31,8 +31,13 @@ SnapshotBytes EstimateBytes(ModelState& model, const SnapshotOptions& options) {
 
 ModelSnapshot::ModelSnapshot(ModelState& model, const SnapshotOptions& options)
     : tables_(model.embeddings(), options.tables) {
-  if (options.with_dense) files_.push_back(DenseFile(model));
-  files_.insert(files_.end(), tables_.files().begin(), tables_.files().end());
+  try {
+    if (options.with_dense) files_.push_back(DenseFile(model));
+    files_.insert(files_.end(), tables_.files().begin(), tables_.files().end());
+  } catch (...) {
+    tables_.Abandon();  // its rows have not been saved
+    throw;
+  }
 }
 
 }  // namespace renzan

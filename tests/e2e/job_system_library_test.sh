@@ -30,7 +30,8 @@ mkdir -p trainer/bin trainer/lib
 cp "$whole" trainer/bin/
 renzan=$work/trainer/bin/renzan
 missing="the job system is missing: neither $work/trainer/bin/librenzan_jobs.so nor \
-$work/trainer/lib/librenzan_jobs.so exists: build it with \`scripts/build\`, or reinstall renzan"
+$work/trainer/lib/librenzan_jobs.so exists: build it with \`scripts/build release renzan_jobs\`, or \
+reinstall renzan"
 for word in $words; do
   expect_exit 66 "error: $missing" "$renzan" $word
   expect_exit 66 "error: $missing" "$renzan" $word --help

@@ -44,6 +44,10 @@ grep -q "negatives_kept: 0.1" run/model/manifest.json || fail "the model does no
 $renzan predict run --data test --output scores.npy 2>predict.txt
 grep -q "trained on 0.1 of the negatives: logits are shifted by -2.3026" predict.txt ||
   fail "$(cat predict.txt)"
+# A run that starts from it on other shares is warned.
+expect_exit 0 "the model was trained on 0.1 of the negatives, and this data has all negatives: until \
+training has corrected it, logits are off by 2.3026" $renzan train small.yaml \
+  --set data.train.path=test --initialize-from run --run-dir started
 for data in test sampled_test sampled; do
   $renzan eval run --data $data --json >$data.json
 done

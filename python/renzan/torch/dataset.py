@@ -24,7 +24,8 @@ class Dataset(torch.utils.data.Dataset[Batch]):
     dataset[7] is one row: dense float32 [dense features], ids {feature: int64 [] or, of a multi-hot
     feature, [its ids]}, label float32 []. dataset[[7, 3]] is a batch: dense [batch, features], ids
     {feature: int64 [batch], or Bags of a multi-hot one}, label [batch]. Bags go into an
-    nn.EmbeddingBag as bag(bags.values, bags.offsets[:-1]).
+    nn.EmbeddingBag as bag(bags.values, bags.offsets[:-1]). Sample weights are not part of either:
+    dataset.source[rows].weight has them.
 
     In a DataLoader a sampler of lists of row numbers asks for whole batches:
 

@@ -1,8 +1,8 @@
 #include "renzan/cli/cluster/this_machine.h"
 
 #include "renzan/base/cpus.h"
+#include "renzan/base/host.h"
 #include "renzan/base/memory_budget.h"
-#include "renzan/cli/machine/count_gpus.h"
 
 namespace renzan {
 
@@ -13,7 +13,9 @@ cluster::spec::ClusterConfig ThisMachine(int nodes, double cpus_per_node, int64_
   const double cores = UsableCpus(ReadCpuBudget());
   pool.resources.cpu = cpus_per_node < 0 ? cores / nodes : cpus_per_node;
   pool.resources.memory = fmt::format("{}MiB", (ReadMemoryBudget().limit >> 20) / nodes);
-  pool.resources.gpu = gpus_per_node >= 0 ? gpus_per_node : nodes == 1 ? CountGpus() : 0;
+  pool.resources.gpu = gpus_per_node >= 0 ? gpus_per_node
+                       : nodes == 1       ? std::ssize(GpuDevices())
+                                          : 0;
   return config;
 }
 

@@ -43,12 +43,15 @@ void PrintLabels(const ImportSummary& done) {
 }
 
 void PrintNegatives(const ImportSummary& done, const ImportOptions& options) {
-  if (!options.keep_negatives) return;
   const int64_t kept = done.label.rows - done.label.positive_rows;
-  fmt::print(
-      "kept {} of {} rows with label 0 (--keep-negatives {}): the dataset records it, and scores "
-      "are corrected for it\n",
-      kept, kept + done.dropped_rows, *options.keep_negatives);
+  if (options.keep_negatives)
+    fmt::print("kept {} of {} rows with label 0 (--keep-negatives {})\n", kept,
+               kept + done.dropped_rows, *options.keep_negatives);
+  if (done.negatives_kept != 1)
+    fmt::print(
+        "the data hold {:.4g} of the population's rows with label 0 (negatives_kept): predict and "
+        "eval correct scores for that\n",
+        done.negatives_kept);
 }
 
 void PrintWeights(const WeightSummary& weight) {

@@ -19,7 +19,7 @@ constexpr Plugin kPlugin = {.file = "librenzan_jobs.so",
                             .build = "renzan_jobs_build",
                             .code = ErrorCode::kNoInput,
                             .what = "the job system",
-                            .advice = "build it with `scripts/build`, or reinstall renzan"};
+                            .advice = "build it with `scripts/build release renzan_jobs`, or reinstall renzan"};
 
 void* Library() {
   static void* const handle = LoadPlugin(kPlugin, PathOfPlugin(kPlugin), BuildId());

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "renzan/base/error.h"
-#include "renzan/cli/machine/count_gpus.h"
+#include "renzan/base/host.h"
 #include "renzan/cuda/load.h"
 
 namespace renzan {
@@ -32,7 +32,7 @@ std::map<std::string, int> Models(const std::string& root) {
 }  // namespace
 
 Finding FindGpus(const std::string& root) {
-  const int64_t gpus = CountGpus(root);
+  const int64_t gpus = std::ssize(GpuDevices(root));
   Finding finding{.name = "GPU"};
   if (gpus == 0) {
     finding.state = Finding::State::kMissing;

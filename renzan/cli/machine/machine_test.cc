@@ -5,9 +5,9 @@
 #include <map>
 
 #include "renzan/base/file/file.h"
+#include "renzan/base/host.h"
 #include "renzan/base/memory_budget.h"
 #include "renzan/base/oom_kills.h"
-#include "renzan/cli/machine/count_gpus.h"
 #include "renzan/cli/machine/disk.h"
 #include "renzan/cli/machine/gpus.h"
 #include "renzan/cli/machine/kubernetes.h"
@@ -112,7 +112,7 @@ TEST_F(Machine, GpusAreCountedAndNamed) {
   EXPECT_EQ(FindGpus(root()).state, State::kMissing);
   for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"})
     Write(std::string("dev/") + name, "");
-  EXPECT_EQ(CountGpus(root()), 2);
+  EXPECT_EQ(std::ssize(GpuDevices(root())), 2);
   EXPECT_EQ(FindGpus(root()).here, "2");
   for (const char* bus : {"0000:18:00.0", "0000:2a:00.0"})
     Write(std::string("proc/driver/nvidia/gpus/") + bus + "/information",

@@ -129,7 +129,7 @@ void Print(const std::string& column, const ValueNames& names, std::span<const G
            size_t top) {
   constexpr size_t kShown = 60;  // bytes of a value
   const Ranked ranked = CountRanked(groups);
-  fmt::print("group AUC           {:.5f}  ({} of {} values of {} have both classes: {} rows)\n\n",
+  fmt::print("\ngroup AUC           {:.5f}  ({} of {} values of {} have both classes: {} rows)\n\n",
              GroupAuc(groups), ranked.groups, groups.size(), column, ranked.rows);
   Table table({{names.known() ? column : column + " (id)",
                 names.known() && !names.are_ids() ? Table::Align::kLeft : kRight},

@@ -185,8 +185,9 @@ RunNotes NotesOn(const PlanInput& input) {
   if (input.rows == 0) return notes;
   const int64_t steps = NumSteps(input.config, input.rows);
   const int64_t samples = std::min(input.rows, steps * input.config.training.batch_size);
-  notes.warnings = {LeftOutAdvice(input.config, input.rows, steps),
-                    UntouchedRowsAdvice(spec, notes.disk, samples)};
+  notes.warnings = {LeftOutAdvice(input.config, input.rows, steps)};
+  if (input.config.training.initialize_from.empty())
+    notes.warnings.push_back(UntouchedRowsAdvice(spec, input.schema, notes.disk, samples));
   std::erase(notes.warnings, "");
   return notes;
 }

@@ -24,6 +24,9 @@
 namespace renzan {
 namespace {
 
+constexpr const char* kSeparateDatasets =
+    "import files with and without it into datasets of their own";
+
 class CsvParser : public RowParser {
  public:
   CsvParser(const std::string& schema_path, Labels labels)
@@ -31,11 +34,9 @@ class CsvParser : public RowParser {
         labels_(labels),
         csv_(CsvSchema::ReadFile(schema_path)),
         records_(csv_.delimiter, csv_.quotes, csv_.trim) {
-    const CsvColumn* const label = csv_.label();
-    if (labels_ == Labels::kRequired && label == nullptr)
+    if (labels_ == Labels::kRequired && csv_.label() == nullptr)
       Fail(ErrorCode::kConfig, "{}: no column has the role label; {}", schema_path,
            kUnlabelledAdvice);
-    has_labels_ = label != nullptr;
     schema_.negatives_kept = csv_.negatives_kept;
   }
 
@@ -45,11 +46,13 @@ class CsvParser : public RowParser {
     if (csv_.header && records_.Next(lines, &line, &problem)) {
       if (!problem.empty()) Fail(ErrorCode::kData, "{}:1: bad header: {}", lines.file(), problem);
       csv_.ExpandPatterns({records_.fields().begin(), records_.fields().end()}, schema_path_);
-      has_labels_ = has_labels_ && (labels_ == Labels::kRequired || HeaderHas(csv_.label()->name));
+      for (const CsvColumn& column : csv_.columns)
+        absent_.push_back(MayBeAbsent(column) && !HeaderHas(column.name));
       SetColumns();
       ReadHeader(lines.file(), problem);
       file_index_ = lines.file_index();
     } else {
+      absent_.assign(csv_.columns.size(), false);
       SetColumns();
     }
   }
@@ -89,7 +92,8 @@ class CsvParser : public RowParser {
         date.texts.emplace_back();
       }
       dates_.push_back(std::move(date));
-      slots_.push_back(AddFeature(column, column.name, csv_.ParsingOf(column)));
+      slots_.push_back(
+          absent_[slots_.size()] ? 0 : AddFeature(column, column.name, csv_.ParsingOf(column)));
       order_.push_back(order_.size());
     }
   }
@@ -97,7 +101,6 @@ class CsvParser : public RowParser {
   // Returns its index in the row's vector for its role.
   size_t AddFeature(const CsvColumn& column, const std::string& name, const std::string& parsing) {
     if (column.role == "skip" || column.role == "date") return 0;
-    if (column.role == "label" && !has_labels_) return 0;
     schema_.parsing[name] = parsing;
     if (column.role == "weight") {
       schema_.weight = name;
@@ -120,6 +123,11 @@ class CsvParser : public RowParser {
     schema_.categorical.push_back({.name = name, .multi_hot = multi_hot});
     unseen_shares_.push_back(column.unseen);
     return multi_hot ? num_multi_hot_++ : num_one_hot_++;
+  }
+
+  // What only training and evaluation read. If the first file lacks it, so must the others.
+  bool MayBeAbsent(const CsvColumn& column) const {
+    return labels_ == Labels::kMayBeMissing && (column.role == "label" || column.role == "weight");
   }
 
   bool HeaderHas(std::string_view name) const {
@@ -148,22 +156,23 @@ class CsvParser : public RowParser {
              nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
       }
       const auto index = static_cast<size_t>(found - names.begin());
-      if (csv_.columns[index].role == "label" && !has_labels_)
-        Fail(ErrorCode::kConfig,
-             "{}:1: has the label '{}', which the first file lacks: import files with and without "
-             "labels into datasets of their own",
-             file, Escape(field));
+      if (absent_[index])
+        Fail(ErrorCode::kConfig, "{}:1: has the {} '{}', which the first file lacks: {}", file,
+             csv_.columns[index].role, Escape(field), kSeparateDatasets);
       if (std::find(order_.begin(), order_.end(), index) != order_.end())
         Fail(ErrorCode::kData, "{}:1: column '{}' appears twice", file, Escape(field));
       order_.push_back(index);
     }
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i].empty() || std::find(order_.begin(), order_.end(), i) != order_.end()) continue;
-      const bool is_label = csv_.columns[i].role == "label";
-      if (is_label && !has_labels_) continue;
+      if (absent_[i]) continue;
+      const CsvColumn& column = csv_.columns[i];
+      if (MayBeAbsent(column))
+        Fail(ErrorCode::kConfig, "{}:1: lacks the {} '{}', which the first file has: {}", file,
+             column.role, names[i], kSeparateDatasets);
       Fail(ErrorCode::kConfig, "{}:1: the header has no column '{}', which {} declares{}", file,
            names[i], schema_path_,
-           is_label && labels_ == Labels::kRequired ? fmt::format("; {}", kUnlabelledAdvice) : "");
+           column.role == "label" ? fmt::format("; {}", kUnlabelledAdvice) : "");
     }
   }
 
@@ -239,7 +248,7 @@ class CsvParser : public RowParser {
 
   static bool ParseWeight(std::string_view field, TextRow* row, BadRow* bad) {
     const std::optional<double> value = ParseNumber(field);
-    row->weight = static_cast<float>(value.value_or(-1));
+    row->weight = static_cast<float>(value.value_or(-1)) + 0.0f;  // no -0
     return (std::isfinite(row->weight) && row->weight >= 0) ||
            Reject(field, "is not a weight: it must be a finite number from 0 on", bad);
   }
@@ -297,7 +306,7 @@ class CsvParser : public RowParser {
   std::string schema_path_;
   const Labels labels_;
   CsvSchema csv_;
-  bool has_labels_ = true;
+  std::vector<char> absent_;  // by column: whether no file has it (MayBeAbsent)
   CsvRecordReader records_;
   DatasetSchema schema_;
   std::vector<double> unseen_shares_;  // of schema_.categorical

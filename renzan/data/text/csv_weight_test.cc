@@ -97,6 +97,41 @@ TEST(ImportCsv, WeightsThatActAsALearningRateAreSaid) {
                                        "learn"));
 }
 
+// Another day's data is training data, too.
+TEST(ImportCsv, WeightsOfAGrowingDatasetAreSaid) {
+  const Csv first(kSchema, {"y,w,x,c\n1,1,1,a\n0,1,2,b\n"});
+  first.Import();
+  Csv next(kSchema, {"y,w,x,c\n1,50,1,a\n0,150,2,z\n"});
+  next.options.vocabulary.clear();
+  next.options.vocabulary_from = first.options.output;
+  EXPECT_THAT(ImportAndLog(next), Not(HasSubstr("mean of the weights")));
+  next.options.output = next.dir / "grown";
+  next.options.grow = true;
+  EXPECT_THAT(ImportAndLog(next), HasSubstr("the mean of the weights 'w' is 100"));
+}
+
+// Nothing but training and evaluation reads them.
+TEST(ImportCsv, DataForPredictionsNeedsNoWeights) {
+  const Csv training(kSchema, {"y,w,x,c\n1,1,1,a\n0,1,2,b\n"});
+  training.Import();
+  const auto test = [&](const std::vector<std::string>& texts) {
+    Csv csv(kSchema, texts);
+    csv.options.vocabulary.clear();
+    csv.options.vocabulary_from = training.options.output;
+    return csv.Read();
+  };
+  EXPECT_THAT(test({"x,c\n1,b\n"}).weight, IsEmpty());
+  EXPECT_THAT(test({"x,c,y\n1,b,1\n"}).weight, IsEmpty());
+  EXPECT_THAT(test({"x,w,c\n1,3,b\n"}).weight, ElementsAre(3));
+  ExpectError(ErrorCode::kConfig,
+              HasSubstr("in1.csv:1: has the weight 'w', which the first file lacks"), [&] {
+                test({"x,c\n1,b\n", "x,w,c\n1,3,b\n"});
+              });
+  Csv without(kSchema, {"y,x,c\n1,1,a\n"});
+  ExpectError(ErrorCode::kConfig, HasSubstr("the header has no column 'w'"),
+              [&] { without.Import(); });
+}
+
 TEST(CsvSchema, AtMostOneColumnHasWeights) {
   const auto read = [](const std::string& schema) {
     TemporaryDirectory dir;

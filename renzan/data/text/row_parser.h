@@ -50,8 +50,8 @@ class RowParser {
   virtual Result Next(LineReader& lines, TextRow* row, BadRow* bad) = 0;
 };
 
-// Whether the input may lack the label. If the first file does, so do the other files, and the
-// parser's schema has no label.
+// Whether the input may lack the label, and the weight of samples. If the first file does, so must
+// the other files, and the parser's schema has none.
 enum class Labels { kRequired, kMayBeMissing };
 
 // Criteo's TSV: label, I1..I13 (whole numbers, may be empty), C1..C26 (hexadecimal, may be empty).
@@ -66,7 +66,8 @@ std::unique_ptr<RowParser> MakeCsvParser(const std::string& schema_path,
 
 // What to do with data that has no labels.
 inline constexpr char kUnlabelledAdvice[] =
-    "data without labels, for `renzan predict`, needs --vocabulary-from TRAINING_DATA";
+    "data without labels, for `renzan predict`, needs --vocabulary-from TRAINING_DATA without "
+    "--grow";
 
 // log(max(x, 0) + 1)
 float LogTransform(double x);

@@ -1,8 +1,8 @@
 #pragma once
 
-// The functions of librenzan_s3.so, the client of object stores as a library of its own: what only
-// uses this machine's files needs neither to compile it nor to have libcurl. It is of the build of
-// what loads it (base/plugin.h).
+// The functions of librenzan_s3.so, the client of object stores as a library of its own: programs
+// that only use this machine's files need not compile it, and librenzan.so needs no libcurl. It
+// must be of the build of the program that loads it (base/plugin.h).
 
 #include "renzan/base/log.h"
 #include "renzan/storage/storage.h"
