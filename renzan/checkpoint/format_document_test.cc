@@ -89,5 +89,45 @@ for key in model:
   Check("step-00000030", "INT8 = True" + checks);
 }
 
+// Row block 1 of 2, column block 1 of 2, of which row 2 was trained.
+TEST_F(FormatDocument, ItsReaderComputesInitialRows) {
+  constexpr InitialRows kInitial = {.key = 0x9C41F07A52D3BE68, .bound = 0.037f, .state = 0.1f};
+  const std::string block = "embedding.C1.row_block_1_of_2.column_block_1_of_2";
+  const std::vector<int32_t> rows = {2};
+  const std::vector<float> trained = {1, 2, 3, 4, 5, 6};
+  const std::string checks = R"(
+manifest = json.load(open(sys.argv[1] + "/manifest.json"))
+for key, value in t.items():
+    hashes = [tensor["sha256"] for tensor in manifest["files"][0]["initial_rows"]["tensors"]
+              if tensor["key"] == key]
+    if value.dtype == np.dtype("<f4") and BF16 and not "/" in key:
+        value = (value.view("<u4") >> 16).astype("<u2")
+    assert [hashlib.sha256(value.tobytes()).hexdigest()] == hashes, key
+assert len(t) == 2
+)";
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const TensorInfo weight{block + ".weight", {10, 6}, dtype};
+    const TensorInfo state{block + ".weight/adagrad", {10, 6}, DType::kF32};
+    std::vector<std::byte> encoded(EncodedBytes(FloatTypeOf(dtype), trained.size()));
+    Encode(FloatTypeOf(dtype), trained, encoded.data());
+    const TensorSource changed{
+        weight.key, {1, 6}, dtype, [&](size_t offset, std::span<std::byte> out) {
+          std::copy_n(encoded.data() + offset, out.size(), out.data());
+        }};
+    const TensorFile file{.name = "x",
+                          .tensors = {SourceOf(block + ".rows", {1}, rows), changed,
+                                      SourceOf(state.key, {1, 6}, trained)},
+                          .sparse = TensorFile::Sparse{.initial = kInitial,
+                                                       .tensors = {weight, state},
+                                                       .rows = [&] { return std::span(rows); }}};
+    const std::string name = fmt::format("model-{}", Name(dtype));
+    CheckpointWriter writer(dir_ / name);
+    CheckpointManifest manifest{.step = 7};
+    manifest.files = {WriteCheckpointFile(writer.location(), file, {.hash_tensors = true})};
+    writer.CheckAndCommit(manifest);
+    Check(name, fmt::format("BF16 = {}", dtype == DType::kBF16 ? "True" : "False") + checks);
+  }
+}
+
 }  // namespace
 }  // namespace renzan

@@ -1,5 +1,8 @@
 #include "renzan/checkpoint/manifest.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -16,24 +19,34 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "renzan-checkpoint";
-constexpr int kVersion = 1;
+// Readers of version 1 know no sparse files.
+constexpr int kVersion = 1, kSparseVersion = 2;
 constexpr const char* kInt8 = "int8";
-// The nesting is manifest, files, file, tensors, tensor, shape; with some margin.
-constexpr size_t kMaxDepth = 8;
+// The nesting is manifest, files, file, initial_rows, tensors, tensor, shape; with some margin.
+constexpr size_t kMaxDepth = 9;
 // A million tensors need less; a larger file is not a manifest.
 constexpr uint64_t kMaxManifestBytes = uint64_t{1} << 30;
 
+Json ToJsonValue(const std::vector<CheckpointFile::Tensor>& tensors) {
+  Json list = Json::array();
+  for (const CheckpointFile::Tensor& tensor : tensors)
+    list.push_back({{"key", tensor.info.key},
+                    {"dtype", Name(tensor.info.dtype)},
+                    {"shape", tensor.info.shape},
+                    {"sha256", TextOrNull(tensor.sha256)}});
+  return list;
+}
+
 Json ToJsonValue(const CheckpointFile& file) {
-  Json tensors = Json::array();
-  for (const CheckpointFile::Tensor& tensor : file.tensors)
-    tensors.push_back({{"key", tensor.info.key},
-                       {"dtype", Name(tensor.info.dtype)},
-                       {"shape", tensor.info.shape},
-                       {"sha256", TextOrNull(tensor.sha256)}});
-  return {{"name", file.name},
-          {"bytes", file.bytes},
-          {"xxh128", file.xxh128},
-          {"tensors", std::move(tensors)}};
+  Json json = {{"name", file.name}, {"bytes", file.bytes}, {"xxh128", file.xxh128}};
+  // Hexadecimal, because a number of JSON may lose digits.
+  if (file.sparse)
+    json["initial_rows"] = {{"philox_key", fmt::format("{:016x}", file.sparse->initial.key)},
+                            {"bound", fmt::format("{:a}", file.sparse->initial.bound)},
+                            {"state", fmt::format("{:a}", file.sparse->initial.state)},
+                            {"tensors", ToJsonValue(file.sparse->tensors)}};
+  json["tensors"] = ToJsonValue(file.tensors);
+  return json;
 }
 
 std::string Text(const Json& object, const char* key) {
@@ -69,20 +82,46 @@ std::string PlainName(const Json& object) {
   return name;
 }
 
-CheckpointFile FromJsonValue(const Json& value) {
-  CheckpointFile file;
-  file.name = PlainName(value);
-  file.bytes = static_cast<uint64_t>(Whole(value.at("bytes"), "bytes"));
-  file.xxh128 = Digest(value, "xxh128", 32);
-  uint64_t bytes = 0;
-  for (const Json& item : value.at("tensors")) {
-    CheckpointFile::Tensor& tensor = file.tensors.emplace_back();
+std::vector<CheckpointFile::Tensor> TensorsFromJson(const Json& list) {
+  std::vector<CheckpointFile::Tensor> tensors;
+  for (const Json& item : list) {
+    CheckpointFile::Tensor& tensor = tensors.emplace_back();
     tensor.info.key = Text(item, "key");
     tensor.info.dtype = ParseDType(Text(item, "dtype"));
     for (const Json& dimension : item.at("shape"))
       tensor.info.shape.push_back(Whole(dimension, "shape"));
     CheckShape(tensor.info);
     tensor.sha256 = DigestOrNull(item, "sha256", 64);
+  }
+  return tensors;
+}
+
+// A float as fmt's "{:a}" writes it.
+float HexFloat(const Json& object, const char* key) {
+  const std::string text = Text(object, key);
+  char* end = nullptr;
+  const float value = std::strtof(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !std::isfinite(value))
+    Fail(ErrorCode::kData, "its '{}' is '{}', not a number", key, text);
+  return value;
+}
+
+CheckpointFile::Sparse SparseFromJson(const Json& value) {
+  return {.initial = {.key = std::strtoull(Digest(value, "philox_key", 16).c_str(), nullptr, 16),
+                      .bound = HexFloat(value, "bound"),
+                      .state = HexFloat(value, "state")},
+          .tensors = TensorsFromJson(value.at("tensors"))};
+}
+
+CheckpointFile FromJsonValue(const Json& value) {
+  CheckpointFile file;
+  file.name = PlainName(value);
+  file.bytes = static_cast<uint64_t>(Whole(value.at("bytes"), "bytes"));
+  file.xxh128 = Digest(value, "xxh128", 32);
+  if (value.contains("initial_rows")) file.sparse = SparseFromJson(value.at("initial_rows"));
+  file.tensors = TensorsFromJson(value.at("tensors"));
+  uint64_t bytes = 0;
+  for (const CheckpointFile::Tensor& tensor : file.tensors) {
     bytes += NumBytes(tensor.info);
     if (bytes > file.bytes)
       Fail(ErrorCode::kData, "the tensors of {} need more than its {} bytes", file.name,
@@ -100,6 +139,10 @@ void CheckNamesAndKeys(const std::vector<CheckpointFile>& files) {
       if (!keys.insert(tensor.info.key).second)
         Fail(ErrorCode::kData, "tensor '{}' is listed twice", tensor.info.key);
   }
+}
+
+bool HasSparseFiles(const std::vector<CheckpointFile>& files) {
+  return std::ranges::any_of(files, [](const CheckpointFile& f) { return f.sparse.has_value(); });
 }
 
 // The fields that only an incremental checkpoint has.
@@ -147,6 +190,8 @@ CheckpointManifest FromJsonValue(Json json, std::string sha256) {
   for (const auto& [name, value] : json.at("run").items())
     manifest.run[name] = Text(json.at("run"), name.c_str());
   for (const Json& file : json.at("files")) manifest.files.push_back(FromJsonValue(file));
+  if (manifest.kind != CheckpointKind::kFull && HasSparseFiles(manifest.files))
+    Fail(ErrorCode::kData, "it is {} and has initial rows", kind);
   CheckNamesAndKeys(manifest.files);
   manifest.config = Text(json, "config");
   CheckChecksums(json, manifest);
@@ -207,7 +252,7 @@ std::string CheckpointManifest::ToJson() const {
     Json list = Json::array();
     for (const CheckpointFile& file : files) list.push_back(ToJsonValue(file));
     Json json = {{"format", kFormat},
-                 {"version", kVersion},
+                 {"version", HasSparseFiles(files) ? kSparseVersion : kVersion},
                  {"kind", Name(kind)},
                  {"step", step},
                  {"unix_ms", unix_ms},
@@ -231,10 +276,10 @@ CheckpointManifest CheckpointManifest::Parse(std::string_view text) {
     // Check format and version first, because another version may differ in everything else.
     if (json.at("format") != kFormat)
       Fail(ErrorCode::kData, "its format is {}, not \"{}\"", json.at("format").dump(), kFormat);
-    if (json.at("version") != kVersion)
+    if (json.at("version") != kVersion && json.at("version") != kSparseVersion)
       Fail(ErrorCode::kData,
-           "its version is {}, but this program reads version {}: use a newer program",
-           json.at("version").dump(), kVersion);
+           "its version is {}, but this program reads versions {} and {}: use a newer program",
+           json.at("version").dump(), kVersion, kSparseVersion);
     const std::string recorded = Digest(json, "manifest_sha256", 64);
     json.erase("manifest_sha256");
     const std::string sum = Sha256Hex(json.dump());
@@ -268,7 +313,7 @@ std::string ModelSha256(std::span<const CheckpointFile> files, int64_t step) {
   std::map<std::string, std::string> lines;
   bool all_hashed = true;
   for (const CheckpointFile& file : files) {
-    for (const auto& [info, sha256] : file.tensors) {
+    for (const auto& [info, sha256] : file.whole_tensors()) {
       if (!IsModelTensor(info.key)) continue;
       all_hashed = all_hashed && !sha256.empty();
       const std::string line = fmt::format("{} {} {}\n", info.key, ShapeText(info.shape), sha256);

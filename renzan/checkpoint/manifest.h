@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "renzan/checkpoint/tensor_info.h"
+#include "renzan/tensor/initial_values.h"
 
 namespace renzan {
 
@@ -35,10 +36,23 @@ struct CheckpointFile {
     bool operator==(const Tensor&) const = default;
   };
 
+  // Of a file that holds only the rows of a table's block that may have been trained, as in an
+  // incremental checkpoint, but in a full one: how the others begin, and the tensors with all rows.
+  struct Sparse {
+    InitialRows initial;
+    std::vector<Tensor> tensors;
+
+    bool operator==(const Sparse&) const = default;
+  };
+
   std::string name;  // inside the checkpoint's directory
   uint64_t bytes = 0;
-  std::string xxh128;  // of the whole file
-  std::vector<Tensor> tensors;
+  std::string xxh128;           // of the whole file
+  std::vector<Tensor> tensors;  // in the file
+  std::optional<Sparse> sparse;
+
+  // With all rows.
+  const std::vector<Tensor>& whole_tensors() const { return sparse ? sparse->tensors : tensors; }
 
   std::string ToJson() const;
   // Throws Error kData.

@@ -88,7 +88,7 @@ TEST(Manifest, RejectsInvalidContent) {
   };
   const Case cases[] = {
       {"/format", R"("renzan-run")", "its format is \"renzan-run\""},
-      {"/version", "2", "use a newer program"},
+      {"/version", "3", "use a newer program"},
       {"/kind", R"("half")", "neither full nor incremental"},
       {"/kind", R"("full")", "it is full and names a base"},
       {"/base", "null", "it is incremental and lacks a base"},

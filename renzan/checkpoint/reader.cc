@@ -8,6 +8,7 @@
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/sha256.h"
 #include "renzan/checkpoint/block_key.h"
 #include "renzan/storage/storage.h"
 
@@ -54,9 +55,16 @@ CheckpointReader::CheckpointReader(const std::string& dir, const CheckpointManif
   Open(false);
 }
 
+CheckpointReader::CheckpointReader(std::unique_ptr<CheckpointFiles> files)
+    : files_(std::move(files)) {
+  Open(false);
+}
+
 void CheckpointReader::Open(bool verify) {
   if (kind() == CheckpointKind::kFull) {
     tensors_ = files_->tensors();
+    for (const CheckpointFile& file : manifest().files)
+      if (file.sparse) ComposeSparse(file);
     return;
   }
   OpenBase(verify);
@@ -72,21 +80,46 @@ void CheckpointReader::OpenBase(bool verify) {
   const std::string path = ResolvedParent(dir()) + "/" + expected.name;
   const std::string context =
       fmt::format("{} holds only what changed since {}, which cannot be used", dir(), path);
+  std::unique_ptr<CheckpointFiles> files;
   try {
-    base_ = std::make_unique<CheckpointFiles>(path, verify);
+    files = std::make_unique<CheckpointFiles>(path, verify);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kData && !error.is_missing_file())
       throw error.WithContext(context);
     Fail(ErrorCode::kData, "{}: {}", context, error.what());
   }
-  if (base_->manifest().manifest_sha256 != expected.manifest_sha256)
+  if (files->manifest().manifest_sha256 != expected.manifest_sha256)
     Fail(
         ErrorCode::kData,
         "{}: it is not the original base (its manifest_sha256 is {}, not {}): restore the original "
         "one",
-        context, base_->manifest().manifest_sha256, expected.manifest_sha256);
-  if (base_->manifest().kind != CheckpointKind::kFull)
+        context, files->manifest().manifest_sha256, expected.manifest_sha256);
+  if (files->manifest().kind != CheckpointKind::kFull)
     Fail(ErrorCode::kData, "{}: it is not a full checkpoint", context);
+  base_.reset(new CheckpointReader(std::move(files)));
+}
+
+// The file must hold the row numbers, those rows of every tensor that has all rows, and nothing
+// else.
+void CheckpointReader::ComposeSparse(const CheckpointFile& file) {
+  try {
+    std::set<std::string> unused;
+    for (const CheckpointFile::Tensor& tensor : file.tensors) unused.insert(tensor.info.key);
+    for (const CheckpointFile::Tensor& tensor : file.sparse->tensors) {
+      const TensorInfo& whole = tensor.info;
+      initial_.try_emplace(whole.key, file.sparse->initial, whole);
+      const Replacement replacement = CheckReplacement(whole);
+      replacements_[whole.key] = replacement;
+      tensors_[whole.key] = whole;
+      tensors_.erase(replacement.rows_key);
+      unused.erase(whole.key);
+      unused.erase(replacement.rows_key);
+    }
+    if (!unused.empty())
+      Fail(ErrorCode::kData, "it does not say how many rows '{}' has", *unused.begin());
+  } catch (const Error& error) {
+    throw error.WithContext(fmt::format("{}/{}", dir(), file.name));
+  }
 }
 
 // The increment must hold every tensor of the base's model, whole or as changed rows, and no
@@ -94,7 +127,7 @@ void CheckpointReader::OpenBase(bool verify) {
 void CheckpointReader::ComposeTensors() {
   std::set<std::string> unused;
   for (const auto& [key, info] : files_->tensors()) unused.insert(key);
-  for (const auto& [key, info] : base_->tensors()) {
+  for (const auto& [key, info] : base_->tensors_) {
     if (!IsModelTensor(key)) continue;
     tensors_[key] = info;
     if (!TableOf(key).empty()) {
@@ -128,8 +161,7 @@ CheckpointReader::Replacement CheckpointReader::CheckReplacement(const TensorInf
   if (rows == tensors.end() || rows->second.shape.size() != 1 || rows->second.dtype != DType::kI32)
     Fail(ErrorCode::kData, "it lacks tensor '{}' I32 [n]", replacement.rows_key);
   if (!IsFloat(base.dtype) || base.shape.empty())
-    Fail(ErrorCode::kData, "the base's tensor '{}' has no rows of floating-point numbers",
-         base.key);
+    Fail(ErrorCode::kData, "the tensor '{}' has no rows of floating-point numbers", base.key);
   const int64_t n = rows->second.shape[0];
   replacement.quantized =
       !manifest().quantization.empty() && base.key == TableOf(base.key) + ".weight";
@@ -196,11 +228,14 @@ void CheckpointReader::Read(const std::string& key, int64_t first_element, std::
             "{} values from {} are not within {} {}", size, first_element, key,
             ShapeText(info.shape));
   if (out.empty()) return;
-  const bool composed = replacements_.contains(key);
+  if (replacements_.contains(key)) {
+    base_ != nullptr ? base_->Read(key, first_element, out)
+                     : initial_.at(key).Read(first_element, out);
+    return Overlay(key).Apply(first_element, out);
+  }
   const FloatType type = FloatTypeOf(info.dtype);
-  const std::span<const std::byte> values = (composed ? *base_ : *files_).Tensor(key).bytes;
+  const std::span<const std::byte> values = files_->Tensor(key).bytes;
   Decode(type, values.data() + EncodedBytes(type, static_cast<size_t>(first_element)), out);
-  if (composed) Overlay(key).Apply(first_element, out);
 }
 
 void CheckpointReader::ReadBytes(const std::string& key, int64_t first_element,
@@ -243,9 +278,19 @@ void CheckpointReader::CheckFinite(const std::string& what, bool finite) const {
 
 std::vector<int32_t> CheckpointReader::ReplacedRows(const std::string& key) {
   Info(key);
-  if (!replacements_.contains(key)) return {};
+  if (base_ == nullptr || !replacements_.contains(key)) return {};
   const std::span<const int32_t> rows = Overlay(key).rows;
   return {rows.begin(), rows.end()};
+}
+
+std::optional<CheckpointReader::SparseTable> CheckpointReader::FindSparseTable(
+    const std::string& key) {
+  if (base_ != nullptr) return base_->FindSparseTable(key);
+  Info(key);
+  const auto initial = initial_.find(key);
+  if (initial == initial_.end()) return std::nullopt;
+  const std::span<const int32_t> rows = Overlay(key).rows;
+  return SparseTable{initial->second.rows(), {rows.begin(), rows.end()}};
 }
 
 std::vector<int64_t> CheckpointReader::ReadI64(const std::string& key) {
@@ -256,9 +301,31 @@ std::vector<int64_t> CheckpointReader::ReadI64(const std::string& key) {
   return {values.begin(), values.end()};
 }
 
+void CheckpointReader::VerifySparse(const CheckpointFile& file) {
+  std::vector<std::byte> bytes;
+  for (const auto& [info, sha256] : file.sparse->tensors) {
+    if (sha256.empty()) continue;
+    constexpr int64_t kElementsAtOnce = 1 << 16;
+    const int64_t elements = NumElements(info.shape);
+    Sha256 hash;
+    for (int64_t first = 0; first < elements; first += kElementsAtOnce) {
+      bytes.resize(static_cast<size_t>(std::min(kElementsAtOnce, elements - first)) *
+                   BytesOf(info.dtype));
+      ReadBytes(info.key, first, bytes);
+      hash.Update({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }
+    if (const std::string sum = hash.HexDigest(); sum != sha256)
+      Fail(ErrorCode::kData,
+           "{}/{}: tensor '{}' with its initial rows has the SHA-256 {}, but the manifest says {}",
+           dir(), file.name, info.key, sum, sha256);
+  }
+}
+
 void CheckpointReader::VerifyAll(bool base_too) {
   files_->VerifyAll();
   for (const auto& [key, replacement] : replacements_) Overlay(key);
+  for (const CheckpointFile& file : manifest().files)
+    if (file.sparse) VerifySparse(file);
   if (base_too && base_ != nullptr) base_->VerifyAll();
 }
 

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "renzan/checkpoint/checkpoint_files.h"
+#include "renzan/checkpoint/initial_tensor.h"
 #include "renzan/checkpoint/row_overlay.h"
 
 namespace renzan {
@@ -62,6 +64,14 @@ class CheckpointReader {
   // of its optimizer states. Empty for a full checkpoint and for other tensors.
   std::vector<int32_t> ReplacedRows(const std::string& key);
 
+  // If a table was saved sparsely in the full checkpoint, which is this one or its base: how its
+  // rows begin, and which it holds. `key` is the table's weight.
+  struct SparseTable {
+    InitialRows initial;
+    std::vector<int32_t> rows;
+  };
+  std::optional<SparseTable> FindSparseTable(const std::string& key);
+
   // A whole tensor of I64. Throws Error kData.
   std::vector<int64_t> ReadI64(const std::string& key);
 
@@ -69,10 +79,16 @@ class CheckpointReader {
   void VerifyAll(bool base_too = true);
 
  private:
+  // A full one.
+  explicit CheckpointReader(std::unique_ptr<CheckpointFiles> files);
+
   void Open(bool verify);
   void OpenBase(bool verify);
+  void ComposeSparse(const CheckpointFile& file);
   void ComposeTensors();
-  // Where an incremental checkpoint holds the rows that replace rows of a tensor of the base.
+  void VerifySparse(const CheckpointFile& file);
+  // Where an incremental checkpoint holds the rows that replace rows of a tensor of the base, or a
+  // sparse file those that replace initial ones.
   struct Replacement {
     std::string rows_key;
     bool quantized = false;
@@ -80,9 +96,11 @@ class CheckpointReader {
   Replacement CheckReplacement(const TensorInfo& base) const;
   const RowOverlay& Overlay(const std::string& key);
 
-  std::unique_ptr<CheckpointFiles> files_, base_;
+  std::unique_ptr<CheckpointFiles> files_;
+  std::unique_ptr<CheckpointReader> base_;  // of an incremental one
   std::map<std::string, TensorInfo> tensors_;
-  std::map<std::string, Replacement> replacements_;  // by the key of the base's tensor
+  std::map<std::string, InitialTensor> initial_;     // of a full one: those in sparse files
+  std::map<std::string, Replacement> replacements_;  // by the key of the tensor with all rows
   std::map<std::string, RowOverlay> overlays_;       // only those used so far
 };
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/checkpoint/initial_tensor.h"
 #include "renzan/checkpoint/reader.h"
 #include "renzan/checkpoint/safetensors.h"
 
@@ -38,13 +40,14 @@ TensorSource SourceOfCopiedSpan(std::string key, std::vector<int64_t> shape,
 }
 
 void Copy(const TensorSource& tensor, uint64_t bytes, const WriteOptions& options,
-          std::span<std::byte> buffer, SafetensorsWriter& writer) {
+          std::span<std::byte> buffer, SafetensorsWriter& writer, SparseTensorHash* whole) {
   for (uint64_t offset = 0; offset < bytes; offset += buffer.size()) {
     if (options.cancel != nullptr && *options.cancel)
       Fail(ErrorCode::kTempFail, "writing a checkpoint was cancelled");
     const auto piece = buffer.first(std::min<uint64_t>(bytes - offset, buffer.size()));
     tensor.read(offset, piece);
     writer.Append(piece);
+    if (whole != nullptr) whole->Append(piece);
   }
 }
 
@@ -78,9 +81,10 @@ uint64_t TensorFile::bytes() const {
   return sum;
 }
 
-CheckpointFile WriteCheckpointFile(const std::string& location, const std::string& name,
-                                   std::span<const TensorSource> tensors,
-                                   const WriteOptions& options) {
+namespace {
+
+CheckpointFile Write(const std::string& path, std::span<const TensorSource> tensors,
+                     const std::optional<TensorFile::Sparse>& sparse, const WriteOptions& options) {
   std::vector<const TensorSource*> order;
   for (const TensorSource& tensor : tensors) order.push_back(&tensor);
   // This order keeps every tensor aligned, because there are no gaps between tensors.
@@ -90,19 +94,44 @@ CheckpointFile WriteCheckpointFile(const std::string& location, const std::strin
   std::vector<TensorInfo> infos;
   for (const TensorSource* tensor : order)
     infos.push_back({tensor->key, tensor->shape, tensor->dtype});
-  const std::string path = location + name;
+  std::map<std::string, SparseTensorHash> whole_hashes;
+  if (sparse && options.hash_tensors)
+    for (const TensorInfo& whole : sparse->tensors)
+      whole_hashes.try_emplace(whole.key, InitialTensor(sparse->initial, whole), sparse->rows());
   SafetensorsWriter writer(path, infos, {.hash_tensors = options.hash_tensors});
   std::vector<std::byte> buffer(kPieceBytes);
-  for (size_t i = 0; i < order.size(); ++i)
-    Copy(*order[i], NumBytes(infos[i]), options, buffer, writer);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const auto whole = whole_hashes.find(infos[i].key);
+    Copy(*order[i], NumBytes(infos[i]), options, buffer, writer,
+         whole == whole_hashes.end() ? nullptr : &whole->second);
+  }
   writer.Close();
   CheckpointFile file{.name = path.substr(path.rfind('/') + 1),
                       .bytes = writer.bytes(),
                       .xxh128 = writer.file_xxh128(),
-                      .tensors = {}};
+                      .tensors = {},
+                      .sparse = std::nullopt};
   for (size_t i = 0; i < infos.size(); ++i)
     file.tensors.push_back({std::move(infos[i]), writer.tensor_sha256()[i]});
+  if (!sparse) return file;
+  file.sparse = {.initial = sparse->initial, .tensors = {}};
+  for (const TensorInfo& whole : sparse->tensors)
+    file.sparse->tensors.push_back(
+        {whole, options.hash_tensors ? whole_hashes.at(whole.key).HexDigest() : ""});
   return file;
+}
+
+}  // namespace
+
+CheckpointFile WriteCheckpointFile(const std::string& location, const TensorFile& file,
+                                   const WriteOptions& options) {
+  return Write(location + file.name, file.tensors, file.sparse, options);
+}
+
+CheckpointFile WriteCheckpointFile(const std::string& location, const std::string& name,
+                                   std::span<const TensorSource> tensors,
+                                   const WriteOptions& options) {
+  return Write(location + name, tensors, std::nullopt, options);
 }
 
 std::string CheckpointWriter::Commit(CheckpointManifest manifest) {

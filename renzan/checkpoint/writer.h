@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "renzan/base/function_ref.h"
 #include "renzan/checkpoint/manifest.h"
 #include "renzan/storage/storage.h"
+#include "renzan/tensor/initial_values.h"
 
 namespace renzan {
 
@@ -47,8 +49,17 @@ TensorSource SourceOfCopy(std::string key, std::vector<int64_t> shape,
 
 // A file to be written.
 struct TensorFile {
+  // See CheckpointFile::Sparse.
+  struct Sparse {
+    InitialRows initial;
+    std::vector<TensorInfo> tensors;  // with all rows
+    // The rows in the file, strictly ascending; valid until it is written.
+    std::function<std::span<const int32_t>()> rows;
+  };
+
   std::string name;
   std::vector<TensorSource> tensors;
+  std::optional<Sparse> sparse = std::nullopt;
 
   uint64_t bytes() const;  // of the tensors
 };
@@ -60,8 +71,10 @@ struct WriteOptions {
   const std::atomic<bool>* cancel = nullptr;
 };
 
-// Writes the file at `location` + `name`. The tensors stay in their order, except that wider
+// Writes the file at `location` + its name. The tensors stay in their order, except that wider
 // elements come first. Throws Error kCantCreate, kIo or kTempFail.
+CheckpointFile WriteCheckpointFile(const std::string& location, const TensorFile& file,
+                                   const WriteOptions& options);
 CheckpointFile WriteCheckpointFile(const std::string& location, const std::string& name,
                                    std::span<const TensorSource> tensors,
                                    const WriteOptions& options);

@@ -128,9 +128,15 @@ void LoadTables(CheckpointReader& reader, ShardedEmbeddings* embeddings, ThreadP
                  LoadBlock(own, block, Values::kFinite, &shard);
                  LoadState(own, optimizer, block, &shard);
                  // The next increment must hold every row that differs from the base.
+                 const std::string key = WeightKey(shard, block);
                  block.dirty = RowSet(block.num_rows);
-                 for (const int32_t row : own.ReplacedRows(WeightKey(shard, block)))
-                   block.dirty.Add(row);
+                 for (const int32_t row : own.ReplacedRows(key)) block.dirty.Add(row);
+                 block.trained.reset();
+                 const auto sparse = own.FindSparseTable(key);
+                 // Another seed or accumulator may be configured now.
+                 if (!sparse || sparse->initial != shard.initial) return;
+                 block.trained = RowSet(block.num_rows);
+                 for (const int32_t row : sparse->rows) block.trained->Add(row);
                });
 }
 

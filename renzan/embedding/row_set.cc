@@ -42,6 +42,13 @@ int64_t RowSet::size() const {
   return count;
 }
 
+int64_t RowSet::SizeOfUnion(const RowSet& other) const {
+  CHECK(other.num_rows_ == num_rows_);
+  int64_t count = 0;
+  for (size_t i = 0; i < words_.size(); ++i) count += std::popcount(words_[i] | other.words_[i]);
+  return count;
+}
+
 std::vector<int32_t> RowSet::Rows() const {
   std::vector<int32_t> rows;
   rows.reserve(static_cast<size_t>(size()));

@@ -22,7 +22,8 @@ class RowSet {
   // Whether any of rows [begin, end) is in it.
   bool ContainsAny(int64_t begin, int64_t end) const;
 
-  int64_t size() const;  // counts
+  int64_t size() const;                            // counts
+  int64_t SizeOfUnion(const RowSet& other) const;  // a set of the same table; counts
   int64_t num_rows() const { return num_rows_; }
   std::vector<int32_t> Rows() const;  // ascending
 

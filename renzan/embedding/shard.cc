@@ -4,20 +4,21 @@
 #include <utility>
 
 #include "renzan/base/philox.h"
-#include "renzan/embedding/initial_values.h"
 #include "renzan/embedding/memory_row_store.h"
 
 namespace renzan {
 namespace {
 
-DrawRow InitialRows(const TableSpec& table, const Shard& shard, const ShardRows& rows,
-                    uint64_t seed) {
-  const uint64_t key = PhiloxKey(seed, ("init/embedding." + table.name + ".weight").c_str());
-  const float bound =
-      static_cast<float>(std::sqrt(1.0 / static_cast<double>(table.num_embeddings)));
-  const int64_t columns = table.block_columns(), first_column = shard.column_block * columns;
+InitialRows InitialRowsOf(const TableSpec& table, const SparseOptimizerOptions& optimizer,
+                          uint64_t seed) {
+  return {.key = PhiloxKey(seed, ("init/embedding." + table.name + ".weight").c_str()),
+          .bound = static_cast<float>(std::sqrt(1.0 / static_cast<double>(table.num_embeddings))),
+          .state = static_cast<float>(optimizer.initial_accumulator)};
+}
+
+DrawRow Drawing(const InitialRows& initial, const ShardRows& rows, int64_t first_column) {
   return [=](int64_t row, std::span<float> values) {
-    DrawInitialRow(key, bound, rows.OfTable(row), first_column, values);
+    DrawInitialRow(initial.key, initial.bound, rows.OfTable(row), first_column, values);
   };
 }
 
@@ -30,15 +31,17 @@ EmbeddingShard::EmbeddingShard(const TableSpec& of_table, const Shard& of_plan, 
     : table(of_table),
       shard(of_plan),
       rows(table, shard.row_blocks),
+      initial(InitialRowsOf(table, optimizer, seed)),
       rounding_key(PhiloxKey(seed, ("rounding/embedding." + table.name + ".weight").c_str())) {
+  const bool draws = initial_values == InitialValues::kDraw;
   RowStoreOptions options{
       .layout = {.type = type,
                  .dim = table.block_columns(),
                  .state_width = StateFloatsPerRow(optimizer.type, table.block_columns())},
       .rows = rows.size(),
-      .draw = initial_values == InitialValues::kDraw ? InitialRows(table, shard, rows, seed)
-                                                     : DrawRow(),
-      .initial_state = static_cast<float>(optimizer.initial_accumulator)};
+      .draw =
+          draws ? Drawing(initial, rows, shard.column_block * table.block_columns()) : DrawRow(),
+      .initial_state = initial.state};
   store = make_store ? make_store(std::move(options), pool)
                      : std::make_unique<MemoryRowStore>(std::move(options), pool);
   CHECK(store->slots_are_rows() || store->NeedsPinning());
@@ -49,6 +52,7 @@ EmbeddingShard::EmbeddingShard(const TableSpec& of_table, const Shard& of_plan, 
                       .first_row = first,
                       .num_rows = size,
                       .dirty = RowSet(size),
+                      .trained = draws ? std::optional(RowSet(size)) : std::nullopt,
                       .weights_view = nullptr,
                       .state_view = nullptr});
   }

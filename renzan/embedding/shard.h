@@ -4,6 +4,7 @@
 // that checkpoints need.
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "renzan/embedding/copy_on_write.h"
@@ -12,6 +13,7 @@
 #include "renzan/embedding/shard_rows.h"
 #include "renzan/embedding/sparse_optimizer.h"
 #include "renzan/plan/sharding_plan.h"
+#include "renzan/tensor/initial_values.h"
 
 namespace renzan {
 
@@ -33,6 +35,9 @@ struct EmbeddingShard {
     int64_t first_row = 0, num_rows = 0;  // of the shard
     // Rows of the block that were updated since the last full checkpoint.
     RowSet dirty;
+    // Of the rows that are not dirty, those that may differ from their initial values; nothing if
+    // all may.
+    std::optional<RowSet> trained;
     // Set while a checkpoint is being written: snapshots of the block's weights and its state at
     // the checkpoint's step.
     std::shared_ptr<CopyOnWrite> weights_view, state_view;
@@ -52,6 +57,7 @@ struct EmbeddingShard {
   TableSpec table;
   Shard shard;
   ShardRows rows;
+  InitialRows initial;
   std::unique_ptr<RowStore> store;  // of rows.size() rows
   uint64_t rounding_key;            // for updates of 16-bit rows
   std::vector<Block> blocks;

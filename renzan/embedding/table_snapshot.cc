@@ -10,10 +10,9 @@
 #include "renzan/embedding/table_tensors.h"
 
 namespace renzan {
-namespace {
 
 // Lists the rows of a set on first use by the writer, so that training does not wait for it.
-class LazyRows {
+class TableSnapshot::LazyRows {
  public:
   explicit LazyRows(RowSet set) : set_(std::move(set)) {}
   const RowSet& set() const { return set_; }
@@ -27,9 +26,31 @@ class LazyRows {
   std::vector<int32_t> list_;
 };
 
+namespace {
+
+constexpr int64_t kRowNumberBytes = sizeof(int32_t);
+
+// Of a block in a full snapshot, and whether it is sparse.
+struct BlockBytes {
+  int64_t bytes = 0;
+  bool sparse = false;
+};
+BlockBytes FullBytes(const EmbeddingShard& shard, const EmbeddingShard::Block& block,
+                     const TableSnapshotOptions& options) {
+  const RowLayout& layout = shard.store->layout();
+  const int64_t row = layout.row_bytes() + layout.state_bytes();
+  const int64_t all = block.num_rows * row;
+  if (!block.trained) return {all, false};
+  const int64_t trained = block.trained->SizeOfUnion(block.dirty) * (kRowNumberBytes + row);
+  const int64_t table = shard.table.num_embeddings * shard.table.column_blocks * row;
+  const bool sparse = IsSavedSparsely(trained, all, table, options.sparse_from_bytes);
+  return {sparse ? trained : all, sparse};
+}
+
 }  // namespace
 
-SnapshotBytes EstimateTableBytes(ShardedEmbeddings& embeddings, bool quantize) {
+SnapshotBytes EstimateTableBytes(ShardedEmbeddings& embeddings,
+                                 const TableSnapshotOptions& options) {
   const uint64_t residuals = embeddings.error_feedback().bytes();
   SnapshotBytes bytes{.full = residuals, .incremental = residuals};
   for (EmbeddingShard& shard : embeddings.shards()) {
@@ -37,11 +58,12 @@ SnapshotBytes EstimateTableBytes(ShardedEmbeddings& embeddings, bool quantize) {
     const uint64_t row = static_cast<uint64_t>(shard.store->layout().row_bytes());
     const uint64_t state = static_cast<uint64_t>(shard.store->layout().state_bytes());
     const uint64_t dim = static_cast<uint64_t>(shard.dim());
-    const uint64_t weights = quantize ? dim + 2 * sizeof(float) : row;
-    bytes.full += static_cast<uint64_t>(shard.rows.size()) * (row + state);
-    for (const EmbeddingShard::Block& block : shard.blocks)
+    const uint64_t weights = options.quantize ? dim + 2 * sizeof(float) : row;
+    for (const EmbeddingShard::Block& block : shard.blocks) {
+      bytes.full += static_cast<uint64_t>(FullBytes(shard, block, options).bytes);
       bytes.incremental +=
-          static_cast<uint64_t>(block.dirty.size()) * (sizeof(int32_t) + weights + state);
+          static_cast<uint64_t>(block.dirty.size()) * (kRowNumberBytes + weights + state);
+    }
   }
   return bytes;
 }
@@ -62,14 +84,19 @@ void TableSnapshot::Take(const TableSnapshotOptions& options) {
   for (EmbeddingShard& shard : embeddings_.shards()) {
     for (EmbeddingShard::Block& block : shard.blocks) {
       CHECK(!block.weights_view);
-      if (!options.incremental)
-        dirty_before_.push_back(std::exchange(block.dirty, RowSet(block.num_rows)));
-      if (!embeddings_.Saves(shard)) continue;
+      const bool saves = embeddings_.Saves(shard);
       if (options.incremental) {
-        AddDirtyRows(shard, block, options.quantize);
-      } else {
-        AddWholeBlock(shard, block);
+        if (saves) AddRows(shard, block, std::make_shared<LazyRows>(block.dirty), options.quantize);
+        continue;
       }
+      const bool sparse = FullBytes(shard, block, options).sparse;
+      if (sparse) {
+        block.trained->AddAll(block.dirty);
+      } else {
+        block.trained.reset();
+      }
+      dirty_before_.push_back(std::exchange(block.dirty, RowSet(block.num_rows)));
+      if (saves) sparse ? AddSparseBlock(shard, block) : AddWholeBlock(shard, block);
     }
   }
 }
@@ -145,36 +172,51 @@ void TableSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& 
   files_.push_back(std::move(file));
 }
 
-void TableSnapshot::AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& block,
-                                 bool quantize) {
-  const auto dirty = std::make_shared<LazyRows>(block.dirty);
-  const int64_t n = dirty->set().size(), dim = shard.dim();
+void TableSnapshot::AddSparseBlock(EmbeddingShard& shard, EmbeddingShard::Block& block) {
+  const auto rows = std::make_shared<LazyRows>(*block.trained);
+  AddRows(shard, block, rows, /*quantize=*/false);
+  std::vector<TensorInfo> whole = {{WeightKey(shard, block),
+                                    {block.num_rows, shard.dim()},
+                                    DTypeOf(shard.store->layout().type)}};
+  if (block.state_view) {
+    const SparseOptimizerType optimizer = embeddings_.optimizer();
+    whole.push_back({StateKey(optimizer, shard, block),
+                     StateShape(optimizer, shard, block.num_rows), DType::kF32});
+  }
+  files_.back().sparse = {.initial = shard.initial,
+                          .tensors = std::move(whole),
+                          .rows = [rows]() -> std::span<const int32_t> { return rows->list(); }};
+}
+
+void TableSnapshot::AddRows(EmbeddingShard& shard, EmbeddingShard::Block& block,
+                            const std::shared_ptr<LazyRows>& rows, bool quantize) {
+  const int64_t n = rows->set().size(), dim = shard.dim();
   const std::string key = KeyOf(shard, block).Key(), stem = KeyOf(shard, block).FileStem();
   TensorFile file{.name = stem + ".safetensors", .tensors = {}};
   file.tensors.push_back(
-      {key + ".rows", {n}, DType::kI32, [dirty](size_t offset, std::span<std::byte> out) {
-         std::memcpy(out.data(), reinterpret_cast<const std::byte*>(dirty->list().data()) + offset,
+      {key + ".rows", {n}, DType::kI32, [rows](size_t offset, std::span<std::byte> out) {
+         std::memcpy(out.data(), reinterpret_cast<const std::byte*>(rows->list().data()) + offset,
                      out.size());
        }});
-  View(shard, &dirty->set(), &block);
+  View(shard, &rows->set(), &block);
   const auto add = [&](const std::string& name, std::vector<int64_t> shape, DType dtype,
                        const std::shared_ptr<CopyOnWrite>& view) {
     file.tensors.push_back(
         {name, std::move(shape), dtype,
-         [view, dirty](size_t, std::span<std::byte> out) { view->ReadNext(dirty->list(), out); }});
+         [view, rows](size_t, std::span<std::byte> out) { view->ReadNext(rows->list(), out); }});
   };
   const FloatType type = shard.store->layout().type;
   if (quantize) {
     const auto encoded = std::make_shared<std::vector<std::byte>>(
         static_cast<size_t>(shard.store->layout().row_bytes()));
-    QuantizedSources rows =
+    QuantizedSources sources =
         QuantizeRows(WeightKey(shard, block), n, dim,
-                     [view = block.weights_view, dirty, type, encoded](std::span<float> row) {
-                       view->ReadNext(dirty->list(), *encoded);
+                     [view = block.weights_view, rows, type, encoded](std::span<float> row) {
+                       view->ReadNext(rows->list(), *encoded);
                        Decode(type, encoded->data(), row);
                      });
-    files_.push_back({stem + ".q8.safetensors", {std::move(rows.codes)}});
-    for (TensorSource& source : rows.scales) file.tensors.push_back(std::move(source));
+    files_.push_back({stem + ".q8.safetensors", {std::move(sources.codes)}});
+    for (TensorSource& source : sources.scales) file.tensors.push_back(std::move(source));
   } else {
     add(WeightKey(shard, block), {n, dim}, DTypeOf(type), block.weights_view);
   }

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "renzan/checkpoint/writer.h"
@@ -18,16 +19,28 @@
 
 namespace renzan {
 
+inline constexpr int64_t kSparseFromBytes = int64_t{64} << 20;
+
 struct TableSnapshotOptions {
   bool incremental = false;  // only the rows dirty since the last full snapshot
   bool quantize = false;     // 8-bit rows, in an incremental snapshot
+  int64_t sparse_from_bytes = kSparseFromBytes;
 };
+
+// Whether a full snapshot holds only those rows of a block that may differ from their initial
+// values: if they take at most a quarter of all, and the table is not so small that the space
+// matters less than being readable for whoever cannot compute initial values.
+inline bool IsSavedSparsely(int64_t trained_bytes, int64_t block_bytes, int64_t table_bytes,
+                            int64_t sparse_from_bytes = kSparseFromBytes) {
+  return trained_bytes <= block_bytes / 4 && table_bytes >= sparse_from_bytes;
+}
 
 // The size of a snapshot of this worker's part, without file headers.
 struct SnapshotBytes {
   uint64_t full = 0, incremental = 0;
 };
-SnapshotBytes EstimateTableBytes(ShardedEmbeddings& embeddings, bool quantize);
+SnapshotBytes EstimateTableBytes(ShardedEmbeddings& embeddings,
+                                 const TableSnapshotOptions& options);
 
 class TableSnapshot {
  public:
@@ -58,7 +71,10 @@ class TableSnapshot {
   // Makes views of all rows of a block, or of some.
   void View(EmbeddingShard& shard, const RowSet* only, EmbeddingShard::Block* block);
   void AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& block);
-  void AddDirtyRows(EmbeddingShard& shard, EmbeddingShard::Block& block, bool quantize);
+  class LazyRows;
+  void AddRows(EmbeddingShard& shard, EmbeddingShard::Block& block,
+               const std::shared_ptr<LazyRows>& rows, bool quantize);
+  void AddSparseBlock(EmbeddingShard& shard, EmbeddingShard::Block& block);
 
   ShardedEmbeddings& embeddings_;
   std::atomic<int64_t> copied_bytes_{0};

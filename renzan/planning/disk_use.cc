@@ -6,12 +6,14 @@
 #include <numeric>
 
 #include "renzan/embedding/error_feedback.h"
+#include "renzan/embedding/table_snapshot.h"
 #include "renzan/model/model.h"
 #include "renzan/tensor/float_codec.h"
 
 namespace renzan {
 namespace {
 
+constexpr int64_t kFloatBytes = sizeof(float);
 // Smaller tables are no trouble.
 constexpr int64_t kLargeTableBytes = int64_t{256} << 20;
 // With more rows per lookup than this, the run trains few of a table's rows.
@@ -28,24 +30,38 @@ double LookupsOf(const TableSpec& table, int64_t samples) {
   return std::ceil(static_cast<double>(samples) * std::max(1.0, table.pooling_factor));
 }
 
+// All rows with their optimizer states.
+int64_t TableBytes(const RunSpec& spec, const TableSpec& table) {
+  const int64_t columns = table.block_columns();
+  const int64_t row =
+      static_cast<int64_t>(EncodedBytes(spec.numerics.rows, static_cast<size_t>(columns))) +
+      StateFloatsPerRow(spec.sparse_optimizer.type, columns) * kFloatBytes;
+  return table.num_embeddings * table.column_blocks * row;
+}
+
 }  // namespace
 
 int64_t DiskUse::total() const { return std::accumulate(tables.begin(), tables.end(), dense); }
 
-DiskUse DiskUseOf(const RunSpec& spec) {
-  constexpr int64_t kFloat = sizeof(float);
+DiskUse DiskUseOf(const RunSpec& spec, int64_t samples) {
   DiskUse use;
   const int64_t states = std::ssize(InfoOf(spec.dense_optimizer.type).states);
-  use.dense = MakeModel(spec.model)->layout().size() * kFloat * (1 + states);
+  use.dense = MakeModel(spec.model)->layout().size() * kFloatBytes * (1 + states);
   for (const TableSpec& table : spec.tables) {
-    const int64_t columns = table.block_columns();
-    const int64_t row =
-        static_cast<int64_t>(EncodedBytes(spec.numerics.rows, static_cast<size_t>(columns))) +
-        StateFloatsPerRow(spec.sparse_optimizer.type, columns) * kFloat;
-    use.tables.push_back(table.num_embeddings * table.column_blocks * row);
+    const int64_t all = TableBytes(spec, table);
+    int64_t saved = all;
+    if (samples != kAllRows) {
+      const int64_t row_numbers = table.column_blocks * static_cast<int64_t>(sizeof(int32_t));
+      const double trained =
+          LookupsOf(table, samples) * static_cast<double>(all / table.num_embeddings + row_numbers);
+      if (trained < static_cast<double>(all) &&
+          IsSavedSparsely(static_cast<int64_t>(trained), all, all))
+        saved = static_cast<int64_t>(trained);
+    }
+    use.tables.push_back(saved);
     const int64_t slots = ErrorFeedbackSlots(table, spec.numerics.error_feedback_rows);
     use.dense += spec.numerics.virtual_workers * slots *
-                 (table.embedding_dim * kFloat + static_cast<int64_t>(sizeof(int64_t)));
+                 (table.embedding_dim * kFloatBytes + static_cast<int64_t>(sizeof(int64_t)));
   }
   return use;
 }
@@ -54,27 +70,27 @@ std::string Describe(const DiskUse& use) {
   return fmt::format("a full checkpoint and the model take {} each", BytesText(use.total()));
 }
 
-std::string UntouchedRowsAdvice(const RunSpec& spec, const DatasetSchema& schema,
-                                const DiskUse& use, int64_t samples) {
+std::string UntouchedRowsAdvice(const RunSpec& spec, const DatasetSchema& schema, int64_t samples) {
   const auto counts_values = [&](size_t t) {
     return schema.categorical[t].vocabulary.starts_with("threshold:");
   };
   std::vector<size_t> sparse;
   for (size_t t = 0; t < spec.tables.size(); ++t)
-    if (!counts_values(t) && use.tables[t] >= kLargeTableBytes &&
+    if (!counts_values(t) && TableBytes(spec, spec.tables[t]) >= kLargeTableBytes &&
         static_cast<double>(spec.tables[t].num_embeddings) >
             kMostRowsPerLookup * LookupsOf(spec.tables[t], samples))
       sparse.push_back(t);
   if (sparse.empty()) return "";
   const size_t largest = *std::max_element(sparse.begin(), sparse.end(), [&](size_t a, size_t b) {
-    return use.tables[a] < use.tables[b];
+    return TableBytes(spec, spec.tables[a]) < TableBytes(spec, spec.tables[b]);
   });
   const TableSpec& table = spec.tables[largest];
   const double lookups = LookupsOf(table, samples);
   return fmt::format(
-      "{}. The table of '{}' takes {} of that{}, but of its {} rows this run can look up at most "
-      "{:.0f}: import the data with fewer ids, such as --vocabulary '{}=hash:{:.0f}'",
-      Describe(use), table.name, BytesText(use.tables[largest]),
+      "the table of '{}' takes {} of memory{}, but of its {} rows this run can look up at most "
+      "{:.0f} (checkpoints and the model hold no others): import the data with fewer ids, such as "
+      "--vocabulary '{}=hash:{:.0f}'",
+      table.name, BytesText(TableBytes(spec, table)),
       sparse.size() == 1 ? "" : fmt::format(" and is the largest of {} like it", sparse.size()),
       table.num_embeddings, lookups, table.name, kMostRowsPerLookup * std::max(1.0, lookups));
 }

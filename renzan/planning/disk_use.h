@@ -3,6 +3,7 @@
 // How much a run will write to disk, before it begins.
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -10,24 +11,27 @@
 
 namespace renzan {
 
-// Bytes of a full checkpoint without the headers of its files. A saved model takes as many, without
-// what error feedback keeps.
+// The most bytes of a full checkpoint without the headers of its files. A saved model takes as
+// many, without what error feedback keeps.
 struct DiskUse {
   int64_t dense = 0;            // parameters, optimizer states, and what error feedback keeps
   std::vector<int64_t> tables;  // of each of RunSpec::tables: rows and their optimizer states
 
   int64_t total() const;
 };
-DiskUse DiskUseOf(const RunSpec& spec);
+// `samples`: how many different ones the run trains, which bounds the rows that are saved of a
+// table (table_snapshot.h). kAllRows if unknown, and for a run that starts from another model.
+inline constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
+DiskUse DiskUseOf(const RunSpec& spec, int64_t samples = kAllRows);
 
 // "a full checkpoint and the model take 12.3 GB each"
 std::string Describe(const DiskUse& use);
 
-// About large tables most of whose rows a run over so many different samples cannot touch, and what
-// to do; "" if there is none. Not for a run that starts from another model, which has trained them.
-// Tables of counted values are left out: they have a row for each value that the data had.
-std::string UntouchedRowsAdvice(const RunSpec& spec, const DatasetSchema& schema,
-                                const DiskUse& use, int64_t samples);
+// About large tables most of whose rows a run over so many different samples cannot touch, though
+// they take memory, and what to do; "" if there is none. Not for a run that starts from another
+// model, which has trained them. Tables of counted values are left out: they have a row for each
+// value that the data had.
+std::string UntouchedRowsAdvice(const RunSpec& spec, const DatasetSchema& schema, int64_t samples);
 
 // If `dir`, where `copies` full checkpoints or models have to fit, has too few free bytes; else "".
 std::string DiskSpaceAdvice(const DiskUse& use, int copies, const std::string& dir,

@@ -214,11 +214,12 @@ void TrainingRun::Plan() {
 
 void TrainingRun::AdviseOnDisk() const {
   constexpr int64_t kWorthALine = 1'000'000'000;
-  const DiskUse use = DiskUseOf(spec_);
+  const bool begins_new = config_.training.initialize_from.empty();
   const int64_t samples = std::min(splits_.train.rows.size(), steps_ * config_.training.batch_size);
+  const DiskUse use = DiskUseOf(spec_, begins_new ? samples : kAllRows);
   std::vector<std::string> advice;
-  if (config_.training.initialize_from.empty())
-    advice.push_back(UntouchedRowsAdvice(spec_, splits_.train.dataset->schema(), use, samples));
+  if (begins_new)
+    advice.push_back(UntouchedRowsAdvice(spec_, splits_.train.dataset->schema(), samples));
   // A run that goes on has its full checkpoint.
   int model = IsInStore(directories_.model) ? 0 : 1;
   int checkpoint = IsInStore(directories_.checkpoints) || !past_.checkpoints.empty() ? 0 : 1;

@@ -194,8 +194,8 @@ void CheckpointInFlight::WriteFiles(const Progress& progress) {
          "{} does not exist on this worker: the checkpoint directory must be shared by all workers",
          location);
   const WriteOptions options{.hash_tensors = request_.is_model, .cancel = &cancel_};
-  const auto write = [&](const std::string& name, std::span<const TensorSource> tensors) {
-    return WriteCheckpointFile(location, name, tensors, options).ToJson() + "\n";
+  const auto write = [&](const TensorFile& file) {
+    return WriteCheckpointFile(location, file, options).ToJson() + "\n";
   };
   const std::vector<TensorFile>& files = snapshot_->files();
   if (request_.is_model) {
@@ -203,19 +203,17 @@ void CheckpointInFlight::WriteFiles(const Progress& progress) {
     std::vector<std::string> written(files.size());
     const std::vector<size_t> order =
         LargestFirst(files.size(), [&](size_t i) { return files[i].bytes(); });
-    pool_->ParallelTasks(files.size(), [&](int, size_t i) {
-      const TensorFile& file = files[order[i]];
-      written[order[i]] = write(file.name, file.tensors);
-    });
+    pool_->ParallelTasks(files.size(),
+                         [&](int, size_t i) { written[order[i]] = write(files[order[i]]); });
     for (const std::string& line : written) files_ += line;
   } else {
-    for (const TensorFile& file : files) files_ += write(file.name, file.tensors);
+    for (const TensorFile& file : files) files_ += write(file);
   }
   if (comm_.rank() == 0 && !progress.empty()) {
-    std::vector<TensorSource> tensors;
+    TensorFile file{.name = "progress.safetensors", .tensors = {}};
     for (const auto& [key, values] : progress)
-      tensors.push_back(SourceOf(key, {static_cast<int64_t>(values.size())}, values));
-    files_ += write("progress.safetensors", tensors);
+      file.tensors.push_back(SourceOf(key, {static_cast<int64_t>(values.size())}, values));
+    files_ += write(file);
   }
   files_written_at_ = options_.clock->MonotonicSeconds();
 }

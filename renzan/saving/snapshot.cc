@@ -22,7 +22,7 @@ TensorFile DenseFile(ModelState& model) {
 }  // namespace
 
 SnapshotBytes EstimateBytes(ModelState& model, const SnapshotOptions& options) {
-  SnapshotBytes bytes = EstimateTableBytes(model.embeddings(), options.tables.quantize);
+  SnapshotBytes bytes = EstimateTableBytes(model.embeddings(), options.tables);
   if (!options.with_dense) return bytes;
   const size_t arrays = 1 + model.dense_optimizer().states().size();
   const uint64_t dense = arrays * model.parameters().size() * sizeof(float);

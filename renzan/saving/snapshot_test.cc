@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "renzan/base/file/file.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/checkpoint/export.h"
 #include "renzan/checkpoint/reader.h"
 #include "renzan/checkpoint/safetensors.h"
 #include "renzan/comm/testing.h"
+#include "renzan/embedding/load_tables.h"
 #include "renzan/saving/testing.h"
 #include "renzan/step/testing.h"
 
@@ -87,6 +91,113 @@ TEST(ModelSnapshot, EstimatesItsBytes) {
       });
     }
   }
+}
+
+// Of all tensors, by key.
+std::map<std::string, std::vector<float>> ValuesIn(const std::string& dir) {
+  CheckpointReader reader(dir);
+  std::map<std::string, std::vector<float>> values;
+  for (const std::string& key : reader.keys()) {
+    if (!IsFloat(reader.Info(key).dtype)) continue;
+    values[key].resize(static_cast<size_t>(NumElements(reader.Info(key).shape)));
+    reader.Read(key, 0, values[key]);
+  }
+  return values;
+}
+
+// Writes a snapshot while the model trains on. Returns how many of its files are sparse.
+int64_t Write(TestModel& model, const std::string& path, const SnapshotOptions& options,
+              const std::string& base, const std::function<void()>& step) {
+  const uint64_t estimate = options.tables.incremental
+                                ? EstimateBytes(model.Updated(), options).incremental
+                                : EstimateBytes(model.Updated(), options).full;
+  ModelSnapshot snapshot(model.Updated(), options);
+  step();
+  CheckpointManifest manifest;
+  if (options.tables.incremental) {
+    manifest.kind = CheckpointKind::kIncremental;
+    manifest.base = {base.substr(base.rfind('/') + 1),
+                     CheckpointManifest::Read(base).manifest_sha256};
+  }
+  CheckpointWriter writer(path);
+  uint64_t bytes = 0;
+  for (const TensorFile& file : snapshot.files()) {
+    manifest.files.push_back(WriteCheckpointFile(writer.location(), file, {}));
+    bytes += file.bytes();
+  }
+  EXPECT_LE(bytes, estimate);
+  EXPECT_GT(bytes, estimate * 9 / 10);
+  const int64_t sparse = std::count_if(manifest.files.begin(), manifest.files.end(),
+                                       [](const CheckpointFile& file) { return file.sparse; });
+  writer.CheckAndCommit(std::move(manifest));
+  return sparse;
+}
+
+// The same model twice, one saved sparsely: checkpoints of the same steps hold the same values,
+// through abandoned ones, increments, and another process that resumes.
+TEST(ModelSnapshot, SparseOnesHoldTheSameModel) {
+  TemporaryDirectory dir;
+  const auto train = [&](const std::string& name, int64_t sparse_from_bytes) {
+    const bool sparse = sparse_from_bytes == 0;
+    const SnapshotOptions full{.tables = {.sparse_from_bytes = sparse_from_bytes},
+                               .with_dense = true};
+    SnapshotOptions increment = full;
+    increment.tables.incremental = true;
+    const auto path = [&](int i) { return fmt::format("{}/{}-{}", dir.path(), name, i); };
+    WithModel([&](TestModel& model, const std::function<void()>& step) {
+      step();
+      {
+        ModelSnapshot abandoned(model.Updated(), full);
+        abandoned.tables().Abandon();
+      }
+      step();
+      // Table b, of which few rows are trained in a few steps of 64 samples.
+      EXPECT_EQ(Write(model, path(1), full, "", step) > 0, sparse);
+      Write(model, path(2), increment, path(1), step);
+      EXPECT_EQ(Write(model, path(3), full, "", step) > 0, sparse);
+      Write(model, path(4), increment, path(3), step);
+    });
+    for (const int from : {3, 4}) {
+      WithModel([&](TestModel& model, const std::function<void()>& step) {
+        CheckpointReader reader(path(from));
+        LoadTables(reader, &model.embeddings(), model.Updated().pool());
+        EXPECT_EQ(model.embeddings().shards()[1].blocks[0].trained.has_value(), sparse);
+        Write(model, path(10 * from), full, "", step);
+      });
+    }
+  };
+  train("all", kSparseFromBytes);
+  train("sparse", 0);
+  for (const int i : {1, 2, 3, 4, 30, 40}) {
+    const auto all = ValuesIn(fmt::format("{}/all-{}", dir.path(), i));
+    EXPECT_GT(all.size(), 8u);
+    EXPECT_EQ(ValuesIn(fmt::format("{}/sparse-{}", dir.path(), i)), all) << i;
+  }
+}
+
+// Rows of another seed are not the initial ones of this run.
+TEST(ModelSnapshot, ATableOfAnotherSeedIsSavedWhole) {
+  TemporaryDirectory dir;
+  const SnapshotOptions full{.tables = {.sparse_from_bytes = 0}, .with_dense = true};
+  WithModel([&](TestModel& model, const std::function<void()>& step) {
+    step();
+    EXPECT_GT(Write(model, dir / "1", full, "", step), 0);
+  });
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    ThreadPool pool(1);
+    TrainConfig config = SmallConfig();
+    config.seed += 1;
+    config.comm.backward = "int8";
+    config.comm.error_feedback_rows = 16;
+    TestModel model(config, TestSchema(), comm, pool);
+    CheckpointReader reader(dir / "1");
+    LoadTables(reader, &model.embeddings(), pool);
+    EXPECT_EQ(Write(model, dir / "2", full, "", [] {}), 0);
+    auto expected = ValuesIn(dir / "1"), values = ValuesIn(dir / "2");
+    std::erase_if(expected, [](const auto& item) { return !item.first.starts_with("embedding."); });
+    std::erase_if(values, [](const auto& item) { return !item.first.starts_with("embedding."); });
+    EXPECT_EQ(values, expected);
+  });
 }
 
 // Adagrad with blocks of one column each.

@@ -181,13 +181,13 @@ struct RunNotes {
 
 RunNotes NotesOn(const PlanInput& input) {
   const RunSpec spec = MakeRunSpec(input.config, input.schema, input.pooling_factors);
-  RunNotes notes{.disk = DiskUseOf(spec), .warnings = {}};
-  if (input.rows == 0) return notes;
+  if (input.rows == 0) return {.disk = DiskUseOf(spec), .warnings = {}};
   const int64_t steps = NumSteps(input.config, input.rows);
   const int64_t samples = std::min(input.rows, steps * input.config.training.batch_size);
-  notes.warnings = {LeftOutAdvice(input.config, input.rows, steps)};
-  if (input.config.training.initialize_from.empty())
-    notes.warnings.push_back(UntouchedRowsAdvice(spec, input.schema, notes.disk, samples));
+  const bool begins_new = input.config.training.initialize_from.empty();
+  RunNotes notes{.disk = DiskUseOf(spec, begins_new ? samples : kAllRows),
+                 .warnings = {LeftOutAdvice(input.config, input.rows, steps)}};
+  if (begins_new) notes.warnings.push_back(UntouchedRowsAdvice(spec, input.schema, samples));
   std::erase(notes.warnings, "");
   return notes;
 }

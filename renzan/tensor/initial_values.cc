@@ -1,4 +1,4 @@
-#include "renzan/embedding/initial_values.h"
+#include "renzan/tensor/initial_values.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include "renzan/base/philox.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "renzan/embedding/initial_values.cc"
+#define HWY_TARGET_INCLUDE "renzan/tensor/initial_values.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

@@ -1,4 +1,4 @@
-#include "renzan/embedding/initial_values.h"
+#include "renzan/tensor/initial_values.h"
 
 #include <gtest/gtest.h>
 
