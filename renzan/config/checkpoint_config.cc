@@ -25,6 +25,10 @@ void CheckpointConfig::Describe(ConfigFields& fields) {
   fields.Range("keep", &keep, 1, 1000000, "how many to keep, in addition to their bases");
   fields.Field("incremental", &incremental,
                "write only the rows changed since the last full checkpoint, while that is smaller");
+  fields.Field(
+      "sparse", &sparse,
+      "of a table of 64 MiB or more, save only the rows that may have been trained, if they "
+      "are at most a quarter; false: other programs need not compute the others");
   fields.Choice("quantize", &quantize, {"none", "int8"},
                 "rows of incremental checkpoints; with int8, resuming from one is not bit-exact");
   fields.Tag(Decides::kPlacement);

@@ -16,6 +16,7 @@ struct CheckpointConfig {
   int64_t every_steps = 0;
   int keep = 3;
   bool incremental = true;
+  bool sparse = true;
   std::string quantize = "none";
   int64_t max_copies_mib = 0;  // 0: what memory is left, see CheckMemory
 

@@ -40,7 +40,7 @@ BlockBytes FullBytes(const EmbeddingShard& shard, const EmbeddingShard::Block& b
   const RowLayout& layout = shard.store->layout();
   const int64_t row = layout.row_bytes() + layout.state_bytes();
   const int64_t all = block.num_rows * row;
-  if (!block.trained) return {all, false};
+  if (!block.trained || !options.sparse) return {all, false};
   const int64_t trained = block.trained->SizeOfUnion(block.dirty) * (kRowNumberBytes + row);
   const int64_t table = shard.table.num_embeddings * shard.table.column_blocks * row;
   const bool sparse = IsSavedSparsely(trained, all, table, options.sparse_from_bytes);

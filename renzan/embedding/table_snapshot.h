@@ -24,6 +24,7 @@ inline constexpr int64_t kSparseFromBytes = int64_t{64} << 20;
 struct TableSnapshotOptions {
   bool incremental = false;  // only the rows dirty since the last full snapshot
   bool quantize = false;     // 8-bit rows, in an incremental snapshot
+  bool sparse = true;        // full snapshots may be sparse, see IsSavedSparsely()
   int64_t sparse_from_bytes = kSparseFromBytes;
 };
 

@@ -123,7 +123,7 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
                             rates.stream_bytes;
   cost.pooled_bytes = replicated ? 0 : bags * wire_bytes(run.forward);
   cost.gradient_bytes = reduced ? 2 * kFloat * sums : bags * wire_bytes(run.backward);
-  cost.table_bytes = rows * (row_bytes + state_bytes + 2.0 / 8);
+  cost.table_bytes = rows * (row_bytes + state_bytes + 3.0 / 8);
   cost.checkpoint_bytes = rows * kId;
   // Two batches of ids and sorted lookups; gradients, and messages both ways.
   const double messages =

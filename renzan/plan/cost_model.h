@@ -71,7 +71,7 @@ struct ShardCost {
   double receive_seconds = 0;   // to decode gradients
   double pooled_bytes = 0;      // of the whole batch on the wire
   double gradient_bytes = 0;    // likewise
-  double table_bytes = 0;       // rows, states, dirty bits
+  double table_bytes = 0;       // rows, states, bits of rows (drawn, dirty, trained)
   double exchange_bytes = 0;    // memory of ids, gradients and messages
   double checkpoint_bytes = 0;  // while one is written
 };

@@ -37,7 +37,7 @@ TEST(CostModel, ShardsOfATableAddUpToIt) {
   EXPECT_NEAR(sum.table_bytes, whole.table_bytes, 1);
   // One-hot: splitting it sends no more rows.
   EXPECT_NEAR(sum.pooled_bytes, whole.pooled_bytes, 1e-6 * whole.pooled_bytes);
-  EXPECT_EQ(whole.table_bytes, 1e6 * (64 * 4 + 4 + 0.25));
+  EXPECT_EQ(whole.table_bytes, 1e6 * (64 * 4 + 4 + 0.375));
   EXPECT_EQ(whole.pooled_bytes, 8192.0 * 64 * 4);
 }
 

@@ -88,8 +88,7 @@ std::string UntouchedRowsAdvice(const RunSpec& spec, const DatasetSchema& schema
   const double lookups = LookupsOf(table, samples);
   return fmt::format(
       "the table of '{}' takes {} of memory{}, but of its {} rows this run can look up at most "
-      "{:.0f} (checkpoints and the model hold no others): import the data with fewer ids, such as "
-      "--vocabulary '{}=hash:{:.0f}'",
+      "{:.0f}: import the data with fewer ids, such as --vocabulary '{}=hash:{:.0f}'",
       table.name, BytesText(TableBytes(spec, table)),
       sparse.size() == 1 ? "" : fmt::format(" and is the largest of {} like it", sparse.size()),
       table.num_embeddings, lookups, table.name, kMostRowsPerLookup * std::max(1.0, lookups));

@@ -20,7 +20,8 @@ struct DiskUse {
   int64_t total() const;
 };
 // `samples`: how many different ones the run trains, which bounds the rows that are saved of a
-// table (table_snapshot.h). kAllRows if unknown, and for a run that starts from another model.
+// table (table_snapshot.h). kAllRows if unknown, without checkpoint.sparse, and for a run that
+// starts from another model.
 inline constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 DiskUse DiskUseOf(const RunSpec& spec, int64_t samples = kAllRows);
 

@@ -216,7 +216,8 @@ void TrainingRun::AdviseOnDisk() const {
   constexpr int64_t kWorthALine = 1'000'000'000;
   const bool begins_new = config_.training.initialize_from.empty();
   const int64_t samples = std::min(splits_.train.rows.size(), steps_ * config_.training.batch_size);
-  const DiskUse use = DiskUseOf(spec_, begins_new ? samples : kAllRows);
+  const DiskUse use =
+      DiskUseOf(spec_, begins_new && config_.checkpoint.sparse ? samples : kAllRows);
   std::vector<std::string> advice;
   if (begins_new)
     advice.push_back(UntouchedRowsAdvice(spec_, splits_.train.dataset->schema(), samples));

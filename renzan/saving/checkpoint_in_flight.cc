@@ -68,7 +68,8 @@ bool CheckpointInFlight::IsStaged() const { return !stage_.empty() && IsInStore(
 SnapshotOptions CheckpointInFlight::OptionsOf(CheckpointKind kind) const {
   const bool incremental = kind == CheckpointKind::kIncremental;
   return {.tables = {.incremental = incremental,
-                     .quantize = incremental && options_.quantize != "none"},
+                     .quantize = incremental && options_.quantize != "none",
+                     .sparse = options_.sparse},
           .with_dense = comm_.rank() == 0};
 }
 

@@ -52,6 +52,7 @@ class CheckpointInFlight {
     std::string dir;                // of the checkpoints
     std::string stage;              // checkpoint.stage
     std::string quantize;           // checkpoint.quantize
+    bool sparse = true;             // checkpoint.sparse
     DirectoryLock* lock = nullptr;  // of `dir`, on worker 0; outlives this object
     const Clock* clock = nullptr;
   };

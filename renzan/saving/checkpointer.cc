@@ -36,6 +36,7 @@ Checkpointer::Checkpointer(Options options, TrainedState& model, Communicator& c
       in_flight_({.dir = options_.dir,
                   .stage = options_.config.stage,
                   .quantize = options_.config.quantize,
+                  .sparse = options_.config.sparse,
                   .lock = options_.lock,
                   .clock = options_.clock},
                  model, comm) {}

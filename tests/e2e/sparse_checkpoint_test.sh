@@ -36,6 +36,9 @@ for file in json.load(open("one/model/manifest.json"))["files"]:
     assert ("initial_rows" in file) == file["name"].startswith("table.user."), file["name"]
 PY
 expect_exit 0 "" $renzan checkpoint verify one/model
+train --run-dir whole --set checkpoint.sparse=false
+[ "$(sha256_of whole)" = $sha256 ] || fail "another model with all rows"
+[ "$(kilobytes whole/model)" -gt 70000 ] || fail "all rows take $(kilobytes whole/model) KB"
 
 # Killed, and resumed on two workers.
 is_there() { [ -n "$(checkpoints_in killed/checkpoints 2>/dev/null | sed -n 2p)" ]; }

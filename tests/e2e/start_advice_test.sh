@@ -38,6 +38,6 @@ plan = json.load(open("plan.json"))
 left_out, untouched = plan["warnings"]
 assert "1024 of 3072 training rows" in left_out
 assert "the table of 'user' takes 3.2 GB of memory, but of its 100000000 rows this" in untouched
-assert "run can look up at most 2048 (checkpoints and the model hold no others)" in untouched
+assert "run can look up at most 2048: import the data" in untouched
 assert plan["full_checkpoint_bytes"] < 100e3
 PY

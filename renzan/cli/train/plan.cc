@@ -185,7 +185,8 @@ RunNotes NotesOn(const PlanInput& input) {
   const int64_t steps = NumSteps(input.config, input.rows);
   const int64_t samples = std::min(input.rows, steps * input.config.training.batch_size);
   const bool begins_new = input.config.training.initialize_from.empty();
-  RunNotes notes{.disk = DiskUseOf(spec, begins_new ? samples : kAllRows),
+  const bool sparse = begins_new && input.config.checkpoint.sparse;
+  RunNotes notes{.disk = DiskUseOf(spec, sparse ? samples : kAllRows),
                  .warnings = {LeftOutAdvice(input.config, input.rows, steps)}};
   if (begins_new) notes.warnings.push_back(UntouchedRowsAdvice(spec, input.schema, samples));
   std::erase(notes.warnings, "");
