@@ -159,7 +159,7 @@ wait_for() {
   until "$@"; do
     [ $SECONDS -lt $end ] || { show_log; fail "timed out waiting for: $*"; }
     pause_us=$((${EPOCHREALTIME/[.,]/} - begun))
-    pause_us=$((pause_us < 20000 ? 20000 : pause_us > 500000 ? 500000 : pause_us))
+    pause_us=$((pause_us < 20000 ? 20000 : pause_us > 200000 ? 200000 : pause_us))
     printf -v pause '0.%06d' $pause_us
     sleep $pause
     begun=${EPOCHREALTIME/[.,]/}
