@@ -152,12 +152,17 @@ expect_log() {
 }
 
 # wait_for COMMAND...: waits until the command succeeds. The limit only ends a test that hangs:
-# machines differ, and may be busy.
+# machines differ, and may be busy. Pauses are as long as the command takes, so that what is waited
+# for has a processor, too.
 wait_for() {
-  local end=$((SECONDS + ${wait_limit:-550}))
+  local end=$((SECONDS + ${wait_limit:-550})) begun=${EPOCHREALTIME/[.,]/} pause_us pause
   until "$@"; do
     [ $SECONDS -lt $end ] || { show_log; fail "timed out waiting for: $*"; }
-    sleep 0.02
+    pause_us=$((${EPOCHREALTIME/[.,]/} - begun))
+    pause_us=$((pause_us < 20000 ? 20000 : pause_us > 200000 ? 200000 : pause_us))
+    printf -v pause '0.%06d' $pause_us
+    sleep $pause
+    begun=${EPOCHREALTIME/[.,]/}
   done
 }
 show_log() { [ ! -e log.txt ] || cat log.txt >&2; }

@@ -65,6 +65,8 @@ class Run:
 
 class ExamplesTest(unittest.TestCase):
     def expect_one_digest(self, name, arguments, placements):
+        """With one worker, undisturbed in these placements, and disturbed: over Gloo, with two,
+        three, one and four workers in turn."""
         program, seeds = EXAMPLES / name, [1]
         if EVERY_PLACEMENT:
             placements = [(c, b) for c in (1, 2, 3, 4) for b in ("gloo", "mpi")]
@@ -103,8 +105,7 @@ class ExamplesTest(unittest.TestCase):
         return digest([out for _, out, _ in ends])
 
     def test_digits(self):
-        self.expect_one_digest("digits.py", ["--epochs", 16],
-                               [(2, "gloo"), (3, "gloo"), (4, "gloo"), (3, "mpi")])
+        self.expect_one_digest("digits.py", ["--epochs", 16], [(3, "mpi")])
 
     def test_digits_tells_of_every_epoch(self):
         (said,) = workers.run(EXAMPLES / "digits.py", ["--epochs", 3], workers=1)
@@ -113,8 +114,7 @@ class ExamplesTest(unittest.TestCase):
     def test_shakespeare(self):
         if not TEXT.exists():
             self.skipTest(f"{TEXT} is absent")
-        self.expect_one_digest("shakespeare.py", [TEXT, "--steps", 24],
-                               [(2, "gloo"), (3, "gloo"), (4, "gloo"), (2, "mpi")])
+        self.expect_one_digest("shakespeare.py", [TEXT, "--steps", 24], [(2, "mpi")])
 
     def test_ranking(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -122,8 +122,7 @@ class ExamplesTest(unittest.TestCase):
             subprocess.run([os.environ["RENZAN"], "data", "synth", "--format", "dataset", "--seed",
                             "7", "--rows", "20000", "--output", data], check=True,
                            stdout=subprocess.DEVNULL)
-            self.expect_one_digest("ranking.py", [data],
-                                   [(2, "gloo"), (3, "gloo"), (4, "gloo"), (2, "mpi")])
+            self.expect_one_digest("ranking.py", [data], [(2, "mpi")])
 
     def test_examples_are_short(self):
         for example in EXAMPLES.glob("*.py"):

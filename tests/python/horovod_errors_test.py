@@ -25,17 +25,28 @@ class ErrorsTest(unittest.TestCase):
             return workers.finish(workers.start(program.name, workers=count))
 
     def test_disagreements(self):
+        cases = (
+            ("hvd.allreduce(torch.zeros(3 + rank), name='x')",
+             "worker 0 submits allreduce 'x' of float32 [3] (Average), but worker 1 submits "
+             "allreduce 'x' of float32 [4]"),
+            ("hvd.allreduce(torch.zeros(3, dtype=[torch.int32, torch.float32][rank]))", "int32"),
+            ("hvd.allreduce(torch.zeros(3), op=[hvd.Sum, hvd.Max][rank])", "(Max)"),
+            ("hvd.allreduce(torch.zeros(3)) if rank else hvd.broadcast(torch.zeros(3), 0)",
+             "broadcast of float32 [3] from worker 0, but"),
+            ("hvd.broadcast(torch.zeros(3), rank)", "from worker 1"),
+            ("hvd.allgather(torch.zeros(3, 2 + rank))", "allgather of float32 [n, 3]"))
+        # In one process, because workers go on, and PyTorch takes long to start.
+        code = "".join(f"try:\n    {case}\n    print('no error')\nexcept renzan.UsageError as e:\n"
+                       "    print(e)\n" for case, _ in cases)
+        for status, out, err in self.failures(code):
+            self.assertEqual(status, 0, err)
+            self.assertEqual(len(out.splitlines()), len(cases), out)
+            for (case, expected), line in zip(cases, out.splitlines()):
+                with self.subTest(code=case):
+                    self.assertIn(expected, line)
+
+    def test_a_disagreement_ends_workers(self):
         for code, expected in (
-                ("hvd.allreduce(torch.zeros(3 + rank), name='x')",
-                 "worker 0 submits allreduce 'x' of float32 [3] (Average), but worker 1 submits "
-                 "allreduce 'x' of float32 [4]"),
-                ("hvd.allreduce(torch.zeros(3, dtype=[torch.int32, torch.float32][rank]))",
-                 "int32"),
-                ("hvd.allreduce(torch.zeros(3), op=[hvd.Sum, hvd.Max][rank])", "(Max)"),
-                ("hvd.allreduce(torch.zeros(3)) if rank else hvd.broadcast(torch.zeros(3), 0)",
-                 "broadcast of float32 [3] from worker 0, but"),
-                ("hvd.broadcast(torch.zeros(3), rank)", "from worker 1"),
-                ("hvd.allgather(torch.zeros(3, 2 + rank))", "allgather of float32 [n, 3]"),
                 ("a, b = [hvd.allreduce_async(torch.zeros(3), name='ab'[rank ^ i])"
                  " for i in (0, 1)]\n"
                  "hvd.synchronize(b)", "in the same order"),
@@ -59,17 +70,18 @@ class ErrorsTest(unittest.TestCase):
             self.assertEqual((status, out), (0, "[2.0, 2.0]\n"), err)
 
     def test_a_worker_that_is_gone(self):
-        for last, status in (("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
-                             ("raise ValueError('x')", 1)):
-            for rest in ("hvd.allreduce(torch.zeros(1 << 20))", "hvd.join()", "hvd.barrier()"):
-                with self.subTest(last=last, rest=rest):
-                    # What it has submitted but not waited for must not keep it from ending.
-                    other, gone = self.failures(
-                        f"if rank:\n    {last}\nelse:\n    {rest}")
-                    self.assertEqual(gone[0], status, gone[2])
-                    self.assertEqual(other[0], 69, other[2])
-                    self.assertIn("HorovodInternalError", other[2])
-                    self.assertIn("worker 1", other[2])
+        kill, rest = "os.kill(os.getpid(), signal.SIGKILL)", "hvd.allreduce(torch.zeros(1 << 20))"
+        for last, status, rest in ((kill, -signal.SIGKILL, rest),
+                                   (kill, -signal.SIGKILL, "hvd.join()"),
+                                   (kill, -signal.SIGKILL, "hvd.barrier()"),
+                                   ("raise ValueError('x')", 1, rest)):
+            with self.subTest(last=last, rest=rest):
+                # What it has submitted but not waited for must not keep it from ending.
+                other, gone = self.failures(f"if rank:\n    {last}\nelse:\n    {rest}")
+                self.assertEqual(gone[0], status, gone[2])
+                self.assertEqual(other[0], 69, other[2])
+                self.assertIn("HorovodInternalError", other[2])
+                self.assertIn("worker 1", other[2])
 
     def test_an_error_with_operations_under_way(self):
         for status, _, err in self.failures("hvd.barrier()\nif rank:\n"
