@@ -5,6 +5,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
+#include "renzan/base/file/same_path.h"
 #include "renzan/base/log.h"
 #include "renzan/comm/heartbeat.h"
 #include "renzan/run/agreement.h"
@@ -174,7 +175,7 @@ OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features
          features.negatives_kept, config.train.path, kept);
   if (config.eval.path.empty()) return splits;
   const Dataset* eval = splits.train_dataset.get();
-  if (config.eval.path != config.train.path) {
+  if (!IsSamePath(config.eval.path, config.train.path)) {
     splits.eval_dataset = Open(config.eval.path, config, comm);
     CheckHasLabels(*splits.eval_dataset);
     CheckFeatures({FeaturesOf(splits.train_dataset->schema()), config.train.path},
