@@ -48,6 +48,10 @@ std::unique_ptr<Dataset> Open(const std::string& path, const DataConfig& config,
 
 }  // namespace
 
+std::string WeightOfEvaluations(const OpenedSplits& splits) {
+  return splits.eval ? splits.eval->dataset->schema().weight : "";
+}
+
 std::unique_ptr<Dataset> OpenDataset(const std::string& path, DatasetOptions options,
                                      Communicator& comm) {
   options.warn = comm.rank() == 0;

@@ -29,6 +29,9 @@ struct OpenedSplits {
   std::optional<Split> eval;
 };
 
+// The column by which evaluations are weighted, or "".
+std::string WeightOfEvaluations(const OpenedSplits& splits);
+
 // Opens this worker's copy of a dataset. Throws kConfig unless all workers have the same content.
 // Only rank 0 warns of an old format.
 std::unique_ptr<Dataset> OpenDataset(const std::string& path, DatasetOptions options,
