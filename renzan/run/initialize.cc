@@ -58,7 +58,7 @@ void CheckModel(const CheckpointReader& reader, const TrainConfig& config, const
   if (there.model.type != config.model.type)
     Fail(ErrorCode::kConfig, "model.type is {} there and {} here", there.model.type,
          config.model.type);
-  CheckFeatures({.features = there.features, .recorded_by = reader.dir(), .same_ids = false},
+  CheckFeatures({.features = there.features, .recorded_by = reader.dir(), .ids = ExpectedIds::kAny},
                 dataset, comm);
   if (there.features.vocabularies.empty() && !there.features.categorical.empty())
     Fail(ErrorCode::kConfig,
