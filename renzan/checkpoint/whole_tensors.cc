@@ -86,31 +86,48 @@ std::vector<WholeTensor> WholeTensorsOf(const CheckpointReader& reader) {
   return result;
 }
 
+void ReadRowsOfBlock(CheckpointReader& reader, const WholeTensor& tensor, const RowsOfBlock& rows,
+                     size_t stride, std::span<float> out, std::vector<float>* part) {
+  const size_t n = static_cast<size_t>(rows.num_rows);
+  const bool per_row = IsPerRow(tensor.info);
+  const int64_t first_column = per_row ? 0 : rows.first_column;
+  const int64_t last_column = per_row ? 1 : first_column + rows.num_columns;
+  int64_t column = 0;  // the column block's first one
+  for (const std::string& key : tensor.blocks[rows.row_block]) {
+    const int64_t columns = per_row ? 1 : reader.FloatInfo(key).shape[1];
+    const int64_t begin = std::max(column, first_column);
+    const int64_t end = std::min(column + columns, last_column);
+    const size_t block_width = static_cast<size_t>(columns);
+    if (end - begin == columns && block_width == stride) {
+      reader.Read(key, rows.first_row * columns, out.first(n * stride));
+    } else if (begin < end) {
+      part->resize(n * block_width);
+      reader.Read(key, rows.first_row * columns, *part);
+      for (size_t row = 0; row < n; ++row)
+        std::copy_n(part->data() + row * block_width + (begin - column), end - begin,
+                    out.data() + row * stride + (begin - first_column));
+    }
+    if (per_row) break;
+    column += columns;
+  }
+}
+
 void ReadRows(CheckpointReader& reader, const WholeTensor& tensor, int64_t first_row,
               std::span<float> out) {
   const size_t row_blocks = tensor.blocks.size();
-  const size_t width = static_cast<size_t>(tensor.row_values());
   if (row_blocks == 1 && tensor.blocks[0].size() == 1)
     return reader.Read(tensor.blocks[0][0], first_row * tensor.row_values(), out);
   CHECK(first_row % static_cast<int64_t>(row_blocks) == 0);
+  const size_t width = static_cast<size_t>(tensor.row_values());
   const size_t rows = out.size() / width;
   std::vector<float> part;
-  for (size_t r = 0; r < std::min(row_blocks, rows); ++r) {
-    const size_t rows_here = (rows - r + row_blocks - 1) / row_blocks;
-    size_t column = 0;
-    for (const std::string& key : tensor.blocks[r]) {
-      const TensorInfo& block = reader.FloatInfo(key);
-      const size_t columns = IsPerRow(block) ? 1 : static_cast<size_t>(block.shape[1]);
-      part.resize(rows_here * columns);
-      reader.Read(key, first_row / static_cast<int64_t>(row_blocks) * static_cast<int64_t>(columns),
-                  part);
-      for (size_t i = 0; i < rows_here; ++i)
-        std::copy_n(part.data() + i * columns, columns,
-                    out.data() + (r + i * row_blocks) * width + column);
-      if (IsPerRow(block)) break;
-      column += columns;
-    }
-  }
+  for (size_t r = 0; r < std::min(row_blocks, rows); ++r)
+    ReadRowsOfBlock(reader, tensor,
+                    {.row_block = r,
+                     .first_row = first_row / static_cast<int64_t>(row_blocks),
+                     .num_rows = static_cast<int64_t>((rows - r + row_blocks - 1) / row_blocks),
+                     .num_columns = tensor.row_values()},
+                    row_blocks * width, out.subspan(r * width), &part);
 }
 
 }  // namespace renzan

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/base/file/same_path.h"
 
 namespace renzan {
 namespace {
@@ -26,6 +27,17 @@ void NameTablesOf(const TrainConfig& other, TrainConfig* config) {
     if (table.pooling.empty()) table.pooling = config->model.pooling;
 }
 
+// Gives equal places the same spelling.
+void SpellPathsLike(const TrainConfig& other, TrainConfig* config) {
+  const auto spell_like = [](const std::string& there, std::string* path) {
+    if (IsSamePath(there, *path)) *path = there;
+  };
+  spell_like(other.training.initialize_from, &config->training.initialize_from);
+  spell_like(other.data.train.path, &config->data.train.path);
+  spell_like(other.data.eval.path, &config->data.eval.path);
+  spell_like(other.sharding.plan, &config->sharding.plan);
+}
+
 std::vector<ConfigValue> ValuesOf(TrainConfig& config) {
   return ListConfig([&](ConfigFields& fields) { config.Describe(fields); });
 }
@@ -41,6 +53,7 @@ std::string TextAt(const std::vector<ConfigValue>& values, const std::vector<std
 template <typename Matters>
 std::optional<ConfigDifference> FirstOf(TrainConfig& there, TrainConfig& here,
                                         const Matters& matters) {
+  SpellPathsLike(there, &here);
   const std::vector<ConfigValue> a = ValuesOf(there), b = ValuesOf(here);
   for (const auto* values : {&a, &b}) {
     for (const ConfigValue& value : *values) {

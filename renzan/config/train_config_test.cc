@@ -124,6 +124,23 @@ TEST(TrainConfig, WhatAKeyDecidesIsInEveryRule) {
   }
 }
 
+TEST(TrainConfig, PathsAreComparedByWhereTheyLead) {
+  for (const char* key :
+       {"training.initialize_from", "data.train.path", "data.eval.path", "sharding.plan"}) {
+    const auto with = [&](const char* path) {
+      return Read(kMinimal, {fmt::format("{}={}", key, path)});
+    };
+    for (const char* other : {"runs/a/", "./runs/a", "runs//a"}) {
+      EXPECT_EQ(DifferenceThatChangesBits(with("runs/a"), with(other)), "") << key << other;
+      EXPECT_FALSE(FirstDifference(with("runs/a"), with(other), WorkersMustAgree)) << key << other;
+    }
+    EXPECT_TRUE(FirstDifference(with("runs/a"), with("runs/b"), WorkersMustAgree)) << key;
+  }
+  const TrainConfig there = Read(kMinimal, {"training.initialize_from=runs/a"});
+  EXPECT_EQ(DifferenceThatChangesBits(there, Read(kMinimal, {"training.initialize_from=b/"})),
+            "training.initialize_from is runs/a there and b/ here");
+}
+
 // A resumed run may change how long it trains and which step's model it saves, but nothing that
 // determines the bits of a step.
 TEST(TrainConfig, RegularizationAndPrecisionChangeBits) {

@@ -55,6 +55,7 @@ struct BatchLoader::Impl {
   const Dataset& dataset;
   const int64_t num_batches;
   const RowsOfBatch rows_of_batch;
+  const ChangeBatch change_batch;
   const int readers;
 
   // Slot i % slots.size() holds the i-th batch.
@@ -68,10 +69,11 @@ struct BatchLoader::Impl {
   int64_t first_step = 0;
   std::vector<std::thread> threads;
 
-  Impl(const Dataset& data, int64_t num, RowsOfBatch rows_of, int num_readers)
+  Impl(const Dataset& data, int64_t num, RowsOfBatch rows_of, int num_readers, ChangeBatch change)
       : dataset(data),
         num_batches(num),
         rows_of_batch(std::move(rows_of)),
+        change_batch(std::move(change)),
         readers(num_readers),
         slots(static_cast<size_t>(SlotsFor(num_readers))) {}
 
@@ -107,6 +109,7 @@ struct BatchLoader::Impl {
         if (readers > 1) busy.emplace(1);
         rows_of(index, &rows);
         dataset.Read(rows, &slot.batch);
+        if (change_batch) change_batch(index, &slot.batch);
       } catch (...) {
         slot.error = std::current_exception();
       }
@@ -140,7 +143,7 @@ int64_t StepsPerEpoch(int64_t rows, int64_t global_batch) {
 
 BatchLoader::BatchLoader(const Dataset& dataset, const Options& options)
     : impl_(std::make_unique<Impl>(dataset, options.num_steps, RowsOfSteps(options),
-                                   ReadersOf(dataset, options))) {
+                                   ReadersOf(dataset, options), nullptr)) {
   CHECK(options.row_end <= dataset.num_rows());
   impl_->first_step = options.first_step;
   if (dataset.cache() != nullptr)
@@ -148,8 +151,10 @@ BatchLoader::BatchLoader(const Dataset& dataset, const Options& options)
   Start();
 }
 
-BatchLoader::BatchLoader(const Dataset& dataset, int64_t num_batches, RowsOfBatch rows, int readers)
-    : impl_(std::make_unique<Impl>(dataset, num_batches, std::move(rows), readers)) {
+BatchLoader::BatchLoader(const Dataset& dataset, int64_t num_batches, RowsOfBatch rows, int readers,
+                         ChangeBatch change)
+    : impl_(std::make_unique<Impl>(dataset, num_batches, std::move(rows), readers,
+                                   std::move(change))) {
   Start();
 }
 

@@ -31,6 +31,8 @@ struct BatchLoaderOptions {
 // Sets `rows` to the rows of batch `index`. Each reader has its own copy of the function, and calls
 // it with ascending `index`.
 using RowsOfBatch = std::function<void(int64_t index, std::vector<int64_t>* rows)>;
+// Changes batch `index` after it has been read. Readers call it at the same time.
+using ChangeBatch = std::function<void(int64_t index, Batch* batch)>;
 
 // Steps in one epoch. Rows that do not fill a last global batch are dropped; with shuffling each
 // epoch drops different ones. Throws kConfig if the rows do not fill one batch.
@@ -42,7 +44,8 @@ class BatchLoader {
 
   // `dataset` must outlive the loader. Step s is step s % StepsPerEpoch of epoch s / StepsPerEpoch.
   BatchLoader(const Dataset& dataset, const Options& options);
-  BatchLoader(const Dataset& dataset, int64_t num_batches, RowsOfBatch rows, int readers = 1);
+  BatchLoader(const Dataset& dataset, int64_t num_batches, RowsOfBatch rows, int readers = 1,
+              ChangeBatch change = nullptr);
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;

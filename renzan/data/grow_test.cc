@@ -5,6 +5,7 @@
 
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/import.h"
+#include "renzan/data/known_ids.h"
 #include "renzan/data/row_origins.h"
 #include "renzan/data/testing.h"
 #include "renzan/data/vocabulary.h"
@@ -150,6 +151,58 @@ TEST(Grow, TrainsTheRowForUnseenValues) {
   EXPECT_EQ(ReadManifest(days / "2").features.at("c").unseen, Vocabulary::kUnseenShare);
   EXPECT_THAT(days.Values("2"), UnorderedElementsAre("a", "b", "c", "d"));
   EXPECT_EQ(days.Values("2")[0], days.Values("1")[0]);
+}
+
+// The third day, once with the vocabularies of each day before it.
+TEST(KnownIds, AreThoseOfAnImportWithTheEarlierVocabulary) {
+  const Days days;
+  days.ImportFirst("1", "aabbb-c");
+  days.Grow("2", "deea-fb", "1");
+  std::vector<Batch> read;
+  for (const char* from : {"1", "2"}) {
+    ImportOptions options = days.Options(std::string("3 as ") + from, "abc-defg");
+    options.vocabulary_from = days / from;
+    options.unseen = {};
+    ImportDataset(options);
+    EXPECT_TRUE(ReadManifest(options.output).vocabularies_reused);
+    read.push_back(ReadAll(Dataset(options.output)));
+  }
+  std::vector<int64_t> num_ids;
+  for (const CategoricalFeature& feature : Dataset(days / "1").schema().categorical)
+    num_ids.push_back(feature.num_embeddings);
+  ASSERT_NE(read[0].categorical[0].values, read[1].categorical[0].values);
+  // Samples that only fill a batch are mapped, but not counted: not the second d in the bag of row
+  // 4, nor what follows it.
+  KnownIds known(num_ids);
+  known.MapUnknown(4, &read[1]);
+  EXPECT_EQ(known.mapped(), 0);
+  for (size_t f = 0; f < num_ids.size(); ++f) {
+    EXPECT_EQ(read[0].categorical[f].values, read[1].categorical[f].values);
+    EXPECT_EQ(read[0].categorical[f].offsets, read[1].categorical[f].offsets);
+  }
+  Batch again = ReadAll(Dataset(days / "3 as 2"));
+  known.MapUnknown(again.size, &again);
+  EXPECT_EQ(known.mapped(), 3 + 2);  // d, e, f; and a bag of two d, while g is unseen in both
+}
+
+TEST(KnownIds, AVocabularyBeginsWithTheEarlierOneOnlyIfIdsStayed) {
+  const Days days;
+  days.ImportFirst("1", "aab");
+  days.Grow("grown", "cab", "1");
+  days.ImportFirst("renumbered", "cccbba");
+  days.ImportFirst("hashed", "ab", "hash:10");
+  const auto begins_with = [&](const std::string& name, const std::string& earlier) {
+    const DatasetManifest there = ReadManifest(days / earlier);
+    return VocabularyBeginsWith(days / name, ReadManifest(days / name), "c",
+                                there.VocabularyIdentity("c"),
+                                there.features.at("c").num_embeddings);
+  };
+  EXPECT_TRUE(begins_with("grown", "1"));
+  EXPECT_TRUE(begins_with("1", "1"));
+  EXPECT_FALSE(begins_with("1", "grown"));
+  EXPECT_FALSE(begins_with("renumbered", "1"));
+  EXPECT_FALSE(begins_with("hashed", "hashed"));
+  EXPECT_FALSE(ReadManifest(days / "grown").vocabularies_reused);
 }
 
 TEST(Grow, NeedsADatasetAndItsPreprocessing) {

@@ -414,6 +414,7 @@ class Importer {
       entry.unseen = vocabulary.unseen_share();
       vocabulary.Save(writer_->vocabulary_folder(), name, &manifest);
     }
+    manifest.vocabularies_reused = !options_.is_training_data();
     // A generator's report describes the whole file only.
     if (options_.inputs.size() == 1 && progress_.bad_rows == 0 && progress_.dropped_rows == 0)
       if (const auto bayes_optimal = ReadTeacherReport(options_.inputs[0], progress_.rows))

@@ -16,11 +16,6 @@ std::string KindOf(const std::string& vocabulary) {
   return vocabulary.substr(0, vocabulary.find(':'));
 }
 
-// "threshold:8" of "threshold:8:<digest of the values>".
-std::string SpecOf(const std::string& vocabulary) {
-  return vocabulary.substr(0, vocabulary.rfind(':'));
-}
-
 std::vector<std::string> ReadEarlierValues(const std::string& directory, const std::string& feature,
                                            const EarlierTable& earlier) {
   const auto advise = [&](const std::string& why) {
@@ -89,8 +84,8 @@ RowOrigins OriginsOfRows(const std::string& directory, const DatasetManifest& ma
          "follow values only between vocabularies of values (threshold:K) or equal ones: import it "
          "with --vocabulary-from the earlier dataset",
          directory, Escape(feature), vocabulary, earlier.vocabulary);
-  if (IdentityOfFirstValues(directory, manifest, feature, SpecOf(earlier.vocabulary),
-                            earlier.num_embeddings - Vocabulary::kFirstOwn) == earlier.vocabulary)
+  if (VocabularyBeginsWith(directory, manifest, feature, earlier.vocabulary,
+                           earlier.num_embeddings))
     return origins;
   return MapValues(ReadVocabularyValues(directory, manifest, feature),
                    ReadEarlierValues(directory, feature, earlier));

@@ -253,11 +253,13 @@ std::vector<std::string> ReadVocabularyValues(const std::string& directory,
 }
 
 // Save() writes such files.
-std::string IdentityOfFirstValues(const std::string& directory, const DatasetManifest& manifest,
-                                  const std::string& feature, const std::string& spec,
-                                  int64_t num_values) {
+bool VocabularyBeginsWith(const std::string& directory, const DatasetManifest& manifest,
+                          const std::string& feature, const std::string& earlier,
+                          int64_t earlier_num_embeddings) {
+  const std::string spec = earlier.substr(0, earlier.rfind(':'));
+  const int64_t num_values = earlier_num_embeddings - Vocabulary::kFirstOwn;
   const std::optional<VocabularyFiles> files = OpenVocabulary(directory, manifest, feature);
-  if (!files || num_values < 0 || num_values >= std::ssize(files->at())) return "";
+  if (!files || num_values < 0 || num_values >= std::ssize(files->at())) return false;
   const auto at = files->at().first(static_cast<size_t>(num_values) + 1);
   const auto digest = [](NpyType type, int64_t size, const void* data, size_t bytes) {
     Sha256 hash;
@@ -265,10 +267,11 @@ std::string IdentityOfFirstValues(const std::string& directory, const DatasetMan
     hash.Update(data, bytes);
     return hash.HexDigest();
   };
-  return VocabularyIdentityOf(
-      spec,
-      digest(NpyType::kUint8, at.back(), files->text().data(), static_cast<size_t>(at.back())),
-      digest(NpyType::kInt64, std::ssize(at), at.data(), at.size_bytes()));
+  return earlier ==
+         VocabularyIdentityOf(spec,
+                              digest(NpyType::kUint8, at.back(), files->text().data(),
+                                     static_cast<size_t>(at.back())),
+                              digest(NpyType::kInt64, std::ssize(at), at.data(), at.size_bytes()));
 }
 
 }  // namespace renzan

@@ -126,11 +126,11 @@ std::vector<std::string> ReadVocabularyValues(const std::string& directory,
                                               const DatasetManifest& manifest,
                                               const std::string& feature);
 
-// The DatasetManifest::VocabularyIdentity of a vocabulary "threshold:K", its `spec`, that has the
-// first `num_values` values of the feature's; empty if that has not so many. The values are not
-// copied.
-std::string IdentityOfFirstValues(const std::string& directory, const DatasetManifest& manifest,
-                                  const std::string& feature, const std::string& spec,
-                                  int64_t num_values);
+// Whether the vocabulary of `feature` continues an earlier one (or is equal to it), so that all ids
+// of that one stand for the same values. `earlier`: its DatasetManifest::VocabularyIdentity. False
+// unless both are vocabularies of values. The values are not copied.
+bool VocabularyBeginsWith(const std::string& directory, const DatasetManifest& manifest,
+                          const std::string& feature, const std::string& earlier,
+                          int64_t earlier_num_embeddings);
 
 }  // namespace renzan

@@ -38,7 +38,12 @@ void ForEachSlice(Predictor& model, const Communicator& comm, const Dataset& dat
     for (size_t i = 0; i < wanted->size(); ++i)
       (*wanted)[i] = std::min(begin_of(index) + static_cast<int64_t>(i), rows.end - 1);
   };
-  BatchLoader loader(dataset, num_batches, rows_of, model.batch_readers());
+  ChangeBatch map_unknown;
+  if (KnownIds* const known = model.known_ids())
+    map_unknown = [&, known](int64_t index, Batch* batch) {
+      known->MapUnknown(real_of(index), batch);
+    };
+  BatchLoader loader(dataset, num_batches, rows_of, model.batch_readers(), map_unknown);
   std::vector<float> logits(static_cast<size_t>(size));
   const Batch* slice = &loader.Next();
   for (int64_t index = 0; index < num_batches; ++index) {

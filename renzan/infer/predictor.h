@@ -8,6 +8,7 @@
 
 #include "renzan/base/index_range.h"
 #include "renzan/data/batch.h"
+#include "renzan/data/known_ids.h"
 #include "renzan/infer/inference_model.h"
 #include "renzan/step/step.h"
 
@@ -15,7 +16,11 @@ namespace renzan {
 
 class Predictor {
  public:
+  // `known_ids`: of the model, for data whose vocabularies continue its own; null: all ids are.
+  explicit Predictor(KnownIds* known_ids) : known_ids_(known_ids) {}
   virtual ~Predictor() = default;
+
+  KnownIds* known_ids() const { return known_ids_; }
 
   // This worker's samples of every batch of `batch_size`.
   virtual int64_t slice_begin(int64_t batch_size) const = 0;
@@ -28,11 +33,15 @@ class Predictor {
   // Logits [slice.size]. `next`: the slice of the next call, or null; all workers give one, or none
   // does.
   virtual void Predict(const Batch& slice, const Batch* next, std::span<float> logits) = 0;
+
+ private:
+  KnownIds* const known_ids_;
 };
 
 class WholePredictor final : public Predictor {
  public:
-  explicit WholePredictor(InferenceModel& model) : model_(model) {}
+  explicit WholePredictor(InferenceModel& model, KnownIds* known_ids = nullptr)
+      : Predictor(known_ids), model_(model) {}
 
   int64_t slice_begin(int64_t) const override { return 0; }
   int64_t slice_end(int64_t batch_size) const override { return batch_size; }
@@ -49,7 +58,8 @@ class WholePredictor final : public Predictor {
 // Batches must have the size that the step was made for.
 class StepPredictor final : public Predictor {
  public:
-  explicit StepPredictor(Step& step) : step_(step), batches_(step.MakeBatches()) {}
+  explicit StepPredictor(Step& step, KnownIds* known_ids = nullptr)
+      : Predictor(known_ids), step_(step), batches_(step.MakeBatches()) {}
 
   int64_t slice_begin(int64_t) const override { return step_.slice_begin(); }
   int64_t slice_end(int64_t) const override { return step_.slice_end(); }

@@ -4,9 +4,12 @@ namespace renzan {
 namespace {
 
 constexpr EvaluationMetric kMetrics[] = {
-    {"log_loss", [](const BinaryMetrics& m) { return m.LogLoss(); }, false},
-    {"auc", [](const BinaryMetrics& m) { return m.Auc(); }, true},
-    {"normalized_entropy", [](const BinaryMetrics& m) { return m.NormalizedEntropy(); }, false},
+    {"log_loss", [](const BinaryMetrics& m) { return m.LogLoss(); },
+     [](const WeightedMetrics& m) { return m.LogLoss(); }, false},
+    {"auc", [](const BinaryMetrics& m) { return m.Auc(); },
+     [](const WeightedMetrics& m) { return m.Auc(); }, true},
+    {"normalized_entropy", [](const BinaryMetrics& m) { return m.NormalizedEntropy(); },
+     [](const WeightedMetrics& m) { return m.NormalizedEntropy(); }, false},
 };
 
 }  // namespace

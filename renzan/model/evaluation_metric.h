@@ -7,12 +7,15 @@
 #include <vector>
 
 #include "renzan/model/metrics.h"
+#include "renzan/model/weighted_metrics.h"
 
 namespace renzan {
 
 struct EvaluationMetric {
   const char* name;
-  double (*value)(const BinaryMetrics&);  // NaN if undefined, as for one class
+  // NaN if undefined, as for one class.
+  double (*value)(const BinaryMetrics&);
+  double (*weighted)(const WeightedMetrics&);
   bool more_is_better;
 };
 

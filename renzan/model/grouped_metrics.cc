@@ -4,74 +4,108 @@
 #include <cmath>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/model/metrics.h"
 
 namespace renzan {
+namespace {
+
+constexpr double kNoGroupScore = std::numeric_limits<double>::quiet_NaN();
+
+// Of one group's samples, in the order of their logits. Their weights are integers: 1 or
+// WeightUnits.
+class ScoreSums {
+ public:
+  // Samples with another logit follow.
+  void NextLogit() {
+    won_ += static_cast<double>(tied_positive_) *
+            (static_cast<double>(negative_) + 0.5 * static_cast<double>(tied_negative_));
+    positive_ += std::exchange(tied_positive_, 0);
+    negative_ += std::exchange(tied_negative_, 0);
+  }
+  void Add(bool positive, const FixedScore& score, int64_t weight) {
+    (positive ? tied_positive_ : tied_negative_) += weight;
+    loss_ += FixedSum{weight} * score.loss;
+    prediction_ += FixedSum{weight} * score.prediction;
+  }
+  // After the last NextLogit().
+  GroupScores Scores() const {
+    const auto n = static_cast<double>(negative_), p = static_cast<double>(positive_);
+    return {.rows = n + p,
+            .auc = n == 0 || p == 0 ? kNoGroupScore : won_ / (n * p),
+            .log_loss = n + p == 0 ? kNoGroupScore : FromFixed(loss_) / (n + p),
+            .calibration = p == 0 ? kNoGroupScore : FromFixed(prediction_) / p};
+  }
+
+ private:
+  FixedSum positive_ = 0, negative_ = 0, tied_positive_ = 0, tied_negative_ = 0;
+  FixedSum loss_ = 0, prediction_ = 0;
+  double won_ = 0;  // pairs, a tie counting half
+};
+
+}  // namespace
 
 void GroupedMetrics::Add(std::span<const int64_t> groups, std::span<const float> logits,
-                         std::span<const float> labels) {
+                         std::span<const float> labels, std::span<const float> weights) {
   CHECK(groups.size() == logits.size() && labels.size() == logits.size());
+  CHECK(weights.size() == (units_ ? logits.size() : 0));
   for (size_t i = 0; i < logits.size(); ++i) {
     CHECK(groups[i] >= 0);
     if (!std::isfinite(logits[i])) continue;
     const uint64_t positive = labels[i] > 0.5f ? 1 : 0;
-    samples_.push_back({static_cast<uint64_t>(groups[i]) << 1 | positive, logits[i]});
+    samples_.push_back(
+        {static_cast<uint64_t>(groups[i]) << 1 | positive, logits[i], units_ ? weights[i] : 0});
   }
 }
 
 std::vector<GroupMetrics> GroupedMetrics::Groups() const {
   std::vector<Sample> sorted = samples_;
   std::sort(sorted.begin(), sorted.end(), [](const Sample& a, const Sample& b) {
-    return std::tuple(a.group_and_label >> 1, a.logit, a.group_and_label) <
-           std::tuple(b.group_and_label >> 1, b.logit, b.group_and_label);
+    return std::tuple(a.group(), a.logit) < std::tuple(b.group(), b.logit);
   });
   std::vector<GroupMetrics> groups;
   for (size_t begin = 0, end; begin < sorted.size(); begin = end) {
-    const uint64_t group = sorted[begin].group_and_label >> 1;
-    // Twice the Mann-Whitney U statistic: ties count half.
-    int64_t twice_u = 0, negatives = 0, positives = 0;
-    FixedSum loss = 0, prediction = 0;
-    for (end = begin; end < sorted.size() && sorted[end].group_and_label >> 1 == group;) {
-      int64_t tied_negatives = 0, tied_positives = 0;
-      const float logit = sorted[end].logit;
-      for (; end < sorted.size() && sorted[end].group_and_label >> 1 == group &&
-             sorted[end].logit == logit;
-           ++end) {
-        const bool positive = (sorted[end].group_and_label & 1) != 0;
-        (positive ? tied_positives : tied_negatives) += 1;
-        const FixedScore score = ScoreSample(logit, positive);
-        loss += score.loss;
-        prediction += score.prediction;
-      }
-      twice_u += tied_positives * (2 * negatives + tied_negatives);
-      negatives += tied_negatives;
-      positives += tied_positives;
-    }
-    const double n = static_cast<double>(negatives), p = static_cast<double>(positives);
-    groups.push_back({.group = static_cast<int64_t>(group),
-                      .count = negatives + positives,
-                      .positives = positives,
-                      .auc = n == 0 || p == 0 ? std::numeric_limits<double>::quiet_NaN()
-                                              : static_cast<double>(twice_u) / (2 * n * p),
-                      .log_loss = FromFixed(loss) / (n + p),
-                      .calibration = p == 0 ? std::numeric_limits<double>::quiet_NaN()
-                                            : FromFixed(prediction) / p});
+    end = begin + 1;
+    while (end < sorted.size() && sorted[end].group() == sorted[begin].group()) ++end;
+    groups.push_back(MetricsOf(std::span(sorted).subspan(begin, end - begin)));
   }
   std::stable_sort(groups.begin(), groups.end(),
                    [](const GroupMetrics& a, const GroupMetrics& b) { return a.count > b.count; });
   return groups;
 }
 
-double GroupAuc(std::span<const GroupMetrics> groups) {
+GroupMetrics GroupedMetrics::MetricsOf(std::span<const Sample> group) const {
+  GroupMetrics metrics{.group = static_cast<int64_t>(group.front().group()),
+                       .count = std::ssize(group)};
+  ScoreSums once, weighted;
+  for (size_t i = 0; i < group.size(); ++i) {
+    const Sample& sample = group[i];
+    if (i > 0 && sample.logit != group[i - 1].logit)
+      for (ScoreSums* sums : {&once, &weighted}) sums->NextLogit();
+    const FixedScore score = ScoreSample(sample.logit, sample.positive());
+    metrics.positives += sample.positive();
+    once.Add(sample.positive(), score, 1);
+    if (units_) weighted.Add(sample.positive(), score, units_->Of(sample.weight));
+  }
+  for (ScoreSums* sums : {&once, &weighted}) sums->NextLogit();
+  metrics.scores = once.Scores();
+  if (!units_) return metrics;
+  metrics.weighted = weighted.Scores();
+  metrics.weighted->rows = units_->Value(metrics.weighted->rows);
+  return metrics;
+}
+
+double GroupAuc(std::span<const GroupMetrics> groups, bool weighted) {
   double sum = 0, samples = 0;
   for (const GroupMetrics& group : groups) {
-    if (std::isnan(group.auc)) continue;
-    sum += group.auc * static_cast<double>(group.count);
-    samples += static_cast<double>(group.count);
+    const GroupScores& scores = weighted ? *group.weighted : group.scores;
+    if (std::isnan(scores.auc)) continue;
+    sum += scores.auc * scores.rows;
+    samples += scores.rows;
   }
-  return samples == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / samples;
+  return samples == 0 ? kNoGroupScore : sum / samples;
 }
 
 }  // namespace renzan

@@ -9,24 +9,38 @@
 // bytes per sample. Not thread-safe.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "renzan/model/weight_units.h"
+
 namespace renzan {
+
+// Each row counts once, or as much as its weight.
+struct GroupScores {
+  double rows = 0;         // their number, or the sum of their weights
+  double auc = 0;          // NaN if one class is absent, or has no weight
+  double log_loss = 0;     // mean; NaN without weight
+  double calibration = 0;  // sum of predictions over number of positives; NaN without positives
+};
 
 struct GroupMetrics {
   int64_t group = 0;
   int64_t count = 0, positives = 0;
-  double auc = 0;          // NaN if one class is absent
-  double log_loss = 0;     // mean
-  double calibration = 0;  // sum of predictions over number of positives; NaN without positives
+  GroupScores scores;
+  std::optional<GroupScores> weighted;  // as with scikit-learn's sample_weight
 };
 
 class GroupedMetrics {
  public:
-  // [batch] each. Groups must not be negative. Non-finite logits are skipped.
+  // `units`: of the samples' weights; none if they have none.
+  explicit GroupedMetrics(std::optional<WeightUnits> units = std::nullopt) : units_(units) {}
+
+  // [batch] each; `weights` only with units. Groups must not be negative. Non-finite logits are
+  // skipped.
   void Add(std::span<const int64_t> groups, std::span<const float> logits,
-           std::span<const float> labels);
+           std::span<const float> labels, std::span<const float> weights = {});
 
   // By number of samples, largest first, then by group.
   std::vector<GroupMetrics> Groups() const;
@@ -35,11 +49,19 @@ class GroupedMetrics {
   struct Sample {
     uint64_t group_and_label;  // group << 1 | label
     float logit;
+    float weight;
+
+    uint64_t group() const { return group_and_label >> 1; }
+    bool positive() const { return (group_and_label & 1) != 0; }
   };
+
+  GroupMetrics MetricsOf(std::span<const Sample> group) const;
+
+  std::optional<WeightUnits> units_;
   std::vector<Sample> samples_;
 };
 
-// Over the groups with both classes; NaN if there are none.
-double GroupAuc(std::span<const GroupMetrics> groups);
+// Over the groups with both classes; NaN if there are none. `weighted`: of their weighted scores.
+double GroupAuc(std::span<const GroupMetrics> groups, bool weighted = false);
 
 }  // namespace renzan

@@ -7,6 +7,7 @@
 
 #include "renzan/base/philox.h"
 #include "renzan/model/metrics.h"
+#include "renzan/model/weighted_metrics.h"
 
 namespace renzan {
 namespace {
@@ -51,9 +52,9 @@ TEST(GroupedMetrics, AgreeWithTheReferenceImplementation) {
     }
     EXPECT_EQ(group.count, alone.count);
     EXPECT_EQ(group.positives, alone.positives);
-    EXPECT_DOUBLE_EQ(group.auc, better / pairs);
-    EXPECT_EQ(group.log_loss, alone.LogLoss());
-    EXPECT_EQ(group.calibration, alone.Calibration());
+    EXPECT_DOUBLE_EQ(group.scores.auc, better / pairs);
+    EXPECT_EQ(group.scores.log_loss, alone.LogLoss());
+    EXPECT_EQ(group.scores.calibration, alone.Calibration());
     EXPECT_LE(group.count, before);
     before = group.count;
     samples += group.count;
@@ -78,6 +79,63 @@ TEST(GroupedMetrics, AModelThatKnowsOnlyTheGroupsHasAGroupAucOfOneHalf) {
   EXPECT_EQ(GroupAuc(metrics.Groups()), 0.5);
 }
 
+// By the definition, pair by pair; group AUC weights the groups by their weight.
+TEST(GroupedMetrics, WeightsCountAsInTheDefinition) {
+  const GroupedSamples s = DrawGrouped(8, 400);
+  std::vector<float> weights;
+  for (size_t i = 0; i < s.groups.size(); ++i)
+    weights.push_back(static_cast<float>(Philox::Draw(9, i)[0] % 5) / 1024);
+  GroupedMetrics metrics(WeightUnits(5.0 / 1024));
+  metrics.Add(s.groups, s.logits, s.labels, weights);
+  const std::vector<GroupMetrics> groups = metrics.Groups();
+  double sum = 0, all = 0;
+  for (const GroupMetrics& group : groups) {
+    double better = 0, pairs = 0;
+    WeightedMetrics alone(5.0 / 1024);
+    for (size_t i = 0; i < s.groups.size(); ++i) {
+      if (s.groups[i] != group.group) continue;
+      alone.Add({&s.logits[i], 1}, {&s.labels[i], 1}, {&weights[i], 1});
+      for (size_t j = 0; j < s.groups.size(); ++j) {
+        if (s.groups[j] != group.group || s.labels[i] == 0 || s.labels[j] == 1) continue;
+        const double weight = double{weights[i]} * weights[j];
+        pairs += weight;
+        better += weight * (s.logits[i] > s.logits[j] ? 1 : s.logits[i] == s.logits[j] ? 0.5 : 0);
+      }
+    }
+    ASSERT_TRUE(group.weighted);
+    EXPECT_EQ(group.weighted->rows, alone.SumOfWeights());
+    EXPECT_DOUBLE_EQ(group.weighted->auc, better / pairs);
+    EXPECT_DOUBLE_EQ(group.weighted->log_loss, alone.LogLoss());
+    EXPECT_DOUBLE_EQ(group.weighted->calibration, alone.Calibration());
+    EXPECT_NE(group.weighted->auc, group.scores.auc);
+    sum += better / pairs * alone.SumOfWeights();
+    all += alone.SumOfWeights();
+  }
+  EXPECT_DOUBLE_EQ(GroupAuc(groups, true), sum / all);
+  // The order of the samples does not matter, nor do weights to the other scores.
+  GroupedMetrics backwards(WeightUnits(5.0 / 1024)), plain;
+  for (size_t i = s.groups.size(); i-- > 0;)
+    backwards.Add({&s.groups[i], 1}, {&s.logits[i], 1}, {&s.labels[i], 1}, {&weights[i], 1});
+  plain.Add(s.groups, s.logits, s.labels);
+  EXPECT_EQ(GroupAuc(backwards.Groups(), true), GroupAuc(groups, true));
+  EXPECT_EQ(GroupAuc(backwards.Groups()), GroupAuc(plain.Groups()));
+  EXPECT_FALSE(plain.Groups()[0].weighted);
+}
+
+// A class all of whose weights are 0 is absent.
+TEST(GroupedMetrics, WithoutWeightThereIsNoWeightedScore) {
+  GroupedMetrics metrics(WeightUnits(1));
+  metrics.Add(std::vector<int64_t>{1, 1}, std::vector<float>{0, 1}, std::vector<float>{0, 1},
+              std::vector<float>{0, 1});
+  metrics.Add(std::vector<int64_t>{2}, std::vector<float>{0}, std::vector<float>{0},
+              std::vector<float>{0});
+  const std::vector<GroupMetrics> groups = metrics.Groups();
+  EXPECT_EQ(groups[0].scores.auc, 1);
+  EXPECT_TRUE(std::isnan(groups[0].weighted->auc));
+  EXPECT_TRUE(std::isnan(groups[1].weighted->log_loss));
+  EXPECT_TRUE(std::isnan(GroupAuc(groups, true)));
+}
+
 TEST(GroupedMetrics, GroupsOfOneClassAreIgnored) {
   GroupedMetrics metrics;
   metrics.Add(std::vector<int64_t>{1, 1, 2, 2, 2}, std::vector<float>{0, 1, 1, 2, 3},
@@ -85,8 +143,8 @@ TEST(GroupedMetrics, GroupsOfOneClassAreIgnored) {
   const std::vector<GroupMetrics> groups = metrics.Groups();
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_EQ(groups[0].group, 2);
-  EXPECT_TRUE(std::isnan(groups[0].auc));
-  EXPECT_TRUE(std::isnan(groups[0].calibration));
+  EXPECT_TRUE(std::isnan(groups[0].scores.auc));
+  EXPECT_TRUE(std::isnan(groups[0].scores.calibration));
   EXPECT_EQ(GroupAuc(groups), 1);
   EXPECT_TRUE(std::isnan(GroupAuc({groups.data(), 1})));
   EXPECT_TRUE(GroupedMetrics().Groups().empty());

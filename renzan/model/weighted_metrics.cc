@@ -9,7 +9,6 @@ namespace renzan {
 namespace {
 
 constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
-constexpr int kWeightBits = 32;
 
 double Ratio(FixedSum a, FixedSum b) {
   return b == 0 ? kNoScore : static_cast<double>(a) / static_cast<double>(b);
@@ -18,12 +17,7 @@ double Ratio(FixedSum a, FixedSum b) {
 }  // namespace
 
 WeightedMetrics::WeightedMetrics(double max_weight)
-    : sums_(kNumSums + 2 * size_t{BinaryHistogram::kNumBins}) {
-  CHECK(max_weight >= 0 && std::isfinite(max_weight));
-  int exponent = 0;
-  std::frexp(max_weight, &exponent);  // max_weight <= 2^exponent
-  exponent_ = exponent - kWeightBits;
-}
+    : units_(max_weight), sums_(kNumSums + 2 * size_t{BinaryHistogram::kNumBins}) {}
 
 size_t WeightedMetrics::Bin(bool positive, float logit) {
   const size_t first = positive ? 0 : size_t{BinaryHistogram::kNumBins};
@@ -35,9 +29,7 @@ void WeightedMetrics::Add(std::span<const float> logits, std::span<const float> 
   CHECK(logits.size() == labels.size() && logits.size() == weights.size());
   for (size_t i = 0; i < logits.size(); ++i) {
     if (!std::isfinite(logits[i])) continue;
-    const double units = std::ldexp(double{weights[i]}, -exponent_);
-    CHECK(units >= 0 && units <= 0x1.0p32);
-    const auto weight = static_cast<int64_t>(units + 0.5);
+    const int64_t weight = units_.Of(weights[i]);
     const bool positive = labels[i] > 0.5f;
     const FixedScore score = ScoreSample(logits[i], positive);
     sums_[kWeight] += weight;
@@ -55,7 +47,7 @@ void WeightedMetrics::Merge(std::span<const FixedSum> sums) {
 }
 
 double WeightedMetrics::SumOfWeights() const {
-  return std::ldexp(static_cast<double>(Get(kWeight)), exponent_);
+  return units_.Value(static_cast<double>(Get(kWeight)));
 }
 
 double WeightedMetrics::LogLoss() const { return FromFixed(1) * Ratio(Get(kLoss), Get(kWeight)); }

@@ -1,9 +1,9 @@
 #pragma once
 
 // Quality of binary predictions in which each sample counts as much as its weight, as with
-// scikit-learn's sample_weight. Like BinaryMetrics it adds integers only: weights in units of 2^-32
-// of the power of two that is not below the largest one. So the results do not depend on the order
-// of the samples or on how they are split among workers. Not thread-safe.
+// scikit-learn's sample_weight. Like BinaryMetrics it adds integers only (WeightUnits), so the
+// results do not depend on the order of the samples or on how they are split among workers. Not
+// thread-safe.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "renzan/model/metrics.h"
+#include "renzan/model/weight_units.h"
 
 namespace renzan {
 
@@ -42,7 +43,7 @@ class WeightedMetrics {
   // Weights by logit, in BinaryHistogram's bins, follow the sums.
   static size_t Bin(bool positive, float logit);
 
-  int exponent_ = 0;  // weights are in units of 2^exponent_
+  WeightUnits units_;
   std::vector<FixedSum> sums_;
 };
 

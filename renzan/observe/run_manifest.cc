@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/file/same_path.h"
 
 namespace renzan {
 namespace {
@@ -34,6 +36,19 @@ void Compare(const std::string& what, const std::map<std::string, std::string>& 
   for (const std::string& name : names)
     Compare(fmt::format("{} {}", what, name), value_of(recorded, name), value_of(now, name),
             differences);
+}
+
+// `datasets`, by the paths of `recorded` where they are the same.
+std::map<std::string, std::string> SpelledLike(const std::map<std::string, std::string>& recorded,
+                                               const std::map<std::string, std::string>& datasets) {
+  std::map<std::string, std::string> spelled;
+  for (const auto& [path, fingerprint] : datasets) {
+    const auto same = std::find_if(recorded.begin(), recorded.end(), [&](const auto& other) {
+      return IsSamePath(other.first, path);
+    });
+    spelled[same == recorded.end() ? path : same->first] = fingerprint;
+  }
+  return spelled;
 }
 
 }  // namespace
@@ -88,7 +103,7 @@ std::vector<std::string> DifferencesThatChangeBits(const RunManifest& recorded,
                                                    const RunManifest& now) {
   std::vector<std::string> differences;
   Compare("seed", std::to_string(recorded.seed), std::to_string(now.seed), differences);
-  Compare("dataset", recorded.datasets, now.datasets, differences);
+  Compare("dataset", recorded.datasets, SpelledLike(recorded.datasets, now.datasets), differences);
   const auto start_of = [](const RunManifest& manifest) {
     return manifest.initialized_from.empty() ? "none" : manifest.initialized_from;
   };

@@ -62,6 +62,9 @@ TEST(RunManifest, RejectsOtherFiles) {
 
 TEST(RunManifest, NamesDifferencesThatMayChangeBits) {
   EXPECT_THAT(DifferencesThatChangeBits(kRun, kRun), IsEmpty());
+  RunManifest spelled = kRun;
+  spelled.datasets = {{"./data/train/", "ab12"}};
+  EXPECT_THAT(DifferencesThatChangeBits(kRun, spelled), IsEmpty());
   RunManifest now = kRun;
   now.hosts = {"c"};
   now.started_unix_seconds = 0;

@@ -22,9 +22,10 @@ const EvaluationMetric& MetricNamed(const std::string& name) {
 }  // namespace
 
 bool EvaluationRecord::Observe(const EarlyStoppingConfig& config, int64_t step,
-                               const BinaryMetrics& metrics) {
+                               const BinaryMetrics& metrics, const WeightedMetrics* weighted) {
+  CHECK(!weighted_ || weighted != nullptr);
   const EvaluationMetric& metric = MetricNamed(config.metric);
-  const double value = metric.value(metrics);
+  const double value = weighted_ ? metric.weighted(*weighted) : metric.value(metrics);
   ++evaluations_;
   if (metrics.non_finite > 0) {
     ++without_improvement_;
@@ -33,8 +34,9 @@ bool EvaluationRecord::Observe(const EarlyStoppingConfig& config, int64_t step,
   if (!std::isfinite(value))
     Fail(ErrorCode::kData,
          "training.early_stopping: {} is undefined for data.eval, which has {} samples, {} of them "
-         "positive: use rows of both classes",
-         metric.name, metrics.count, metrics.positives);
+         "positive: use rows of both classes{}",
+         metric.name, metrics.count, metrics.positives,
+         weighted_ ? ", whose weights are not all 0" : "");
   // By how much `value` is better; negative if it is worse.
   const auto gain = [&](double than) {
     return metric.more_is_better ? value - than : than - value;
@@ -66,16 +68,21 @@ EvaluationRecord EvaluationRecord::AtItsBest() const {
   return record;
 }
 
+std::string EvaluationRecord::MetricName(const EarlyStoppingConfig& config) const {
+  return (weighted_ ? "weighted " : "") + config.metric;
+}
+
 std::string EvaluationRecord::Describe(const EarlyStoppingConfig& config) const {
   if (best_step_ < 0) return "";
   const int64_t ago = evaluations_ - best_evaluation_;
   if (ago == 0) return "the best so far";
-  return fmt::format("the best {} was {:.5f} at step {}, {} evaluation{} ago", config.metric,
+  return fmt::format("the best {} was {:.5f} at step {}, {} evaluation{} ago", MetricName(config),
                      best_value_, best_step_, ago, ago == 1 ? "" : "s");
 }
 
 int64_t EvaluationRecord::MeaningDigest() const {
-  return std::bit_cast<int64_t>(PhiloxKey(0, meaning_.c_str()));
+  const std::string meaning = weighted_ ? meaning_ + " weighted" : meaning_;
+  return std::bit_cast<int64_t>(PhiloxKey(0, meaning.c_str()));
 }
 
 std::vector<int64_t> EvaluationRecord::ToIntegers() const {

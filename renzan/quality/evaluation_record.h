@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "renzan/model/metrics.h"
+#include "renzan/model/weighted_metrics.h"
 
 namespace renzan {
 
@@ -20,13 +21,15 @@ struct EarlyStoppingConfig;
 class EvaluationRecord {
  public:
   // `meaning` identifies the metric and the rows; records with different meanings cannot be
-  // compared.
-  explicit EvaluationRecord(std::string meaning = "") : meaning_(std::move(meaning)) {}
+  // compared. `weighted`: whether rows count as much as their weights.
+  explicit EvaluationRecord(std::string meaning = "", bool weighted = false)
+      : meaning_(std::move(meaning)), weighted_(weighted) {}
 
-  // Adds the metrics after `step` steps. Returns true if they are the best so far. Of equal values
-  // the first is the best; a value that is not finite never is. Throws kData if the metric is
-  // undefined because data.eval holds only one class.
-  bool Observe(const EarlyStoppingConfig& config, int64_t step, const BinaryMetrics& metrics);
+  // Adds the metrics after `step` steps, with `weighted` if they are. Returns true if they are the
+  // best so far. Of equal values the first is the best; a value that is not finite never is. Throws
+  // kData if the metric is undefined because data.eval holds only one class.
+  bool Observe(const EarlyStoppingConfig& config, int64_t step, const BinaryMetrics& metrics,
+               const WeightedMetrics* weighted = nullptr);
 
   // Whether the patience is exhausted.
   bool StopsEarly(const EarlyStoppingConfig& config) const;
@@ -34,9 +37,11 @@ class EvaluationRecord {
   bool empty() const { return evaluations_ == 0; }
   int64_t best_step() const { return best_step_; }  // -1: none yet
   double best_value() const { return best_value_; }
+  // "auc", or "weighted auc".
+  std::string MetricName(const EarlyStoppingConfig& config) const;
 
   // An empty record with the same meaning.
-  EvaluationRecord Emptied() const { return EvaluationRecord(meaning_); }
+  EvaluationRecord Emptied() const { return EvaluationRecord(meaning_, weighted_); }
 
   // The record as it was after the evaluation of its best step.
   EvaluationRecord AtItsBest() const;
@@ -55,6 +60,7 @@ class EvaluationRecord {
   int64_t MeaningDigest() const;
 
   std::string meaning_;
+  bool weighted_ = false;
   int64_t evaluations_ = 0;
   int64_t best_step_ = -1;
   int64_t best_evaluation_ = 0;  // its number, from 1

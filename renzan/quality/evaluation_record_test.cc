@@ -1,5 +1,6 @@
 #include "renzan/quality/evaluation_record.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -89,6 +90,30 @@ TEST(EvaluationRecord, RejectsDataOfOneClass) {
     EXPECT_EQ(error.code(), ErrorCode::kData);
     EXPECT_NE(std::string(error.what()).find("rows of both classes"), std::string::npos);
   }
+}
+
+// Two models, each right about another sample.
+TEST(EvaluationRecord, ComparesWeightedMetricsWhereThereAreWeights) {
+  const EarlyStoppingConfig config{.patience = 1};
+  const std::vector<float> labels = {1, 0}, weights = {1, 3};
+  EvaluationRecord plain("log_loss of a"), weighted("log_loss of a", true);
+  const auto observe = [&](EvaluationRecord* record, int64_t step,
+                           const std::vector<float>& logits) {
+    BinaryMetrics once;
+    once.Add(logits, labels);
+    WeightedMetrics by_weight(3);
+    by_weight.Add(logits, labels, weights);
+    return record->Observe(config, step, once, &by_weight);
+  };
+  for (EvaluationRecord* record : {&plain, &weighted}) observe(record, 1, {3, 0.5});
+  EXPECT_FALSE(observe(&plain, 2, {-0.7f, -2}));
+  EXPECT_TRUE(observe(&weighted, 2, {-0.7f, -2}));
+  observe(&weighted, 3, {3, 0.5});
+  EXPECT_THAT(weighted.Describe(config), ::testing::HasSubstr("the best weighted log_loss was"));
+  // Values with and without weights cannot be compared.
+  EXPECT_FALSE(EvaluationRecord("log_loss of a", true).Restore(plain.ToIntegers()));
+  EXPECT_TRUE(EvaluationRecord("log_loss of a", true).Restore(weighted.ToIntegers()));
+  EXPECT_FALSE(weighted.Emptied().Restore(plain.ToIntegers()));
 }
 
 TEST(EvaluationRecord, IsRestoredOnlyWithTheSameMeaning) {

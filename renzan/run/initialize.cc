@@ -8,6 +8,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/file/same_path.h"
 #include "renzan/base/log.h"
 #include "renzan/comm/heartbeat.h"
 #include "renzan/data/row_origins.h"
@@ -57,7 +58,7 @@ void CheckModel(const CheckpointReader& reader, const TrainConfig& config, const
   if (there.model.type != config.model.type)
     Fail(ErrorCode::kConfig, "model.type is {} there and {} here", there.model.type,
          config.model.type);
-  CheckFeatures({.features = there.features, .recorded_by = reader.dir(), .same_ids = false},
+  CheckFeatures({.features = there.features, .recorded_by = reader.dir(), .ids = ExpectedIds::kAny},
                 dataset, comm);
   if (there.features.vocabularies.empty() && !there.features.categorical.empty())
     Fail(ErrorCode::kConfig,
@@ -81,7 +82,8 @@ void CheckSameModelAsBefore(const std::string& run_dir, const std::string& sourc
   if (before.empty() || before == identity) return;
   TrainConfig config;
   ReadConfigText(manifest.config, path, {}, [&](ConfigFields& fields) { config.Describe(fields); });
-  if (config.training.initialize_from != source) return;  // FindPastRun says what differs
+  // Otherwise FindPastRun says what differs.
+  if (!IsSamePath(config.training.initialize_from, source)) return;
   Fail(ErrorCode::kConfig,
        "{} has changed since {} started from it (sha256 {} then, {} now): restore it, or choose "
        "another --run-dir to start a new run",

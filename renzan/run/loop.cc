@@ -259,8 +259,10 @@ bool TrainingLoop::EvaluateModel() {
     if (!evaluation) return false;
     const BinaryMetrics& metrics = evaluation->metrics;
     FailUnlessFinite(metrics, state_.step);
-    const bool best = training().watches_evaluations() &&
-                      state_.evaluations.Observe(training().early_stopping, state_.step, metrics);
+    const bool best =
+        training().watches_evaluations() &&
+        state_.evaluations.Observe(training().early_stopping, state_.step, metrics,
+                                   evaluation->weighted ? &*evaluation->weighted : nullptr);
     if (IsEvaluationStep(training(), steps_per_epoch_, state_.step))
       state_.scheduled_evaluations = state_.evaluations;
     if (observer_)

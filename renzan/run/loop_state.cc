@@ -59,8 +59,9 @@ void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state)
   if (const auto* evaluations = find(kEvaluations))
     if (!state->evaluations.Restore(*evaluations) && rank == 0)
       LogWarning(
-          "results of earlier evaluations are dropped: training.early_stopping.metric or the rows "
-          "of data.eval have changed");
+          "results of earlier evaluations are dropped: training.early_stopping.metric, the rows of "
+          "data.eval or their weights have changed, or an earlier version compared them without "
+          "weights");
   state->seconds = static_cast<double>(Number(tensors, kMilliseconds)) / 1000;
   state->evaluation_due = EvaluationDue(tensors);
 }

@@ -246,7 +246,8 @@ void TrainingRun::Build() {
 
 void TrainingRun::SetInitialState() {
   loop_.window.resize(static_cast<size_t>(pool_->num_threads()));
-  loop_.evaluations = EvaluationRecord(MeaningOfEvaluations(config_, splits_));
+  loop_.evaluations = EvaluationRecord(MeaningOfEvaluations(config_, splits_),
+                                       !WeightOfEvaluations(splits_).empty());
   std::map<std::string, std::string> start;
   if (!past_.checkpoints.empty()) {
     Resume();

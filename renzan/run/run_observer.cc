@@ -51,8 +51,18 @@ std::string DescribeLoss(const LossConfig& loss, const WeightSummary& weight) {
   if (loss.label_smoothing != 0)
     parts.push_back(fmt::format("labels smoothed by {}", loss.label_smoothing));
   if (parts.empty()) return "";
-  return fmt::format("loss: {}; the metrics shown count every sample once, with its own label",
+  return fmt::format("loss: {}; the metrics of steps count every sample once, with its own label",
                      fmt::join(parts, ", "));
+}
+
+// What evaluations do with weights, or "".
+std::string DescribeWeights(const OpenedSplits& splits, const TrainingConfig& training) {
+  const std::string weight = WeightOfEvaluations(splits);
+  if (weight.empty()) return "";
+  return fmt::format(
+      "evaluations on {} count every sample once, and as much as its '{}'{}",
+      splits.eval->dataset->directory(), weight,
+      training.watches_evaluations() ? ", which early_stopping and keep_best compare" : "");
 }
 
 // How scores are corrected for negatives that the training data lack, or "".
@@ -207,7 +217,7 @@ void RunObserver::OnStart(const LoopState& first, int64_t steps) {
           o.threads == 1 ? "thread" : "threads", o.backend, o.facts.isa);
   for (const std::string& note :
        {DescribeLoss(config.training.loss, o.splits->train.dataset->manifest().weight),
-        DescribeNegatives(*o.splits)})
+        DescribeWeights(*o.splits, config.training), DescribeNegatives(*o.splits)})
     if (!note.empty()) LogInfo("{}", note);
   if (o.resumed) LogInfo("resuming from {} at step {}", o.resumed->name, first.step);
   const bool was_finished = o.resumed && !o.resumed->lineage;
@@ -351,7 +361,7 @@ void RunObserver::OnDone(const LoopState& state, int64_t model_step,
             state.evaluations.Describe(stopping), stopping.patience);
   if (model_step != state.step)
     LogInfo("the model is the one of step {}, with the best {} ({:.5f})", model_step,
-            stopping.metric, state.evaluations.best_value());
+            state.evaluations.MetricName(stopping), state.evaluations.best_value());
   LogInfo("model {} sha256 {}", s.options.model, model_sha256);
 }
 

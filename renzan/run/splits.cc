@@ -5,8 +5,11 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
+#include "renzan/base/file/same_path.h"
 #include "renzan/base/log.h"
 #include "renzan/comm/heartbeat.h"
+#include "renzan/data/dataset/manifest.h"
+#include "renzan/data/vocabulary.h"
 #include "renzan/run/agreement.h"
 
 namespace renzan {
@@ -36,6 +39,37 @@ std::string DifferenceOfNames(const char* kind, const std::vector<std::string>& 
   return "";
 }
 
+// `actual`: the columns of the dataset. Vocabularies that continue the expected ones become those,
+// as which they are read through KnownIds. Returns whether any did.
+bool ShortenVocabularies(const FeaturesConfig& expected, const Dataset& dataset,
+                         FeaturesConfig* actual) {
+  bool any = false;
+  for (size_t f = 0; f < expected.vocabularies.size(); ++f) {
+    if (actual->num_embeddings[f] <= expected.num_embeddings[f] ||
+        !VocabularyBeginsWith(dataset.directory(), dataset.manifest(), expected.categorical[f],
+                              expected.vocabularies[f], expected.num_embeddings[f]))
+      continue;
+    actual->num_embeddings[f] = expected.num_embeddings[f];
+    actual->vocabularies[f] = expected.vocabularies[f];
+    any = true;
+  }
+  return any;
+}
+
+// Nobody knows any more which values of the model's vocabulary have ids of unseen ones.
+void CheckTrainsNoUnseen(const Dataset& dataset) {
+  const DatasetManifest& manifest = dataset.manifest();
+  for (const std::string& name : manifest.categorical)
+    if (manifest.may_train_unseen(name))
+      Fail(ErrorCode::kConfig,
+           "{}: its vocabularies continue those of the training data, but it is training data "
+           "itself (or an earlier version does not say), where a share of {} of the lookups of "
+           "'{}' read the row for unseen values instead of their own: import it again with "
+           "--vocabulary-from {} and without --grow, for all models whose vocabulary it continues",
+           dataset.directory(), manifest.features.at(name).unseen, Escape(name),
+           dataset.directory());
+}
+
 std::unique_ptr<Dataset> Open(const std::string& path, const DataConfig& config,
                               Communicator& comm) {
   std::unique_ptr<Dataset> dataset = OpenDataset(
@@ -46,6 +80,10 @@ std::unique_ptr<Dataset> Open(const std::string& path, const DataConfig& config,
 }
 
 }  // namespace
+
+std::string WeightOfEvaluations(const OpenedSplits& splits) {
+  return splits.eval ? splits.eval->dataset->schema().weight : "";
+}
 
 std::unique_ptr<Dataset> OpenDataset(const std::string& path, DatasetOptions options,
                                      Communicator& comm) {
@@ -85,9 +123,11 @@ FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
 
 void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
                    Communicator& comm) {
-  const FeaturesConfig &expected = expectation.features, actual = FeaturesOf(dataset.schema());
-  const char* const from = expectation.same_ids ? "--vocabulary-from the training data"
-                                                : "--grow and --vocabulary-from the training data";
+  const FeaturesConfig& expected = expectation.features;
+  FeaturesConfig actual = FeaturesOf(dataset.schema());
+  const bool any_ids = expectation.ids == ExpectedIds::kAny;
+  const char* const from = any_ids ? "--grow and --vocabulary-from the training data"
+                                   : "--vocabulary-from the training data";
   const auto check_names = [&](const char* kind, const std::vector<std::string>& there,
                                const std::vector<std::string>& here) {
     const std::string problem = DifferenceOfNames(kind, there, here);
@@ -113,20 +153,27 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
   };
   check_names("dense", expected.dense, actual.dense);
   check_names("categorical", expected.categorical, actual.categorical);
-  for (size_t i = 0; expectation.same_ids && i < expected.categorical.size(); ++i)
+  const bool shortened =
+      expectation.ids == ExpectedIds::kContinued && ShortenVocabularies(expected, dataset, &actual);
+  for (size_t i = 0; !any_ids && i < expected.categorical.size(); ++i)
     if (expected.num_embeddings[i] != actual.num_embeddings[i])
       Fail(ErrorCode::kConfig,
-           "{}: feature '{}' has {} ids, but that of the training data has {}: import it with "
+           "{}: feature '{}' has {} ids, but that of the training data has {}{}: import it with "
            "--vocabulary-from the training data",
-           dataset.directory(), actual.categorical[i], actual.num_embeddings[i],
-           expected.num_embeddings[i]);
+           dataset.directory(), Escape(actual.categorical[i]), actual.num_embeddings[i],
+           expected.num_embeddings[i],
+           expectation.ids == ExpectedIds::kContinued &&
+                   actual.num_embeddings[i] > expected.num_embeddings[i]
+               ? ", and its vocabulary does not continue that one"
+               : "");
   check_names("multi-hot", expected.multi_hot, actual.multi_hot);
   check_preprocessing(
       "transform", actual.dense, &FeaturesConfig::dense_transforms,
       fmt::format("import it with the same --dense, or 'transform' in the schema, and {}", from));
-  if (expectation.same_ids)
+  if (!any_ids)
     check_preprocessing("vocabulary", actual.categorical, &FeaturesConfig::vocabularies,
                         "import it with --vocabulary-from the training data");
+  if (shortened) CheckTrainsNoUnseen(dataset);
   const std::string column = DifferentlyParsed(expected.parsing, actual.parsing);
   if (!column.empty())
     Fail(ErrorCode::kConfig,
@@ -174,7 +221,7 @@ OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features
          features.negatives_kept, config.train.path, kept);
   if (config.eval.path.empty()) return splits;
   const Dataset* eval = splits.train_dataset.get();
-  if (config.eval.path != config.train.path) {
+  if (!IsSamePath(config.eval.path, config.train.path)) {
     splits.eval_dataset = Open(config.eval.path, config, comm);
     CheckHasLabels(*splits.eval_dataset);
     CheckFeatures({FeaturesOf(splits.train_dataset->schema()), config.train.path},

@@ -29,6 +29,9 @@ struct OpenedSplits {
   std::optional<Split> eval;
 };
 
+// The column by which evaluations are weighted, or "".
+std::string WeightOfEvaluations(const OpenedSplits& splits);
+
 // Opens this worker's copy of a dataset. Throws kConfig unless all workers have the same content.
 // Only rank 0 warns of an old format.
 std::unique_ptr<Dataset> OpenDataset(const std::string& path, DatasetOptions options,
@@ -45,16 +48,23 @@ RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, c
 // The columns of a dataset, as a configuration records them.
 FeaturesConfig FeaturesOf(const DatasetSchema& schema);
 
+// What the ids of a dataset must be.
+enum class ExpectedIds {
+  kSame,       // those expected for the same values
+  kContinued,  // or of vocabularies that continue the expected ones, to be read through KnownIds
+  kAny,
+};
+
 // What a dataset must have, and who says so: "the model", or a dataset's directory.
 struct ExpectedFeatures {
   FeaturesConfig features;
   std::string recorded_by;
-  // Whether each feature must have the same ids for the same values.
-  bool same_ids = true;
+  ExpectedIds ids = ExpectedIds::kSame;
 };
 
-// Throws kConfig, naming the first column that is not the expected one. Rank 0 warns of
-// preprocessing that cannot be compared because one of the two sides does not record it.
+// Throws kConfig, naming the first column that is not the expected one; kIo or kData if
+// vocabularies that it has to compare cannot be read. Rank 0 warns of preprocessing that cannot be
+// compared because one of the two sides does not record it. Exchanges nothing.
 void CheckFeatures(const ExpectedFeatures& expected, const Dataset& dataset, Communicator& comm);
 
 // Throws kConfig unless its rows have labels, which training and evaluation need.

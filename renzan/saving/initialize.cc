@@ -72,40 +72,22 @@ class SourceRows {
   // Reads rows [n] into `out` [n, width].
   void Read(CheckpointReader& reader, std::span<const int64_t> rows, std::span<float> out) {
     const int64_t row_blocks = std::ssize(tensor_.blocks);
+    const size_t width = static_cast<size_t>(width_);
     for (size_t begin = 0, end; begin < rows.size(); begin = end) {
       // Those that lie one after another in a block.
       end = begin + 1;
       while (end < rows.size() && rows[end] == rows[end - 1] + row_blocks) ++end;
-      ReadRun(reader, tensor_.blocks[static_cast<size_t>(rows[begin] % row_blocks)],
-              rows[begin] / row_blocks, end - begin,
-              out.subspan(begin * static_cast<size_t>(width_)));
+      ReadRowsOfBlock(reader, tensor_,
+                      {.row_block = static_cast<size_t>(rows[begin] % row_blocks),
+                       .first_row = rows[begin] / row_blocks,
+                       .num_rows = static_cast<int64_t>(end - begin),
+                       .first_column = first_column_,
+                       .num_columns = width_},
+                      width, out.subspan(begin * width), &part_);
     }
   }
 
  private:
-  void ReadRun(CheckpointReader& reader, const std::vector<std::string>& column_blocks,
-               int64_t first_row, size_t n, std::span<float> out) {
-    if (tensor_.info.shape.size() == 1)
-      return reader.Read(column_blocks[0], first_row, out.first(n));
-    const size_t width = static_cast<size_t>(width_);
-    int64_t column = 0;  // the block's first one
-    for (const std::string& key : column_blocks) {
-      const int64_t columns = reader.FloatInfo(key).shape[1];
-      const int64_t begin = std::max(column, first_column_);
-      const int64_t end = std::min(column + columns, first_column_ + width_);
-      if (begin == column && columns == width_ && end - begin == width_) {
-        reader.Read(key, first_row * columns, out.first(n * width));
-      } else if (begin < end) {
-        part_.resize(n * static_cast<size_t>(columns));
-        reader.Read(key, first_row * columns, part_);
-        for (size_t row = 0; row < n; ++row)
-          std::copy_n(part_.data() + row * static_cast<size_t>(columns) + (begin - column),
-                      end - begin, out.data() + row * width + (begin - first_column_));
-      }
-      column += columns;
-    }
-  }
-
   const WholeTensor& tensor_;
   int64_t first_column_, width_;
   std::vector<float> part_;

@@ -13,7 +13,7 @@ import json
 
 checks = {check["name"]: check for check in json.load(open("doctor.json"))["checks"]}
 for name in ("cores", "instruction set", "AMX", "GPU", "MPI", "Gloo interface", "memory", "disk",
-             "job system", "Kubernetes"):
+             "job system", "object stores", "Kubernetes"):
     check = checks[name]
     assert check["here"], name
     assert check["state"] in ("ok", "limited", "missing"), check
@@ -22,6 +22,7 @@ for name in ("cores", "instruction set", "AMX", "GPU", "MPI", "Gloo interface", 
     assert name in open("table.txt").read(), name
 assert "not configured" in checks["Kubernetes"]["here"], checks["Kubernetes"]
 assert checks["job system"]["here"].endswith("/renzan-supervisor"), checks["job system"]
+assert checks["object stores"]["here"].endswith("/librenzan_s3.so"), checks["object stores"]
 PY
 [ -z "$(ls -A | grep renzan-doctor || true)" ] || fail "the temporary file remains"
 

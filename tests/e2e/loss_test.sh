@@ -99,8 +99,10 @@ options=(--set data.train.path=weighted --set data.eval.path=weighted_test
   --set training.epochs=1 --set training.loss.label_smoothing=0.05)
 $renzan train small.yaml --run-dir one "${options[@]}" --set training.loss.pos_weight=4 2>train.txt
 grep -q "loss: samples weighted by 'w' (mean .*), positives by 4, labels smoothed by 0.05; the \
-metrics shown count every sample once" train.txt || fail "$(cat train.txt)"
+metrics of steps count every sample once" train.txt || fail "$(cat train.txt)"
 grep -q "; weighted: AUC 0.[0-9]*, log loss 0.[0-9]*" train.txt || fail "$(cat train.txt)"
+grep -q "evaluations on weighted_test count every sample once, and as much as its 'w'$" train.txt ||
+  fail "$(cat train.txt)"
 $renzan train small.yaml --run-dir several "${options[@]}" --set training.loss.pos_weight=4 \
   --workers 3 --set training.max_steps=300 2>/dev/null
 $renzan train small.yaml --run-dir several "${options[@]}" --set training.loss.pos_weight=4 \
@@ -151,6 +153,44 @@ for got, w in (found, np.ones_like(w)), (found["weighted"], w):
 assert found["weighted"]["column"] == "w" and abs(found["weighted"]["sum_of_weights"] - w.sum()) < 1e-6
 assert found["weighted"]["log_loss"] != found["log_loss"]
 grouped = json.load(open("groups.json"))
-grouped.pop("group_by")
+groups = grouped.pop("group_by")
 assert grouped == found, (grouped, found)
+# The same for each group, and the mean of their AUCs by weight.
+shop = np.load("weighted_test/shard-00000/ids.npy")[:, 0]
+all_y, all_w, all_p, ranked = y, w, p, []
+assert groups["groups"] == len(groups["largest"]) == 20, groups
+for group in groups["largest"]:
+    y, w, p = (column[shop == group["id"]] for column in (all_y, all_w, all_p))
+    expected = scores(w)
+    for name in "auc", "log_loss", "calibration":
+        assert abs(group["weighted"][name] - expected[name]) < 1e-5, (name, group, expected)
+    assert group["weighted"]["sum_of_weights"] == w.sum()
+    ranked.append((expected["auc"], w.sum()))
+aucs, weights = np.array(ranked).T
+assert abs(groups["weighted"]["group_auc"] - (aucs * weights).sum() / weights.sum()) < 1e-5
+assert groups["weighted"]["group_auc"] != groups["group_auc"]
+PY
+expect_exit 0 "weighted AUC" $renzan eval one --data weighted_test --group-by shop
+grep -q "^weighted  *0\.[0-9]*  (by 'w')$" out.txt || fail "$(cat out.txt)"
+
+# Early stopping and keep_best compare the weighted metrics: here those of positives that weigh as much
+# as the many negatives, whose loss grows while that of all rows falls.
+awk -F, -v OFS=, 'NR > 1 { $2 = $1 ? 1 : 0.03 } 1' test.csv >balanced.csv
+import balanced.csv --schema schema.yaml --vocabulary-from weighted --output balanced >/dev/null
+$renzan train small.yaml --run-dir best --set data.train.path=weighted --workers 2 \
+  --set data.eval.path=balanced --set training.epochs=1 --set training.eval_every=20 \
+  --set training.keep_best=true 2>best.txt
+grep -q "as much as its 'w', which early_stopping and keep_best compare$" best.txt ||
+  fail "$(cat best.txt)"
+grep -q "the model is the one of step .*, with the best weighted log_loss" best.txt ||
+  fail "$(cat best.txt)"
+python3 - <<'PY' || fail "not the best weighted evaluation"
+import json
+lines = [json.loads(line) for line in open("best/metrics.jsonl")]
+evaluations = [line for line in lines if "eval/weighted/loss" in line]
+best = {key: min(evaluations, key=lambda line: line[key])["step"]
+        for key in ("eval/loss", "eval/weighted/loss")}
+print(best)
+assert len(evaluations) > 10 and best["eval/loss"] != best["eval/weighted/loss"], best
+assert json.load(open("best/model/manifest.json"))["step"] == best["eval/weighted/loss"], best
 PY

@@ -92,7 +92,8 @@ done
 is_there && [ ! -e runs/killed/model ] || fail "not killed after its first checkpoint"
 mv runs/monday aside
 expect_exit 78 "training.initialize_from is" "${tuesday[@]}" --run-dir runs/killed
-"${tuesday[@]}" "${from[@]}" --run-dir runs/killed --workers 2 2>log.txt || { show_log; fail "resume"; }
+"${tuesday[@]}" --initialize-from ./runs//monday/ --run-dir runs/killed --workers 2 2>log.txt ||
+  { show_log; fail "resume"; }
 expect_log "resuming from step-"
 [ "$(sha256_of runs/killed)" = $sha256 ] || fail "another model after a kill"
 expect_exit 66 "cannot start from runs/monday" "${tuesday[@]}" "${from[@]}" --run-dir runs/none
@@ -107,8 +108,8 @@ cp -r runs/alone runs/monday
 expect_exit 65 "runs/monday has changed" $renzan train --rerun runs/tuesday --run-dir runs/again2
 # So does an attempt after one that was killed before its first checkpoint.
 rm -r runs/two/checkpoints runs/two/model
-expect_exit 78 "runs/monday has changed since runs/two started" \
-  "${tuesday[@]}" "${from[@]}" --run-dir runs/two
+expect_exit 78 "./runs/monday/ has changed since runs/two started" \
+  "${tuesday[@]}" --initialize-from ./runs/monday/ --run-dir runs/two
 rm -r runs/monday
 mv aside runs/monday
 "${tuesday[@]}" "${from[@]}" --run-dir runs/two 2>/dev/null

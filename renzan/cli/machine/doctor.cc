@@ -50,6 +50,18 @@ Finding FindJobSystem() {
   return finding;
 }
 
+Finding FindObjectStores() {
+  Finding finding{.name = "object stores"};
+  try {
+    finding.here = CheckObjectStores();
+  } catch (const Error& error) {
+    finding.state = Finding::State::kMissing;
+    finding.here = "only files of this machine";
+    finding.advice = error.what();
+  }
+  return finding;
+}
+
 std::vector<Finding> Examine(const std::string& directory) {
   return {FindCores(),
           FindInstructionSet(SelectIsa("auto")),
@@ -61,6 +73,7 @@ std::vector<Finding> Examine(const std::string& directory) {
           FindMemory(),
           FindDisk(directory, SystemClock()),
           FindJobSystem(),
+          FindObjectStores(),
           FindKubernetes(FindKubernetesServer([](const char* name) { return std::getenv(name); }))};
 }
 

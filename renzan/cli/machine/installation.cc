@@ -41,4 +41,10 @@ std::string SupervisorProgram() {
 
 void UseObjectStores() { SetObjectStore(OpenObjectStore); }
 
+std::string CheckObjectStores() {
+  std::string path = PathOfPlugin(kS3Plugin);
+  LoadPlugin(kS3Plugin, path, BuildId());
+  return path;
+}
+
 }  // namespace renzan

@@ -14,4 +14,7 @@ std::string SupervisorProgram();
 // their client, is loaded when the first one is used. Its errors are kNoInput.
 void UseObjectStores();
 
+// Loads that library and returns its path. Throws the same errors.
+std::string CheckObjectStores();
+
 }  // namespace renzan

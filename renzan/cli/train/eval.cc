@@ -12,6 +12,7 @@
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/train/saved_model.h"
 #include "renzan/cli/verbs.h"
+#include "renzan/data/dataset/manifest.h"
 #include "renzan/data/value_names.h"
 #include "renzan/model/grouped_metrics.h"
 #include "renzan/run/splits.h"
@@ -85,7 +86,7 @@ struct Ranked {
 Ranked CountRanked(std::span<const GroupMetrics> groups) {
   Ranked ranked;
   for (const GroupMetrics& group : groups) {
-    if (std::isnan(group.auc)) continue;
+    if (std::isnan(group.scores.auc)) continue;
     ++ranked.groups;
     ranked.rows += group.count;
   }
@@ -105,47 +106,75 @@ nlohmann::ordered_json ToJson(int64_t id, const ValueNames& names) {
   return group;
 }
 
+nlohmann::ordered_json ToJson(const GroupScores& scores) {
+  return {{"auc", scores.auc}, {"log_loss", scores.log_loss}, {"calibration", scores.calibration}};
+}
+
 nlohmann::ordered_json ToJson(const std::string& column, const ValueNames& names,
-                              std::span<const GroupMetrics> groups, size_t top) {
+                              std::span<const GroupMetrics> groups, size_t top,
+                              const std::string& weight) {
   const Ranked ranked = CountRanked(groups);
   nlohmann::ordered_json largest = nlohmann::ordered_json::array();
   for (const GroupMetrics& group : groups.first(std::min(top, groups.size()))) {
     largest.push_back(ToJson(group.group, names));
-    largest.back().update({{"rows", group.count},
-                           {"positives", group.positives},
-                           {"auc", group.auc},
-                           {"log_loss", group.log_loss},
-                           {"calibration", group.calibration}});
+    largest.back().update({{"rows", group.count}, {"positives", group.positives}});
+    largest.back().update(ToJson(group.scores));
+    if (!group.weighted) continue;
+    nlohmann::ordered_json weighted = {{"sum_of_weights", group.weighted->rows}};
+    weighted.update(ToJson(*group.weighted));
+    largest.back()["weighted"] = std::move(weighted);
   }
-  return {{"column", column},
-          {"group_auc", GroupAuc(groups)},
-          {"groups", groups.size()},
-          {"groups_with_both_classes", ranked.groups},
-          {"rows_with_both_classes", ranked.rows},
-          {"largest", largest}};
+  nlohmann::ordered_json out = {{"column", column},
+                                {"group_auc", GroupAuc(groups)},
+                                {"groups", groups.size()},
+                                {"groups_with_both_classes", ranked.groups},
+                                {"rows_with_both_classes", ranked.rows}};
+  if (!weight.empty())
+    out["weighted"] = {{"column", weight}, {"group_auc", GroupAuc(groups, true)}};
+  out["largest"] = std::move(largest);
+  return out;
 }
 
 void Print(const std::string& column, const ValueNames& names, std::span<const GroupMetrics> groups,
-           size_t top) {
+           size_t top, const std::string& weight) {
   constexpr size_t kShown = 60;  // bytes of a value
   const Ranked ranked = CountRanked(groups);
-  fmt::print("\ngroup AUC           {:.5f}  ({} of {} values of {} have both classes: {} rows)\n\n",
+  fmt::print("\ngroup AUC           {:.5f}  ({} of {} values of {} have both classes: {} rows)\n",
              GroupAuc(groups), ranked.groups, groups.size(), column, ranked.rows);
-  Table table({{names.known() ? column : column + " (id)",
-                names.known() && !names.are_ids() ? Table::Align::kLeft : kRight},
-               {"rows", kRight},
-               {"positive", kRight},
-               {"AUC", kRight},
-               {"log loss", kRight},
-               {"calibration", kRight}});
+  if (!weight.empty())
+    fmt::print("weighted            {:.5f}  (by '{}')\n", GroupAuc(groups, true), weight);
+  fmt::print("\n");
+  std::vector<Table::Column> columns = {
+      {names.known() ? column : column + " (id)",
+       names.known() && !names.are_ids() ? Table::Align::kLeft : kRight},
+      {"rows", kRight},
+      {"positive", kRight},
+      {"AUC", kRight},
+      {"log loss", kRight},
+      {"calibration", kRight}};
+  if (!weight.empty())
+    for (const char* name : {"weight", "weighted AUC", "log loss", "calibration"})
+      columns.push_back({name, kRight});
+  Table table(columns);
   const auto number = [](double value, int digits) {
     return std::isnan(value) ? std::string() : fmt::format("{:.{}f}", value, digits);
   };
   for (const GroupMetrics& group : groups.first(std::min(top, groups.size()))) {
     const double rate = static_cast<double>(group.positives) / static_cast<double>(group.count);
-    table.Add({Escape(ShortText(names.Shown(group.group), kShown)), fmt::format("{}", group.count),
-               fmt::format("{:.2f} %", 100 * rate), number(group.auc, 5), number(group.log_loss, 5),
-               number(group.calibration, 4)});
+    std::vector<std::string> cells = {Escape(ShortText(names.Shown(group.group), kShown)),
+                                      fmt::format("{}", group.count),
+                                      fmt::format("{:.2f} %", 100 * rate)};
+    const auto add = [&](const GroupScores& scores) {
+      cells.push_back(number(scores.auc, 5));
+      cells.push_back(number(scores.log_loss, 5));
+      cells.push_back(number(scores.calibration, 4));
+    };
+    add(group.scores);
+    if (group.weighted) {
+      cells.push_back(fmt::format("{:.6g}", group.weighted->rows));
+      add(*group.weighted);
+    }
+    table.Add(cells);
   }
   fmt::print("{}", table.Text());
   if (top < groups.size()) fmt::print("... and {} smaller ones\n", groups.size() - top);
@@ -181,7 +210,7 @@ void AddRows(const Dataset& dataset, size_t column, int64_t begin, std::span<con
   dataset.Read(rows, &batch);
   evaluation.metrics.Add(logits, batch.label);
   if (evaluation.weighted) evaluation.weighted->Add(logits, batch.label, batch.weight);
-  groups.Add(batch.categorical[column].values, logits, batch.label);
+  groups.Add(batch.categorical[column].values, logits, batch.label, batch.weight);
 }
 
 void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, Communicator& comm,
@@ -190,6 +219,7 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
   const int64_t batch_size = config.training.batch_size;
   const size_t top = static_cast<size_t>(flags.top);
   const Shift shift{config.features.negatives_kept, dataset.schema().negatives_kept};
+  const std::string& weight = dataset.schema().weight;
   Evaluation evaluation;
   std::vector<GroupMetrics> groups;
   size_t column = 0;
@@ -198,7 +228,8 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
         *Evaluate(model, comm, dataset, rows, batch_size, shift.value(), [] { return false; });
   } else {
     column = ColumnToGroupBy(flags.group_by, dataset);
-    GroupedMetrics grouped;
+    GroupedMetrics grouped(
+        weight.empty() ? std::nullopt : std::optional<WeightUnits>(dataset.manifest().weight.max));
     int64_t begin = rows.begin;
     evaluation.weighted = MakeWeightedMetrics(dataset);
     PredictRows(model, comm, dataset, rows, batch_size, shift.value(),
@@ -219,13 +250,13 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
   std::optional<ValueNames> names;
   if (!flags.group_by.empty()) names.emplace(dataset, column);
   if (flags.json) {
-    nlohmann::ordered_json out = ToJson(evaluation, shift, dataset.schema().weight);
-    if (names) out["group_by"] = ToJson(flags.group_by, *names, groups, top);
+    nlohmann::ordered_json out = ToJson(evaluation, shift, weight);
+    if (names) out["group_by"] = ToJson(flags.group_by, *names, groups, top, weight);
     // The texts of a vocabulary may be in any encoding.
     fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     Print(evaluation, shift, dataset);
-    if (names) Print(flags.group_by, *names, groups, top);
+    if (names) Print(flags.group_by, *names, groups, top, weight);
   }
 }
 

@@ -1,6 +1,9 @@
 #include "renzan/cli/train/rerun.h"
 
+#include <algorithm>
+
 #include "renzan/base/error.h"
+#include "renzan/base/file/same_path.h"
 #include "renzan/base/log.h"
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/nn/isa.h"
@@ -37,7 +40,9 @@ void CheckSameData(const std::string& run_dir, const TrainConfig& config) {
   for (const std::string& path : {config.data.train.path, config.data.eval.path}) {
     if (path.empty()) continue;
     const Dataset dataset(path);
-    const auto recorded = manifest.datasets.find(dataset.directory());
+    const auto recorded = std::find_if(
+        manifest.datasets.begin(), manifest.datasets.end(),
+        [&](const auto& other) { return IsSamePath(other.first, dataset.directory()); });
     if (recorded != manifest.datasets.end() && recorded->second != dataset.fingerprint())
       Fail(
           ErrorCode::kData,

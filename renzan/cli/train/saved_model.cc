@@ -12,6 +12,7 @@
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
 #include "renzan/config/config_difference.h"
+#include "renzan/data/known_ids.h"
 #include "renzan/planning/device_options.h"
 #include "renzan/planning/make_plan.h"
 #include "renzan/run/agreement.h"
@@ -51,6 +52,28 @@ TrainConfig ReadConfig(const CheckpointReader& reader, const std::vector<std::st
   return config;
 }
 
+// Gives the categorical features the model's ids. Not null if the data has more.
+std::unique_ptr<KnownIds> ReadAsTheModel(const FeaturesConfig& model, DatasetSchema* schema) {
+  bool has_more = false;
+  for (size_t f = 0; f < schema->categorical.size(); ++f) {
+    has_more |= schema->categorical[f].num_embeddings > model.num_embeddings[f];
+    schema->categorical[f].num_embeddings = model.num_embeddings[f];
+  }
+  return has_more ? std::make_unique<KnownIds>(model.num_embeddings) : nullptr;
+}
+
+// Every rank calls it, after the predictions.
+void Report(const KnownIds* known, Communicator& comm) {
+  if (known == nullptr) return;
+  int64_t mapped = 0;
+  for (const int64_t of_worker : AllGatherValues(comm, known->mapped())) mapped += of_worker;
+  if (comm.rank() == 0)
+    LogInfo(
+        "the vocabularies of the data continue the model's: {} lookups of values that the model "
+        "does not know read its rows for unseen values",
+        mapped);
+}
+
 }  // namespace
 
 void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
@@ -78,7 +101,13 @@ int WithSavedModel(const SavedModelFlags& flags,
     CheckSameRun(comm, config, FactsOfWorker(BuildId(), config, comm));
     const std::unique_ptr<Dataset> opened = OpenDataset(flags.data, {}, comm);
     const Dataset& dataset = *opened;
-    CheckFeatures({.features = config.features, .recorded_by = "the model"}, dataset, comm);
+    RunWithHeartbeats(comm, [&] {  // vocabularies may be in a store
+      CheckFeatures(
+          {.features = config.features, .recorded_by = "the model", .ids = ExpectedIds::kContinued},
+          dataset, comm);
+    });
+    DatasetSchema schema = dataset.schema();
+    const std::unique_ptr<KnownIds> known = ReadAsTheModel(config.features, &schema);
     const RowRange rows = ResolveRows(flags.rows, dataset, "--rows", ErrorCode::kUsage);
     // Nothing is trained: no memory for optimizer states or residuals.
     config.comm.error_feedback_rows = 0;
@@ -86,14 +115,15 @@ int WithSavedModel(const SavedModelFlags& flags,
     config.sharding = {};
     std::vector<double> pooling_factors;
     RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors({&dataset, rows}); });
-    RunSpec spec = MakeRunSpec(config, dataset.schema(), pooling_factors);
+    RunSpec spec = MakeRunSpec(config, schema, pooling_factors);
     spec.loss = {};  // nor is there a loss, which a GPU might not compute
     ThreadPool pool(PoolThreads(spec, comm.world_size(), threads));
     if (comm.world_size() == 1 && !spec.numerics.on_gpu && WholeTables::CanHold(spec.tables)) {
       InferenceModel model(InferenceOptionsOf(spec), pool);
       model.Load(reader);
-      WholePredictor predictor(model);
-      return body(predictor, config, comm, dataset, rows);
+      WholePredictor predictor(model, known.get());
+      body(predictor, config, comm, dataset, rows);
+      return Report(known.get(), comm);
     }
     // The tables may be larger than one worker's memory, so that a step's exchanges are needed.
     const ShardingPlan plan = AgreeOnPlan(spec, comm, threads);
@@ -104,8 +134,9 @@ int WithSavedModel(const SavedModelFlags& flags,
       LoadModel(reader, &*state);
       step = MakeStep(*state, comm);
     });
-    StepPredictor predictor(*step);
+    StepPredictor predictor(*step, known.get());
     body(predictor, config, comm, dataset, rows);
+    Report(known.get(), comm);
   };
   // Before any worker is started.
   const auto check_workers = [&] {

@@ -127,6 +127,7 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
                              inner.Range("best_log_loss", &bayes_optimal.best_log_loss, 0, 100);
                            });
   fields.Map("vocabulary", &vocabulary);
+  if (with_unset || vocabularies_reused) fields.Field("vocabularies_reused", &vocabularies_reused);
   fields.Map("shards", &shards);
 
   for (const std::string& name : categorical)

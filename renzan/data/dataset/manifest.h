@@ -37,7 +37,7 @@ struct FeatureEntry {
   bool multi_hot = false;
   std::string vocabulary;  // "hash:1000" or "threshold:8"; empty if the input had ids
   // The share of lookups that read the row for unseen values instead of their own, in the data that
-  // the vocabulary was made from (Vocabulary::TrainUnseen).
+  // the vocabulary was made from (Vocabulary::TrainUnseen). Here, none do if `vocabularies_reused`.
   double unseen = 0;
 
   void Describe(ConfigFields& fields);
@@ -72,13 +72,21 @@ struct DatasetManifest {
   std::map<std::string, BayesOptimal> generated;  // "teacher", or empty
   std::map<std::string, ShardEntry> shards;       // by folder; their order is the order of rows
   std::map<std::string, FileEntry> vocabulary;    // files in the folder vocabulary/
+  // Whether the vocabularies are those of other data, unchanged. Older imports do not say it.
+  bool vocabularies_reused = false;
 
-  // `with_unset`: also the keys that are written only by datasets with weights, or without some of
-  // the negatives, so that others keep their bytes and older programs can read them.
+  // `with_unset`: also the keys that are written only by datasets with weights, without some of the
+  // negatives, or with other data's vocabularies, so that others keep their bytes and older
+  // programs can read them.
   void Describe(ConfigFields& fields, bool with_unset);
   DatasetSchema schema() const;
   // Whether all labels are known to be the same.
   bool has_one_class() const { return positive_rows == 0 || positive_rows == rows; }
+  // Whether lookups of a feature may read the row for unseen values instead of their own, because
+  // this is training data.
+  bool may_train_unseen(const std::string& feature) const {
+    return !vocabularies_reused && features.at(feature).unseen > 0;
+  }
   // CategoricalFeature::vocabulary of a feature.
   std::string VocabularyIdentity(const std::string& feature) const;
 };
