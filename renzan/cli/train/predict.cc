@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "renzan/base/file/staged.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/stop_signals.h"
 #include "renzan/cli/train/saved_model.h"
@@ -54,6 +55,7 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
           if (shift != 0 && comm.rank() == 0)
             LogInfo(
                 "the model was trained on {}: logits are shifted by {:.4f}, so that scores are "
+    CheckOutputFile(*output);
                 "probabilities for data with all negatives",
                 NegativesText(kept), shift);
           const auto append = [&](std::span<const float> logits) {
