@@ -206,8 +206,9 @@ class Importer {
            "all {} valid rows in {} have label 0, and --keep-negatives kept none of them",
            progress_.dropped_rows, fmt::join(options_.inputs, ", "));
     if (progress_.rows == 0)
-      Fail(ErrorCode::kData, "no valid rows in {} ({} bad rows)", fmt::join(options_.inputs, ", "),
-           progress_.bad_rows);
+      Fail(ErrorCode::kData, "no valid rows in {} ({} bad row{}{})",
+           fmt::join(options_.inputs, ", "), progress_.bad_rows, progress_.bad_rows == 1 ? "" : "s",
+           first_bad_row_.empty() ? "" : "; the first: " + first_bad_row_);
     Report();
     WarnOfMultiLineRows();
     ImportSummary summary{progress_,
@@ -384,14 +385,17 @@ class Importer {
   }
 
   void TakeBadRow(const BadRow& bad) {
-    const std::string message = fmt::format("{}:{}: {}", lines_.file(), bad.line, ReasonOf(bad));
+    const std::string message = fmt::format("{}:{}: {}{}{}", lines_.file(), bad.line, ReasonOf(bad),
+                                            bad.advice.empty() ? "" : "; ", bad.advice);
     if (!options_.skip_bad_rows)
-      Fail(ErrorCode::kData, "{}; fix the row, or skip bad rows with --on-bad-row skip", message);
+      Fail(ErrorCode::kData, "{}; {}fix the row, or skip bad rows with --on-bad-row skip", message,
+           bad.advice.empty() ? "" : "otherwise ");
     skipped_->Add(lines_.file(), bad.line, ReasonOf(bad));
     if (++progress_.bad_rows <= kBadRowsShown) LogWarning("skipped {}", message);
     if (progress_.bad_rows == kBadRowsShown + 1)
       LogWarning("further bad rows are not shown, but listed in {}", kSkippedRowsName);
   }
+    if (progress_.bad_rows == 0) first_bad_row_ = message;
 
   void Report() {
     ThrowIfStopped(options_.stop);
@@ -460,5 +464,6 @@ ImportSummary ImportDataset(const ImportOptions& options) {
     Fail(ErrorCode::kUsage, "--grow needs --vocabulary-from DIR, whose vocabularies grow");
   return MakingDataset(options.output, [&] { return Importer(options).Run(); });
 }
+  std::string first_bad_row_;
 
 }  // namespace renzan

@@ -14,6 +14,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/data/text/column_statistics.h"
+#include "renzan/data/text/csv_delimiter.h"
 #include "renzan/data/text/csv_record.h"
 
 namespace renzan {
@@ -76,7 +77,7 @@ std::vector<Record> FirstRecords(const ProposalOptions& options, const Dialect& 
 Dialect FindDelimiter(const ProposalOptions& options) {
   Dialect best;
   for (const bool quotes : {true, false}) {
-    for (const char* delimiter : {"\t", ",", ";", "|", "::", " "}) {
+    for (const char* delimiter : kUsualDelimiters) {
       Dialect dialect{.delimiter = delimiter, .quotes = quotes};
       const std::vector<Record> records = FirstRecords(options, dialect);
       std::map<size_t, size_t> counts;

@@ -33,6 +33,7 @@ struct BadRow {
   std::string name;   // of the column
   std::string reason;
 };
+  std::string advice;  // what may be wrong with the whole file or its schema; or ""
 
 class RowParser {
  public:
