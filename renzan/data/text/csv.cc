@@ -60,6 +60,7 @@ class CsvParser : public RowParser {
 
   const DatasetSchema& schema() const override { return schema_; }
   std::vector<double> unseen_shares() const override { return unseen_shares_; }
+  std::vector<std::string> keys() const override { return keys_; }
 
   Result Next(LineReader& lines, TextRow* row, BadRow* bad) override {
     std::string problem;
@@ -103,6 +104,9 @@ class CsvParser : public RowParser {
         date.texts.emplace_back();
       }
       dates_.push_back(std::move(date));
+      const bool is_key = column.is_key() && !absent_[slots_.size()];
+      key_slots_.push_back(is_key ? keys_.size() : kNoKey);
+      if (is_key) keys_.push_back(column.name);
       slots_.push_back(
           absent_[slots_.size()] ? 0 : AddFeature(column, column.name, csv_.ParsingOf(column)));
       order_.push_back(order_.size());
@@ -111,7 +115,7 @@ class CsvParser : public RowParser {
 
   // Returns its index in the row's vector for its role.
   size_t AddFeature(const CsvColumn& column, const std::string& name, const std::string& parsing) {
-    if (column.role == "skip" || column.role == "date") return 0;
+    if (column.role == "skip" || column.role == "key" || column.role == "date") return 0;
     schema_.parsing[name] = parsing;
     if (column.role == "weight") {
       schema_.weight = name;
@@ -146,9 +150,6 @@ class CsvParser : public RowParser {
     return std::find(fields.begin(), fields.end(), name) != fields.end();
   }
 
-  // Finds each column of this file in the schema: files may differ in order.
-  void ReadHeader(const std::string& file) {
-    std::vector<std::string> names;
   bool IsName(std::string_view field) const {
     return std::any_of(csv_.columns.begin(), csv_.columns.end(),
                        [&](const CsvColumn& column) { return column.name == field; });
@@ -194,6 +195,9 @@ class CsvParser : public RowParser {
       Fail(ErrorCode::kData, "{}:1: bad header: {}; {}", file, problem, AdviceOnQuotes(0));
   }
 
+  // Finds each column of this file in the schema: files may differ in order.
+  void ReadHeader(const std::string& file) {
+    std::vector<std::string> names;
     for (const CsvColumn& column : csv_.columns) names.push_back(column.name);
     order_.clear();
     for (std::string_view field : records_.fields()) {
@@ -250,15 +254,16 @@ class CsvParser : public RowParser {
     const std::vector<std::string_view>& fields = records_.fields();
     if (fields.size() != order_.size()) {
       bad->reason = fmt::format("{} fields instead of {}", fields.size(), order_.size());
+      bad->advice = AdviceOnDelimiter(order_.size());
       return false;
     }
     row->line = bad->line;
     row->num_lines = records_.num_lines();
-      bad->advice = AdviceOnDelimiter(order_.size());
     row->dense.resize(schema_.dense.size());
     row->unscaled.resize(num_unscaled_);
     row->one_hot.resize(num_one_hot_);
     row->multi_hot.resize(num_multi_hot_);
+    row->keys.resize(keys_.size());
     for (size_t i = 0; i < order_.size(); ++i) {
       if (order_[i] == kUnnamed || ParseField(order_[i], fields[i], row, bad)) continue;
       bad->column = i + 1;
@@ -270,7 +275,8 @@ class CsvParser : public RowParser {
 
   bool ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
     const CsvColumn& column = csv_.columns[index];
-    if (column.role == "skip") return true;
+    if (key_slots_[index] != kNoKey) row->keys[key_slots_[index]] = field;
+    if (column.role == "skip" || column.role == "key") return true;
     if (IsMissing(column, field)) field = {};
     if (column.role == "label") return ParseLabel(column.label, field, row, bad);
     if (column.role == "weight") return ParseWeight(field, row, bad);
@@ -380,7 +386,11 @@ class CsvParser : public RowParser {
   };
   std::vector<Date> dates_;    // by column
   std::vector<size_t> slots_;  // by column: index in the row's vector for its role
+  std::vector<std::string> keys_;
+  std::vector<size_t> key_slots_;  // by column: index in keys_
+  static constexpr size_t kNoKey = static_cast<size_t>(-1);
   std::vector<size_t> order_;  // field i of a record is column order_[i]
+  bool has_read_row_ = false;
   static constexpr size_t kUnnamed = static_cast<size_t>(-1);  // in order_: not in the schema
   size_t file_index_ = static_cast<size_t>(-1);
 };
@@ -390,6 +400,5 @@ class CsvParser : public RowParser {
 std::unique_ptr<RowParser> MakeCsvParser(const std::string& schema_path, Labels labels) {
   return std::make_unique<CsvParser>(schema_path, labels);
 }
-  bool has_read_row_ = false;
 
 }  // namespace renzan
