@@ -20,6 +20,7 @@
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/dense_spread.h"
 #include "renzan/data/dense_transform.h"
+#include "renzan/data/input_rows.h"
 #include "renzan/data/negative_sampler.h"
 #include "renzan/data/skipped_rows.h"
 #include "renzan/data/synth/teacher_report.h"
@@ -195,8 +196,10 @@ class Importer {
                              .created_by = "import --format " + options.format,
                              .map_ids_at_end = provisional_,
                              .dense_at_end = fits_.empty() ? std::vector<size_t>() : unscaled_,
+                             .keys = parser_->keys(),
                              .stop = options.stop});
     skipped_.emplace(writer_->PathOfFile(kSkippedRowsName));
+    input_rows_.emplace(writer_->PathOfFile(kInputRowsName));
   }
 
   ImportSummary Run() {
@@ -206,8 +209,9 @@ class Importer {
            "all {} valid rows in {} have label 0, and --keep-negatives kept none of them",
            progress_.dropped_rows, fmt::join(options_.inputs, ", "));
     if (progress_.rows == 0)
-      Fail(ErrorCode::kData, "no valid rows in {} ({} bad rows)", fmt::join(options_.inputs, ", "),
-           progress_.bad_rows);
+      Fail(ErrorCode::kData, "no valid rows in {} ({} bad row{}{})",
+           fmt::join(options_.inputs, ", "), progress_.bad_rows, progress_.bad_rows == 1 ? "" : "s",
+           first_bad_row_.empty() ? "" : "; the first: " + first_bad_row_);
     Report();
     WarnOfMultiLineRows();
     ImportSummary summary{progress_,
@@ -284,7 +288,8 @@ class Importer {
     }
     writer_->Append(row.label, row.dense, ids_, bags_,
                     fits_.empty() ? std::span<const double>() : row.unscaled,
-                    has_weights() ? std::optional(row.weight) : std::nullopt);
+                    has_weights() ? std::optional(row.weight) : std::nullopt, row.keys);
+    input_rows_->Add(progress_.rows, progress_.rows + progress_.dropped_rows + progress_.bad_rows);
     labels_.Add(row.label, row.other_label);
     ++progress_.rows;
     if (row.num_lines > 1) CountMultiLineRow(row);
@@ -384,10 +389,13 @@ class Importer {
   }
 
   void TakeBadRow(const BadRow& bad) {
-    const std::string message = fmt::format("{}:{}: {}", lines_.file(), bad.line, ReasonOf(bad));
+    const std::string message = fmt::format("{}:{}: {}{}{}", lines_.file(), bad.line, ReasonOf(bad),
+                                            bad.advice.empty() ? "" : "; ", bad.advice);
     if (!options_.skip_bad_rows)
-      Fail(ErrorCode::kData, "{}; fix the row, or skip bad rows with --on-bad-row skip", message);
+      Fail(ErrorCode::kData, "{}; {}fix the row, or skip bad rows with --on-bad-row skip", message,
+           bad.advice.empty() ? "" : "otherwise ");
     skipped_->Add(lines_.file(), bad.line, ReasonOf(bad));
+    if (progress_.bad_rows == 0) first_bad_row_ = message;
     if (++progress_.bad_rows <= kBadRowsShown) LogWarning("skipped {}", message);
     if (progress_.bad_rows == kBadRowsShown + 1)
       LogWarning("further bad rows are not shown, but listed in {}", kSkippedRowsName);
@@ -423,6 +431,13 @@ class Importer {
       transforms_[i] = fits_[i].Finish();
       manifest.dense_transforms[unscaled_[i]] = transforms_[i].text();
     }
+    // Also where programs that know no such file would have left rows out, so that it can be told
+    // from theirs (InputRows).
+    manifest.skipped_rows = progress_.bad_rows;
+    if (progress_.bad_rows > 0 || progress_.dropped_rows > 0 || manifest.negatives_kept != 1) {
+      manifest.input_rows = input_rows_->Close();
+      manifest.format_version = kKeysFormatVersion;
+    }
     const std::vector<std::vector<int32_t>>* maps = provisional_ ? &id_maps : nullptr;
     if (fits_.empty()) return writer_->Finish(maps);
     writer_->Finish(
@@ -445,10 +460,12 @@ class Importer {
   std::optional<DenseSpread> spread_;
   std::optional<DatasetWriter> writer_;
   std::optional<SkippedRows> skipped_;
+  std::optional<InputRowsWriter> input_rows_;
   std::vector<int64_t> ids_;
   std::vector<std::vector<int64_t>> bags_;
   ImportProgress progress_;
   LabelCounter labels_;
+  std::string first_bad_row_;
   std::string first_multi_line_row_;  // "file:line"
   int64_t lines_of_multi_line_rows_ = 0;
 };

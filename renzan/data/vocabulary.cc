@@ -14,7 +14,7 @@
 #include "renzan/base/sha256.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/dataset/npy.h"
-#include "renzan/storage/storage.h"
+#include "renzan/data/dataset/shard_files.h"
 
 namespace renzan {
 namespace {
@@ -46,14 +46,9 @@ std::optional<VocabularyFiles> OpenVocabulary(const std::string& directory,
     const std::string name = FeatureFile(feature, part);
     const std::string path = fmt::format("{}/{}/{}", directory, VocabularyFolder(manifest), name);
     const auto entry = manifest.vocabulary.find(name);
-    const LocalFile file = Storage::Of(path).Fetch(path);
-    if (entry == manifest.vocabulary.end() ||
-        Sha256OfFile(file.local_path()) != entry->second.sha256)
-      Fail(ErrorCode::kData,
-           "{} is corrupt: its SHA-256 is not what dataset.yaml says; restore it or import the "
-           "data again",
-           path);
-    NpyArray array(file.local_path());
+    if (entry == manifest.vocabulary.end())
+      Fail(ErrorCode::kData, "{}/dataset.yaml: has no entry for {}", directory, name);
+    NpyArray array = OpenWholeArray(path, entry->second);
     if (array.type() != type || array.shape().size() != 1)
       Fail(ErrorCode::kData, "{}: must be a vector of {}, but is {} {}", path, NpyTypeName(type),
            NpyTypeName(array.type()), FormatShape(array.shape()));

@@ -97,6 +97,30 @@ def evaluations(runs, _):
                  "predict")
 
 
+def keys(runs, store):
+    """Training does not fetch them; predictions write them, and the rows' numbers in the input."""
+    lines = (f"k {row},{row % 3 == 0:d},{row % 10},v{row % 50}\n" for row in range(50000))
+    (runs.folder / "keyed.csv").write_text("k,y,x,c\nbad,maybe,1,v1\n" + "".join(lines))
+    (runs.folder / "keyed.yaml").write_text(
+        "columns: {k: {role: key}, y: {role: label}, x: {role: dense}, c: {role: categorical}}")
+    for place in "keyed", url("keyed"):
+        runs("data", "import", "keyed.csv", "--format", "csv", "--schema", "keyed.yaml",
+             "--shard-rows", "15000", "--on-bad-row", "skip", "--output", place)
+    runs("data", "verify", url("keyed"))
+    with FaultyStore(store) as counted:
+        runs.train_right("keyed-store", "keyed", order="stored", cache=runs.cache(FITS),
+                         store=counted)
+        fetched = [each.target for each in counted.requests("GET", r"\.npy")]
+    expect(fetched and not [name for name in fetched if "/k.key" in name], f"training: {fetched}")
+    for name, data in ("keyed-store.csv", url("keyed")), ("keyed-disk.csv", "./keyed"):
+        runs("predict", "keyed-store", "--output", name, "--data", data, "--with", "k,input_row",
+             "--rows", "20000", "50000")
+    scores = [(runs.folder / f"keyed-{where}.csv").read_text() for where in ("store", "disk")]
+    expect_equal(*scores, "predict with keys")
+    joined = [line.split(",")[:2] for line in scores[0].splitlines()[1:]]
+    expect_equal(joined, [[f"k {row}", f"{row + 1}"] for row in range(20000, 50000)], "the join")
+
+
 def sample_weights(runs, _):
     """They come through the cache like all else."""
     lines = (f"{row % 3 == 0:d},{row % 7 / 3:g},{row % 10},v{row % 50}\n" for row in range(200000))

@@ -23,7 +23,7 @@ SCENARIOS = (
     data_imports.faster_imports, data_imports.waiting_imports, data_imports.killed_imports,
     data_imports.stopped_imports,
     data_cached.whole_caches, data_cached.small_caches, data_cached.partial_reads,
-    data_cached.evaluations, data_cached.sample_weights,
+    data_cached.evaluations, data_cached.sample_weights, data_cached.keys,
     data_cached.resumed_runs, data_cached.shared_caches, data_cached.lowered_limits,
     data_cached.many_files,
     data_disturbed.killed_runs, data_disturbed.every_request_fails,

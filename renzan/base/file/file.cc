@@ -42,6 +42,20 @@ std::string WithoutTrailingSlash(std::string path) {
   return path;
 }
 
+// The name that a staged file (staged.h) will have: "out/ids.npy" of ".out.partial/ids.npy". People
+// have given that one.
+std::string OutputName(const std::string& path) {
+  constexpr std::string_view kPartial = ".partial";
+  fs::path output;
+  for (const fs::path& part : fs::path(path)) {
+    const std::string name = part.string();
+    const bool is_staged =
+        name.size() > 1 + kPartial.size() && name.starts_with('.') && name.ends_with(kPartial);
+    output /= is_staged ? name.substr(1, name.size() - 1 - kPartial.size()) : name;
+  }
+  return output.string();
+}
+
 }  // namespace
 
 FileWriter::FileWriter(std::string path) : path_(std::move(path)) {
@@ -49,7 +63,7 @@ FileWriter::FileWriter(std::string path) : path_(std::move(path)) {
   fd_ = FileSystem::Get().OpenForWriting(path_);
   if (fd_ < 0) {
     const int error = errno;
-    Fail(ErrorCode::kCantCreate, "cannot create {}: {}", path_, ErrnoText(error));
+    Fail(ErrorCode::kCantCreate, "cannot create {}: {}", OutputName(path_), ErrnoText(error));
   }
   struct stat info {};
   regular_ = ::fstat(fd_, &info) == 0 && S_ISREG(info.st_mode);
@@ -111,12 +125,13 @@ void FileWriter::WriteOut(const char* data, size_t bytes) {
 void FileWriter::CheckUsable() const {
   CHECK_MSG(!complete_, "{} is already closed", path_);
   // The kernel reports a lost page only once: a second fsync would succeed.
-  if (failed_) Fail(ErrorCode::kIo, "cannot write {}: an earlier write to it failed", path_);
+  if (failed_)
+    Fail(ErrorCode::kIo, "cannot write {}: an earlier write to it failed", OutputName(path_));
 }
 
 void FileWriter::FailWith(int errno_value) {
   failed_ = true;
-  FailErrno(errno_value, fmt::format("cannot write {}", path_));
+  FailErrno(errno_value, fmt::format("cannot write {}", OutputName(path_)));
 }
 
 void FileWriter::Close() {

@@ -94,15 +94,22 @@ std::string CheckedFile(const std::string& path) {
   if (IsSpecial(path) || fs::is_directory(path, ignored))
     Fail(ErrorCode::kCantCreate, "cannot write {}: it is a {}: choose another name", path,
          IsSpecial(path) ? "device or a pipe" : "directory");
-  return FollowedPath(path);
+  const std::string end = FollowedPath(path), parent = ParentDirectory(end);
+  if (!fs::is_directory(parent, ignored))
+    Fail(ErrorCode::kCantCreate, "cannot create {}: {} {}", path, parent,
+         fs::exists(parent, ignored) ? "is not a directory"
+                                     : "does not exist: create this directory first");
+  return end;
 }
 
 }  // namespace
 
-StagingClaim::StagingClaim(Kind kind, const std::string& path) : kind_(kind), path_(path) {
+StagingClaim::StagingClaim(Kind kind, const std::string& path, const std::string& output)
+    : kind_(kind), path_(path), output_(output) {
   for (int attempt = 0; attempt < kAttempts; ++attempt)
     if (TryToTake()) return;
-  Fail(ErrorCode::kCantCreate, "cannot create {}: other processes keep removing it", path_);
+  Fail(ErrorCode::kCantCreate, "cannot create {}: other processes keep removing {}", output_,
+       path_);
 }
 
 bool StagingClaim::TryToTake() {
@@ -114,9 +121,12 @@ bool StagingClaim::TryToTake() {
     ::close(left);
     if (is_locked)
       Fail(ErrorCode::kCantCreate,
-           "another process is writing {}: wait for it, or choose another name", path_);
+           "another process is writing {}: wait for it, or choose another name", output_);
     if (!is_there) return false;
-  } else if (errno != ENOENT) {
+  } else if (const int error = errno; error != ENOENT) {
+    struct stat there {};
+    if (::lstat(path_.c_str(), &there) != 0)
+      Fail(ErrorCode::kCantCreate, "cannot create {}: {}", output_, std::strerror(error));
     RemoveLeftOver(path_);
   }
   int made = 0;
@@ -126,7 +136,7 @@ bool StagingClaim::TryToTake() {
     ::close(made);
   }
   if (made < 0 && errno == EEXIST) return false;
-  if (made < 0) Fail(ErrorCode::kCantCreate, "cannot create {}: {}", path_, std::strerror(errno));
+  if (made < 0) Fail(ErrorCode::kCantCreate, "cannot create {}: {}", output_, std::strerror(errno));
   fd_ = ::open(path_.c_str(), flags);
   if (fd_ >= 0 && !IsLocked(fd_) && IsAt(fd_, path_)) return true;
   if (fd_ >= 0) ::close(fd_);
@@ -149,7 +159,7 @@ std::string StagedDirectory::StagingPath(const std::string& path) {
 StagedDirectory::StagedDirectory(const std::string& path)
     : path_(CheckedDirectory(path)),
       staging_(PartialPath(path_)),
-      claim_(StagingClaim::Kind::kDirectory, staging_) {
+      claim_(StagingClaim::Kind::kDirectory, staging_, path_) {
   if (IsFree(path_)) return;
   // By another process, between the check and the claim.
   claim_.RemoveAll();
@@ -172,7 +182,7 @@ void StagedDirectory::Commit() {
 StagedFile::StagedFile(const std::string& path)
     : path_(CheckedFile(path)),
       staging_(PartialPath(path_)),
-      claim_(StagingClaim::Kind::kFile, staging_) {}
+      claim_(StagingClaim::Kind::kFile, staging_, path) {}
 
 StagedFile::~StagedFile() {
   if (!committed_) claim_.RemoveAll();
@@ -184,6 +194,8 @@ void StagedFile::Commit() {
   committed_ = true;
   SyncDirectory(ParentDirectory(path_));
 }
+
+void CheckOutputFile(const std::string& path) { CheckedFile(path); }
 
 void WriteOutputFile(const std::string& path, std::string_view content) {
   if (IsSpecial(path)) {

@@ -17,8 +17,9 @@ class StagingClaim {
   enum class Kind { kFile, kDirectory };
 
   // Makes an empty file or directory. Removes what an interrupted writer left behind. Throws
-  // kCantCreate if another process is writing there, or the name cannot be made.
-  StagingClaim(Kind kind, const std::string& path);
+  // kCantCreate if another process is writing there, or the name cannot be made; it names `output`,
+  // which people know.
+  StagingClaim(Kind kind, const std::string& path, const std::string& output);
   ~StagingClaim();
   StagingClaim(const StagingClaim&) = delete;
   StagingClaim& operator=(const StagingClaim&) = delete;
@@ -30,7 +31,7 @@ class StagingClaim {
   bool TryToTake();
 
   Kind kind_;
-  std::string path_;
+  std::string path_, output_;
   int fd_ = -1;
 };
 
@@ -59,7 +60,7 @@ class StagedDirectory {
 
 // A file: write `staging()` with a FileWriter and close it, then Commit(). It replaces a file at
 // `path`, or at the end of the symbolic link there. Throws kCantCreate for anything else (a
-// directory, a device), or if another process is writing it.
+// directory, a device), in a directory that does not exist, or if another process is writing it.
 class StagedFile {
  public:
   explicit StagedFile(const std::string& path);
@@ -77,6 +78,9 @@ class StagedFile {
   StagingClaim claim_;
   bool committed_ = false;
 };
+
+// Throws the kCantCreate of a StagedFile that can be known before there is one.
+void CheckOutputFile(const std::string& path);
 
 // Writes an output that the user named: like StagedFile, but pipes and devices are written to
 // directly.

@@ -53,7 +53,7 @@ TEST(StagedDirectory, IsWrittenByOneAtATime) {
   StagedDirectory first(dir / "out");
   WriteFileAtomically(first.staging() + "/x", "1");
   EXPECT_THAT(CannotCreate([&] { StagedDirectory second(dir / "out"); }),
-              HasSubstr("another process is writing " + dir / ".out.partial"));
+              HasSubstr("another process is writing " + dir / "out:"));
   first.Commit();
   EXPECT_EQ(ReadFile(dir / "out/x"), "1");
 }
@@ -88,6 +88,32 @@ TEST(StagedDirectory, OneOfThoseThatBeginAtOnceWins) {
     EXPECT_EQ(won, 1);
     EXPECT_EQ(ReadFile(path + "/x").size(), 1u);
   }
+}
+
+// People know the name that they gave, not the one of what is staged.
+TEST(StagedFile, ErrorsNameTheOutput) {
+  TemporaryDirectory dir;
+  WriteFileAtomically(dir / "file", "");
+  std::filesystem::create_symlink(dir / "none/x", dir / "link");
+  const auto error_of = [](const std::string& path) {
+    const std::string early = CannotCreate([&] { CheckOutputFile(path); });
+    EXPECT_EQ(CannotCreate([&] { StagedFile staged(path); }), early);
+    return early;
+  };
+  EXPECT_EQ(error_of(dir / "none/x"), "cannot create " + dir / "none/x: " + dir / "none" +
+                                          " does not exist: create this directory first");
+  EXPECT_EQ(error_of(dir / "link"), "cannot create " + dir / "link: " + dir / "none" +
+                                        " does not exist: create this directory first");
+  EXPECT_EQ(error_of(dir / "file/x"),
+            "cannot create " + dir / "file/x: " + dir / "file" + " is not a directory");
+  const std::string name(250, 'x');  // too long for the staged name only
+  EXPECT_EQ(CannotCreate([&] { StagedFile staged(dir / name); }),
+            "cannot create " + dir / name + ": File name too long");
+  EXPECT_EQ(CannotCreate([&] { StagedDirectory staged(dir / name); }),
+            "cannot create " + dir / name + ": File name too long");
+  StagedDirectory staged(dir / "out");
+  EXPECT_EQ(CannotCreate([&] { FileWriter writer(staged.staging() + "/none/x"); }),
+            "cannot create " + dir / "out/none/x: No such file or directory");
 }
 
 TEST(StagedFile, ReplacesAFileAndIsWrittenByOneAtATime) {

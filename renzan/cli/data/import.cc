@@ -60,6 +60,10 @@ void PrintWeights(const WeightSummary& weight) {
              weight.min, weight.max);
 }
 
+// If more lookups than this read the row for unseen values, growing the vocabulary would change
+// much.
+constexpr double kManyUnseen = 0.1;
+
 // For a test set.
 void PrintUnseen(const ImportSummary& done, const std::string& vocabulary_from) {
   if (done.unseen.empty()) return;
@@ -69,6 +73,15 @@ void PrintUnseen(const ImportSummary& done, const std::string& vocabulary_from) 
   for (const UnseenLookups& feature : done.unseen)
     fmt::print("  {:<{}} {:>6.2f} % of {} lookups\n", feature.feature, width, 100 * feature.share(),
                feature.lookups);
+  const auto many = std::max_element(
+      done.unseen.begin(), done.unseen.end(),
+      [](const UnseenLookups& a, const UnseenLookups& b) { return a.share() < b.share(); });
+  // Data without labels is no training data.
+  if (many->share() < kManyUnseen || done.label_name.empty()) return;
+  fmt::print(
+      "if this is training data (a new day's), import it with --grow: '{}' and the others then get "
+      "rows for their new values\n",
+      many->feature);
 }
 
 void PrintGrown(const ImportSummary& done, const std::string& vocabulary_from) {

@@ -59,6 +59,7 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
     out["weight"] = {
         {"name", weight.name}, {"min", weight.min}, {"mean", weight.mean}, {"max", weight.max}};
   if (const double kept = dataset.schema().negatives_kept; kept != 1) out["negatives_kept"] = kept;
+  if (!dataset.manifest().keys.empty()) out["keys"] = dataset.manifest().keys;
   if (dataset.bayes_optimal())
     out["generated"] = {{"best_auc", dataset.bayes_optimal()->best_auc},
                         {"best_log_loss", dataset.bayes_optimal()->best_log_loss}};
@@ -82,6 +83,8 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
                weight.min, weight.max);
   if (const double kept = dataset.schema().negatives_kept; kept != 1)
     fmt::print("negatives kept: {:.4g} of the population's\n", kept);
+  if (const std::vector<std::string>& keys = dataset.manifest().keys; !keys.empty())
+    fmt::print("keys, for predictions: {}\n", fmt::join(keys, ", "));
   if (dataset.bayes_optimal())
     fmt::print("generated: Bayes-optimal AUC {:.5f}, log loss {:.5f}\n",
                dataset.bayes_optimal()->best_auc, dataset.bayes_optimal()->best_log_loss);

@@ -4,15 +4,35 @@
 #include <functional>
 #include <memory>
 
+#include "renzan/base/file/staged.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/stop_signals.h"
 #include "renzan/cli/train/saved_model.h"
 #include "renzan/cli/train/score_file.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/heartbeat.h"
+#include "renzan/data/dataset/manifest.h"
+#include "renzan/data/skipped_rows.h"
 #include "renzan/data/text/input.h"
 
 namespace renzan {
+namespace {
+
+// Rows that the import skipped have no scores, so that scores do not join the input by position.
+void SayWhatWasSkipped(const Dataset& dataset) {
+  const DatasetManifest& manifest = dataset.manifest();
+  if (manifest.skipped_rows == 0) return;
+  LogInfo(
+      "the import of {} skipped {} bad row{} ({}/{}), which {} no score: join scores by a key, or "
+      "by "
+      "--with {}, the row's number in the input",
+      dataset.directory(), manifest.skipped_rows, manifest.skipped_rows == 1 ? "" : "s",
+      dataset.directory(), NameInDataset(manifest, kSkippedRowsName),
+      manifest.skipped_rows == 1 ? "has" : "have", kInputRowName);
+}
+
+}  // namespace
+
 void AddPredictVerb(CLI::App& app, int& exit_status) {
   CLI::App* verb = app.add_subcommand("predict", "Write a trained model's scores for a dataset");
   const auto flags = std::make_shared<SavedModelFlags>();
@@ -24,7 +44,8 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
       ->required();
   verb->add_option(
           "--with", *with,
-          "Columns of the data to write before the scores (not into .npy): --with user,item")
+          "Columns of the data to write before the scores (not into .npy): --with user,item; "
+          "input_row is the row's number in the input, from 0")
       ->delimiter(',');
   verb->footer(
       "Examples:\n"
@@ -34,6 +55,7 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
       "The data needs no label: import it with --vocabulary-from the training data.");
   verb->callback([flags, output, with, &exit_status] {
     ScoreFormatOf(*output, !with->empty());
+    CheckOutputFile(*output);
     exit_status =
         WithSavedModel(*flags, [&](Predictor& model, const TrainConfig& config, Communicator& comm,
                                    const Dataset& dataset, RowRange rows) {
@@ -45,8 +67,7 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
           CheckScoreColumns(dataset, *with);
           std::unique_ptr<ScoreFile> file;
           RunWithHeartbeats(comm, [&] {
-            if (comm.rank() == 0)
-              file = std::make_unique<ScoreFile>(*output, dataset, *with, rows.begin);
+            if (comm.rank() == 0) file = std::make_unique<ScoreFile>(*output, dataset, *with, rows);
           });
           // For the whole population, whatever the shares in training and in this dataset.
           const double kept = config.features.negatives_kept;
@@ -68,6 +89,7 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
           }
           if (file) file->Close();
           if (file) LogInfo("wrote {} scores to {}", rows.size(), *output);
+          if (file) SayWhatWasSkipped(dataset);
         });
   });
 }

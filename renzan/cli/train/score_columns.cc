@@ -2,10 +2,12 @@
 
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
+#include "renzan/data/dataset/manifest.h"
 #include "renzan/data/vocabulary.h"
 
 namespace renzan {
@@ -19,17 +21,35 @@ ScoreColumn ColumnNamed(const Dataset& dataset, const std::string& name) {
   std::optional<ScoreColumn> found;
   const auto look_at = [&](Kind kind, size_t index, const std::string& other) {
     names.push_back(other);
-    if (other == name)
-      found = ScoreColumn{.kind = kind, .index = index, .name = name, .names = nullptr};
+    if (other == name && !found)
+      found = ScoreColumn{.kind = kind,
+                          .index = index,
+                          .name = name,
+                          .key = nullptr,
+                          .names = nullptr,
+                          .input_rows = nullptr};
   };
+  // The text of a feature that is a key, too, says more than the feature.
+  for (const std::string& key : dataset.manifest().keys) look_at(Kind::kKey, 0, key);
   if (schema.has_labels()) look_at(Kind::kLabel, 0, schema.label);
   for (size_t d = 0; d < schema.dense.size(); ++d) look_at(Kind::kDense, d, schema.dense[d]);
   for (size_t t = 0; t < schema.categorical.size(); ++t)
     look_at(Kind::kCategorical, t, schema.categorical[t].name);
+  look_at(Kind::kInputRow, 0, kInputRowName);
   if (found) return std::move(*found);
   const std::string nearest = NearestName(name, names);
   Fail(ErrorCode::kUsage, "--with {}: {} has no such column{}", name, dataset.directory(),
        nearest.empty() ? "" : ": did you mean '" + nearest + "'?");
+}
+
+// An id or the ids of a bag.
+std::span<const int64_t> IdsOf(const ScoreColumn& column, const Batch& batch, size_t row) {
+  CHECK(column.kind == Kind::kCategorical);
+  const FeatureIds& ids = batch.categorical[column.index];
+  const std::span<const int64_t> values(ids.values);
+  if (ids.one_hot()) return values.subspan(row, 1);
+  const auto begin = static_cast<size_t>(ids.offsets[row]);
+  return values.subspan(begin, static_cast<size_t>(ids.offsets[row + 1]) - begin);
 }
 
 }  // namespace
@@ -45,10 +65,13 @@ void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& n
 }
 
 std::vector<ScoreColumn> MakeScoreColumns(const Dataset& dataset,
-                                          const std::vector<std::string>& names) {
+                                          const std::vector<std::string>& names, RowRange rows) {
   std::vector<ScoreColumn> columns;
   for (const std::string& name : names) {
     ScoreColumn& column = columns.emplace_back(ColumnNamed(dataset, name));
+    if (column.kind == Kind::kKey)
+      column.key = std::make_unique<KeyColumn>(dataset, name, rows.begin, rows.end);
+    if (column.kind == Kind::kInputRow) column.input_rows = std::make_unique<InputRows>(dataset);
     if (column.kind != Kind::kCategorical) continue;
     column.names = std::make_unique<ValueNames>(dataset, column.index);
     column.is_bag = dataset.schema().categorical[column.index].multi_hot;
@@ -57,29 +80,27 @@ std::vector<ScoreColumn> MakeScoreColumns(const Dataset& dataset,
   return columns;
 }
 
-float NumberOf(const ScoreColumn& column, const DatasetSchema& schema, const Batch& batch,
-               size_t row) {
-  if (column.kind == Kind::kLabel) return batch.label[row];
+float FloatOf(const ScoreColumn& column, const DatasetSchema& schema, const ScoredRows& rows,
+              size_t row) {
+  if (column.kind == Kind::kLabel) return rows.batch.label[row];
   CHECK(column.kind == Kind::kDense);
-  return batch.dense[row * schema.dense.size() + column.index];
+  return rows.batch.dense[row * schema.dense.size() + column.index];
 }
 
-std::span<const int64_t> IdsOf(const ScoreColumn& column, const Batch& batch, size_t row) {
-  CHECK(column.kind == Kind::kCategorical);
-  const FeatureIds& ids = batch.categorical[column.index];
-  const std::span<const int64_t> values(ids.values);
-  if (ids.one_hot()) return values.subspan(row, 1);
-  const auto begin = static_cast<size_t>(ids.offsets[row]);
-  return values.subspan(begin, static_cast<size_t>(ids.offsets[row + 1]) - begin);
+int64_t IntegerOf(const ScoreColumn& column, const ScoredRows& rows, size_t row) {
+  if (column.kind == Kind::kInputRow)
+    return column.input_rows->Of(rows.first + static_cast<int64_t>(row));
+  return IdsOf(column, rows.batch, row)[0];
 }
 
-std::string TextOf(const ScoreColumn& column, const DatasetSchema& schema, const Batch& batch,
+std::string TextOf(const ScoreColumn& column, const DatasetSchema& schema, const ScoredRows& rows,
                    size_t row) {
-  if (column.kind != Kind::kCategorical)
-    return fmt::format("{}", NumberOf(column, schema, batch, row));
+  if (column.is_float()) return fmt::format("{}", FloatOf(column, schema, rows, row));
+  if (column.key) return std::string(column.key->Text(rows.first + static_cast<int64_t>(row)));
+  if (column.kind == Kind::kInputRow) return fmt::format("{}", IntegerOf(column, rows, row));
   std::string text;
   bool first = true;
-  for (const int64_t id : IdsOf(column, batch, row)) {
+  for (const int64_t id : IdsOf(column, rows.batch, row)) {
     if (!std::exchange(first, false)) text += '|';
     // A missing value is an empty field, as in the input.
     const bool is_missing =

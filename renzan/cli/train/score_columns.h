@@ -5,45 +5,62 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/data/input_rows.h"
+#include "renzan/data/key_column.h"
 #include "renzan/data/value_names.h"
+#include "renzan/infer/evaluate.h"
 
 namespace renzan {
 
 // The name of the last column of a file with columns.
 inline constexpr char kScoreName[] = "score";
+// The name of a row's number in the input (input_rows.h), unless a column has it.
+inline constexpr char kInputRowName[] = "input_row";
 
 struct ScoreColumn {
-  enum class Kind { kLabel, kDense, kCategorical } kind;
-  size_t index = 0;                   // of the feature
-  std::string name;                   // in the header
-  std::unique_ptr<ValueNames> names;  // of a categorical feature
-  bool is_bag = false;                // of a multi-hot one
+  enum class Kind { kKey, kLabel, kDense, kCategorical, kInputRow } kind;
+  size_t index = 0;                       // of the feature
+  std::string name;                       // in the header
+  std::unique_ptr<KeyColumn> key;         // of a key
+  std::unique_ptr<ValueNames> names;      // of a categorical feature
+  bool is_bag = false;                    // of a multi-hot one
+  std::unique_ptr<InputRows> input_rows;  // of the rows' numbers
 
-  // Whether its values are single ids.
-  bool holds_ids() const { return names && !is_bag && (names->are_ids() || !names->known()); }
+  bool is_float() const { return kind == Kind::kLabel || kind == Kind::kDense; }
+  // Whether its values are single ids or numbers of rows.
+  bool is_integer() const {
+    return kind == Kind::kInputRow || (names && !is_bag && (names->are_ids() || !names->known()));
+  }
+  bool is_utf8() const { return key ? key->are_utf8() : names->are_utf8(); }  // of texts
 };
 
-// Throws kUsage unless the dataset has columns of these names (its label, dense and categorical
-// features), each of which is named once.
+// Consecutive rows of the dataset.
+struct ScoredRows {
+  int64_t first = 0;
+  Batch batch;  // empty if there are no columns
+};
+
+// Throws kUsage unless the dataset has columns of these names (keys, its label, dense and
+// categorical features, kInputRowName), each of which is named once.
 void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& names);
 
-// The same columns; reads vocabularies. Values of features whose values were hashed are ids, which
-// their names say.
+// The same columns of these rows; reads keys and vocabularies. Values of features whose values were
+// hashed are ids, which their names say.
 std::vector<ScoreColumn> MakeScoreColumns(const Dataset& dataset,
-                                          const std::vector<std::string>& names);
+                                          const std::vector<std::string>& names, RowRange rows);
 
-// A value of the label or of a dense feature.
-float NumberOf(const ScoreColumn& column, const DatasetSchema& schema, const Batch& batch,
-               size_t row);
-// An id or the ids of a bag.
-std::span<const int64_t> IdsOf(const ScoreColumn& column, const Batch& batch, size_t row);
-// Any value as text: values by their names, missing ones as "", those of a bag separated by '|'.
-std::string TextOf(const ScoreColumn& column, const DatasetSchema& schema, const Batch& batch,
+// A value of an is_float() column in rows.batch's `row`.
+float FloatOf(const ScoreColumn& column, const DatasetSchema& schema, const ScoredRows& rows,
+              size_t row);
+// The same of an is_integer() one.
+int64_t IntegerOf(const ScoreColumn& column, const ScoredRows& rows, size_t row);
+// Any value as text: a key's unchanged, other values by their names, missing ones as "", those of a
+// bag separated by '|'.
+std::string TextOf(const ScoreColumn& column, const DatasetSchema& schema, const ScoredRows& rows,
                    size_t row);
 
 }  // namespace renzan

@@ -17,9 +17,9 @@ namespace renzan {
 
 class ScoreFile {
  public:
-  // `with`: columns, as MakeScoreColumns takes them.
+  // Of these rows. `with`: columns, as MakeScoreColumns takes them.
   ScoreFile(const std::string& path, const Dataset& dataset, const std::vector<std::string>& with,
-            int64_t first_row);
+            RowRange rows);
 
   // Writes the scores of the next rows.
   void Append(std::span<const float> logits);
@@ -33,7 +33,7 @@ class ScoreFile {
   StagedFile staged_;
   const bool has_columns_;
   std::unique_ptr<ScoreWriter> writer_;
-  Batch batch_;                // the rows at hand, where there are columns
+  ScoredRows rows_at_hand_;
   std::vector<float> scores_;  // theirs
   int64_t next_row_;
   int64_t rows_ = 0, non_finite_ = 0;

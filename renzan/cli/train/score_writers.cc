@@ -16,7 +16,7 @@ namespace {
 class NpyScores : public ScoreWriter {
  public:
   explicit NpyScores(const std::string& path) : file_(path, NpyType::kFloat32) {}
-  void Append(std::span<const float> scores, const Batch&) override {
+  void Append(std::span<const float> scores, const ScoredRows&) override {
     file_.Append(scores.data(), std::ssize(scores));
   }
   void Close() override { file_.Close(); }
@@ -32,10 +32,10 @@ class CsvScores : public ScoreWriter {
     for (const ScoreColumn& column : columns_) file_.Write(CsvField(column.name) + ",");
     file_.Write(fmt::format("{}\n", kScoreName));
   }
-  void Append(std::span<const float> scores, const Batch& batch) override {
+  void Append(std::span<const float> scores, const ScoredRows& rows) override {
     for (size_t row = 0; row < scores.size(); ++row) {
       for (const ScoreColumn& column : columns_)
-        file_.Write(CsvField(TextOf(column, schema_, batch, row)) + ",");
+        file_.Write(CsvField(TextOf(column, schema_, rows, row)) + ",");
       file_.Write(fmt::format("{}\n", scores[row]));
     }
   }
@@ -47,24 +47,24 @@ class CsvScores : public ScoreWriter {
   const std::vector<ScoreColumn> columns_;
 };
 
-// Numbers as FLOAT, ids as INT64, and other values as texts, as in a CSV file. Those of a
-// vocabulary in another encoding than UTF-8 are bytes.
+// Numbers as FLOAT, ids and numbers of rows as INT64, and other values as texts, as in a CSV file.
+// Those of a key or a vocabulary in another encoding than UTF-8 are bytes.
 class ParquetScores : public ScoreWriter {
  public:
   ParquetScores(const std::string& path, const DatasetSchema& schema,
                 std::vector<ScoreColumn> columns)
       : schema_(schema), columns_(std::move(columns)), file_(path, ColumnsOf(columns_)) {}
 
-  void Append(std::span<const float> scores, const Batch& batch) override {
+  void Append(std::span<const float> scores, const ScoredRows& rows) override {
     for (size_t row = 0; row < scores.size(); ++row) {
       for (size_t c = 0; c < columns_.size(); ++c) {
         const ScoreColumn& column = columns_[c];
-        if (column.kind != ScoreColumn::Kind::kCategorical) {
-          file_.Append(c, NumberOf(column, schema_, batch, row));
-        } else if (column.holds_ids()) {
-          file_.Append(c, IdsOf(column, batch, row)[0]);
+        if (column.is_float()) {
+          file_.Append(c, FloatOf(column, schema_, rows, row));
+        } else if (column.is_integer()) {
+          file_.Append(c, IntegerOf(column, rows, row));
         } else {
-          file_.Append(c, TextOf(column, schema_, batch, row));
+          file_.Append(c, TextOf(column, schema_, rows, row));
         }
       }
       file_.Append(columns_.size(), scores[row]);
@@ -78,10 +78,10 @@ class ParquetScores : public ScoreWriter {
     using Type = ParquetColumn::Type;
     std::vector<ParquetColumn> all;
     for (const ScoreColumn& column : columns)
-      all.push_back({column.name, column.kind != ScoreColumn::Kind::kCategorical ? Type::kFloat
-                                  : column.holds_ids()                           ? Type::kInt64
-                                  : column.names->are_utf8()                     ? Type::kText
-                                                                                 : Type::kBytes});
+      all.push_back({column.name, column.is_float()     ? Type::kFloat
+                                  : column.is_integer() ? Type::kInt64
+                                  : column.is_utf8()    ? Type::kText
+                                                        : Type::kBytes});
     all.push_back({kScoreName, Type::kFloat});
     return all;
   }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "renzan/cli/train/score_columns.h"
-#include "renzan/data/batch.h"
 
 namespace renzan {
 
@@ -16,8 +15,8 @@ namespace renzan {
 class ScoreWriter {
  public:
   virtual ~ScoreWriter() = default;
-  // Of the next rows. `batch`: these rows, for their columns; empty if there are none.
-  virtual void Append(std::span<const float> scores, const Batch& batch) = 0;
+  // Of the next rows, `rows`.
+  virtual void Append(std::span<const float> scores, const ScoredRows& rows) = 0;
   virtual void Close() = 0;
 };
 

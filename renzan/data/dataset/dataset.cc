@@ -428,6 +428,11 @@ void Dataset::Verify() const {
   for (const auto& [folder, shard] : impl_->manifest.shards)
     for (const auto& [name, file] : shard.files)
       check(fmt::format("{}/{}/{}", impl_->directory, folder, name), file);
+  for (const auto& [name, file] : impl_->manifest.key_files)
+    check(fmt::format("{}/{}", impl_->directory, name), file);
+  if (const FileEntry& rows = impl_->manifest.input_rows; !rows.dtype.empty())
+    check(fmt::format("{}/{}", impl_->directory, NameInDataset(impl_->manifest, kInputRowsName)),
+          rows);
   for (const auto& [name, file] : impl_->manifest.vocabulary)
     check(fmt::format("{}/{}/{}", impl_->directory, VocabularyFolder(impl_->manifest), name), file);
 }

@@ -73,9 +73,19 @@ struct ShardFiles {
     }
   };
   std::deque<Jagged> jagged;
+  struct Key {
+    NpyWriter text, at;
+
+    Key(const std::string& folder, const std::string& name)
+        : text(fmt::format("{}/{}", folder, FeatureFile(name, "key")), NpyType::kUint8),
+          at(fmt::format("{}/{}", folder, FeatureFile(name, "key_at")), NpyType::kInt64) {
+      at.AppendValue(int64_t{0});
+    }
+  };
+  std::deque<Key> keys;
 
   ShardFiles(const std::string& folder, const DatasetSchema& schema, const Columns& columns,
-             size_t num_unscaled)
+             const DatasetWriterOptions& options)
       : dense(folder + "/dense.npy", NpyType::kFloat32,
               {static_cast<int64_t>(schema.dense.size())}),
         ids(folder + "/ids.npy", NpyType::kInt32, {std::ssize(columns.narrow)}) {
@@ -83,14 +93,15 @@ struct ShardFiles {
     if (!schema.weight.empty())
       weight.emplace(fmt::format("{}/{}", folder, kWeightFile), NpyType::kFloat32);
     // Doubles, as the bits of int64.
-    if (num_unscaled > 0)
+    if (!options.dense_at_end.empty())
       unscaled.emplace(folder + kUnscaledFile, NpyType::kInt64,
-                       std::vector<int64_t>{static_cast<int64_t>(num_unscaled)});
+                       std::vector<int64_t>{std::ssize(options.dense_at_end)});
     for (const size_t f : columns.wide)
       wide_ids.emplace_back(
           fmt::format("{}/{}", folder, FeatureFile(schema.categorical[f].name, "ids")),
           NpyType::kInt64);
     for (const size_t f : columns.multi_hot) jagged.emplace_back(folder, schema.categorical[f]);
+    for (const std::string& name : options.keys) keys.emplace_back(folder, name);
   }
 
   int64_t rows() const { return dense.rows(); }
@@ -135,7 +146,7 @@ struct DatasetWriter::Impl {
            options.shard_rows);
     const std::string folder = ShardFolder();
     CreateDirectories(folder);
-    shard = std::make_unique<ShardFiles>(folder, schema, columns, options.dense_at_end.size());
+    shard = std::make_unique<ShardFiles>(folder, schema, columns, options);
   }
 
   void CloseFile(NpyWriter& writer, const std::string& name, ShardEntry& entry) {
@@ -143,6 +154,13 @@ struct DatasetWriter::Impl {
     FileEntry& file = entry.files[name];
     file.dtype = NpyTypeName(writer.type());
     file.shape = writer.shape();
+  }
+
+  // Keys are no part of the shard's entry, on which fingerprints depend.
+  void CloseKeyFile(NpyWriter& writer, const std::string& folder, const std::string& name) {
+    writer.Close();
+    manifest.key_files[fmt::format("{}/{}", folder, name)] = {
+        NpyTypeName(writer.type()), writer.shape(), Sha256OfFile(writer.path())};
   }
 
   // Records the checksums of a shard's completed files and writes their block checksums.
@@ -174,10 +192,14 @@ struct DatasetWriter::Impl {
       CloseFile(shard->jagged[i].values, FeatureFile(name, "values"), entry);
       CloseFile(shard->jagged[i].offsets, FeatureFile(name, "offsets"), entry);
     }
+    const std::string folder = FolderOf(manifest.shards.size());
+    for (size_t i = 0; i < options.keys.size(); ++i) {
+      CloseKeyFile(shard->keys[i].text, folder, FeatureFile(options.keys[i], "key"));
+      CloseKeyFile(shard->keys[i].at, folder, FeatureFile(options.keys[i], "key_at"));
+    }
     shard.reset();
     if (!changes_at_end()) DigestShard(ShardFolder(), entry);
     manifest.rows += entry.rows;
-    const std::string folder = FolderOf(manifest.shards.size());
     manifest.shards[folder] = std::move(entry);
     if (!changes_at_end()) staged.Upload(folder);
   }
@@ -272,6 +294,7 @@ struct DatasetWriter::Impl {
 DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& schema,
                              DatasetWriterOptions options) {
   CheckSchema(schema);
+  CheckKeys(options.keys);
   if (options.shard_rows < 1)
     Fail(ErrorCode::kUsage, "a shard needs at least one row, not {}", options.shard_rows);
   impl_ = std::make_unique<Impl>(directory, schema, std::move(options));
@@ -294,6 +317,8 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
     if (feature.has_wide_ids()) impl.manifest.format_version = kWideIdsFormatVersion;
   }
   if (!schema.has_labels()) impl.manifest.format_version = kUnlabelledFormatVersion;
+  impl.manifest.keys = impl.options.keys;
+  if (!impl.options.keys.empty()) impl.manifest.format_version = kKeysFormatVersion;
   impl.OpenShard();
 }
 
@@ -302,13 +327,15 @@ DatasetWriter::~DatasetWriter() = default;
 void DatasetWriter::Append(float label, std::span<const float> dense,
                            std::span<const int64_t> one_hot,
                            std::span<const std::vector<int64_t>> multi_hot,
-                           std::span<const double> unscaled, std::optional<float> weight) {
+                           std::span<const double> unscaled, std::optional<float> weight,
+                           std::span<const std::string_view> keys) {
   Impl& impl = *impl_;
   const Columns& columns = impl.columns;
   CHECK(dense.size() == impl.schema.dense.size() && one_hot.size() == columns.one_hot.size() &&
         multi_hot.size() == columns.multi_hot.size() &&
         unscaled.size() == impl.options.dense_at_end.size() &&
-        weight.has_value() == !impl.schema.weight.empty());
+        weight.has_value() == !impl.schema.weight.empty() &&
+        keys.size() == impl.options.keys.size());
   if (impl.shard->rows() == impl.options.shard_rows) {
     impl.CloseShard();
     impl.OpenShard();
@@ -345,6 +372,11 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
     ShardFiles::Jagged& files = impl.shard->jagged[i];
     AppendIds(multi_hot[i], &files.values, &impl.narrowed);
     files.offsets.AppendValue(files.values.rows());
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    ShardFiles::Key& files = impl.shard->keys[i];
+    files.text.Append(keys[i].data(), std::ssize(keys[i]));
+    files.at.AppendValue(files.text.rows());
   }
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "renzan/data/dataset/dataset.h"
@@ -28,7 +29,8 @@ struct DatasetWriterOptions {
   bool map_ids_at_end = false;
   // Positions of the dense features whose values Finish() computes from other numbers.
   std::vector<size_t> dense_at_end;
-  StopFunction stop;  // polled while ids are mapped
+  std::vector<std::string> keys;  // DatasetManifest::keys
+  StopFunction stop;              // polled while ids are mapped
 };
 
 class DatasetWriter {
@@ -46,9 +48,11 @@ class DatasetWriter {
   // Without labels in the schema `label` is 0 and means nothing.
   // `unscaled` has the numbers of the features of dense_at_end, in its order; NaN: missing.
   // `weight`: if and only if the schema has weights; kData unless it is finite and not negative.
+  // `keys`: the text of each key.
   void Append(float label, std::span<const float> dense, std::span<const int64_t> one_hot,
               std::span<const std::vector<int64_t>> multi_hot = {},
-              std::span<const double> unscaled = {}, std::optional<float> weight = {});
+              std::span<const double> unscaled = {}, std::optional<float> weight = {},
+              std::span<const std::string_view> keys = {});
   int64_t rows() const;
 
   // The folder for the vocabulary's files; and the content of dataset.yaml, in which the importer
@@ -56,8 +60,8 @@ class DatasetWriter {
   std::string vocabulary_folder() const;
   DatasetManifest& manifest();
 
-  // The path of a file beside dataset.yaml that datasets ignore: where to write it before Finish(),
-  // and where it is afterwards.
+  // The path of another file beside dataset.yaml: where to write it before Finish(), and where it
+  // is afterwards.
   std::string PathOfFile(const std::string& name);
   std::string FinalPathOfFile(const std::string& name) const;
 

@@ -1,5 +1,6 @@
 #include "renzan/data/dataset/manifest.h"
 
+#include <charconv>
 #include <limits>
 #include <set>
 #include <utility>
@@ -52,6 +53,28 @@ bool TakeChecksum(const std::string& path, std::string* text) {
   return true;
 }
 
+std::string VersionProblem(int64_t version) {
+  return fmt::format("is {}, but this program reads versions 1 to {}: use a newer program", version,
+                     kKeysFormatVersion);
+}
+
+// A later version has keys that this program does not know, and which say less than the version.
+void CheckVersion(const std::string& path, std::string_view text) {
+  constexpr std::string_view kKey = "format_version: ";
+  int64_t version = 0;
+  if (!text.starts_with(kKey)) return;
+  text.remove_prefix(kKey.size());
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (parsed.ec == std::errc() && version > kKeysFormatVersion)
+    Fail(ErrorCode::kData, "{}:1: format_version {}", path, VersionProblem(version));
+}
+
+void CheckName(const std::string& name, std::set<std::string>* seen) {
+  if (name.empty()) Fail(ErrorCode::kConfig, "a column of the dataset has an empty name");
+  if (!seen->insert(name).second)
+    Fail(ErrorCode::kConfig, "column '{}' appears twice in the dataset", name);
+}
+
 }  // namespace
 
 NpyType FileEntry::type() const {
@@ -87,10 +110,8 @@ void FeatureEntry::Describe(ConfigFields& fields) {
 
 void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
   fields.Field("format_version", &format_version);
-  fields.Require(format_version >= 1 && format_version <= kUnlabelledFormatVersion,
-                 "format_version",
-                 fmt::format("is {}, but this program reads versions 1 to {}: use a newer program",
-                             format_version, kUnlabelledFormatVersion));
+  fields.Require(format_version >= 1 && format_version <= kKeysFormatVersion, "format_version",
+                 VersionProblem(format_version));
   fields.Range("rows", &rows, 0, kMaxRows);
   fields.Field("created_by", &created_by);
   fields.Field("label", &label);
@@ -129,6 +150,17 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
   fields.Map("vocabulary", &vocabulary);
   if (with_unset || vocabularies_reused) fields.Field("vocabularies_reused", &vocabularies_reused);
   fields.Map("shards", &shards);
+  if (with_unset || !keys.empty()) {
+    fields.Field("keys", &keys);
+    fields.Map("key_files", &key_files);
+  }
+  if (with_unset || skipped_rows > 0) fields.Range("skipped_rows", &skipped_rows, 0, kMaxRows);
+  if (with_unset || !input_rows.dtype.empty())
+    fields.Section("input_rows", [this](ConfigFields& inner) {
+      inner.Choice("dtype", &input_rows.dtype, {"", "int64"});
+      inner.Field("shape", &input_rows.shape);
+      inner.Field("sha256", &input_rows.sha256);
+    });
 
   for (const std::string& name : categorical)
     fields.Require(features.contains(name), "features", fmt::format("has no entry for '{}'", name));
@@ -177,6 +209,7 @@ DatasetManifest ReadManifest(const std::string& directory) {
   try {
     std::string text = Storage::Of(path).ReadText(path);
     const bool guarded = TakeChecksum(path, &text);
+    CheckVersion(path, text);
     ReadConfigText(text, path, {}, [&](ConfigFields& fields) { manifest.Describe(fields, true); });
     // A corrupt version number must not disable the checks.
     if (guarded != (manifest.format_version > 1))
@@ -184,6 +217,7 @@ DatasetManifest ReadManifest(const std::string& directory) {
            guarded ? "it has format version 1, but a checksum in its last line"
                    : "the checksum in its last line is missing");
     CheckSchema(manifest.schema());
+    CheckKeys(manifest.keys);
   } catch (const Error& error) {
     if (error.is_missing_file())
       Fail(ErrorCode::kNoInput,
@@ -203,21 +237,21 @@ std::string ManifestText(DatasetManifest manifest) {
   return fmt::format("{}{}{}\n", text, kChecksumKey, ChecksumOf(text));
 }
 
-std::string VocabularyFolder(const DatasetManifest& manifest) {
+std::string NameInDataset(const DatasetManifest& manifest, std::string_view name) {
   const std::string prefix = manifest.shards.empty()
                                  ? ""
                                  : manifest.shards.begin()->first.substr(
                                        0, manifest.shards.begin()->first.rfind("shard-"));
-  return prefix + "vocabulary";
+  return fmt::format("{}{}", prefix, name);
+}
+
+std::string VocabularyFolder(const DatasetManifest& manifest) {
+  return NameInDataset(manifest, "vocabulary");
 }
 
 void CheckSchema(const DatasetSchema& schema) {
   std::set<std::string> seen;
-  const auto check_name = [&](const std::string& name) {
-    if (name.empty()) Fail(ErrorCode::kConfig, "a column of the dataset has an empty name");
-    if (!seen.insert(name).second)
-      Fail(ErrorCode::kConfig, "column '{}' appears twice in the dataset", name);
-  };
+  const auto check_name = [&](const std::string& name) { CheckName(name, &seen); };
   if (schema.has_labels()) check_name(schema.label);
   if (!schema.weight.empty()) check_name(schema.weight);
   for (const std::string& name : schema.dense) check_name(name);
@@ -227,6 +261,11 @@ void CheckSchema(const DatasetSchema& schema) {
       Fail(ErrorCode::kConfig, "feature '{}' has {} embeddings; it must have between 1 and {}",
            feature.name, feature.num_embeddings, kMaxEmbeddings);
   }
+}
+
+void CheckKeys(const std::vector<std::string>& keys) {
+  std::set<std::string> seen;
+  for (const std::string& name : keys) CheckName(name, &seen);
 }
 
 std::string ShardName(size_t index) { return fmt::format("shard-{:05}", index); }

@@ -43,16 +43,18 @@ struct FeatureEntry {
   void Describe(ConfigFields& fields);
 };
 
-// The versions that are written: the later ones only for features with wide ids and for rows
-// without labels, so that older programs can read the others. Version 1 had no block checksums, no
-// checksum of dataset.yaml, and no transforms.
+// The versions that are written: the later ones only for features with wide ids, for rows without
+// labels, and for keys and the numbers of the input's rows, so that older programs can read the
+// others. Version 1 had no block checksums, no checksum of dataset.yaml, and no transforms.
 inline constexpr int64_t kDatasetFormatVersion = 2, kWideIdsFormatVersion = 3,
-                         kUnlabelledFormatVersion = 4;
+                         kUnlabelledFormatVersion = 4, kKeysFormatVersion = 5;
 
 // The file in each shard's folder that holds the XXH3 of every block of the others.
 inline constexpr char kBlockChecksumsFile[] = "checksums.npy";
 // The one that holds the sample weights, if there are any.
 inline constexpr char kWeightFile[] = "weight.npy";
+// The file beside dataset.yaml that says which rows of the input were left out (input_rows.h).
+inline constexpr char kInputRowsName[] = "input_rows.npy";
 
 struct DatasetManifest {
   int64_t format_version = kDatasetFormatVersion;
@@ -74,10 +76,17 @@ struct DatasetManifest {
   std::map<std::string, FileEntry> vocabulary;    // files in the folder vocabulary/
   // Whether the vocabularies are those of other data, unchanged. Older imports do not say it.
   bool vocabularies_reused = false;
+  // Columns whose texts are kept for predictions, which may be features, too; and their files, two
+  // for each key and shard ("shard-00000/user.key.npy"). Nothing that is trained depends on them.
+  std::vector<std::string> keys;
+  std::map<std::string, FileEntry> key_files;
+  // Rows that the import skipped as bad, and the file that says which rows it left out
+  // (input_rows.h); no dtype: none, or not recorded.
+  int64_t skipped_rows = 0;
+  FileEntry input_rows;
 
-  // `with_unset`: also the keys that are written only by datasets with weights, without some of the
-  // negatives, or with other data's vocabularies, so that others keep their bytes and older
-  // programs can read them.
+  // `with_unset`: also the keys that are written only by datasets that have what they describe, so
+  // that others keep their bytes and older programs can read them.
   void Describe(ConfigFields& fields, bool with_unset);
   DatasetSchema schema() const;
   // Whether all labels are known to be the same.
@@ -103,18 +112,22 @@ std::string ManifestText(DatasetManifest manifest);
 
 inline constexpr char kDatasetManifestName[] = "dataset.yaml";
 
-// The folder of the vocabulary's files: "vocabulary", with the same prefix as the shards' folders.
-// In a store, where nothing can be renamed, the prefix keeps two imports of one dataset apart.
+// A file or folder beside dataset.yaml, with the same prefix as the shards' folders. In a store,
+// where nothing can be renamed, the prefix keeps two imports of one dataset apart.
+std::string NameInDataset(const DatasetManifest& manifest, std::string_view name);
+// The folder of the vocabulary's files.
 std::string VocabularyFolder(const DatasetManifest& manifest);
 
 // Throws kConfig for an empty or duplicate name, or an invalid table size.
 void CheckSchema(const DatasetSchema& schema);
+// The same for the names of keys.
+void CheckKeys(const std::vector<std::string>& keys);
 
 // "shard-00012"
 std::string ShardName(size_t index);
-// The name of a file of one feature, whose part is "values", "offsets" or "ids":
-// "genres.values.npy". Special characters are written as %XX, and long names are cut
-// (BoundedFileName).
+// The name of a file of one feature, whose part is "values", "offsets" or "ids", or of a key, whose
+// part is "key" or "key_at": "genres.values.npy". Special characters are written as %XX, and long
+// names are cut (BoundedFileName).
 std::string FeatureFile(const std::string& feature, std::string_view part);
 
 }  // namespace renzan

@@ -53,6 +53,21 @@ NpyArray OpenArray(const std::string& directory, const std::string& shard, const
   return array;
 }
 
+NpyArray OpenWholeArray(const std::string& path, const FileEntry& entry) {
+  const LocalFile file = Storage::Of(path).Fetch(path);
+  if (Sha256OfFile(file.local_path()) != entry.sha256)
+    Fail(ErrorCode::kData,
+         "{} is corrupt: its SHA-256 is not what dataset.yaml says; restore it or import the data "
+         "again",
+         path);
+  NpyArray array(file.local_path());
+  if (array.type() != entry.type() || array.shape() != entry.shape)
+    Fail(ErrorCode::kData, "{}: holds {} {}, but dataset.yaml declares {} {}", path,
+         NpyTypeName(array.type()), FormatShape(array.shape()), entry.dtype,
+         FormatShape(entry.shape));
+  return array;
+}
+
 ShardChecksums::ShardChecksums(const std::string& folder, const ShardEntry& entry)
     : folder_(folder),
       entry_(entry),

@@ -1,7 +1,7 @@
 #pragma once
 
 // The files of a dataset's shard, checked against its entry in dataset.yaml and, block by block
-// when they are first read, against its checksums.npy.
+// when they are first read, against its checksums.npy; and files that are read whole.
 
 #include <cstdint>
 #include <optional>
@@ -54,6 +54,10 @@ struct DatasetShard {
 NpyArray OpenArray(const std::string& directory, const std::string& shard, const ShardEntry& entry,
                    const std::string& name, NpyType type, std::vector<int64_t> shape,
                    const std::string& local_path);
+
+// Maps a file that is read whole, such as a vocabulary's, after checking it against its entry in
+// dataset.yaml (kData). From a store, it is fetched first.
+NpyArray OpenWholeArray(const std::string& path, const FileEntry& entry);
 
 // The block checksums of a shard's files, concatenated in order of file names.
 class ShardChecksums {

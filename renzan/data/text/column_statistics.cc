@@ -42,7 +42,7 @@ bool IsNumber(std::string_view text, double* number) {
 }
 
 ColumnStatistics::ColumnStatistics() {
-  for (const char* format : kDateFormats) dates_.emplace_back(format);
+  for (const char* format : kDateFormats) dates_.push_back({.format = DateFormat(format)});
   for (const char separator : kBagSeparators) bags_.push_back({.separator = separator});
 }
 
@@ -74,9 +74,21 @@ void ColumnStatistics::Add(std::string_view field) {
     const float dense = static_cast<float>(number);
     spread_.Add({&dense, 1});
   }
-  std::erase_if(dates_, [&](const DateFormat& format) { return !format.Parse(value); });
+  AddToDates(value);
   brackets_ += value.front() == '[' && value.back() == ']';
   AddToBags(value);
+}
+
+void ColumnStatistics::AddToDates(std::string_view value) {
+  std::erase_if(dates_, [&](Dates& dates) {
+    const std::optional<DateParts> parts = dates.format.Parse(value);
+    if (!parts) return true;
+    if (present() == 1) dates.first = *parts;
+    dates.day_varies |= parts->day != dates.first.day;
+    dates.weekday_varies |= parts->weekday != dates.first.weekday;
+    dates.hour_varies |= parts->hour != dates.first.hour;
+    return false;
+  });
 }
 
 void ColumnStatistics::AddToBags(std::string_view value) {
@@ -94,7 +106,16 @@ void ColumnStatistics::AddToBags(std::string_view value) {
 }
 
 std::string ColumnStatistics::date_format() const {
-  return present() == 0 || dates_.empty() ? "" : dates_.front().text();
+  return present() == 0 || dates_.empty() ? "" : dates_.front().format.text();
+}
+
+std::vector<std::string> ColumnStatistics::varying_date_parts() const {
+  std::vector<std::string> parts;
+  if (date_format().empty()) return parts;
+  if (dates_.front().day_varies) parts.emplace_back("day");
+  if (dates_.front().weekday_varies) parts.emplace_back("weekday");
+  if (dates_.front().hour_varies) parts.emplace_back("hour");
+  return parts;
 }
 
 char ColumnStatistics::bag_separator() const {

@@ -34,6 +34,7 @@ class ColumnStatistics {
   int64_t present_while_counted() const { return many_distinct() ? present_when_full_ : present(); }
   bool has_blanks() const { return has_blanks_; }  // around values
 
+  int64_t numbers() const { return numbers_; }  // of those present
   bool is_number() const { return present() > 0 && numbers_ == present(); }
   bool is_whole() const { return is_number() && whole_; }
   double min() const { return min_; }
@@ -41,6 +42,8 @@ class ColumnStatistics {
   const DenseSpread& spread() const { return spread_; }
   // The format in which all values are dates, or "".
   std::string date_format() const;
+  // Which of "day", "weekday" and "hour" differ between these dates.
+  std::vector<std::string> varying_date_parts() const;
   // The character that separates the values of a bag, or 0.
   char bag_separator() const;
   bool in_brackets() const { return present() > 0 && brackets_ == present(); }
@@ -55,6 +58,13 @@ class ColumnStatistics {
     std::unordered_set<std::string> values = {};  // of these fields
   };
 
+  struct Dates {
+    DateFormat format;
+    DateParts first = {};  // of the first value
+    bool day_varies = false, weekday_varies = false, hour_varies = false;
+  };
+
+  void AddToDates(std::string_view value);
   void AddToBags(std::string_view value);
 
   int64_t rows_ = 0, missing_ = 0, numbers_ = 0, brackets_ = 0, present_when_full_ = 0;
@@ -63,7 +73,7 @@ class ColumnStatistics {
   bool has_blanks_ = false, whole_ = true;
   double min_ = 0, max_ = 0;
   DenseSpread spread_{1};
-  std::vector<DateFormat> dates_;  // that fit so far
+  std::vector<Dates> dates_;  // that fit so far
   std::vector<Bags> bags_;
 };
 

@@ -12,6 +12,9 @@ namespace {
 
 constexpr size_t kNumDense = 13, kNumCategorical = 26;
 constexpr size_t kNumColumns = 1 + kNumDense + kNumCategorical;
+constexpr char kAdvice[] =
+    "a file in another format than Criteo's needs --format csv --schema FILE, and `renzan data "
+    "schema` proposes the schema";
 constexpr int64_t kMaxCachedLog = 4096;
 
 constexpr std::array<bool, 256> kIsHex = [] {
@@ -49,7 +52,7 @@ class CriteoParser : public RowParser {
   Result Next(LineReader& lines, TextRow* row, BadRow* bad) override {
     if (!has_line_ && !lines.Next(&line_)) return Result::kEnd;
     has_line_ = false;
-    bad->line = lines.line_number();
+    *bad = {.line = lines.line_number()};
     const size_t columns = Split(line_), wanted = kNumColumns - first_field_;
     if (schema_.has_labels() && columns == kNumColumns - 1)
       Fail(ErrorCode::kData,
@@ -58,7 +61,8 @@ class CriteoParser : public RowParser {
            lines.file(), lines.line_number(), columns, kNumColumns, kUnlabelledAdvice);
     if (columns != wanted) {
       *bad = {bad->line, 0, "",
-              fmt::format("{} columns separated by tabs instead of {}", columns, wanted)};
+              fmt::format("{} columns separated by tabs instead of {}", columns, wanted),
+              lines.line_number() == 1 ? kAdvice : ""};
       return Result::kBadRow;
     }
     return ParseFields(row, bad) ? Result::kRow : Result::kBadRow;

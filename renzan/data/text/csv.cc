@@ -14,6 +14,7 @@
 #include "renzan/base/log.h"
 #include "renzan/data/dense_transform.h"
 #include "renzan/data/text/bag.h"
+#include "renzan/data/text/csv_delimiter.h"
 #include "renzan/data/text/csv_record.h"
 #include "renzan/data/text/csv_schema.h"
 #include "renzan/data/text/date.h"
@@ -44,12 +45,12 @@ class CsvParser : public RowParser {
     std::string problem;
     int64_t line = 0;
     if (csv_.header && records_.Next(lines, &line, &problem)) {
-      if (!problem.empty()) Fail(ErrorCode::kData, "{}:1: bad header: {}", lines.file(), problem);
+      CheckHeader(lines.file(), problem);
       csv_.ExpandPatterns({records_.fields().begin(), records_.fields().end()}, schema_path_);
       for (const CsvColumn& column : csv_.columns)
         absent_.push_back(MayBeAbsent(column) && !HeaderHas(column.name));
       SetColumns();
-      ReadHeader(lines.file(), problem);
+      ReadHeader(lines.file());
       file_index_ = lines.file_index();
     } else {
       absent_.assign(csv_.columns.size(), false);
@@ -59,6 +60,7 @@ class CsvParser : public RowParser {
 
   const DatasetSchema& schema() const override { return schema_; }
   std::vector<double> unseen_shares() const override { return unseen_shares_; }
+  std::vector<std::string> keys() const override { return keys_; }
 
   Result Next(LineReader& lines, TextRow* row, BadRow* bad) override {
     std::string problem;
@@ -68,7 +70,8 @@ class CsvParser : public RowParser {
       const bool file_begins = lines.file_index() != file_index_;
       file_index_ = lines.file_index();
       if (file_begins && csv_.header) {
-        ReadHeader(lines.file(), problem);
+        CheckHeader(lines.file(), problem);
+        ReadHeader(lines.file());
         continue;
       }
       // An empty line is not a row, unless rows have a single field.
@@ -76,8 +79,17 @@ class CsvParser : public RowParser {
         continue;
       break;
     }
-    bad->reason = problem;
-    if (problem.empty() && ParseFields(row, bad)) return Result::kRow;
+    if (problem.empty() && ParseFields(row, bad)) {
+      has_read_row_ = true;
+      return Result::kRow;
+    }
+    if (!problem.empty()) {
+      bad->reason = problem;
+      bad->advice = AdviceOnQuotes(order_.size());
+    }
+    if (!csv_.header && bad->line == 1 && HoldsNames())
+      bad->advice =
+          fmt::format("the line holds the columns' names: set header: true in {}", schema_path_);
     records_.RejectRecord();
     return Result::kBadRow;
   }
@@ -92,6 +104,9 @@ class CsvParser : public RowParser {
         date.texts.emplace_back();
       }
       dates_.push_back(std::move(date));
+      const bool is_key = column.is_key() && !absent_[slots_.size()];
+      key_slots_.push_back(is_key ? keys_.size() : kNoKey);
+      if (is_key) keys_.push_back(column.name);
       slots_.push_back(
           absent_[slots_.size()] ? 0 : AddFeature(column, column.name, csv_.ParsingOf(column)));
       order_.push_back(order_.size());
@@ -100,7 +115,7 @@ class CsvParser : public RowParser {
 
   // Returns its index in the row's vector for its role.
   size_t AddFeature(const CsvColumn& column, const std::string& name, const std::string& parsing) {
-    if (column.role == "skip" || column.role == "date") return 0;
+    if (column.role == "skip" || column.role == "key" || column.role == "date") return 0;
     schema_.parsing[name] = parsing;
     if (column.role == "weight") {
       schema_.weight = name;
@@ -135,9 +150,53 @@ class CsvParser : public RowParser {
     return std::find(fields.begin(), fields.end(), name) != fields.end();
   }
 
+  bool IsName(std::string_view field) const {
+    return std::any_of(csv_.columns.begin(), csv_.columns.end(),
+                       [&](const CsvColumn& column) { return column.name == field; });
+  }
+  bool HoldsNames() const {
+    const std::vector<std::string_view>& fields = records_.fields();
+    return !fields.empty() && std::all_of(fields.begin(), fields.end(),
+                                          [&](std::string_view field) { return IsName(field); });
+  }
+
+  // What to do if another delimiter gives the record so many fields, or "". Once a row was read,
+  // the delimiter is right.
+  std::string AdviceOnDelimiter(size_t num_fields) const {
+    if (has_read_row_) return "";
+    const std::string delimiter = DelimiterThatFits(
+        records_.line(), [&](const auto& fields) { return fields.size() == num_fields; });
+    if (num_fields < 2 || delimiter.empty() || delimiter == csv_.delimiter) return "";
+    return fmt::format("with {} in {} there are {}", DelimiterInSchema(delimiter), schema_path_,
+                       num_fields);
+  }
+
+  std::string AdviceOnQuotes(size_t num_fields) const {
+    const std::string advice = AdviceOnDelimiter(num_fields);
+    return advice.empty()
+               ? fmt::format("if quotes enclose nothing in this file, set quotes: false in {}",
+                             schema_path_)
+               : advice;
+  }
+
+  // Whether the first record can be a header, with these delimiters and quotes.
+  void CheckHeader(const std::string& file, const std::string& problem) const {
+    if (problem.empty() && (records_.fields().size() > 1 || HoldsNames())) return;
+    const std::string delimiter = DelimiterThatFits(records_.line(), [&](const auto& fields) {
+      return fields.size() > 1 && std::any_of(fields.begin(), fields.end(), [&](auto field) {
+               return IsName(TrimBlanks(field));
+             });
+    });
+    if (!delimiter.empty() && delimiter != csv_.delimiter)
+      Fail(ErrorCode::kConfig,
+           "{}:1: the header has columns of {}, but another delimiter than there: set {}", file,
+           schema_path_, DelimiterInSchema(delimiter));
+    if (!problem.empty())
+      Fail(ErrorCode::kData, "{}:1: bad header: {}; {}", file, problem, AdviceOnQuotes(0));
+  }
+
   // Finds each column of this file in the schema: files may differ in order.
-  void ReadHeader(const std::string& file, const std::string& problem) {
-    if (!problem.empty()) Fail(ErrorCode::kData, "{}:1: bad header: {}", file, problem);
+  void ReadHeader(const std::string& file) {
     std::vector<std::string> names;
     for (const CsvColumn& column : csv_.columns) names.push_back(column.name);
     order_.clear();
@@ -151,9 +210,12 @@ class CsvParser : public RowParser {
         const std::string nearest = NearestName(field, names);
         Fail(ErrorCode::kConfig,
              "{}:1: column {} '{}' is not in {}{}; give an unwanted column the role skip; for a "
-             "file without a header line set header: false",
+             "file without a header line set header: false{}",
              file, order_.size() + 1, Escape(field), schema_path_,
-             nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
+             nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
+             records_.fields().size() == 1 && names.size() > 1
+                 ? "; it is the only column: check the delimiter"
+                 : "");
       }
       const auto index = static_cast<size_t>(found - names.begin());
       if (absent_[index])
@@ -192,6 +254,7 @@ class CsvParser : public RowParser {
     const std::vector<std::string_view>& fields = records_.fields();
     if (fields.size() != order_.size()) {
       bad->reason = fmt::format("{} fields instead of {}", fields.size(), order_.size());
+      bad->advice = AdviceOnDelimiter(order_.size());
       return false;
     }
     row->line = bad->line;
@@ -200,6 +263,7 @@ class CsvParser : public RowParser {
     row->unscaled.resize(num_unscaled_);
     row->one_hot.resize(num_one_hot_);
     row->multi_hot.resize(num_multi_hot_);
+    row->keys.resize(keys_.size());
     for (size_t i = 0; i < order_.size(); ++i) {
       if (order_[i] == kUnnamed || ParseField(order_[i], fields[i], row, bad)) continue;
       bad->column = i + 1;
@@ -211,7 +275,8 @@ class CsvParser : public RowParser {
 
   bool ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
     const CsvColumn& column = csv_.columns[index];
-    if (column.role == "skip") return true;
+    if (key_slots_[index] != kNoKey) row->keys[key_slots_[index]] = field;
+    if (column.role == "skip" || column.role == "key") return true;
     if (IsMissing(column, field)) field = {};
     if (column.role == "label") return ParseLabel(column.label, field, row, bad);
     if (column.role == "weight") return ParseWeight(field, row, bad);
@@ -321,7 +386,11 @@ class CsvParser : public RowParser {
   };
   std::vector<Date> dates_;    // by column
   std::vector<size_t> slots_;  // by column: index in the row's vector for its role
+  std::vector<std::string> keys_;
+  std::vector<size_t> key_slots_;  // by column: index in keys_
+  static constexpr size_t kNoKey = static_cast<size_t>(-1);
   std::vector<size_t> order_;  // field i of a record is column order_[i]
+  bool has_read_row_ = false;
   static constexpr size_t kUnnamed = static_cast<size_t>(-1);  // in order_: not in the schema
   size_t file_index_ = static_cast<size_t>(-1);
 };

@@ -156,6 +156,27 @@ TEST(ImportCsv, SaysWhereAQuoteIsNotClosed) {
   ExpectError(ErrorCode::kData,
               HasSubstr("in0.csv:3: the quote that opens field 2 is never closed within 1 MiB"),
               import(far));
+  // Where the quote opens, and what may be meant, for quotes that open or close where they should
+  // not.
+  const auto advice = [](const Csv& csv) {
+    return "; if quotes enclose nothing in this file, set quotes: false in " + csv.options.schema +
+           "; otherwise fix the row, or skip bad rows";
+  };
+  const Csv open(kThreeColumns, {"y,a,b\n1,\"two\nlines\",\"x\n1,y,3\n"});
+  ExpectError(
+      ErrorCode::kData,
+      HasSubstr("in0.csv:2: the quote that opens field 3 in line 3 is never closed" + advice(open)),
+      [&] { open.Import(); });
+  const Csv closed(kThreeColumns, {"y,a,b\n1,\"two\nlines\",\"x\"y\n"});
+  ExpectError(
+      ErrorCode::kData,
+      HasSubstr("in0.csv:2: text follows the closing quote of field 3 in line 3" + advice(closed)),
+      [&] { closed.Import(); });
+  const Csv header(kThreeColumns, {"y,\"a,b\n"});
+  ExpectError(ErrorCode::kData,
+              HasSubstr("in0.csv:1: bad header: the quote that opens field 2 is never closed; if "
+                        "quotes enclose nothing in this file, set quotes: false in "),
+              [&] { header.Import(); });
   // A later bad line is reported with its own number.
   Csv csv(kThreeColumns, {"y,a,b\n1,\"x,2\n1,y,3\nwhat,y,3\n1,\"z\nz\",9\n"});
   csv.options.skip_bad_rows = true;

@@ -23,18 +23,17 @@ std::string_view TrimBlanks(std::string_view text) {
 }
 
 bool CsvRecordReader::Next(LineReader& lines, int64_t* line, std::string* problem) {
-  std::string_view text;
   appended_.clear();
   appended_bytes_ = 0;
-  if (!NextLine(lines, &text)) return false;
+  if (!NextLine(lines, &text_)) return false;
   *line = line_number_;
   problem->clear();
   fields_.clear();
-  if (!quotes_ || text.find('"') == std::string_view::npos) {
-    SplitPlain(text);
+  if (!quotes_ || text_.find('"') == std::string_view::npos) {
+    SplitPlain(text_);
   } else {
-    record_.assign(text);
-    SplitQuoted(lines, problem);
+    record_.assign(text_);
+    SplitQuoted(lines, *line, problem);
   }
   return true;
 }
@@ -71,6 +70,7 @@ void CsvRecordReader::SplitPlain(std::string_view line) {
 // Appends the next line of the same file to the record. Lines waiting in again_ are from that file.
 bool CsvRecordReader::AppendLine(LineReader& lines) {
   std::string_view text;
+  text_ = {};  // reading may move it
   if (appended_bytes_ > kMaxAppendedBytes || (again_.empty() && !lines.MoreInFile()) ||
       !NextLine(lines, &text))
     return false;
@@ -90,7 +90,7 @@ bool CsvRecordReader::IsBlankAt(size_t at) const {
   return trim_ && at < record_.size() && IsBlank(record_[at]) && !DelimiterIsAt(at);
 }
 
-void CsvRecordReader::SplitQuoted(LineReader& lines, std::string* problem) {
+void CsvRecordReader::SplitQuoted(LineReader& lines, int64_t first_line, std::string* problem) {
   ranges_.clear();
   size_t at = 0;
   for (;;) {
@@ -102,10 +102,17 @@ void CsvRecordReader::SplitQuoted(LineReader& lines, std::string* problem) {
       at = end;
     } else {
       size_t read = open + 1, write = read;
+      const size_t lines_before = appended_.size();
+      // Where the quote opens, for messages, which name the first line anyway.
+      const auto place = [&] {
+        return lines_before == 0 ? fmt::format("field {}", ranges_.size() + 1)
+                                 : fmt::format("field {} in line {}", ranges_.size() + 1,
+                                               first_line + static_cast<int64_t>(lines_before));
+      };
       for (;; ++read) {
         if (read == record_.size() && !AppendLine(lines)) {
           *problem = fmt::format(
-              "the quote that opens field {} is never closed{}", ranges_.size() + 1,
+              "the quote that opens {} is never closed{}", place(),
               appended_bytes_ > kMaxAppendedBytes ? " within 1 MiB of lines after it" : "");
           return;
         }
@@ -115,13 +122,13 @@ void CsvRecordReader::SplitQuoted(LineReader& lines, std::string* problem) {
         }
         record_[write++] = record_[read];
       }
-      ranges_.push_back({open + 1, write, true});
       at = read + 1;
       while (IsBlankAt(at)) ++at;
       if (at < record_.size() && !DelimiterIsAt(at)) {
-        *problem = fmt::format("text follows the closing quote of field {}", ranges_.size());
+        *problem = fmt::format("text follows the closing quote of {}", place());
         return;
       }
+      ranges_.push_back({open + 1, write, true});
     }
     if (at == record_.size()) break;
     at += delimiter_.size();

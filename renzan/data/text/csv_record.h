@@ -26,7 +26,7 @@ class CsvRecordReader {
       : delimiter_(std::move(delimiter)), quotes_(quotes), trim_(trim) {}
 
   // Reads the next record; false at the end. Fields are valid until the next call. `problem` is
-  // what is wrong with its quotes, or empty; `line` is where it begins.
+  // what is wrong with its quotes, and where, or empty; `line` is where it begins.
   bool Next(LineReader& lines, int64_t* line, std::string* problem);
 
   // Rejects the last record, for example for wrong quotes, too many fields or an invalid value. If
@@ -34,12 +34,14 @@ class CsvRecordReader {
   void RejectRecord();
 
   const std::vector<std::string_view>& fields() const { return fields_; }
+  // The last record's line as it is in the file; "" if more lines were read for it.
+  std::string_view line() const { return text_; }
   // How many lines the last record has.
   int64_t num_lines() const { return 1 + static_cast<int64_t>(appended_.size()); }
 
  private:
   void SplitPlain(std::string_view line);
-  void SplitQuoted(LineReader& lines, std::string* problem);
+  void SplitQuoted(LineReader& lines, int64_t first_line, std::string* problem);
   bool DelimiterIsAt(size_t at) const;
   bool IsBlankAt(size_t at) const;
   bool NextLine(LineReader& lines, std::string_view* text);
@@ -48,7 +50,8 @@ class CsvRecordReader {
   std::string delimiter_;  // one character or more
   bool quotes_, trim_;
   std::vector<std::string_view> fields_;
-  std::string record_;  // a copy with doubled quotes made single
+  std::string_view text_;  // line()
+  std::string record_;     // a copy with doubled quotes made single
   struct Line {
     int64_t number;
     std::string text;

@@ -112,14 +112,19 @@ void CsvColumn::DescribeParts(ConfigFields& fields) {
 
 void CsvColumn::Describe(ConfigFields& fields) {
   fields.Choice("role", &role,
-                {"label", "weight", "dense", "categorical", "multi_hot", "date", "skip"});
+                {"label", "weight", "dense", "categorical", "multi_hot", "date", "key", "skip"});
   fields.Field("separator", &separator);
   fields.Field("brackets", &brackets);
   fields.Field("missing", &missing);
   fields.Field("date", &date);
 
-  fields.Require(!role.empty(), "role",
-                 "is missing: one of label, weight, dense, categorical, multi_hot, date, skip");
+  fields.Require(
+      !role.empty(), "role",
+      "is missing: one of label, weight, dense, categorical, multi_hot, date, key, skip");
+  fields.Field("key", &key);
+  fields.Require(!key || (role != "key" && role != "skip"), "key",
+                 "is for columns with a role of their own; a column that is nothing else has role: "
+                 "key");
   DescribeTransform(fields);
   DescribeParts(fields);
   fields.Require(role == "multi_hot" || separator.empty(), "separator",

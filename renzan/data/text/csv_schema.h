@@ -30,7 +30,10 @@ struct CsvColumn {
   // categorical and multi_hot: the share of lookups that train the row for unseen values; NaN:
   // Vocabulary's default.
   double unseen = std::numeric_limits<double>::quiet_NaN();
-  LabelRule label;  // label: what means 1 and what means 0
+  LabelRule label;   // label: what means 1 and what means 0
+  bool key = false;  // whether the text is kept for predictions, too, besides what the role does
+
+  bool is_key() const { return key || role == "key"; }
 
   bool is_pattern() const { return name.find('*') != std::string::npos; }
   std::string dense_transform() const;  // as a DenseTransform's text, without constants

@@ -14,6 +14,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/data/text/column_statistics.h"
+#include "renzan/data/text/csv_delimiter.h"
 #include "renzan/data/text/csv_record.h"
 
 namespace renzan {
@@ -28,6 +29,8 @@ constexpr int64_t kEnoughRows = 50;
 constexpr double kNearlyAll = 0.99;
 // Whole numbers with at most this many distinct values are codes rather than quantities.
 constexpr size_t kFewNumbers = 10;
+// With more distinct values, exceptions do not make a column a label.
+constexpr size_t kFewLabels = 100;
 // Seconds since 1970 of the years 1973 to 2286.
 constexpr double kMinUnixTime = 1e8, kMaxUnixTime = 1e10;
 
@@ -76,7 +79,7 @@ std::vector<Record> FirstRecords(const ProposalOptions& options, const Dialect& 
 Dialect FindDelimiter(const ProposalOptions& options) {
   Dialect best;
   for (const bool quotes : {true, false}) {
-    for (const char* delimiter : {"\t", ",", ";", "|", "::", " "}) {
+    for (const char* delimiter : kUsualDelimiters) {
       Dialect dialect{.delimiter = delimiter, .quotes = quotes};
       const std::vector<Record> records = FirstRecords(options, dialect);
       std::map<size_t, size_t> counts;
@@ -178,6 +181,16 @@ bool HasOwnValueInEveryRow(const ColumnStatistics& values) {
              kNearlyAll * static_cast<double>(values.present_while_counted());
 }
 
+// Whether the texts identify rows, so that predictions can be joined by them: all different, none
+// missing, and no prose.
+bool IsKey(const ColumnStatistics& values) {
+  if (values.present() < kEnoughRows || values.missing() > 0) return false;
+  if (static_cast<int64_t>(values.distinct()) != values.present_while_counted()) return false;
+  const auto all = values.MostFrequent(values.distinct());
+  return std::none_of(all.begin(), all.end(),
+                      [](const auto& value) { return value.first.find(' ') != std::string::npos; });
+}
+
 bool IsIdName(const std::string& name) {
   const std::string lower = Lower(name);
   // userId, user_id, id, but not "paid".
@@ -202,6 +215,34 @@ bool IsUnixTime(const Column& column) {
          column.values.max() < kMaxUnixTime;
 }
 
+// The values of a label's column, the most frequent first, without a few that do not fit the
+// others: a text among numbers, a third text beside two. Rows with those are bad rows.
+struct Labels {
+  std::vector<std::pair<std::string, int64_t>> counts = {};
+  bool are_numbers = false;
+  std::vector<std::pair<std::string, int64_t>> unlike = {};
+};
+
+Labels LabelsOf(const ColumnStatistics& values) {
+  // One of a hundred rows may be an exception, but not one of three values that differ anyway.
+  const auto nearly_all = [&](int64_t rows) {
+    return rows == values.present() ||
+           (values.present() >= kEnoughRows &&
+            static_cast<double>(rows) >= kNearlyAll * static_cast<double>(values.present()));
+  };
+  Labels labels{.counts = {}, .are_numbers = values.present() > 0 && nearly_all(values.numbers())};
+  int64_t of_two = 0;
+  for (const auto& [text, count] : values.MostFrequent(2)) of_two += count;
+  const bool are_two = nearly_all(of_two);
+  for (const auto& value : values.MostFrequent(values.distinct())) {
+    double number = 0;
+    const bool fits =
+        labels.are_numbers ? IsNumber(value.first, &number) : !are_two || labels.counts.size() < 2;
+    (fits ? labels.counts : labels.unlike).push_back(value);
+  }
+  return labels;
+}
+
 // How likely a column is the label.
 int LabelScore(const Table& table, size_t index) {
   static constexpr std::string_view kNames[] = {
@@ -216,25 +257,29 @@ int LabelScore(const Table& table, size_t index) {
   };
   constexpr int kNever = -1000;
   if (column.name.empty() || values.distinct() < 2) return kNever;
+  const bool few = values.distinct() <= kFewLabels;
+  const Labels labels = few ? LabelsOf(values) : Labels{};
+  const bool is_number = few ? labels.are_numbers : values.is_number();
+  const size_t distinct = few ? labels.counts.size() : values.distinct();
   int score = 0;
   if (named(kNames)) score += 100;
-  if (named(kRatings) && values.is_number()) score += 60;
-  if (values.distinct() == 2) score += 30;
+  if (named(kRatings) && is_number) score += 60;
+  if (distinct == 2) score += 30;
   if (values.missing() > 0) score -= 20;
   if (index == 0 || index + 1 == table.columns.size()) score += 5;
-  if (!values.is_number()) score -= 5;
+  if (!is_number) score -= 5;
   if (values.distinct() > 2 * kFewNumbers) score -= 40;
   if (IsIdName(column.name) || IsUnixTime(column)) score -= 50;
-  if (values.in_brackets() || (!values.is_number() && values.bag_separator() != 0)) score -= 100;
-  if (!values.is_number() && values.distinct() > 2) score -= 30;
+  if (values.in_brackets() || (!is_number && values.bag_separator() != 0)) score -= 100;
+  if (!is_number && distinct > 2) score -= 30;
   return score;
 }
 
-std::string DescribeNumericLabel(const ColumnStatistics& values) {
-  if (values.distinct() == 2 && values.min() == 0 && values.max() == 1) return "role: label";
+std::string DescribeNumericLabel(const ColumnStatistics& values, const Labels& labels) {
+  if (labels.counts.size() == 2 && values.min() == 0 && values.max() == 1) return "role: label";
   std::map<double, int64_t> counts;
   int64_t all = 0;
-  for (const auto& [text, count] : values.MostFrequent(values.distinct())) {
+  for (const auto& [text, count] : labels.counts) {
     double number = 0;
     IsNumber(text, &number);
     counts[number] += count;
@@ -253,36 +298,47 @@ std::string DescribeNumericLabel(const ColumnStatistics& values) {
   return fmt::format("role: label, at_least: {}", best);
 }
 
-std::string DescribeLabel(const ColumnStatistics& values) {
-  if (values.is_number()) return DescribeNumericLabel(values);
+std::string DescribeLabel(const ColumnStatistics& values, const Labels& labels) {
+  if (labels.are_numbers) return DescribeNumericLabel(values, labels);
   static constexpr std::string_view kYes[] = {"yes", "y", "true", "t", "positive", "click"};
-  const auto frequent = values.MostFrequent(2);
-  if (frequent.empty()) return "role: label";  // every value is missing
-  size_t positive = frequent.size() - 1;       // the rarer one, as clicks are
-  for (size_t i = 0; i < frequent.size(); ++i)
-    if (std::find(std::begin(kYes), std::end(kYes), Lower(frequent[i].first)) != std::end(kYes))
+  const auto& counts = labels.counts;
+  if (counts.empty()) return "role: label";                  // every value is missing
+  size_t positive = std::min<size_t>(1, counts.size() - 1);  // the rarer of two, as clicks are
+  for (size_t i = 0; i < counts.size(); ++i)
+    if (std::find(std::begin(kYes), std::end(kYes), Lower(counts[i].first)) != std::end(kYes))
       positive = i;
-  return fmt::format("role: label, positive: {}, negative: {}", Quoted(frequent[positive].first),
-                     values.distinct() == 2 ? Quoted(frequent[1 - positive].first) : "other");
+  return fmt::format("role: label, positive: {}, negative: {}", Quoted(counts[positive].first),
+                     counts.size() == 2 ? Quoted(counts[1 - positive].first) : "other");
 }
 
-std::string DescribeDate(const std::string& format) {
-  const DateFormat date(format);
-  return fmt::format(
-      "role: date, date: {}, parts: {{day: {{role: dense, transform: standardize}}, weekday: "
-      "{{role: categorical}}{}}}",
-      Quoted(format), date.has_hour() ? ", hour: {role: categorical}" : "");
+// A part that is the same in all dates says nothing.
+std::string DescribeDate(const ColumnStatistics& values) {
+  std::vector<std::string> parts;
+  for (const std::string& part : values.varying_date_parts())
+    parts.push_back(fmt::format("{}: {{role: {}}}", part,
+                                part == "day" ? "dense, transform: standardize" : "categorical"));
+  if (parts.empty()) return "role: skip";
+  return fmt::format("role: date, date: {}, parts: {{{}}}", Quoted(values.date_format()),
+                     fmt::join(parts, ", "));
+}
+
+bool IsDate(const Column& column) {
+  const std::string format = column.values.date_format();
+  return !format.empty() && (format != "%s" || IsUnixTime(column));
+}
+
+bool IsConstant(const ColumnStatistics& values) {
+  return values.distinct() == 1 && values.missing() == 0;
 }
 
 // For a column that is not the label.
 std::string DescribeFeature(const Table& table, const Column& column) {
   const ColumnStatistics& values = column.values;
-  const bool constant = values.distinct() == 1 && values.missing() == 0;
-  if (column.name.empty() || values.present() == 0 || constant) return "role: skip";
+  if (column.name.empty() || values.present() == 0 || IsConstant(values)) return "role: skip";
   if (values.in_brackets()) return "role: multi_hot, brackets: true";
-  const std::string date = values.date_format();
-  if (!date.empty() && (date != "%s" || IsUnixTime(column))) return DescribeDate(date);
+  if (IsDate(column)) return DescribeDate(values);
   if (IsIdName(column.name) || FillsItsRange(values) || !values.is_number()) {
+    if (IsKey(values)) return "role: key";
     if (HasOwnValueInEveryRow(values)) return "role: skip";
     const char separator = values.is_number() ? 0 : values.bag_separator();
     if (separator == 0 || table.dialect.delimiter == std::string(1, separator))
@@ -296,7 +352,12 @@ std::string DescribeFeature(const Table& table, const Column& column) {
   return transform == "none" ? "role: dense" : fmt::format("role: dense, transform: {}", transform);
 }
 
-std::string CommentOn(const ColumnStatistics& values) {
+std::string CommentOn(const Column& column) {
+  const ColumnStatistics& values = column.values;
+  constexpr size_t kShown = 3, kShownBytes = 20;
+  if (values.present() == 0) return "no values";
+  if (IsConstant(values))
+    return "constant: " + Escape(ShortText(values.MostFrequent(1)[0].first, kShownBytes));
   std::string text = values.is_number()
                          ? fmt::format("numbers from {} to {}", values.min(), values.max())
                          : "text";
@@ -306,7 +367,6 @@ std::string CommentOn(const ColumnStatistics& values) {
   if (values.missing() > 0)
     text += fmt::format(", {:.3g} % missing", 100 * static_cast<double>(values.missing()) /
                                                   static_cast<double>(values.rows()));
-  constexpr size_t kShown = 3, kShownBytes = 20;
   std::vector<std::string> shown;
   for (const auto& [value, count] : values.MostFrequent(kShown))
     shown.push_back(fmt::format("{} ({:.3g} %)", Escape(ShortText(value, kShownBytes)),
@@ -314,7 +374,34 @@ std::string CommentOn(const ColumnStatistics& values) {
                                     static_cast<double>(std::max<int64_t>(values.rows(), 1))));
   if (!values.is_number() || values.distinct() <= kFewNumbers)
     text += fmt::format(": {}", fmt::join(shown, ", "));
+  if (IsDate(column)) {
+    const DateFormat format(values.date_format());
+    const std::vector<std::string> varying = values.varying_date_parts();
+    std::vector<std::string> constant;
+    for (const std::string part : {"day", "weekday", "hour"})
+      if ((part == "hour" ? format.has_hour() : format.has_day()) &&
+          std::find(varying.begin(), varying.end(), part) == varying.end())
+        constant.push_back(part);
+    if (!constant.empty()) text += fmt::format("; constant: {}", fmt::join(constant, ", "));
+  }
   return text;
+}
+
+// Of the label's column.
+std::string CommentOnBadLabels(const ColumnStatistics& values, const Labels& labels) {
+  std::string text;
+  if (values.missing() > 0)
+    text += "  # Rows without a label are bad rows: import with --on-bad-row skip.\n";
+  if (labels.unlike.empty()) return text;
+  int64_t rows = 0;
+  for (const auto& [value, count] : labels.unlike) rows += count;
+  constexpr size_t kShownBytes = 20;
+  return text + fmt::format(
+                    "  # {} with another label, such as '{}': fix {}, or import with --on-bad-row "
+                    "skip.\n",
+                    rows == 1 ? "1 row is a bad row" : fmt::format("{} rows are bad rows", rows),
+                    Escape(ShortText(labels.unlike[0].first, kShownBytes)),
+                    rows == 1 ? "it" : "them");
 }
 
 }  // namespace
@@ -365,10 +452,10 @@ std::string ProposeSchema(const ProposalOptions& options) {
     const Column& column = table.columns[i];
     const bool is_label = i == label;
     text += fmt::format("  {}: {{{}}}  # {}\n", Quoted(column.name),
-                        is_label ? DescribeLabel(column.values) : DescribeFeature(table, column),
-                        CommentOn(column.values));
-    if (is_label && column.values.missing() > 0)
-      text += "  # Rows without a label are bad rows: import with --on-bad-row skip.\n";
+                        is_label ? DescribeLabel(column.values, LabelsOf(column.values))
+                                 : DescribeFeature(table, column),
+                        CommentOn(column));
+    if (is_label) text += CommentOnBadLabels(column.values, LabelsOf(column.values));
   }
   return text;
 }

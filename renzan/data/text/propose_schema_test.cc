@@ -72,7 +72,7 @@ TEST(ProposeSchema, RolesOfEveryKind) {
         "standardize}, weekday: {role: categorical}, hour: {role: categorical}}}",
         "  created_at: {role: date, date: \"%s\", parts: ",
         "  tags: {role: multi_hot}  # text, 3 values", "  list: {role: multi_hot, brackets: true}",
-        "  fixed: {role: skip}  # text, 1 value: x (100 %)", "  none: {role: skip}",
+        "  fixed: {role: skip}  # constant: x\n", "  none: {role: skip}  # no values\n",
         "  note: {role: skip}  # text, 200 values, a different one in (nearly) every row",
         "  \"odd: name\": {role: categorical}  # text, 1 value, 34 % missing: red (66 %)"})
     EXPECT_THAT(proposed.schema, HasSubstr(line));
@@ -118,6 +118,81 @@ TEST(ProposeSchema, Labels) {
   EXPECT_THAT(schema_of("a,b\n1,2\n"), HasSubstr("b: {role: label, at_least: 2}"));
   // Whatever there is, the schema can be imported: a person chooses another label.
   EXPECT_THAT(Proposed("name,place\nu,v\nw,x\ny,z\n").schema, HasSubstr("place: {role: label"));
+}
+
+// Of 5,000 rows, one has a label unlike the others.
+TEST(ProposeSchema, ADirtyLabel) {
+  const auto schema_of = [](const std::vector<std::string>& labels, const std::string& dirty) {
+    TemporaryDirectory dir;
+    std::string text = "price,clicked\n";
+    for (size_t row = 0; row < 5000; ++row)
+      text += fmt::format("{},{}\n", row * row % 977,
+                          row == 2000 ? dirty : labels[row % labels.size()]);
+    WriteText(dir / "in.csv", text);
+    const std::string schema = ProposeSchema({.input = dir / "in.csv"});
+    EXPECT_THAT(schema, HasSubstr("  # 1 row is a bad row with another label, such as '" + dirty +
+                                  "': fix it, or import with --on-bad-row skip.\n"));
+    WriteFileAtomically(dir / "schema.yaml", schema);
+    ImportOptions options{.inputs = {dir / "in.csv"}, .output = dir / "out"};
+    options.format = "csv";
+    options.schema = dir / "schema.yaml";
+    ExpectError(ErrorCode::kData, HasSubstr("in.csv:2002: column 2 (clicked): '" + dirty),
+                [&] { ImportDataset(options); });
+    options.skip_bad_rows = true;
+    EXPECT_EQ(ImportDataset(options).rows, 4999);
+    return schema;
+  };
+  EXPECT_THAT(schema_of({"no", "yes", "no"}, "yes?"),
+              HasSubstr("clicked: {role: label, positive: \"yes\", negative: \"no\"}"));
+  EXPECT_THAT(schema_of({"0", "1", "0"}, "yes?"), HasSubstr("clicked: {role: label}"));
+  EXPECT_THAT(schema_of({"1", "2", "3", "4", "5"}, "five"),
+              HasSubstr("clicked: {role: label, at_least: "));
+}
+
+// Three texts that are all frequent are no exceptions.
+TEST(ProposeSchema, ALabelOfThreeTexts) {
+  std::string text = "price,clicked\n";
+  for (int row = 0; row < 300; ++row)
+    text += fmt::format("{},{}\n", row * row % 97,
+                        row % 3 == 0   ? "yes"
+                        : row % 3 == 1 ? "no"
+                                       : "-");
+  EXPECT_THAT(Proposed(text).schema,
+              HasSubstr("clicked: {role: label, positive: \"yes\", negative: other}"));
+}
+
+TEST(ProposeSchema, DatesWithConstantParts) {
+  const auto schema_of = [](const std::string& format, const auto& value) {
+    std::string text = "when,x,click\n";
+    for (int row = 0; row < 100; ++row)
+      text += fmt::format("{},{},{}\n", fmt::format(fmt::runtime(format), value(row)), row * 7 % 50,
+                          row % 3 == 0 ? 1 : 0);
+    return Proposed(text).schema;
+  };
+  EXPECT_THAT(schema_of("2024-01-{:02} 00:00:00", [](int row) { return row % 28 + 1; }),
+              HasSubstr("parts: {day: {role: dense, transform: standardize}, weekday: {role: "
+                        "categorical}}}  # text, 28 values"));
+  EXPECT_THAT(schema_of("2024-01-{:02} 00:00:00", [](int row) { return row % 28 + 1; }),
+              HasSubstr("; constant: hour\n"));
+  EXPECT_THAT(schema_of("2024-01-{:02}", [](int row) { return row % 4 * 7 + 1; }),
+              AllOf(HasSubstr("parts: {day: {role: dense, transform: standardize}}}"),
+                    HasSubstr("; constant: weekday\n")));
+  EXPECT_THAT(schema_of("2024-01-05 {:02}:00:00", [](int row) { return row % 24; }),
+              AllOf(HasSubstr("parts: {hour: {role: categorical}}}"),
+                    HasSubstr("; constant: day, weekday\n")));
+  EXPECT_THAT(
+      schema_of("2024-01-05 08:{:02}:00", [](int row) { return row % 60; }),
+      AllOf(HasSubstr("when: {role: skip}"), HasSubstr("; constant: day, weekday, hour\n")));
+}
+
+TEST(ProposeSchema, Keys) {
+  std::string text = "request,note,user_id,click\n";
+  for (int row = 0; row < 100; ++row)
+    text += fmt::format("r-{},it is {},{},{}\n", row, row, row < 99 ? row * 3 : 0, row % 3 == 0);
+  const Proposed proposed(text);
+  EXPECT_THAT(proposed.schema,
+              AllOf(HasSubstr("request: {role: key}"), HasSubstr("note: {role: skip}"),
+                    HasSubstr("user_id: {role: skip}")));  // one value occurs twice
 }
 
 TEST(ProposeSchema, RowsThatDoNotFit) {

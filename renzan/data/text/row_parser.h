@@ -25,6 +25,7 @@ struct TextRow {
   std::vector<double> unscaled;  // the numbers of those features, in order; NaN: missing
   std::vector<std::string_view> one_hot;                 // empty: missing
   std::vector<std::vector<std::string_view>> multi_hot;  // no empty values
+  std::vector<std::string_view> keys;                    // of RowParser::keys(), unchanged
 };
 
 struct BadRow {
@@ -32,6 +33,7 @@ struct BadRow {
   size_t column = 0;  // from 1; 0 for the row as a whole
   std::string name;   // of the column
   std::string reason;
+  std::string advice;  // what may be wrong with the whole file or its schema; or ""
 };
 
 class RowParser {
@@ -47,6 +49,8 @@ class RowParser {
   // For each categorical feature, the share that its column of the schema file sets
   // (Vocabulary::TrainUnseen); NaN if it sets none. Empty if no column does.
   virtual std::vector<double> unseen_shares() const { return {}; }
+  // Columns whose texts are kept for predictions (DatasetManifest::keys).
+  virtual std::vector<std::string> keys() const { return {}; }
   virtual Result Next(LineReader& lines, TextRow* row, BadRow* bad) = 0;
 };
 
