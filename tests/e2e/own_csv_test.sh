@@ -34,5 +34,6 @@ ln -s "$renzan" bin/renzan
 PATH=$work/bin:$PATH bash -euo pipefail commands.sh >said.txt 2>&1 ||
   { status=$?; cat said.txt; fail "exit $status"; }
 [ "$(wc -l <scores.csv)" = 4001 ] || fail "scores of $(wc -l <scores.csv) lines"
+diff <(cut -d, -f6 test.csv) <(cut -d, -f1 scores.csv) || fail "scores of other users"
 auc=$(awk '/^AUC / { print $2 }' said.txt)
 awk -v auc="$auc" 'BEGIN { exit !(auc > 0.65) }' || { cat said.txt; fail "AUC $auc: nothing learned"; }
