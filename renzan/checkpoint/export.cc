@@ -53,7 +53,7 @@ bool IsOptimizerState(const std::string& key) {
 int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weights_only) {
   if (!Storage::Of(path).IsMissing(path))
     Fail(ErrorCode::kCantCreate, "{} already exists: choose another name or remove it", path);
-  model.VerifyAll();
+  model.VerifyFiles();
   std::vector<WholeTensor> tensors = WholeTensorsOf(model);
   if (weights_only)
     std::erase_if(tensors, [](const WholeTensor& t) { return IsOptimizerState(t.info.key); });

@@ -1,6 +1,7 @@
 #include "renzan/checkpoint/initial_tensor.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,9 @@ InitialTensor::InitialTensor(const InitialRows& initial, TensorInfo whole)
   const std::optional<TableTensorKey> parts = ParseTableTensorKey(whole_.key);
   if (!parts || !IsFloat(whole_.dtype) || whole_.shape.empty() || whole_.shape.size() > 2)
     Fail(ErrorCode::kData, "'{}' {} {} is not a tensor of a table", whole_.key, Name(whole_.dtype),
+         ShapeText(whole_.shape));
+  if (whole_.shape[0] > std::numeric_limits<int32_t>::max())
+    Fail(ErrorCode::kData, "'{}' {} has more rows than a block can have", whole_.key,
          ShapeText(whole_.shape));
   is_state_ = parts->rest != ".weight";
   if (is_state_) return;
@@ -60,8 +64,9 @@ void InitialTensor::Read(int64_t first_element, std::span<float> out) const {
   RoundTrip(FloatTypeOf(whole_.dtype), out);
 }
 
-SparseTensorHash::SparseTensorHash(InitialTensor initial, std::span<const int32_t> rows)
-    : initial_(std::move(initial)), rows_(rows) {
+SparseTensorHash::SparseTensorHash(InitialTensor initial, std::span<const int32_t> rows,
+                                   const std::atomic<bool>* cancel)
+    : initial_(std::move(initial)), rows_(rows), cancel_(cancel) {
   const TensorInfo& whole = initial_.whole();
   row_bytes_ =
       BytesOf(whole.dtype) * static_cast<size_t>(whole.shape.size() == 2 ? whole.shape[1] : 1);
@@ -71,6 +76,8 @@ void SparseTensorHash::HashRowsBefore(int64_t row) {
   const TensorInfo& whole = initial_.whole();
   const int64_t width = static_cast<int64_t>(row_bytes_ / BytesOf(whole.dtype));
   for (int64_t element = next_row_ * width; element < row * width;) {
+    if (cancel_ != nullptr && *cancel_)
+      Fail(ErrorCode::kTempFail, "writing a checkpoint was cancelled");
     const int64_t size = std::min(kInitialValuesAtOnce, row * width - element);
     values_.resize(static_cast<size_t>(size));
     initial_.Read(element, values_);

@@ -3,6 +3,7 @@
 // Tables most of whose rows have never been trained are saved sparsely: the rows that may differ
 // from their initial values, and how the others begin (docs/formats/checkpoint.md).
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -38,8 +39,10 @@ class InitialTensor {
 // The SHA-256 of all rows of a tensor of which only some are stored.
 class SparseTensorHash {
  public:
-  // `rows`, strictly ascending, are those stored; the span must outlive this object.
-  SparseTensorHash(InitialTensor initial, std::span<const int32_t> rows);
+  // `rows`, strictly ascending, are those stored; the span must outlive this object. When `cancel`
+  // becomes true, Error kTempFail is thrown.
+  SparseTensorHash(InitialTensor initial, std::span<const int32_t> rows,
+                   const std::atomic<bool>* cancel = nullptr);
 
   // The next bytes of the stored rows, whole elements.
   void Append(std::span<const std::byte> bytes);
@@ -52,6 +55,7 @@ class SparseTensorHash {
 
   InitialTensor initial_;
   std::span<const int32_t> rows_;
+  const std::atomic<bool>* cancel_;
   size_t row_bytes_;
   size_t index_ = 0, in_row_ = 0;  // of the next byte: its row's index in rows_, its place in there
   int64_t next_row_ = 0;           // of those to be hashed

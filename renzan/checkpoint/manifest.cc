@@ -285,7 +285,12 @@ CheckpointManifest CheckpointManifest::Parse(std::string_view text) {
     const std::string sum = Sha256Hex(json.dump());
     if (sum != recorded)
       Fail(ErrorCode::kData, "its SHA-256 is {}, but it records {}: it is corrupt", sum, recorded);
-    return FromJsonValue(std::move(json), sum);
+    const bool may_be_sparse = json.at("version") == kSparseVersion;
+    CheckpointManifest manifest = FromJsonValue(std::move(json), sum);
+    if (HasSparseFiles(manifest.files) != may_be_sparse)
+      Fail(ErrorCode::kData, "its version is {}, but {} of its files has initial rows",
+           may_be_sparse ? kSparseVersion : kVersion, may_be_sparse ? "none" : "one");
+    return manifest;
   });
 }
 

@@ -321,12 +321,27 @@ void CheckpointReader::VerifySparse(const CheckpointFile& file) {
   }
 }
 
-void CheckpointReader::VerifyAll(bool base_too) {
+void CheckpointReader::VerifyFiles(bool base_too) {
   files_->VerifyAll();
   for (const auto& [key, replacement] : replacements_) Overlay(key);
+  if (base_too && base_ != nullptr) base_->VerifyFiles();
+}
+
+void CheckpointReader::VerifyAll(bool base_too) {
+  VerifyFiles(base_too);
   for (const CheckpointFile& file : manifest().files)
     if (file.sparse) VerifySparse(file);
-  if (base_too && base_ != nullptr) base_->VerifyAll();
+  if (base_too && base_ != nullptr)
+    for (const CheckpointFile& file : base_->manifest().files)
+      if (file.sparse) base_->VerifySparse(file);
+}
+
+std::string CheckpointReader::RecordedSha256(const std::string& key) const {
+  if (kind() == CheckpointKind::kFull)
+    for (const CheckpointFile& file : manifest().files)
+      for (const CheckpointFile::Tensor& tensor : file.whole_tensors())
+        if (tensor.info.key == key) return tensor.sha256;
+  return "";
 }
 
 }  // namespace renzan

@@ -75,8 +75,14 @@ class CheckpointReader {
   // A whole tensor of I64. Throws Error kData.
   std::vector<int64_t> ReadI64(const std::string& key);
 
-  // Verifies every file and tensor of this checkpoint and, if `base_too`, of its base.
+  // The SHA-256 of all values of a tensor, if the manifest of a full checkpoint records it.
+  std::string RecordedSha256(const std::string& key) const;
+
+  // Verifies every file and tensor of this checkpoint and, if `base_too`, of its base;
+  // VerifyFiles() without the initial values of rows that no file holds, which takes as long as
+  // reading them.
   void VerifyAll(bool base_too = true);
+  void VerifyFiles(bool base_too = true);
 
  private:
   // A full one.

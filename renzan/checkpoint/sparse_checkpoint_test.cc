@@ -253,6 +253,13 @@ TEST(SparseCheckpoints, AreChecked) {
               HasSubstr("holds row 9"));
   EXPECT_THAT(ErrorAfter([](CheckpointFile& file) { file.sparse->tensors[0].info.key = "x"; }),
               HasSubstr("'x' F32 [40, 3] is not a tensor of a table"));
+  EXPECT_THAT(ErrorAfter([](CheckpointFile& file) {
+                for (CheckpointFile::Tensor& tensor : file.sparse->tensors) {
+                  tensor.info.shape[0] = int64_t{1} << 31;
+                  tensor.sha256 = "";
+                }
+              }),
+              HasSubstr("'embedding.C1.weight' [2147483648, 3] has more rows than a block can"));
   EXPECT_THAT(ErrorAfter([](CheckpointFile&) {}, CheckpointKind::kIncremental),
               HasSubstr("it is incremental and has initial rows"));
 }

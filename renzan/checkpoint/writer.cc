@@ -97,7 +97,8 @@ CheckpointFile Write(const std::string& path, std::span<const TensorSource> tens
   std::map<std::string, SparseTensorHash> whole_hashes;
   if (sparse && options.hash_tensors)
     for (const TensorInfo& whole : sparse->tensors)
-      whole_hashes.try_emplace(whole.key, InitialTensor(sparse->initial, whole), sparse->rows());
+      whole_hashes.try_emplace(whole.key, InitialTensor(sparse->initial, whole), sparse->rows(),
+                               options.cancel);
   SafetensorsWriter writer(path, infos, {.hash_tensors = options.hash_tensors});
   std::vector<std::byte> buffer(kPieceBytes);
   for (size_t i = 0; i < order.size(); ++i) {

@@ -61,6 +61,17 @@ InputRows::InputRows(const Dataset& dataset) {
   if (runs_->shape().size() != 2 || runs_->shape()[1] != kRunNumbers)
     Fail(ErrorCode::kData, "{}: must have two numbers for each run, but its shape is {}", path,
          FormatShape(runs_->shape()));
+  // Each run begins after the one before, and after more rows that were left out.
+  int64_t first = -1, left_out = 0;
+  const std::span<const int64_t> numbers = runs_->values<int64_t>();
+  for (size_t i = 0; i < numbers.size(); i += kRunNumbers) {
+    const int64_t row = numbers[i], input_row = numbers[i + 1];
+    if (row <= first || row >= manifest.rows || input_row < row || input_row - row <= left_out)
+      Fail(ErrorCode::kData, "{} is corrupt: row {} is said to be row {} of the input", path, row,
+           input_row);
+    first = row;
+    left_out = input_row - row;
+  }
 }
 
 int64_t InputRows::Of(int64_t row) const {

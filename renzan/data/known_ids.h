@@ -22,7 +22,7 @@ class KnownIds {
   // Maps these ids to the row for unseen values. Counts those of the first `counted` samples.
   void MapUnknown(int64_t counted, Batch* batch);
 
-  // How many lookups were counted.
+  // How many of the counted lookups were mapped.
   int64_t mapped() const { return mapped_.load(); }
 
  private:

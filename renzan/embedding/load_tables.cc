@@ -9,6 +9,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/function_ref.h"
 #include "renzan/base/largest_first.h"
+#include "renzan/embedding/initial_block.h"
 #include "renzan/embedding/table_tensors.h"
 #include "renzan/optim/finite.h"
 
@@ -31,24 +32,65 @@ void LoadRows(CheckpointReader& reader, const std::string& key, int64_t rows, in
   }
 }
 
+// Finds the rows of a block that differ from their initial values while they are loaded. Stops when
+// they are too many to be saved sparsely.
+class TrainedRows {
+ public:
+  TrainedRows(const EmbeddingShard& shard, EmbeddingShard::Block& block)
+      : trained_(block.trained), initial_(shard, block) {
+    trained_ = RowSet(block.num_rows);
+    most_ = block.num_rows / 4;
+  }
+
+  void AddWeights(int64_t first, std::span<const float> weights, int64_t dim) {
+    const int64_t n = std::ssize(weights) / dim;
+    if (trained_) initial_.Draw(first, n);
+    for (int64_t i = 0; i < n && trained_; ++i)
+      if (initial_.WeightsDiffer(
+              first + i, weights.subspan(static_cast<size_t>(i * dim), static_cast<size_t>(dim))))
+        Add(first + i);
+  }
+  void AddStates(int64_t first, std::span<const float> states, int64_t width) {
+    for (int64_t i = 0; i < std::ssize(states) / width && trained_; ++i)
+      if (initial_.StateDiffers(
+              states.subspan(static_cast<size_t>(i * width), static_cast<size_t>(width))) &&
+          !trained_->Contains(first + i))
+        Add(first + i);
+  }
+
+ private:
+  void Add(int64_t row) {
+    trained_->Add(row);
+    if (++found_ > most_) trained_.reset();
+  }
+
+  std::optional<RowSet>& trained_;
+  InitialBlock initial_;
+  int64_t most_ = 0, found_ = 0;
+};
+
+// `trained`: null if nobody asks.
 void LoadBlock(CheckpointReader& reader, const EmbeddingShard::Block& block, Values allowed,
-               EmbeddingShard* shard) {
+               EmbeddingShard* shard, TrainedRows* trained = nullptr) {
   const std::string key = WeightKey(*shard, block);
   reader.Expect(key, {block.num_rows, shard->dim()});
   LoadRows(reader, key, block.num_rows, shard->dim(), allowed,
            [&](int64_t first, std::span<const float> rows) {
              shard->store->SetWeights(block.first_row + first, rows);
+             if (trained != nullptr) trained->AddWeights(first, rows, shard->dim());
            });
 }
 
 void LoadState(CheckpointReader& reader, SparseOptimizerType optimizer,
-               const EmbeddingShard::Block& block, EmbeddingShard* shard) {
+               const EmbeddingShard::Block& block, EmbeddingShard* shard, TrainedRows* trained) {
   if (shard->store->layout().state_width == 0) return;
   const std::string key = StateKey(optimizer, *shard, block);
   reader.Expect(key, StateShape(optimizer, *shard, block.num_rows));
   LoadRows(reader, key, block.num_rows, shard->store->layout().state_width, Values::kFinite,
            [&](int64_t first, std::span<const float> state) {
              shard->store->SetState(block.first_row + first, state);
+             if (trained != nullptr)
+               trained->AddStates(first, state, shard->store->layout().state_width);
            });
 }
 
@@ -125,16 +167,18 @@ void LoadTables(CheckpointReader& reader, ShardedEmbeddings* embeddings, ThreadP
   const SparseOptimizerType optimizer = embeddings->optimizer();
   ForEachBlock(reader, embeddings->shards(), pool,
                [&](CheckpointReader& own, EmbeddingShard& shard, EmbeddingShard::Block& block) {
-                 LoadBlock(own, block, Values::kFinite, &shard);
-                 LoadState(own, optimizer, block, &shard);
-                 // The next increment must hold every row that differs from the base.
                  const std::string key = WeightKey(shard, block);
-                 block.dirty = RowSet(block.num_rows);
-                 for (const int32_t row : own.ReplacedRows(key)) block.dirty.Add(row);
-                 block.trained.reset();
                  const auto sparse = own.FindSparseTable(key);
                  // Another seed or accumulator may be configured now.
-                 if (!sparse || sparse->initial != shard.initial) return;
+                 const bool is_known = sparse && sparse->initial == shard.initial;
+                 std::optional<TrainedRows> trained;
+                 if (!is_known) trained.emplace(shard, block);
+                 LoadBlock(own, block, Values::kFinite, &shard, trained ? &*trained : nullptr);
+                 LoadState(own, optimizer, block, &shard, trained ? &*trained : nullptr);
+                 // The next increment must hold every row that differs from the base.
+                 block.dirty = RowSet(block.num_rows);
+                 for (const int32_t row : own.ReplacedRows(key)) block.dirty.Add(row);
+                 if (!is_known) return;
                  block.trained = RowSet(block.num_rows);
                  for (const int32_t row : sparse->rows) block.trained->Add(row);
                });

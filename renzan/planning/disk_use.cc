@@ -66,6 +66,10 @@ DiskUse DiskUseOf(const RunSpec& spec, int64_t samples) {
   return use;
 }
 
+int64_t SavedSamples(const TrainConfig& config, int64_t samples) {
+  return config.training.initialize_from.empty() && config.checkpoint.sparse ? samples : kAllRows;
+}
+
 std::string Describe(const DiskUse& use) {
   return fmt::format("a full checkpoint and the model take {} each", BytesText(use.total()));
 }

@@ -7,15 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "renzan/config/train_config.h"
 #include "renzan/run_spec/run_spec.h"
 
 namespace renzan {
 
-// The most bytes of a full checkpoint without the headers of its files. A saved model takes as
-// many, without what error feedback keeps.
+// Bytes of a full checkpoint without the headers of its files. A saved model takes as many, without
+// what error feedback keeps.
 struct DiskUse {
-  int64_t dense = 0;            // parameters, optimizer states, and what error feedback keeps
-  std::vector<int64_t> tables;  // of each of RunSpec::tables: rows and their optimizer states
+  int64_t dense = 0;  // parameters, optimizer states, and what error feedback keeps
+  // Of each of RunSpec::tables: rows and their optimizer states. An estimate if it is saved
+  // sparsely, which each of its blocks is or is not.
+  std::vector<int64_t> tables;
 
   int64_t total() const;
 };
@@ -24,6 +27,8 @@ struct DiskUse {
 // starts from another model.
 inline constexpr int64_t kAllRows = std::numeric_limits<int64_t>::max();
 DiskUse DiskUseOf(const RunSpec& spec, int64_t samples = kAllRows);
+// `samples` if only the rows of these are saved, else kAllRows.
+int64_t SavedSamples(const TrainConfig& config, int64_t samples);
 
 // "a full checkpoint and the model take 12.3 GB each"
 std::string Describe(const DiskUse& use);

@@ -41,7 +41,8 @@ MemoryEstimate MostOf(std::span<const MemoryEstimate> workers);
 MemoryEstimate EstimateMemory(const RunSpec& spec, const ShardingPlan& plan, int workers,
                               int threads);
 
-// "234 MiB (tables 160 MiB), at most 161 MiB more while a checkpoint is written"
+// "234 MiB (tables 160 MiB); 2 MiB more while a checkpoint is written, at most 161 MiB if there is
+// room"
 std::string Describe(const MemoryEstimate& estimate);
 
 }  // namespace renzan

@@ -198,7 +198,8 @@ bool Changes::ConsiderWorkers(int factor) {
   const bool too_many = more > config().numerics.virtual_workers;
   if (too_many && now_.fits()) return true;
   const int virtual_workers = static_cast<int>(std::bit_ceil(static_cast<unsigned>(more)));
-  std::string what = fmt::format("{} workers", more);
+  std::string what = fmt::format("{} workers on {} such machines", more,
+                                 factor * std::ssize(input_.topology.hosts));
   if (too_many) what += fmt::format(", numerics.virtual_workers: {}", virtual_workers);
   return Consider(what, [&](PlanInput* changed) {
     if (too_many) changed->config.numerics.virtual_workers = virtual_workers;

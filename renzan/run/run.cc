@@ -206,18 +206,18 @@ void TrainingRun::Plan() {
   const std::vector<MemoryEstimate> memory =
       EstimateMemoryOfWorkers(spec_, plan_, comm_.world_size(), options_.threads);
   if (comm_.rank() == 0) LogInfo("memory of a worker: {}", Describe(MostOf(memory)));
+  // Before the memory is checked: it names tables that are larger than they need be.
+  if (comm_.rank() == 0) AdviseOnDisk();
   const MemoryEstimate& mine = memory[static_cast<size_t>(comm_.rank())];
   const int64_t room = config_.check_memory ? CheckMemory(mine, comm_) : mine.more_copies;
   most_copied_bytes_ = mine.few_copies + room;
-  if (comm_.rank() == 0) AdviseOnDisk();
 }
 
 void TrainingRun::AdviseOnDisk() const {
   constexpr int64_t kWorthALine = 1'000'000'000;
   const bool begins_new = config_.training.initialize_from.empty();
   const int64_t samples = std::min(splits_.train.rows.size(), steps_ * config_.training.batch_size);
-  const DiskUse use =
-      DiskUseOf(spec_, begins_new && config_.checkpoint.sparse ? samples : kAllRows);
+  const DiskUse use = DiskUseOf(spec_, SavedSamples(config_, samples));
   std::vector<std::string> advice;
   if (begins_new)
     advice.push_back(UntouchedRowsAdvice(spec_, splits_.train.dataset->schema(), samples));

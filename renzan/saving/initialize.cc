@@ -1,7 +1,6 @@
 #include "renzan/saving/initialize.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <string>
 #include <utility>
@@ -10,10 +9,9 @@
 #include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
 #include "renzan/checkpoint/block_key.h"
-#include "renzan/checkpoint/initial_tensor.h"
 #include "renzan/checkpoint/whole_tensors.h"
+#include "renzan/embedding/initial_block.h"
 #include "renzan/embedding/load_tables.h"
-#include "renzan/embedding/table_tensors.h"
 #include "renzan/optim/finite.h"
 #include "renzan/saving/resume.h"
 
@@ -119,54 +117,31 @@ std::vector<float> ReadTaken(CheckpointReader& reader, const TakenRows& taken, S
   return values;
 }
 
-// Rows [first, first + n) of a block: what their taken values are, or would be, set to.
-class BlockRows {
- public:
-  BlockRows(EmbeddingShard* shard, EmbeddingShard::Block* block)
-      : shard_(*shard),
-        block_(*block),
-        dim_(static_cast<size_t>(shard->dim())),
-        width_(static_cast<size_t>(shard->store->layout().state_width)),
-        initial_(shard->initial, {WeightKey(*shard, *block),
-                                  {block->num_rows, shard->dim()},
-                                  DTypeOf(shard->store->layout().type)}) {}
-
-  // Sets the rows that differ from what they begin as, so that the others need not be saved
-  // (table_snapshot.h). `weights` [rows, dim]; `states` [rows, state_width], or empty to keep them.
-  void Set(int64_t first, int64_t n, std::span<const int64_t> rows, std::vector<float> weights,
-           const std::vector<float>& states) {
-    RoundTrip(shard_.store->layout().type, weights);
-    drawn_.resize(static_cast<size_t>(n) * dim_);
-    initial_.Read(first * shard_.dim(), drawn_);
-    const auto differs = [&](size_t i) {
-      const size_t drawn = static_cast<size_t>(rows[i] - first) * dim_;
-      return std::memcmp(&weights[i * dim_], &drawn_[drawn], dim_ * sizeof(float)) != 0 ||
-             (!states.empty() &&
-              std::any_of(&states[i * width_], &states[i * width_] + width_,
-                          [&](float value) { return value != shard_.initial.state; }));
-    };
-    for (size_t begin = 0, end; begin < rows.size(); begin = end) {
-      end = begin + 1;
-      if (!differs(begin)) continue;
-      // Those that lie one after another.
-      while (end < rows.size() && rows[end] == rows[end - 1] + 1 && differs(end)) ++end;
-      const int64_t row = block_.first_row + rows[begin];
-      shard_.store->SetWeights(row, std::span(weights).subspan(begin * dim_, (end - begin) * dim_));
-      if (!states.empty())
-        shard_.store->SetState(row,
-                               std::span(states).subspan(begin * width_, (end - begin) * width_));
-      if (block_.trained)
-        for (size_t i = begin; i < end; ++i) block_.trained->Add(rows[i]);
-    }
+// Sets taken rows of a block that differ from what they begin as, so that the others need not be
+// saved. `weights` [rows, dim]; `states` [rows, state_width], or empty to keep them. `initial` has
+// drawn these rows.
+void SetRows(std::span<const int64_t> rows, std::span<const float> weights,
+             std::span<const float> states, InitialBlock& initial, EmbeddingShard* shard,
+             EmbeddingShard::Block* block) {
+  const size_t dim = static_cast<size_t>(shard->dim());
+  const size_t width = static_cast<size_t>(shard->store->layout().state_width);
+  const auto differs = [&](size_t i) {
+    return initial.WeightsDiffer(rows[i], weights.subspan(i * dim, dim)) ||
+           (!states.empty() && initial.StateDiffers(states.subspan(i * width, width)));
+  };
+  for (size_t begin = 0, end; begin < rows.size(); begin = end) {
+    end = begin + 1;
+    if (!differs(begin)) continue;
+    // Those that lie one after another.
+    while (end < rows.size() && rows[end] == rows[end - 1] + 1 && differs(end)) ++end;
+    const int64_t row = block->first_row + rows[begin];
+    shard->store->SetWeights(row, weights.subspan(begin * dim, (end - begin) * dim));
+    if (!states.empty())
+      shard->store->SetState(row, states.subspan(begin * width, (end - begin) * width));
+    if (block->trained)
+      for (size_t i = begin; i < end; ++i) block->trained->Add(rows[i]);
   }
-
- private:
-  EmbeddingShard& shard_;
-  EmbeddingShard::Block& block_;
-  size_t dim_, width_;
-  InitialTensor initial_;
-  std::vector<float> drawn_;
-};
+}
 
 void LoadBlock(CheckpointReader& reader, const WholeTensors& tensors, const RowOrigins& origins,
                const std::string& state_name, EmbeddingShard* shard, EmbeddingShard::Block* block) {
@@ -182,7 +157,7 @@ void LoadBlock(CheckpointReader& reader, const WholeTensors& tensors, const RowO
                 per_row ? std::vector{origins.earlier_rows}
                         : std::vector{origins.earlier_rows, shard->table.embedding_dim});
   }
-  BlockRows rows(shard, block);
+  InitialBlock initial(*shard, *block);
   const int64_t rows_at_once = std::max<int64_t>(1, (1 << 16) / dim);
   for (int64_t first = 0; first < block->num_rows; first += rows_at_once) {
     const int64_t n = std::min(rows_at_once, block->num_rows - first);
@@ -191,9 +166,10 @@ void LoadBlock(CheckpointReader& reader, const WholeTensors& tensors, const RowO
     if (state != nullptr)
       states = ReadTaken(reader, taken, SourceRows(*state, shard->first_column(), width), width,
                          state_key);
-    rows.Set(first, n, taken.rows,
-             ReadTaken(reader, taken, SourceRows(weights, shard->first_column(), dim), dim, key),
-             states);
+    initial.Draw(first, n);
+    SetRows(taken.rows,
+            ReadTaken(reader, taken, SourceRows(weights, shard->first_column(), dim), dim, key),
+            states, initial, shard, block);
   }
 }
 

@@ -161,7 +161,6 @@ TEST(ModelSnapshot, SparseOnesHoldTheSameModel) {
       WithModel([&](TestModel& model, const std::function<void()>& step) {
         CheckpointReader reader(path(from));
         LoadTables(reader, &model.embeddings(), model.Updated().pool());
-        EXPECT_EQ(model.embeddings().shards()[1].blocks[0].trained.has_value(), sparse);
         Write(model, path(10 * from), full, "", step);
       });
     }
@@ -172,6 +171,34 @@ TEST(ModelSnapshot, SparseOnesHoldTheSameModel) {
     const auto all = ValuesIn(fmt::format("{}/all-{}", dir.path(), i));
     EXPECT_GT(all.size(), 8u);
     EXPECT_EQ(ValuesIn(fmt::format("{}/sparse-{}", dir.path(), i)), all) << i;
+  }
+}
+
+// Also of a checkpoint that holds all rows are those found that differ from their initial values.
+TEST(ModelSnapshot, ARunThatSavedAllRowsCanBecomeSparse) {
+  TemporaryDirectory dir;
+  const SnapshotOptions full{.tables = {.sparse_from_bytes = 0}, .with_dense = true};
+  SnapshotOptions all = full, increment = full;
+  all.tables.sparse = false;
+  increment.tables.incremental = true;
+  std::vector<int32_t> trained;
+  WithModel([&](TestModel& model, const std::function<void()>& step) {
+    step();
+    EXPECT_EQ(Write(model, dir / "all", all, "", step), 0);
+    trained = DirtyRows(model)[1];
+    Write(model, dir / "increment", increment, dir / "all", [] {});
+  });
+  for (const std::string& from : {dir / "all", dir / "increment"}) {
+    WithModel([&](TestModel& model, const std::function<void()>&) {
+      CheckpointReader reader(from);
+      LoadTables(reader, &model.embeddings(), model.Updated().pool());
+      const std::string path = from + "-sparse";
+      EXPECT_GT(Write(model, path, full, "", [] {}), 0);
+      EXPECT_EQ(ValuesIn(path), ValuesIn(from));
+      const auto rows = CheckpointReader(path).FindSparseTable("embedding.b.weight");
+      ASSERT_TRUE(rows);
+      if (from.ends_with("increment")) EXPECT_TRUE(std::ranges::includes(rows->rows, trained));
+    });
   }
 }
 

@@ -184,19 +184,19 @@ RunNotes NotesOn(const PlanInput& input) {
   if (input.rows == 0) return {.disk = DiskUseOf(spec), .warnings = {}};
   const int64_t steps = NumSteps(input.config, input.rows);
   const int64_t samples = std::min(input.rows, steps * input.config.training.batch_size);
-  const bool begins_new = input.config.training.initialize_from.empty();
-  const bool sparse = begins_new && input.config.checkpoint.sparse;
-  RunNotes notes{.disk = DiskUseOf(spec, sparse ? samples : kAllRows),
+  RunNotes notes{.disk = DiskUseOf(spec, SavedSamples(input.config, samples)),
                  .warnings = {LeftOutAdvice(input.config, input.rows, steps)}};
-  if (begins_new) notes.warnings.push_back(UntouchedRowsAdvice(spec, input.schema, samples));
+  if (input.config.training.initialize_from.empty())
+    notes.warnings.push_back(UntouchedRowsAdvice(spec, input.schema, samples));
   std::erase(notes.warnings, "");
   return notes;
 }
 
 void PrintReport(const PlanInput& input, const PlannedRun& planned) {
-  fmt::print("{} workers on {} host{}, {} tables: {}\n\n", planned.topology.workers(),
-             planned.topology.hosts.size(), planned.topology.hosts.size() == 1 ? "" : "s",
-             planned.tables.size(), ShardingsText(planned));
+  fmt::print("{} worker{} on {} host{}, {} tables: {}\n\n", planned.topology.workers(),
+             planned.topology.workers() == 1 ? "" : "s", planned.topology.hosts.size(),
+             planned.topology.hosts.size() == 1 ? "" : "s", planned.tables.size(),
+             ShardingsText(planned));
   PrintWorkers(planned);
   PrintStep(planned);
   const double limit = planned.topology.rates.memory_bytes;

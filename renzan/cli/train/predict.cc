@@ -24,8 +24,7 @@ void SayWhatWasSkipped(const Dataset& dataset) {
   if (manifest.skipped_rows == 0) return;
   LogInfo(
       "the import of {} skipped {} bad row{} ({}/{}), which {} no score: join scores by a key, or "
-      "by "
-      "--with {}, the row's number in the input",
+      "by --with {}, the row's number in the input",
       dataset.directory(), manifest.skipped_rows, manifest.skipped_rows == 1 ? "" : "s",
       dataset.directory(), NameInDataset(manifest, kSkippedRowsName),
       manifest.skipped_rows == 1 ? "has" : "have", kInputRowName);

@@ -38,8 +38,9 @@ ScoreColumn ColumnNamed(const Dataset& dataset, const std::string& name) {
   look_at(Kind::kInputRow, 0, kInputRowName);
   if (found) return std::move(*found);
   const std::string nearest = NearestName(name, names);
-  Fail(ErrorCode::kUsage, "--with {}: {} has no such column{}", name, dataset.directory(),
-       nearest.empty() ? "" : ": did you mean '" + nearest + "'?");
+  Fail(ErrorCode::kUsage, "--with {}: {} has no such column{}; it has {}", name,
+       dataset.directory(), nearest.empty() ? "" : ": did you mean '" + nearest + "'?",
+       fmt::join(names, ", "));
 }
 
 // An id or the ids of a bag.

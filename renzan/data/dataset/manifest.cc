@@ -203,6 +203,37 @@ std::string VocabularyIdentityOf(const std::string& spec, const std::string& val
   return fmt::format("{}:{}", spec, Sha256Hex(values_sha256 + offsets_sha256).substr(0, kDigits));
 }
 
+namespace {
+
+// There must be two files for each key and shard, and no others.
+void CheckKeyFiles(const DatasetManifest& manifest, const std::string& path) {
+  if ((!manifest.keys.empty() || !manifest.input_rows.dtype.empty()) &&
+      manifest.format_version < kKeysFormatVersion)
+    Fail(ErrorCode::kData, "{}: format_version is {}, which has neither keys nor input_rows", path,
+         manifest.format_version);
+  size_t expected = 0;
+  for (const auto& [folder, shard] : manifest.shards)
+    for (const std::string& key : manifest.keys)
+      for (const bool at : {false, true}) {
+        const std::string file =
+            fmt::format("{}/{}", folder, FeatureFile(key, at ? "key_at" : "key"));
+        const auto found = manifest.key_files.find(file);
+        ++expected;
+        if (found == manifest.key_files.end())
+          Fail(ErrorCode::kData, "{}: key_files has no entry for {}", path, file);
+        const FileEntry& entry = found->second;
+        if (entry.type() != (at ? NpyType::kInt64 : NpyType::kUint8) || entry.shape.size() != 1 ||
+            (at && entry.shape[0] != shard.rows + 1))
+          Fail(ErrorCode::kData, "{}: key_files: {} is {} {}", path, file, entry.dtype,
+               FormatShape(entry.shape));
+      }
+  if (manifest.key_files.size() != expected)
+    Fail(ErrorCode::kData, "{}: key_files has {} entries, but {} shards with {} keys have {} files",
+         path, manifest.key_files.size(), manifest.shards.size(), manifest.keys.size(), expected);
+}
+
+}  // namespace
+
 DatasetManifest ReadManifest(const std::string& directory) {
   const std::string path = ManifestPath(directory);
   DatasetManifest manifest;
@@ -218,6 +249,7 @@ DatasetManifest ReadManifest(const std::string& directory) {
                    : "the checksum in its last line is missing");
     CheckSchema(manifest.schema());
     CheckKeys(manifest.keys);
+    CheckKeyFiles(manifest, path);
   } catch (const Error& error) {
     if (error.is_missing_file())
       Fail(ErrorCode::kNoInput,
