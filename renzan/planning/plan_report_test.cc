@@ -82,7 +82,7 @@ TEST(WhatWouldHelp, MoreWorkersOrMemoryWhereItDoesNotFit) {
   now = PlanRun(input);
   ASSERT_FALSE(now.fits());
   const std::vector<Advice> advice = WhatWouldHelp(input, now);
-  EXPECT_THAT(ChangesOf(advice), testing::Contains("4 workers on 4 such machines"));
+  EXPECT_THAT(ChangesOf(advice), testing::Contains("4 workers on 2 such machines"));
   EXPECT_THAT(ChangesOf(advice), testing::Contains(testing::HasSubstr("GiB per worker")));
   EXPECT_TRUE(std::any_of(advice.begin(), advice.end(), [](const Advice& a) { return a.fits; }));
   for (const Advice& change : advice)

@@ -84,7 +84,7 @@ for attempt in $(seq 20); do
   "${tuesday[@]}" "${from[@]}" --run-dir runs/killed 2>log.txt &
   launcher=$!
   wait_for is_there_or_has_ended
-  kill -KILL $launcher
+  kill -KILL $launcher 2>/dev/null || true  # it may have just ended
   wait $launcher 2>/dev/null || true
   launcher=""
   [ -e runs/killed/model ] || break
