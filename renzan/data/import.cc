@@ -38,6 +38,12 @@ constexpr int64_t kBadRowsShown = 5;
 constexpr size_t kLabelsShown = 5;
 // How many times too large or too small the mean weight of training data may be without a warning.
 constexpr double kUsualWeight = 2;
+// From this share of bad rows on, not the rows are wrong, but the schema or the file.
+constexpr double kManyBadRows = 0.1;
+// From this share of lookups that read the row for rare values on, a feature of training data
+// cannot learn. Fewer lookups do not show it.
+constexpr double kNearlyAllRare = 0.95;
+constexpr int64_t kEnoughLookups = 100;
 
 std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
   const Labels labels = options.is_training_data() ? Labels::kRequired : Labels::kMayBeMissing;
@@ -213,6 +219,9 @@ class Importer {
            fmt::join(options_.inputs, ", "), progress_.bad_rows, progress_.bad_rows == 1 ? "" : "s",
            first_bad_row_.empty() ? "" : "; the first: " + first_bad_row_);
     Report();
+    if (progress_.bad_share() >= kManyBadRows)
+      LogWarning("{:.3g} % of the rows are bad; the first: {}", 100 * progress_.bad_share(),
+                 first_bad_row_);
     WarnOfMultiLineRows();
     ImportSummary summary{progress_,
                           parser_->schema().label,
@@ -226,6 +235,7 @@ class Importer {
     skipped_->Close();
     Finish();
     summary.grown = Grown();
+    WarnOfRareValues();
     // Data with another dataset's vocabularies has its transforms, too.
     const std::string advice = spread_->Advice(writer_->manifest().dense);
     if (options_.vocabulary_from.empty() && !advice.empty()) LogWarning("{}", advice);
@@ -361,6 +371,22 @@ class Importer {
         fmt::join(names, ", "), options_.vocabulary_from);
   }
 
+  // Only of training data; after Finish().
+  void WarnOfRareValues() const {
+    if (!options_.is_training_data()) return;
+    for (size_t f = 0; f < vocabularies_.size(); ++f) {
+      const double share = vocabularies_[f].rare_share();
+      if (lookups_[f].lookups < kEnoughLookups || share < kNearlyAllRare) continue;
+      const std::string& name = parser_->schema().categorical[f].name;
+      LogWarning(
+          "feature '{}' cannot learn: {:.3g} % of its lookups read the row for rare values ({}); "
+          "{}use --vocabulary '{}=hash:N'",
+          name, 100 * share, vocabularies_[f].spec(),
+          options_.format == "csv" ? "if it identifies rows, give it the role key; otherwise " : "",
+          name);
+    }
+  }
+
   static void WarnOfOneClass(const ImportSummary& summary) {
     if (!summary.label.has_one_class()) return;
     if (summary.dropped_rows > 0) {
@@ -391,11 +417,12 @@ class Importer {
   void TakeBadRow(const BadRow& bad) {
     const std::string message = fmt::format("{}:{}: {}{}{}", lines_.file(), bad.line, ReasonOf(bad),
                                             bad.advice.empty() ? "" : "; ", bad.advice);
+    const std::string alternative = bad.alternative.empty() ? "" : "; " + bad.alternative;
     if (!options_.skip_bad_rows)
-      Fail(ErrorCode::kData, "{}; {}fix the row, or skip bad rows with --on-bad-row skip", message,
-           bad.advice.empty() ? "" : "otherwise ");
+      Fail(ErrorCode::kData, "{}; {}fix the row, or skip bad rows with --on-bad-row skip{}",
+           message, bad.advice.empty() ? "" : "otherwise ", alternative);
     skipped_->Add(lines_.file(), bad.line, ReasonOf(bad));
-    if (progress_.bad_rows == 0) first_bad_row_ = message;
+    if (progress_.bad_rows == 0) first_bad_row_ = message + alternative;
     if (++progress_.bad_rows <= kBadRowsShown) LogWarning("skipped {}", message);
     if (progress_.bad_rows == kBadRowsShown + 1)
       LogWarning("further bad rows are not shown, but listed in {}", kSkippedRowsName);

@@ -23,6 +23,12 @@ struct ImportProgress {
   uint64_t text_bytes = 0;       // of text read, after decompression
   uint64_t raw_bytes = 0;        // of the files read
   uint64_t total_raw_bytes = 0;  // of the files, 0 if not known
+
+  // Of all rows read.
+  double bad_share() const {
+    const int64_t all = rows + dropped_rows + bad_rows;
+    return all == 0 ? 0 : static_cast<double>(bad_rows) / static_cast<double>(all);
+  }
 };
 
 // How many lookups of a feature read the row for unseen values.
@@ -85,8 +91,9 @@ struct ImportOptions {
 inline constexpr char kDefaultVocabulary[] = "hash:100000";
 
 // Throws kData for a bad row (file, line, column, reason) unless bad rows are skipped, kUsage or
-// kConfig for inconsistent options, kIo for a full disk. Warns if all labels are the same, and of
-// weights that act as another learning rate.
+// kConfig for inconsistent options, kIo for a full disk. Warns if all labels are the same, if many
+// rows are bad, of weights that act as another learning rate, and of features whose values are
+// nearly all rare.
 ImportSummary ImportDataset(const ImportOptions& options);
 
 }  // namespace renzan

@@ -177,6 +177,23 @@ TEST(ImportCriteo, SkippedRowsAreListedBesideTheManifest) {
   EXPECT_FALSE(FileExists(dir / "all/skipped_rows.csv"));
 }
 
+TEST(ImportCriteo, WarnsOfManyBadRows) {
+  TemporaryDirectory dir;
+  const auto log_of = [&](int bad, int good, const std::string& name, double share) {
+    WriteText(dir / name, Repeat("bad\n", bad) + Repeat(CriteoLine("1", {}, {}), good));
+    ImportOptions options = CriteoOptions(dir, {dir / name});
+    options.output = dir / (name + ".out");
+    options.skip_bad_rows = true;
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(ImportDataset(options).bad_share(), share);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(log_of(80, 20, "a", 0.8),
+              HasSubstr("80 % of the rows are bad; the first: " + dir / "a" + ":1: 1 columns"));
+  EXPECT_THAT(log_of(10, 90, "b", 0.1), HasSubstr("10 % of the rows are bad"));
+  EXPECT_THAT(log_of(9, 91, "c", 0.09), Not(HasSubstr("of the rows are bad")));
+}
+
 TEST(ImportCriteo, UnlabelledFilesGetAHint) {
   TemporaryDirectory dir;
   WriteText(dir / "test.txt", kCriteoLines.substr(2));

@@ -10,6 +10,7 @@
 namespace renzan {
 namespace {
 
+using ::testing::AllOf;
 using testing::CriteoLine;
 using testing::CriteoOptions;
 using ::testing::ElementsAre;
@@ -129,6 +130,34 @@ TEST(ImportVocabulary, TheRowForUnseenValuesIsTrained) {
   EXPECT_EQ(UnseenRows(import("shards", {"threshold:1"}, {}), 0), chosen);
   options.seed = 1;
   EXPECT_NE(UnseenRows(import("seed", {"threshold:1"}, {}), 0), chosen);
+}
+
+TEST(ImportVocabulary, WarnsOfAFeatureWhoseValuesAreNearlyAllRare) {
+  TemporaryDirectory dir;
+  WriteText(dir / "in", ManyRows(1000));
+  WriteText(dir / "few", ManyRows(99));
+  ImportOptions options = CriteoOptions(dir, {dir / "in"});
+  const auto log_of = [&](const std::string& name, std::vector<std::string> vocabulary) {
+    options.output = dir / name;
+    options.vocabulary = std::move(vocabulary);
+    ::testing::internal::CaptureStderr();
+    ImportDataset(options);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  // Half of the lookups of C2 are rare.
+  EXPECT_THAT(
+      log_of("rare", {"threshold:2"}),
+      AllOf(HasSubstr("feature 'C3' cannot learn: 100 % of its lookups read the row for rare "
+                      "values (threshold:2)"),
+            HasSubstr("--vocabulary 'C3=hash:N'"), Not(HasSubstr("'C1'")), Not(HasSubstr("'C2'"))));
+  EXPECT_THAT(log_of("hashed", {"threshold:2", "C3=hash:100"}), Not(HasSubstr("cannot learn")));
+  EXPECT_THAT(log_of("own", {"threshold:1"}), Not(HasSubstr("cannot learn")));
+  options.inputs = {dir / "few"};
+  EXPECT_THAT(log_of("small", {"threshold:2"}), Not(HasSubstr("cannot learn")));
+  // A test set trains nothing.
+  options.inputs = {dir / "in"};
+  options.vocabulary_from = dir / "rare";
+  EXPECT_THAT(log_of("test", {}), Not(HasSubstr("cannot learn")));
 }
 
 TEST(ImportVocabulary, ATestSetSaysWhatTheVocabularyDoesNotKnow) {

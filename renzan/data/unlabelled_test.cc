@@ -10,11 +10,13 @@
 namespace renzan {
 namespace {
 
+using ::testing::AllOf;
 using testing::Csv;
 using ::testing::ElementsAre;
 using testing::ExpectError;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::ReadAll;
 using testing::WriteText;
 
@@ -101,6 +103,36 @@ TEST(Unlabelled, CriteosTestFile) {
   test.output = dir / "other";
   ExpectError(ErrorCode::kData, HasSubstr("bad.txt:1: column 1 (I1): 'x5'"),
               [&] { ImportDataset(test); });
+}
+
+TEST(Unlabelled, AnEmptyLabelsColumnIsToBeLeftOut) {
+  Csv training(kSchema, {kTraining});
+  training.options.unseen = {"0"};
+  training.Import();
+  const char kEmpty[] = "y,x,c,g\n,10,a,p|q\n,20,b,\n,30,a,q\n";
+  const char kAdvice[] = "data for predictions must not have the label's column: leave it out";
+  TestSet test(training, "", {kEmpty});
+  ExpectError(ErrorCode::kData,
+              HasSubstr("'' is not a label: it is missing; " +
+                        (kAdvice + std::string("; otherwise fix the row"))),
+              [&] { test.Import(); });
+  test.options.skip_bad_rows = true;
+  ExpectError(ErrorCode::kData, AllOf(HasSubstr("no valid rows"), HasSubstr(kAdvice)),
+              [&] { test.Import(); });
+  // Training data has them.
+  const Csv unlabelled(kSchema, {kEmpty});
+  ExpectError(ErrorCode::kData,
+              AllOf(HasSubstr("it is missing; fix the row"), Not(HasSubstr(kAdvice))),
+              [&] { unlabelled.Import(); });
+
+  TemporaryDirectory dir;
+  const std::string rest = std::string(39, '\t') + "\n";
+  WriteText(dir / "train.txt", "1" + rest + "0" + rest);
+  WriteText(dir / "test.txt", rest);
+  ImportDataset({.inputs = {dir / "train.txt"}, .output = dir / "train"});
+  ImportOptions criteo{.inputs = {dir / "test.txt"}, .output = dir / "test"};
+  criteo.vocabulary_from = dir / "train";
+  ExpectError(ErrorCode::kData, HasSubstr(kAdvice), [&] { ImportDataset(criteo); });
 }
 
 // Training data that lacks its label is a mistake.

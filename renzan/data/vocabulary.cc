@@ -194,6 +194,12 @@ std::vector<int32_t> Vocabulary::Finish() {
     absent_ += counts_[i + 1].all == 0;
   }
   for (size_t i = 0; i < kept.size(); ++i) own[kept[i]] = OwnId(known + i);
+  int64_t all = 0, rare = 0;
+  for (size_t value = 0; value < counts_.size(); ++value) {
+    all += counts_[value].all;
+    if (own[value] == kRare) rare += counts_[value].all;
+  }
+  if (all > 0) rare_share_ = static_cast<double>(rare) / static_cast<double>(all);
   std::vector<int32_t> final_ids(2 * counts_.size());
   for (size_t value = 0; value < counts_.size(); ++value) {
     final_ids[2 * value] = own[value];

@@ -61,6 +61,9 @@ class Vocabulary {
   // The share of lookups that TrainUnseen() mapped when this vocabulary was made: known after
   // Finish(), 0 before.
   double unseen_share() const { return unseen_share_; }
+  // The share of lookups of values that were too rare for ids of their own when this vocabulary was
+  // made or grew: known after Finish(), 0 before.
+  double rare_share() const { return rare_share_; }
   // Whether it tells values that it does not know from others.
   bool knows_unseen() const { return kind_ != Kind::kHash; }
   // Whether no lookup read the row for unseen values when this vocabulary was made.
@@ -114,7 +117,7 @@ class Vocabulary {
     Philox::Block words{};
   };
   Drawn drawn_;
-  double sampled_share_ = 0, unseen_share_ = 0;
+  double sampled_share_ = 0, unseen_share_ = 0, rare_share_ = 0;
   bool only_if_needed_ = false;
   std::vector<std::string> values_;
   int64_t known_ = 0;   // how many values it had before it grew

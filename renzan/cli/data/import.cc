@@ -129,7 +129,9 @@ void Import(Flags flags) {
   if (options.grow) PrintGrown(done, options.vocabulary_from);
   if (options.skip_bad_rows)
     fmt::print("skipped {} bad row{}{}\n", done.bad_rows, done.bad_rows == 1 ? "" : "s",
-               done.skipped_rows.empty() ? "" : ", listed in " + done.skipped_rows);
+               done.skipped_rows.empty() ? ""
+                                         : fmt::format(" ({:.3g} % of the rows), listed in {}",
+                                                       100 * done.bad_share(), done.skipped_rows));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "renzan/data/text/csv_record.h"
 #include "renzan/data/text/parse_number.h"
@@ -30,7 +31,30 @@ constexpr const char* kDateFormats[] = {"%Y-%m-%d",
                                         "%s"};
 constexpr char kBagSeparators[] = {'|', ';', '^'};
 // In a bag column, at least one in this many fields has several values.
-constexpr int64_t kBagShare = 20;
+constexpr int64_t kBagShare = 10;
+
+// Calls visit(part) for the parts of a text that are not empty.
+template <typename Visitor>
+void ForEachPart(std::string_view text, char separator, Visitor visit) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) visit(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+// The offset from UTC at the end of a time, such as +00:00, or "".
+std::string_view OffsetOf(std::string_view time) {
+  constexpr std::string_view kOffset = "+00:00";
+  if (time.size() <= kOffset.size()) return "";
+  const std::string_view offset = time.substr(time.size() - kOffset.size());
+  for (size_t i = 0; i < kOffset.size(); ++i) {
+    const bool is_digit = offset[i] >= '0' && offset[i] <= '9';
+    if (kOffset[i] == '0' ? !is_digit : offset[i] != kOffset[i] && !(i == 0 && offset[i] == '-'))
+      return "";
+  }
+  return offset;
+}
 
 }  // namespace
 
@@ -43,7 +67,6 @@ bool IsNumber(std::string_view text, double* number) {
 
 ColumnStatistics::ColumnStatistics() {
   for (const char* format : kDateFormats) dates_.push_back({.format = DateFormat(format)});
-  for (const char separator : kBagSeparators) bags_.push_back({.separator = separator});
 }
 
 void ColumnStatistics::Add(std::string_view field) {
@@ -76,10 +99,14 @@ void ColumnStatistics::Add(std::string_view field) {
   }
   AddToDates(value);
   brackets_ += value.front() == '[' && value.back() == ']';
-  AddToBags(value);
 }
 
 void ColumnStatistics::AddToDates(std::string_view value) {
+  // The first value's offset, as text: all others must have the same.
+  if (const std::string_view offset = OffsetOf(value); present() == 1 && !offset.empty())
+    for (const std::string_view format : kDateFormats)
+      if (format.ends_with("%M") || format.ends_with("%S") || format.ends_with("%f"))
+        dates_.push_back({.format = DateFormat(fmt::format("{}{}", format, offset))});
   std::erase_if(dates_, [&](Dates& dates) {
     const std::optional<DateParts> parts = dates.format.Parse(value);
     if (!parts) return true;
@@ -89,20 +116,6 @@ void ColumnStatistics::AddToDates(std::string_view value) {
     dates.hour_varies |= parts->hour != dates.first.hour;
     return false;
   });
-}
-
-void ColumnStatistics::AddToBags(std::string_view value) {
-  for (Bags& bags : bags_) {
-    if (value.find(bags.separator) == std::string_view::npos) continue;
-    size_t values = 0;
-    for (std::string_view rest = value; !rest.empty();) {
-      const size_t end = std::min(rest.find(bags.separator), rest.size());
-      if (end > 0) ++values;
-      if (end > 0 && bags.values.size() < kMaxDistinct) bags.values.emplace(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-    bags.fields += values > 1;
-  }
 }
 
 std::string ColumnStatistics::date_format() const {
@@ -119,12 +132,41 @@ std::vector<std::string> ColumnStatistics::varying_date_parts() const {
 }
 
 char ColumnStatistics::bag_separator() const {
-  for (const Bags& bags : bags_) {
-    // Single values repeat more than their combinations.
-    const bool few = bags.values.size() <= counts_.size();
-    if (bags.fields * kBagShare >= present() && bags.fields > 0 && few) return bags.separator;
+  const auto found = std::find_if(std::begin(kBagSeparators), std::end(kBagSeparators),
+                                  [&](char separator) { return IsBagSeparator(separator); });
+  return found == std::end(kBagSeparators) ? 0 : *found;
+}
+
+// A separator is usual in its column, and the values of its bags occur in other texts too, unlike
+// the halves of a title with a semicolon.
+bool ColumnStatistics::IsBagSeparator(char separator) const {
+  int64_t fields = 0, bags = 0;
+  for (const auto& [text, count] : counts_) {
+    fields += count;
+    int parts = 0;
+    if (text.find(separator) != std::string::npos)
+      ForEachPart(text, separator, [&](std::string_view) { ++parts; });
+    if (parts > 1) bags += count;
   }
-  return 0;
+  if (bags == 0 || bags * kBagShare < fields) return false;
+  struct Texts {
+    int64_t all = 0, bags = 0;
+  };
+  std::unordered_map<std::string_view, Texts> texts;  // by part
+  for (const auto& [text, count] : counts_) {
+    std::set<std::string_view> parts;
+    ForEachPart(text, separator, [&](std::string_view part) { parts.insert(part); });
+    for (const std::string_view part : parts) {
+      ++texts[part].all;
+      texts[part].bags += parts.size() > 1;
+    }
+  }
+  int64_t values = 0, repeated = 0;
+  for (const auto& [part, in] : texts) {
+    values += in.bags;
+    if (in.all > 1) repeated += in.bags;
+  }
+  return 2 * repeated >= values;
 }
 
 std::vector<std::pair<std::string, int64_t>> ColumnStatistics::MostFrequent(size_t limit) const {

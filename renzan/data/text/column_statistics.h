@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "renzan/data/dense_spread.h"
@@ -52,12 +51,6 @@ class ColumnStatistics {
   std::vector<std::pair<std::string, int64_t>> MostFrequent(size_t limit) const;
 
  private:
-  struct Bags {
-    char separator;
-    int64_t fields = 0;                           // with more than one value
-    std::unordered_set<std::string> values = {};  // of these fields
-  };
-
   struct Dates {
     DateFormat format;
     DateParts first = {};  // of the first value
@@ -65,7 +58,7 @@ class ColumnStatistics {
   };
 
   void AddToDates(std::string_view value);
-  void AddToBags(std::string_view value);
+  bool IsBagSeparator(char separator) const;
 
   int64_t rows_ = 0, missing_ = 0, numbers_ = 0, brackets_ = 0, present_when_full_ = 0;
   std::map<std::string, int64_t> missing_texts_;
@@ -74,7 +67,6 @@ class ColumnStatistics {
   double min_ = 0, max_ = 0;
   DenseSpread spread_{1};
   std::vector<Dates> dates_;  // that fit so far
-  std::vector<Bags> bags_;
 };
 
 // Whether a text is a number as dense columns accept it.

@@ -88,6 +88,7 @@ class CriteoParser : public RowParser {
   bool ParseFields(TextRow* row, BadRow* bad) {
     if (schema_.has_labels()) {
       const std::string_view label = fields_[0];
+      if (label.empty() && labels_ == Labels::kMayBeMissing) bad->advice = kEmptyLabelAdvice;
       if (label != "0" && label != "1") return Reject(0, "is not 0 or 1", bad);
       row->label = label == "1" ? 1.0f : 0.0f;
     }

@@ -304,11 +304,18 @@ class CsvParser : public RowParser {
     return false;
   }
 
-  static bool ParseLabel(const LabelRule& rule, std::string_view field, TextRow* row, BadRow* bad) {
+  bool ParseLabel(const LabelRule& rule, std::string_view field, TextRow* row, BadRow* bad) const {
     bool is_other = false;
     const std::string problem = rule.Parse(field, &row->label, &is_other);
     row->other_label = is_other ? field : std::string_view();
-    return problem.empty() || Reject(field, problem, bad);
+    if (problem.empty()) return true;
+    if (field.empty() && labels_ == Labels::kMayBeMissing) bad->advice = kEmptyLabelAdvice;
+    if (!field.empty() && !rule.positive.empty())
+      bad->alternative = fmt::format(
+          "'negative: other' in the schema would count this and every other text but '{}' as a "
+          "negative",
+          rule.positive);
+    return Reject(field, problem, bad);
   }
 
   static bool ParseWeight(std::string_view field, TextRow* row, BadRow* bad) {
@@ -347,9 +354,11 @@ class CsvParser : public RowParser {
     std::optional<DateParts> parsed;
     if (!field.empty()) {
       parsed = date.format.Parse(field);
-      if (!parsed)
+      if (!parsed) {
+        bad->alternative = "if the format is wrong, correct the column's 'date' in the schema";
         return Reject(field, fmt::format("is not a date of the format '{}'", date.format.text()),
                       bad);
+      }
     }
     const std::vector<CsvColumn>& parts = csv_.columns[index].parts;
     for (size_t i = 0; i < parts.size(); ++i) {

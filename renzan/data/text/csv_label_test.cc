@@ -71,8 +71,9 @@ TEST(ImportCsv, LabelsThatNoRuleNamesAreErrors) {
   }
   const std::string texts = schema_of(", positive: \"1\", negative: \"0\"");
   ExpectError(ErrorCode::kData,
-              AllOf(HasSubstr("in0.csv:3: column 1 (y): 'y' is neither '1' nor '0'"),
-                    HasSubstr("negative: other")),
+              HasSubstr("in0.csv:3: column 1 (y): 'y' is neither '1' nor '0'; fix the row, or skip "
+                        "bad rows with --on-bad-row skip; 'negative: other' in the schema would "
+                        "count this and every other text but '1' as a negative"),
               [&] { Csv(texts, {"y,x\n1,2\ny,x\n"}).Import(); });
 }
 

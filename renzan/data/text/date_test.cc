@@ -33,6 +33,9 @@ TEST(DateFormat, Parses) {
   EXPECT_THAT(Parse("%d-%b-%Y", "01-JAN-1995"), ElementsAre(9131, 6, 0));
   EXPECT_THAT(Parse("%Y-%m-%dT%H:%M:%S.%fZ", "2024-03-01T07:08:09.123456Z"),
               ElementsAre(19783, 4, 7));
+  EXPECT_THAT(Parse("%Y-%m-%dT%H:%M:%S-05:00", "2024-03-01T07:08:09-05:00"),
+              ElementsAre(19783, 4, 7));
+  EXPECT_THAT(Parse("%Y-%m-%dT%H:%M:%S-05:00", "2024-03-01T07:08:09-06:00"), ElementsAre());
   EXPECT_THAT(Parse("%s", "0"), ElementsAre(0, 3, 0));
   EXPECT_THAT(Parse("%s", "964982703"), ElementsAre(11168, 6, 18));  // 2000-07-30 18:45:03
   EXPECT_THAT(Parse("%s", "-1"), ElementsAre(-1, 2, 23));
@@ -132,7 +135,8 @@ TEST(ImportDate, BadRowsAndWrongSchemas) {
   ExpectError(
       ErrorCode::kData,
       HasSubstr("bad.csv:2: column 2 (when): '2024-02-30 1:00' is not a date of the "
-                "format '%Y-%m-%d %H:%M'"),
+                "format '%Y-%m-%d %H:%M'; fix the row, or skip bad rows with --on-bad-row skip; if "
+                "the format is wrong, correct the column's 'date' in the schema"),
       [&] { ImportDataset(Options(dir, kSchema, "y,when,made\n1,2024-02-30 1:00,\n", "bad")); });
   const struct {
     const char *column, *message;

@@ -86,8 +86,7 @@ std::string LabelRule::Parse(std::string_view field, float* label, bool* is_othe
     if (field == positive || field == negative) return "";
     *is_other = negative == kOther;
     if (*is_other) return "";
-    return fmt::format("is neither '{}' nor '{}' (negative: other makes every other text 0)",
-                       positive, negative);
+    return fmt::format("is neither '{}' nor '{}'", positive, negative);
   }
   if (!std::isnan(positive_above) || !std::isnan(at_least)) {
     const std::optional<double> value = ParseNumber(field);

@@ -29,6 +29,8 @@ constexpr int64_t kEnoughRows = 50;
 constexpr double kNearlyAll = 0.99;
 // Whole numbers with at most this many distinct values are codes rather than quantities.
 constexpr size_t kFewNumbers = 10;
+// With more, they may be ids.
+constexpr size_t kFewIds = 20;
 // With more distinct values, exceptions do not make a column a label.
 constexpr size_t kFewLabels = 100;
 // Seconds since 1970 of the years 1973 to 2286.
@@ -243,6 +245,11 @@ Labels LabelsOf(const ColumnStatistics& values) {
   return labels;
 }
 
+bool IsYes(const std::string& text) {
+  static constexpr std::string_view kYes[] = {"yes", "y", "true", "t", "positive", "click"};
+  return std::find(std::begin(kYes), std::end(kYes), Lower(text)) != std::end(kYes);
+}
+
 // How likely a column is the label.
 int LabelScore(const Table& table, size_t index) {
   static constexpr std::string_view kNames[] = {
@@ -275,6 +282,18 @@ int LabelScore(const Table& table, size_t index) {
   return score;
 }
 
+// Whether a person would take the column for a label, rather than for the best of the features.
+bool LooksLikeLabel(const Table& table, size_t index) {
+  constexpr int kNamed = 40;  // above what a column gets without a usual name
+  if (LabelScore(table, index) >= kNamed) return true;
+  const ColumnStatistics& values = table.columns[index].values;
+  const Labels labels = values.distinct() <= kFewLabels ? LabelsOf(values) : Labels{};
+  if (labels.counts.size() != 2 || LabelScore(table, index) < 0) return false;
+  if (labels.are_numbers) return values.max() == 1 && (values.min() == 0 || values.min() == -1);
+  return std::any_of(labels.counts.begin(), labels.counts.end(),
+                     [](const auto& value) { return IsYes(value.first); });
+}
+
 std::string DescribeNumericLabel(const ColumnStatistics& values, const Labels& labels) {
   if (labels.counts.size() == 2 && values.min() == 0 && values.max() == 1) return "role: label";
   std::map<double, int64_t> counts;
@@ -300,13 +319,11 @@ std::string DescribeNumericLabel(const ColumnStatistics& values, const Labels& l
 
 std::string DescribeLabel(const ColumnStatistics& values, const Labels& labels) {
   if (labels.are_numbers) return DescribeNumericLabel(values, labels);
-  static constexpr std::string_view kYes[] = {"yes", "y", "true", "t", "positive", "click"};
   const auto& counts = labels.counts;
   if (counts.empty()) return "role: label";                  // every value is missing
   size_t positive = std::min<size_t>(1, counts.size() - 1);  // the rarer of two, as clicks are
   for (size_t i = 0; i < counts.size(); ++i)
-    if (std::find(std::begin(kYes), std::end(kYes), Lower(counts[i].first)) != std::end(kYes))
-      positive = i;
+    if (IsYes(counts[i].first)) positive = i;
   return fmt::format("role: label, positive: {}, negative: {}", Quoted(counts[positive].first),
                      counts.size() == 2 ? Quoted(counts[1 - positive].first) : "other");
 }
@@ -331,6 +348,8 @@ bool IsConstant(const ColumnStatistics& values) {
   return values.distinct() == 1 && values.missing() == 0;
 }
 
+constexpr char kDense[] = "role: dense";
+
 // For a column that is not the label.
 std::string DescribeFeature(const Table& table, const Column& column) {
   const ColumnStatistics& values = column.values;
@@ -349,7 +368,7 @@ std::string DescribeFeature(const Table& table, const Column& column) {
   }
   if (values.is_whole() && values.distinct() <= kFewNumbers) return "role: categorical";
   const std::string transform = values.spread().HelpfulTransform(0);
-  return transform == "none" ? "role: dense" : fmt::format("role: dense, transform: {}", transform);
+  return transform == "none" ? kDense : fmt::format("{}, transform: {}", kDense, transform);
 }
 
 std::string CommentOn(const Column& column) {
@@ -387,6 +406,15 @@ std::string CommentOn(const Column& column) {
   return text;
 }
 
+// Of a feature's column, after its description.
+std::string CommentOnRole(const Column& column, const std::string& description) {
+  const ColumnStatistics& values = column.values;
+  return description.starts_with(kDense) && values.is_whole() && values.min() >= 0 &&
+                 values.distinct() > kFewIds
+             ? "; if they are ids: {role: categorical}"
+             : "";
+}
+
 // Of the label's column.
 std::string CommentOnBadLabels(const ColumnStatistics& values, const Labels& labels) {
   std::string text;
@@ -411,8 +439,13 @@ std::string ProposeSchema(const ProposalOptions& options) {
     Fail(ErrorCode::kUsage, "standard input cannot be read twice: give a file");
   const Table table = ReadTable(options);
   size_t label = 0;
-  for (size_t i = 0; i < table.columns.size(); ++i)
-    if (LabelScore(table, i) >= LabelScore(table, label)) label = i;
+  int best_score = LabelScore(table, label);
+  for (size_t i = 1; i < table.columns.size(); ++i) {
+    const int score = LabelScore(table, i);
+    if (score < best_score) continue;
+    best_score = score;
+    label = i;
+  }
   std::set<std::string> missing, names;
   bool trim = table.dialect.trim;
   for (const Column& column : table.columns) {
@@ -428,9 +461,11 @@ std::string ProposeSchema(const ProposalOptions& options) {
       "# Check the roles, above all the label's, before you import with --format csv --schema.\n",
       table.complete ? "" : "the first ", table.rows, table.rows == 1 ? "row" : "rows",
       Escape(options.input));
-  if (LabelScore(table, label) < 0)
-    text += fmt::format("# No column looks like a label; '{}' stands in for it.\n",
-                        Escape(table.columns[label].name));
+  if (!LooksLikeLabel(table, label))
+    text += fmt::format(
+        "# No column looks like a label: '{}' is a guess. Give the role label to the right column, "
+        "and\n# another to this one; data for predictions needs no column with the role label.\n",
+        Escape(table.columns[label].name));
   if (table.bad_rows > 0)
     text +=
         fmt::format("# {} not have {} fields: fix {}, or import with --on-bad-row skip.\n",
@@ -451,10 +486,10 @@ std::string ProposeSchema(const ProposalOptions& options) {
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const Column& column = table.columns[i];
     const bool is_label = i == label;
-    text += fmt::format("  {}: {{{}}}  # {}\n", Quoted(column.name),
-                        is_label ? DescribeLabel(column.values, LabelsOf(column.values))
-                                 : DescribeFeature(table, column),
-                        CommentOn(column));
+    const std::string description = is_label ? DescribeLabel(column.values, LabelsOf(column.values))
+                                             : DescribeFeature(table, column);
+    text += fmt::format("  {}: {{{}}}  # {}{}\n", Quoted(column.name), description,
+                        CommentOn(column), CommentOnRole(column, description));
     if (is_label) text += CommentOnBadLabels(column.values, LabelsOf(column.values));
   }
   return text;

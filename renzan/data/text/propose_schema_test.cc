@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "renzan/data/import.h"
 #include "renzan/data/testing.h"
 
@@ -183,6 +185,72 @@ TEST(ProposeSchema, DatesWithConstantParts) {
   EXPECT_THAT(
       schema_of("2024-01-05 08:{:02}:00", [](int row) { return row % 60; }),
       AllOf(HasSubstr("when: {role: skip}"), HasSubstr("; constant: day, weekday, hour\n")));
+}
+
+TEST(ProposeSchema, DatesWithAnOffset) {
+  const auto schema_of = [](const std::string& other_offset) {
+    std::string text = "when,x,click\n";
+    for (int row = 0; row < 100; ++row)
+      text += fmt::format("2026-11-{:02}T{:02}:00:00{},{},{}\n", row % 28 + 1, row % 24,
+                          row % 2 == 0 ? "+00:00" : other_offset, row * 7 % 50, row % 3 == 0);
+    return Proposed(text).schema;
+  };
+  EXPECT_THAT(schema_of("+00:00"),
+              HasSubstr("when: {role: date, date: \"%Y-%m-%dT%H:%M:%S+00:00\", parts: {day: "));
+  EXPECT_THAT(schema_of("-01:00"), Not(HasSubstr("role: date")));
+}
+
+// A semicolon in titles separates nothing, whether few have one or many.
+TEST(ProposeSchema, TitlesAreNoBags) {
+  const auto schema_of = [](const std::vector<std::string>& titles) {
+    std::string text = "title,click\n";
+    for (int row = 0; row < 80; ++row)
+      text += fmt::format("{},{}\n", titles[static_cast<size_t>(row * 5 % 8)], row % 3 == 0);
+    return Proposed(text).schema;
+  };
+  const std::vector<std::string> titles = {"Stop; Go", "Red", "Green", "Blue",
+                                           "Up",       "Low", "High",  "End"};
+  EXPECT_THAT(schema_of(titles), HasSubstr("title: {role: categorical}"));
+  EXPECT_THAT(schema_of({"A; B", "C; D", "E; F", "G; H", "I; J", "K; L", "M; N", "O; P"}),
+              HasSubstr("title: {role: categorical}"));
+  EXPECT_THAT(schema_of({"a;b", "b;c", "c", "a", "d;a", "b;d", "d", "e;a"}),
+              HasSubstr("title: {role: multi_hot, separator: \";\"}"));
+  // A twentieth of the rows.
+  std::string rare = "tags,click\n";
+  for (int row = 0; row < 80; ++row)
+    rare += fmt::format("{},{}\n", row % 20 == 0 ? "a;b" : row % 2 == 0 ? "a" : "b", row % 3 == 0);
+  EXPECT_THAT(Proposed(rare).schema, HasSubstr("tags: {role: categorical}"));
+}
+
+TEST(ProposeSchema, NumbersThatMayBeIds) {
+  std::string text = "item,user,level,price,change,click\n";
+  for (int row = 0; row < 1000; ++row)
+    text += fmt::format("{},{},{},{:.2f},{},{}\n", row % 500 + 1, row % 600 * 1000, row % 20,
+                        row * 0.25, row % 100 - 50, row % 3 == 0);
+  const std::string schema = Proposed(text).schema;
+  const std::string hint = "; if they are ids: {role: categorical}\n";
+  EXPECT_THAT(schema, AllOf(HasSubstr("# numbers from 1 to 500, 500 values" + hint),
+                            HasSubstr("# numbers from 0 to 599000, 600 values" + hint),
+                            HasSubstr("# numbers from 0 to 19, 20 values\n"),
+                            HasSubstr("# numbers from 0 to 249.75, 1000 values, a"),
+                            HasSubstr("# numbers from -50 to 49, 100 values\n")));
+}
+
+TEST(ProposeSchema, SaysThatNoColumnLooksLikeALabel) {
+  const auto schema_of = [](const std::string& name, const std::string& a, const std::string& b) {
+    std::string text = "price," + name + "\n";
+    for (int row = 0; row < 100; ++row)
+      text += fmt::format("{},{}\n", row * row % 97, row % 3 == 0 ? a : b);
+    return Proposed(text).schema;
+  };
+  EXPECT_THAT(schema_of("device", "ios", "android"),
+              AllOf(HasSubstr("# No column looks like a label: 'device' is a guess."),
+                    HasSubstr("device: {role: label, positive: ios, negative: android}")));
+  for (const auto& [name, a, b] : {std::array{"label", "ios", "android"},
+                                   {"device", "1", "0"},
+                                   {"device", "yes", "no"},
+                                   {"device", "1", "-1"}})
+    EXPECT_THAT(schema_of(name, a, b), Not(HasSubstr("No column"))) << name << a;
 }
 
 TEST(ProposeSchema, Keys) {

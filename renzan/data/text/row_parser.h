@@ -33,7 +33,8 @@ struct BadRow {
   size_t column = 0;  // from 1; 0 for the row as a whole
   std::string name;   // of the column
   std::string reason;
-  std::string advice;  // what may be wrong with the whole file or its schema; or ""
+  std::string advice;            // what may be wrong with the whole file or its schema; or ""
+  std::string alternative = "";  // to fixing the row or skipping it; or ""
 };
 
 class RowParser {
@@ -72,6 +73,10 @@ std::unique_ptr<RowParser> MakeCsvParser(const std::string& schema_path,
 inline constexpr char kUnlabelledAdvice[] =
     "data without labels, for `renzan predict`, needs --vocabulary-from TRAINING_DATA without "
     "--grow";
+
+// What to do where labels may be missing, and the label's column is there but empty.
+inline constexpr char kEmptyLabelAdvice[] =
+    "data for predictions must not have the label's column: leave it out";
 
 // log(max(x, 0) + 1)
 float LogTransform(double x);
