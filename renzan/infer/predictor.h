@@ -16,7 +16,8 @@ namespace renzan {
 
 class Predictor {
  public:
-  // `known_ids`: of the model, for data whose vocabularies continue its own; null: the model knows all ids.
+  // `known_ids`: of the model, for data whose vocabularies continue its own; null: the model knows
+  // all ids.
   explicit Predictor(KnownIds* known_ids) : known_ids_(known_ids) {}
   virtual ~Predictor() = default;
 
