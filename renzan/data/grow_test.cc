@@ -176,6 +176,8 @@ TEST(KnownIds, AreThoseOfAnImportWithTheEarlierVocabulary) {
   KnownIds known(num_ids);
   known.MapUnknown(4, &read[1]);
   EXPECT_EQ(known.mapped(), 0);
+  const int64_t lookups = known.lookups();
+  EXPECT_GT(lookups, 0);
   for (size_t f = 0; f < num_ids.size(); ++f) {
     EXPECT_EQ(read[0].categorical[f].values, read[1].categorical[f].values);
     EXPECT_EQ(read[0].categorical[f].offsets, read[1].categorical[f].offsets);

@@ -19,15 +19,16 @@ class KnownIds {
   // `num_ids` [num_categorical]: a feature's ids from there on are of values that are not known.
   explicit KnownIds(std::vector<int64_t> num_ids) : num_ids_(std::move(num_ids)) {}
 
-  // Maps these ids to the row for unseen values. Counts those of the first `counted` samples.
+  // Maps these ids to the row for unseen values. Counts the lookups of the first `counted` samples.
   void MapUnknown(int64_t counted, Batch* batch);
 
-  // How many of the counted lookups were mapped.
+  // The lookups that were counted, and how many of them were mapped.
+  int64_t lookups() const { return lookups_.load(); }
   int64_t mapped() const { return mapped_.load(); }
 
  private:
   const std::vector<int64_t> num_ids_;
-  std::atomic<int64_t> mapped_ = 0;
+  std::atomic<int64_t> lookups_ = 0, mapped_ = 0;
 };
 
 }  // namespace renzan

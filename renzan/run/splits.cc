@@ -126,8 +126,8 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
   const FeaturesConfig& expected = expectation.features;
   FeaturesConfig actual = FeaturesOf(dataset.schema());
   const bool any_ids = expectation.ids == ExpectedIds::kAny;
-  const char* const from = any_ids ? "--grow and --vocabulary-from the training data"
-                                   : "--vocabulary-from the training data";
+  const std::string from = fmt::format("{}--vocabulary-from {}", any_ids ? "--grow and " : "",
+                                       expectation.vocabularies_from);
   const auto check_names = [&](const char* kind, const std::vector<std::string>& there,
                                const std::vector<std::string>& here) {
     const std::string problem = DifferenceOfNames(kind, there, here);
@@ -158,21 +158,21 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
   for (size_t i = 0; !any_ids && i < expected.categorical.size(); ++i)
     if (expected.num_embeddings[i] != actual.num_embeddings[i])
       Fail(ErrorCode::kConfig,
-           "{}: feature '{}' has {} ids, but that of the training data has {}{}: import it with "
-           "--vocabulary-from the training data",
+           "{}: feature '{}' has {} ids, but that of the training data has {}{}: import it with {}",
            dataset.directory(), Escape(actual.categorical[i]), actual.num_embeddings[i],
            expected.num_embeddings[i],
            expectation.ids == ExpectedIds::kContinued &&
                    actual.num_embeddings[i] > expected.num_embeddings[i]
                ? ", and its vocabulary does not continue that one"
-               : "");
+               : "",
+           from);
   check_names("multi-hot", expected.multi_hot, actual.multi_hot);
   check_preprocessing(
       "transform", actual.dense, &FeaturesConfig::dense_transforms,
       fmt::format("import it with the same --dense, or 'transform' in the schema, and {}", from));
   if (!any_ids)
     check_preprocessing("vocabulary", actual.categorical, &FeaturesConfig::vocabularies,
-                        "import it with --vocabulary-from the training data");
+                        "import it with " + from);
   if (shortened) CheckTrainsNoUnseen(dataset);
   const std::string column = DifferentlyParsed(expected.parsing, actual.parsing);
   if (!column.empty())
@@ -224,7 +224,9 @@ OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features
   if (!IsSamePath(config.eval.path, config.train.path)) {
     splits.eval_dataset = Open(config.eval.path, config, comm);
     CheckHasLabels(*splits.eval_dataset);
-    CheckFeatures({FeaturesOf(splits.train_dataset->schema()), config.train.path},
+    CheckFeatures({.features = FeaturesOf(splits.train_dataset->schema()),
+                   .recorded_by = config.train.path,
+                   .vocabularies_from = config.train.path},
                   *splits.eval_dataset, comm);
     eval = splits.eval_dataset.get();
   }

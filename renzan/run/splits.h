@@ -60,6 +60,7 @@ struct ExpectedFeatures {
   FeaturesConfig features;
   std::string recorded_by;
   ExpectedIds ids = ExpectedIds::kSame;
+  std::string vocabularies_from = "the training data";  // where an import can take them from
 };
 
 // Throws kConfig, naming the first column that is not the expected one; kIo or kData if

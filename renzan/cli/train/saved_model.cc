@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -65,13 +66,17 @@ std::unique_ptr<KnownIds> ReadAsTheModel(const FeaturesConfig& model, DatasetSch
 // Every rank calls it, after the predictions.
 void Report(const KnownIds* known, Communicator& comm) {
   if (known == nullptr) return;
-  int64_t mapped = 0;
-  for (const int64_t of_worker : AllGatherValues(comm, known->mapped())) mapped += of_worker;
+  const auto sum = [&](int64_t mine) {
+    const std::vector<int64_t> all = AllGatherValues(comm, mine);
+    return std::accumulate(all.begin(), all.end(), int64_t{0});
+  };
+  const int64_t mapped = sum(known->mapped()), lookups = sum(known->lookups());
   if (comm.rank() == 0)
     LogInfo(
         "the vocabularies of the data continue the model's: {} lookups of values that the model "
-        "does not know read its rows for unseen values",
-        mapped);
+        "does not know ({:.1f} % of all) read its rows for unseen values",
+        mapped,
+        100.0 * static_cast<double>(mapped) / static_cast<double>(std::max<int64_t>(1, lookups)));
 }
 
 }  // namespace

@@ -253,7 +253,8 @@ class CsvParser : public RowParser {
   bool ParseFields(TextRow* row, BadRow* bad) {
     const std::vector<std::string_view>& fields = records_.fields();
     if (fields.size() != order_.size()) {
-      bad->reason = fmt::format("{} fields instead of {}", fields.size(), order_.size());
+      bad->reason = fmt::format("{} field{} instead of {}", fields.size(),
+                                fields.size() == 1 ? "" : "s", order_.size());
       bad->advice = AdviceOnDelimiter(order_.size());
       return false;
     }

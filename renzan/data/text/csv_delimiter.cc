@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "renzan/base/config/config.h"
+
 namespace renzan {
 namespace {
 
@@ -38,7 +40,7 @@ std::string DelimiterThatFits(
 }
 
 std::string DelimiterInSchema(const std::string& delimiter) {
-  return delimiter == "\t" ? "delimiter: tab" : fmt::format("delimiter: \"{}\"", delimiter);
+  return "delimiter: " + (delimiter == "\t" ? "tab" : ConfigValue{{delimiter}, ""}.key());
 }
 
 }  // namespace renzan

@@ -55,7 +55,7 @@ TEST(CsvDelimiter, RowsWithAnotherOne) {
   const std::string schema = std::string("header: false\n") + kColumns;
   ExpectAdvice(ErrorCode::kData, schema, "1;2,5;x\n", "1: 2 fields instead of 3; ",
                "with delimiter: \";\" in ", "");
-  ExpectAdvice(ErrorCode::kData, schema, "1\t2\tx\n", "1: 1 fields instead of 3; ",
+  ExpectAdvice(ErrorCode::kData, schema, "1\t2\tx\n", "1: 1 field instead of 3; ",
                "with delimiter: tab in ");
   ExpectAdvice(ErrorCode::kData, schema, "\"1\";\"2\";\"x;y\"\n",
                "1: text follows the closing quote of field 1; ", "with delimiter: \";\" in ");

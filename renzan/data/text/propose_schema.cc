@@ -472,9 +472,7 @@ std::string ProposeSchema(const ProposalOptions& options) {
                     table.bad_rows == 1 ? "1 row does" : fmt::format("{} rows do", table.bad_rows),
                     table.columns.size(), table.bad_rows == 1 ? "it" : "them");
   const Dialect& dialect = table.dialect;
-  text +=
-      fmt::format("delimiter: {}\nheader: {}\n",
-                  dialect.delimiter == "\t" ? "tab" : Quoted(dialect.delimiter), dialect.header);
+  text += fmt::format("{}\nheader: {}\n", DelimiterInSchema(dialect.delimiter), dialect.header);
   if (!dialect.quotes) text += "quotes: false\n";
   if (trim) text += "trim: true\n";
   if (!missing.empty()) {
