@@ -184,7 +184,7 @@ grep -q "of 64.00 GiB on the worker that needs most: it fits" plan.txt || fail "
 expect_exit 71 "of 37.00 GiB on the worker that needs most: IT DOES NOT FIT" \
   $renzan plan $plans/zionex_12t.yaml --topology $plans/zionex_128_workers.yaml
 grep -q "^less memory with .* fits$" out.txt || fail "$(cat out.txt)"
-grep -q "^1024 workers, numerics.virtual_workers: 1024 .* yes$" out.txt || fail "$(cat out.txt)"
+grep -q "^1024 workers on 128 such machines, numerics.virtual_workers: 1024 .* yes$" out.txt || fail "$(cat out.txt)"
 
 # A run that does not fit into memory is refused before it allocates any.
 expect_exit 71 "MiB are available" $renzan train small.yaml --run-dir refused \
