@@ -8,6 +8,7 @@
 
 #include "renzan/checkpoint/export.h"
 #include "renzan/checkpoint/initial_tensor.h"
+#include "renzan/checkpoint/model_diff.h"
 #include "renzan/checkpoint/reader.h"
 #include "renzan/checkpoint/testing.h"
 #include "renzan/checkpoint/whole_tensors.h"
@@ -215,6 +216,20 @@ TEST_P(SparseCheckpoint, IsABase) {
 INSTANTIATE_TEST_SUITE_P(Types, SparseCheckpoint,
                          ::testing::Values(DType::kF32, DType::kF16, DType::kBF16),
                          [](const auto& param) { return std::string(Name(param.param)); });
+
+// The rows that no file holds differ, too, where the types round them otherwise.
+TEST(SparseCheckpoints, OfTwoTypesAreComparedInEveryRow) {
+  TemporaryDirectory dir;
+  for (const DType dtype : {DType::kF32, DType::kBF16})
+    WithBlocks(dtype).Save(dir / fmt::format("dense-{}", Name(dtype)),
+                           dir / fmt::format("sparse-{}", Name(dtype)));
+  const auto differing = [&](const std::string& kind) {
+    CheckpointReader f32(dir / (kind + "-F32")), bf16(dir / (kind + "-BF16"));
+    return DiffModels(f32, bf16).values_differing;
+  };
+  EXPECT_GT(differing("dense"), 100);
+  EXPECT_EQ(differing("sparse"), differing("dense"));
+}
 
 // Writes a model of one sparse file that `edit` has changed; returns the error.
 std::string ErrorAfter(const std::function<void(CheckpointFile&)>& edit,

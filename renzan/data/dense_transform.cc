@@ -81,6 +81,12 @@ std::optional<DenseTransform> DenseTransform::Parse(std::string_view text) {
   return valid ? std::optional(transform) : std::nullopt;
 }
 
+DenseTransform DenseTransform::ParseKnown(std::string_view text) {
+  const std::optional<DenseTransform> transform = Parse(text);
+  CHECK(transform.has_value());
+  return *transform;
+}
+
 std::string DenseTransform::kind() const {
   std::string text;
   if (!clip_.empty()) text = fmt::format("clip:{}:{},", clip_[0], clip_[1]);

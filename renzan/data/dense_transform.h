@@ -28,6 +28,8 @@ class DenseTransform {
   DenseTransform() = default;  // none
   // Nothing if `text` is not a transform.
   static std::optional<DenseTransform> Parse(std::string_view text);
+  // Of a text that Parse() accepts.
+  static DenseTransform ParseKnown(std::string_view text);
 
   std::string text() const;
   // The transform without constants computed from data, to compare what was requested.

@@ -1,0 +1,93 @@
+#include "renzan/data/vocabularies_from.h"
+
+#include <string>
+
+#include "renzan/base/error.h"
+#include "renzan/base/escape.h"
+#include "renzan/base/log.h"
+#include "renzan/data/dataset/manifest.h"
+#include "renzan/data/dense_transform.h"
+
+namespace renzan {
+namespace {
+
+// A test set must be preprocessed like the dataset whose vocabularies it uses.
+void CheckPreprocessing(const std::string& directory, const DatasetManifest& manifest,
+                        const DatasetSchema& schema) {
+  if (manifest.dense_transforms.empty() && !schema.dense.empty())
+    LogWarning(
+        "cannot check that dense features have the same transforms as in {}: it does not record "
+        "them; import it again",
+        directory);
+  for (size_t d = 0; d < schema.dense.size(); ++d) {
+    const std::string here = DenseTransform::ParseKnown(schema.dense_transforms[d]).kind();
+    const std::string there = manifest.dense_transforms.empty()
+                                  ? "none"
+                                  : DenseTransform::ParseKnown(manifest.dense_transforms[d]).kind();
+    const bool known = !manifest.dense_transforms.empty();
+    if (here != there && (known || DenseTransform::ParseKnown(here).needs_constants()))
+      Fail(ErrorCode::kConfig,
+           "dense feature '{}' was imported into {} with transform {}, here it is {}: use the same "
+           "(--dense, or 'transform' in the schema)",
+           schema.dense[d], directory, there, here);
+  }
+  const std::string column = DifferentlyParsed(manifest.parsing, schema.parsing);
+  if (!column.empty())
+    Fail(ErrorCode::kConfig,
+         "column '{}' was read into {} as {}, here it is read as {}: use the same trim, missing, "
+         "separator and brackets in the schema",
+         Escape(column), directory, Escape(manifest.parsing.at(column)),
+         Escape(schema.parsing.at(column)));
+  if (manifest.parsing.empty() && !manifest.dense_transforms.empty())
+    LogWarning(
+        "cannot check that columns are read (trim, missing, separator) as in {}: it does not "
+        "record it; import it again",
+        directory);
+  if (!schema.has_labels() || manifest.label_rule == schema.label_rule) return;
+  if (manifest.label_rule.empty() || schema.label_rule.empty())
+    LogWarning("cannot check that labels mean the same as in {}: {} no rule for labels", directory,
+               manifest.label_rule.empty() ? "it records" : "this schema has");
+  else
+    Fail(ErrorCode::kConfig,
+         "the labels of {} were mapped by '{}', here they are by '{}': use the same in the schema",
+         directory, manifest.label_rule, schema.label_rule);
+}
+
+}  // namespace
+
+std::vector<Vocabulary> TakeVocabularies(const ImportOptions& options,
+                                         DatasetSchema* schema_of_input) {
+  const DatasetSchema& schema = *schema_of_input;
+  const std::string& directory = options.vocabulary_from;
+  if (!options.vocabulary.empty())
+    Fail(ErrorCode::kUsage, "--vocabulary and --vocabulary-from cannot be combined");
+  if (!options.grow && (!options.unseen.empty() || (options.seed && !options.keep_negatives)))
+    Fail(ErrorCode::kUsage,
+         "--{} and --vocabulary-from cannot be combined without --grow: only training rows train "
+         "the row for unseen values",
+         options.unseen.empty() ? "seed" : "unseen");
+  const DatasetManifest manifest = ReadManifest(directory);
+  if (manifest.dense != schema.dense)
+    Fail(ErrorCode::kConfig, "the dense features [{}] are not those of {}: [{}]",
+         fmt::join(schema.dense, ", "), directory, fmt::join(manifest.dense, ", "));
+  CheckPreprocessing(directory, manifest, schema);
+  std::vector<std::string> names;
+  for (const CategoricalFeature& feature : schema.categorical) names.push_back(feature.name);
+  if (manifest.categorical != names)
+    Fail(ErrorCode::kConfig, "the categorical features [{}] are not those of {}: [{}]",
+         fmt::join(names, ", "), directory, fmt::join(manifest.categorical, ", "));
+  std::vector<Vocabulary> vocabularies;
+  for (const CategoricalFeature& feature : schema.categorical) {
+    if (manifest.features.at(feature.name).multi_hot != feature.multi_hot)
+      Fail(ErrorCode::kConfig, "feature '{}' is {} in {}, here it is {}: give it the same role",
+           feature.name, feature.multi_hot ? "categorical" : "multi_hot", directory,
+           feature.multi_hot ? "multi_hot" : "categorical");
+    vocabularies.push_back(Vocabulary::FromDataset(directory, manifest, feature.name));
+    if (options.grow) vocabularies.back().Grow();
+  }
+  if (!manifest.dense_transforms.empty())
+    schema_of_input->dense_transforms = manifest.dense_transforms;
+  return vocabularies;
+}
+
+}  // namespace renzan
