@@ -67,7 +67,7 @@ def ask(world, url):
         except ApiError:
             return True
 
-    wait_until(is_asked, "the API server asks the webhook", 60)
+    wait_until(is_asked, "the API server asks the webhook")
 
 
 def the_script_makes_certificates(world):

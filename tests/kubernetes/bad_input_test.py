@@ -27,7 +27,7 @@ def says(world, kubeconfig, pattern, code=0):
             [world.program, "cluster", "kubernetes", "run"], stdout=out, stderr=out,
             env=os.environ | {"KUBECONFIG": kubeconfig, "POD_NAME": "bad"})
     try:
-        wait_until(lambda: re.search(pattern, log.read_text()), f"it says {pattern}", 60)
+        wait_until(lambda: re.search(pattern, log.read_text()), f"it says {pattern}")
     except TimeoutError as error:
         sys.exit(f"FAILED: {error}, but: {log.read_text()}")
     finally:
@@ -121,14 +121,14 @@ def a_definition_of_another_version_is_named(world):
     said = len(world.leading().said())
     leading = world.leading()
     line = "GET .*/apis/renzan.dev/v1alpha1/gangjobs: 404.*does the server have this kind?"
-    wait_until(lambda: re.search(line, leading.said()[said:]), "the log names the version", 60)
+    wait_until(lambda: re.search(line, leading.said()[said:]), "the log names the version")
     time.sleep(3)  # during which it tries again
     found = re.findall(line, leading.said()[said:])
     expect(len(found) == 1, f"it is said {len(found)} times: {found}")
     world.client.patch(path, {"spec": {"versions": [ours]}})
     wait_until(lambda: is_served(world), "the server takes up the definition again")
     world.submit("of-this-version", replicas=1, gpus=1, run_seconds=1)
-    world.wait_for("of-this-version", "done", 120)
+    world.wait_for("of-this-version", "done")
 
 
 def a_definition_that_lacks_a_field_is_named(world):
@@ -150,7 +150,7 @@ def a_definition_that_lacks_a_field_is_named(world):
         world.wait_for(f"fields-{jobs}", "done")
         return re.search(line, world.leading().said())
 
-    wait_until(is_said, "the log names the field", 60)
+    wait_until(is_said, "the log names the field")
     world.client.patch(path, {"spec": {"versions": [ours]}})
     expect(len(re.findall(line, world.leading().said())) == 1, "it is said more than once")
 
@@ -161,10 +161,10 @@ def without_its_definition_it_waits_for_it(world):
         replica.process.kill()
     wait_until(lambda: "queues" in "".join(
         replica.said() for replica in world.replicas),
-        "a log names the definition that is missing", 60)
+        "a log names the definition that is missing")
     world.install()
     world.submit("defined", replicas=1, gpus=1, run_seconds=1)
-    world.wait_for("defined", "done", 120)
+    world.wait_for("defined", "done")
 
 
 def main():

@@ -73,7 +73,7 @@ def end_worker(world, pod, code):
 
 def wait_for_attempt(world, job, attempts, workers):
     """Waits until the workers of that attempt run, and no other pod of the job is still ending."""
-    wait_until(lambda: world.status(job).get("attempts") == attempts, f"{job} runs again", 60)
+    wait_until(lambda: world.status(job).get("attempts") == attempts, f"{job} runs again")
     world.wait_for_workers(job, workers)
 
 
@@ -164,7 +164,7 @@ def a_gang_that_is_created_in_part_is_deleted_whole(world):
         server.kill()
         hold.may_go.set()
         server.start()
-        wait_until(lambda job=job: is_whole(world, job), f"all of {job} run, and nothing else", 120)
+        wait_until(lambda job=job: is_whole(world, job), f"all of {job} run, and nothing else")
         attempts.append(world.status(job)["attempts"])
         world.cancel(job)
     expect(max(attempts) > 1, f"the server died too late: {attempts}")
@@ -212,7 +212,7 @@ def the_service_of_a_gang_lives_as_long_as_its_job(world):
     world.client.delete(f"{GANG_JOBS}/served")
     wait_until(lambda: "served-workers" not in {
         each["metadata"]["name"] for each in world.client.get(SERVICES)["items"]},
-        "it goes with its job", 60)
+        "it goes with its job")
 
 
 def a_waiting_job_names_the_constraint(world):
@@ -249,7 +249,7 @@ def what_runs_is_bound(world):
                 return False
         return True
 
-    wait_until(all_run, "all that runs is bound", 60)
+    wait_until(all_run, "all that runs is bound")
     for job in jobs:
         answer = proxy.status_of(f"POST .*/pods/{job}-0-0/binding", before)
         expect(answer == 201, f"the lost answer was {answer}")

@@ -40,14 +40,14 @@ def a_server_that_is_killed_and_forgets_the_past_loses_nothing(world):
     server.compact()
     time.sleep(2)
     server.start()
-    wait_until(lambda: is_up(world), "the server is back", 120)
+    wait_until(lambda: is_up(world), "the server is back")
     # The server has forgotten the past: whoever was watching must list again.
     answer = world.client.get(f"{PODS}?watch=1&timeoutSeconds=1&resourceVersion={before}")
     answer = answer if isinstance(answer, dict) else json.loads(answer.splitlines()[0])
     expect(answer["object"].get("code") == 410, f"the watch goes on: {answer}")
     world.submit("after", replicas=1, gpus=8, run_seconds=1)
     for job in "ends-meanwhile", "waits", "after":
-        world.wait_for(job, "done", 120)
+        world.wait_for(job, "done")
     expect(world.status("steady")["attempts"] == 1, "a gang was disturbed by that")
     world.cancel("steady")
 
@@ -59,13 +59,13 @@ def who_loses_the_lease_writes_no_more(world):
     restarts = sum(replica.restarts for replica in world.replicas)
     world.client.patch(LEASE, {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 6}})
     wait_until(lambda: sum(replica.restarts for replica in world.replicas) > restarts,
-               "the leader ends", 30)
+               "the leader ends")
     # Nobody leads: nothing is decided.
     world.submit("later", replicas=1, gpus=8, run_seconds=1)
     phase = world.status("later").get("phase")
     if world.leader() == "thief":
         expect(phase in (None, "pending"), f"somebody decides: {phase}")
-    world.wait_for("later", "done", 120)
+    world.wait_for("later", "done")
     expect(world.leader() not in ("", "thief"), "nobody leads")
     expect(world.status("kept")["attempts"] == 1, "a gang was disturbed by that")
     world.cancel("kept")
@@ -92,7 +92,7 @@ def a_storm_of_conflicts_does_not_stop_jobs(world):
         thread.start()
     try:
         for job in jobs:
-            world.wait_for(job, "done", 120)
+            world.wait_for(job, "done")
             expect(world.status(job)["attempts"] <= 3, f"{job} has {world.status(job)}")
     finally:
         ends.set()
@@ -118,16 +118,16 @@ def who_wakes_up_when_another_leads_writes_nothing(world):
     stopped.process.send_signal(signal.SIGSTOP)
     try:
         wait_until(lambda: world.leader() and not world.leader().startswith(stopped.name),
-                   "another one leads", 60)
+                   "another one leads")
         # That replica removes what was partly done, and starts afresh.
-        wait_until(lambda: world.status("late")["attempts"] == 2, "it is started again", 60)
+        wait_until(lambda: world.status("late")["attempts"] == 2, "it is started again")
         world.wait_for("late", "running")
         done_before = len(proxy.writes())
         late.may_go.set()
         expect(late.answered.wait(60) and late.status == 201, f"the server says {late.status}")
     finally:
         stopped.process.send_signal(signal.SIGCONT)
-    wait_until(lambda: stopped.restarts > restarts, "it ends", 60)
+    wait_until(lambda: stopped.restarts > restarts, "it ends")
     wait_until(lambda: all(pod["metadata"]["labels"]["renzan.dev/attempt"] == "1"
                            for pod in world.pods_of("late")), "what it has written is removed")
     expect(len(proxy.writes()) == done_before + 1, f"it has written {proxy.writes()[done_before:]}")

@@ -121,7 +121,7 @@ class Fleet:
         for loop in self._follow_nodes, self._follow_pods:
             threading.Thread(target=loop, daemon=True).start()
         # The controller manager removes a new node's taint once it has seen that the node is Ready.
-        kube.wait_until(self._are_usable, "all nodes are Ready and without taints", 120)
+        kube.wait_until(self._are_usable, "all nodes are Ready and without taints")
 
     def _are_usable(self):
         nodes = self._client.get("/api/v1/nodes?" + self._selector)["items"]

@@ -153,7 +153,10 @@ def quantity(text):
     return float(text)
 
 
-def wait_until(condition, what, seconds=30):
+PATIENCE_S = 180  # much longer than anything takes, for machines with much else to do
+
+
+def wait_until(condition, what, seconds=PATIENCE_S):
     """Waits for the first true value of condition() and returns it."""
     end = time.monotonic() + seconds
     while True:

@@ -105,7 +105,7 @@ class Storm:
             except (OSError, http.client.HTTPException):
                 return False
             return True
-        wait_until(answered, "the server answers", 120)
+        wait_until(answered, "the server answers")
 
     def after(self, seconds, act):
         timer = threading.Timer(seconds, act)

@@ -49,8 +49,8 @@ class Verbs:
         shown = self.json("job", "show", job)
         return shown["message"] or shown["reason"] or ""
 
-    def wait_for(self, job, state, seconds=60):
-        wait_until(lambda: self.state(job) == state, f"{job} is {state}", seconds)
+    def wait_for(self, job, state):
+        wait_until(lambda: self.state(job) == state, f"{job} is {state}")
 
     def file(self, name, text):
         (self.folder / name).write_text(text)
@@ -239,7 +239,7 @@ command: [sh]
 """)
     renzan("submit", file, "--image", "localhost/none:7")
     image = wait_until(lambda: "localhost/none:7" in renzan.message("no-image")
-                       and renzan.message("no-image"), "it says which image is missing", 60)
+                       and renzan.message("no-image"), "it says which image is missing")
     has(image, "ImagePull")
     renzan("job", "cancel", "no-image")
     pod = renzan.file("no-claim.yaml", """
@@ -249,7 +249,7 @@ spec:
 """)
     renzan("submit", file, "--name", "no-claim", "--image", IMAGE, "--pod-template", pod)
     wait_until(lambda: "there is no PersistentVolumeClaim clicks" in renzan.message("no-claim"),
-               "it says which claim is missing", 60)
+               "it says which claim is missing")
     renzan("job", "cancel", "no-claim")
 
 

@@ -169,7 +169,7 @@ class World:
     def install(self, overlay="1.20"):
         """Installs the manifests, also again after somebody has removed parts of them."""
         self.kubectl("apply", "-k", str(DEPLOY / overlay))
-        self.kubectl("wait", "--for=condition=Established", "--timeout=30s",
+        self.kubectl("wait", "--for=condition=Established", "--timeout=180s",
                      *(f"crd/{name}.renzan.dev"
                        for name in ("gangjobs", "queues", "nodepools", "clusterpolicies")))
 
@@ -202,7 +202,7 @@ class World:
 
     def leading(self):
         """The leading replica, once there is one."""
-        return wait_until(self.leading_now, "a replica leads", 60)
+        return wait_until(self.leading_now, "a replica leads")
 
     def leading_now(self):
         """The leading replica; None if nobody leads."""
@@ -234,11 +234,11 @@ class World:
     def status(self, name):
         return self.client.get(f"{GANG_JOBS}/{name}").get("status", {})
 
-    def wait_for(self, name, phase, seconds=60):
+    def wait_for(self, name, phase):
         try:
             return wait_until(
                 lambda: self.status(name) if self.status(name).get("phase") == phase else None,
-                f"{name} is {phase}", seconds)
+                f"{name} is {phase}")
         except TimeoutError as error:
             sys.exit(f"FAILED: {error}; it is {self.status(name)}")
 
@@ -246,7 +246,7 @@ class World:
         try:
             return wait_until(
                 lambda: re.search(pattern, self.status(name).get("message", ""))
-                and self.status(name)["message"], f"{name} says {pattern}", 60)
+                and self.status(name)["message"], f"{name} says {pattern}")
         except TimeoutError as error:
             sys.exit(f"FAILED: {error}; it is {self.status(name)}")
 
@@ -257,7 +257,7 @@ class World:
         """Waits for the workers' pods: by its status, a job is running before its pods exist."""
         wait_until(lambda: sum(pod["status"]["phase"] == "Running"
                                for pod in self.pods_of(name)) == count,
-                   f"{name} has {count} workers", 60)
+                   f"{name} has {count} workers")
 
     def cancel(self, name):
         self.client.patch(f"{GANG_JOBS}/{name}", {"spec": {"cancelled": True}})
