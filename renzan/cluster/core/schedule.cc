@@ -1,6 +1,7 @@
 #include "renzan/cluster/core/schedule.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "renzan/base/error.h"
@@ -35,9 +36,11 @@ class SchedulingCycle final : private RoomByStops {
         occupants_(view_),
         feasibility_(view_),
         levels_(snapshot, options.levels),
-        entitlement_(snapshot, levels_, [this](const Job& job) { return CouldStart(job); }),
+        entitlement_(view_, quota_, occupants_, levels_,
+                     [this](const Job& job) { return CouldStart(job); }),
         preemption_(view_, occupants_, entitlement_),
-        reservations_(view_, options.max_reserved_share, options.overdue_after_ms) {}
+        reservations_(view_, occupants_, entitlement_, options.max_reserved_share,
+                      options.overdue_after_ms) {}
 
   Decisions Run() && {
     Decide();
@@ -73,27 +76,28 @@ class SchedulingCycle final : private RoomByStops {
       return Wait(job, WaitReason::kBackoff);
     }
     if (!job.held.empty()) return Wait(job, WaitReason::kInfeasible);
+    not_binding_ = reservations_.NotBinding(job);
     const EquivalenceKey key = KeyOf(job);
-    if (last_ && last_->first == key) return WaitAs(job, last_->second);
-    if (const auto known = wait_by_key_.find(key); known != wait_by_key_.end()) {
+    if (last_ && last_->first == key && last_->second.Holds(job))
+      return WaitAs(job, last_->second.wait);
+    if (const auto known = wait_by_key_.find(key);
+        known != wait_by_key_.end() && known->second.Holds(job)) {
       last_ = *known;
-      return WaitAs(job, known->second);
+      return WaitAs(job, known->second.wait);
     }
     const size_t waits = decisions_.waits.size();
     Decide(job);
     if (decisions_.waits.size() > waits && pipelined_ != job.id)
-      wait_by_key_.emplace(key, decisions_.waits.back());
+      wait_by_key_.insert_or_assign(key, KnownWait{decisions_.waits.back(), job.waiting_since});
   }
 
   void Decide(const Job& job) {
-    if (reservations_.Of(job.id) == nullptr) return DecideOnNodes(job);
-    reservations_.Lift(job);
+    reservations_.Lift(not_binding_);
     const size_t starts = decisions_.starts.size();
     DecideOnNodes(job);
-    if (decisions_.starts.size() > starts)
-      reservations_.GiveUp(job);
-    else if (pipelined_ != job.id)
-      reservations_.Restore(job);
+    const bool started = decisions_.starts.size() > starts;
+    if (started && reservations_.Of(job.id) != nullptr) reservations_.GiveUp(job);
+    reservations_.Restore(not_binding_, started || pipelined_ == job.id ? job.id : 0);
   }
 
   void DecideOnNodes(const Job& job) {
@@ -124,7 +128,7 @@ class SchedulingCycle final : private RoomByStops {
   // Jobs with equal keys are interchangeable: what kept one from starting keeps the others too,
   // since free resources and quota only shrink during the cycle.
   struct EquivalenceKey {
-    JobId owner;  // of a reservation, else 0
+    int not_binding;  // reservations
     int request, queue, user, priority, level, workers;
     bool checkpoints, backfills, within_quota, grand_challenge, preemptible;
     bool operator==(const EquivalenceKey&) const = default;
@@ -133,23 +137,26 @@ class SchedulingCycle final : private RoomByStops {
     size_t operator()(const EquivalenceKey& key) const {
       size_t hash = 0;
       for (const int part :
-           {key.request, key.queue, key.user, key.priority, key.level, key.workers,
+           {key.not_binding, key.request, key.queue, key.user, key.priority, key.level, key.workers,
             key.checkpoints + 2 * key.backfills + 4 * key.within_quota + 8 * key.preemptible})
         hash = (hash ^ static_cast<size_t>(part)) * 0x9e3779b97f4a7c15u;
       return hash ^ hash >> 32;
     }
   };
+  // What keeps a job from starting, and others with its key that have waited no longer: for a job
+  // that has waited longer, moves may cost more.
+  struct KnownWait {
+    cluster::Wait wait;
+    TimeMs waiting_since;
+    bool Holds(const Job& job) const { return job.waiting_since >= waiting_since; }
+  };
   EquivalenceKey KeyOf(const Job& job) const {
-    return {OwnerOrNone(job),    job.request,
+    return {not_binding_,        job.request,
             job.queue,           job.user,
             job.priority,        levels_.Of(job),
             job.min_workers,     job.checkpoints,
             MayBackfill(job),    entitlement_.WithinQuota(job),
             job.grand_challenge, job.preemptible};
-  }
-
-  JobId OwnerOrNone(const Job& job) const {
-    return reservations_.Of(job.id) == nullptr ? 0 : job.id;
   }
 
   // A job that has made room for reservations too often must wait for unreserved resources.
@@ -182,7 +189,7 @@ class SchedulingCycle final : private RoomByStops {
   }
 
   std::optional<Placement> Find(const Job& job, Room room, bool unreserved) {
-    const RequestKey key(OwnerOrNone(job), job.request, job.checkpoints, room == Room::kNow,
+    const RequestKey key(not_binding_, job.request, job.checkpoints, room == Room::kNow,
                          unreserved);
     if (unplaceable_.Known(key, job.min_workers)) return std::nullopt;
     std::optional<Placement> found = FindPlacement(
@@ -250,7 +257,7 @@ class SchedulingCycle final : private RoomByStops {
   Preemptor AsPreemptor(const Job& job) const {
     const bool reclaims =
         entitlement_.WithinQuota(job) && quota_.WithinGuarantee(job, job.min_workers);
-    return {&job, reclaims, reservations_.Of(job.id)};
+    return {&job, reclaims, reservations_.Of(job.id), not_binding_};
   }
 
   bool Preempt(const Job& job) {
@@ -277,13 +284,16 @@ class SchedulingCycle final : private RoomByStops {
     if (compactions_ == kMostCompactions || size < 2 || view_.free_now()[kind] == 0) return false;
     const Preemptor preemptor = AsPreemptor(job);
     const CompactionKey key(job.request, quota_.guarantees() ? job.queue : -1, job.priority,
-                            levels_.Of(job), preemptor.reclaims, OwnerOrNone(job));
-    if (uncompactable_.Known(key, job.min_workers)) return false;
+                            levels_.Of(job), preemptor.reclaims, not_binding_);
+    if (const auto known = uncompactable_.find(key);
+        known != uncompactable_.end() && job.min_workers >= known->second.workers &&
+        job.waiting_since >= known->second.waiting_since)
+      return false;
     ++compactions_;
     const std::optional<CompactionPlan> plan = PlanCompaction(
         view_, quota_, occupants_, preemption_, preemptor, options_.min_between_resizes_ms);
     if (!plan) {
-      uncompactable_.Add(key, job.min_workers);
+      uncompactable_.insert_or_assign(key, Uncompactable{job.min_workers, job.waiting_since});
       return false;
     }
     std::vector<std::optional<StopReason>> rights;
@@ -305,7 +315,7 @@ class SchedulingCycle final : private RoomByStops {
   }
 
   void RoomWasMade() {
-    uncompactable_.Clear();
+    uncompactable_.clear();
     unplaceable_.Clear();
     wait_by_key_.clear();
     last_.reset();
@@ -365,16 +375,17 @@ class SchedulingCycle final : private RoomByStops {
     if (feasibility_.RulesOut(job)) return Wait(job, WaitReason::kInfeasible);
     if (!reservations_.none())
       if (const auto reserved = Find(job, Room::kNow, /*unreserved=*/false))
-        if (const JobId owner = reservations_.OwnerOf(*reserved); owner != 0 && owner != job.id)
+        if (const JobId owner = reservations_.OwnerOf(*reserved, not_binding_); owner != 0)
           return Wait(job, WaitReason::kReserved, owner);
     const bool enough = (Each(job) * job.min_workers).FitsIn(view_.free_now());
     Wait(job, enough ? WaitReason::kFragmented : WaitReason::kResources);
   }
 
-  // Request, queue (if there are guaranteed quotas), priority, level, reclaims, owner.
-  using CompactionKey = std::tuple<int, int, int, int, bool, JobId>;
-  // Owner of a reservation (else 0), request, checkpoints, now, unreserved.
-  using RequestKey = std::tuple<JobId, int, bool, bool, bool>;
+  // Request, queue (if there are guaranteed quotas), priority, level, reclaims, reservations that
+  // do not bind it.
+  using CompactionKey = std::tuple<int, int, int, int, bool, int>;
+  // Reservations that do not bind it, request, checkpoints, now, unreserved.
+  using RequestKey = std::tuple<int, int, bool, bool, bool>;
 
   const Snapshot& snapshot_;
   const ScheduleOptions& options_;
@@ -389,12 +400,18 @@ class SchedulingCycle final : private RoomByStops {
   std::optional<PendingQueue> pending_;
   Decisions decisions_;
   int compactions_ = 0, purchases_tried_ = 0;
+  int not_binding_ = 0;  // the reservations that do not bind the job that is considered
   JobId pipelined_ = 0;  // the last job that was pipelined
-  std::unordered_map<EquivalenceKey, cluster::Wait, HashEquivalenceKey> wait_by_key_;
+  std::unordered_map<EquivalenceKey, KnownWait, HashEquivalenceKey> wait_by_key_;
   // The entry used last; the next job is likely to match it.
-  std::optional<std::pair<EquivalenceKey, cluster::Wait>> last_;
+  std::optional<std::pair<EquivalenceKey, KnownWait>> last_;
   Failures<RequestKey> unplaceable_;
-  Failures<CompactionKey> uncompactable_;
+  // For gangs of this size or larger that have waited no longer.
+  struct Uncompactable {
+    int workers;
+    TimeMs waiting_since;
+  };
+  std::map<CompactionKey, Uncompactable> uncompactable_;
 };
 
 }  // namespace

@@ -54,7 +54,7 @@ class Rules {
         view_(snapshot),
         quota_(view_),
         levels_(snapshot, options.levels),
-        entitlement_(snapshot, levels_, [](const Job&) { return true; }) {
+        entitlement_(view_, quota_, Occupants(view_), levels_, [](const Job&) { return true; }) {
     for (const Job& job : snapshot.jobs) room_is_made_.insert(job.stopping_for);
   }
 

@@ -16,7 +16,7 @@ namespace {
 int64_t AssumeWorkLeft(const Snapshot& snapshot, const Job& job, TimeMs assumed_run_ms) {
   if (job.state == JobState::kPending) return assumed_run_ms * job.max_workers;
   const TimeMs end = job.expected_end.value_or(
-      snapshot.now + LikelyRemaining(job.run_time, ServiceOf(job, snapshot.now)));
+      snapshot.now + LikelyRemaining(job.run_time, ProgressOf(job, snapshot.now)));
   return std::max<TimeMs>(1, end - snapshot.now) * NumWorkers(job.placement);
 }
 

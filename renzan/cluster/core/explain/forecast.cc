@@ -16,7 +16,7 @@ constexpr TimeMs kStartedJobRuns = 3'600'000;
 TimeMs EndOf(const Job& job, TimeMs now) {
   if (job.state == JobState::kPending) return kNever;
   if (job.expected_end) return std::max(*job.expected_end, now);
-  return now + LikelyRemaining(job.run_time, ServiceOf(job, now));
+  return now + LikelyRemaining(job.run_time, ProgressOf(job, now));
 }
 
 // An environment in which stops and boots take the time they may take, and nothing fails.
@@ -69,7 +69,7 @@ class Future : private Environment {
     const Job& job = *snapshot_.Find(start.job);
     const bool known = job.run_time.back() > 0;
     ends_[start.job] = {
-        snapshot_.now + (known ? LikelyRemaining(job.run_time, ServiceOf(job, snapshot_.now))
+        snapshot_.now + (known ? LikelyRemaining(job.run_time, ProgressOf(job, snapshot_.now))
                                : kStartedJobRuns),
         false};
   }

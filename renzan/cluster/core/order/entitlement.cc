@@ -1,11 +1,11 @@
 #include "renzan/cluster/core/order/entitlement.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 
-#include "renzan/cluster/core/order/quota.h"
+#include "renzan/cluster/core/order/room_by_right.h"
 
 namespace renzan::cluster {
 namespace {
@@ -35,37 +35,71 @@ bool CanShrink(const Job& job) {
 
 }  // namespace
 
-Entitlement::Entitlement(const Snapshot& snapshot, const ServiceLevels& levels,
+Entitlement::Entitlement(const ClusterView& view, const Quota& quota, const Occupants& occupants,
+                         const ServiceLevels& levels,
                          const std::function<bool(const Job&)>& may_start)
     : levels_(&levels),
-      first_(snapshot.jobs.data()),
-      within_quota_(snapshot.jobs.size()),
-      snapshot_(&snapshot),
-      kinds_(GuaranteedKinds(snapshot)) {
+      first_(view.snapshot().jobs.data()),
+      within_quota_(view.snapshot().jobs.size()),
+      snapshot_(&view.snapshot()),
+      kinds_(GuaranteedKinds(view.snapshot())) {
+  const Snapshot& snapshot = view.snapshot();
   if (kinds_.empty()) return;
-  using Candidate = std::pair<uint64_t, int>;  // place, position
-  std::vector<std::vector<Candidate>> queues(snapshot.queues.size());
+  std::vector<Candidates> queues(snapshot.queues.size());
   for (size_t at = 0; at < snapshot.jobs.size(); ++at) {
     const Job& job = snapshot.jobs[at];
     if (job.state == JobState::kStopping) continue;
     queues[job.queue].emplace_back(PlaceOf(job, levels.Of(job)), static_cast<int>(at));
   }
+  for (Candidates& candidates : queues) std::sort(candidates.begin(), candidates.end());
+  std::optional<RoomByRight> room;
   for (size_t queue = 0; queue < queues.size(); ++queue) {
-    std::sort(queues[queue].begin(), queues[queue].end());
     Resources& left = left_.emplace_back(snapshot.queues[queue].guaranteed);
+    std::vector<int> claims;  // pending jobs within quota
+    const auto drop_idle_claims = [&] {
+      if (!claims.empty() && !room)
+        room.emplace(view, quota, occupants, RunningWithinQuota(queues));
+      for (const int at : claims)
+        if (const Job& job = snapshot.jobs[at]; !room->IsThereFor(job)) left += UseOf(job);
+      claims.clear();
+    };
     for (const auto& [place, at] : queues[queue]) {
       const Job& job = snapshot.jobs[at];
       const bool pending = job.state == JobState::kPending;
-      const int workers =
-          pending || CanShrink(job)
-              ? job.min_workers
-              : NumWorkers(job.state == JobState::kResizing ? job.target : job.placement);
-      const Resources amount = snapshot.worker_requests[job.request].per_worker * workers;
-      if (!Fits(amount, left, kinds_) || (pending && !may_start(job))) continue;
+      const Resources amount = UseOf(job);
+      if (!Fits(amount, snapshot.queues[queue].guaranteed, kinds_) || (pending && !may_start(job)))
+        continue;
+      if (!Fits(amount, left, kinds_)) drop_idle_claims();
+      if (!Fits(amount, left, kinds_)) continue;
       within_quota_[at] = true;
       left -= amount;
+      if (pending) claims.push_back(at);
     }
   }
+}
+
+// What the job uses of its queue's guaranteed quota.
+Resources Entitlement::UseOf(const Job& job) const {
+  const int workers =
+      job.state == JobState::kPending || CanShrink(job)
+          ? job.min_workers
+          : NumWorkers(job.state == JobState::kResizing ? job.target : job.placement);
+  return snapshot_->worker_requests[job.request].per_worker * workers;
+}
+
+// The running jobs that would be within quota if none were pending, by position.
+std::vector<bool> Entitlement::RunningWithinQuota(const std::vector<Candidates>& queues) const {
+  std::vector<bool> within(snapshot_->jobs.size());
+  for (size_t queue = 0; queue < queues.size(); ++queue) {
+    Resources left = snapshot_->queues[queue].guaranteed;
+    for (const auto& [place, at] : queues[queue]) {
+      const Job& job = snapshot_->jobs[at];
+      if (job.state == JobState::kPending || !Fits(UseOf(job), left, kinds_)) continue;
+      within[at] = true;
+      left -= UseOf(job);
+    }
+  }
+  return within;
 }
 
 bool Entitlement::MayLoseQuotaByGrowing(const Job& job) const {

@@ -79,7 +79,7 @@ TEST_F(ReservationTest, OnlyJobsOnItsOwnNodesYield) {
 
 TEST_F(ReservationTest, AnOwnerKeepsItsNodesUntilItHasStarted) {
   Nodes(3);
-  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}, .ran_ms = 90 * kHour});
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}, .ran_ms = 2 * kHour});
   Add({.gpus = 8, .checkpoints = false, .on = {{1, 1}}, .ran_ms = kHour});
   Add({.gpus = 8, .checkpoints = false, .on = {{2, 1}}, .ran_ms = kHour});
   const JobId large = AddOverdue({.workers = 2, .gpus = 8});
@@ -99,7 +99,7 @@ TEST_F(ReservationTest, NodesThatLoseALabelTheOwnerNeedsAreGivenUp) {
   Nodes(4);
   for (int node = 0; node < 4; ++node) {
     snapshot.nodes[node].labels = {{"gpu", "h200"}};
-    Add({.gpus = 8, .checkpoints = false, .on = {{node, 1}}, .ran_ms = (9 - node) * kHour});
+    Add({.gpus = 8, .checkpoints = false, .on = {{node, 1}}, .ran_ms = (9 - node) * 10 * kMinute});
   }
   const JobId large = AddOverdue({.workers = 2, .gpus = 8});
   WorkerRequest request = snapshot.worker_requests[snapshot.Find(large)->request];
@@ -116,7 +116,7 @@ TEST_F(ReservationTest, NodesThatAreNoLongerInOneRackAreGivenUp) {
   snapshot.topology_levels = {"rack"};
   for (int node = 0; node < 4; ++node) {
     snapshot.nodes[node].labels = {{"rack", node < 2 ? "a" : "b"}};
-    Add({.gpus = 8, .checkpoints = false, .on = {{node, 1}}, .ran_ms = (9 - node) * kHour});
+    Add({.gpus = 8, .checkpoints = false, .on = {{node, 1}}, .ran_ms = (9 - node) * 10 * kMinute});
   }
   const JobId large = AddOverdue({.workers = 2, .gpus = 8});
   WorkerRequest request = snapshot.worker_requests[snapshot.Find(large)->request];
@@ -127,6 +127,67 @@ TEST_F(ReservationTest, NodesThatAreNoLongerInOneRackAreGivenUp) {
   EXPECT_EQ(Run().reservations, snapshot.reservations);
   snapshot.nodes[1].labels["rack"] = "c";
   EXPECT_EQ(Run().reservations, (std::vector<Reservation>{{large, {{2, 1}, {3, 1}}}}));
+}
+
+TEST_F(ReservationTest, DoesNotBindJobsOfHigherPriority) {
+  Nodes(2);
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
+  const JobId large = AddOverdue({.workers = 2, .gpus = 8});
+  const JobId equal = Add({.gpus = 8, .checkpoints = false});
+  snapshot.reservations = {{large, {{0, 1}, {1, 1}}}};
+  EXPECT_EQ(ReasonOf(Run(), equal), WaitReason::kReserved);
+  snapshot.Find(equal)->priority = 1;
+  const Decisions decisions = Run();
+  ASSERT_THAT(Started(decisions), ElementsAre(equal));
+  EXPECT_FALSE(decisions.starts[0].backfill);
+  EXPECT_EQ(decisions.reservations, snapshot.reservations);
+}
+
+TEST_F(ReservationTest, OfABorrowerDoesNotBindWhoIsWithinQuota) {
+  TwoQueues(8, 0);
+  Nodes(2);
+  Add({.queue = 1, .gpus = 8, .checkpoints = false, .on = {{0, 1}}, .preemptible = false});
+  const JobId borrower = AddOverdue({.queue = 1, .priority = 1, .workers = 2, .gpus = 8});
+  snapshot.reservations = {{borrower, {{0, 1}, {1, 1}}}};
+  const JobId other = Add({.queue = 1, .gpus = 8, .checkpoints = false});
+  EXPECT_EQ(ReasonOf(Run(), other), WaitReason::kReserved);
+  const JobId own = Add({.queue = 0, .gpus = 8, .checkpoints = false});
+  EXPECT_THAT(Started(Run()), ElementsAre(own));
+}
+
+TEST_F(ReservationTest, DoesNotBindJobsThatWillHaveEndedBeforeItsRoomIsWhole) {
+  Nodes(2);
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
+  snapshot.jobs[0].expected_end = kNow + kHour;
+  const JobId large = AddOverdue({.workers = 2, .gpus = 8});
+  snapshot.reservations = {{large, {{0, 1}, {1, 1}}}};
+  const JobId small = Add({.gpus = 1, .checkpoints = false});
+  EXPECT_EQ(ReasonOf(Run(), small), WaitReason::kReserved);  // nobody knows how long it will run
+  Job& job = *snapshot.Find(small);
+  job.run_time = {kMinute, kMinute, 2 * kMinute, 10 * kMinute, kHour + kSecond};
+  EXPECT_EQ(ReasonOf(Run(), small), WaitReason::kReserved);
+  job.run_time.back() = kHour;
+  const Decisions decisions = Run();
+  ASSERT_THAT(Started(decisions), ElementsAre(small));
+  EXPECT_FALSE(decisions.starts[0].backfill);
+  EXPECT_EQ(decisions.reservations, snapshot.reservations);
+}
+
+TEST_F(ReservationTest, EndsWhenItsRoomWillNotBeWholeInTime) {
+  Nodes(3);
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
+  Add({.gpus = 8, .checkpoints = false, .on = {{1, 1}}});
+  Add({.gpus = 8, .checkpoints = false, .on = {{2, 1}}});
+  const JobId large = AddOverdue({.workers = 2, .gpus = 8});
+  snapshot.reservations = {{large, {{0, 1}, {1, 1}}}};
+  // Two of three nodes, for 7.5 % of the cluster and 25 h.
+  constexpr TimeMs kLongest = 25 * kHour * 75 / 1000 * 3 / 2;
+  for (Job& job : snapshot.jobs) job.expected_end = kNow + kLongest - kMinute;
+  EXPECT_EQ(Run().reservations, snapshot.reservations);
+  snapshot.jobs[0].expected_end = kNow + kLongest + kMinute;
+  EXPECT_EQ(Run().reservations, (std::vector<Reservation>{{large, {{1, 1}, {2, 1}}}}));
+  snapshot.jobs[2].expected_end = kNow + kLongest + kMinute;
+  EXPECT_THAT(Run().reservations, IsEmpty());
 }
 
 TEST_F(ReservationTest, NoneForAJobThatOneEndServes) {

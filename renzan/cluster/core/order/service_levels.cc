@@ -10,15 +10,24 @@ namespace {
 
 TimeMs CostOf(const Job& job) { return job.checkpoint_cost_ms + job.restart_cost_ms; }
 
-// The service from which on one more preemption is within the job's share.
+// The run time from which on one more preemption is within the job's share.
 TimeMs EarnedAt(const Job& job, const ServiceLevelOptions& options) {
   return static_cast<TimeMs>(std::ceil(static_cast<double>((job.preemptions + 1) * CostOf(job)) /
                                        options.max_overhead_share));
 }
 
+// For how long the job has run, at least: earlier runs are taken to have had all of its workers.
+TimeMs RanAtLeast(const Job& job, TimeMs now, TimeMs started) {
+  return job.attained_worker_ms / job.max_workers + now - started;
+}
+
 }  // namespace
 
 TimeMs ServiceOf(const Job& job, TimeMs now) {
+  return AttainedWorkerMs(job, now) / job.min_workers;
+}
+
+TimeMs ProgressOf(const Job& job, TimeMs now) {
   return AttainedWorkerMs(job, now) / job.max_workers;
 }
 
@@ -36,17 +45,18 @@ ServiceLevels::ServiceLevels(const Snapshot& snapshot, const ServiceLevelOptions
   levels_.reserve(snapshot.jobs.size());
   may_be_preempted_.reserve(snapshot.jobs.size());
   for (const Job& job : snapshot.jobs) {
-    levels_.push_back(LevelAt(job, ServiceOf(job, now_)));
+    levels_.push_back(LevelAt(job, AttainedWorkerMs(job, now_)));
     may_be_preempted_.push_back(job.state == JobState::kRunning && SavesWhenStopped(job) &&
                                 now_ >= MayBePreemptedFrom(job, job.started) &&
-                                ServiceOf(job, now_) >= EarnedAt(job, options));
+                                RanAtLeast(job, now_, job.started) >= EarnedAt(job, options));
   }
 }
 
-int ServiceLevels::LevelAt(const Job& job, TimeMs service) const {
+int ServiceLevels::LevelAt(const Job& job, int64_t worker_ms) const {
   const std::vector<TimeMs>& thresholds = options_->thresholds_ms;
-  TimeMs ranked = RankedService(job, service);
-  if (options_->gittins) ranked = std::max(ranked, GittinsService(job.run_time, service));
+  TimeMs ranked = RankedService(job, worker_ms / job.min_workers);
+  if (options_->gittins)
+    ranked = std::max(ranked, GittinsService(job.run_time, worker_ms / job.max_workers));
   const auto above = std::find_if(thresholds.begin(), thresholds.end(),
                                   [&](TimeMs threshold) { return ranked < threshold; });
   return static_cast<int>(above - thresholds.begin());
@@ -57,24 +67,31 @@ TimeMs ServiceLevels::MayBePreemptedFrom(const Job& job, TimeMs started) const {
                        std::ceil(options_->min_run_per_cost * static_cast<double>(CostOf(job))));
 }
 
+TimeMs ServiceLevels::WhenItHas(int64_t worker_ms, const Job& job, int workers) const {
+  return now_ + (worker_ms - AttainedWorkerMs(job, now_) + workers - 1) / workers;
+}
+
+TimeMs ServiceLevels::MayBePreemptedAt(const Job& job, TimeMs started) const {
+  return std::max(MayBePreemptedFrom(job, started),
+                  now_ + EarnedAt(job, *options_) - RanAtLeast(job, now_, started));
+}
+
 TimeMs ServiceLevels::NextChange(const Job& job, int workers, TimeMs started) const {
-  const auto when_service_is = [&](TimeMs service) {
-    const int64_t missing = service * job.max_workers - AttainedWorkerMs(job, now_);
-    return now_ + (missing + workers - 1) / workers;
-  };
   TimeMs next = kNever;
   const int level = Of(job);
   if (level < top()) {
-    next = when_service_is(options_->thresholds_ms[level]);
-    for (const TimeMs service : job.run_time)
-      if (options_->gittins && service > ServiceOf(job, now_) && LevelAt(job, service) > level) {
-        next = std::min(next, when_service_is(service));
+    next = WhenItHas(options_->thresholds_ms[level] * job.min_workers, job, workers);
+    for (const TimeMs progress : job.run_time)
+      if (const int64_t worker_ms = progress * job.max_workers;
+          options_->gittins && worker_ms > AttainedWorkerMs(job, now_) &&
+          LevelAt(job, worker_ms) > level) {
+        next = std::min(next, WhenItHas(worker_ms, job, workers));
         break;
       }
   }
-  const TimeMs preemptible =
-      std::max(MayBePreemptedFrom(job, started), when_service_is(EarnedAt(job, *options_)));
-  if (level > 0 && SavesWhenStopped(job) && preemptible > now_) next = std::min(next, preemptible);
+  if (const TimeMs preemptible = MayBePreemptedAt(job, started);
+      level > 0 && SavesWhenStopped(job) && preemptible > now_)
+    next = std::min(next, preemptible);
   return std::max(next, now_ + 1);
 }
 

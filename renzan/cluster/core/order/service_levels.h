@@ -30,7 +30,7 @@ struct ServiceLevelOptions {
   // A job is preempted by one on a lower level only after running this many times as long as saving
   // and restarting takes,
   double min_run_per_cost = 10;
-  // and only as long as all its preemptions together take no more than this share of its service.
+  // and only as long as all its preemptions together take no more than this share of its run time.
   double max_overhead_share = 0.01;
 };
 
@@ -41,16 +41,20 @@ class ServiceLevels {
   int Of(const Job& job) const { return levels_[&job - first_]; }
   int top() const { return static_cast<int>(options_->thresholds_ms.size()); }
 
-  // Whether a running job may be preempted by one on a lower level: it saves its work when stopped,
-  // and has run long enough for what that costs.
+  // Whether a running job may be preempted by one on a lower level, moved, or stopped to grow: it
+  // saves its work when stopped, and has run long enough for what that costs.
   bool MayBePreempted(const Job& job) const { return may_be_preempted_[&job - first_]; }
+  // Since when it may be, if it has run since `started` and saves its work.
+  TimeMs MayBePreemptedAt(const Job& job, TimeMs started) const;
 
   // When the level of a job that has run with this many workers since `started`, or the answer
   // above, changes next; kNever if it does not.
   TimeMs NextChange(const Job& job, int workers, TimeMs started) const;
 
  private:
-  int LevelAt(const Job& job, TimeMs service) const;
+  int LevelAt(const Job& job, int64_t worker_ms) const;
+  // When a job that runs with this many workers will have had this much worker time.
+  TimeMs WhenItHas(int64_t worker_ms, const Job& job, int workers) const;
   // The time as far as the current run decides it.
   TimeMs MayBePreemptedFrom(const Job& job, TimeMs started) const;
 
@@ -62,8 +66,13 @@ class ServiceLevels {
   std::vector<bool> may_be_preempted_;
 };
 
-// The time that the job has run, as if with all of its workers.
+// What the job has got: the time that it has had workers, as if it had held no more than its
+// minimum; twice as many workers are twice the service. By its minimum, because that is what it
+// holds at least: a maximum that it never gets must not make its service look small.
 TimeMs ServiceOf(const Job& job, TimeMs now);
+// How far it is: the time that it has run, as if with all of its workers. What run times are
+// predicted in (predict/run_times.h).
+TimeMs ProgressOf(const Job& job, TimeMs now);
 // The service by which a job with `service` is ranked: at least its expected need, if it cannot be
 // preempted without a loss.
 TimeMs RankedService(const Job& job, TimeMs service);

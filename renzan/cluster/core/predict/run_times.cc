@@ -116,16 +116,22 @@ RunTimeQuantiles RunTimes::Predict(const JobTraits& traits) const {
   return quantiles;
 }
 
-TimeMs LikelyRemaining(const RunTimeQuantiles& quantiles, TimeMs ran) {
-  const TimeMs as_long_again = std::max(ran, kMinute);
-  if (ran >= quantiles.back()) return as_long_again;
-  const double median = (1 + ShareEndedBy(quantiles, ran)) / 2;
-  if (median >= kQuantiles.back()) return std::max(as_long_again, quantiles.back() - ran);
-  size_t next = 1;
-  while (kQuantiles[next] < median) ++next;
-  const double part = (median - kQuantiles[next - 1]) / (kQuantiles[next] - kQuantiles[next - 1]);
-  const double from = Log(quantiles[next - 1]), to = Log(quantiles[next]);
-  return std::max<TimeMs>(std::llround(std::exp2(from + part * (to - from))) - ran, 1);
+TimeMs RemainingQuantile(const RunTimeQuantiles& quantiles, TimeMs ran, double share) {
+  if (ran >= quantiles.back())
+    return std::llround(static_cast<double>(std::max(ran, kMinute)) * share / (1 - share));
+  const double last = kQuantiles.back(), ended = ShareEndedBy(quantiles, ran);
+  const double until = ended + share * (1 - ended);
+  double total;
+  if (until >= last) {
+    total = static_cast<double>(quantiles.back()) * (1 - last) / (1 - until);
+  } else {
+    size_t next = 1;
+    while (kQuantiles[next] < until) ++next;
+    const double part = (until - kQuantiles[next - 1]) / (kQuantiles[next] - kQuantiles[next - 1]);
+    const double from = Log(quantiles[next - 1]), to = Log(quantiles[next]);
+    total = std::exp2(from + part * (to - from));
+  }
+  return std::max<TimeMs>(std::llround(total) - ran, 1);
 }
 
 }  // namespace renzan::cluster

@@ -57,9 +57,15 @@ class RunTimes {
   Kinds known_, next_;
 };
 
-// How much longer a job that has run for `ran` is likely to run: half of the jobs like it need
-// less. Beyond the last quantile, and if nothing is known, as long again (at least a minute), which
-// is the best single guess when run times have no typical scale.
-TimeMs LikelyRemaining(const RunTimeQuantiles& quantiles, TimeMs ran);
+// How much longer a job that has run for `ran` (at least a minute is assumed) will run: this share,
+// in (0, 1), of the jobs like it need less. Beyond the last quantile, and if nothing is known, run
+// times are taken to have no typical scale (a density like 1 / t^2): half of the jobs then run for
+// as long again.
+TimeMs RemainingQuantile(const RunTimeQuantiles& quantiles, TimeMs ran, double share);
+
+// The median, the best single guess.
+inline TimeMs LikelyRemaining(const RunTimeQuantiles& quantiles, TimeMs ran) {
+  return RemainingQuantile(quantiles, ran, 0.5);
+}
 
 }  // namespace renzan::cluster

@@ -84,6 +84,17 @@ TEST_F(CompactionTest, MovesCostLessThanTheGangHasWaited) {
   EXPECT_EQ(Run().resizes.size(), 1u);
 }
 
+TEST_F(CompactionTest, WhoHasWaitedLongerMayCostMore) {
+  snapshot.Find(gang_)->waiting_since = kNow - 10 * kSecond;
+  const JobId alike = Add({.gpus = 8});
+  snapshot.Find(alike)->waiting_since = kNow - 9 * kSecond;
+  EXPECT_THAT(Run().resizes, IsEmpty());
+  snapshot.Find(alike)->waiting_since = kNow - 11 * kSecond;
+  const Decisions decisions = Run();
+  ASSERT_EQ(decisions.resizes.size(), 1u);
+  EXPECT_EQ(decisions.resizes[0].on_behalf_of, alike);
+}
+
 TEST_F(CompactionTest, AJobOfHigherPriorityIsNotMoved) {
   for (const JobId job : {first_, second_}) snapshot.Find(job)->priority = 1;
   EXPECT_THAT(Run().resizes, IsEmpty());

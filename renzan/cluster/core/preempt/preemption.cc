@@ -95,7 +95,7 @@ std::optional<VictimPlan> Preemption::Plan(const Preemptor& preemptor, const Quo
   // Without guaranteed quotas nothing is borrowed, so queues make no difference.
   const std::tuple key(job.request, quota.guarantees() ? job.queue : -1, job.priority,
                        entitlement_.levels().Of(job), entitlement_.WithinQuota(job),
-                       preemptor.reclaims, preemptor.reserved != nullptr ? job.id : 0);
+                       preemptor.reclaims, preemptor.not_binding);
   if (failures_.Known(key, job.min_workers)) return std::nullopt;
   std::vector<int> stop_first;
   std::optional<Reach> reach;

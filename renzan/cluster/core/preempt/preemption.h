@@ -64,8 +64,8 @@ class Preemption {
   const Rights rights_;
   std::vector<Group> groups_;
   std::vector<int> group_of_;  // by position in Snapshot::jobs; -1: no possible victim
-  // By request, queue, priority, level, within quota, reclaims, job if it has a reservation.
-  Failures<std::tuple<int, int, int, int, bool, bool, JobId>> failures_;
+  // By request, queue, priority, level, within quota, reclaims, reservations that do not bind it.
+  Failures<std::tuple<int, int, int, int, bool, bool, int>> failures_;
 };
 
 }  // namespace renzan::cluster

@@ -106,8 +106,13 @@ TEST_F(PreemptionTest, ShrinksElasticJobsBeforeStoppingAny) {
 
 TEST_F(PreemptionTest, WorkersAboveTheMinimumYieldToEqualPriority) {
   Nodes(2);
-  Add({.workers = 1, .max_workers = 2, .gpus = 8, .on = {{0, 1}, {1, 1}}});
+  Add({.workers = 1, .max_workers = 2, .gpus = 8, .on = {{0, 1}, {1, 1}}, .ran_ms = kHour});
   Add({.gpus = 8});
+  EXPECT_EQ(Run().resizes.size(), 1u);
+  // Not before it has earned the restart, unless for higher priority.
+  snapshot.jobs[0].preemptions = 1;
+  EXPECT_THAT(Run().resizes, IsEmpty());
+  snapshot.jobs[1].priority = 1;
   EXPECT_EQ(Run().resizes.size(), 1u);
 }
 
@@ -144,6 +149,29 @@ TEST_F(PreemptionTest, LendsIdleQuotaAndReclaimsItAtAnyPriority) {
   ASSERT_EQ(decisions.stops.size(), 1u);
   EXPECT_THAT(Stopped(decisions), testing::AnyOf(ElementsAre(own), ElementsAre(borrowed)));
   EXPECT_EQ(decisions.stops[0].reason, StopReason::kReclaimed);
+}
+
+TEST_F(PreemptionTest, QuotaGoesToWhoCanUseIt) {
+  TwoQueues(16, 8);
+  snapshot.queues.push_back({.name = "c"});
+  Nodes(3);
+  std::vector<JobId> borrowers;
+  for (int node = 0; node < 3; ++node) {
+    Add({.queue = 1, .checkpoints = false, .on = {{node, 1}}});  // within its quota
+    borrowers.push_back(Add({.queue = 2, .gpus = 7, .checkpoints = false, .on = {{node, 1}}}));
+  }
+  const JobId gang = Add({.queue = 0, .workers = 2, .gpus = 8, .checkpoints = false});
+  const JobId small = Add({.queue = 0, .checkpoints = false});
+  const Decisions decisions = Run();
+  EXPECT_EQ(ReasonOf(decisions, gang), WaitReason::kResources);
+  EXPECT_EQ(ReasonOf(decisions, small), WaitReason::kPipelined);
+  ASSERT_EQ(decisions.stops.size(), 1u);
+  EXPECT_EQ(decisions.stops[0].reason, StopReason::kReclaimed);
+  // Where the gang could have room, the quota is its own.
+  snapshot.jobs[0].queue = snapshot.jobs[2].queue = 2;
+  const Decisions then = Run();
+  EXPECT_EQ(ReasonOf(then, gang), WaitReason::kPipelined);
+  EXPECT_NE(ReasonOf(then, small), WaitReason::kPipelined);
 }
 
 TEST_F(PreemptionTest, PriorityDoesNotPreemptGuaranteedQuotaOfOtherQueues) {

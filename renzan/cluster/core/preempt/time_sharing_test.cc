@@ -100,11 +100,13 @@ TEST_F(TimeSharingTest, TheMostServedJobYieldsFirst) {
   (void)less;
 }
 
-// A gang of two at half its size gets half of the service per hour.
-TEST_F(TimeSharingTest, ServiceCountsWorkers) {
-  Job job{.max_workers = 2, .state = JobState::kRunning, .placement = {{0, 1}}, .started = 0};
-  EXPECT_EQ(ServiceOf(job, 6 * kHour), 3 * kHour);
+// Twice as many workers are twice the service, whatever the job says that it could use.
+TEST_F(TimeSharingTest, ServiceCountsTheWorkersThatItHas) {
+  Job job{.max_workers = 100'000, .state = JobState::kRunning, .placement = {{0, 1}}, .started = 0};
+  EXPECT_EQ(ServiceOf(job, 6 * kHour), 6 * kHour);
   job.placement = {{0, 1}, {1, 1}};
+  EXPECT_EQ(ServiceOf(job, 6 * kHour), 12 * kHour);
+  job.min_workers = 2;
   EXPECT_EQ(ServiceOf(job, 6 * kHour), 6 * kHour);
 }
 

@@ -30,7 +30,7 @@ Decisions IgnoreRunningJobs(const Snapshot& snapshot) {
       ++node;
     const bool may = node < nodes && job.eligible_at <= snapshot.now && job.user == 0;
     if (!may) {
-      decisions.waits.push_back({job.id, WaitReason::kResources});
+      decisions.waits.push_back({job.id, WaitReason::kUserCap});
       continue;
     }
     free[node] -= request.per_worker * job.min_workers;
@@ -63,8 +63,7 @@ TEST(RandomEnvironment, ReportsInvalidDecisions) {
 TEST(RandomEnvironment, ReportsJobsThatNeverEnd) {
   const auto nothing = [](const Snapshot& snapshot) {
     Decisions decisions;
-    for (const Job& job : snapshot.jobs)
-      decisions.waits.push_back({job.id, WaitReason::kResources});
+    for (const Job& job : snapshot.jobs) decisions.waits.push_back({job.id, WaitReason::kUserCap});
     return decisions;
   };
   int found = 0;
@@ -80,8 +79,7 @@ TEST(RandomEnvironment, ReportsDifferentDecisionsForTheSameSnapshot) {
   int cycles = 0;
   RandomEnvironment environment(0, [&](const Snapshot& snapshot) {
     Decisions decisions;
-    for (const Job& job : snapshot.jobs)
-      decisions.waits.push_back({job.id, WaitReason::kResources});
+    for (const Job& job : snapshot.jobs) decisions.waits.push_back({job.id, WaitReason::kUserCap});
     decisions.look_again = snapshot.now + ++cycles;
     return decisions;
   });

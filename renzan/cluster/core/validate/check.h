@@ -87,5 +87,6 @@ void CheckRoom(CheckContext& context);  // over-allocation, node states, scaling
 void CheckQuotas(CheckContext& context);         // limits and caps
 void CheckRights(CheckContext& context);         // which job may preempt which
 void CheckPreemptorsFit(CheckContext& context);  // preemptors fit once their victims have stopped
+void CheckNeedlessWaits(CheckContext& context);  // no job waits for what is its by right
 
 }  // namespace renzan::cluster::check

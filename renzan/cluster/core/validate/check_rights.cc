@@ -152,8 +152,8 @@ class Rights {
 
   bool HasLessService(const Job& job, const Job& other) const {
     const TimeMs mine = ServiceOf(job, snapshot_.now), others = ServiceOf(other, snapshot_.now);
-    return mine < others ||
-           GittinsService(job.run_time, mine) < GittinsService(other.run_time, others);
+    return mine < others || GittinsService(job.run_time, ProgressOf(job, snapshot_.now)) <
+                                GittinsService(other.run_time, ProgressOf(other, snapshot_.now));
   }
 
   bool HasReservedNodesOf(const Job& victim, const Job& preemptor) const {

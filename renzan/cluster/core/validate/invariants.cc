@@ -183,6 +183,8 @@ std::vector<std::string> ValidateDecisions(const Snapshot& snapshot, const Decis
   if (!faults.empty()) return faults;
   CheckContext context{.snapshot = snapshot, .decisions = decisions};
   CheckDecisions(context, /*snapshot_is_valid=*/true);
+  // Not in Validate(): to withhold decisions would not give the job its room.
+  if (context.violations.empty()) check::CheckNeedlessWaits(context);
   return TextsOf(context.violations);
 }
 

@@ -57,7 +57,7 @@ TEST_F(Validator, AResizingJobHoldsBothPlacements) {
 TEST_F(Validator, EveryPendingJobHasExactlyOneDecision) {
   Add(0, 8);
   ExpectFault("job 1 is pending and neither starts nor waits");
-  decisions.waits = {{1, WaitReason::kResources}};
+  decisions.waits = {{1, WaitReason::kUserCap}};
   ExpectClean();
   decisions.starts = {{1, {{0, 1}}}};
   ExpectFault("job 1 is pending and both starts and waits");
@@ -263,7 +263,7 @@ TEST_F(Validator, NodeLeavingAndOverCapMustBeTrue) {
 
 TEST_F(Validator, Reservations) {
   Add(0, 8, 2);
-  decisions.waits = {{1, WaitReason::kResources}};
+  decisions.waits = {{1, WaitReason::kUserCap}};
   decisions.reservations = {{1, {{0, 1}, {1, 1}}}};
   ExpectClean();
   decisions.reservations = {{1, {{0, 2}}}};
