@@ -219,6 +219,11 @@ TEST(Config, BrokenFilesAreErrors) {
             "config.yaml:3:1: key 'seed' is given twice, first at config.yaml:1:1: remove one");
   EXPECT_THAT(ErrorOf("layers: [1, 2\nseed: 3\n"), HasSubstr("config.yaml:2:"));
   EXPECT_THAT(ErrorOf("layers: [1, 2\nseed: 3\n"), HasSubstr("not valid YAML"));
+  EXPECT_THAT(ErrorOf("tables:\n   C1: {dim: 4}\n  C2: {dim: 4}\n"),
+              HasSubstr("config.yaml:3:3: not valid YAML: this line is indented differently"));
+  EXPECT_THAT(ErrorOf("layers:\n   - 1\n  - 2\n"), HasSubstr("is indented differently"));
+  EXPECT_THAT(ErrorOf("layers: [1, 2"), HasSubstr("not valid YAML: a '[' above is never closed"));
+  EXPECT_THAT(ErrorOf("counts: {a: 1"), HasSubstr("not valid YAML: a '{' above is never closed"));
   EXPECT_THAT(ErrorOf("just words"), HasSubstr("config.yaml:1:1: expected 'key: value' lines"));
   EXPECT_THAT(ErrorOf("seed: 1\n---\nseed: 2\n"), HasSubstr("a second YAML document"));
   EXPECT_THAT(ErrorOf("? [a, b]\n: 1\n"), HasSubstr("a key must be a plain word"));

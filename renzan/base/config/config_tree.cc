@@ -64,6 +64,16 @@ class Converter {
   int num_nodes_ = 0;
 };
 
+// What the parser's message says, where that is its own grammar.
+std::string ProblemOf(const YAML::Exception& error) {
+  if (error.msg == YAML::ErrorMsg::END_OF_MAP || error.msg == YAML::ErrorMsg::END_OF_SEQ)
+    return "this line is indented differently from those above that it belongs to: the keys of a "
+           "mapping, and the items of a list, begin in the same column";
+  if (error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW) return "a '{' above is never closed";
+  if (error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW) return "a '[' above is never closed";
+  return error.msg;
+}
+
 ConfigTree Parse(std::string_view yaml, const WhereFunction& where) {
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
@@ -73,7 +83,7 @@ ConfigTree Parse(std::string_view yaml, const WhereFunction& where) {
     return documents.empty() ? ConfigTree{.where = where(YAML::Mark())}
                              : Converter(where).Convert(documents[0]);
   } catch (const YAML::Exception& error) {
-    Fail(ErrorCode::kConfig, "{}: not valid YAML: {}", where(error.mark), error.msg);
+    Fail(ErrorCode::kConfig, "{}: not valid YAML: {}", where(error.mark), ProblemOf(error));
   }
 }
 
