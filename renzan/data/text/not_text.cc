@@ -14,15 +14,16 @@ struct Format {
 
 constexpr Format kFormats[] = {
     {"PK\x03\x04"sv, "a zip archive (or an Excel or .npz file)",
-     "pipe its file in: unzip -p '{0}' | renzan data import - ..."},
+     "unpack it (unzip '{0}'), or pipe its file in: unzip -p '{0}' | renzan data import - ..."},
     {"PK\x05\x06"sv, "an empty zip archive", "give the file itself"},
     {"\xfd"
      "7zXZ\0"sv,
-     "compressed with xz", "pipe it in: xzcat '{0}' | renzan data import - ..."},
+     "compressed with xz",
+     "unpack it (xz -dk '{0}'), or pipe it in: xzcat '{0}' | renzan data import - ..."},
     {"7z\xbc\xaf\x27\x1c"sv, "a 7z archive",
-     "pipe its file in: 7z x -so '{0}' | renzan data import - ..."},
+     "unpack it (7z x '{0}'), or pipe its file in: 7z x -so '{0}' | renzan data import - ..."},
     {"\x04\x22\x4d\x18"sv, "compressed with lz4",
-     "pipe it in: lz4cat '{0}' | renzan data import - ..."},
+     "unpack it (lz4 -d '{0}'), or pipe it in: lz4cat '{0}' | renzan data import - ..."},
     {"ARROW1\0\0"sv, "an Arrow (Feather) file",
      "write it as CSV first, such as with Python: import pandas; "
      "pandas.read_feather('{0}').to_csv('{0}.csv', index=False)"},
@@ -32,8 +33,7 @@ constexpr Format kFormats[] = {
     {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"sv, "an Excel file", "write it as CSV first"},
 };
 
-constexpr std::string_view kConvert =
-    "convert it: iconv -f {1} -t UTF-8 '{0}' | renzan data import - ...";
+constexpr std::string_view kConvert = "convert it: iconv -f {1} -t UTF-8 '{0}' > '{0}.utf8'";
 
 [[noreturn]] void FailNotText(const std::string& file, std::string_view what,
                               std::string_view advice, std::string_view encoding = "") {
@@ -65,8 +65,9 @@ void FailUnlessText(std::string_view start, const std::string& file) {
                 "write it as CSV first, such as with Python: import pandas; "
                 "pandas.read_parquet('{0}').to_csv('{0}.csv', index=False)");
   if (start.starts_with("BZh") && start.size() >= 10 && start.substr(4, 6) == "1AY&SY")
-    FailNotText(file, "compressed with bzip2",
-                "pipe it in: bzcat '{0}' | renzan data import - ...");
+    FailNotText(
+        file, "compressed with bzip2",
+        "unpack it (bunzip2 -k '{0}'), or pipe it in: bzcat '{0}' | renzan data import - ...");
   const std::string_view encoding = WideEncoding(start);
   if (!encoding.empty()) FailNotText(file, fmt::format("{} text", encoding), kConvert, encoding);
 }
