@@ -39,6 +39,17 @@ TEST(InputRows, CountSkippedRowsOverAllFiles) {
   EXPECT_EQ(manifest.format_version, kKeysFormatVersion);
 }
 
+// As pandas counts them.
+TEST(InputRows, ARowOfSeveralLinesCountsOnce) {
+  Csv csv("columns:\n  id: {role: key}\n  note: {role: skip}\n  y: {role: label}\n",
+          {"id,note,y\na,\"one\ntwo\",1\nb,\"one\ntwo\",?\nc,\"one\ntwo\",0\n"});
+  csv.options.skip_bad_rows = true;
+  EXPECT_EQ(csv.Import().bad_rows, 1);
+  EXPECT_THAT(Numbers(csv.options.output), ElementsAre(0, 2));
+  EXPECT_THAT(ReadFile(csv.options.output + "/skipped_rows.csv"),
+              HasSubstr("in0.csv,4,\"column 3 (y): '?' is not 0 or 1"));
+}
+
 TEST(InputRows, WithoutSkippedRowsThereIsNoFile) {
   Csv csv(kSchema, {"y,x\n0,0\n1,1\n"});
   csv.options.skip_bad_rows = true;

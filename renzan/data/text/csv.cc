@@ -90,7 +90,10 @@ class CsvParser : public RowParser {
     if (!csv_.header && bad->line == 1 && HoldsNames())
       bad->advice =
           fmt::format("the line holds the columns' names: set header: true in {}", schema_path_);
-    records_.RejectRecord();
+    records_.RejectRecord(lines, [&] {
+      BadRow not_a_row;
+      return ParseFields(row, &not_a_row);
+    });
     return Result::kBadRow;
   }
 

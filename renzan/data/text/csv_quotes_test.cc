@@ -124,6 +124,23 @@ TEST(ImportCsv, TwoStrayQuotesThatMakeAnInvalidValueLoseOnlyTheirRows) {
   ExpectLost(label, {0, 999});
 }
 
+// A record whose quotes are right is one row, as for every other reader of CSV, whatever else is
+// wrong with it.
+TEST(ImportCsv, ABadRowWithALineBreakInQuotesCountsOnce) {
+  const auto bad_rows = [](const std::string& text) {
+    Csv csv(kThreeColumns, {"y,a,b\n1,\"one\ntwo\",1\n" + text + "0,\"one\n\ntwo\",2\n"});
+    csv.options.skip_bad_rows = true;
+    const ImportProgress done = csv.Import();
+    EXPECT_EQ(done.rows, 2);
+    return done.bad_rows;
+  };
+  EXPECT_EQ(bad_rows("?,\"one\ntwo\",3\n"), 1);
+  EXPECT_EQ(bad_rows("?,\"one\n\n\"\"two\"\"\nthree\",3\n"), 1);
+  EXPECT_EQ(bad_rows("0,\"one\ntwo\",x\n0,\"one\ntwo\",3,4\n0,\"one\ntwo\"\n"), 3);
+  EXPECT_EQ(bad_rows("0,\"one\n\"\"two\",x\n"), 1);
+  EXPECT_EQ(bad_rows("0,x,\"one\ntwo\"\n"), 1);
+}
+
 // Two stray quotes that make a valid row look like line breaks in a text.
 TEST(ImportCsv, WarnsOfRowsThatSpanSeveralLines) {
   const std::string one_line = "y,a,b\n0,\"c\",1\n", stray = "1,\"x,2\n0,d,3\n0,e\",4\n";

@@ -35,18 +35,53 @@ bool CsvRecordReader::Next(LineReader& lines, int64_t* line, std::string* proble
     record_.assign(text_);
     SplitQuoted(lines, *line, problem);
   }
+  quotes_are_right_ = problem->empty();
   return true;
 }
 
-void CsvRecordReader::RejectRecord() {
+void CsvRecordReader::RejectRecord(LineReader& lines, const std::function<bool()>& is_row) {
+  if (appended_.empty()) return;
+  if (!quotes_are_right_ || HoldsRow(lines, is_row))
+    ReadAgain();
+  else
+    appended_.clear();
+}
+
+void CsvRecordReader::ReadAgain() {
   again_.insert(again_.begin(), std::make_move_iterator(appended_.begin()),
                 std::make_move_iterator(appended_.end()));
   appended_.clear();
 }
 
+// Reads the lines after the record's first on their own, and leaves the reader as it was, but for
+// fields().
+bool CsvRecordReader::HoldsRow(LineReader& lines, const std::function<bool()>& is_row) {
+  const std::vector<Line> appended = std::exchange(appended_, {});
+  const int64_t line_number = line_number_;
+  std::deque<Line> later(appended.begin(), appended.end());
+  again_.swap(later);
+  only_again_ = true;
+  std::string problem;
+  int64_t line = 0;
+  bool found = false;
+  while (!found && Next(lines, &line, &problem)) {
+    found = problem.empty() && is_row();
+    ReadAgain();
+  }
+  only_again_ = false;
+  again_.swap(later);
+  appended_ = appended;
+  line_number_ = line_number;
+  return found;
+}
+
+bool CsvRecordReader::MayReadOn(LineReader& lines) const {
+  return !again_.empty() || (!only_again_ && lines.MoreInFile());
+}
+
 bool CsvRecordReader::NextLine(LineReader& lines, std::string_view* text) {
   if (again_.empty()) {
-    if (!lines.Next(text)) return false;
+    if (only_again_ || !lines.Next(text)) return false;
     line_number_ = lines.line_number();
     return true;
   }
@@ -71,8 +106,7 @@ void CsvRecordReader::SplitPlain(std::string_view line) {
 bool CsvRecordReader::AppendLine(LineReader& lines) {
   std::string_view text;
   text_ = {};  // reading may move it
-  if (appended_bytes_ > kMaxAppendedBytes || (again_.empty() && !lines.MoreInFile()) ||
-      !NextLine(lines, &text))
+  if (appended_bytes_ > kMaxAppendedBytes || !MayReadOn(lines) || !NextLine(lines, &text))
     return false;
   appended_.push_back({line_number_, std::string(text)});
   appended_bytes_ += text.size() + 1;

@@ -3,11 +3,13 @@
 // Splits lines into the fields of CSV records (RFC 4180): fields may be quoted, quotes inside are
 // doubled, and quoted fields may contain delimiters and line breaks. Not thread-safe.
 //
-// A stray quote pulls the following lines into the record. If the record turns out to be bad, only
-// its first line is; the next record begins on the line after it.
+// A stray quote pulls the following lines into the record. So if a record turns out to be bad, but
+// another one begins on a later line of it, only its first line is bad, and the next record begins
+// on the line after it. A record without such a line is bad as a whole.
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,8 +32,10 @@ class CsvRecordReader {
   bool Next(LineReader& lines, int64_t* line, std::string* problem);
 
   // Rejects the last record, for example for wrong quotes, too many fields or an invalid value. If
-  // it has several lines, all but the first are read again.
-  void RejectRecord();
+  // it has several lines, all but the first are read again, unless its quotes are right and no line
+  // after the first begins a record that `is_row` accepts. `is_row` is called for such records,
+  // which fields() then has. Afterwards fields() are no longer valid.
+  void RejectRecord(LineReader& lines, const std::function<bool()>& is_row);
 
   const std::vector<std::string_view>& fields() const { return fields_; }
   // The last record's line as it is in the file; "" if more lines were read for it.
@@ -46,6 +50,9 @@ class CsvRecordReader {
   bool IsBlankAt(size_t at) const;
   bool NextLine(LineReader& lines, std::string_view* text);
   bool AppendLine(LineReader& lines);
+  bool MayReadOn(LineReader& lines) const;
+  bool HoldsRow(LineReader& lines, const std::function<bool()>& is_row);
+  void ReadAgain();
 
   std::string delimiter_;  // one character or more
   bool quotes_, trim_;
@@ -57,10 +64,12 @@ class CsvRecordReader {
     std::string text;
   };
   std::deque<Line> again_;      // lines to be read again first
+  bool only_again_ = false;     // the input ends with them
   std::vector<Line> appended_;  // the lines of this record except the first
   Line line_;                   // backs the text of NextLine if it came from again_
   int64_t line_number_ = 0;     // of the last line of NextLine
   size_t appended_bytes_ = 0;
+  bool quotes_are_right_ = true;  // of the last record
   struct Range {
     size_t begin, end;
     bool quoted;

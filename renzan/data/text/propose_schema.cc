@@ -70,7 +70,7 @@ std::vector<Record> FirstRecords(const ProposalOptions& options, const Dialect& 
     if (problem.empty())
       records.back().assign(reader.fields().begin(), reader.fields().end());
     else
-      reader.RejectRecord();
+      reader.RejectRecord(lines, [] { return true; });
   }
   std::erase_if(records,
                 [](const Record& record) { return record.size() == 1 && record[0].empty(); });
@@ -162,7 +162,7 @@ Table ReadTable(const ProposalOptions& options) {
     if (problem.empty() && fields.size() == 1 && fields[0].empty()) continue;
     if (!problem.empty() || fields.size() != table.columns.size()) {
       ++table.bad_rows;
-      reader.RejectRecord();
+      reader.RejectRecord(lines, [&] { return fields.size() == table.columns.size(); });
       continue;
     }
     if (table.rows == options.max_rows) {
