@@ -7,6 +7,7 @@
 #include "renzan/base/log.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/dense_transform.h"
+#include "renzan/data/text/label_rule.h"
 
 namespace renzan {
 namespace {
@@ -43,14 +44,18 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
         "cannot check that columns are read (trim, missing, separator) as in {}: it does not "
         "record it; import it again",
         directory);
-  if (!schema.has_labels() || manifest.label_rule == schema.label_rule) return;
-  if (manifest.label_rule.empty() || schema.label_rule.empty())
-    LogWarning("cannot check that labels mean the same as in {}: {} no rule for labels", directory,
-               manifest.label_rule.empty() ? "it records" : "this schema has");
-  else
+  if (!schema.has_labels() || manifest.label.empty()) return;
+  const std::string there = RecordedLabelRule(manifest.label_rule, manifest.parsing),
+                    here = RecordedLabelRule(schema.label_rule, schema.parsing);
+  if (there.empty() && !schema.label_rule.empty())
+    LogWarning(
+        "cannot check that labels mean the same as in {}: it does not record their rule; import it "
+        "again",
+        directory);
+  else if (!there.empty() && there != here)
     Fail(ErrorCode::kConfig,
          "the labels of {} were mapped by '{}', here they are by '{}': use the same in the schema",
-         directory, manifest.label_rule, schema.label_rule);
+         directory, there, here);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "renzan/base/log.h"
 #include "renzan/comm/heartbeat.h"
 #include "renzan/data/dataset/manifest.h"
+#include "renzan/data/text/label_rule.h"
 #include "renzan/data/vocabulary.h"
 #include "renzan/run/agreement.h"
 
@@ -186,8 +187,10 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
   if (expected.parsing.empty() != actual.parsing.empty() && same_age)
     warn("columns were read (trim, missing, separator)", actual.parsing.empty());
   if (!dataset.schema().has_labels() || expected.label_rule == actual.label_rule) return;
-  if (expected.label_rule.empty() || actual.label_rule.empty())
-    warn("labels mean the same", actual.label_rule.empty());
+  const std::string there = RecordedLabelRule(expected.label_rule, expected.parsing),
+                    here = RecordedLabelRule(actual.label_rule, actual.parsing);
+  if (there.empty() || here.empty())
+    warn("labels mean the same", here.empty());
   else
     Fail(ErrorCode::kConfig,
          "{}: its labels were mapped by '{}', but those of the training data by '{}': import it "

@@ -94,6 +94,47 @@ TEST(ImportCsv, SaysHowManyLabelsAreOneAndWhichWereNotNamed) {
   EXPECT_EQ(ReadManifest(csv.options.output).positive_rows, 1);
 }
 
+// The default is a rule like any other.
+TEST(ImportCsv, LabelsOfATestSetAreMappedByTheSameRule) {
+  const auto schema_of = [](const std::string& rule) {
+    return "columns: {y: {role: label" + rule + "}, x: {role: dense}}\n";
+  };
+  const std::string text = "y,x\n1,1\n0,2\n";
+  const auto import_test = [&](const Csv& training, const std::string& rule) {
+    Csv test(schema_of(rule), {text});
+    test.options.vocabulary.clear();
+    test.options.vocabulary_from = training.options.output;
+    ::testing::internal::CaptureStderr();
+    const auto log = [] { return ::testing::internal::GetCapturedStderr(); };
+    try {
+      test.Import();
+    } catch (const Error&) {
+      log();
+      throw;
+    }
+    return log();
+  };
+  const Csv plain(schema_of(""), {text}), limit(schema_of(", at_least: 1"), {text});
+  plain.Import();
+  limit.Import();
+  EXPECT_EQ(import_test(plain, ""), "");
+  EXPECT_EQ(import_test(plain, ", values: 0/1"), "");
+  EXPECT_EQ(import_test(limit, ", at_least: 1"), "");
+  ExpectError(ErrorCode::kConfig,
+              HasSubstr("were mapped by 'values 0/1', here they are by 'at_least 1'"),
+              [&] { import_test(plain, ", at_least: 1"); });
+  ExpectError(ErrorCode::kConfig,
+              HasSubstr("were mapped by 'at_least 1', here they are by 'values 0/1'"),
+              [&] { import_test(limit, ""); });
+  // A version before rules and parsing were recorded.
+  const std::string yaml = ReadFile(plain.options.output + "/dataset.yaml");
+  const size_t begin = yaml.find("parsing: ");
+  testing::RewriteManifest(plain.options.output,
+                           yaml.substr(begin, yaml.find('\n', begin) + 1 - begin), "");
+  EXPECT_THAT(import_test(plain, ", at_least: 1"),
+              HasSubstr("it does not record their rule; import it again"));
+}
+
 TEST(ImportCsv, WarnsOfOneClass) {
   const auto log_of = [](const std::string& rule, const std::string& text) {
     ::testing::internal::CaptureStderr();

@@ -78,6 +78,11 @@ std::string LabelRule::text() const {
   return values.empty() || values == kDefault ? "" : "values " + values;
 }
 
+std::string RecordedLabelRule(const std::string& text,
+                              const std::map<std::string, std::string>& parsing) {
+  return text.empty() && !parsing.empty() ? fmt::format("values {}", kDefault) : text;
+}
+
 std::string LabelRule::Parse(std::string_view field, float* label, bool* is_other) const {
   *is_other = false;
   if (field.empty()) return "is not a label: it is missing";

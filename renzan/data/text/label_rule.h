@@ -3,6 +3,7 @@
 // Which values of a label's column mean 1 and which mean 0 (docs/formats/dataset.md). Plain data.
 
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -32,5 +33,11 @@ struct LabelRule {
   // Returns what is wrong with the field, or "".
   std::string Parse(std::string_view field, float* label, bool* is_other) const;
 };
+
+// The text() of a rule that data record, where the default has a name, too: "values 0/1". "" if the
+// version that imported the data recorded no rules; `parsing`, DatasetSchema::parsing, was recorded
+// only later, so then it is empty.
+std::string RecordedLabelRule(const std::string& text,
+                              const std::map<std::string, std::string>& parsing);
 
 }  // namespace renzan
