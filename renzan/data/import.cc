@@ -151,6 +151,7 @@ class Importer {
     skipped_->Close();
     Finish();
     summary.grown = Grown();
+    summary.trains_unseen = TrainsUnseen();
     WarnOfRareValues();
     // Data with another dataset's vocabularies has its transforms, too.
     const std::string advice = spread_->Advice(writer_->manifest().dense);
@@ -253,6 +254,16 @@ class Importer {
                          vocabulary.added(), vocabulary.absent()});
     }
     return grown;
+  }
+
+  // After Finish().
+  std::vector<TrainedUnseen> TrainsUnseen() const {
+    std::vector<TrainedUnseen> trains;
+    if (!options_.is_training_data()) return trains;
+    for (size_t f = 0; f < vocabularies_.size(); ++f)
+      if (vocabularies_[f].unseen_share() > 0)
+        trains.push_back({parser_->schema().categorical[f].name, vocabularies_[f].unseen_share()});
+    return trains;
   }
 
   void CountMultiLineRow(const TextRow& row) {

@@ -41,6 +41,12 @@ struct UnseenLookups {
   }
 };
 
+// The share of a feature's lookups that train the row for unseen values instead of their own.
+struct TrainedUnseen {
+  std::string feature;
+  double share = 0;
+};
+
 // How the vocabulary of a feature has grown.
 struct GrownVocabulary {
   std::string feature;
@@ -58,6 +64,8 @@ struct ImportSummary : ImportProgress {
   // values: in `unseen` if they are used unchanged, in `grown` if they grow.
   std::vector<UnseenLookups> unseen;
   std::vector<GrownVocabulary> grown;
+  // Of training data: the features some of whose lookups were redirected (Vocabulary::TrainUnseen).
+  std::vector<TrainedUnseen> trains_unseen = {};
   // The file that lists the bad rows (SkippedRows); empty if there are none.
   std::string skipped_rows;
 };

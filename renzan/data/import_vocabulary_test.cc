@@ -41,6 +41,28 @@ std::vector<size_t> UnseenRows(const Batch& batch, size_t f) {
   return rows;
 }
 
+// What the row for unseen values is trained by is no secret.
+TEST(ImportVocabulary, SaysWhichFeaturesTrainTheRowForUnseenValues) {
+  TemporaryDirectory dir;
+  WriteText(dir / "in", ManyRows(400));
+  ImportOptions options = CriteoOptions(dir, {dir / "in"});
+  options.vocabulary = {"hash:100", "C1=threshold:1", "C2=threshold:2"};
+  const ImportSummary done = ImportDataset(options);
+  ASSERT_EQ(done.trains_unseen.size(), 1u);  // half of C2's lookups are too rare anyway
+  EXPECT_EQ(done.trains_unseen[0].feature, "C1");
+  EXPECT_EQ(done.trains_unseen[0].share, Vocabulary::kUnseenShare);
+
+  options.output = dir / "none";
+  options.unseen = {"0"};
+  EXPECT_TRUE(ImportDataset(options).trains_unseen.empty());
+
+  options.output = dir / "test";
+  options.unseen.clear();
+  options.vocabulary.clear();
+  options.vocabulary_from = dir / "out";
+  EXPECT_TRUE(ImportDataset(options).trains_unseen.empty());
+}
+
 TEST(ImportVocabulary, ThresholdOrdersByCountThenFirstSeen) {
   TemporaryDirectory dir;
   std::string text;

@@ -97,9 +97,9 @@ class IdCounter {
         summary->missing += count.rows;
       } else {
         seen.emplace_back(id, count);
+        summary->distinct += !names.IsUnseen(id);
       }
     }
-    summary->distinct = static_cast<int64_t>(seen.size());
     for (const auto& [id, count] : MostFrequent(std::move(seen), num_top))
       summary->top.push_back(MakeTop(names.Shown(id), count));
   }

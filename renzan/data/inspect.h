@@ -25,7 +25,7 @@ struct FeatureSummary {
   int64_t num_embeddings = 0;
   int64_t values = 0;    // rows, or for multi-hot the values in all bags
   int64_t missing = 0;   // id 0, or empty bags; zeros for dense, since missing is stored as 0
-  int64_t distinct = 0;  // without missing
+  int64_t distinct = 0;  // without missing, and without rare or unseen values of a vocabulary
   bool distinct_capped = false;       // counting stopped at the limit
   double min = 0, mean = 0, max = 0;  // of dense
   std::vector<TopValue> top;          // most frequent first, without missing

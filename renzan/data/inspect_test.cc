@@ -56,7 +56,7 @@ TEST(Inspect, CountsEveryKindOfFeature) {
   const FeatureSummary& c = summary.features[1];
   EXPECT_EQ(c.kind, "one-hot");
   EXPECT_EQ(c.missing, 1);
-  EXPECT_EQ(c.distinct, 2);  // a, and all rare values together
+  EXPECT_EQ(c.distinct, 1);  // a: rare values have a row, but are no value
   EXPECT_EQ(c.num_embeddings, 3);
   ASSERT_EQ(c.top.size(), 2u);
   EXPECT_EQ(c.top[0].value, "(rare or unseen)");

@@ -27,9 +27,13 @@ std::optional<std::string> ValueNames::Value(int64_t id) const {
   return values_.at(static_cast<size_t>(id - Vocabulary::kFirstOwn));
 }
 
+bool ValueNames::IsUnseen(int64_t id) const {
+  return kind_ == Kind::kNamed && id == Vocabulary::kRare;
+}
+
 std::string ValueNames::Shown(int64_t id) const {
   if (kind_ == Kind::kNamed && id == Vocabulary::kMissing) return "(missing)";
-  if (kind_ == Kind::kNamed && id == Vocabulary::kRare) return "(rare or unseen)";
+  if (IsUnseen(id)) return "(rare or unseen)";
   return Value(id).value_or(fmt::format("{}", id));
 }
 

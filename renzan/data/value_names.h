@@ -30,6 +30,8 @@ class ValueNames {
   // Nothing for an id that stands for no single known value: of missing values, of all that the
   // vocabulary lacks, and of hashed ones.
   std::optional<std::string> Value(int64_t id) const;
+  // Whether it is the id of all values that are rare or unseen, which stands for none of its own.
+  bool IsUnseen(int64_t id) const;
   // For a table: the value, "(missing)" or "(rare or unseen)"; the id if no value is known.
   std::string Shown(int64_t id) const;
 

@@ -197,7 +197,12 @@ RunResult TrainingRun::WasTrained() {
 
 void TrainingRun::Plan() {
   std::vector<double> pooling_factors;
-  RunWithHeartbeats(comm_, [&] { pooling_factors = EstimatePoolingFactors(splits_.train); });
+  std::string unknown_values;
+  RunWithHeartbeats(comm_, [&] {
+    pooling_factors = EstimatePoolingFactors(splits_.train);
+    if (comm_.rank() == 0) unknown_values = UnknownValuesAdvice(splits_.train);
+  });
+  if (!unknown_values.empty()) LogWarning("{}", unknown_values);
   spec_ = MakeRunSpec(of_run_, splits_.train.dataset->schema(), pooling_factors);
   if (const std::string lost = LostEffects(spec_.model); !lost.empty() && comm_.rank() == 0)
     LogWarning("{}", lost);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
@@ -78,6 +79,15 @@ std::unique_ptr<Dataset> Open(const std::string& path, const DataConfig& config,
   // Every host may have its own copy, so each worker verifies.
   if (config.verify) RunWithHeartbeats(comm, [&] { dataset->Verify(); });
   return dataset;
+}
+
+Batch ReadFirstRows(const Split& split) {
+  constexpr int64_t kSample = 1024;
+  std::vector<int64_t> rows(static_cast<size_t>(std::min(kSample, split.rows.size())));
+  std::iota(rows.begin(), rows.end(), split.rows.begin);
+  Batch batch;
+  split.dataset->Read(rows, &batch);
+  return batch;
 }
 
 }  // namespace
@@ -195,7 +205,7 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
     Fail(ErrorCode::kConfig,
          "{}: its labels were mapped by '{}', but those of the training data by '{}': import it "
          "with the same schema",
-         dataset.directory(), actual.label_rule, expected.label_rule);
+         dataset.directory(), here, there);
 }
 
 void CheckHasLabels(const Dataset& dataset) {
@@ -243,12 +253,36 @@ OpenedSplits OpenSplits(const DataConfig& config, const FeaturesConfig& features
   return splits;
 }
 
+std::string UnknownValuesAdvice(const Split& train) {
+  const DatasetManifest& manifest = train.dataset->manifest();
+  if (!manifest.vocabularies_reused) return "";
+  const Batch batch = ReadFirstRows(train);
+  double most = 0;
+  std::string name;
+  for (size_t f = 0; f < manifest.categorical.size(); ++f) {
+    // Others have no row for unseen values.
+    if (!manifest.features.at(manifest.categorical[f]).vocabulary.starts_with("threshold:"))
+      continue;
+    const auto count = [ids = std::span(batch.categorical[f].values)](int64_t id) {
+      return static_cast<double>(std::count(ids.begin(), ids.end(), id));
+    };
+    const double lookups =
+        static_cast<double>(batch.categorical[f].values.size()) - count(Vocabulary::kMissing);
+    const double share = count(Vocabulary::kRare) / std::max(lookups, 1.0);
+    if (share <= most) continue;
+    most = share;
+    name = manifest.categorical[f];
+  }
+  constexpr double kMany = 0.1;
+  if (most < kMany) return "";
+  return fmt::format(
+      "{}: {:.3g} % of the lookups of '{}' are of values that the data of its --vocabulary-from "
+      "lacks, and nothing is learned of each of them: import training data with --grow",
+      train.dataset->directory(), 100 * most, Escape(name));
+}
+
 std::vector<double> EstimatePoolingFactors(const Split& split) {
-  constexpr int64_t kSample = 1024;
-  std::vector<int64_t> rows(static_cast<size_t>(std::min(kSample, split.rows.size())));
-  std::iota(rows.begin(), rows.end(), split.rows.begin);
-  Batch batch;
-  split.dataset->Read(rows, &batch);
+  const Batch batch = ReadFirstRows(split);
   std::vector<double> factors;
   for (const FeatureIds& feature : batch.categorical)
     factors.push_back(static_cast<double>(feature.values.size()) /

@@ -71,6 +71,10 @@ void CheckFeatures(const ExpectedFeatures& expected, const Dataset& dataset, Com
 // Throws kConfig unless its rows have labels, which training and evaluation need.
 void CheckHasLabels(const Dataset& dataset);
 
+// For people: that training data was imported as a test set, so that many of its first rows'
+// lookups teach nothing about their values, and what to do; "" if not so.
+std::string UnknownValuesAdvice(const Split& train);
+
 // Mean lookups per sample of each categorical feature, estimated from the first rows.
 std::vector<double> EstimatePoolingFactors(const Split& split);
 

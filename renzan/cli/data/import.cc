@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,9 +61,21 @@ void PrintWeights(const WeightSummary& weight) {
              weight.min, weight.max);
 }
 
-// If more lookups than this read the row for unseen values, growing the vocabulary would change
-// much.
-constexpr double kManyUnseen = 0.1;
+// Of training data.
+void PrintTrainsUnseen(const ImportSummary& done) {
+  constexpr size_t kShown = 3;
+  std::map<double, std::vector<std::string>> features;  // by share
+  for (const TrainedUnseen& trained : done.trains_unseen)
+    features[trained.share].push_back(trained.feature);
+  for (auto& [share, names] : features) {
+    const size_t more = names.size() - std::min(kShown, names.size());
+    names.resize(names.size() - more);
+    fmt::print(
+        "{:.3g} % of the lookups of {}{} train the row for values that are not here, instead of "
+        "their own (--unseen SHARE, or 'unseen' in the schema; 0: none)\n",
+        100 * share, fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+  }
+}
 
 // For a test set.
 void PrintUnseen(const ImportSummary& done, const std::string& vocabulary_from) {
@@ -73,15 +86,6 @@ void PrintUnseen(const ImportSummary& done, const std::string& vocabulary_from) 
   for (const UnseenLookups& feature : done.unseen)
     fmt::print("  {:<{}} {:>6.2f} % of {} lookups\n", feature.feature, width, 100 * feature.share(),
                feature.lookups);
-  const auto many = std::max_element(
-      done.unseen.begin(), done.unseen.end(),
-      [](const UnseenLookups& a, const UnseenLookups& b) { return a.share() < b.share(); });
-  // Data without labels is no training data.
-  if (many->share() < kManyUnseen || done.label_name.empty()) return;
-  fmt::print(
-      "if this is training data (a new day's), import it with --grow: '{}' and the others then get "
-      "rows for their new values\n",
-      many->feature);
 }
 
 void PrintGrown(const ImportSummary& done, const std::string& vocabulary_from) {
@@ -125,6 +129,7 @@ void Import(Flags flags) {
   PrintLabels(done);
   PrintNegatives(done, options);
   PrintWeights(done.weight);
+  PrintTrainsUnseen(done);
   PrintUnseen(done, options.vocabulary_from);
   if (options.grow) PrintGrown(done, options.vocabulary_from);
   if (options.skip_bad_rows)

@@ -139,7 +139,7 @@ void Print(const std::string& column, const ValueNames& names, std::span<const G
            size_t top, const std::string& weight) {
   constexpr size_t kShown = 60;  // bytes of a value
   const Ranked ranked = CountRanked(groups);
-  fmt::print("\ngroup AUC           {:.5f}  ({} of {} values of {} have both classes: {} rows)\n",
+  fmt::print("\ngroup AUC           {:.5f}  ({} of {} groups by {} have both classes: {} rows)\n",
              GroupAuc(groups), ranked.groups, groups.size(), column, ranked.rows);
   if (!weight.empty())
     fmt::print("weighted            {:.5f}  (by '{}')\n", GroupAuc(groups, true), weight);
