@@ -42,8 +42,30 @@ std::optional<std::vector<double>> ParseNumbers(std::span<const std::string_view
 
 }  // namespace
 
+// `text`: "X", "mean" or "mean:M".
+bool DenseTransform::ParseFill(std::string_view text) {
+  constexpr std::string_view kMean = "mean";
+  fill_is_mean_ = text.starts_with(kMean);
+  if (text == kMean) return true;
+  if (fill_is_mean_) {
+    if (text[kMean.size()] != ':') return false;
+    text.remove_prefix(kMean.size() + 1);
+  }
+  double number = 0;
+  if (!ReadNumber(text, &number) || !std::isfinite(static_cast<float>(number))) return false;
+  fill_ = number;
+  return true;
+}
+
 std::optional<DenseTransform> DenseTransform::Parse(std::string_view text) {
   DenseTransform transform;
+  if (constexpr std::string_view kFill = "fill:"; text.starts_with(kFill)) {
+    const size_t comma = text.find(',');
+    if (comma == std::string_view::npos ||
+        !transform.ParseFill(text.substr(kFill.size(), comma - kFill.size())))
+      return std::nullopt;
+    text.remove_prefix(comma + 1);
+  }
   if (text.starts_with("clip:")) {
     const size_t comma = text.find(',');
     if (comma == std::string_view::npos) return std::nullopt;
@@ -68,6 +90,8 @@ std::optional<DenseTransform> DenseTransform::Parse(std::string_view text) {
     rest = rest.subspan(1);
   }
   transform.needs_constants_ = rest.empty();
+  // All constants are known, or none.
+  if (transform.fill_is_mean_ && transform.fill_.has_value() == rest.empty()) return std::nullopt;
   // A column of one value has no bounds.
   if (buckets && rest.size() == 1 && rest[0] == "-") return transform;
   const auto constants = ParseNumbers(rest);
@@ -89,7 +113,12 @@ DenseTransform DenseTransform::ParseKnown(std::string_view text) {
 
 std::string DenseTransform::kind() const {
   std::string text;
-  if (!clip_.empty()) text = fmt::format("clip:{}:{},", clip_[0], clip_[1]);
+  if (fill_is_mean_) {
+    text = "fill:mean,";
+  } else if (fill_) {
+    text = fmt::format("fill:{},", *fill_);
+  }
+  if (!clip_.empty()) text += fmt::format("clip:{}:{},", clip_[0], clip_[1]);
   text += kNames[static_cast<size_t>(kind_)];
   if (kind_ == Kind::kBuckets) text += fmt::format(":{}", num_buckets_);
   return text;
@@ -97,7 +126,11 @@ std::string DenseTransform::kind() const {
 
 std::string DenseTransform::text() const {
   std::string text = kind();
-  if (needs_constants_) return text;
+  if (needs_constants()) return text;
+  if (fill_is_mean_) {
+    constexpr std::string_view kMean = "fill:mean";
+    text.insert(kMean.size(), fmt::format(":{}", *fill_));
+  }
   if (kind_ == Kind::kBuckets && constants_.empty()) return text + ":-";
   for (const double constant : constants_) text += fmt::format(":{}", constant);
   return text;
@@ -107,11 +140,13 @@ double DenseTransform::Clip(double x) const {
   return clip_.empty() ? x : std::clamp(x, clip_[0], clip_[1]);
 }
 
+double DenseTransform::Log(double x) { return std::log(std::max(x, 0.0) + 1.0); }
+
 float DenseTransform::Apply(double x) const {
-  CHECK(!needs_constants_);
+  CHECK(!needs_constants());
   x = Clip(x);
   if (kind_ == Kind::kLog) {
-    x = std::log(std::max(x, 0.0) + 1.0);
+    x = Log(x);
   } else if (kind_ == Kind::kStandardize) {
     x = constants_[1] == 0 ? 0 : (x - constants_[0]) / constants_[1];
   } else if (kind_ == Kind::kMinmax) {
@@ -128,6 +163,7 @@ float DenseTransform::Apply(double x) const {
 
 void DenseFit::Add(double x) {
   x = transform_.Clip(x);
+  if (transform_.kind_ == DenseTransform::Kind::kLog) x = DenseTransform::Log(x);
   low_ = count_ == 0 ? x : std::min(low_, x);
   high_ = count_ == 0 ? x : std::max(high_, x);
   // Welford's algorithm: a plain sum of squares would lose the variance of timestamps.
@@ -153,7 +189,7 @@ DenseTransform DenseFit::Finish() {
     constants = {mean_, std::sqrt(squares_ / rows)};
   } else if (transform_.kind_ == DenseTransform::Kind::kMinmax) {
     constants = {low_, high_};
-  } else {
+  } else if (transform_.kind_ == DenseTransform::Kind::kBuckets) {
     std::sort(sample_.begin(), sample_.end());
     const auto buckets = static_cast<size_t>(transform_.num_buckets_);
     for (size_t i = 1; i < buckets && !sample_.empty(); ++i) {
@@ -162,6 +198,10 @@ DenseTransform DenseFit::Finish() {
         constants.push_back(bound);
     }
   }
+  if (transform_.fill_is_mean_)
+    transform_.fill_ = transform_.kind_ == DenseTransform::Kind::kLog ? std::expm1(mean_)
+                       : sample_.empty()                              ? mean_
+                                                                      : sample_[sample_.size() / 2];
   return transform_;
 }
 

@@ -11,8 +11,11 @@
 //   buckets:N:B1:...  the share of the bounds B that are at most x: bounds are quantiles, N buckets
 //                     with as many values each as repeated values allow
 //   clip:L:H,...      max(L, min(x, H)) before one of these
+//   fill:X,...        x is X where it is missing, before all of these; otherwise the result is 0
+//   fill:mean:M,...   the same with the M that the clip and the transform make the mean of their
+//                     results, so that missing values are neutral; for buckets, with the median
 //
-// Constants that are not known yet are omitted: "standardize", "buckets:32".
+// Constants that are not known yet are omitted: "standardize", "buckets:32", "fill:mean,log".
 
 #include <cstdint>
 #include <optional>
@@ -35,9 +38,10 @@ class DenseTransform {
   // The transform without constants computed from data, to compare what was requested.
   std::string kind() const;
   // Whether constants have to be computed first.
-  bool needs_constants() const { return needs_constants_; }
-  // Must not be called while constants are missing.
+  bool needs_constants() const { return needs_constants_ || (fill_is_mean_ && !fill_); }
+  // These must not be called while constants are missing.
   float Apply(double x) const;
+  float OfMissing() const { return fill_ ? Apply(*fill_) : 0.0f; }
 
  private:
   friend class DenseFit;
@@ -45,7 +49,11 @@ class DenseTransform {
   enum class Kind { kNone, kLog, kStandardize, kMinmax, kBuckets };
 
   double Clip(double x) const;
+  static double Log(double x);
+  bool ParseFill(std::string_view text);
 
+  bool fill_is_mean_ = false;
+  std::optional<double> fill_;  // once known
   Kind kind_ = Kind::kNone;
   std::vector<double> clip_;       // {lowest, highest}, or empty
   int64_t num_buckets_ = 0;        // of "buckets"
@@ -69,7 +77,8 @@ class DenseFit {
  private:
   DenseTransform transform_;
   uint64_t count_ = 0;
-  double mean_ = 0, squares_ = 0;  // of deviations from the mean
+  double mean_ = 0;     // for log: of the results
+  double squares_ = 0;  // of deviations from the mean
   double low_ = 0, high_ = 0;
   std::vector<double> sample_;
 };

@@ -39,19 +39,61 @@ DenseTransform Fitted(const std::string& text, const std::vector<double>& values
 }
 
 TEST(DenseTransform, TextReadsBackToTheSameTransform) {
-  for (const char* text :
-       {"none", "log", "standardize", "standardize:1.5:0.1", "minmax", "minmax:-3:1e+30",
-        "buckets:32", "buckets:4:1:2.5:7", "buckets:2:-", "clip:0:100,none", "clip:-inf:5,log",
-        "clip:0:inf,standardize:3:4", "clip:0:1,buckets:8"})
+  for (const char* text : {"none",
+                           "log",
+                           "standardize",
+                           "standardize:1.5:0.1",
+                           "minmax",
+                           "minmax:-3:1e+30",
+                           "buckets:32",
+                           "buckets:4:1:2.5:7",
+                           "buckets:2:-",
+                           "clip:0:100,none",
+                           "clip:-inf:5,log",
+                           "clip:0:inf,standardize:3:4",
+                           "clip:0:1,buckets:8",
+                           "fill:-1,none",
+                           "fill:1.5,clip:0:9,log",
+                           "fill:mean,log",
+                           "fill:mean:2.5,log",
+                           "fill:mean:2.5,standardize:2.5:1",
+                           "fill:mean,clip:0:1,buckets:8",
+                           "fill:7,minmax"})
     EXPECT_EQ(Of(text).text(), text);
   EXPECT_EQ(Of("clip:0:100,buckets:4:1:2.5:7").kind(), "clip:0:100,buckets:4");
   EXPECT_EQ(Of("standardize:1:2").kind(), "standardize");
+  EXPECT_EQ(Of("fill:mean:3,clip:0:4,log").kind(), "fill:mean,clip:0:4,log");
+  EXPECT_EQ(Of("fill:3,standardize:1:2").kind(), "fill:3,standardize");
+  EXPECT_TRUE(Of("fill:mean,none").needs_constants());
+  EXPECT_FALSE(Of("fill:mean:3,none").needs_constants());
   EXPECT_TRUE(Of("buckets:4").needs_constants());
   EXPECT_FALSE(Of("buckets:4:-").needs_constants());
-  for (const char* text :
-       {"", "nothing", "log:1", "standardize:1", "standardize:1:-1", "standardize:nan:1",
-        "minmax:2:1", "buckets", "buckets:1", "buckets:4:2:1", "buckets:2:1:2", "clip:1:0,none",
-        "clip:0:1", "clip:0,none", "standardize:1:2:3", "buckets:4:x"})
+  for (const char* text : {"",
+                           "nothing",
+                           "log:1",
+                           "standardize:1",
+                           "standardize:1:-1",
+                           "standardize:nan:1",
+                           "minmax:2:1",
+                           "buckets",
+                           "buckets:1",
+                           "buckets:4:2:1",
+                           "buckets:2:1:2",
+                           "clip:1:0,none",
+                           "clip:0:1",
+                           "clip:0,none",
+                           "standardize:1:2:3",
+                           "buckets:4:x",
+                           "fill:mean",
+                           "fill:x,log",
+                           "fill:,log",
+                           "fill:inf,log",
+                           "fill:1e39,none",
+                           "fill:mean:,log",
+                           "fill:means,log",
+                           "fill:mean,standardize:1:2",
+                           "fill:mean:1,standardize",
+                           "clip:0:1,fill:1,log"})
     EXPECT_FALSE(DenseTransform::Parse(text).has_value()) << text;
 }
 
@@ -200,6 +242,65 @@ TEST(ImportDense, ConstantsAreOfTheTrainingDataAndRecorded) {
               [&] { ImportDataset(options); });
 }
 
+// `fill` says what a missing value stands for, in the input's units; without it, 0 stays what it
+// was: after the transform.
+TEST(DenseTransform, FillsWithAValueThatIsNeutral) {
+  EXPECT_EQ(Fitted("fill:mean,none", {1, 2, 6}).OfMissing(), 3);
+  EXPECT_EQ(Fitted("fill:mean,standardize", {1, 2, 6}).OfMissing(), 0);
+  EXPECT_EQ(Fitted("fill:mean,clip:0:4,minmax", {0, 2, 99}).OfMissing(), 0.5f);
+  EXPECT_EQ(Fitted("fill:mean,buckets:4", {1, 2, 3, 100}).text(), "fill:mean:3,buckets:4:2:3:100");
+  EXPECT_FLOAT_EQ(Fitted("fill:mean,log", {std::expm1(1), std::expm1(9), -5}).OfMissing(),
+                  10.0f / 3);
+  EXPECT_EQ(Fitted("fill:mean,none", {}).OfMissing(), 0);
+  EXPECT_EQ(Fitted("fill:mean,buckets:4", {}).text(), "fill:mean:0,buckets:4:-");
+  EXPECT_EQ(Of("log").OfMissing(), 0);
+}
+
+TEST(ImportDense, MissingValuesAreFilled) {
+  TemporaryDirectory dir;
+  const auto schema_of = [](const char* fill) {
+    return fmt::format(
+        "columns:\n  y: {{role: label}}\n  l: {{role: dense, transform: log{0}}}\n"
+        "  n: {{role: dense{0}}}\n  s: {{role: dense, transform: standardize{0}}}\n"
+        "  c: {{role: dense, transform: minmax, clip: [0, 10]{0}}}\n",
+        fill);
+  };
+  const std::string text = "y,l,n,s,c\n1,1,1,1,0\n0,,,,\n1,3,3,3,99\n";
+  const auto import = [&](const char* fill, const std::string& name, const std::string& from) {
+    ImportOptions options = Options(dir, schema_of(fill), text, name);
+    if (!from.empty()) options.vocabulary_from = dir / from;
+    options.shard_rows = 2;
+    ImportDataset(options);
+    const Dataset dataset(options.output);
+    dataset.Verify();
+    const std::vector<float> dense = ReadAll(dataset).dense;
+    return std::vector<float>(dense.begin() + 4, dense.begin() + 8);  // of the second row
+  };
+  EXPECT_THAT(import("", "zero", ""), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(ReadManifest(dir / "zero").dense_transforms[0], "log");
+  // The mean of log 2 and log 4, which is that of 1.83, not of the mean 2.
+  const float mean = 1.5f * std::log(2.0f), log6 = std::log(6.0f);
+  EXPECT_THAT(import(", fill: mean", "mean", ""),
+              ElementsAre(::testing::FloatEq(mean), 2, 0, 0.5f));
+  EXPECT_THAT(ReadManifest(dir / "mean").dense_transforms,
+              ElementsAre(::testing::MatchesRegex("fill:mean:1.828.*,log"), "fill:mean:2,none",
+                          "fill:mean:2,standardize:2:1", "fill:mean:5,clip:0:10,minmax:0:10"));
+  EXPECT_THAT(import(", fill: 5", "five", ""), ElementsAre(log6, 5, 3, 0.5f));
+  // A test set has the training data's mean, whatever its own is.
+  EXPECT_THAT(import(", fill: 5.0", "five again", "five"), ElementsAre(log6, 5, 3, 0.5f));
+  ImportOptions test =
+      Options(dir, schema_of(", fill: mean"), "y,l,n,s,c\n1,9,9,9,9\n1,,,,\n", "test");
+  test.vocabulary_from = dir / "mean";
+  ImportDataset(test);
+  const std::vector<float> dense = ReadAll(Dataset(dir / "test")).dense;
+  EXPECT_THAT(std::vector<float>(dense.begin() + 4, dense.end()),
+              ElementsAre(::testing::FloatEq(mean), 2, 0, 0.5f));
+  ExpectError(ErrorCode::kConfig,
+              HasSubstr("with transform fill:mean,log, here it is log: use the same (--dense, or "
+                        "'transform', 'clip' and 'fill' in the schema)"),
+              [&] { import("", "other", "mean"); });
+}
+
 TEST(ImportDense, WrongKeys) {
   TemporaryDirectory dir;
   const struct {
@@ -211,6 +312,9 @@ TEST(ImportDense, WrongKeys) {
       {"role: dense, clip: [3, 1]", "clip must be [lowest, highest]"},
       {"role: dense, clip: [3]", "clip must be [lowest, highest]"},
       {"role: categorical, transform: standardize", "transform belongs to role dense"},
+      {"role: categorical, fill: mean", "fill belongs to role dense"},
+      {"role: dense, fill: median", "fill must be mean, or the number"},
+      {"role: dense, fill: .inf", "fill must be mean, or the number"},
       {"role: categorical, clip: [1, 3]", "clip belongs to role dense"},
   };
   for (const auto& test : kCases)

@@ -199,10 +199,9 @@ class Importer {
   void Append(TextRow& row) {
     for (size_t i = 0; i < unscaled_.size(); ++i) {
       const double number = row.unscaled[i];
-      if (std::isnan(number)) continue;
       if (fits_.empty())
-        row.dense[unscaled_[i]] = transforms_[i].Apply(number);
-      else
+        row.dense[unscaled_[i]] = Scaled(i, number);
+      else if (!std::isnan(number))
         fits_[i].Add(number);
     }
     if (fits_.empty()) spread_->Add(row.dense);
@@ -221,6 +220,11 @@ class Importer {
     labels_.Add(row.label, row.other_label);
     ++progress_.rows;
     if (row.num_lines > 1) CountMultiLineRow(row);
+  }
+
+  // Of the i-th of unscaled_; NaN: missing.
+  float Scaled(size_t i, double number) const {
+    return std::isnan(number) ? transforms_[i].OfMissing() : transforms_[i].Apply(number);
   }
 
   bool has_weights() const { return !parser_->schema().weight.empty(); }
@@ -396,7 +400,7 @@ class Importer {
     const std::vector<std::vector<int32_t>>* maps = provisional_ ? &id_maps : nullptr;
     if (fits_.empty()) return writer_->Finish(maps);
     writer_->Finish(
-        maps, [this](size_t i, double number) { return transforms_[i].Apply(number); },
+        maps, [this](size_t i, double number) { return Scaled(i, number); },
         [this](std::span<const float> dense) { spread_->Add(dense); });
   }
 

@@ -29,7 +29,7 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
     if (here != there && (known || DenseTransform::ParseKnown(here).needs_constants()))
       Fail(ErrorCode::kConfig,
            "dense feature '{}' was imported into {} with transform {}, here it is {}: use the same "
-           "(--dense, or 'transform' in the schema)",
+           "(--dense, or 'transform', 'clip' and 'fill' in the schema)",
            schema.dense[d], directory, there, here);
   }
   const std::string column = DifferentlyParsed(manifest.parsing, schema.parsing);

@@ -251,7 +251,7 @@ struct DatasetWriter::Impl {
     while (read(*old, row)) {
       CHECK(read(*numbers, unscaled));
       for (size_t i = 0; i < num_unscaled; ++i)
-        row[options.dense_at_end[i]] = std::isnan(unscaled[i]) ? 0.0f : scale(i, unscaled[i]);
+        row[options.dense_at_end[i]] = scale(i, unscaled[i]);
       if (see_dense) see_dense(row);
       writer.Append(row.data(), 1);
     }

@@ -67,8 +67,8 @@ class DatasetWriter {
 
   // Completes the files and puts the directory in place. With map_ids_at_end, id i of categorical
   // feature f becomes (*id_maps)[f][i] (an empty map changes nothing), and the manifest's
-  // num_embeddings must be set by then. With dense_at_end, `scale` gives the value of a number (not
-  // NaN: missing stays 0) of the i-th of these features; `see_dense` is then called with each row.
+  // num_embeddings must be set by then. With dense_at_end, `scale` gives the value of a number
+  // (NaN: missing) of the i-th of these features; `see_dense` is then called with each row.
   using Scale = std::function<float(size_t i, double number)>;
   using SeeDense = std::function<void(std::span<const float> dense)>;
   void Finish(const std::vector<std::vector<int32_t>>* id_maps = nullptr,

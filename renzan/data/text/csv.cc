@@ -348,8 +348,8 @@ class CsvParser : public RowParser {
           value.value_or(std::numeric_limits<double>::quiet_NaN());
       return !value || std::isfinite(static_cast<float>(*value));
     }
+    dense = value ? transform.Apply(*value) : transform.OfMissing();
     if (!value) return true;
-    dense = transform.Apply(*value);
     return std::isfinite(*value) && std::isfinite(dense);
   }
 

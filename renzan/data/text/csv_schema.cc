@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/data/dense_transform.h"
 #include "renzan/data/text/date.h"
+#include "renzan/data/text/parse_number.h"
 
 namespace renzan {
 namespace {
@@ -72,12 +74,18 @@ void CsvColumn::DescribeTransform(ConfigFields& fields) {
   fields.Choice("transform", &transform, {"none", "log", "standardize", "minmax", "buckets"});
   fields.Range("buckets", &buckets, kMinBuckets, kMaxBuckets);
   fields.Field("clip", &clip);
+  fields.Field("fill", &fill);
   fields.Require(role == "dense" || transform == "none", "transform", "belongs to role dense");
   fields.Require(transform == "buckets" || buckets == CsvColumn().buckets, "buckets",
                  "belongs to transform buckets");
   fields.Require(role == "dense" || clip.empty(), "clip", "belongs to role dense");
   fields.Require(clip.empty() || (clip.size() == 2 && clip[0] < clip[1]), "clip",
                  "must be [lowest, highest], where .inf is no limit");
+  fields.Require(role == "dense" || fill.empty(), "fill", "belongs to role dense");
+  const std::optional<double> number = ParseNumber(fill);
+  fields.Require(
+      fill.empty() || fill == "mean" || (number && std::isfinite(static_cast<float>(*number))),
+      "fill", "must be mean, or the number that a missing value stands for");
 }
 
 void CsvColumn::DescribeParts(ConfigFields& fields) {
@@ -144,7 +152,9 @@ void CsvColumn::Describe(ConfigFields& fields) {
 
 std::string CsvColumn::dense_transform() const {
   std::string text;
-  if (!clip.empty()) text = fmt::format("clip:{}:{},", clip[0], clip[1]);
+  if (!fill.empty())
+    text = fmt::format("fill:{},", fill == "mean" ? fill : fmt::format("{}", *ParseNumber(fill)));
+  if (!clip.empty()) text += fmt::format("clip:{}:{},", clip[0], clip[1]);
   text += transform;
   return transform == "buckets" ? fmt::format("{}:{}", text, buckets) : text;
 }

@@ -19,6 +19,7 @@ struct CsvColumn {
   std::string role;                // label, weight, dense, categorical, multi_hot, date, skip
   std::string transform = "none";  // dense: the name of a DenseTransform
   int64_t buckets = 32;            // dense: for transform buckets
+  std::string fill;                // dense: "mean", or the number where it is missing; or ""
   std::vector<double> clip;        // dense: {lowest, highest} value before the transform, or empty
   std::string separator;  // multi_hot: between the values of a field; "": "|", or "," in brackets
   bool brackets = false;  // multi_hot: fields are lists, as in [1, 2]
