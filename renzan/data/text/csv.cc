@@ -353,6 +353,15 @@ class CsvParser : public RowParser {
     return std::isfinite(*value) && std::isfinite(dense);
   }
 
+  // For what is not a number of whole seconds since 1970, or "".
+  static std::string AdviceOnSeconds(std::string_view field) {
+    const std::optional<double> number = ParseNumber(field);
+    if (!number) return "";
+    return *number == std::floor(*number)
+               ? "%s counts seconds: divide milliseconds by 1000, microseconds by 1000000"
+               : "with parts of a second, the format is %s.%f";
+  }
+
   bool ParseDate(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
     Date& date = dates_[index];
     std::optional<DateParts> parsed;
@@ -360,6 +369,7 @@ class CsvParser : public RowParser {
       parsed = date.format.Parse(field);
       if (!parsed) {
         bad->alternative = "if the format is wrong, correct the column's 'date' in the schema";
+        if (date.format.text() == "%s") bad->advice = AdviceOnSeconds(field);
         return Reject(field, fmt::format("is not a date of the format '{}'", date.format.text()),
                       bad);
       }

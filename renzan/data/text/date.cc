@@ -10,7 +10,7 @@
 namespace renzan {
 namespace {
 
-constexpr std::string_view kConversions = "YmdHMSbfs%";
+constexpr std::string_view kConversions = "YmdHIMSpbfs%";
 constexpr std::string_view kMonths[] = {"jan", "feb", "mar", "apr", "may", "jun",
                                         "jul", "aug", "sep", "oct", "nov", "dec"};
 constexpr int64_t kHoursPerDay = 24, kSecondsPerHour = 3600;
@@ -37,6 +37,14 @@ bool TakeMonth(std::string_view* text, int* month) {
   return true;
 }
 
+bool TakeHalf(std::string_view* text, bool* is_pm) {
+  if (text->size() < 2 || std::tolower(static_cast<unsigned char>((*text)[1])) != 'm') return false;
+  const int half = std::tolower(static_cast<unsigned char>((*text)[0]));
+  *is_pm = half == 'p';
+  text->remove_prefix(2);
+  return half == 'a' || half == 'p';
+}
+
 DateParts PartsOf(int64_t day, int64_t hour) {
   constexpr int64_t kThursday = 3;  // 1970-01-01
   return {.day = day, .weekday = ((day + kThursday) % 7 + 7) % 7, .hour = hour};
@@ -54,20 +62,24 @@ bool DateFormat::has_day() const {
   return Has('s') || (Has('Y') && (Has('m') || Has('b')) && Has('d'));
 }
 
-bool DateFormat::has_hour() const { return Has('s') || Has('H'); }
+bool DateFormat::has_hour() const { return Has('s') || Has('H') || Has('I'); }
 
 std::string DateFormat::Problem() const {
   for (size_t i = 0; i < format_.size(); ++i) {
     if (format_[i] != '%') continue;
     if (++i == format_.size() || kConversions.find(format_[i]) == std::string_view::npos)
-      return fmt::format("has '%{}': use %Y %m %d %H %M %S %b %f, or %s for seconds since 1970",
-                         i < format_.size() ? format_.substr(i, 1) : "");
+      return fmt::format(
+          "has '%{}': use %Y %m %d %H %I %p %M %S %b %f, or %s for seconds since 1970",
+          i < format_.size() ? format_.substr(i, 1) : "");
   }
+  if (Has('I') != Has('p') || (Has('I') && Has('H')))
+    return "must have %H, or both %I and %p (AM or PM)";
   return has_day() || has_hour() ? "" : "has neither %Y, %m and %d, nor %H, nor %s";
 }
 
 std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
   int year = 1970, month = 1, day = 1, hour = 0, minute = 0, second = 0, fraction = 0;
+  bool is_pm = false;
   std::optional<int64_t> seconds;
   for (size_t i = 0; i < format_.size(); ++i) {
     const bool conversion = format_[i] == '%';
@@ -85,6 +97,12 @@ std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
         break;
       case 'H':
         good = TakeDigits(&text, 1, 2, &hour);
+        break;
+      case 'I':
+        good = TakeDigits(&text, 1, 2, &hour) && hour >= 1 && hour <= 12;
+        break;
+      case 'p':
+        good = TakeHalf(&text, &is_pm);
         break;
       case 'M':
         good = TakeDigits(&text, 1, 2, &minute);
@@ -113,6 +131,7 @@ std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
     if (!good) return std::nullopt;
   }
   if (!text.empty()) return std::nullopt;
+  if (Has('I')) hour = hour % 12 + (is_pm ? 12 : 0);
   if (seconds) {
     // Rounds down, also before 1970.
     const int64_t hours =

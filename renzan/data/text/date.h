@@ -16,9 +16,9 @@ struct DateParts {
   int64_t hour = 0;     // 0 to 23
 };
 
-// As in strptime: %Y (four digits), %m, %d, %H, %M, %S (one or two digits), %b (Jan), %f (digits
-// after the second, which are ignored), %s (seconds since 1970, in UTC) and %%; everything else
-// stands for itself. Times are taken as written: there are no time zones.
+// As in strptime: %Y (four digits), %m, %d, %H, %I with %p (AM or PM), %M, %S (one or two digits),
+// %b (Jan), %f (digits after the second, which are ignored), %s (seconds since 1970, in UTC) and
+// %%; everything else stands for itself. Times are taken as written: there are no time zones.
 class DateFormat {
  public:
   explicit DateFormat(std::string format) : format_(std::move(format)) {}

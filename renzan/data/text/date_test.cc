@@ -40,6 +40,10 @@ TEST(DateFormat, Parses) {
   EXPECT_THAT(Parse("%s", "964982703"), ElementsAre(11168, 6, 18));  // 2000-07-30 18:45:03
   EXPECT_THAT(Parse("%s", "-1"), ElementsAre(-1, 2, 23));
   EXPECT_THAT(Parse("%H%%", "5%"), ElementsAre(0, 3, 5));
+  EXPECT_THAT(Parse("%m/%d/%Y %I:%M %p", "3/1/2024 12:05 AM"), ElementsAre(19783, 4, 0));
+  EXPECT_THAT(Parse("%m/%d/%Y %I:%M %p", "3/1/2024 12:05 pm"), ElementsAre(19783, 4, 12));
+  EXPECT_THAT(Parse("%p %I", "PM 11"), ElementsAre(0, 3, 23));
+  EXPECT_THAT(Parse("%s.%f", "964982703.25"), ElementsAre(11168, 6, 18));
 }
 
 TEST(DateFormat, RefusesWhatIsNoDate) {
@@ -48,6 +52,8 @@ TEST(DateFormat, RefusesWhatIsNoDate) {
     EXPECT_THAT(Parse("%Y-%m-%d", text), ElementsAre()) << text;
   for (const char* text : {"24:00", "7:60", "7:", ":7", "7"})
     EXPECT_THAT(Parse("%H:%M", text), ElementsAre()) << text;
+  for (const char* text : {"0 AM", "13 AM", "5", "5 ", "5 a", "5 XM", "5 AMx", "17 PM"})
+    EXPECT_THAT(Parse("%I %p", text), ElementsAre()) << text;
   for (const char* text : {"", "x", "1.5", "99999999999999", "99999999999999999999", "- 1"})
     EXPECT_THAT(Parse("%s", text), ElementsAre()) << text;
   EXPECT_THAT(Parse("%d %b %Y", "1 Foo 2024"), ElementsAre());
@@ -58,6 +64,10 @@ TEST(DateFormat, WrongFormats) {
   EXPECT_THAT(DateFormat("%Y-%q").Problem(), HasSubstr("has '%q'"));
   EXPECT_THAT(DateFormat("%Y-%m-%d %").Problem(), HasSubstr("has '%'"));
   EXPECT_THAT(DateFormat("%Y-%m").Problem(), HasSubstr("has neither"));
+  for (const char* format : {"%Y-%m-%d %I", "%H %p", "%H %I %p"})
+    EXPECT_THAT(DateFormat(format).Problem(), HasSubstr("must have %H, or both %I and %p"));
+  EXPECT_EQ(DateFormat("%I%p").Problem(), "");
+  EXPECT_TRUE(DateFormat("%I%p").has_hour());
   EXPECT_THAT(DateFormat("").Problem(), HasSubstr("has neither"));
   EXPECT_FALSE(DateFormat("%%Y-%m-%d").has_day());
 }
@@ -138,6 +148,13 @@ TEST(ImportDate, BadRowsAndWrongSchemas) {
                 "format '%Y-%m-%d %H:%M'; fix the row, or skip bad rows with --on-bad-row skip; if "
                 "the format is wrong, correct the column's 'date' in the schema"),
       [&] { ImportDataset(Options(dir, kSchema, "y,when,made\n1,2024-02-30 1:00,\n", "bad")); });
+  for (const auto& [made, advice] :
+       {std::pair{"1700000000123", "; %s counts seconds: divide milliseconds by 1000"},
+        {"1700000000.5", "; with parts of a second, the format is %s.%f"}})
+    ExpectError(ErrorCode::kData, HasSubstr(advice), [&] {
+      ImportDataset(Options(dir, kSchema, fmt::format("y,when,made\n1,?,{}\n", made),
+                            fmt::format("in {}", made)));
+    });
   const struct {
     const char *column, *message;
   } kCases[] = {
