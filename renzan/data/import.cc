@@ -347,8 +347,11 @@ class Importer {
   }
 
   void TakeBadRow(const BadRow& bad) {
+    // What concerns the whole file is said once.
+    const bool has_advice = !bad.advice.empty() && bad.advice != last_advice_;
+    last_advice_ = bad.advice;
     const std::string message = fmt::format("{}:{}: {}{}{}", lines_.file(), bad.line, ReasonOf(bad),
-                                            bad.advice.empty() ? "" : "; ", bad.advice);
+                                            has_advice ? "; " : "", has_advice ? bad.advice : "");
     const std::string alternative = bad.alternative.empty() ? "" : "; " + bad.alternative;
     if (!options_.skip_bad_rows)
       Fail(ErrorCode::kData, "{}; {}fix the row, or skip bad rows with --on-bad-row skip{}",
@@ -425,6 +428,7 @@ class Importer {
   ImportProgress progress_;
   LabelCounter labels_;
   std::string first_bad_row_;
+  std::string last_advice_;           // of the last bad row
   std::string first_multi_line_row_;  // "file:line"
   int64_t lines_of_multi_line_rows_ = 0;
 };

@@ -300,6 +300,11 @@ TEST(ImportCriteo, WrongOptions) {
        {"hash", "hash:1", "hash:", "hash:x", "threshold:0", "words:7", "hash:999999999999999"})
     ExpectError(ErrorCode::kUsage, HasSubstr("must be hash:N"), vocabulary({spec}));
   ExpectError(ErrorCode::kUsage, HasSubstr("did you mean 'C13'?"), vocabulary({"C133=hash:9"}));
+  for (const char* list : {"threshold:2,C13=hash:9", "C13=hash:9,threshold:2"})
+    ExpectError(ErrorCode::kUsage,
+                AllOf(HasSubstr("repeat the flag for each of them: --vocabulary "),
+                      HasSubstr("--vocabulary C13=hash:9")),
+                vocabulary({list}));
   const auto unseen = [&](std::vector<std::string> shares, std::vector<std::string> specs) {
     return with([&](ImportOptions& options) {
       options.unseen = shares;

@@ -117,8 +117,13 @@ TEST(Unlabelled, AnEmptyLabelsColumnIsToBeLeftOut) {
                         (kAdvice + std::string("; otherwise fix the row"))),
               [&] { test.Import(); });
   test.options.skip_bad_rows = true;
+  ::testing::internal::CaptureStderr();
   ExpectError(ErrorCode::kData, AllOf(HasSubstr("no valid rows"), HasSubstr(kAdvice)),
               [&] { test.Import(); });
+  // Once, not in each row.
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("in0.csv:4: column 1 (y): '' is not a label"));
+  EXPECT_EQ(log.find(kAdvice), log.rfind(kAdvice)) << log;
   // Training data has them.
   const Csv unlabelled(kSchema, {kEmpty});
   ExpectError(ErrorCode::kData,

@@ -12,6 +12,9 @@
 namespace renzan {
 namespace {
 
+constexpr char kSameFeatures[] =
+    "use the schema of that import, and add the columns that the file lacks, with empty fields";
+
 // A test set must be preprocessed like the dataset whose vocabularies it uses.
 void CheckPreprocessing(const std::string& directory, const DatasetManifest& manifest,
                         const DatasetSchema& schema) {
@@ -35,10 +38,12 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
   const std::string column = DifferentlyParsed(manifest.parsing, schema.parsing);
   if (!column.empty())
     Fail(ErrorCode::kConfig,
-         "column '{}' was read into {} as {}, here it is read as {}: use the same trim, missing, "
-         "separator and brackets in the schema",
+         "column '{}' was read into {} as {}, here it is read as {}, so that the same text could "
+         "mean "
+         "something else here, whether or not it occurs there: use the same trim, missing, "
+         "separator and brackets in the schema, or import {} again with this schema, too",
          Escape(column), directory, Escape(manifest.parsing.at(column)),
-         Escape(schema.parsing.at(column)));
+         Escape(schema.parsing.at(column)), directory);
   if (manifest.parsing.empty() && !manifest.dense_transforms.empty())
     LogWarning(
         "cannot check that columns are read (trim, missing, separator) as in {}: it does not "
@@ -73,14 +78,14 @@ std::vector<Vocabulary> TakeVocabularies(const ImportOptions& options,
          options.unseen.empty() ? "seed" : "unseen");
   const DatasetManifest manifest = ReadManifest(directory);
   if (manifest.dense != schema.dense)
-    Fail(ErrorCode::kConfig, "the dense features [{}] are not those of {}: [{}]",
-         fmt::join(schema.dense, ", "), directory, fmt::join(manifest.dense, ", "));
+    Fail(ErrorCode::kConfig, "the dense features [{}] are not those of {}: [{}]; {}",
+         fmt::join(schema.dense, ", "), directory, fmt::join(manifest.dense, ", "), kSameFeatures);
   CheckPreprocessing(directory, manifest, schema);
   std::vector<std::string> names;
   for (const CategoricalFeature& feature : schema.categorical) names.push_back(feature.name);
   if (manifest.categorical != names)
-    Fail(ErrorCode::kConfig, "the categorical features [{}] are not those of {}: [{}]",
-         fmt::join(names, ", "), directory, fmt::join(manifest.categorical, ", "));
+    Fail(ErrorCode::kConfig, "the categorical features [{}] are not those of {}: [{}]; {}",
+         fmt::join(names, ", "), directory, fmt::join(manifest.categorical, ", "), kSameFeatures);
   std::vector<Vocabulary> vocabularies;
   for (const CategoricalFeature& feature : schema.categorical) {
     if (manifest.features.at(feature.name).multi_hot != feature.multi_hot)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "renzan/base/config/config.h"
@@ -12,6 +13,21 @@
 
 namespace renzan {
 namespace {
+
+// Whether an option holds several, divided by commas. Only a feature's name may have a comma.
+bool IsList(std::string_view option, const std::vector<std::string>& names) {
+  const size_t equals = option.rfind('=');
+  if (equals == std::string_view::npos) return option.find(',') != std::string_view::npos;
+  return option.find(',', equals) != std::string_view::npos ||
+         (option.find(',') != std::string_view::npos &&
+          std::find(names.begin(), names.end(), option.substr(0, equals)) == names.end());
+}
+
+std::string OneByOne(std::string_view list, std::string_view flag) {
+  std::string text;
+  for (const char c : list) text += c == ',' ? fmt::format(" {} ", flag) : std::string(1, c);
+  return text;
+}
 
 // The values of an option that is given as VALUE for all features and FEATURE=VALUE for one.
 struct FeatureOption {
@@ -25,6 +41,9 @@ struct FeatureOption {
     for (const CategoricalFeature& feature : schema.categorical) names.push_back(feature.name);
     for (const std::string& option : given) {
       const size_t equals = option.rfind('=');
+      if (IsList(option, names))
+        Fail(ErrorCode::kUsage, "{} {}: repeat the flag for each of them: {} {}", flag, option,
+             flag, OneByOne(option, flag));
       if (equals == std::string::npos) {
         for_all = option;
         continue;

@@ -210,7 +210,7 @@ class CsvParser : public RowParser {
         continue;
       }
       if (found == names.end()) {
-        const std::string nearest = NearestName(field, names);
+        const std::string nearest = NearestName(field, NamesWithoutColumn());
         Fail(ErrorCode::kConfig,
              "{}:1: column {} '{}' is not in {}{}; give an unwanted column the role skip; for a "
              "file without a header line set header: false{}",
@@ -237,8 +237,18 @@ class CsvParser : public RowParser {
              column.role, names[i], kSeparateDatasets);
       Fail(ErrorCode::kConfig, "{}:1: the header has no column '{}', which {} declares{}", file,
            names[i], schema_path_,
-           column.role == "label" ? fmt::format("; {}", kUnlabelledAdvice) : "");
+           column.role == "label"
+               ? fmt::format("; {}", kUnlabelledAdvice)
+               : ": remove it there, or add it to the file, with empty fields if need be");
     }
+  }
+
+  // Those of the schema's columns that the header does not have.
+  std::vector<std::string> NamesWithoutColumn() const {
+    std::vector<std::string> names;
+    for (const CsvColumn& column : csv_.columns)
+      if (!HeaderHas(column.name)) names.push_back(column.name);
+    return names;
   }
 
   // pandas writes its index as a first column without a name.

@@ -189,6 +189,42 @@ TEST(ImportCsv, RecordsHowTextWasRead) {
               HasSubstr("cannot check that columns are read"));
 }
 
+// Names are suggested that no column has; what a header lacks can be added or removed.
+TEST(ImportCsv, SaysWhatToDoAboutColumnsThatDiffer) {
+  const std::string schema =
+      "columns: {y: {role: label}, user_id: {role: categorical}, item: {role: categorical}}\n";
+  ExpectError(ErrorCode::kConfig, HasSubstr("column 2 'item_id' is not in"),
+              [&] { Csv(schema, {"user_id,item_id,y\nu,i,1\n"}).Import(); });
+  ExpectError(ErrorCode::kConfig, HasSubstr("(did you mean 'item'?)"),
+              [&] { Csv(schema, {"user_id,items,y\nu,i,1\n"}).Import(); });
+  ExpectError(ErrorCode::kConfig, ::testing::Not(HasSubstr("user_id'?")),
+              [&] { Csv(schema, {"user_id,item_id,y\nu,i,1\n"}).Import(); });
+  const Csv lacks(schema, {"user_id,y\nu,1\n"});
+  ExpectError(ErrorCode::kConfig,
+              HasSubstr("the header has no column 'item', which " + lacks.options.schema +
+                        " declares: remove it there, or add it to the file, with empty fields"),
+              [&] { lacks.Import(); });
+
+  const Csv training(schema, {"user_id,item,y\nu,i,1\nv,i,0\n"});
+  training.Import();
+  const auto test = [&](const std::string& test_schema, const std::string& text) {
+    Csv csv(test_schema, {text});
+    csv.options.vocabulary.clear();
+    csv.options.vocabulary_from = training.options.output;
+    csv.Import();
+  };
+  ExpectError(
+      ErrorCode::kConfig,
+      HasSubstr("use the schema of that import, and add the columns that the file lacks"), [&] {
+        test("columns: {y: {role: label}, user_id: {role: categorical}}\n", "user_id,y\nu,1\n");
+      });
+  ExpectError(ErrorCode::kConfig,
+              AllOf(HasSubstr("here it is read as missing 'NA', so that the same text could mean "
+                              "something else here, whether or not it occurs there"),
+                    HasSubstr("or import " + training.options.output + " again with this schema")),
+              [&] { test("missing: [NA]\n" + schema, "user_id,item,y\nu,NA,1\n"); });
+}
+
 // Data imported before parsing was recorded has the fingerprint that it had, if it was read
 // plainly.
 TEST(ImportCsv, PlainParsingKeepsTheFingerprint) {
