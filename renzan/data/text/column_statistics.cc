@@ -20,16 +20,33 @@ constexpr const char* kDateFormats[] = {"%Y-%m-%d",
                                         "%Y-%m-%dT%H:%M:%SZ",
                                         "%Y-%m-%d %H:%M:%S.%f",
                                         "%Y-%m-%dT%H:%M:%S.%fZ",
+                                        "%Y-%m-%dT%H:%M",
+                                        "%Y-%m-%dT%H:%M:%S.%f",
                                         "%Y/%m/%d",
                                         "%Y/%m/%d %H:%M:%S",
                                         "%d.%m.%Y",
+                                        "%d.%m.%Y %H:%M",
+                                        "%d.%m.%Y %H:%M:%S",
                                         "%m/%d/%Y",
                                         "%d/%m/%Y",
                                         "%m/%d/%Y %H:%M",
                                         "%d/%m/%Y %H:%M",
+                                        "%m/%d/%Y %H:%M:%S",
+                                        "%d/%m/%Y %H:%M:%S",
+                                        "%m/%d/%Y %I:%M %p",
+                                        "%d/%m/%Y %I:%M %p",
+                                        "%m/%d/%Y %I:%M:%S %p",
+                                        "%d/%m/%Y %I:%M:%S %p",
+                                        "%Y-%m-%d %I:%M %p",
+                                        "%Y-%m-%d %I:%M:%S %p",
                                         "%d-%b-%Y",
-                                        "%s"};
-constexpr char kBagSeparators[] = {'|', ';', '^'};
+                                        "%s",
+                                        "%s.%f"};
+// As web servers log it, with the offset at its end.
+constexpr std::string_view kLogDate = "[%d/%b/%Y:%H:%M:%S";
+constexpr std::string_view kBagSeparators = "|;^";
+// These separate the words of prose, too.
+constexpr std::string_view kPossibleBagSeparators = ", ";
 // In a bag column, at least one in this many fields has several values.
 constexpr int64_t kBagShare = 10;
 
@@ -43,15 +60,16 @@ void ForEachPart(std::string_view text, char separator, Visitor visit) {
   }
 }
 
-// The offset from UTC at the end of a time, such as +00:00, or "".
-std::string_view OffsetOf(std::string_view time) {
-  constexpr std::string_view kOffset = "+00:00";
-  if (time.size() <= kOffset.size()) return "";
-  const std::string_view offset = time.substr(time.size() - kOffset.size());
-  for (size_t i = 0; i < kOffset.size(); ++i) {
-    const bool is_digit = offset[i] >= '0' && offset[i] <= '9';
-    if (kOffset[i] == '0' ? !is_digit : offset[i] != kOffset[i] && !(i == 0 && offset[i] == '-'))
-      return "";
+// The offset from UTC at the end of a time, which is like `example`: 0 stands for any digit, and +
+// for either sign. "" if there is none.
+std::string_view OffsetLike(std::string_view example, std::string_view time) {
+  if (time.size() <= example.size()) return "";
+  const std::string_view offset = time.substr(time.size() - example.size());
+  for (size_t i = 0; i < example.size(); ++i) {
+    const bool fits = example[i] == '0'   ? offset[i] >= '0' && offset[i] <= '9'
+                      : example[i] == '+' ? offset[i] == '+' || offset[i] == '-'
+                                          : offset[i] == example[i];
+    if (!fits) return "";
   }
   return offset;
 }
@@ -103,10 +121,14 @@ void ColumnStatistics::Add(std::string_view field) {
 
 void ColumnStatistics::AddToDates(std::string_view value) {
   // The first value's offset, as text: all others must have the same.
-  if (const std::string_view offset = OffsetOf(value); present() == 1 && !offset.empty())
+  if (const std::string_view offset = OffsetLike("+00:00", value);
+      present() == 1 && !offset.empty())
     for (const std::string_view format : kDateFormats)
       if (format.ends_with("%M") || format.ends_with("%S") || format.ends_with("%f"))
         dates_.push_back({.format = DateFormat(fmt::format("{}{}", format, offset))});
+  if (const std::string_view offset = OffsetLike(" +0000]", value);
+      present() == 1 && !offset.empty())
+    dates_.push_back({.format = DateFormat(fmt::format("{}{}", kLogDate, offset))});
   std::erase_if(dates_, [&](Dates& dates) {
     const std::optional<DateParts> parts = dates.format.Parse(value);
     if (!parts) return true;
@@ -122,6 +144,16 @@ std::string ColumnStatistics::date_format() const {
   return present() == 0 || dates_.empty() ? "" : dates_.front().format.text();
 }
 
+std::string ColumnStatistics::date_format_with_day_first() const {
+  const std::string format = date_format();
+  constexpr std::string_view kMonthFirst = "%m/%d/", kDayFirst = "%d/%m/";
+  if (!format.starts_with(kMonthFirst)) return "";
+  const std::string other = std::string(kDayFirst) + format.substr(kMonthFirst.size());
+  const bool fits = std::any_of(dates_.begin(), dates_.end(),
+                                [&](const Dates& dates) { return dates.format.text() == other; });
+  return fits ? other : "";
+}
+
 std::vector<std::string> ColumnStatistics::varying_date_parts() const {
   std::vector<std::string> parts;
   if (date_format().empty()) return parts;
@@ -131,10 +163,16 @@ std::vector<std::string> ColumnStatistics::varying_date_parts() const {
   return parts;
 }
 
-char ColumnStatistics::bag_separator() const {
-  const auto found = std::find_if(std::begin(kBagSeparators), std::end(kBagSeparators),
+char ColumnStatistics::bag_separator() const { return FirstBagSeparator(kBagSeparators); }
+
+char ColumnStatistics::possible_bag_separator() const {
+  return FirstBagSeparator(kPossibleBagSeparators);
+}
+
+char ColumnStatistics::FirstBagSeparator(std::string_view separators) const {
+  const auto found = std::find_if(separators.begin(), separators.end(),
                                   [&](char separator) { return IsBagSeparator(separator); });
-  return found == std::end(kBagSeparators) ? 0 : *found;
+  return found == separators.end() ? 0 : *found;
 }
 
 // A separator is usual in its column, and the values of its bags occur in other texts too, unlike

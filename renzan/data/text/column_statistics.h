@@ -41,10 +41,15 @@ class ColumnStatistics {
   const DenseSpread& spread() const { return spread_; }
   // The format in which all values are dates, or "".
   std::string date_format() const;
+  // If date_format() has the month before the day: the format with the day first, if all values are
+  // dates of that, too; otherwise "".
+  std::string date_format_with_day_first() const;
   // Which of "day", "weekday" and "hour" differ between these dates.
   std::vector<std::string> varying_date_parts() const;
   // The character that separates the values of a bag, or 0.
   char bag_separator() const;
+  // The same for one that is usual in texts that are no bags, too: a comma or a blank.
+  char possible_bag_separator() const;
   bool in_brackets() const { return present() > 0 && brackets_ == present(); }
 
   // Most frequent first; ties by text.
@@ -59,6 +64,7 @@ class ColumnStatistics {
 
   void AddToDates(std::string_view value);
   bool IsBagSeparator(char separator) const;
+  char FirstBagSeparator(std::string_view separators) const;
 
   int64_t rows_ = 0, missing_ = 0, numbers_ = 0, brackets_ = 0, present_when_full_ = 0;
   std::map<std::string, int64_t> missing_texts_;

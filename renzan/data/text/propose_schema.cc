@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
+#include "renzan/data/text/column_hints.h"
 #include "renzan/data/text/column_statistics.h"
 #include "renzan/data/text/csv_delimiter.h"
 #include "renzan/data/text/csv_record.h"
@@ -36,9 +36,6 @@ constexpr size_t kFewLabels = 100;
 // Seconds since 1970 of the years 1973 to 2286.
 constexpr double kMinUnixTime = 1e8, kMaxUnixTime = 1e10;
 
-// In quotes, if YAML needs them.
-std::string Quoted(const std::string& text) { return ConfigValue{{text}, ""}.key(); }
-
 std::string Lower(std::string_view text) {
   std::string lower;
   for (const unsigned char c : text) lower += static_cast<char>(std::tolower(c));
@@ -52,6 +49,7 @@ struct Dialect {
   size_t num_fields = 1;
   double share = 0;  // of records with that many
   bool header = false;
+  std::string unlike_header = "";  // what in the first record is no name, or ""
   std::vector<std::string> names = {};
 };
 
@@ -100,22 +98,53 @@ Dialect FindDelimiter(const ProposalOptions& options) {
   return best;
 }
 
-// Whether the first record holds distinct names: no numbers, dates or texts that mean missing, and
-// no values that their columns have elsewhere.
-bool IsHeader(const std::vector<Record>& records) {
+// What is no name in the first record: a number, a date, a text that means missing, an empty one
+// but the first, one that occurs twice, or a value that its column has elsewhere; "" if there is
+// none. For people.
+std::string UnlikeHeader(const std::vector<Record>& records) {
   const Record& first = records[0];
-  if (std::set<std::string>(first.begin(), first.end()).size() != first.size()) return false;
+  std::set<std::string> seen;
   for (size_t i = 0; i < first.size(); ++i) {
+    const std::string& text = first[i];
+    const std::string shown = fmt::format("'{}'", Escape(ShortText(text, kShownBytes)));
     double number = 0;
-    if (IsNumber(first[i], &number) || (first[i].empty() && i > 0)) return false;
+    if (text.empty()) {
+      if (i > 0) return fmt::format("its field {} is empty", i + 1);
+      continue;
+    }
+    if (!seen.insert(text).second) return shown + " occurs twice in it";
+    if (IsNumber(text, &number)) return shown + " is a number";
     ColumnStatistics statistics;
-    statistics.Add(first[i]);
-    if (!first[i].empty() && (statistics.missing() > 0 || !statistics.date_format().empty()))
-      return false;
-    for (size_t row = 1; row < records.size(); ++row)
-      if (i < records[row].size() && !first[i].empty() && records[row][i] == first[i]) return false;
+    statistics.Add(text);
+    if (statistics.missing() > 0) return shown + " usually means missing";
+    if (!statistics.date_format().empty()) return shown + " is a date";
+    if (std::any_of(records.begin() + 1, records.end(),
+                    [&](const Record& record) { return record[i] == text; }))
+      return shown + " occurs below it, too";
   }
-  return true;
+  return "";
+}
+
+// Whether more fields of the first record differ in type from the numbers and dates below them than
+// are values like those below. Then the first record is a header, though some of it is unlike one.
+bool HasOtherTypes(const std::vector<Record>& records) {
+  const Record& first = records[0];
+  size_t names = 0, values = 0;
+  for (size_t i = 0; i < first.size(); ++i) {
+    ColumnStatistics above, below;
+    above.Add(first[i]);
+    for (size_t row = 1; row < records.size(); ++row) below.Add(records[row][i]);
+    if (above.present() == 0 || below.present() == 0) continue;
+    const auto is_value = [](const ColumnStatistics& column) {
+      return column.is_number() || !column.date_format().empty();
+    };
+    if (is_value(below))
+      ++(is_value(above) ? values : names);
+    else
+      values += std::any_of(records.begin() + 1, records.end(),
+                            [&](const Record& record) { return record[i] == first[i]; });
+  }
+  return names > values;
 }
 
 Dialect FindDialect(const ProposalOptions& options) {
@@ -128,7 +157,8 @@ Dialect FindDialect(const ProposalOptions& options) {
          options.input);
   std::erase_if(records, [&](const Record& record) { return record.size() != dialect.num_fields; });
   if (records.empty()) Fail(ErrorCode::kData, "{} has no rows", options.input);
-  dialect.header = IsHeader(records);
+  dialect.unlike_header = UnlikeHeader(records);
+  dialect.header = dialect.unlike_header.empty() || HasOtherTypes(records);
   for (const Record& record : FirstRecords(options, dialect, /*trim=*/false))
     for (const std::string& field : record) dialect.trim |= TrimBlanks(field) != field;
   for (size_t i = 0; i < dialect.num_fields; ++i)
@@ -201,6 +231,25 @@ bool IsIdName(const std::string& name) {
          lower.find("zip") != std::string::npos || lower.ends_with("code");
 }
 
+// Whether it is a usual name of ids, which are whole numbers: user, sku, itemid.
+bool IsEntityName(const std::string& name) {
+  static constexpr std::string_view kEntities[] = {
+      "user",   "customer", "visitor",    "member", "item",     "product", "movie",  "video",
+      "song",   "artist",   "article",    "book",   "ad",       "advert",  "banner", "campaign",
+      "seller", "brand",    "advertiser", "site",   "category", "store",   "shop",   "merchant",
+      "sku",    "creative", "publisher",  "device", "query",    "session"};
+  static constexpr std::string_view kIds[] = {"uid", "iid", "pid", "cid", "sid", "gid", "mid"};
+  std::string lower = Lower(name);
+  if (std::find(std::begin(kIds), std::end(kIds), lower) != std::end(kIds)) return true;
+  if (lower.ends_with("id")) lower.resize(lower.size() - 2);
+  return std::find(std::begin(kEntities), std::end(kEntities), lower) != std::end(kEntities);
+}
+
+bool HoldsIds(const Column& column) {
+  return IsIdName(column.name) ||
+         (IsEntityName(column.name) && column.values.is_whole() && column.values.min() >= 0);
+}
+
 // Whether these are many whole numbers that fill at least half of their range, as ids do.
 bool FillsItsRange(const ColumnStatistics& values) {
   constexpr size_t kMany = 500;
@@ -213,16 +262,31 @@ bool IsUnixTime(const Column& column) {
   const bool named = lower.find("time") != std::string::npos ||
                      lower.find("date") != std::string::npos || lower == "ts" ||
                      lower.ends_with("_ts") || lower.ends_with("_at");
-  return named && column.values.date_format() == "%s" && column.values.min() >= kMinUnixTime &&
-         column.values.max() < kMaxUnixTime;
+  return named && column.values.date_format().starts_with("%s") &&
+         column.values.min() >= kMinUnixTime && column.values.max() < kMaxUnixTime;
 }
 
+using Counts = std::vector<std::pair<std::string, int64_t>>;
+
 // The values of a label's column, the most frequent first, without a few that do not fit the
-// others: a text among numbers, a third text beside two. Rows with those are bad rows.
+// others: a text among numbers, a third text beside two, another number beside 0 and 1 or -1 and 1.
+// Rows with those are bad rows.
 struct Labels {
-  std::vector<std::pair<std::string, int64_t>> counts = {};
+  Counts counts = {};
   bool are_numbers = false;
-  std::vector<std::pair<std::string, int64_t>> unlike = {};
+  Counts unlike = {};
+
+  std::map<double, int64_t> numbers() const {
+    std::map<double, int64_t> rows;
+    double number = 0;
+    for (const auto& [text, count] : counts)
+      if (IsNumber(text, &number)) rows[number] += count;
+    return rows;
+  }
+  bool are(double low, double high) const {
+    const std::map<double, int64_t> rows = numbers();
+    return are_numbers && rows.size() == 2 && rows.contains(low) && rows.contains(high);
+  }
 };
 
 Labels LabelsOf(const ColumnStatistics& values) {
@@ -236,10 +300,18 @@ Labels LabelsOf(const ColumnStatistics& values) {
   int64_t of_two = 0;
   for (const auto& [text, count] : values.MostFrequent(2)) of_two += count;
   const bool are_two = nearly_all(of_two);
-  for (const auto& value : values.MostFrequent(values.distinct())) {
+  const Counts all = values.MostFrequent(values.distinct());
+  std::map<double, int64_t> numbers = Labels{all}.numbers();
+  const auto are_nearly_all = [&](double low) {
+    return numbers.contains(low) && numbers.contains(1) && nearly_all(numbers[low] + numbers[1]);
+  };
+  const double low = are_nearly_all(0) ? 0 : -1;
+  const bool are_usual = are_nearly_all(low);
+  for (const auto& value : all) {
     double number = 0;
-    const bool fits =
-        labels.are_numbers ? IsNumber(value.first, &number) : !are_two || labels.counts.size() < 2;
+    const bool fits = labels.are_numbers ? IsNumber(value.first, &number) &&
+                                               (!are_usual || number == low || number == 1)
+                                         : !are_two || labels.counts.size() < 2;
     (fits ? labels.counts : labels.unlike).push_back(value);
   }
   return labels;
@@ -289,23 +361,19 @@ bool LooksLikeLabel(const Table& table, size_t index) {
   const ColumnStatistics& values = table.columns[index].values;
   const Labels labels = values.distinct() <= kFewLabels ? LabelsOf(values) : Labels{};
   if (labels.counts.size() != 2 || LabelScore(table, index) < 0) return false;
-  if (labels.are_numbers) return values.max() == 1 && (values.min() == 0 || values.min() == -1);
+  if (labels.are_numbers) return labels.are(0, 1) || labels.are(-1, 1);
   return std::any_of(labels.counts.begin(), labels.counts.end(),
                      [](const auto& value) { return IsYes(value.first); });
 }
 
-std::string DescribeNumericLabel(const ColumnStatistics& values, const Labels& labels) {
-  if (labels.counts.size() == 2 && values.min() == 0 && values.max() == 1) return "role: label";
-  std::map<double, int64_t> counts;
+std::string DescribeNumericLabel(const Labels& labels) {
+  if (labels.are(0, 1)) return "role: label";
+  if (labels.are(-1, 1) && !labels.unlike.empty()) return "role: label, values: -1/1";
+  const std::map<double, int64_t> counts = labels.numbers();
   int64_t all = 0;
-  for (const auto& [text, count] : labels.counts) {
-    double number = 0;
-    IsNumber(text, &number);
-    counts[number] += count;
-    all += count;
-  }
+  for (const auto& [number, count] : counts) all += count;
   // Of the limits that leave both labels, the one that divides the rows most evenly.
-  double best = values.max(), best_distance = 1;
+  double best = counts.rbegin()->first, best_distance = 1;
   int64_t above = 0;
   for (auto it = counts.rbegin(); it != counts.rend() && std::next(it) != counts.rend(); ++it) {
     above += it->second;
@@ -317,15 +385,16 @@ std::string DescribeNumericLabel(const ColumnStatistics& values, const Labels& l
   return fmt::format("role: label, at_least: {}", best);
 }
 
-std::string DescribeLabel(const ColumnStatistics& values, const Labels& labels) {
-  if (labels.are_numbers) return DescribeNumericLabel(values, labels);
+std::string DescribeLabel(const Labels& labels) {
+  if (labels.are_numbers) return DescribeNumericLabel(labels);
   const auto& counts = labels.counts;
   if (counts.empty()) return "role: label";                  // every value is missing
   size_t positive = std::min<size_t>(1, counts.size() - 1);  // the rarer of two, as clicks are
   for (size_t i = 0; i < counts.size(); ++i)
     if (IsYes(counts[i].first)) positive = i;
-  return fmt::format("role: label, positive: {}, negative: {}", Quoted(counts[positive].first),
-                     counts.size() == 2 ? Quoted(counts[1 - positive].first) : "other");
+  return fmt::format("role: label, positive: {}, negative: {}",
+                     QuotedForYaml(counts[positive].first),
+                     counts.size() == 2 ? QuotedForYaml(counts[1 - positive].first) : "other");
 }
 
 // A part that is the same in all dates says nothing.
@@ -335,13 +404,13 @@ std::string DescribeDate(const ColumnStatistics& values) {
     parts.push_back(fmt::format("{}: {{role: {}}}", part,
                                 part == "day" ? "dense, transform: standardize" : "categorical"));
   if (parts.empty()) return "role: skip";
-  return fmt::format("role: date, date: {}, parts: {{{}}}", Quoted(values.date_format()),
+  return fmt::format("role: date, date: {}, parts: {{{}}}", QuotedForYaml(values.date_format()),
                      fmt::join(parts, ", "));
 }
 
 bool IsDate(const Column& column) {
   const std::string format = column.values.date_format();
-  return !format.empty() && (format != "%s" || IsUnixTime(column));
+  return !format.empty() && (!format.starts_with("%s") || IsUnixTime(column));
 }
 
 bool IsConstant(const ColumnStatistics& values) {
@@ -354,26 +423,30 @@ constexpr char kDense[] = "role: dense";
 std::string DescribeFeature(const Table& table, const Column& column) {
   const ColumnStatistics& values = column.values;
   if (column.name.empty() || values.present() == 0 || IsConstant(values)) return "role: skip";
-  if (values.in_brackets()) return "role: multi_hot, brackets: true";
   if (IsDate(column)) return DescribeDate(values);
-  if (IsIdName(column.name) || FillsItsRange(values) || !values.is_number()) {
+  if (values.in_brackets()) return "role: multi_hot, brackets: true";
+  if (HoldsIds(column) || FillsItsRange(values) || !values.is_number()) {
     if (IsKey(values)) return "role: key";
     if (HasOwnValueInEveryRow(values)) return "role: skip";
     const char separator = values.is_number() ? 0 : values.bag_separator();
     if (separator == 0 || table.dialect.delimiter == std::string(1, separator))
       return "role: categorical";
-    return separator == '|'
-               ? "role: multi_hot"
-               : fmt::format("role: multi_hot, separator: {}", Quoted(std::string(1, separator)));
+    return separator == '|' ? "role: multi_hot"
+                            : fmt::format("role: multi_hot, separator: {}",
+                                          QuotedForYaml(std::string(1, separator)));
   }
   if (values.is_whole() && values.distinct() <= kFewNumbers) return "role: categorical";
   const std::string transform = values.spread().HelpfulTransform(0);
-  return transform == "none" ? kDense : fmt::format("{}, transform: {}", kDense, transform);
+  std::string text = kDense;
+  if (transform != "none") text += ", transform: " + transform;
+  // After standardize, 0, which missing values are, is the mean.
+  if (values.missing() > 0 && transform != "standardize") text += ", fill: mean";
+  return text;
 }
 
 std::string CommentOn(const Column& column) {
   const ColumnStatistics& values = column.values;
-  constexpr size_t kShown = 3, kShownBytes = 20;
+  constexpr size_t kShown = 3;
   if (values.present() == 0) return "no values";
   if (IsConstant(values))
     return "constant: " + Escape(ShortText(values.MostFrequent(1)[0].first, kShownBytes));
@@ -406,13 +479,55 @@ std::string CommentOn(const Column& column) {
   return text;
 }
 
-// Of a feature's column, after its description.
-std::string CommentOnRole(const Column& column, const std::string& description) {
+// What else a feature's column may be.
+std::vector<std::string> HintsOnFeature(const Table& table, const Column& column,
+                                        const std::string& description) {
+  static constexpr std::string_view kWeights[] = {"weight", "weights", "sample_weight",
+                                                  "sampleweight", "importance"};
   const ColumnStatistics& values = column.values;
-  return description.starts_with(kDense) && values.is_whole() && values.min() >= 0 &&
-                 values.distinct() > kFewIds
-             ? "; if they are ids: {role: categorical}"
-             : "";
+  if (values.distinct() < 2 || column.name.empty()) return {};
+  if (description.starts_with("role: date")) {
+    const std::string other = values.date_format_with_day_first();
+    if (other.empty()) return {};
+    return {fmt::format("if the day comes first: date: {}", QuotedForYaml(other))};
+  }
+  if (description.starts_with("role: multi_hot")) {
+    if (values.in_brackets()) return {};
+    return {fmt::format("values separated by '{}'", values.bag_separator())};
+  }
+  if (IsDate(column)) return {};  // all of whose parts are constant
+  std::vector<std::string> hints;
+  const bool is_dense = description.starts_with(kDense);
+  if (is_dense && values.is_whole() && values.min() >= 0 && values.distinct() > kFewIds)
+    hints.emplace_back("if they are ids: {role: categorical}");
+  if (values.is_number() && values.min() >= 0 &&
+      std::find(std::begin(kWeights), std::end(kWeights), Lower(column.name)) != std::end(kWeights))
+    hints.emplace_back("if it weighs the samples: {role: weight}");
+  if (is_dense) {
+    hints.push_back(HintOnTime(values));
+    hints.push_back(HintOnMissing(values));
+  } else if (!values.is_number()) {
+    hints.push_back(HintOnText(values));
+    if (hints.back().empty()) hints.push_back(HintOnBags(values, table.dialect.delimiter));
+  }
+  std::erase(hints, "");
+  return hints;
+}
+
+// Of the label's column: what a limit that is a guess does.
+std::vector<std::string> HintsOnLabel(const Labels& labels) {
+  constexpr std::string_view kLimit = "at_least: ";
+  const std::map<double, int64_t> numbers = labels.numbers();
+  if (!labels.are_numbers || numbers.size() < 3) return {};
+  const std::string rule = DescribeNumericLabel(labels);
+  const double limit = std::stod(rule.substr(rule.find(kLimit) + kLimit.size()));
+  int64_t positive = 0, all = 0;
+  for (const auto& [number, count] : numbers) {
+    all += count;
+    if (number >= limit) positive += count;
+  }
+  return {fmt::format("at_least: {} is a guess, by which {:.3g} % are 1", limit,
+                      100 * static_cast<double>(positive) / static_cast<double>(all))};
 }
 
 // Of the label's column.
@@ -423,7 +538,6 @@ std::string CommentOnBadLabels(const ColumnStatistics& values, const Labels& lab
   if (labels.unlike.empty()) return text;
   int64_t rows = 0;
   for (const auto& [value, count] : labels.unlike) rows += count;
-  constexpr size_t kShownBytes = 20;
   return text + fmt::format(
                     "  # {} with another label, such as '{}': fix {}, or import with --on-bad-row "
                     "skip.\n",
@@ -436,7 +550,10 @@ std::string CommentOnBadLabels(const ColumnStatistics& values, const Labels& lab
 
 std::string ProposeSchema(const ProposalOptions& options) {
   if (options.input == "-")
-    Fail(ErrorCode::kUsage, "standard input cannot be read twice: give a file");
+    Fail(ErrorCode::kUsage,
+         "standard input cannot be read twice: write it, or a part of it (head -n 100000), to a "
+         "file, and "
+         "give that");
   const Table table = ReadTable(options);
   size_t label = 0;
   int best_score = LabelScore(table, label);
@@ -472,22 +589,29 @@ std::string ProposeSchema(const ProposalOptions& options) {
                     table.bad_rows == 1 ? "1 row does" : fmt::format("{} rows do", table.bad_rows),
                     table.columns.size(), table.bad_rows == 1 ? "it" : "them");
   const Dialect& dialect = table.dialect;
+  if (!dialect.unlike_header.empty())
+    text += fmt::format("# The first line is taken as {}, {} {}.\n",
+                        dialect.header ? "the header" : "data, not as a header",
+                        dialect.header ? "although" : "because", dialect.unlike_header);
   text += fmt::format("{}\nheader: {}\n", DelimiterInSchema(dialect.delimiter), dialect.header);
   if (!dialect.quotes) text += "quotes: false\n";
   if (trim) text += "trim: true\n";
   if (!missing.empty()) {
     std::vector<std::string> quoted;
-    for (const std::string& word : missing) quoted.push_back(Quoted(word));
+    for (const std::string& word : missing) quoted.push_back(QuotedForYaml(word));
     text += fmt::format("missing: [{}]\n", fmt::join(quoted, ", "));
   }
   text += "columns:\n";
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const Column& column = table.columns[i];
     const bool is_label = i == label;
-    const std::string description = is_label ? DescribeLabel(column.values, LabelsOf(column.values))
-                                             : DescribeFeature(table, column);
-    text += fmt::format("  {}: {{{}}}  # {}{}\n", Quoted(column.name), description,
-                        CommentOn(column), CommentOnRole(column, description));
+    const std::string description =
+        is_label ? DescribeLabel(LabelsOf(column.values)) : DescribeFeature(table, column);
+    std::vector<std::string> comment = is_label ? HintsOnLabel(LabelsOf(column.values))
+                                                : HintsOnFeature(table, column, description);
+    comment.insert(comment.begin(), CommentOn(column));
+    text += fmt::format("  {}: {{{}}}  # {}\n", QuotedForYaml(column.name), description,
+                        fmt::join(comment, "; "));
     if (is_label) text += CommentOnBadLabels(column.values, LabelsOf(column.values));
   }
   return text;

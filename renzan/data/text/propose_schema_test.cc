@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
+#include <string>
 
 #include "renzan/data/import.h"
 #include "renzan/data/testing.h"
@@ -223,7 +225,7 @@ TEST(ProposeSchema, TitlesAreNoBags) {
 }
 
 TEST(ProposeSchema, NumbersThatMayBeIds) {
-  std::string text = "item,user,level,price,change,click\n";
+  std::string text = "stock,points,level,price,change,click\n";
   for (int row = 0; row < 1000; ++row)
     text += fmt::format("{},{},{},{:.2f},{},{}\n", row % 500 + 1, row % 600 * 1000, row % 20,
                         row * 0.25, row % 100 - 50, row % 3 == 0);
@@ -234,6 +236,161 @@ TEST(ProposeSchema, NumbersThatMayBeIds) {
                             HasSubstr("# numbers from 0 to 19, 20 values\n"),
                             HasSubstr("# numbers from 0 to 249.75, 1000 values, a"),
                             HasSubstr("# numbers from -50 to 49, 100 values\n")));
+}
+
+// A few rows have a number that is not 0 or 1: they are bad rows, neither 0 nor 1.
+TEST(ProposeSchema, AFewOtherNumbersAreNoLabels) {
+  const auto schema_of = [](const char* negative, const char* odd, int every) {
+    TemporaryDirectory dir;
+    std::string text = "price,clicked\n";
+    for (int row = 0; row < 3000; ++row)
+      text += fmt::format("{},{}\n", row * row % 977,
+                          row % every == every - 1 ? odd
+                          : row % 3 == 0           ? "1"
+                                                   : negative);
+    WriteText(dir / "in.csv", text);
+    return ProposeSchema({.input = dir / "in.csv"});
+  };
+  for (const char* odd : {"-1", "2", "99", "0.5"})
+    EXPECT_THAT(
+        schema_of("0", odd, 1000),
+        AllOf(HasSubstr("clicked: {role: label}  #"),
+              HasSubstr(fmt::format("# 3 rows are bad rows with another label, such as '{}'", odd)),
+              Not(HasSubstr("No column looks like a label"))))
+        << odd;
+  for (const char* odd : {"0", "7"})
+    EXPECT_THAT(schema_of("-1", odd, 1000), HasSubstr("clicked: {role: label, values: -1/1}"));
+  // More than a few: the limit is a guess, which says what it does.
+  EXPECT_THAT(schema_of("0", "2", 10),
+              HasSubstr("clicked: {role: label, at_least: 1}  # numbers from 0 to 2, 3 values: 0 "
+                        "(60 %), 1 (30 %), 2 (10 %); at_least: 1 is a guess, by which 40 % are "
+                        "1\n"));
+}
+
+// One odd name makes no data of a header, above columns of numbers.
+TEST(ProposeSchema, HeadersWithAnOddName) {
+  const auto schema_of = [](const std::string& header) {
+    TemporaryDirectory dir;
+    std::string text = header + "\n";
+    for (int row = 0; row < 60; ++row)
+      text += fmt::format("u{},{},{},{}\n", row % 9, row * 0.5, row % 7, row % 3 == 0 ? 1 : 0);
+    WriteText(dir / "in.csv", text);
+    return ProposeSchema({.input = dir / "in.csv"});
+  };
+  EXPECT_THAT(
+      schema_of("user,price,30,clicked"),
+      AllOf(HasSubstr("header: true"), HasSubstr("clicked: {role: label}"),
+            HasSubstr("# The first line is taken as the header, although '30' is a number.")));
+  EXPECT_THAT(schema_of("user,price,,clicked"),
+              AllOf(HasSubstr("header: true"), HasSubstr("although its field 3 is empty")));
+  EXPECT_THAT(schema_of("user,price,inf,clicked"), HasSubstr("header: true"));
+  EXPECT_THAT(schema_of("user,price,NA,clicked"), HasSubstr("header: true"));
+  ExpectError(ErrorCode::kData, HasSubstr("column 'price' appears twice: rename one"),
+              [&] { schema_of("user,price,price,clicked"); });
+  EXPECT_THAT(schema_of("u1,1.5,2,0"),
+              AllOf(HasSubstr("header: false"),
+                    HasSubstr("# The first line is taken as data, not as a header, because 'u1' "
+                              "occurs below it, too.")));
+  // A text where numbers are below, in a file without a header.
+  EXPECT_THAT(schema_of("u1,unknown,2,0"), HasSubstr("header: false"));
+  EXPECT_THAT(schema_of("user,price,size,clicked"), Not(HasSubstr("first line")));
+}
+
+std::string SchemaOfColumn(const std::string& name, const std::function<std::string(int)>& value,
+                           const std::string& delimiter = ",") {
+  TemporaryDirectory dir;
+  std::string text = fmt::format("{0}{1}other{1}clicked\n", name, delimiter);
+  for (int row = 0; row < 300; ++row)
+    text += fmt::format("{1}{0}{2}{0}{3}\n", delimiter, value(row), row * row % 97,
+                        row % 3 == 0 ? 1 : 0);
+  return Proposed(text).schema;
+}
+
+TEST(ProposeSchema, DatesThatMayHaveTheDayFirst) {
+  const auto schema_of = [](const char* time, int days) {
+    return SchemaOfColumn("when", [&](int row) {
+      return fmt::format("{:02}/{:02}/2024{}", row % days + 1, row % 12 + 1, time);
+    });
+  };
+  EXPECT_THAT(schema_of("", 12), AllOf(HasSubstr("date: \"%m/%d/%Y\""),
+                                       HasSubstr("; if the day comes first: date: \"%d/%m/%Y\"")));
+  EXPECT_THAT(schema_of(" 11:30", 12),
+              AllOf(HasSubstr("date: \"%m/%d/%Y %H:%M\""),
+                    HasSubstr("; if the day comes first: date: \"%d/%m/%Y %H:%M\"")));
+  EXPECT_THAT(schema_of("", 28), AllOf(HasSubstr("date: \"%d/%m/%Y\""), Not(HasSubstr("first:"))));
+}
+
+TEST(ProposeSchema, TimesOfEveryKind) {
+  const auto schema_of = [](const std::string& name, const std::string& format) {
+    return SchemaOfColumn(name, [&](int row) {
+      return fmt::format(fmt::runtime(format), fmt::arg("day", row % 28 + 1),
+                         fmt::arg("hour", row % 12 + 1), fmt::arg("row", row));
+    });
+  };
+  for (const auto& [text, format] :
+       {std::array{"2026-11-{day:02}T{hour:02}:43:50.123456", "%Y-%m-%dT%H:%M:%S.%f"},
+        {"2026-11-{day:02}T{hour:02}:04", "%Y-%m-%dT%H:%M"},
+        {"11/{day:02}/2026 {hour}:05 PM", "%m/%d/%Y %I:%M %p"},
+        {"[{day:02}/Nov/2026:{hour:02}:04:29 +0000]", "[%d/%b/%Y:%H:%M:%S +0000]"},
+        {"{day}.11.2026 {hour}:30", "%d.%m.%Y %H:%M"}})
+    EXPECT_THAT(schema_of("when", text),
+                HasSubstr(fmt::format("when: {{role: date, date: \"{}\", parts: {{day: ", format)));
+  EXPECT_THAT(schema_of("ts", "17{row:03}00000.25"), HasSubstr("ts: {role: date, date: \"%s.%f\""));
+  EXPECT_THAT(schema_of("moment", "17{row:03}00000"),
+              HasSubstr("; if they are seconds since 1970: {role: date, date: \"%s\""));
+  EXPECT_THAT(schema_of("moment", "17{row:03}00000123"),
+              HasSubstr("; if they are milliseconds since 1970, divide by 1000"));
+  EXPECT_THAT(schema_of("moment", "{row}"), Not(HasSubstr("since 1970")));
+}
+
+TEST(ProposeSchema, NumbersOfEntitiesAreIds) {
+  const auto number = [](int row) { return fmt::format("{}", row * row % 89); };
+  for (const char* name : {"user", "item", "uid", "itemid", "product", "sku", "ad", "campaign"})
+    EXPECT_THAT(SchemaOfColumn(name, number),
+                HasSubstr(fmt::format("{}: {{role: categorical}}", name)));
+  for (const char* name : {"paid", "hour", "load"})
+    EXPECT_THAT(SchemaOfColumn(name, number), HasSubstr(fmt::format("{}: {{role: dense", name)));
+  EXPECT_THAT(SchemaOfColumn("item", [](int row) { return fmt::format("{}", row % 89 * 0.5); }),
+              HasSubstr("item: {role: dense"));
+  EXPECT_THAT(SchemaOfColumn("sample_weight", number),
+              HasSubstr("; if it weighs the samples: {role: weight}"));
+}
+
+TEST(ProposeSchema, HintsOnWhatIsNotPlain) {
+  const auto hint = [](const std::function<std::string(int)>& value, const char* delimiter = ",") {
+    return SchemaOfColumn("x", value, delimiter);
+  };
+  EXPECT_THAT(hint([](int row) { return fmt::format("${}.50", row % 50); }),
+              HasSubstr("; numbers with '$': change that in the file for {role: dense}"));
+  EXPECT_THAT(hint([](int row) { return fmt::format("{}%", row % 50); }),
+              HasSubstr("; numbers with '%'"));
+  EXPECT_THAT(hint([](int row) { return fmt::format("{},5", row % 50); }, ";"),
+              HasSubstr("; numbers with a comma instead of the point"));
+  EXPECT_THAT(hint([](int row) { return row % 9 == 0 ? "-" : fmt::format("{}", row % 50); }),
+              HasSubstr("; if '-' means missing: {role: dense, missing: [\"-\"]}"));
+  EXPECT_THAT(hint([](int row) { return fmt::format("{}", row % 9 == 0 ? -999 : row % 50); }),
+              HasSubstr("; if -999 means missing: missing: [\"-999\"]"));
+  EXPECT_THAT(hint([](int row) { return fmt::format("{}", row % 50 - 2); }),
+              Not(HasSubstr("missing")));
+  const auto bag = [&](const char* separator, const char* delimiter) {
+    return hint([=](int row) { return fmt::format("a{}{}b{}", row % 5, separator, row % 4); },
+                delimiter);
+  };
+  EXPECT_THAT(bag("|", ","), HasSubstr("x: {role: multi_hot}  # text, 20 values: "));
+  EXPECT_THAT(bag("|", ","), HasSubstr("; values separated by '|'\n"));
+  EXPECT_THAT(bag(",", ";"),
+              HasSubstr("; if ',' separates several values: {role: multi_hot, separator: \",\"}"));
+  EXPECT_THAT(bag(" ", ","),
+              HasSubstr("; if ' ' separates several values: {role: multi_hot, separator: \" \"}"));
+}
+
+TEST(ProposeSchema, FillsWhatIsMissing) {
+  const auto schema_of = [](double unit) {
+    return SchemaOfColumn(
+        "x", [&](int row) { return row % 9 == 0 ? "" : fmt::format("{}", unit * (row % 50)); });
+  };
+  EXPECT_THAT(schema_of(0.01), HasSubstr("x: {role: dense, fill: mean}"));
+  EXPECT_THAT(schema_of(1e4), HasSubstr("x: {role: dense, transform: standardize}"));
 }
 
 TEST(ProposeSchema, SaysThatNoColumnLooksLikeALabel) {

@@ -1,0 +1,103 @@
+#include "renzan/data/text/column_hints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "renzan/base/config/config.h"
+#include "renzan/base/escape.h"
+#include "renzan/data/text/csv_record.h"
+
+namespace renzan {
+namespace {
+
+// Of the years 2000 to 2039: numbers that may be times whatever their column's name is.
+constexpr double kMinLikelyTime = 946684800, kMaxLikelyTime = 2208988800;
+
+// How texts are written that would be numbers otherwise, or "".
+std::string Notation(std::string_view text) {
+  double number = 0;
+  for (const std::string_view sign : {"$", "\u20ac", "\u00a3"})
+    if (text.starts_with(sign) && IsNumber(TrimBlanks(text.substr(sign.size())), &number))
+      return fmt::format("with '{}'", sign);
+  if (text.ends_with('%') && IsNumber(TrimBlanks(text.substr(0, text.size() - 1)), &number))
+    return "with '%'";
+  std::string point(text);
+  if (const size_t comma = point.find(','); comma != std::string::npos) {
+    point[comma] = '.';
+    if (IsNumber(point, &number)) return "with a comma instead of the point";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string QuotedForYaml(const std::string& text) { return ConfigValue{{text}, ""}.key(); }
+
+std::string HintOnText(const ColumnStatistics& values) {
+  const std::vector<std::pair<std::string, int64_t>> all = values.MostFrequent(values.distinct());
+  int64_t numbers = 0;
+  std::set<std::string> notations;
+  std::vector<std::pair<std::string, int64_t>> others;
+  for (const auto& value : all) {
+    double number = 0;
+    if (IsNumber(value.first, &number)) {
+      numbers += value.second;
+    } else if (const std::string notation = Notation(value.first); !notation.empty()) {
+      notations.insert(notation);
+    } else {
+      others.push_back(value);
+    }
+  }
+  if (others.empty() && notations.size() == 1)
+    return fmt::format("numbers {}: change that in the file for {{role: dense}}",
+                       *notations.begin());
+  if (notations.empty() && others.size() == 1 && numbers > others[0].second)
+    return fmt::format("if '{0}' means missing: {{role: dense, missing: [{1}]}}",
+                       Escape(ShortText(others[0].first, kShownBytes)),
+                       QuotedForYaml(others[0].first));
+  return "";
+}
+
+std::string HintOnMissing(const ColumnStatistics& values) {
+  static constexpr double kUsual[] = {-1, -9, -99, -999, -9999, -99999};
+  std::string text;
+  for (const auto& [value, count] : values.MostFrequent(values.distinct())) {
+    double number = 0;
+    if (!IsNumber(value, &number) || number >= 0) continue;
+    if (!text.empty() || count < 2 ||
+        std::find(std::begin(kUsual), std::end(kUsual), number) == std::end(kUsual))
+      return "";
+    text = value;
+  }
+  return text.empty() ? "" : fmt::format("if {0} means missing: missing: [\"{0}\"]", text);
+}
+
+std::string HintOnTime(const ColumnStatistics& values) {
+  const auto within = [&](double unit) {
+    return values.min() >= unit * kMinLikelyTime && values.max() < unit * kMaxLikelyTime;
+  };
+  const std::string role = R"({role: date, date: "%s", parts: {hour: {role: categorical}}})";
+  if (within(1) && values.is_whole()) return "if they are seconds since 1970: " + role;
+  if (within(1e3) && values.is_whole())
+    return "if they are milliseconds since 1970, divide by 1000 in the file: " + role;
+  return "";
+}
+
+std::string HintOnBags(const ColumnStatistics& values, const std::string& delimiter) {
+  const std::string separator(1, values.possible_bag_separator());
+  if (separator[0] == 0) return "";
+  if (separator == delimiter)
+    return fmt::format("if '{}' separates several values, write another character in the file",
+                       separator);
+  return fmt::format("if '{}' separates several values: {{role: multi_hot, separator: \"{}\"}}",
+                     separator, separator);
+}
+
+}  // namespace renzan
