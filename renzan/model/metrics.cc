@@ -1,6 +1,7 @@
 #include "renzan/model/metrics.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -13,7 +14,11 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kFixedOne = 0x1.0p32;
 constexpr double kMaxSampleLoss = 0x1.0p30;
-constexpr int64_t kMagic = 0x315254454d4e5a52;  // "RZNMETR1" in memory
+constexpr int64_t kMagic = 0x325254454d4e5a52;  // "RZNMETR2" in memory
+// Of earlier versions, which had the inner bins only.
+constexpr int64_t kInnerMagic = 0x315254454d4e5a52;  // "RZNMETR1"
+constexpr size_t kNumInnerIntegers =
+    BinaryMetrics::kNumIntegers - 4 * size_t{BinaryHistogram::kNumOuterBins};
 
 // Rounded to the nearest unit; `value` is not negative.
 int64_t Fixed(double value) { return static_cast<int64_t>(value * kFixedOne + 0.5); }
@@ -22,11 +27,12 @@ void MergeCounts(std::vector<int64_t>& into, const std::vector<int64_t>& from) {
   for (size_t bin = 0; bin < into.size(); ++bin) into[bin] += from[bin];
 }
 
-// Calls visit(pointer, bytes) on every field in the serialised order.
+// Calls visit(pointer, bytes) on every field in the serialised order; of the histogram, on `count`
+// bins from `first`.
 template <typename Metrics, typename Visit>
-void VisitFields(Metrics& metrics, const Visit& visit) {
-  visit(metrics.histogram.positive.data(), BinaryHistogram::kNumBins * sizeof(int64_t));
-  visit(metrics.histogram.negative.data(), BinaryHistogram::kNumBins * sizeof(int64_t));
+void VisitFields(Metrics& metrics, size_t first, size_t count, const Visit& visit) {
+  visit(metrics.histogram.positive.data() + first, count * sizeof(int64_t));
+  visit(metrics.histogram.negative.data() + first, count * sizeof(int64_t));
   visit(&metrics.count, sizeof(metrics.count));
   visit(&metrics.positives, sizeof(metrics.positives));
   visit(&metrics.correct, sizeof(metrics.correct));
@@ -50,9 +56,19 @@ FixedScore ScoreSample(float logit, bool positive) {
 }
 
 int BinaryHistogram::BinOf(float logit) {
-  constexpr double kBinsPerUnit = kNumBins / (2 * kMaxLogit);
-  const double position = (static_cast<double>(logit) + kMaxLogit) * kBinsPerUnit;
-  return static_cast<int>(std::clamp(position, 0.0, kNumBins - 1.0));
+  const double x = logit;
+  if (x >= -kMaxInnerLogit && x < kMaxInnerLogit) {
+    constexpr double kBinsPerUnit = kNumInnerBins / (2 * kMaxInnerLogit);
+    return kNumOuterBins + static_cast<int>((x + kMaxInnerLogit) * kBinsPerUnit);
+  }
+  // The exponent and the first ten bits of the fraction number the bins of all octaves.
+  constexpr int kBitsBelow = std::numeric_limits<float>::digits - 1 - 10;
+  const auto number = [](float magnitude) {
+    return static_cast<int>(std::bit_cast<uint32_t>(magnitude) >> kBitsBelow);
+  };
+  const int beyond = std::min(number(std::abs(logit)) - number(static_cast<float>(kMaxInnerLogit)),
+                              kNumOuterBins - 1);
+  return x > 0 ? kNumOuterBins + kNumInnerBins + beyond : kNumOuterBins - 1 - beyond;
 }
 
 double Entropy(double rate) { return -(rate * std::log(rate) + (1 - rate) * std::log1p(-rate)); }
@@ -130,7 +146,7 @@ std::vector<int64_t> BinaryMetrics::ToIntegers() const {
   std::vector<int64_t> integers(kNumIntegers);
   int64_t* out = integers.data();
   *out++ = kMagic;
-  VisitFields(*this, [&out](const void* field, size_t size) {
+  VisitFields(*this, 0, BinaryHistogram::kNumBins, [&out](const void* field, size_t size) {
     std::memcpy(out, field, size);
     out += size / sizeof(int64_t);
   });
@@ -138,14 +154,18 @@ std::vector<int64_t> BinaryMetrics::ToIntegers() const {
 }
 
 BinaryMetrics BinaryMetrics::FromIntegers(std::span<const int64_t> integers) {
-  if (integers.size() != kNumIntegers || integers[0] != kMagic)
+  const bool has_all = integers.size() == kNumIntegers && integers[0] == kMagic;
+  const bool has_inner = integers.size() == kNumInnerIntegers && integers[0] == kInnerMagic;
+  if (!has_all && !has_inner)
     Fail(ErrorCode::kData,
          "{} integers are not accumulated metrics ({} expected): do all workers run the same "
          "version?",
          integers.size(), kNumIntegers);
+  const size_t first = has_all ? 0 : BinaryHistogram::kNumOuterBins;
+  const size_t count = has_all ? BinaryHistogram::kNumBins : BinaryHistogram::kNumInnerBins;
   BinaryMetrics metrics;
   const int64_t* in = integers.data() + 1;
-  VisitFields(metrics, [&in](void* field, size_t size) {
+  VisitFields(metrics, first, count, [&in](void* field, size_t size) {
     std::memcpy(field, in, size);
     in += size / sizeof(int64_t);
   });

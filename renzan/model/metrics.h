@@ -13,15 +13,20 @@
 
 namespace renzan {
 
-// Counts of both classes by logit, in 65536 equal bins over [-16, 16]; logits outside count in the
-// outermost bins. Logits closer than 1/2048 may count as ties.
+// Counts of both classes by logit: in [-16, 16) in 65536 equal bins, so that logits closer than
+// 1/2048 may count as ties; beyond, up to +-65536, in 1024 bins per octave (as far apart as a
+// thousandth of the logit), and one more bin on each side for what is still larger.
 struct BinaryHistogram {
-  static constexpr int kNumBins = 65536;
-  static constexpr double kMaxLogit = 16;
+  static constexpr int kNumInnerBins = 65536;
+  static constexpr double kMaxInnerLogit = 16;
+  // On each side: 12 octaves from 16 to 65536, and what lies beyond.
+  static constexpr int kNumOuterBins = 12 * 1024 + 1;
+  static constexpr int kNumBins = kNumInnerBins + 2 * kNumOuterBins;
 
   std::vector<int64_t> positive = std::vector<int64_t>(kNumBins);
   std::vector<int64_t> negative = std::vector<int64_t>(kNumBins);
 
+  // Bins are in the order of logits. `logit` must be finite.
   static int BinOf(float logit);
   // `logit` must be finite; a label above 0.5 is positive.
   void Add(float logit, float label);
@@ -75,7 +80,8 @@ struct BinaryMetrics {
   // Serialised as kNumIntegers integers, for exchange between workers and for checkpoints: a magic
   // number, the histogram's positive and negative counts, count, positives, correct, non_finite,
   // and the sums of losses and predictions, each as its lower and its upper 64 bits. FromIntegers
-  // throws Error kData if `integers` is not valid.
+  // also reads those of earlier versions, in which the outermost inner bins hold all logits beyond;
+  // it throws Error kData if `integers` is not valid.
   static constexpr size_t kNumIntegers = 1 + 2 * BinaryHistogram::kNumBins + 4 + 2 * 2;
   std::vector<int64_t> ToIntegers() const;
   static BinaryMetrics FromIntegers(std::span<const int64_t> integers);

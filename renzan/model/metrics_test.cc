@@ -9,6 +9,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
+#include "renzan/model/weighted_metrics.h"
 
 namespace renzan {
 namespace {
@@ -63,12 +64,44 @@ TEST(BinaryMetrics, AucMatchesExactRanks) {
   }
 }
 
+// An overconfident model's logits lie far beyond +-16, on both sides.
+TEST(BinaryMetrics, AucOfLargeLogitsMatchesExactRanks) {
+  for (const double scale : {20.0, 50.0, 300.0, 20000.0}) {
+    Samples samples = Draw(20000, 17, scale);
+    for (size_t i = 0; i < samples.labels.size(); i += 3)  // half right, or the AUC would be 1
+      samples.labels[i] = i % 2 == 0 ? 0.f : 1.f;
+    const double exact = ExactAuc(samples);
+    EXPECT_GT(exact, 0.7) << "scale " << scale;
+    EXPECT_LT(exact, 0.95) << "scale " << scale;
+    EXPECT_NEAR(MetricsOf(samples).Auc(), exact, 1e-4) << "scale " << scale;
+    WeightedMetrics weighted(1);
+    weighted.Add(samples.logits, samples.labels, std::vector<float>(samples.logits.size(), 1.f));
+    EXPECT_NEAR(weighted.Auc(), exact, 1e-4) << "scale " << scale;
+  }
+}
+
+TEST(BinaryMetrics, BinsAreInTheOrderOfLogits) {
+  const float max = std::numeric_limits<float>::max();
+  int before = -1;
+  for (const float logit : {-65537.f, -65535.f, -300.f, -299.f, -16.02f, -16.f, -15.999f, 0.f,
+                            15.999f, 16.f, 16.02f, 299.f, 300.f, 65535.f, 65536.f}) {
+    const int bin = BinaryHistogram::BinOf(logit);
+    EXPECT_GT(bin, before) << logit;
+    before = bin;
+  }
+  EXPECT_EQ(BinaryHistogram::BinOf(-max), 0);
+  EXPECT_EQ(BinaryHistogram::BinOf(max), BinaryHistogram::kNumBins - 1);
+}
+
 TEST(BinaryMetrics, AucOfKnownRankings) {
   EXPECT_EQ(MetricsOf({{-1, 1}, {0, 1}}).Auc(), 1);
   EXPECT_EQ(MetricsOf({{1, -1}, {0, 1}}).Auc(), 0);
   EXPECT_EQ(MetricsOf({{0, 0, 0}, {0, 1, 1}}).Auc(), 0.5);
   EXPECT_EQ(MetricsOf({{-1, 0, 0, 1}, {0, 0, 1, 0}}).Auc(), 0.5);
   EXPECT_EQ(MetricsOf({{-100, 100}, {0, 1}}).Auc(), 1);
+  EXPECT_EQ(MetricsOf({{50, 100}, {0, 1}}).Auc(), 1);
+  EXPECT_EQ(MetricsOf({{-50, -100}, {0, 1}}).Auc(), 0);
+  EXPECT_EQ(MetricsOf({{1e6f, 1e7f}, {0, 1}}).Auc(), 0.5);  // both beyond all octaves
   EXPECT_TRUE(std::isnan(MetricsOf({{-1, 1}, {1, 1}}).Auc()));
   EXPECT_TRUE(std::isnan(BinaryMetrics().Auc()));
 }
@@ -125,7 +158,7 @@ TEST(BinaryMetrics, EmptyMetricsAreNaN) {
 
 // Any split, order and serialisation gives bit-identical metrics.
 TEST(BinaryMetrics, DoesNotDependOnPlacement) {
-  const Samples samples = Draw(30000, 3, 6);
+  const Samples samples = Draw(30000, 3, 12);  // some beyond +-16
   const BinaryMetrics whole = MetricsOf(samples);
   for (const size_t parts : {2u, 3u, 7u}) {
     BinaryMetrics merged;
@@ -137,6 +170,23 @@ TEST(BinaryMetrics, DoesNotDependOnPlacement) {
     }
     EXPECT_TRUE(merged == whole) << parts << " parts";
   }
+}
+
+// Checkpoints of earlier versions hold the inner bins only.
+TEST(BinaryMetrics, ReadsTheIntegersOfEarlierVersions) {
+  const BinaryMetrics metrics = MetricsOf(Draw(1000, 7));
+  const std::vector<int64_t> integers = metrics.ToIntegers();
+  constexpr auto kOuter = std::ptrdiff_t{BinaryHistogram::kNumOuterBins};
+  constexpr auto kInner = std::ptrdiff_t{BinaryHistogram::kNumInnerBins};
+  std::vector<int64_t> earlier = {0x315254454d4e5a52};  // "RZNMETR1"
+  const auto positive = integers.begin() + 1, negative = positive + BinaryHistogram::kNumBins;
+  earlier.insert(earlier.end(), positive + kOuter, positive + kOuter + kInner);
+  earlier.insert(earlier.end(), negative + kOuter, negative + kOuter + kInner);
+  earlier.insert(earlier.end(), integers.end() - 8, integers.end());
+  EXPECT_EQ(earlier.size(), size_t{1 + 2 * 65536 + 8});
+  EXPECT_TRUE(BinaryMetrics::FromIntegers(earlier) == metrics);
+  earlier.pop_back();
+  EXPECT_THROW(BinaryMetrics::FromIntegers(earlier), Error);
 }
 
 TEST(BinaryMetrics, InvalidIntegersAreErrors) {
