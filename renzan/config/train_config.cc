@@ -19,6 +19,12 @@ std::string TooManyWorkers(int workers, int virtual_workers) {
       workers, virtual_workers, virtual_workers);
 }
 
+// "are 96 and 104"; "is 8" where 0 would be the other one.
+static std::string NearestMultiples(int64_t number, int64_t of) {
+  const int64_t below = number / std::max<int64_t>(1, of) * of;
+  return below == 0 ? fmt::format("is {}", of) : fmt::format("are {} and {}", below, below + of);
+}
+
 void TrainConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kModel);
   fields.Field("seed", &seed);
@@ -48,8 +54,10 @@ void TrainConfig::Describe(ConfigFields& fields) {
   fields.Field("run_dir", &run_dir, "where logs and the model go; runs/NAME-TIME when empty");
   fields.Require(
       training.batch_size % numerics.virtual_workers == 0, "training",
-      fmt::format("has batch_size {}, which must be a multiple of numerics.virtual_workers ({})",
-                  training.batch_size, numerics.virtual_workers));
+      fmt::format("has batch_size {}, which must be a multiple of numerics.virtual_workers ({}): "
+                  "the nearest {}",
+                  training.batch_size, numerics.virtual_workers,
+                  NearestMultiples(training.batch_size, numerics.virtual_workers)));
   fields.Require(numerics.precision != "tf32" || device == "cuda", "numerics",
                  "has precision tf32, which needs device: cuda");
   fields.Require(!training.watches_evaluations() || !data.eval.path.empty(), "training",

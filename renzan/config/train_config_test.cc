@@ -39,7 +39,8 @@ TEST(TrainConfig, PrintedConfigReadsBackUnchanged) {
 
 TEST(TrainConfig, RejectsInvalidValues) {
   ExpectError(std::string(kMinimal) + "training: {batch_size: 2047}\n",
-              "must be a multiple of numerics.virtual_workers (8)");
+              "must be a multiple of numerics.virtual_workers (8): the nearest are 2040 and 2048");
+  ExpectError(std::string(kMinimal) + "training: {batch_size: 7}\n", "the nearest is 8");
   ExpectError(std::string(kMinimal) + "workers: 9\n",
               "workers = 9 is more than the 8 virtual workers");
   ExpectError(std::string(kMinimal) + "numerics: {virtual_workers: 6}\n", "power of two");

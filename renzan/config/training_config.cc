@@ -31,7 +31,8 @@ void TrainingConfig::Describe(ConfigFields& fields) {
   fields.Field("initialize_from", &initialize_from,
                "a run, model or checkpoint whose model a new run starts from; empty: drawn");
   fields.Tag(Decides::kArithmetic);
-  fields.Range("batch_size", &batch_size, 1, 1 << 24, "samples per step over all workers");
+  fields.Range("batch_size", &batch_size, 1, 1 << 24,
+               "samples per step over all workers, a multiple of numerics.virtual_workers");
   fields.Section("loss", &loss,
                  "binary cross-entropy, multiplied by the samples' weights; metrics do not use it");
   fields.Tag(Decides::kRun);

@@ -303,15 +303,20 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 void ConfigFields::Choice(const char* key, std::string* value,
                           const std::vector<std::string>& allowed, const char* doc) {
   const std::string name = key;
+  std::vector<std::string> shown = allowed;
+  for (std::string& word : shown)
+    if (word.empty()) word = "\"\"";
+  const std::string with_allowed =
+      fmt::format("{}{}allowed: {}", doc, *doc == '\0' ? "" : "; ", Join(shown));
   Bind(
       key, value,
       [=]() -> std::string {
         if (std::find(allowed.begin(), allowed.end(), *value) != allowed.end()) return "";
         const std::string nearest = NearestName(*value, allowed);
-        return fmt::format("{} cannot be '{}': allowed are {}{}", name, *value, Join(allowed),
+        return fmt::format("{} cannot be '{}': allowed are {}{}", name, *value, Join(shown),
                            nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
       },
-      doc);
+      with_allowed.c_str());
 }
 
 void ReadConfigFile(const std::string& path, std::span<const std::string> overrides,
@@ -338,8 +343,10 @@ std::string NearestName(std::string_view word, std::span<const std::string> cand
   size_t best = std::numeric_limits<size_t>::max();
   for (const std::string& candidate : candidates) {
     const size_t distance = EditDistance(word, candidate);
-    // Up to a third of the letters wrong counts as a typo; more is a different word.
-    if (distance < best && distance <= (std::max(word.size(), candidate.size()) + 2) / 3) {
+    const size_t length = std::max(word.size(), candidate.size());
+    // Up to a third of the letters wrong counts as a typo, in a short word one; more is a different
+    // word.
+    if (distance < best && distance < length && distance <= std::max<size_t>(1, length / 3)) {
       best = distance;
       nearest = candidate;
     }

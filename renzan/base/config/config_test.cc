@@ -325,10 +325,12 @@ counts: {nic: 1}
 numerics:
   # the units of dense arithmetic
   virtual_workers: 8
+  # allowed: auto, avx2, avx512
   isa: auto
 tables:
   C1:
     dim: 16
+    # allowed: sum, mean
     pooling: sum
 )");
 }
@@ -357,6 +359,14 @@ TEST(Config, NearestNameTellsATypoFromAnotherWord) {
   EXPECT_EQ(NearestName("cirteo", names), "criteo");
   EXPECT_EQ(NearestName("Synth", names), "synth");
   EXPECT_EQ(NearestName("parquet", names), "");
+  // A short word with two other letters is another one.
+  const std::vector<std::string> short_names = {"nodes", "user_id", "u"};
+  EXPECT_EQ(NearestName("model", short_names), "");
+  EXPECT_EQ(NearestName("noeds", short_names), "nodes");
+  EXPECT_EQ(NearestName("node", short_names), "nodes");
+  EXPECT_EQ(NearestName("item", short_names), "");
+  EXPECT_EQ(NearestName("item_id", short_names), "");
+  EXPECT_EQ(NearestName("v", short_names), "");
 }
 
 // A rule may be about a key that the file has and another that the command line has.
