@@ -68,7 +68,7 @@ ALLOWED = {
     "cli": {"base", "base/process", "nn", "cli/help", "cli/job_system", "cli/machine",
             "cli/storage"},
     "cli/text": {"base"},
-    "cli/help": {"base"},
+    "cli/help": {"base", "cli/text"},
     "cli/job_system": {"base", "cli", "cli/machine"},
     "cli/machine": {"base", "cuda", "nn", "storage", "storage/s3", "cli", "cli/job_system", "cli/text"},
     # The same separation holds for their verbs.

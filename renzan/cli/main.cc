@@ -14,6 +14,7 @@
 #include "renzan/base/file/bus_error.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/help/unknown_word.h"
+#include "renzan/cli/help/verb_help.h"
 #include "renzan/cli/help/verbs.h"
 #include "renzan/cli/job_system/load.h"
 #include "renzan/cli/machine/installation.h"
@@ -85,7 +86,7 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error) {
   } else if (verb.get_require_subcommand_min() > 0 && verb.get_subcommands().empty()) {
     fmt::print(stderr, "{}", app.help());
   } else {
-    app.exit(error);
+    LogError("{} (`{} --help` shows the arguments)", error.what(), VerbPath(verb));
   }
   return static_cast<int>(ErrorCode::kUsage);
 }

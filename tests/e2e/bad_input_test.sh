@@ -19,7 +19,7 @@ expect_exit 64 "" $renzan train small.yaml --no-such-flag
 # Invalid sizes.
 expect_exit 78 "--set training.batch_size=100: training has batch_size 100, which must be a multiple" \
   train --set training.batch_size=100
-expect_exit 78 "workers = 9 is more than the 8 virtual workers" train --workers 9
+expect_exit 78 "--workers 9: workers = 9 is more than the 8 virtual workers" train --workers 9
 expect_exit 78 "rows end at 5000" train --set 'data.eval.rows=[0, 5000]'
 expect_exit 78 "batch" train --set training.batch_size=4096
 expect_exit 78 "local" train --workers 2 --backend local

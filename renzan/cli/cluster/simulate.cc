@@ -13,6 +13,7 @@
 #include "renzan/base/file/staged.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/at_least.h"
+#include "renzan/cli/text/one_of.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/cluster/record/recorder.h"
 #include "renzan/cluster/simulate/generate.h"
@@ -223,7 +224,7 @@ void AddClusterOptions(CLI::App& verb, SimulateOptions& options) {
   verb.add_option("--quotas", options.quotas,
                   "Replace the cluster's queues with the workload's: none (nothing guaranteed) or "
                   "proportional (all GPUs guaranteed, by share of GPU time)")
-      ->check(CLI::IsMember({"none", "proportional"}));
+      ->check(OneOf({"none", "proportional"}));
   verb.add_option("--interruptions-per-hour", options.interruptions_per_hour,
                   "Make every node a spot node that is interrupted this often")
       ->check(CLI::NonNegativeNumber);

@@ -15,6 +15,7 @@
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/data/verbs.h"
 #include "renzan/cli/stop_signals.h"
+#include "renzan/cli/text/one_of.h"
 #include "renzan/data/vocabulary.h"
 
 namespace renzan {
@@ -152,7 +153,7 @@ void AddDataImportVerb(CLI::App& data) {
       ->required()
       ->type_name("DIR");
   verb->add_option("--format", options.format, "criteo (TSV, 40 columns) or csv (with --schema)")
-      ->check(CLI::IsMember({"criteo", "csv"}))
+      ->check(OneOf({"criteo", "csv"}))
       ->capture_default_str();
   verb->add_option("--schema", options.schema,
                    "Schema file for format csv, which describes each column")
@@ -186,10 +187,10 @@ void AddDataImportVerb(CLI::App& data) {
   verb->add_option("--dense", flags->dense,
                    "Transform for format criteo: log (log(max(x, 0) + 1)) or none; missing is 0 "
                    "[log]")
-      ->check(CLI::IsMember({"log", "none"}));
+      ->check(OneOf({"log", "none"}));
   verb->add_option("--on-bad-row", flags->on_bad_row,
                    "Stop with an error, or skip bad rows and list them in skipped_rows.csv")
-      ->check(CLI::IsMember({"error", "skip"}))
+      ->check(OneOf({"error", "skip"}))
       ->capture_default_str();
   verb->add_option("--shard-rows", options.shard_rows, "Rows per shard")
       ->check(AtLeast(1))

@@ -10,6 +10,7 @@
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/data/verbs.h"
 #include "renzan/cli/stop_signals.h"
+#include "renzan/cli/text/one_of.h"
 
 namespace renzan {
 namespace {
@@ -52,7 +53,7 @@ void AddDataSynthVerb(CLI::App& data) {
   verb->add_option("--seed", teacher.seed, "The same seed gives the same bytes")
       ->capture_default_str();
   verb->add_option("--format", options->format, "criteo (TSV) or dataset")
-      ->check(CLI::IsMember({"criteo", "dataset"}))
+      ->check(OneOf({"criteo", "dataset"}))
       ->capture_default_str();
   verb->add_option("--features", teacher.num_one_hot, "One-hot features (format dataset)")
       ->check(AtLeast(0))

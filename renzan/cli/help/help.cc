@@ -12,6 +12,7 @@
 #include "renzan/cli/help/unknown_word.h"
 #include "renzan/cli/help/verb_help.h"
 #include "renzan/cli/help/verbs.h"
+#include "renzan/cli/text/one_of.h"
 
 namespace renzan {
 namespace {
@@ -74,9 +75,7 @@ void AddHelpVerb(CLI::App& app) {
 void AddCompletionVerb(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("completion", "Print a shell completion script");
   const auto shell = std::make_shared<std::string>();
-  verb->add_option("shell", *shell, "bash or zsh")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh"}));
+  verb->add_option("shell", *shell, "bash or zsh")->required()->check(OneOf({"bash", "zsh"}));
   verb->footer(
       "`cmake --install` and the Debian package install both in the standard places.\n"
       "Examples:\n"

@@ -7,6 +7,7 @@
 #include "renzan/cli/help/man_page.h"
 #include "renzan/cli/help/unknown_word.h"
 #include "renzan/cli/help/verb_help.h"
+#include "renzan/cli/text/one_of.h"
 
 namespace renzan {
 namespace {
@@ -25,7 +26,7 @@ class Help : public ::testing::Test {
     CLI::App* train = app_.add_subcommand("train", "Train a model")->group("Training");
     train->add_option("config", config_, "YAML's own .file")->required();
     train->add_option("-w,--workers", workers_, "Number of workers")->capture_default_str();
-    train->add_option("--backend", backend_, "Which")->check(CLI::IsMember({"auto", "gloo"}));
+    train->add_option("--backend", backend_, "Which")->check(OneOf({"auto", "gloo"}));
     train->add_flag("--resume", resume_, "Resume");
     train->add_option("--secret", config_)->group("");
     train->footer(".first line\nsecond\nExamples:\n  renzan train a.yaml\n    --resume");
@@ -91,6 +92,30 @@ TEST_F(Help, AMisspeltWordNamesTheNearest) {
   EXPECT_EQ(Unknown({"hiden"}), "renzan has no verb 'hiden' (`renzan --help` lists them)");
   EXPECT_EQ(Unknown({"train", "x", "y"}),
             "renzan train does not expect 'y' (`renzan train --help` shows the arguments)");
+}
+
+TEST_F(Help, AnotherWordForAVerbNamesIt) {
+  // Below another verb, longer and shorter; and what is nothing like a verb.
+  EXPECT_THAT(Unknown({"import"}), HasSubstr("did you mean 'data import'?"));
+  EXPECT_THAT(Unknown({"training"}), HasSubstr("did you mean 'train'?"));
+  EXPECT_THAT(Unknown({"trai"}), HasSubstr("did you mean 'train'?"));
+  EXPECT_THAT(Unknown({"drain"}), HasSubstr("did you mean 'train'?"));
+  EXPECT_THAT(Unknown({"grids"}), Not(HasSubstr("did you mean")));
+  EXPECT_THAT(Unknown({"d"}), Not(HasSubstr("did you mean")));
+}
+
+TEST_F(Help, AnUnknownChoiceNamesTheOthersAndTheNearest) {
+  const auto error = [&](const std::string& word) -> std::string {
+    try {
+      app_.parse(std::vector<std::string>{word, "--backend", "x", "train"});
+    } catch (const CLI::ParseError& unknown) {
+      return unknown.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error("goo"), "--backend: 'goo' is not one of auto, gloo; did you mean 'gloo'?");
+  EXPECT_EQ(error("nccl"), "--backend: 'nccl' is not one of auto, gloo");
+  EXPECT_EQ(error("gloo"), "");
 }
 
 TEST_F(Help, ValidWordsAreNotUnknown) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <vector>
 
 #include "renzan/base/config/config.h"
@@ -11,9 +12,32 @@
 namespace renzan {
 namespace {
 
-std::string Suggestion(const std::string& word, const std::vector<std::string>& candidates) {
-  const std::string nearest = NearestName(word, candidates);
+std::string Suggestion(const std::string& nearest) {
   return nearest.empty() ? "" : fmt::format(": did you mean '{}'?", nearest);
+}
+
+bool TakesSettings(const VerbHelp& verb) {
+  return std::any_of(verb.options.begin(), verb.options.end(), [](const OptionHelp& option) {
+    return std::find(option.names.begin(), option.names.end(), "--set") != option.names.end();
+  });
+}
+
+// The verb that `word`, which `verb` has not, may mean, or "": one below another ("import"), a
+// misspelt one, or one that is a part of the word or has it as a part ("evaluate", "pred").
+std::string MeantVerb(const VerbHelp& verb, const std::string& word) {
+  std::vector<std::string> names;
+  for (const VerbHelp& sub : verb.verbs) {
+    names.push_back(sub.name);
+    for (const VerbHelp& below : sub.verbs)
+      if (below.name == word) return sub.name + " " + word;
+  }
+  if (const std::string nearest = NearestName(word, names); !nearest.empty()) return nearest;
+  constexpr size_t kFewest = 4;  // letters that say enough
+  for (const std::string& name : names)
+    if (std::min(name.size(), word.size()) >= kFewest &&
+        (word.starts_with(name) || name.starts_with(word)))
+      return name;
+  return "";
 }
 
 }  // namespace
@@ -21,20 +45,22 @@ std::string Suggestion(const std::string& word, const std::vector<std::string>& 
 std::string DescribeUnknownWord(const CLI::App& verb, const std::string& word) {
   const VerbHelp help = DescribeVerbs(verb);
   const std::string& path = help.path;
-  std::vector<std::string> candidates;
   if (word.starts_with("-")) {
+    std::vector<std::string> candidates;
     const std::string flag = word.substr(0, word.find('='));
     for (const OptionHelp& option : help.options)
       candidates.insert(candidates.end(), option.names.begin(), option.names.end());
     return fmt::format("{} has no flag '{}'{} (`{} --help` lists them)", path, flag,
-                       Suggestion(flag, candidates), path);
+                       Suggestion(NearestName(flag, candidates)), path);
   }
   if (help.verbs.empty())
-    return fmt::format("{} does not expect '{}' (`{} --help` shows the arguments)", path, word,
+    return fmt::format("{} does not expect '{}'{} (`{} --help` shows the arguments)", path, word,
+                       TakesSettings(help) && word.find('=') != std::string::npos
+                           ? ": repeat --set before each key"
+                           : "",
                        path);
-  for (const VerbHelp& sub : help.verbs) candidates.push_back(sub.name);
   return fmt::format("{} has no verb '{}'{} (`{} --help` lists them)", path, word,
-                     Suggestion(word, candidates), path);
+                     Suggestion(MeantVerb(help, word)), path);
 }
 
 const CLI::App& ChosenVerb(const CLI::App& app) {

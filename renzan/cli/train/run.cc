@@ -22,6 +22,7 @@
 #include "renzan/base/process/start_failure.h"
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/command_line.h"
+#include "renzan/cli/text/one_of.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/rendezvous.h"
 #include "renzan/launch/elastic.h"
@@ -162,7 +163,7 @@ void AddRunVerb(CLI::App& app, int& exit_status) {
       })
       ->capture_default_str();
   verb->add_option("--backend", flags->backend, "gloo or mpi (under mpirun)")
-      ->check(CLI::IsMember({"gloo", "mpi"}))
+      ->check(OneOf({"gloo", "mpi"}))
       ->capture_default_str();
   verb->add_option("--run-dir", flags->run_dir,
                    "Directory for what workers write; default: $RENZAN_RUN_DIR, else "

@@ -10,6 +10,7 @@
 #include "renzan/base/build_id.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/at_least.h"
+#include "renzan/cli/text/one_of.h"
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
 #include "renzan/config/config_difference.h"
@@ -89,12 +90,14 @@ void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
                   "Override one key of numerics (other than embedding_precision and blocks), "
                   "device, comm.forward or "
                   "training.batch_size: --set numerics.isa=auto")
+      ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
   verb.add_option("--workers", flags.workers, "Start this many workers on this machine")
       ->check(AtLeast(1));
   verb.add_option("--threads", flags.threads, "Threads per worker")->check(AtLeast(1));
-  verb.add_option("--backend", flags.backend, "auto, local, gloo or mpi");
+  verb.add_option("--backend", flags.backend, "How workers exchange")
+      ->check(OneOf({"auto", "local", "gloo", "mpi"}));
 }
 
 int WithSavedModel(const SavedModelFlags& flags,

@@ -15,6 +15,7 @@
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/cli/at_least.h"
+#include "renzan/cli/text/one_of.h"
 #include "renzan/cli/train/rerun.h"
 #include "renzan/cli/train/train_signals.h"
 #include "renzan/cli/train/workers.h"
@@ -42,13 +43,37 @@ struct TrainFlags {
 
 const char* Environment(const char* name) { return std::getenv(name); }
 
-// Flags are shorthand for the keys they override.
+// A flag that is shorthand for --set.
+struct Shorthand {
+  std::string typed, override_text;  // "--workers 2", "workers=2"
+};
+
+std::vector<Shorthand> ShorthandsIn(const TrainFlags& flags) {
+  std::vector<Shorthand> all;
+  const auto add = [&](const char* flag, const char* key, const std::string& value) {
+    all.push_back({fmt::format("{} {}", flag, value), fmt::format("{}={}", key, value)});
+  };
+  if (flags.workers != 0) add("--workers", "workers", std::to_string(flags.workers));
+  if (flags.threads != 0) add("--threads", "threads", std::to_string(flags.threads));
+  if (!flags.backend.empty()) add("--backend", "comm.backend", flags.backend);
+  return all;
+}
+
 std::vector<std::string> AllOverrides(const TrainFlags& flags) {
   std::vector<std::string> overrides = flags.overrides;
-  if (flags.workers != 0) overrides.push_back(fmt::format("workers={}", flags.workers));
-  if (flags.threads != 0) overrides.push_back(fmt::format("threads={}", flags.threads));
-  if (!flags.backend.empty()) overrides.push_back("comm.backend=" + flags.backend);
+  for (const Shorthand& flag : ShorthandsIn(flags)) overrides.push_back(flag.override_text);
   return overrides;
+}
+
+// Errors begin with the override that they are about: names the flag where that was typed instead.
+[[noreturn]] void RethrowAsTyped(const Error& error, const TrainFlags& flags) {
+  const std::string_view message = error.what();
+  for (const Shorthand& flag : ShorthandsIn(flags)) {
+    const std::string start = fmt::format("--set {}: ", flag.override_text);
+    if (message.starts_with(start))
+      throw Error(error.code(), fmt::format("{}: {}", flag.typed, message.substr(start.size())));
+  }
+  throw error;
 }
 
 // Reads the configuration that the flags select. Returns the name for a new run.
@@ -179,7 +204,12 @@ int RunTrain(const TrainFlags& flags) {
   RunRequests& requests = BlockTrainSignals();
   CheckFlags(flags);
   TrainConfig config;
-  const std::string name = ReadConfig(flags, config);
+  std::string name;
+  try {
+    name = ReadConfig(flags, config);
+  } catch (const Error& error) {
+    RethrowAsTyped(error, flags);
+  }
   if (!flags.run_dir.empty()) config.run_dir = flags.run_dir;
   if (!flags.plan.empty()) config.sharding.plan = flags.plan;
   if (!flags.initialize_from.empty()) config.training.initialize_from = flags.initialize_from;
@@ -241,6 +271,7 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
   const auto flags = std::make_shared<TrainFlags>();
   verb->add_option("config", flags->config_path, "YAML configuration");
   verb->add_option("--set", flags->overrides, "Override one key: --set training.batch_size=4096")
+      ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
   verb->add_flag("--print-config", flags->print_config,
@@ -255,7 +286,8 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
   verb->add_option("--workers", flags->workers, "Start this many workers on this machine")
       ->check(AtLeast(1));
   verb->add_option("--threads", flags->threads, "Threads per worker")->check(AtLeast(1));
-  verb->add_option("--backend", flags->backend, "auto, local, gloo or mpi");
+  verb->add_option("--backend", flags->backend, "How workers exchange")
+      ->check(OneOf({"auto", "local", "gloo", "mpi"}));
   verb->add_option("--plan", flags->plan, "A sharding plan made by `renzan plan --output`");
   verb->add_option("--initialize-from", flags->initialize_from,
                    "Start from the model of a run (else its newest checkpoint), a model or a "
