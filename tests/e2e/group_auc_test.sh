@@ -42,7 +42,8 @@ assert math.isclose(total / weight, groups["group_auc"], rel_tol=1e-12)
 PY
 expect_exit 0 "group AUC" $renzan eval run --data data --group-by $column --top 2
 expect_exit 0 "smaller ones" $renzan eval run --data data --group-by $column --top 2
-expect_exit 64 "has no such categorical feature" $renzan eval run --data data --group-by nothing
+expect_exit 64 "data has no such column; choose a one-hot feature: C1, C2" $renzan eval run --data data \
+  --group-by nothing
 $renzan data synth --format dataset --seed 9 --rows 4000 --multi-hot 5 --output multi_hot >/dev/null
 small_config multi_hot
 $renzan train small.yaml --run-dir several 2>/dev/null

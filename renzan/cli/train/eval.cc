@@ -1,6 +1,7 @@
 // renzan eval MODEL --data DIR [--group-by COLUMN]
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -180,24 +181,39 @@ void Print(const std::string& column, const ValueNames& names, std::span<const G
   if (top < groups.size()) fmt::print("... and {} smaller ones\n", groups.size() - top);
 }
 
+// Why rows cannot be grouped by a column of this name.
+std::string WhyNotGroupedBy(const std::string& name, const Dataset& dataset,
+                            const std::vector<std::string>& candidates) {
+  const DatasetSchema& schema = dataset.schema();
+  const auto is_in = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const CategoricalFeature& feature : schema.categorical)
+    if (feature.name == name) return "a row may have several ids of this feature";
+  if (is_in(schema.dense)) return "this is a dense feature";
+  if (name == schema.label) return "this is the label";
+  if (name == schema.weight) return "this is the weight";
+  if (is_in(dataset.manifest().keys)) return "this is a key, and no feature";
+  const std::string nearest = NearestName(name, candidates);
+  return fmt::format("{} has no such column{}", dataset.directory(),
+                     nearest.empty() ? "" : " (did you mean '" + nearest + "'?)");
+}
+
 // The index of a categorical feature with one id per row.
 size_t ColumnToGroupBy(const std::string& name, const Dataset& dataset) {
-  std::vector<std::string> names;
+  std::vector<std::string> candidates;
   const std::vector<CategoricalFeature>& features = dataset.schema().categorical;
   for (size_t t = 0; t < features.size(); ++t) {
-    if (features[t].name != name) {
-      names.push_back(features[t].name);
-      continue;
-    }
-    if (features[t].multi_hot)
-      Fail(ErrorCode::kUsage,
-           "--group-by {}: a row may have several ids of this feature; choose a one-hot feature",
-           name);
-    return t;
+    if (features[t].multi_hot) continue;
+    if (features[t].name == name) return t;
+    candidates.push_back(features[t].name);
   }
-  const std::string nearest = NearestName(name, names);
-  Fail(ErrorCode::kUsage, "--group-by {}: {} has no such categorical feature{}", name,
-       dataset.directory(), nearest.empty() ? "" : ": did you mean '" + nearest + "'?");
+  const std::string why = WhyNotGroupedBy(name, dataset, candidates);
+  if (candidates.empty())
+    Fail(ErrorCode::kUsage, "--group-by {}: {}, and {} has no one-hot feature", name, why,
+         dataset.directory());
+  Fail(ErrorCode::kUsage, "--group-by {}: {}; choose a one-hot feature: {}", name, why,
+       fmt::join(candidates, ", "));
 }
 
 // On rank 0: adds rows [begin, begin + logits.size()) with their labels and groups.

@@ -1,5 +1,6 @@
 #include "renzan/cli/train/score_columns.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <span>
@@ -20,7 +21,7 @@ ScoreColumn ColumnNamed(const Dataset& dataset, const std::string& name) {
   std::vector<std::string> names;
   std::optional<ScoreColumn> found;
   const auto look_at = [&](Kind kind, size_t index, const std::string& other) {
-    names.push_back(other);
+    if (std::find(names.begin(), names.end(), other) == names.end()) names.push_back(other);
     if (other == name && !found)
       found = ScoreColumn{.kind = kind,
                           .index = index,
@@ -32,6 +33,7 @@ ScoreColumn ColumnNamed(const Dataset& dataset, const std::string& name) {
   // The text of a feature that is a key, too, says more than the feature.
   for (const std::string& key : dataset.manifest().keys) look_at(Kind::kKey, 0, key);
   if (schema.has_labels()) look_at(Kind::kLabel, 0, schema.label);
+  if (!schema.weight.empty()) look_at(Kind::kWeight, 0, schema.weight);
   for (size_t d = 0; d < schema.dense.size(); ++d) look_at(Kind::kDense, d, schema.dense[d]);
   for (size_t t = 0; t < schema.categorical.size(); ++t)
     look_at(Kind::kCategorical, t, schema.categorical[t].name);
@@ -39,7 +41,7 @@ ScoreColumn ColumnNamed(const Dataset& dataset, const std::string& name) {
   if (found) return std::move(*found);
   const std::string nearest = NearestName(name, names);
   Fail(ErrorCode::kUsage, "--with {}: {} has no such column{}; it has {}", name,
-       dataset.directory(), nearest.empty() ? "" : ": did you mean '" + nearest + "'?",
+       dataset.directory(), nearest.empty() ? "" : " (did you mean '" + nearest + "'?)",
        fmt::join(names, ", "));
 }
 
@@ -61,7 +63,10 @@ void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& n
     ColumnNamed(dataset, name);
     if (!seen.insert(name).second)
       Fail(ErrorCode::kUsage, "--with {}: {}", name,
-           name == kScoreName ? "the scores have this name" : "the column is named twice");
+           name == kScoreName
+               ? "the model's scores, the last column, have this name: leave it out, "
+                 "and join the data's column by a key or by --with input_row"
+               : "the column is named twice");
   }
 }
 
@@ -84,6 +89,7 @@ std::vector<ScoreColumn> MakeScoreColumns(const Dataset& dataset,
 float FloatOf(const ScoreColumn& column, const DatasetSchema& schema, const ScoredRows& rows,
               size_t row) {
   if (column.kind == Kind::kLabel) return rows.batch.label[row];
+  if (column.kind == Kind::kWeight) return rows.batch.weight[row];
   CHECK(column.kind == Kind::kDense);
   return rows.batch.dense[row * schema.dense.size() + column.index];
 }

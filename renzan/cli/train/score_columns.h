@@ -22,7 +22,7 @@ inline constexpr char kScoreName[] = "score";
 inline constexpr char kInputRowName[] = "input_row";
 
 struct ScoreColumn {
-  enum class Kind { kKey, kLabel, kDense, kCategorical, kInputRow } kind;
+  enum class Kind { kKey, kLabel, kWeight, kDense, kCategorical, kInputRow } kind;
   size_t index = 0;                       // of the feature
   std::string name;                       // in the header
   std::unique_ptr<KeyColumn> key;         // of a key
@@ -30,7 +30,9 @@ struct ScoreColumn {
   bool is_bag = false;                    // of a multi-hot one
   std::unique_ptr<InputRows> input_rows;  // of the rows' numbers
 
-  bool is_float() const { return kind == Kind::kLabel || kind == Kind::kDense; }
+  bool is_float() const {
+    return kind == Kind::kLabel || kind == Kind::kWeight || kind == Kind::kDense;
+  }
   // Whether its values are single ids or numbers of rows.
   bool is_integer() const {
     return kind == Kind::kInputRow || (names && !is_bag && (names->are_ids() || !names->known()));
@@ -44,8 +46,8 @@ struct ScoredRows {
   Batch batch;  // empty if there are no columns
 };
 
-// Throws kUsage unless the dataset has columns of these names (keys, its label, dense and
-// categorical features, kInputRowName), each of which is named once.
+// Throws kUsage unless the dataset has columns of these names (keys, its label and weight, dense
+// and categorical features, kInputRowName), each of which is named once.
 void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& names);
 
 // The same columns of these rows; reads keys and vocabularies. Values of features whose values were
