@@ -80,7 +80,7 @@ PYTHONIOENCODING=utf-8 python3 increment.py run/checkpoints/step-00000011 30 int
 
 # The document's reader and ours read the same bits from all three.
 for name in 11 20 30; do
-  $renzan checkpoint export run/checkpoints/step-000000$name $name.safetensors >/dev/null 2>&1
+  $renzan checkpoint export run/checkpoints/step-000000$name --output $name.safetensors >/dev/null 2>&1
   python3 - run/checkpoints/step-000000$name $name.safetensors <<'PY'
 import sys
 import numpy as np
@@ -111,7 +111,7 @@ done
 # Tables of 16 bits.
 for type in fp16 bf16; do
   $renzan train small.yaml --run-dir $type --set numerics.embedding_precision=$type 2>/dev/null
-  $renzan checkpoint export $type/model $type.safetensors >/dev/null
+  $renzan checkpoint export $type/model --output $type.safetensors >/dev/null
   python3 - $type <<'PY'
 import json, struct, sys
 import numpy as np
@@ -181,7 +181,7 @@ grep -q "^CORRUPT: run/checkpoints/step-00000030" out.txt || fail "$(cat out.txt
 [ "$(grep -c ^valid: out.txt)" -eq 3 ] || fail "not three: $(cat out.txt)"
 truncate -s -1 run/checkpoints/step-00000030/dense.safetensors
 expect_exit 0 "CORRUPT" $renzan checkpoint list run
-expect_exit 65 "manifest says" $renzan checkpoint export run/checkpoints/step-00000030 x.safetensors
+expect_exit 65 "manifest says" $renzan checkpoint export run/checkpoints/step-00000030 --output x.safetensors
 [ ! -e x.safetensors ] || fail "a corrupt checkpoint was exported"
 rm -r run/model
 expect_exit 0 "using step-00000020" $renzan eval run --data data

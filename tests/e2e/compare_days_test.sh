@@ -52,6 +52,7 @@ $renzan train config.yaml --set data.train.path=tuesday --initialize-from first 
 line="the vocabularies of the data continue the model's: "
 for workers in 1 2; do
   for data in later later_as_monday; do
+    rm -f $data.npy
     $renzan predict first --data $data --output $data.npy --workers $workers 2>$data.txt
     $renzan eval first --data $data --json --workers $workers >$data.json 2>>$data.txt
   done

@@ -26,7 +26,7 @@ $renzan train small.yaml --run-dir run "${options[@]}" >log.txt 2>&1 || fail "$(
 ! grep -q "could not be written" log.txt || fail "$(cat log.txt)"
 ls run/model | awk 'length($0) > 255 - 17 { exit 1 }' || fail "no room for a store's prefix"
 $renzan checkpoint verify run >/dev/null
-$renzan checkpoint export run/model model.safetensors >/dev/null
+$renzan checkpoint export run/model --output model.safetensors >/dev/null
 python3 - <<'PY' || fail "the export does not have the columns' names"
 import json, struct
 with open("model.safetensors", "rb") as file:

@@ -132,13 +132,13 @@ expect_exit 70 "the mean of the weights 'w' is" $renzan train small.yaml --run-d
 $renzan eval one --data weighted_test --json >weighted.json
 $renzan eval one --data weighted_test --json --workers 2 | cmp - weighted.json || fail "two workers"
 $renzan eval one --data weighted_test --json --group-by shop >groups.json
-$renzan predict one --data weighted_test --output scores.npy 2>/dev/null
+$renzan predict one --data weighted_test --output weighted.npy 2>/dev/null
 expect_exit 0 "rows weighted by 'w'" $renzan eval one --data weighted_test
 python3 - <<'PY' || fail "different from numpy"
 import json, numpy as np
 found = json.load(open("weighted.json"))
 y, w = (np.load(f"weighted_test/shard-00000/{name}.npy").astype(float) for name in ("label", "weight"))
-p = np.load("scores.npy").astype(float)
+p = np.load("weighted.npy").astype(float)
 def scores(w):
     loss = -w * np.where(y > 0.5, np.log(p), np.log1p(-p))
     positive, negative = (np.bincount(np.unique(p, return_inverse=True)[1], w * (y == label))

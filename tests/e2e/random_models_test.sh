@@ -43,6 +43,7 @@ PY
 # random_plan SEED WORKERS: plan.yaml, with every block of every table on a random worker or on all.
 random_plan() {
   printf 'workers_per_host: %d\n' $2 >topology.yaml
+  rm -f plan.yaml
   $renzan plan small.yaml --topology topology.yaml --output plan.yaml >plan.txt ||
     fail "$(cat small.yaml plan.txt)"
   python3 - $1 $2 <<'PY'

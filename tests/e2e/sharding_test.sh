@@ -51,7 +51,7 @@ train feedback "${integers[@]}" --set comm.error_feedback_rows=256 || fail "$(ca
 [ "$(sha256_of feedback)" != "$integers_expected" ] || fail "error feedback changed nothing"
 # Residuals are not part of the model.
 $renzan eval feedback --data data --rows 3000 4000 >log.txt 2>&1 || fail "$(cat log.txt)"
-$renzan checkpoint export feedback/model feedback.safetensors >log.txt 2>&1 || fail "$(cat log.txt)"
+$renzan checkpoint export feedback/model --output feedback.safetensors >log.txt 2>&1 || fail "$(cat log.txt)"
 ! grep -q error_feedback <(head -c 100000 feedback.safetensors) || fail "exported residuals"
 $renzan checkpoint diff feedback integers >log.txt 2>&1 && fail "no difference"
 ! grep -q error_feedback log.txt || fail "$(cat log.txt)"

@@ -65,7 +65,7 @@ train --run-dir three --workers 3 --set sharding.default=replicated
 $renzan predict one --data data --output one.csv 2>/dev/null
 $renzan predict killed --data data --output two.csv --workers 2 2>/dev/null
 cmp one.csv two.csv || fail "other predictions"
-$renzan checkpoint export one/model whole.safetensors >/dev/null
+$renzan checkpoint export one/model --output whole.safetensors >/dev/null
 python3 - <<'PY' || fail "an export without all rows"
 import json, struct
 with open("whole.safetensors", "rb") as file:

@@ -100,9 +100,9 @@ expect_exit 0 "no labels: for predictions only" $renzan data import --format csv
   --schema schema.yaml --vocabulary-from threshold --output unlabelled unlabelled.csv
 expect_exit 0 "4000 rows, no labels" $renzan data inspect unlabelled
 for data in threshold unlabelled; do
-  $renzan predict run.threshold --data $data --output $data.csv --with age,country 2>/dev/null
+  $renzan predict run.threshold --data $data --output $data.scores.csv --with age,country 2>/dev/null
 done
-cmp threshold.csv unlabelled.csv || fail "other scores without labels"
+cmp threshold.scores.csv unlabelled.scores.csv || fail "other scores without labels"
 $renzan predict run.threshold --data unlabelled --output unlabelled.npy 2>/dev/null
 expect_exit 64 "no such column" \
   $renzan predict run.threshold --data unlabelled --output s.csv --with click

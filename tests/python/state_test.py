@@ -115,7 +115,7 @@ class StateTest(unittest.TestCase):
         same = run("diff", path, copy)
         self.assertTrue(same.stdout.startswith("same: 38 tensors"), same)
         exported = os.path.join(self.dir, "weights.safetensors")
-        saved = run("export", path, exported, "--weights-only")
+        saved = run("export", path, "--output", exported, "--weights-only")
         self.assertEqual(saved.returncode, 0, saved)
         data = pathlib.Path(exported).read_bytes()
         self.assertIn(b"model.1.num_batches_tracked", data)

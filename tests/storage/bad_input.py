@@ -53,10 +53,10 @@ def identities(store, refused):
         refused(NO_PERMISSION, *fragments, where=store.environment((key, secret)))
     wrong = store.environment((ADMIN[0], WRONG_SECRET))
     for words in (["list", url("bad")], ["verify", url("bad/step-1")],
-                  ["diff", url("bad/a"), "reference"], ["export", "reference", url("bad/file")]):
+                  ["diff", url("bad/a"), "reference"], ["export", "reference", "--output", url("bad/file.safetensors")]):
         refused(NO_PERMISSION, "AWS_ACCESS_KEY_ID", where=wrong, words=["checkpoint", *words])
     refused(NO_PERMISSION, "do not allow it", where=store.environment(READER),
-            words=["checkpoint", "export", "reference", url("bad/file")])
+            words=["checkpoint", "export", "reference", "--output", url("bad/file.safetensors")])
     nothing = {"AWS_ENDPOINT_URL": store.endpoint}
     refused(CONFIG, "no credentials", "AWS_ACCESS_KEY_ID", where=nothing)
     refused(CONFIG, "AWS_SECRET_ACCESS_KEY", where=nothing | {"AWS_ACCESS_KEY_ID": ADMIN[0]})

@@ -98,15 +98,16 @@ def verbs(renzan, store):
                            (f"disk/checkpoints/{first}", "disk.safetensors"),
                            (f"{place}/{first}", f"{url('exports')}/first.safetensors"),
                            (f"disk/checkpoints/{first}", f"{url('exports')}/disk.safetensors")):
-        renzan("checkpoint", "export", source, target, store=store)
+        renzan("checkpoint", "export", source, "--output", target, store=store)
         key = target.removeprefix(url(""))
         exported[target] = (store.client().get(BUCKET, key).body if key != target
                             else (renzan.folder / target).read_bytes())
     expect(len(set(exported.values())) == 1 and exported["disk.safetensors"],
            f"exports differ: {[(target, len(data)) for target, data in exported.items()]}")
     renzan("checkpoint", "export", f"{place}/{names[0]}",
-           f"{url('exports')}/newest.safetensors", store=store)
-    renzan("checkpoint", "export", f"{place}/{first}", f"{url('exports')}/first.safetensors",
+           "--output", f"{url('exports')}/newest.safetensors", store=store)
+    renzan("checkpoint", "export", f"{place}/{first}",
+           "--output", f"{url('exports')}/first.safetensors",
            store=store, code=73)
     expect_equal(uploads(store, "exports"), [], "uploads of exports")
 

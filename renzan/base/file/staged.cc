@@ -197,6 +197,11 @@ void StagedFile::Commit() {
 
 void CheckOutputFile(const std::string& path) { CheckedFile(path); }
 
+void CheckIsNewFile(const std::string& path) {
+  std::error_code ignored;
+  if (!IsSpecial(path) && fs::is_regular_file(FollowedPath(path), ignored)) FailExists(path);
+}
+
 void WriteOutputFile(const std::string& path, std::string_view content) {
   if (IsSpecial(path)) {
     FileWriter writer(path);

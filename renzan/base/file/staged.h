@@ -82,6 +82,10 @@ class StagedFile {
 // Throws the kCantCreate of a StagedFile that can be known before there is one.
 void CheckOutputFile(const std::string& path);
 
+// Throws kCantCreate if a file is there, or at the end of the symbolic link there: for results,
+// which must not replace what somebody still needs. Pipes and devices are no such files.
+void CheckIsNewFile(const std::string& path);
+
 // Writes an output that the user named: like StagedFile, but pipes and devices are written to
 // directly.
 void WriteOutputFile(const std::string& path, std::string_view content);

@@ -146,6 +146,19 @@ TEST(StagedFile, FollowsLinksAndLeavesOtherThingsAlone) {
   EXPECT_THAT(CannotCreate([&] { StagedFile file("/dev/null"); }), HasSubstr("device"));
 }
 
+TEST(CheckIsNewFile, RefusesAFileAndTheTargetOfALink) {
+  TemporaryDirectory dir;
+  CheckIsNewFile(dir / "x");
+  CheckIsNewFile("/dev/null");
+  WriteOutputFile(dir / "x", "1");
+  std::filesystem::create_symlink("x", dir / "link");
+  std::filesystem::create_symlink("y", dir / "to_nothing");
+  for (const char* name : {"x", "link"})
+    EXPECT_THAT(CannotCreate([&] { CheckIsNewFile(dir / name); }),
+                HasSubstr(std::string(name) + " already exists: choose another name"));
+  CheckIsNewFile(dir / "to_nothing");
+}
+
 TEST(WriteOutputFile, WritesToPipes) {
   TemporaryDirectory dir;
   const std::string pipe = dir / "pipe";

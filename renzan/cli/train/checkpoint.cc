@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/export.h"
 #include "renzan/checkpoint/model_diff.h"
@@ -20,8 +21,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kExportEnding = ".safetensors";
+
 struct CheckpointOptions {
   std::string a, b;
+  std::string output;
   bool json = false;
   bool weights_only = false;
 };
@@ -112,15 +116,21 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status) {
 
   CLI::App* save = verb->add_subcommand("export", "Write a model as one safetensors file");
   save->add_option("DIR", options->a, "A run, a model or a checkpoint")->required();
-  save->add_option("FILE", options->b, "The file to write")->required();
+  save->add_option("-o,--output", options->output,
+                   "The file to write, here or in an object store: model.safetensors")
+      ->required()
+      ->type_name("FILE");
   save->add_flag("--weights-only", options->weights_only, "Leave out optimizer states");
   save->footer(
       "Read the result with safetensors.numpy.load_file.\n"
-      "Example: renzan checkpoint export runs/a model.safetensors --weights-only");
+      "Example: renzan checkpoint export runs/a --output model.safetensors --weights-only");
   save->callback([options] {
+    const std::string& output = options->output;
+    if (!output.ends_with(kExportEnding))
+      Fail(ErrorCode::kUsage, "--output {}: the name must end in {}", output, kExportEnding);
     CheckpointReader model = OpenModel(options->a);
-    const int64_t tensors = ExportModel(model, options->b, options->weights_only);
-    fmt::print("{}: {} tensors\n", options->b, tensors);
+    const int64_t tensors = ExportModel(model, output, options->weights_only);
+    fmt::print("{}: {} tensor{}\n", output, tensors, tensors == 1 ? "" : "s");
   });
 }
 
