@@ -9,8 +9,10 @@
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/file_system.h"
 #include "renzan/base/host.h"
+#include "renzan/checkpoint/directory.h"
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
+#include "renzan/data/dataset/manifest.h"
 #include "renzan/observe/run_manifest.h"
 #include "renzan/observe/status_file.h"
 #include "renzan/run/run.h"
@@ -41,6 +43,22 @@ bool HoldsState(const RunDirectories& directories) {
          FileExists(directories.model);
 }
 
+void CheckHoldNothingElse(const RunDirectories& directories) {
+  const auto check = [](const std::string& dir, const char* instead) {
+    const char* what = nullptr;
+    if (!Storage::Of(dir).IsMissing(dir + "/" + kDatasetManifestName)) {
+      what = "dataset";
+    } else if (const CheckpointEntry entry = DescribeCheckpoint(dir); entry.problem.empty()) {
+      what = entry.model_sha256.empty() ? "checkpoint" : "model";
+    }
+    if (what != nullptr)
+      Fail(ErrorCode::kCantCreate, "{} is a {}: choose another {} for this run", dir, what,
+           instead);
+  };
+  check(directories.run, "--run-dir");
+  check(directories.checkpoints, "checkpoint.dir");
+}
+
 bool SharesRunDirectory(const std::string& run_dir, Communicator& comm) {
   if (comm.world_size() == 1) return true;
   const std::string path = run_dir + "/.shared";
@@ -56,6 +74,10 @@ bool SharesRunDirectory(const std::string& run_dir, Communicator& comm) {
   return std::all_of(everywhere.begin(), everywhere.end(), [](char each) { return each == 0; });
 }
 
+void FailNothingToResume(const RunDirectories& directories) {
+  Fail(ErrorCode::kNoInput, "{} has no checkpoint to resume from", directories.checkpoints);
+}
+
 PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& config,
                        const std::map<std::string, std::string>& run, int64_t steps,
                        bool must_resume, Communicator& comm) {
@@ -65,7 +87,7 @@ PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& con
     if (comm.rank() != 0) return;
     past = FindPastRun(directories, config, run, steps);
     if (must_resume && past.checkpoints.empty() && past.model_sha256.empty())
-      Fail(ErrorCode::kNoInput, "{} has no checkpoint to resume from", directories.checkpoints);
+      FailNothingToResume(directories);
     for (const std::string& path : past.checkpoints) paths += path + "\n";
   });
   past.model_sha256 = BroadcastString(comm, past.model_sha256);

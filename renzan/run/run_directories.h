@@ -24,8 +24,14 @@ RunDirectories ChooseDirectories(const TrainConfig& config, const std::string& n
 // Whether a run has saved anything there, valid or not.
 bool HoldsState(const RunDirectories& directories);
 
+// Throws kCantCreate if the run would write its files into a dataset, a model or a checkpoint.
+void CheckHoldNothingElse(const RunDirectories& directories);
+
 // Whether all workers see the run directory, which worker 0 has created and locked.
 bool SharesRunDirectory(const std::string& run_dir, Communicator& comm);
+
+// Throws kNoInput: there is nothing to resume from.
+[[noreturn]] void FailNothingToResume(const RunDirectories& directories);
 
 // Rank 0 looks (FindPastRun) and broadcasts. Throws kNoInput if there is nothing to resume from and
 // `must_resume`.

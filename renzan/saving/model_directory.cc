@@ -1,5 +1,8 @@
 #include "renzan/saving/model_directory.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "renzan/base/error.h"
 #include "renzan/config/train_config.h"
 #include "renzan/observe/run_manifest.h"
@@ -33,9 +36,28 @@ std::string CheckpointsOf(const std::string& run) {
   return config.checkpoint.dir.empty() ? run + "/checkpoints" : config.checkpoint.dir;
 }
 
+// What is needed is a directory; a file is the most likely of the wrong ones to be named.
+void CheckIsNoFile(const std::string& path, const char* what) {
+  std::error_code ignored;
+  if (!IsInStore(path) && std::filesystem::is_regular_file(path, ignored))
+    Fail(ErrorCode::kNoInput, "{} is a file: name {}, which is a directory", path, what);
+}
+
+// "; it holds runs: name one, such as runs/a", or "".
+std::string RunsBelow(const std::string& path) {
+  if (IsInStore(path)) return "";
+  std::vector<std::string> names = Storage::Of(path).Names(path);
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names)
+    if (IsRun(path + "/" + name))
+      return fmt::format("; it holds runs: name one, such as {}/{}", path, name);
+  return "";
+}
+
 }  // namespace
 
 ModelPlace FindModel(const std::string& path) {
+  CheckIsNoFile(path, "a run, a model or a checkpoint");
   const bool run = IsRun(path);
   if (run && !IsAbsent(path + "/model" + kManifest)) return {path + "/model", ""};
   if (!run && IsCheckpoint(path)) return {path, ""};
@@ -59,13 +81,14 @@ ModelPlace FindModel(const std::string& path) {
   if (IsAbsent(path))
     Fail(ErrorCode::kNoInput, "{} does not exist: name a run, a model or a checkpoint", path);
   if (IsAbsent(path + kManifest))
-    Fail(ErrorCode::kNoInput, "{} is not a run, a model or a checkpoint: it has no manifest.json",
-         path);
+    Fail(ErrorCode::kNoInput, "{} is not a run, a model or a checkpoint: it has no manifest.json{}",
+         path, RunsBelow(path));
   return {path, ""};
 }
 
 std::vector<CheckpointEntry> FindCheckpoints(const std::string& path) {
   if (IsAbsent(path)) Fail(ErrorCode::kNoInput, "{} does not exist", path);
+  CheckIsNoFile(path, "a run, a checkpoint or a directory of checkpoints");
   std::vector<CheckpointEntry> entries;
   const bool run = IsRun(path);
   if (!run && IsCheckpoint(path)) return {DescribeCheckpoint(path)};
@@ -81,7 +104,8 @@ std::vector<CheckpointEntry> FindCheckpoints(const std::string& path) {
     return entries;
   }
   if (entries.empty())
-    Fail(ErrorCode::kNoInput, "{} is not a checkpoint, a run or a directory of checkpoints", path);
+    Fail(ErrorCode::kNoInput, "{} is not a checkpoint, a run or a directory of checkpoints{}", path,
+         RunsBelow(path));
   return entries;
 }
 

@@ -44,7 +44,7 @@ $renzan train small.yaml --run-dir until "${watch[@]}" --set training.keep_best=
 [ "$(sha256_of last)" = "$(sha256_of until)" ] || fail "early stopping changed the model"
 
 # A finished run is not repeated, even with more epochs, which would end at the same step.
-expect_exit 0 "is already trained to step $best" $renzan train small.yaml --run-dir reference \
+expect_exit 0 "is already trained, and its model is the best evaluation's, of step $best" $renzan train small.yaml --run-dir reference \
   "${watch[@]}"
 expect_exit 0 "is already trained to step $end" $renzan train small.yaml --run-dir last \
   "${watch[@]}" --set training.keep_best=false --set training.epochs=80

@@ -51,6 +51,7 @@ expect_exit 0 "is already trained to step 220: model sha256 $expected" $renzan t
 expect_exit 0 "is already trained" resume
 expect_exit 66 "new/checkpoints has no checkpoint to resume from" $renzan train small.yaml --resume \
   --run-dir new
+[ ! -e new ] || fail "a run directory was made"
 expect_exit 66 "nowhere" $renzan train --resume --run-dir nowhere
 expect_exit 64 "needs --run-dir" $renzan train --resume
 

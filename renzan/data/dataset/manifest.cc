@@ -253,9 +253,11 @@ DatasetManifest ReadManifest(const std::string& directory) {
   } catch (const Error& error) {
     if (error.is_missing_file())
       Fail(ErrorCode::kNoInput,
-           "{} is not a dataset: {} does not exist; create one with `renzan data import` or "
+           "{} is not a dataset: {} does not exist{}; create one with `renzan data import` or "
            "`renzan data synth`",
-           directory, path);
+           directory, path,
+           !directory.starts_with('/') && !IsInStore(directory) ? " below the current directory"
+                                                                : "");
     // An error here means corrupt data, not a wrong configuration.
     if (error.code() != ErrorCode::kConfig) throw;
     Fail(ErrorCode::kData, "{}", error.what());
