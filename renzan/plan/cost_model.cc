@@ -149,6 +149,31 @@ void WorkerCost::Add(const Shard& shard, const ShardCost& cost, double sign) {
   }
 }
 
+namespace {
+
+// What every worker does in a phase while it exchanges, wherever the tables are.
+struct DenseTimes {
+  double packing = 0;    // of parameters, during output_dist
+  double reduction = 0;  // its local part, while gradients are sent to owners
+  double exchange = 0;   // of dense gradients, during the update of the tables
+};
+
+DenseTimes DenseTimesOf(const RunCosts& run, const Topology& topology) {
+  const MachineRates& rates = topology.rates;
+  // The virtual workers of the worker that has the most.
+  const double own = std::ceil(run.virtual_workers / static_cast<double>(topology.workers()));
+  return {.packing =
+              kPackPasses * (kFloat + run.dense_value_bytes) * run.parameters / rates.stream_bytes,
+          .reduction =
+              kFloat * run.parameters * (run.defers_gradients ? 1 : own + 1) / rates.stream_bytes,
+          // All-to-all of partial sums and all-gather of the sums.
+          .exchange = 2 * ExchangeSeconds(topology, [&](int) {
+                        return run.dense_wire_bytes * run.parameters;
+                      })};
+}
+
+}  // namespace
+
 StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& run,
                           const Topology& topology) {
   const MachineRates& rates = topology.rates;
@@ -165,10 +190,10 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
   const double samples = static_cast<double>(run.batch) * own / virtual_workers;
   step.reading = samples * run.inputs_per_sample * kLine / rates.row_bytes +
                  (n > 1 ? rates.exchange_seconds : 0);
-  step.output_dist = std::max(
-      kPackPasses * (kFloat + run.dense_value_bytes) * run.parameters / rates.stream_bytes,
-      ExchangeSeconds(topology,
-                      [&](int rank) { return workers[static_cast<size_t>(rank)].pooled_bytes; }));
+  const DenseTimes of_all = DenseTimesOf(run, topology);
+  step.output_dist = std::max(of_all.packing, ExchangeSeconds(topology, [&](int rank) {
+                                return workers[static_cast<size_t>(rank)].pooled_bytes;
+                              }));
   const double value = run.dense_value_bytes;
   const double codec = CodecBytes(run.forward) + CodecBytes(run.backward);
   step.forward_and_backward = (n > 1 ? kStraggler : 1) * samples *
@@ -178,32 +203,32 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
                                    rates.stream_bytes);
   const double gradients = ExchangeSeconds(
       topology, [&](int rank) { return GradientBytes(workers[static_cast<size_t>(rank)]); });
-  step.gradients =
-      std::max(kFloat * run.parameters * (run.defers_gradients ? 1 : own + 1) / rates.stream_bytes,
-               gradients) +
-      receive;
-  // All-to-all of partial sums and all-gather of the sums.
-  const double dense =
-      2 * ExchangeSeconds(topology, [&](int) { return run.dense_wire_bytes * run.parameters; });
-  step.update = std::max(update, dense);
+  step.gradients = std::max(of_all.reduction, gradients) + receive;
+  step.update = std::max(update, of_all.exchange);
   step.dense_update = kFloat * run.parameters *
                       (kDensePasses + kDenseStatePasses * run.dense_states) / rates.stream_bytes;
   return step;
 }
 
-std::vector<WorkerTimes> TimesOfWorkers(std::span<const WorkerCost> workers,
+std::vector<WorkerTimes> TimesOfWorkers(std::span<const WorkerCost> workers, const RunCosts& run,
                                         const Topology& topology) {
+  const DenseTimes of_all = DenseTimesOf(run, topology);
   std::vector<WorkerTimes> times(workers.size());
   for (size_t w = 0; w < workers.size(); ++w)
     times[w] = {.lookup = workers[w].lookup_seconds,
-                .gradients = workers[w].receive_seconds,
-                .update = workers[w].update_seconds};
+                .output_dist = of_all.packing,
+                .gradients = of_all.reduction,
+                .update = std::max(workers[w].update_seconds, of_all.exchange)};
+  const auto hide = [](double& phase, double exchange) { phase = std::max(phase, exchange); };
   ForEachExchange(
       topology, [&](int rank) { return workers[static_cast<size_t>(rank)].pooled_bytes; },
-      [&](int rank, double seconds) { times[static_cast<size_t>(rank)].output_dist = seconds; });
+      [&](int rank, double seconds) {
+        hide(times[static_cast<size_t>(rank)].output_dist, seconds);
+      });
   ForEachExchange(
       topology, [&](int rank) { return GradientBytes(workers[static_cast<size_t>(rank)]); },
-      [&](int rank, double seconds) { times[static_cast<size_t>(rank)].gradients += seconds; });
+      [&](int rank, double seconds) { hide(times[static_cast<size_t>(rank)].gradients, seconds); });
+  for (size_t w = 0; w < workers.size(); ++w) times[w].gradients += workers[w].receive_seconds;
   return times;
 }
 

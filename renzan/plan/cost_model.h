@@ -115,15 +115,16 @@ struct StepEstimate {
 StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& run,
                           const Topology& topology);
 
-// Seconds of each worker's own part of the phases that depend on its shards.
+// Seconds of each worker's own part of the phases of StepEstimate that depend on its shards, with
+// what else they hold: a phase lasts as long as its slowest worker's.
 struct WorkerTimes {
   double lookup = 0;
   double output_dist = 0;
-  double gradients = 0;  // sending them to owners, and adding them up there
+  double gradients = 0;
   double update = 0;
 };
 
-std::vector<WorkerTimes> TimesOfWorkers(std::span<const WorkerCost> workers,
+std::vector<WorkerTimes> TimesOfWorkers(std::span<const WorkerCost> workers, const RunCosts& run,
                                         const Topology& topology);
 
 // The costs of all workers under a plan.

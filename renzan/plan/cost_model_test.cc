@@ -96,7 +96,9 @@ TEST(CostModel, TimesOfWorkersAreTheirOwn) {
   workers[0] = {.lookup_seconds = 1, .receive_seconds = 2, .update_seconds = 3};
   workers[1].pooled_bytes = 3 * topology.rates.intra_host_bytes;
   workers[1].gradient_bytes = 6 * topology.rates.intra_host_bytes;
-  const std::vector<WorkerTimes> times = TimesOfWorkers(workers, topology);
+  RunCosts run = TestRun();
+  run.parameters = 0;
+  const std::vector<WorkerTimes> times = TimesOfWorkers(workers, run, topology);
   EXPECT_EQ(times[0].lookup, 1);
   EXPECT_EQ(times[0].update, 3);
   EXPECT_EQ(times[1].lookup, 0);
@@ -105,7 +107,31 @@ TEST(CostModel, TimesOfWorkersAreTheirOwn) {
   EXPECT_NEAR(times[2].output_dist, 1, 1e-3);
   EXPECT_NEAR(times[1].gradients, 4, 1e-3);
   EXPECT_NEAR(times[0].gradients, 2 + 2, 1e-3);
-  EXPECT_EQ(TimesOfWorkers(std::vector<WorkerCost>(1), Topology::OneHost(1))[0].output_dist, 0);
+}
+
+// One worker exchanges nothing, but packs parameters and adds up their gradients.
+TEST(CostModel, APhaseLastsAsLongAsItsSlowestWorker) {
+  RunCosts run = TestRun();
+  run.parameters = 1e7;
+  for (const int n : {1, 2}) {
+    const Topology topology = Topology::OneHost(n);
+    std::vector<WorkerCost> workers(static_cast<size_t>(n));
+    workers.back() = {.lookup_seconds = 1, .receive_seconds = 2, .update_seconds = 1e-9};
+    workers.back().pooled_bytes = 1e5;
+    const StepEstimate step = EstimateStep(workers, run, topology);
+    EXPECT_GT(step.output_dist, 0);
+    WorkerTimes slowest;
+    for (const WorkerTimes& times : TimesOfWorkers(workers, run, topology)) {
+      slowest.lookup = std::max(slowest.lookup, times.lookup);
+      slowest.output_dist = std::max(slowest.output_dist, times.output_dist);
+      slowest.gradients = std::max(slowest.gradients, times.gradients);
+      slowest.update = std::max(slowest.update, times.update);
+    }
+    EXPECT_EQ(slowest.lookup, step.lookup) << n;
+    EXPECT_EQ(slowest.output_dist, step.output_dist) << n;
+    EXPECT_EQ(slowest.gradients, step.gradients) << n;
+    EXPECT_EQ(slowest.update, step.update) << n;
+  }
 }
 
 TEST(CostModel, RowWiseBalancesAndSlowNetworksCost) {

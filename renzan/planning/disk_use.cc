@@ -5,8 +5,10 @@
 #include <memory>
 #include <numeric>
 
+#include "renzan/base/bytes_text.h"
 #include "renzan/embedding/error_feedback.h"
 #include "renzan/embedding/table_snapshot.h"
+#include "renzan/model/metrics.h"
 #include "renzan/model/model.h"
 #include "renzan/tensor/float_codec.h"
 
@@ -18,12 +20,6 @@ constexpr int64_t kFloatBytes = sizeof(float);
 constexpr int64_t kLargeTableBytes = int64_t{256} << 20;
 // With more rows per lookup than this, the run trains few of a table's rows.
 constexpr double kMostRowsPerLookup = 10;
-
-std::string BytesText(int64_t bytes) {
-  const double number = static_cast<double>(bytes);
-  return number >= 1e9 ? fmt::format("{:.1f} GB", number / 1e9)
-                       : fmt::format("{:.1f} MB", number / 1e6);
-}
 
 // Of different rows, at most.
 double LookupsOf(const TableSpec& table, int64_t samples) {
@@ -41,10 +37,12 @@ int64_t TableBytes(const RunSpec& spec, const TableSpec& table) {
 
 }  // namespace
 
-int64_t DiskUse::total() const { return std::accumulate(tables.begin(), tables.end(), dense); }
+int64_t DiskUse::model() const { return std::accumulate(tables.begin(), tables.end(), dense); }
 
 DiskUse DiskUseOf(const RunSpec& spec, int64_t samples) {
   DiskUse use;
+  // The metrics since the last report and those of the watch for divergence.
+  use.progress = 2 * static_cast<int64_t>(BinaryMetrics::kNumIntegers * sizeof(int64_t));
   const int64_t states = std::ssize(InfoOf(spec.dense_optimizer.type).states);
   use.dense = MakeModel(spec.model)->layout().size() * kFloatBytes * (1 + states);
   for (const TableSpec& table : spec.tables) {
@@ -60,8 +58,8 @@ DiskUse DiskUseOf(const RunSpec& spec, int64_t samples) {
     }
     use.tables.push_back(saved);
     const int64_t slots = ErrorFeedbackSlots(table, spec.numerics.error_feedback_rows);
-    use.dense += spec.numerics.virtual_workers * slots *
-                 (table.embedding_dim * kFloatBytes + static_cast<int64_t>(sizeof(int64_t)));
+    use.feedback += spec.numerics.virtual_workers * slots *
+                    (table.embedding_dim * kFloatBytes + static_cast<int64_t>(sizeof(int64_t)));
   }
   return use;
 }
@@ -71,7 +69,8 @@ int64_t SavedSamples(const TrainConfig& config, int64_t samples) {
 }
 
 std::string Describe(const DiskUse& use) {
-  return fmt::format("a full checkpoint and the model take {} each", BytesText(use.total()));
+  return fmt::format("a full checkpoint takes {}, the model {}", BytesText(use.checkpoint()),
+                     BytesText(use.model()));
 }
 
 std::string UntouchedRowsAdvice(const RunSpec& spec, const DatasetSchema& schema, int64_t samples) {
@@ -98,9 +97,9 @@ std::string UntouchedRowsAdvice(const RunSpec& spec, const DatasetSchema& schema
       table.num_embeddings, lookups, table.name, kMostRowsPerLookup * std::max(1.0, lookups));
 }
 
-std::string DiskSpaceAdvice(const DiskUse& use, int copies, const std::string& dir,
+std::string DiskSpaceAdvice(const DiskUse& use, int64_t bytes, const std::string& dir,
                             int64_t free_bytes) {
-  if (copies * use.total() <= free_bytes) return "";
+  if (bytes <= free_bytes) return "";
   return fmt::format(
       "{}, but only {} are free in {}: free some space, or choose other directories (--run-dir, "
       "checkpoint.dir)",

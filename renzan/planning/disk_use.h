@@ -12,15 +12,17 @@
 
 namespace renzan {
 
-// Bytes of a full checkpoint without the headers of its files. A saved model takes as many, without
-// what error feedback keeps.
+// Bytes of a full checkpoint and of a saved model, without the headers of their files.
 struct DiskUse {
-  int64_t dense = 0;  // parameters, optimizer states, and what error feedback keeps
+  int64_t dense = 0;  // parameters and optimizer states
   // Of each of RunSpec::tables: rows and their optimizer states. An estimate if it is saved
   // sparsely, which each of its blocks is or is not.
   std::vector<int64_t> tables;
+  // Of a checkpoint only: what error feedback keeps, and what was counted since the last report.
+  int64_t feedback = 0, progress = 0;
 
-  int64_t total() const;
+  int64_t model() const;
+  int64_t checkpoint() const { return model() + feedback + progress; }
 };
 // `samples`: how many different ones the run trains, which bounds the rows that are saved of a
 // table (table_snapshot.h). kAllRows if unknown, without checkpoint.sparse, and for a run that
@@ -30,7 +32,7 @@ DiskUse DiskUseOf(const RunSpec& spec, int64_t samples = kAllRows);
 // `samples` if only the rows of these are saved, else kAllRows.
 int64_t SavedSamples(const TrainConfig& config, int64_t samples);
 
-// "a full checkpoint and the model take 12.3 GB each"
+// "a full checkpoint takes 12.4 GB, the model 12.3 GB"
 std::string Describe(const DiskUse& use);
 
 // About large tables most of whose rows a run over so many different samples cannot touch, though
@@ -39,8 +41,8 @@ std::string Describe(const DiskUse& use);
 // value that the data had.
 std::string UntouchedRowsAdvice(const RunSpec& spec, const DatasetSchema& schema, int64_t samples);
 
-// If `dir`, where `copies` full checkpoints or models have to fit, has too few free bytes; else "".
-std::string DiskSpaceAdvice(const DiskUse& use, int copies, const std::string& dir,
+// If `dir`, where `bytes` of `use` have to fit, has fewer free bytes; else "".
+std::string DiskSpaceAdvice(const DiskUse& use, int64_t bytes, const std::string& dir,
                             int64_t free_bytes);
 
 }  // namespace renzan

@@ -39,7 +39,8 @@ TEST(DiskUse, IsWhatASnapshotTakes) {
     RunRanksAsThreads(1, [&](Communicator& comm) {
       ThreadPool pool(1);
       TestModel model(config, schema, comm, pool);
-      EXPECT_EQ(DiskUseOf(model.step().spec()).total(),
+      const DiskUse use = DiskUseOf(model.step().spec());
+      EXPECT_EQ(use.model() + use.feedback,
                 static_cast<int64_t>(EstimateBytes(model.Updated(), {.with_dense = true}).full))
           << optimizer;
     });
@@ -73,11 +74,14 @@ TEST(DiskUse, AdviceNamesTheLargestTableThatTheRunCannotTouch) {
 }
 
 TEST(DiskUse, AdviceOnADiskThatIsTooSmall) {
-  const DiskUse use{.dense = 10'000'000, .tables = {990'000'000}};
-  EXPECT_EQ(DiskSpaceAdvice(use, 2, "runs/a", 2'000'000'000), "");
-  EXPECT_THAT(DiskSpaceAdvice(use, 2, "runs/a", 1'999'000'000),
-              HasSubstr("and the model take 1.0 GB each, but only 2.0 GB are free in runs/a"));
-  EXPECT_NE(DiskSpaceAdvice(use, 1, "runs/a", 999'000'000), "");
+  const DiskUse use{
+      .dense = 10'000'000, .tables = {990'000'000}, .feedback = 50'000'000, .progress = 50'000'000};
+  const int64_t both = use.model() + use.checkpoint();
+  EXPECT_EQ(DiskSpaceAdvice(use, both, "runs/a", both), "");
+  EXPECT_THAT(
+      DiskSpaceAdvice(use, both, "runs/a", both - 1),
+      HasSubstr("a full checkpoint takes 1.1 GB, the model 1.0 GB, but only 2.1 GB are free "
+                "in runs/a"));
 }
 
 }  // namespace

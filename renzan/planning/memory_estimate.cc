@@ -253,10 +253,11 @@ std::string Describe(const MemoryEstimate& estimate) {
                ? fmt::format("{} MiB", (bytes + (1 << 20) - 1) >> 20)
                : fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (int64_t{1} << 30));
   };
-  return fmt::format(
-      "{} (tables {}); {} more while a checkpoint is written, at most {} if there is room",
-      text(estimate.without_checkpoint()), text(estimate.tables), text(estimate.checkpoint),
-      text(estimate.checkpoint + estimate.more_copies));
+  const std::string least = text(estimate.checkpoint);
+  const std::string most = text(estimate.checkpoint + estimate.more_copies);
+  return fmt::format("{} (tables {}); {} more while a checkpoint is written{}",
+                     text(estimate.without_checkpoint()), text(estimate.tables), least,
+                     most == least ? "" : fmt::format(", at most {} if there is room", most));
 }
 
 }  // namespace renzan

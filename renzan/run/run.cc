@@ -145,6 +145,11 @@ void TrainingRun::ClaimDirectories() {
   directories_ = ChooseDirectories(config_, options_.name, *options_.clock, comm_);
   RunWithHeartbeats(comm_, [&] {
     if (comm_.rank() != 0) return;
+    CheckHoldNothingElse(directories_);
+    // Locking would create the directory. Where it exists, an earlier attempt may be about to write
+    // a checkpoint.
+    if (options_.must_resume && IsMissing(directories_.run) && !HoldsState(directories_))
+      FailNothingToResume(directories_);
     // A run that an earlier version began may continue.
     if (!HoldsState(directories_) && !options_.must_resume) {
       CheckInputsReachLogit(ModelOptionsOf(config_, splits_.train.dataset->schema()));
@@ -188,8 +193,9 @@ void TrainingRun::FindPast() {
 RunResult TrainingRun::WasTrained() {
   if (comm_.rank() == 0) {
     RecordFinished(directories_.run, past_.model_step, past_.model_sha256, *options_.clock);
-    LogInfo("{} is already trained to step {}: model sha256 {}",
+    LogInfo("{} is already trained{} step {}: model sha256 {}",
             IsInStore(directories_.model) ? directories_.checkpoints : directories_.run,
+            config_.training.keep_best ? ", and its model is the best evaluation's, of" : " to",
             past_.model_step, past_.model_sha256);
   }
   return {RunResult::End::kWasTrained, directories_.run, past_.model_sha256};
@@ -227,17 +233,18 @@ void TrainingRun::AdviseOnDisk() const {
   if (begins_new)
     advice.push_back(UntouchedRowsAdvice(spec_, splits_.train.dataset->schema(), samples));
   // A run that goes on has its full checkpoint.
-  int model = IsInStore(directories_.model) ? 0 : 1;
-  int checkpoint = IsInStore(directories_.checkpoints) || !past_.checkpoints.empty() ? 0 : 1;
-  if (model + checkpoint == 2 && AreOnOneFileSystem(directories_.run, directories_.checkpoints))
+  int64_t model = IsInStore(directories_.model) ? 0 : use.model();
+  int64_t checkpoint =
+      IsInStore(directories_.checkpoints) || !past_.checkpoints.empty() ? 0 : use.checkpoint();
+  if (model > 0 && checkpoint > 0 && AreOnOneFileSystem(directories_.run, directories_.checkpoints))
     model += std::exchange(checkpoint, 0);
-  for (const auto& [dir, copies] :
+  for (const auto& [dir, bytes] :
        {std::pair{directories_.run, model}, {directories_.checkpoints, checkpoint}})
-    if (const auto free = copies > 0 ? FreeBytes(dir) : std::nullopt)
-      advice.push_back(DiskSpaceAdvice(use, copies, dir, *free));
+    if (const auto free = bytes > 0 ? FreeBytes(dir) : std::nullopt)
+      advice.push_back(DiskSpaceAdvice(use, bytes, dir, *free));
   std::erase(advice, "");
   for (const std::string& warning : advice) LogWarning("{}", warning);
-  if (advice.empty() && use.total() >= kWorthALine) LogInfo("{}", Describe(use));
+  if (advice.empty() && use.model() >= kWorthALine) LogInfo("{}", Describe(use));
 }
 
 void TrainingRun::Build() {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "renzan/base/bytes_text.h"
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/data/dataset/dataset_cache.h"
@@ -81,10 +82,15 @@ std::string DescribeNegatives(const OpenedSplits& splits) {
   return text;
 }
 
+// "1 step", "2 steps"
+std::string Counted(int64_t number, const char* what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
 // "step-00001234: 640.2 MB, incremental, in 1.2 s, training waited 3 ms"
 std::string Describe(const CheckpointReport& report) {
-  return fmt::format("{}: {:.1f} MB, {}, in {:.1f} s, training waited {:.0f} ms", report.name,
-                     static_cast<double>(report.bytes) / 1e6, Name(report.kind),
+  return fmt::format("{}: {}, {}, in {:.1f} s, training waited {:.0f} ms", report.name,
+                     BytesText(static_cast<int64_t>(report.bytes)), Name(report.kind),
                      report.write_seconds, report.stall_seconds * 1000);
 }
 
@@ -210,10 +216,11 @@ RunObserver::~RunObserver() {
 void RunObserver::OnStart(const LoopState& first, int64_t steps) {
   const Options& o = state_->options;
   const TrainConfig& config = *o.config;
-  LogInfo("{} on {}: {} samples, {} tables; {} steps of {}; {} {} x {} {} ({}, {})",
-          config.model.type, o.splits->train.dataset->directory(), o.splits->train.rows.size(),
-          o.splits->train.dataset->schema().categorical.size(), steps, config.training.batch_size,
-          o.hosts.size(), o.hosts.size() == 1 ? "worker" : "workers", o.threads,
+  LogInfo("{} on {}: {} samples, {}; {} of {}; {} {} x {} {} ({}, {})", config.model.type,
+          o.splits->train.dataset->directory(), o.splits->train.rows.size(),
+          Counted(std::ssize(o.splits->train.dataset->schema().categorical), "table"),
+          Counted(steps, "step"), config.training.batch_size, o.hosts.size(),
+          o.hosts.size() == 1 ? "worker" : "workers", o.threads,
           o.threads == 1 ? "thread" : "threads", o.backend, o.facts.isa);
   for (const std::string& note :
        {DescribeLoss(config.training.loss, o.splits->train.dataset->manifest().weight),
@@ -350,7 +357,7 @@ void RunObserver::OnDone(const LoopState& state, int64_t model_step,
   s.WriteLastStatus();
   s.progress.Clear();
   const double seconds = state.seconds - s.first_seconds;
-  LogInfo("trained {} steps in {} ({:.1f}k samples/s){}", state.step - s.first_step,
+  LogInfo("trained {} in {} ({:.1f}k samples/s){}", Counted(state.step - s.first_step, "step"),
           SecondsText(seconds), seconds > 0 ? s.Samples(state.step) / seconds / 1000 : 0,
           s.first_step > 0 ? fmt::format(", {} in all", state.step) : "");
   if (const DatasetCache* cache = s.options.splits->train.dataset->cache())

@@ -11,7 +11,7 @@ expect_exit 74 "No space left" $renzan data import --format criteo --output smal
 [ -z "$(ls -A small)" ] || fail "import left behind $(ls -A small)"
 expect_exit 74 "No space left" $renzan train small.yaml --run-dir small/run \
   --set model.embedding_dim=32
-grep -q "the model take .* each, but only .* are free in small/run" out.txt || fail "not said before"
+grep -q "a full checkpoint takes .*, the model .*, but only .* are free in small/run" out.txt || fail "not said before"
 [ ! -e small/run/model ] || fail "a model was written"
 [ ! -e small/run/.model.partial ] || fail "a partial model was left behind"
 expect_exit 74 "No space left" $renzan data synth --format dataset --seed 7 --rows 20000 \

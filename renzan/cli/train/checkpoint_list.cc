@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
+#include "renzan/base/bytes_text.h"
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
@@ -33,12 +33,8 @@ std::string UtcOf(const CheckpointEntry& entry) {
   return FormatUtc(static_cast<double>(entry.unix_ms / 1000));
 }
 
-std::string Size(uint64_t bytes) {
-  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double size = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; size >= 1024 && unit + 1 < kUnits.size(); ++unit) size /= 1024;
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", size, kUnits[unit]);
+std::string Size(const CheckpointEntry& entry) {
+  return BytesText(static_cast<int64_t>(entry.bytes));
 }
 
 Json ToJson(const CheckpointEntry& entry) {
@@ -76,8 +72,7 @@ void PrintTable(const std::vector<CheckpointEntry>& entries) {
                {"state"}});
   for (const CheckpointEntry& entry : entries) {
     const auto known = [&](const std::string& text) { return entry.kind ? text : "?"; };
-    table.Add({entry.name, fmt::format("{}", entry.step), known(UtcOf(entry)),
-               known(Size(entry.bytes)),
+    table.Add({entry.name, fmt::format("{}", entry.step), known(UtcOf(entry)), known(Size(entry)),
                known(std::string(Name(entry.kind.value_or(CheckpointKind::kFull)))), entry.base,
                State(entry)});
   }
@@ -116,8 +111,8 @@ void PrintVerified(const CheckpointEntry& entry) {
     return;
   }
   const std::string note = ExactnessNote(entry.quantization);
-  fmt::print("valid: {}: {}, step {}, {} bytes{}{}\n", entry.path, Name(*entry.kind), entry.step,
-             entry.bytes, note.empty() ? "" : ", ", note);
+  fmt::print("valid: {}: {}, step {}, {}{}{}\n", entry.path, Name(*entry.kind), entry.step,
+             Size(entry), note.empty() ? "" : ", ", note);
   if (!entry.model_sha256.empty()) fmt::print("  model_sha256 {}\n", entry.model_sha256);
 }
 
@@ -145,7 +140,8 @@ int Verify(const CheckpointListOptions& options) {
   if (options.json)
     fmt::print("{}\n", Json({{"valid", !code}, {"checkpoints", std::move(list)}}).dump(2));
   if (!code) return 0;
-  LogError("{} of {} checkpoints cannot be used", unusable, entries.size());
+  LogError("{} of {} checkpoint{} cannot be used", unusable, entries.size(),
+           entries.size() == 1 ? "" : "s");
   return static_cast<int>(*code);
 }
 

@@ -14,8 +14,10 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/staged.h"
+#include "renzan/base/log.h"
 #include "renzan/base/memory_budget.h"
 #include "renzan/cli/at_least.h"
+#include "renzan/cli/text/one_of.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/comm/backends.h"
@@ -133,7 +135,8 @@ void PrintWorkers(const PlannedRun& planned) {
     });
     order.resize(kMostRows);
   }
-  const std::vector<WorkerTimes> times = TimesOfWorkers(planned.workers, planned.topology);
+  const std::vector<WorkerTimes> times =
+      TimesOfWorkers(planned.workers, planned.run, planned.topology);
   for (const size_t w : order) {
     const WorkerCost& worker = planned.workers[w];
     table.Add({std::to_string(w), Gib(worker.table_bytes), Gib(worker.exchange_bytes),
@@ -193,10 +196,10 @@ RunNotes NotesOn(const PlanInput& input) {
 }
 
 void PrintReport(const PlanInput& input, const PlannedRun& planned) {
-  fmt::print("{} worker{} on {} host{}, {} tables: {}\n\n", planned.topology.workers(),
+  fmt::print("{} worker{} on {} host{}, {} table{}: {}\n\n", planned.topology.workers(),
              planned.topology.workers() == 1 ? "" : "s", planned.topology.hosts.size(),
              planned.topology.hosts.size() == 1 ? "" : "s", planned.tables.size(),
-             ShardingsText(planned));
+             planned.tables.size() == 1 ? "" : "s", ShardingsText(planned));
   PrintWorkers(planned);
   PrintStep(planned);
   const double limit = planned.topology.rates.memory_bytes;
@@ -225,7 +228,8 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
                          phases = nlohmann::ordered_json::object(),
                          tables = nlohmann::ordered_json::object(),
                          advice = nlohmann::ordered_json::array();
-  const std::vector<WorkerTimes> times = TimesOfWorkers(planned.workers, planned.topology);
+  const std::vector<WorkerTimes> times =
+      TimesOfWorkers(planned.workers, planned.run, planned.topology);
   for (size_t w = 0; w < planned.workers.size(); ++w) {
     const WorkerCost& worker = planned.workers[w];
     workers.push_back({{"table_bytes", worker.table_bytes},
@@ -264,7 +268,8 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
           {"memory_limit_bytes", planned.topology.rates.memory_bytes},
           {"fits", planned.fits()},
           {"gpu", gpu},
-          {"full_checkpoint_bytes", notes.disk.total()},
+          {"full_checkpoint_bytes", notes.disk.checkpoint()},
+          {"model_bytes", notes.disk.model()},
           {"warnings", notes.warnings},
           {"sharding", tables},
           {"advice", advice}};
@@ -359,12 +364,15 @@ bool RunSweep(PlanFlags flags) {
 // Returns whether it fits.
 bool RunPlan(const PlanFlags& flags) {
   if (!flags.sweep.empty()) return RunSweep(flags);
+  if (!flags.output.empty()) CheckIsNewFile(flags.output);
   if (!flags.svg.empty()) Fail(ErrorCode::kUsage, "--svg draws a sweep: add --sweep");
   const PlanInput input = ReadInput(flags);
   const PlannedRun planned = PlanRun(input);
-  if (!flags.output.empty())
+  if (!flags.output.empty()) {
     WriteOutputFile(flags.output,
                     PrintPlan(planned.plan, planned.tables, planned.topology.workers()));
+    LogInfo("wrote the plan to {}", flags.output);
+  }
   if (flags.json) {
     fmt::print("{}\n", ToJson(input, planned).dump(2));
   } else {
@@ -381,12 +389,14 @@ void AddPlanVerb(CLI::App& app, int& exit_status) {
   const auto flags = std::make_shared<PlanFlags>();
   verb->add_option("config", flags->config_path, "YAML configuration")->required();
   verb->add_option("--set", flags->overrides, "Override one key: --set training.batch_size=4096")
+      ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
   verb->add_option("--workers", flags->workers,
                    "Plan for this many workers of this machine, whose rates are measured")
       ->check(AtLeast(1));
-  verb->add_option("--backend", flags->backend, "gloo (default) or mpi");
+  verb->add_option("--backend", flags->backend, "How workers exchange: gloo by default")
+      ->check(OneOf({"gloo", "mpi"}));
   verb->add_option("--threads", flags->threads, "Threads per worker")->check(AtLeast(1));
   verb->add_option("--topology", flags->topology_path,
                    "Plan for the machines that this file describes (docs/sharding.md)");
