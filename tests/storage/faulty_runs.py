@@ -18,6 +18,7 @@ MOST_REQUESTS = 1000
 REQUESTS = {
     "read the lock": ("GET", r"/\.lock"), "write the lock": ("PUT", r"/\.lock"),
     "list": ("GET", "list-type"), "list uploads": ("GET", r"[?&]uploads"),
+    "look for a dataset": ("HEAD", "dataset.yaml"),
     "look for a manifest": ("HEAD", "manifest.json"),
     "read a manifest": ("GET", "manifest.json"), "write a manifest": ("PUT", "manifest.json"),
     "look for a file": ("HEAD", "safetensors"), "read a file": ("GET", "safetensors"),
