@@ -6,7 +6,6 @@
 #include <functional>
 #include <utility>
 
-#include "renzan/base/bytes_text.h"
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/data/dataset/dataset_cache.h"
@@ -89,8 +88,8 @@ std::string Counted(int64_t number, const char* what) {
 
 // "step-00001234: 640.2 MB, incremental, in 1.2 s, training waited 3 ms"
 std::string Describe(const CheckpointReport& report) {
-  return fmt::format("{}: {}, {}, in {:.1f} s, training waited {:.0f} ms", report.name,
-                     BytesText(static_cast<int64_t>(report.bytes)), Name(report.kind),
+  return fmt::format("{}: {:.1f} MB, {}, in {:.1f} s, training waited {:.0f} ms", report.name,
+                     static_cast<double>(report.bytes) / 1e6, Name(report.kind),
                      report.write_seconds, report.stall_seconds * 1000);
 }
 
