@@ -58,9 +58,9 @@ Entitlement::Entitlement(const ClusterView& view, const Quota& quota, const Occu
     std::vector<int> claims;  // pending jobs within quota
     const auto drop_idle_claims = [&] {
       if (!claims.empty() && !room)
-        room.emplace(view, quota, occupants, RunningWithinQuota(queues));
+        room.emplace(view, quota, occupants, levels, RunningWithinQuota(queues));
       for (const int at : claims)
-        if (const Job& job = snapshot.jobs[at]; !room->IsThereFor(job)) left += UseOf(job);
+        if (const Job& job = snapshot.jobs[at]; !room->Take(job)) left += UseOf(job);
       claims.clear();
     };
     for (const auto& [place, at] : queues[queue]) {

@@ -7,8 +7,8 @@
 // submission. A job that does not fit into the rest of the guaranteed quota is skipped. Jobs within
 // quota cannot be preempted by other queues, and may reclaim what other queues have borrowed.
 // Workers that can be taken back one by one do not count: they are borrowed. Nor does a pending job
-// that could not find room whichever jobs were stopped for it: it stays within quota, but others
-// use that quota until there is room for it.
+// that could not find room, beside those before it, if all jobs stopped that may be stopped for it:
+// it stays within quota, but others use that quota until there is room for it.
 //
 // A job's rank is (within quota, priority, -level of service), and a job is only preempted for one
 // of higher rank. Being within quota and levels do not depend on the cycle's decisions, so a chain

@@ -5,35 +5,56 @@
 namespace renzan::cluster {
 
 RoomByRight::RoomByRight(const ClusterView& view, const Quota& quota, const Occupants& occupants,
-                         std::vector<bool> keep)
-    : view_(view), quota_(quota), occupants_(occupants), keep_(std::move(keep)) {}
+                         const ServiceLevels& levels, std::vector<bool> keep)
+    : view_(view), quota_(quota), occupants_(occupants), levels_(levels), keep_(std::move(keep)) {}
 
-const ClusterView& RoomByRight::EmptiedFor(int queue) {
-  const auto [at, is_new] = emptied_.try_emplace(queue, view_);
-  if (!is_new) return at->second;
-  const Snapshot& snapshot = view_.snapshot();
-  for (const int index : occupants_.jobs()) {
-    const Job& job = snapshot.jobs[index];
-    const bool may_stop = job.queue == queue || (!keep_[index] && quota_.Borrows(job.queue));
-    if (!may_stop || !job.preemptible || job.grand_challenge) continue;
-    at->second.Release(snapshot.worker_requests[job.request].per_worker, job.placement,
-                       job.backfilled);
-  }
-  return at->second;
+RoomByRight::Rank RoomByRight::RankOf(const Job& job) const {
+  return {job.queue, job.priority, levels_.Of(job), quota_.WithinGuarantee(job, job.min_workers)};
 }
 
-bool RoomByRight::IsThereFor(const Job& job) {
-  const std::pair key(job.queue, job.request);
+bool RoomByRight::MayStopFor(const Job& job, int index) const {
+  const Job& other = view_.snapshot().jobs[index];
+  if (!other.preemptible || other.grand_challenge) return false;
+  if (other.queue != job.queue) {
+    if (keep_[index] || !quota_.Borrows(other.queue)) return false;
+    if (std::get<bool>(RankOf(job))) return true;
+  }
+  if (other.priority != job.priority) return other.priority < job.priority;
+  return levels_.Of(job) < levels_.Of(other) && levels_.MayBePreempted(other);
+}
+
+ClusterView& RoomByRight::EmptiedFor(const Job& job) {
+  const auto [at, is_new] = emptied_.try_emplace(RankOf(job), view_);
+  ClusterView& emptied = at->second;
+  if (!is_new) return emptied;
+  const Snapshot& snapshot = view_.snapshot();
+  const auto each = [&](int request) { return snapshot.worker_requests[request].per_worker; };
+  for (const int index : occupants_.jobs())
+    if (const Job& other = snapshot.jobs[index]; MayStopFor(job, index))
+      emptied.Release(each(other.request), other.placement, other.backfilled);
+  for (const Taken& taken : taken_[job.queue])
+    emptied.TakeFuture(each(taken.request), taken.placement);
+  return emptied;
+}
+
+bool RoomByRight::Take(const Job& job) {
+  const std::pair key(RankOf(job), job.request);
   if (nowhere_.Known(key, job.min_workers)) return false;
-  const bool is_there = FindPlacement(EmptiedFor(job.queue), {.request = job.request,
-                                                              .min_workers = job.min_workers,
-                                                              .max_workers = job.min_workers,
-                                                              .checkpoints = job.checkpoints,
-                                                              .room = Room::kFuture,
-                                                              .unreserved = false})
-                            .has_value();
-  if (!is_there) nowhere_.Add(key, job.min_workers);
-  return is_there;
+  std::optional<Placement> room = FindPlacement(EmptiedFor(job), {.request = job.request,
+                                                                  .min_workers = job.min_workers,
+                                                                  .max_workers = job.min_workers,
+                                                                  .checkpoints = job.checkpoints,
+                                                                  .room = Room::kFuture,
+                                                                  .unreserved = false});
+  if (!room) {
+    nowhere_.Add(key, job.min_workers);
+    return false;
+  }
+  for (auto& [rank, emptied] : emptied_)
+    if (std::get<0>(rank) == job.queue)
+      emptied.TakeFuture(view_.snapshot().worker_requests[job.request].per_worker, *room);
+  taken_[job.queue].push_back({job.request, std::move(*room)});
+  return true;
 }
 
 }  // namespace renzan::cluster

@@ -1,15 +1,17 @@
 #pragma once
 
-// Whether a pending job could find room if all jobs stopped that might stop for it: those of its
-// own queue, and what other queues have borrowed. Built when first asked, because it copies the
-// view. Not thread-safe.
+// Whether pending jobs could find room if all jobs stopped that might stop for them: those of their
+// own queue that rank lower, and what other queues have borrowed. Built when first asked, because
+// it copies the view. Not thread-safe.
 
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "renzan/cluster/core/failures.h"
 #include "renzan/cluster/core/order/quota.h"
+#include "renzan/cluster/core/order/service_levels.h"
 #include "renzan/cluster/core/place/occupants.h"
 #include "renzan/cluster/core/place/view.h"
 
@@ -20,19 +22,30 @@ class RoomByRight {
   // All must outlive it. `keep`: jobs of other queues that are not stopped, by position in
   // Snapshot::jobs.
   RoomByRight(const ClusterView& view, const Quota& quota, const Occupants& occupants,
-              std::vector<bool> keep);
+              const ServiceLevels& levels, std::vector<bool> keep);
 
-  bool IsThereFor(const Job& job);
+  // Takes room for the job, beside earlier ones of its queue; false if there is none.
+  bool Take(const Job& job);
 
  private:
-  const ClusterView& EmptiedFor(int queue);
+  using Rank = std::tuple<int, int, int, bool>;  // queue, priority, level, reclaims
+  struct Taken {
+    int request;
+    Placement placement;
+  };
+
+  Rank RankOf(const Job& job) const;
+  bool MayStopFor(const Job& job, int index) const;
+  ClusterView& EmptiedFor(const Job& job);
 
   const ClusterView& view_;
   const Quota& quota_;
   const Occupants& occupants_;
+  const ServiceLevels& levels_;
   const std::vector<bool> keep_;
-  std::map<int, ClusterView> emptied_;     // by queue
-  Failures<std::pair<int, int>> nowhere_;  // by queue and request
+  std::map<Rank, ClusterView> emptied_;
+  std::map<int, std::vector<Taken>> taken_;  // by queue
+  Failures<std::pair<Rank, int>> nowhere_;   // by rank and request
 };
 
 }  // namespace renzan::cluster
