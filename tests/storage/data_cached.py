@@ -188,7 +188,7 @@ def many_files(runs, _):
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, OPEN_FILES), hard))
     try:
         cache = runs.cache(2)
-        run = runs.train("shards", "shards", order="stored", cache=cache)
+        run = runs.train("shards-cached", "shards", order="stored", cache=cache)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     expect_equal(run.sha256(), disk, "the model of many files")

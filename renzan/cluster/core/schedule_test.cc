@@ -89,7 +89,7 @@ TEST_F(ScheduleTest, JobsWithoutCheckpointsAvoidSpotNodes) {
 
 TEST_F(ScheduleTest, ElasticJobsGrowIntoFreeResources) {
   Nodes(3);
-  const JobId grows = Add({.workers = 1, .max_workers = 4, .gpus = 8, .on = {{0, 1}}, .ran_ms = kHour});
+  const JobId grows = Add({.workers = 1, .max_workers = 4, .gpus = 8, .on = {{0, 1}}});
   const JobId starts = Add({.workers = 1, .max_workers = 2, .gpus = 4});
   const Decisions decisions = Run();
   ASSERT_THAT(Started(decisions), ElementsAre(starts));
@@ -102,25 +102,9 @@ TEST_F(ScheduleTest, ElasticJobsGrowIntoFreeResources) {
 TEST_F(ScheduleTest, GrowsNoMoreOftenThanAllowed) {
   Nodes(2);
   Add({.workers = 1, .max_workers = 2, .gpus = 8, .on = {{0, 1}}, .ran_ms = 60'000});
-  snapshot.jobs[0].attained_worker_ms = 2 * kHour;
   const Decisions decisions = Run();
   EXPECT_THAT(decisions.resizes, IsEmpty());
   EXPECT_EQ(decisions.look_again, kNow - 60'000 + ScheduleOptions{}.min_between_resizes_ms);
-}
-
-// Growing is paid from the same hundredth of its service as being stopped and moved.
-TEST_F(ScheduleTest, GrowsOnlyIfItHasEarnedARestart) {
-  Nodes(2);
-  Add({.workers = 1, .max_workers = 2, .gpus = 8, .on = {{0, 1}}, .ran_ms = kHour});
-  Job& job = snapshot.jobs[0];
-  const TimeMs cost = job.checkpoint_cost_ms + job.restart_cost_ms;
-  EXPECT_EQ(Run().resizes.size(), 1u);
-  job.preemptions = 2;
-  const Decisions decisions = Run();
-  EXPECT_THAT(decisions.resizes, IsEmpty());
-  EXPECT_EQ(decisions.look_again, job.started + 3 * 100 * cost);
-  job.attained_worker_ms = 2 * 2 * kHour;
-  EXPECT_EQ(Run().resizes.size(), 1u);
 }
 
 TEST_F(ScheduleTest, EnforcesTheQueueLimit) {
@@ -235,7 +219,7 @@ TEST_F(ScheduleTest, AnElasticJobThatSavesTooSlowlyIsShrunkOnlyIfTheNodeGoesAway
 
 TEST_F(ScheduleTest, AHeldJobThatRunsDoesNotGrow) {
   Nodes(2);
-  Add({.workers = 1, .max_workers = 2, .gpus = 4, .on = {{0, 1}}, .ran_ms = kHour});
+  Add({.workers = 1, .max_workers = 2, .gpus = 4, .on = {{0, 1}}});
   ASSERT_EQ(Run().resizes.size(), 1u);
   snapshot.jobs[0].held = "its queue is gone";
   EXPECT_THAT(Run().resizes, IsEmpty());

@@ -184,7 +184,7 @@ struct Job {
   int64_t state_bytes = 0;             // of its last full checkpoint
   RunTimeQuantiles run_time{};         // predicted when it was submitted (predict/run_times.h)
   std::optional<TimeMs> expected_end;  // while running; from its status or timeout
-  int preemptions = 0;                 // stops on request, and moves to another size or place
+  int preemptions = 0;                 // stops on request, and moves that make room for another job
   int reservation_yields = 0;          // of these: stops for a reservation
 };
 

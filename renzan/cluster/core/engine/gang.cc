@@ -37,7 +37,7 @@ void MoveGang(Job& job, const Resize& resize) {
   CHECK_MSG(job.state == JobState::kRunning, "job {} is moved, but is not running", job.id);
   job.state = JobState::kResizing;
   job.target = resize.target;
-  ++job.preemptions;
+  job.preemptions += resize.on_behalf_of != 0;
   job.stopping_for = resize.on_behalf_of;
 }
 

@@ -145,6 +145,7 @@ TimeMs Reservations::WholeAt(const Job& owner, const Placement& placement, doubl
 }
 
 bool Reservations::CostsNoMoreThanItsShare(const Job& owner, const Placement& placement) const {
+  if (static_cast<double>(SizeOf(owner)) <= most_) return true;
   constexpr double kMedian = 0.5;
   const TimeMs now = view_.snapshot().now, whole = WholeAt(owner, placement, kMedian);
   return whole != kNever && static_cast<double>(SizeOf(owner)) * static_cast<double>(whole - now) <=

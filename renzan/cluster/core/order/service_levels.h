@@ -41,11 +41,9 @@ class ServiceLevels {
   int Of(const Job& job) const { return levels_[&job - first_]; }
   int top() const { return static_cast<int>(options_->thresholds_ms.size()); }
 
-  // Whether a running job may be preempted by one on a lower level, moved, or stopped to grow: it
-  // saves its work when stopped, and has run long enough for what that costs.
+  // Whether a running job may be preempted by one on a lower level: it saves its work when stopped,
+  // and has run long enough for what that costs.
   bool MayBePreempted(const Job& job) const { return may_be_preempted_[&job - first_]; }
-  // Since when it may be, if it has run since `started` and saves its work.
-  TimeMs MayBePreemptedAt(const Job& job, TimeMs started) const;
 
   // When the level of a job that has run with this many workers since `started`, or the answer
   // above, changes next; kNever if it does not.
@@ -55,6 +53,8 @@ class ServiceLevels {
   int LevelAt(const Job& job, int64_t worker_ms) const;
   // When a job that runs with this many workers will have had this much worker time.
   TimeMs WhenItHas(int64_t worker_ms, const Job& job, int workers) const;
+  // Since when it may be preempted, if it has run since `started` and saves its work.
+  TimeMs MayBePreemptedAt(const Job& job, TimeMs started) const;
   // The time as far as the current run decides it.
   TimeMs MayBePreemptedFrom(const Job& job, TimeMs started) const;
 

@@ -34,9 +34,6 @@ bool Rights::ToShrink(const Preemptor& preemptor, const Job& victim, const Quota
   if (ToStop(preemptor, victim, quota)) return true;
   const Job& job = *preemptor.job;
   if (!victim.preemptible || victim.grand_challenge || victim.priority > job.priority) return false;
-  // Between equals, growing and shrinking must not cost more than they bring.
-  if (victim.priority == job.priority && !entitlement_.levels().MayBePreempted(victim))
-    return false;
   return victim.queue == job.queue || !quota.guarantees() || quota.Borrows(victim.queue);
 }
 

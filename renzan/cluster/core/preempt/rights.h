@@ -6,9 +6,8 @@
 // rule. Between queues the victim's queue must also be borrowing: its job yields to a queue that
 // reclaims its guaranteed quota, or to a job of higher priority or less service that wants to
 // borrow. For less service only a job yields that loses little by it (service_levels.h). An elastic
-// job's workers above its minimum also yield to equal priority, once it has earned the restart. A
-// backfilled job yields to the job that its nodes are reserved for, and every preemptible job yields
-// to the grand challenge.
+// job's workers above its minimum also yield to equal priority. A backfilled job yields to the job
+// that its nodes are reserved for, and every preemptible job yields to the grand challenge.
 
 #include <optional>
 

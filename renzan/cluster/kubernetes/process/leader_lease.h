@@ -18,15 +18,17 @@
 
 namespace renzan::cluster::kubernetes {
 
+// The times are those of Kubernetes' own controllers: a server that is busy for some seconds must
+// not cost the leadership.
 struct LeaseOptions {
   std::string ns = "renzan-system";
   std::string name = "renzan-controller";
   std::string identity;  // unique among all processes ever run
   // Others may take the Lease over if it was not renewed for this long.
-  double duration_seconds = 8;
+  double duration_seconds = 15;
   // The holder stops writing if it could not renew for this long.
-  double renew_deadline_seconds = 5;
-  double retry_seconds = 1;
+  double renew_deadline_seconds = 10;
+  double retry_seconds = 2;
 };
 
 class LeaderLease {

@@ -45,7 +45,7 @@ TEST_F(LeaderLeaseTest, TheFirstLeadsAndTheOtherWaitsUntilItIsNotRenewed) {
     b.Try();
     EXPECT_FALSE(a.leads() && b.leads());
   }
-  EXPECT_LE(waited, 9);
+  EXPECT_LE(waited, 16);
   EXPECT_FALSE(a.leads());
   a.Try();
   EXPECT_FALSE(a.leads());
@@ -69,7 +69,7 @@ TEST_F(LeaderLeaseTest, WithoutAnswersItStopsWriting) {
   LeaderLease a(As("a"), cluster, clock);
   a.Try();
   network.no_answer = 1;
-  Pass(4);
+  Pass(9);
   EXPECT_THROW(a.Try(), ApiError);
   EXPECT_TRUE(a.leads());
   Pass(1);

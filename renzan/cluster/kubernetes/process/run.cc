@@ -26,7 +26,7 @@ namespace renzan::cluster::kubernetes {
 namespace {
 
 // If the server does not answer, the Lease must expire here before it expires elsewhere.
-constexpr double kLeaseRequestSeconds = 2;
+constexpr double kLeaseRequestSeconds = 4;
 constexpr double kLongestSleepSeconds = 1;
 // Longer than any cycle of a cluster of 20,000 nodes.
 constexpr double kLongestTurnSeconds = 60;

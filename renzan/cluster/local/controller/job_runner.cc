@@ -130,7 +130,7 @@ void JobRunner::Commit(const Resize& resize) {
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
   record.state = RecordState::kResizing;
-  ++record.preemptions;
+  record.preemptions += resize.on_behalf_of != 0;
   attempt.stop_reason = "resized";
   if (resize.on_behalf_of != 0)
     attempt.stop_reason += fmt::format(" for job {}", resize.on_behalf_of);

@@ -38,7 +38,7 @@ struct JobRecord {
   TimeMs eligible_at = 0;
   int attempts = 0;     // started so far, which is the number of the next one
   int failures = 0;     // of the job itself
-  int preemptions = 0;  // stopped for another job, a node or a user, or to change size or place
+  int preemptions = 0;  // stopped for another job, a node or a user
   int requeues = 0;     // consecutive, without a failure of the job
   TimeMs run_ms = 0;    // of all attempts that have ended
   TimeMs last_resize = 0;
