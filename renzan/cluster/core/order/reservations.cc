@@ -25,9 +25,9 @@ TimeMs RemainingMs(const Job& job, TimeMs now, double share) {
 }
 
 // When a pending job will very likely have ended, if it starts now; kNever if that is not known, or
-// after `latest`.
+// after `latest`. Not for jobs that can be backfilled: they yield if the prediction was wrong.
 TimeMs EndIfStarted(const Job& job, TimeMs now, TimeMs latest) {
-  if (job.run_time.back() == 0) return kNever;
+  if (job.run_time.back() == 0 || (SavesWhenStopped(job) && job.preemptible)) return kNever;
   const TimeMs progress = ProgressOf(job, now);
   // Many jobs wait: most are ruled out without logarithms.
   if (now + job.run_time.back() - progress > latest) return kNever;

@@ -6,8 +6,8 @@
 //
 // A reservation costs only what it gains. It does not bind jobs that go before its owner by right
 // (Entitlement::Precedes), nor those that will very likely have ended before the reserved room can
-// be whole. Jobs that yield are backfilled there. All others wait, so that the amount that still
-// has to end falls.
+// be whole. Of the others, jobs that yield are backfilled there, and all that do not wait, so that
+// the amount that still has to end falls.
 //
 // A job that the end of any one job can serve needs no reservation. Of the others, those with the
 // greatest weight (GPUs times waiting time) go first, up to a share of the cluster, because free
