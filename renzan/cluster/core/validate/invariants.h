@@ -27,7 +27,8 @@ std::vector<std::string> ValidateSnapshot(const Snapshot& snapshot);
 // its minimum or above its maximum; new workers satisfy labels and topology; limits and caps hold
 // after the starts; no job is stopped twice, or for a job that may not preempt it; no preemption is
 // wasted (once the victims have stopped, all their preemptors fit at the same time); every pending
-// job either starts or has a wait reason; jobs without checkpoints are not resized or backfilled.
+// job either starts or has a wait reason; jobs without checkpoints are not resized or backfilled;
+// no job waits for room that is its by right (not part of Validate() below).
 std::vector<std::string> ValidateDecisions(const Snapshot& snapshot, const Decisions& decisions);
 
 // The decisions that may be carried out.
