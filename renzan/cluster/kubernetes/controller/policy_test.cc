@@ -292,6 +292,9 @@ TEST(KubernetesPolicy, ReservationsSurviveALeader) {
   world.cluster.Apply(ClusterPolicies(), "default", {{"scheduling", {{"overdueAfter", "1s"}}}});
   world.cluster.AddNode("a", 8);
   world.cluster.AddNode("b", 8);
+  // So large that a and b are a small share of the cluster.
+  world.cluster.AddNode("full", 256);
+  world.cluster.AddJob("ads", "fills", JobSpec(1, 256, false), kHour);
   for (const char* name : {"one", "two", "three", "four"})
     world.cluster.AddJob("ads", name, JobSpec(1, 4, false), kHour);
   world.Run(5 * kSecond);
@@ -306,7 +309,7 @@ TEST(KubernetesPolicy, ReservationsSurviveALeader) {
     return names;
   };
   const auto before = reserved();
-  EXPECT_THAT(before, ::testing::ElementsAre("5 on a", "5 on b"));
+  EXPECT_THAT(before, ::testing::ElementsAre("6 on a", "6 on b"));
   // Nothing new would be reserved.
   world.cluster.Apply(ClusterPolicies(), "default", {{"scheduling", {{"overdueAfter", "1000h"}}}});
   world.StartController();
