@@ -114,8 +114,7 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
   }
   fmt::print(
       "\nmissing: id 0 or an empty bag; for dense the share of zeros, because missing is stored as "
-      "0 "
-      "(without 'fill')\n");
+      "0 (without 'fill')\n");
 }
 
 }  // namespace

@@ -1,0 +1,85 @@
+#include "renzan/data/text/column_kinds.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+
+namespace renzan {
+namespace {
+
+// Seconds since 1970 of the years 1973 to 2286.
+constexpr double kMinUnixTime = 1e8, kMaxUnixTime = 1e10;
+
+// Whether it is a usual name of ids, which are whole numbers: user, sku, itemid.
+bool IsEntityName(const std::string& name) {
+  static constexpr std::string_view kEntities[] = {
+      "user",   "customer", "visitor",    "member", "item",     "product", "movie",  "video",
+      "song",   "artist",   "article",    "book",   "ad",       "advert",  "banner", "campaign",
+      "seller", "brand",    "advertiser", "site",   "category", "store",   "shop",   "merchant",
+      "sku",    "creative", "publisher",  "device", "query",    "session"};
+  static constexpr std::string_view kIds[] = {"uid", "iid", "pid", "cid", "sid", "gid", "mid"};
+  std::string lower = Lower(name);
+  if (std::find(std::begin(kIds), std::end(kIds), lower) != std::end(kIds)) return true;
+  if (lower.ends_with("id")) lower.resize(lower.size() - 2);
+  return std::find(std::begin(kEntities), std::end(kEntities), lower) != std::end(kEntities);
+}
+
+}  // namespace
+
+std::string Lower(std::string_view text) {
+  std::string lower;
+  for (const unsigned char c : text) lower += static_cast<char>(std::tolower(c));
+  return lower;
+}
+
+bool HasOwnValueInEveryRow(const ColumnStatistics& values) {
+  return values.present() >= kEnoughRows &&
+         static_cast<double>(values.distinct()) >=
+             kNearlyAll * static_cast<double>(values.present_while_counted());
+}
+
+bool IsKey(const ColumnStatistics& values) {
+  if (values.present() < kEnoughRows || values.missing() > 0) return false;
+  if (static_cast<int64_t>(values.distinct()) != values.present_while_counted()) return false;
+  const auto all = values.MostFrequent(values.distinct());
+  return std::none_of(all.begin(), all.end(),
+                      [](const auto& value) { return value.first.find(' ') != std::string::npos; });
+}
+
+bool IsIdName(const std::string& name) {
+  const std::string lower = Lower(name);
+  return lower == "id" || name.ends_with("Id") || name.ends_with("ID") || lower.ends_with("_id") ||
+         lower.ends_with("-id") || lower.ends_with(" id") ||
+         lower.find("zip") != std::string::npos || lower.ends_with("code");
+}
+
+bool HoldsIds(const Column& column) {
+  return IsIdName(column.name) ||
+         (IsEntityName(column.name) && column.values.is_whole() && column.values.min() >= 0);
+}
+
+bool FillsItsRange(const ColumnStatistics& values) {
+  constexpr size_t kMany = 500;
+  return values.is_whole() && values.distinct() > kMany &&
+         2 * static_cast<double>(values.distinct()) >= values.max() - values.min() + 1;
+}
+
+bool IsUnixTime(const Column& column) {
+  const std::string lower = Lower(column.name);
+  const bool named = lower.find("time") != std::string::npos ||
+                     lower.find("date") != std::string::npos || lower == "ts" ||
+                     lower.ends_with("_ts") || lower.ends_with("_at");
+  return named && column.values.date_format().starts_with("%s") &&
+         column.values.min() >= kMinUnixTime && column.values.max() < kMaxUnixTime;
+}
+
+bool IsDate(const Column& column) {
+  const std::string format = column.values.date_format();
+  return !format.empty() && (!format.starts_with("%s") || IsUnixTime(column));
+}
+
+bool IsConstant(const ColumnStatistics& values) {
+  return values.distinct() == 1 && values.missing() == 0;
+}
+
+}  // namespace renzan
