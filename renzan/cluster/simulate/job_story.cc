@@ -5,11 +5,8 @@
 
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
-#include "renzan/cluster/core/order/entitlement.h"
-#include "renzan/cluster/core/order/pending_queue.h"
-#include "renzan/cluster/core/order/quota.h"
-#include "renzan/cluster/core/order/service_levels.h"
 #include "renzan/cluster/core/place/placements.h"
+#include "renzan/cluster/simulate/precedence.h"
 
 namespace renzan::cluster::simulate {
 namespace {
@@ -44,49 +41,6 @@ Placement StartOf(const Job& job, const PolicyInput& input, const PolicyOutput& 
     if (hold.job == job.id) placement = Sum(placement, {{hold.node, hold.workers}});
   return NumWorkers(placement) == job.max_workers ? placement : Placement{};
 }
-
-// The rules by which one pending job goes before another (pending_queue.h).
-class Rules {
- public:
-  Rules(const Snapshot& snapshot, const ScheduleOptions& options)
-      : snapshot_(snapshot),
-        overdue_after_(options.overdue_after_ms),
-        view_(snapshot),
-        quota_(view_),
-        levels_(snapshot, options.levels),
-        entitlement_(view_, quota_, Occupants(view_), levels_, [](const Job&) { return true; }) {
-    for (const Job& job : snapshot.jobs) room_is_made_.insert(job.stopping_for);
-  }
-
-  const char* WhyFirst(const Job& other, const Job& job) const {
-    if (other.grand_challenge) return "a grand challenge";
-    if (room_is_made_.contains(other.id)) return "with room made before";
-    if (entitlement_.WithinQuota(other) != entitlement_.WithinQuota(job))
-      return entitlement_.WithinQuota(other) ? "within its queue's quota" : kFitted;
-    if (other.priority != job.priority)
-      return other.priority > job.priority ? "of higher priority" : kFitted;
-    if (IsOverdue(other) && (!IsOverdue(job) || other.waiting_since < job.waiting_since))
-      return "overdue";
-    if (levels_.Of(other) < levels_.Of(job)) return "with less service";
-    if (levels_.Of(other) > levels_.Of(job)) return kFitted;
-    if (quota_.guarantees() && quota_.Share(other.queue) < quota_.Share(job.queue))
-      return "of a queue that used less of its quota";
-    return other.id < job.id ? "submitted earlier" : kFitted;
-  }
-
- private:
-  bool IsOverdue(const Job& job) const { return snapshot_.now >= OverdueAt(job, overdue_after_); }
-
-  static constexpr const char* kFitted = "that fitted where it did not";
-
-  const Snapshot& snapshot_;
-  const TimeMs overdue_after_;
-  const ClusterView view_;
-  const Quota quota_;
-  const ServiceLevels levels_;
-  const Entitlement entitlement_;
-  std::set<JobId> room_is_made_;
-};
 
 }  // namespace
 
@@ -152,11 +106,13 @@ void JobStory::WatchRunning(const Snapshot& snapshot, const Job& job, const Poli
 
 void JobStory::WentFirst(const Snapshot& snapshot, const Job& job,
                          const std::vector<Start>& starts) {
-  std::optional<Rules> rules;
-  if (policy_->IsScheduler()) rules.emplace(snapshot, options_);
+  std::optional<Precedence> precedence;
+  if (policy_->IsScheduler()) precedence.emplace(snapshot, options_);
   for (const Start& start : starts) {
     const Job& other = *snapshot.Find(start.job);
-    waiting_->went_first[rules ? rules->WhyFirst(other, job) : ""].insert(other.id);
+    std::string why;
+    if (precedence) why = precedence->RightOf(other, job).value_or("that fitted where it did not");
+    waiting_->went_first[why].insert(other.id);
     waiting_->gpus[other.id] = GpusOf(snapshot, other, NumWorkers(start.placement));
   }
 }
