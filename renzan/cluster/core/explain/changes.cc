@@ -24,6 +24,7 @@ class Trials {
         job_(*snapshot.Find(wait.job)),
         request_(snapshot.worker_requests[job_.request]),
         is_bought_for_(wait.reason == WaitReason::kNodesBooting),
+        or_room_(wait.reason == WaitReason::kPipelined ? Also::kNothing : Also::kRoomIsMade),
         options_(options),
         rules_(rules),
         budget_(budget) {}
@@ -47,7 +48,7 @@ class Trials {
   using Change = std::function<void(Snapshot&, Job&)>;
 
   // What counts as success besides a start.
-  enum class Also { kNothing, kPreemption, kPurchase };
+  enum class Also { kNothing, kRoomIsMade, kPurchase };
 
   // The decisions of a cycle after `change`; nothing if the budget is spent.
   std::optional<Decisions> Try(const Change& change) {
@@ -65,9 +66,10 @@ class Trials {
   bool Starts(const Decisions& decisions, Also also) const {
     const auto is_it = [&](const auto& decision) { return decision.job == job_.id; };
     if (std::any_of(decisions.starts.begin(), decisions.starts.end(), is_it)) return true;
-    if (also == Also::kPreemption)
-      return std::any_of(decisions.stops.begin(), decisions.stops.end(),
-                         [&](const Stop& stop) { return stop.on_behalf_of == job_.id; });
+    const auto is_for_it = [&](const auto& each) { return each.on_behalf_of == job_.id; };
+    if (also == Also::kRoomIsMade)
+      return std::any_of(decisions.stops.begin(), decisions.stops.end(), is_for_it) ||
+             std::any_of(decisions.resizes.begin(), decisions.resizes.end(), is_for_it);
     const auto wait = std::find_if(decisions.waits.begin(), decisions.waits.end(), is_it);
     return also == Also::kPurchase && wait != decisions.waits.end() &&
            wait->reason == WaitReason::kNodesBooting;
@@ -100,7 +102,7 @@ class Trials {
         job.max_workers = std::max(job.max_workers, job.min_workers);
       };
     };
-    if (const auto workers = Nearest(job_.min_workers, 1, with))
+    if (const auto workers = Nearest(job_.min_workers, 1, with, or_room_))
       suggestions_.push_back(fmt::format("with {} worker{} instead of {}", *workers,
                                          Plural(*workers), job_.min_workers));
   }
@@ -122,9 +124,10 @@ class Trials {
       const int64_t unit = kind == kCpu ? 1000 : kind == kMemory ? 1024 : 1;
       const int64_t units = (now + unit - 1) / unit;
       if (units <= 1) continue;
-      const auto less = Nearest(units, 1, [&](int64_t amount) {
+      const auto with = [&](int64_t amount) {
         return WithAmount(static_cast<int>(kind), amount * unit);
-      });
+      };
+      const auto less = Nearest(units, 1, with, or_room_);
       if (!less) continue;
       const std::string name = kind == kGpu      ? fmt::format("GPU{}", Plural(*less))
                                : kind == kCpu    ? fmt::format("core{}", Plural(*less))
@@ -139,19 +142,19 @@ class Trials {
     for (const auto& [key, value] : request_.required) {
       WorkerRequest request = request_;
       request.required.erase(key);
-      if (Starts([&](Snapshot& changed, Job& job) { SetRequest(changed, job, request); }))
+      if (Starts([&](Snapshot& changed, Job& job) { SetRequest(changed, job, request); }, or_room_))
         suggestions_.push_back(fmt::format("without the required label {}={}", key, value));
     }
     if (!request_.topology_required) return;
     WorkerRequest request = request_;
     request.topology_required = false;
-    if (Starts([&](Snapshot& changed, Job& job) { SetRequest(changed, job, request); }))
+    if (Starts([&](Snapshot& changed, Job& job) { SetRequest(changed, job, request); }, or_room_))
       suggestions_.push_back(
           fmt::format("if one {} were preferred instead of required", request_.topology_level));
   }
 
   void Preemptible() {
-    if (!job_.preemptible && Starts([](Snapshot&, Job& job) { job.preemptible = true; }))
+    if (!job_.preemptible && Starts([](Snapshot&, Job& job) { job.preemptible = true; }, or_room_))
       suggestions_.push_back("if it could be preempted (preemptible: true)");
   }
 
@@ -159,9 +162,10 @@ class Trials {
     const int64_t most = request_.per_worker.gpu() * job_.min_workers;
     const int64_t limit = snapshot_.queues[job_.queue].limit.gpu();
     if (most > 0 && limit != kUnlimited) {
-      const auto more = Nearest(0, most, [&](int64_t gpus) {
+      const auto with = [&](int64_t gpus) {
         return [=](Snapshot& changed, Job& job) { changed.queues[job.queue].limit[kGpu] += gpus; };
-      });
+      };
+      const auto more = Nearest(0, most, with, or_room_);
       if (more)
         suggestions_.push_back(fmt::format("if the limit of queue {} were {} GPUs instead of {}",
                                            snapshot_.queues[job_.queue].name, limit + *more,
@@ -169,9 +173,10 @@ class Trials {
     }
     const int64_t cap = snapshot_.users[job_.user].CapAt(snapshot_.now);
     if (most > 0 && cap != kUnlimited) {
-      const auto more = Nearest(0, most, [&](int64_t gpus) {
+      const auto with = [&](int64_t gpus) {
         return [=](Snapshot& changed, Job& job) { changed.users[job.user].max_gpus = cap + gpus; };
-      });
+      };
+      const auto more = Nearest(0, most, with, or_room_);
       if (more)
         suggestions_.push_back(fmt::format("if user {} were allowed {} GPUs instead of {}",
                                            snapshot_.users[job_.user].name, cap + *more, cap));
@@ -186,7 +191,7 @@ class Trials {
     std::sort(higher.begin(), higher.end());
     higher.erase(std::unique(higher.begin(), higher.end()), higher.end());
     for (const int priority : higher)
-      if (Starts([=](Snapshot&, Job& job) { job.priority = priority; }, Also::kPreemption)) {
+      if (Starts([=](Snapshot&, Job& job) { job.priority = priority; }, Also::kRoomIsMade)) {
         suggestions_.push_back(
             fmt::format("with priority {} instead of {}, before or in place of others", priority,
                         job_.priority));
@@ -297,6 +302,7 @@ class Trials {
   const Job& job_;
   const WorkerRequest& request_;
   const bool is_bought_for_;  // nodes are already being bought for it
+  const Also or_room_;        // others make room; not news if they already do
   const ScheduleOptions& options_;
   const SubmissionRules& rules_;
   CycleBudget& budget_;

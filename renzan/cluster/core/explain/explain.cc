@@ -28,7 +28,8 @@ void Estimate(const Snapshot& snapshot, const ScheduleOptions& options, CycleBud
     text += fmt::format("; {} of them {} an expected end", known, known == 1 ? "has" : "have");
   if (forecast->ends_assumed > 0)
     text += fmt::format(
-        "; {} assumed to run for as long as similar jobs, or as long again as so far",
+        "; {} assumed to run for as long as similar jobs; one like no other for an hour, or for as "
+        "long again as so far",
         forecast->ends_assumed == 1 ? "one is" : fmt::format("{} are", forecast->ends_assumed));
   explanation.estimate_rests_on = text;
 }

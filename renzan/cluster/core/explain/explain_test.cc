@@ -118,6 +118,56 @@ TEST_F(ExplainTest, ALimitOfOneQueueLeavesJobsThatAreNotPreemptibleTheirGuarante
   EXPECT_THAT(Started(Run()), ElementsAre(fixed));
 }
 
+TEST_F(ExplainTest, AUserCapThatJobsAheadUseUp) {
+  Nodes(2);
+  snapshot.users[0].max_gpus = 8;
+  Add({.gpus = 8});
+  const Explanation explanation = Explain(snapshot, Add({.gpus = 4}));
+  EXPECT_EQ(explanation.reason, WaitReason::kUserCap);
+  EXPECT_THAT(explanation.why, HasSubstr("8 GPUs, goes to jobs ahead of it"));
+}
+
+TEST_F(ExplainTest, WhyAJobMayNotUseReservedNodes) {
+  Nodes(2);
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
+  const JobId owner = Add({.workers = 2, .gpus = 8});
+  snapshot.reservations = {{owner, {{0, 1}, {1, 1}}}};
+  const JobId waits = Add({.gpus = 4, .checkpoints = false});
+  snapshot.now += 100 * kHour;  // the owner has waited for long enough to keep both
+  snapshot.jobs[0].expected_end = snapshot.now + kHour;
+  const auto why = [&] {
+    const Explanation explanation = Explain(snapshot, waits);
+    EXPECT_EQ(explanation.reason, WaitReason::kReserved);
+    return explanation.why;
+  };
+  EXPECT_THAT(why(), HasSubstr("a job that checkpoints"));
+  Job& job = *snapshot.Find(waits);
+  job.checkpoints = true;
+  job.reservation_yields = 3;
+  EXPECT_THAT(why(), HasSubstr("has made room for such jobs 3 times"));
+  job.preemptible = false;
+  EXPECT_THAT(why(), HasSubstr("a job that is preemptible may use them"));
+  job.checkpoint_cost_ms = job.grace_ms + 90'000;
+  EXPECT_THAT(why(), HasSubstr("saving its work took"));
+}
+
+TEST_F(ExplainTest, CountsRoomThatOthersWouldMake) {
+  Nodes(2);
+  TwoQueues(8, 8);
+  Add({.workers = 2, .gpus = 8, .checkpoints = true, .on = {{0, 1}, {1, 1}}});
+  snapshot.jobs[0].min_workers = 1;  // the other worker is borrowed
+  const JobId job = Add({.queue = 1, .workers = 2, .gpus = 8});
+  EXPECT_THAT(Explain(snapshot, job).would_start_with,
+              testing::Contains("with 1 worker instead of 2"));
+}
+
+TEST_F(ExplainTest, AJobThatHasJustStartedIsNotExpectedToEndAtOnce) {
+  Nodes(1);
+  Add({.gpus = 8, .on = {{0, 1}}});
+  snapshot.jobs[0].started = kNow - 2'000;
+  EXPECT_EQ(Explain(snapshot, Add({.gpus = 8})).estimated_start, kNow - 2'000 + kHour);
+}
+
 // The search for the nearest value of a change may run out of cycles at any step.
 TEST_F(ExplainTest, SuggestsNothingElseWithFewerCycles) {
   Nodes(2);

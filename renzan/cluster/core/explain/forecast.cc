@@ -11,12 +11,18 @@
 namespace renzan::cluster {
 namespace {
 
-constexpr TimeMs kStartedJobRuns = 3'600'000;
+// How much longer a job will run: as half of the jobs like it. If nothing is known, it is taken to
+// run for an hour, or for as long again as so far.
+TimeMs Remaining(const Job& job, TimeMs now) {
+  const TimeMs progress = ProgressOf(job, now);
+  if (job.run_time.back() > 0) return LikelyRemaining(job.run_time, progress);
+  return std::max(kHour - progress, progress);
+}
 
 TimeMs EndOf(const Job& job, TimeMs now) {
   if (job.state == JobState::kPending) return kNever;
   if (job.expected_end) return std::max(*job.expected_end, now);
-  return now + LikelyRemaining(job.run_time, ProgressOf(job, now));
+  return now + Remaining(job, now);
 }
 
 // An environment in which stops and boots take the time they may take, and nothing fails.
@@ -67,11 +73,7 @@ class Future : private Environment {
   void Perform(const Start& start) override {
     started_ |= start.job == job_;
     const Job& job = *snapshot_.Find(start.job);
-    const bool known = job.run_time.back() > 0;
-    ends_[start.job] = {
-        snapshot_.now + (known ? LikelyRemaining(job.run_time, ProgressOf(job, snapshot_.now))
-                               : kStartedJobRuns),
-        false};
+    ends_[start.job] = {snapshot_.now + Remaining(job, snapshot_.now), false};
   }
   void Perform(const Stop& stop) override { Leaves(stop.job); }
   void Perform(const Resize& resize) override { Leaves(resize.job); }

@@ -17,9 +17,9 @@ struct Forecast {
 };
 
 // A job without an expected end (Job::expected_end) is assumed to run for as long as half of the
-// jobs like it (predict/run_times.h); a job that starts meanwhile and is like no other, for an
-// hour. Nothing if the job would not start within `max_ends` ends, if no end would help, or if the
-// budget is spent.
+// jobs like it (predict/run_times.h); one that is like no other, for an hour, or for as long again
+// as so far. Nothing if the job would not start within `max_ends` ends, if no end would help, or if
+// the budget is spent.
 std::optional<Forecast> ForecastStart(const Snapshot& snapshot, JobId job,
                                       const ScheduleOptions& options, CycleBudget& budget,
                                       int max_ends = 200);

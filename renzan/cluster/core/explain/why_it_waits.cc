@@ -57,8 +57,7 @@ class Reasons {
       case WaitReason::kReserved:
         return fmt::format(
             "needs {}, which would fit, but the free resources are reserved for job {}{}", Demand(),
-            wait.blocked_by,
-            job_.checkpoints ? "" : "; a job that checkpoints (checkpoint.on_stop) may use them");
+            wait.blocked_by, WhyItMayNotBorrow());
       case WaitReason::kPipelined:
         return Stopping();
       case WaitReason::kNodesBooting:
@@ -111,10 +110,26 @@ class Reasons {
     const int64_t cap = snapshot_.users[job_.user].CapAt(snapshot_.now);
     const int64_t used = quota_.gpus_of(job_.user);
     const int64_t demand = request_.per_worker.gpu() * job_.min_workers;
+    if (used + demand <= cap)
+      return fmt::format("the rest of the cap of user {}, {}, goes to jobs ahead of it",
+                         snapshot_.users[job_.user].name, DescribeAmount(snapshot_, kGpu, cap));
     return fmt::format("user {} has a cap of {}; running jobs use {} and the job needs {}",
                        snapshot_.users[job_.user].name, DescribeAmount(snapshot_, kGpu, cap),
                        DescribeAmount(snapshot_, kGpu, used),
                        DescribeAmount(snapshot_, kGpu, demand));
+  }
+
+  // Why it may not use reserved resources until their owner can start.
+  std::string WhyItMayNotBorrow() const {
+    if (!job_.checkpoints) return "; a job that checkpoints (checkpoint.on_stop) may use them";
+    if (!SavesWhenStopped(job_))
+      return fmt::format(
+          "; it may not use them until then, because saving its work took {}, longer than its "
+          "grace period of {}",
+          Duration(job_.checkpoint_cost_ms), Duration(job_.grace_ms));
+    if (!job_.preemptible) return "; a job that is preemptible may use them until then";
+    return fmt::format("; it has made room for such jobs {} times, and does not have to again",
+                       job_.reservation_yields);
   }
 
   // How many workers fit now and, if none fits, what the nodes lack.
