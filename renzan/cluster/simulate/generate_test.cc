@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/simulate/policy.h"
+#include "renzan/cluster/simulate/simulator.h"
 
 namespace renzan::cluster::simulate {
 namespace {
@@ -61,6 +63,36 @@ TEST(Generate, RejectsUnknownKeysAndInvalidValues) {
       EXPECT_EQ(error.code(), ErrorCode::kConfig);
       EXPECT_THAT(error.what(), testing::HasSubstr(says));
     }
+  }
+}
+
+// Jobs that grow and make room again spend little of their time on restarts.
+TEST(Generate, RestartsOfElasticJobsTakeLittleTime) {
+  for (const uint64_t seed : {3, 4, 5}) {
+    const Workload jobs = GenerateWorkload({.jobs = 1500,
+                                            .seed = seed,
+                                            .load = 0.85,
+                                            .median_minutes = 10,
+                                            .sigma = 1.8,
+                                            .queues = 1,
+                                            .high_priority_share = 0,
+                                            .elastic_share = 1,
+                                            .checkpoint_share = 1,
+                                            .restart_seconds = 60},
+                                           Cluster(8));
+    Snapshot cluster = Cluster(8);
+    MakeQueues(jobs, Quotas::kNone, cluster);
+    const SimulationResult result = Simulate(cluster, jobs, *MakePolicy("renzan", seed));
+    int64_t overhead = 0, all = 0;
+    int resizes = 0;
+    for (const JobRecord& job : result.jobs) {
+      const int64_t gpus = job.gpus_per_worker;
+      overhead += job.overhead * gpus;
+      all += (job.overhead + job.useful + job.lost) * gpus;
+      resizes += job.resizes;
+    }
+    EXPECT_GT(resizes, 100) << "seed " << seed;
+    EXPECT_LT(static_cast<double>(overhead), 0.01 * static_cast<double>(all)) << "seed " << seed;
   }
 }
 

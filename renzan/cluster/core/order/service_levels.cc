@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "renzan/cluster/core/order/gittins.h"
+#include "renzan/cluster/core/predict/run_times.h"
 
 namespace renzan::cluster {
 namespace {
@@ -74,6 +75,21 @@ TimeMs ServiceLevels::WhenItHas(int64_t worker_ms, const Job& job, int workers) 
 TimeMs ServiceLevels::MayBePreemptedAt(const Job& job, TimeMs started) const {
   return std::max(MayBePreemptedFrom(job, started),
                   now_ + EarnedAt(job, *options_) - RanAtLeast(job, now_, started));
+}
+
+TimeMs ServiceLevels::GrowsFrom(const Job& job) const {
+  if (job.preemptions == 0) return job.started;
+  return job.started + static_cast<TimeMs>(std::ceil(static_cast<double>(CostOf(job)) /
+                                                     options_->max_overhead_share));
+}
+
+bool ServiceLevels::MayGrow(const Job& job, int workers, int more) const {
+  if (now_ < GrowsFrom(job)) return false;
+  if (job.run_time.back() == 0) return true;  // nothing is known
+  const double left = static_cast<double>(LikelyRemaining(job.run_time, ProgressOf(job, now_))) *
+                      job.max_workers / workers;
+  return left * more / (workers + more) >=
+         options_->min_run_per_cost * static_cast<double>(CostOf(job));
 }
 
 TimeMs ServiceLevels::NextChange(const Job& job, int workers, TimeMs started) const {

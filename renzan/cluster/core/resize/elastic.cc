@@ -42,10 +42,12 @@ void GrowElasticJobs(ClusterView& view, Quota& quota, Entitlement& entitlement,
     if (job.max_workers == job.min_workers || !SavesWhenStopped(job) || !job.held.empty() ||
         told.contains(job.id) || NumWorkers(job.placement) >= job.max_workers)
       continue;
-    if (snapshot.now - job.last_resize >= min_between)
+    const TimeMs from =
+        std::max(job.last_resize + min_between, entitlement.levels().GrowsFrom(job));
+    if (snapshot.now >= from)
       elastic.emplace_back(&job, nullptr);
     else
-      decisions.look_again = std::min(decisions.look_again, job.last_resize + min_between);
+      decisions.look_again = std::min(decisions.look_again, from);
   }
   std::sort(elastic.begin(), elastic.end(), [](const auto& a, const auto& b) {
     return std::tuple(-a.first->priority, a.first->id) <
@@ -56,6 +58,9 @@ void GrowElasticJobs(ClusterView& view, Quota& quota, Entitlement& entitlement,
     const std::optional<Placement> more =
         More(view, quota, entitlement, *job, NumWorkers(placement));
     if (!more) continue;
+    if (start == nullptr &&
+        !entitlement.levels().MayGrow(*job, NumWorkers(placement), NumWorkers(*more)))
+      continue;
     const bool backfilled = start != nullptr && start->backfill;
     view.TakeNow(snapshot.worker_requests[job->request].per_worker, *more, backfilled);
     quota.Add(*job, NumWorkers(*more));
