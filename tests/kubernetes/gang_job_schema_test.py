@@ -288,8 +288,8 @@ STATUS = {
               "attainedWorkerMs": 2**60, "preemptions": 5, "reservationYields": 6, "failures": 7,
               "requeues": 8, "firstStartedMs": 9, "endedMs": 10, "term": 11, "writer": "w",
               "checkpointRequest": "c", "preemptRequest": "p",
-              "reservation": [{"node": "c", "workers": 1}], "runTimeMs": [1, 2, 3, 4, 5],
-              "checkpointCostMs": 12},
+              "failedOn": ["d"], "reservation": [{"node": "c", "workers": 1}],
+              "runTimeMs": [1, 2, 3, 4, 5], "checkpointCostMs": 12},
 }
 BAD_STATUSES = {
     "phase": ["unknown", "Running", "", 1], "attempts": [-1, "1"], "replicas": [-1], "gpus": [-1, "8"],

@@ -12,7 +12,9 @@ bool HasAll(const Labels& labels, const Labels& wanted) {
 }
 
 bool Matches(const Node& node, const WorkerRequest& request) {
-  return HasAll(node.labels, request.required);
+  return HasAll(node.labels, request.required) &&
+         !std::binary_search(request.excluded_nodes.begin(), request.excluded_nodes.end(),
+                             node.name);
 }
 
 int CountPreferred(const Node& node, const WorkerRequest& request) {

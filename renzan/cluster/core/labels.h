@@ -14,8 +14,8 @@ inline constexpr const char* kHostLevel = "host";  // the narrowest level: every
 // Whether `labels` contains all of `wanted`.
 bool HasAll(const Labels& labels, const Labels& wanted);
 
-// Whether the node has all labels that the worker request requires. Ignores free resources, node
-// state and topology.
+// Whether the node has all labels that the worker request requires, and is not excluded. Ignores
+// free resources, node state and topology.
 bool Matches(const Node& node, const WorkerRequest& request);
 
 // How many of the preferred labels the node has.

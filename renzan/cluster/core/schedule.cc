@@ -9,6 +9,7 @@
 #include "renzan/cluster/core/explain/feasibility.h"
 #include "renzan/cluster/core/order/pending_queue.h"
 #include "renzan/cluster/core/order/reservations.h"
+#include "renzan/cluster/core/place/avoidance.h"
 #include "renzan/cluster/core/place/placement.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/core/preempt/cadence.h"
@@ -417,7 +418,9 @@ class SchedulingCycle final : private RoomByStops {
 }  // namespace
 
 Decisions Schedule(const Snapshot& snapshot, const ScheduleOptions& options) {
-  return SchedulingCycle(snapshot, options).Run();
+  if (!HasAvoidance(snapshot)) return SchedulingCycle(snapshot, options).Run();
+  const Snapshot avoiding = WithAvoidance(snapshot);
+  return SchedulingCycle(avoiding, options).Run();
 }
 
 }  // namespace renzan::cluster

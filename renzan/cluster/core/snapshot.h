@@ -56,6 +56,8 @@ struct Node {
   TimeMs until = kNever;  // see NodeState; kNever for an operator's drain
   TimeMs idle_since = 0;  // when its last worker left; meaningless while it has any
   bool spot = false;
+  // Why it was taken out of service, unless an operator did it: "its health check failed: ...".
+  std::string reason = {};
 };
 
 // Nodes of one machine type. A pool whose size is a range is scaled: nodes are bought and returned.
@@ -117,7 +119,8 @@ struct WorkerRequest {
   Labels preferred;  // nodes with more of them are used first
   // All workers in one domain of this topology level ("host", "rack": a node label). Empty: none.
   std::string topology_level;
-  bool topology_required = false;  // otherwise preferred
+  bool topology_required = false;           // otherwise preferred
+  std::vector<std::string> excluded_nodes;  // names, sorted: no worker runs there
 
   bool operator==(const WorkerRequest&) const = default;
 };
@@ -186,6 +189,10 @@ struct Job {
   std::optional<TimeMs> expected_end;  // while running; from its status or timeout
   int preemptions = 0;                 // stops on request, and moves that make room for another job
   int reservation_yields = 0;          // of these: stops for a reservation
+
+  // Names, sorted, of the nodes on which it failed soon after its start: it avoids them
+  // (place/avoidance.h).
+  std::vector<std::string> failed_on;
 };
 
 // The worker time that the job has got until `now`.

@@ -73,6 +73,8 @@ void JsonReader::FailType(const std::string& expected) const {
        expected);
 }
 
+bool JsonReader::Has(const char* key) const { return json_.contains(key); }
+
 const Json& JsonReader::Member(const char* key, const std::string& where) const {
   const auto at = json_.find(key);
   if (at == json_.end()) Fail(ErrorCode::kData, "the {} lacks {}", what_, where);

@@ -32,6 +32,13 @@ struct NullAtInfinity {
   double& value;
 };
 
+// A list or text that is left out of the JSON while it is empty, so that documents from before it
+// was added can be read.
+template <typename T>
+struct AbsentIfEmpty {
+  T& value;
+};
+
 // A state that is a word in JSON.
 template <typename State>
 struct Word {
@@ -60,6 +67,10 @@ class JsonWriter {
     return std::move(writer.text_);
   }
 
+  template <typename T>
+  void operator()(const char* key, AbsentIfEmpty<T> value) {
+    if (!value.value.empty()) (*this)(key, value.value);
+  }
   template <typename T>
   void operator()(const char* key, T&& value) {
     Separate('{');
@@ -155,6 +166,13 @@ class JsonReader {
   }
 
   template <typename T>
+  void operator()(const char* key, AbsentIfEmpty<T> value) {
+    if (Has(key))
+      (*this)(key, value.value);
+    else
+      value.value.clear();
+  }
+  template <typename T>
   void operator()(const char* key, T&& value) {
     const std::string where = where_.empty() ? key : where_ + "." + key;
     JsonReader(Member(key, where), what_, where).Get(value);
@@ -168,6 +186,7 @@ class JsonReader {
   static void WithParsed(std::string_view text, const char* what,
                          const std::function<void(const Json&)>& read);
   [[noreturn]] void FailType(const std::string& expected) const;
+  bool Has(const char* key) const;
   const Json& Member(const char* key, const std::string& where) const;
   JsonReader Item(size_t at) const;
   // The size of a list; anything else is an error that says `expected`.

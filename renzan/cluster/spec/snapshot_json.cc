@@ -28,6 +28,7 @@ void Describe(Io& io, Node& node) {
   io("until", NullAtMax{node.until});
   io("idle_since", node.idle_since);
   io("spot", node.spot);
+  io("reason", AbsentIfEmpty{node.reason});
 }
 
 template <typename Io>
@@ -75,6 +76,7 @@ void Describe(Io& io, WorkerRequest& request) {
   io("preferred", request.preferred);
   io("topology_level", request.topology_level);
   io("topology_required", request.topology_required);
+  io("excluded_nodes", AbsentIfEmpty{request.excluded_nodes});
 }
 
 template <typename Io>
@@ -111,6 +113,7 @@ void Describe(Io& io, Job& job) {
   io("expected_end", job.expected_end);
   io("preemptions", job.preemptions);
   io("reservation_yields", job.reservation_yields);
+  io("failed_on", AbsentIfEmpty{job.failed_on});
 }
 
 template <typename Io>

@@ -40,6 +40,7 @@ Snapshot Everything() {
                             .until = 1'700'000'100'000,
                             .idle_since = 12,
                             .spot = true});
+  snapshot.nodes[0].reason = "its health check failed";
   snapshot.nodes.push_back({.name = "mine"});
   snapshot.queues.push_back({.name = "q", .guaranteed = {{1, 2, 3}}});
   snapshot.queues[0].limit[kGpu] = 7;
@@ -50,7 +51,8 @@ Snapshot Everything() {
                                       .required = {{"a", "b"}},
                                       .preferred = {{"c", "d"}},
                                       .topology_level = "rack",
-                                      .topology_required = true});
+                                      .topology_required = true,
+                                      .excluded_nodes = {"mine"}});
   Job job{.id = int64_t{1} << 53 | 1, .user = 1};
   job.priority = -3;
   job.min_workers = 2;
@@ -80,6 +82,7 @@ Snapshot Everything() {
   job.attained_worker_ms = 17;
   job.reservation_yields = 18;
   job.held = "because";
+  job.failed_on = {"mine", "spot-0"};
   snapshot.jobs = {{.id = 3}, job};
   snapshot.reservations = {{3, {{0, 1}}}};
   snapshot.budget_per_hour = 100.25;
@@ -117,11 +120,11 @@ TEST(SnapshotJson, IncludesEveryField) {
   // The round trip would not notice a field that Describe() omits, so count the keys.
   const Json json = Json::parse(SnapshotToJson(Everything()));
   EXPECT_EQ(json.size(), 11u);
-  EXPECT_EQ(json["jobs"][1].size(), 32u);
-  EXPECT_EQ(json["nodes"][0].size(), 8u);
+  EXPECT_EQ(json["jobs"][1].size(), 33u);
+  EXPECT_EQ(json["nodes"][0].size(), 9u);
   EXPECT_EQ(json["pools"][0].size(), 13u);
   EXPECT_EQ(json["queues"][0].size(), 4u);
-  EXPECT_EQ(json["worker_requests"][0].size(), 5u);
+  EXPECT_EQ(json["worker_requests"][0].size(), 6u);
   const Json defaults = Json::parse(SnapshotToJson([] {
     Snapshot snapshot = Everything();
     snapshot.jobs[1] = {.id = 4};
@@ -131,6 +134,21 @@ TEST(SnapshotJson, IncludesEveryField) {
     if (key == "request" || key == "queue") continue;
     EXPECT_NE(value, defaults["jobs"][1][key]) << key;
   }
+}
+
+// Recordings from before these were added can be read.
+TEST(SnapshotJson, WhatIsAbsentIsEmpty) {
+  Json json = Json::parse(SnapshotToJson(Everything()));
+  EXPECT_FALSE(json["jobs"][0].contains("failed_on"));
+  json["jobs"][1].erase("failed_on");
+  json["nodes"][0].erase("reason");
+  json["worker_requests"][0].erase("excluded_nodes");
+  const Snapshot after = SnapshotFromJson(json.dump());
+  EXPECT_TRUE(after.jobs[1].failed_on.empty());
+  EXPECT_EQ(after.nodes[0].reason, "");
+  EXPECT_TRUE(after.worker_requests[0].excluded_nodes.empty());
+  json["jobs"][1]["failed_on"] = 3;
+  EXPECT_THROW(SnapshotFromJson(json.dump()), Error);
 }
 
 TEST(SnapshotJson, AnEmptySnapshotHasNoLimits) {

@@ -49,6 +49,11 @@ void RestartGang(Job& job, TimeMs now) {
   StartGang(job, target, backfilled, now);
 }
 
+void FailedEarly(Job& job, const std::string& node) {
+  const auto at = std::lower_bound(job.failed_on.begin(), job.failed_on.end(), node);
+  if (at == job.failed_on.end() || *at != node) job.failed_on.insert(at, node);
+}
+
 void RequeueGang(Job& job, TimeMs when) {
   CHECK_MSG(job.state != JobState::kPending, "job {} is requeued, but is pending", job.id);
   job.attained_worker_ms +=

@@ -10,6 +10,9 @@
 //
 // A gang that fails by itself goes from any state to pending (RequeueGang).
 
+#include <string>
+#include <vector>
+
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/snapshot.h"
 
@@ -33,6 +36,9 @@ void RestartGang(Job& job, TimeMs now);
 std::vector<JobId> NoLongerBackfilled(const std::vector<Reservation>& reservations,
                                       const Snapshot& snapshot);
 void SetReservations(const std::vector<Reservation>& reservations, Snapshot& snapshot);
+
+// It failed soon after its start on that node, and avoids it from now on.
+void FailedEarly(Job& job, const std::string& node);
 
 // Its processes exited at `when`: it waits from then on.
 void RequeueGang(Job& job, TimeMs when);

@@ -81,6 +81,11 @@ Outcome OutcomeOf(const RunHistory& job, const AttemptEnd& end, const RetryPolic
   return Retry(job, end, policy);
 }
 
+std::string FailedEarlyOn(const AttemptEnd& end, const Outcome& outcome, TimeMs early_ms) {
+  const bool failed = outcome.failure || end.by == EndedBy::kCannotStart;
+  return failed && end.ran_ms < early_ms ? end.failed_on : "";
+}
+
 Outcome OutcomeOfLost(const RunHistory& job, const RetryPolicy& policy, const std::string& why) {
   if (job.cancel_requested) return {.state = RecordState::kCancelled, .text = "cancelled"};
   return Requeue(job, policy, why);

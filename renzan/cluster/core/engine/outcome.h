@@ -24,6 +24,7 @@ struct AttemptEnd {
   std::vector<Worker> workers;  // by rank
   int exit_code = 0;    // the attempt's: 0 if all are 0, else that of the first worker to fail
   std::string message;  // one line about it: "worker 2 on n1 was killed by signal 9"
+  std::string failed_on = {};  // the node of the first worker to fail; empty: none, or not known
   int64_t started_ms = 0, ended_ms = 0;  // Unix time
   int64_t ran_ms = 0;                    // by the monotonic clock
   // The grace period after which running workers were killed at a stop request; 0: none were
@@ -72,6 +73,10 @@ TimeMs Backoff(TimeMs base, int times);
 int Severity(int exit_code);
 
 Outcome OutcomeOf(const RunHistory& job, const AttemptEnd& end, const RetryPolicy& policy);
+
+// The node that the job avoids from now on, because the attempt failed there before it had run for
+// `early_ms`; "" if there is none.
+std::string FailedEarlyOn(const AttemptEnd& end, const Outcome& outcome, TimeMs early_ms);
 
 // For workers whose end was not observed; `why`: "its supervisor ended without a report".
 Outcome OutcomeOfLost(const RunHistory& job, const RetryPolicy& policy, const std::string& why);

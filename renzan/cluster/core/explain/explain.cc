@@ -7,6 +7,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/explain/forecast.h"
 #include "renzan/cluster/core/explain/why_it_waits.h"
+#include "renzan/cluster/core/place/avoidance.h"
 #include "renzan/cluster/core/validate/invariants.h"
 
 namespace renzan::cluster {
@@ -47,7 +48,8 @@ std::string WhyWithheld(const Validated& validated) {
 
 }  // namespace
 
-Explanation Explain(const Snapshot& snapshot, JobId id, const ExplainOptions& options) {
+Explanation Explain(const Snapshot& observed, JobId id, const ExplainOptions& options) {
+  const Snapshot snapshot = WithAvoidance(observed);
   const Job* job = snapshot.Find(id);
   CHECK(job != nullptr && job->state == JobState::kPending);
   if (options.cancelled && options.cancelled()) return {.job = id, .why = "cancelled"};

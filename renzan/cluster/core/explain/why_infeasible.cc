@@ -48,8 +48,15 @@ std::string WhyNotByQuota(const Snapshot& snapshot, const Job& job) {
                      cap == user.max_gpus ? "" : ", including a temporary quota override");
 }
 
-// For when no site has the required labels.
-std::string WhyNoLabels(const std::vector<Site>& sites, const Labels& required) {
+// For when no site has the required labels and is not excluded.
+std::string WhyNoneMatches(const std::vector<Site>& sites, const WorkerRequest& request) {
+  const Labels& required = request.required;
+  if (std::ranges::any_of(sites, [&](const Site& site) { return HasAll(*site.labels, required); }))
+    return fmt::format("it excludes {}{} (constraints.exclude_nodes)",
+                       required.empty() ? "every node" : "every node that has its labels",
+                       request.excluded_nodes.size() > 8
+                           ? ""
+                           : fmt::format(": {}", fmt::join(request.excluded_nodes, ", ")));
   for (const auto& [key, value] : required) {
     std::set<std::string> there;
     for (const Site& site : sites)
@@ -118,14 +125,16 @@ std::string WhyNoRoom(const Snapshot& snapshot, const std::vector<Site>& sites, 
   if (sites.empty()) return "the cluster has no nodes";
   std::vector<Site> matching;
   for (const Site& site : sites)
-    if (HasAll(*site.labels, request.required)) matching.push_back(site);
-  if (matching.empty()) return WhyNoLabels(sites, request.required);
+    if (Matches(site, request)) matching.push_back(site);
+  if (matching.empty()) return WhyNoneMatches(sites, request);
 
   int64_t room = 0;
   for (const Site& site : matching)
     room +=
         int64_t{WorkersThatFit(*site.capacity, request.per_worker, job.min_workers)} * site.count;
-  const char* which = request.required.empty() ? "" : " with its labels";
+  const char* which = !request.required.empty()         ? " with its labels"
+                      : !request.excluded_nodes.empty() ? " that it does not exclude"
+                                                        : "";
   if (room == 0) return WhyTooLarge(snapshot, matching, request.per_worker, which);
   if (request.topology_required) {
     const std::string domain = WhyNoDomain(snapshot, matching, job);
@@ -137,7 +146,9 @@ std::string WhyNoRoom(const Snapshot& snapshot, const std::vector<Site>& sites, 
   return fmt::format("needs {} of {}; {} there is room for {}{}", Workers(job.min_workers),
                      DescribeResources(snapshot, request.per_worker),
                      grows ? "with every pool at its maximum" : "on the empty cluster", room,
-                     request.required.empty() ? "" : " on nodes with its labels");
+                     !request.required.empty()         ? " on nodes with its labels"
+                     : !request.excluded_nodes.empty() ? " on nodes that it does not exclude"
+                                                       : "");
 }
 
 }  // namespace

@@ -160,15 +160,22 @@ class Reasons {
     return why;
   }
 
-  // Nodes that it could use if they were in service: "own-3 is cordoned".
+  // Nodes that it could use if they were in service, and that it must not use: "own-3 is cordoned".
   std::vector<std::string> OutOfService() const {
     std::vector<std::string> closed;
-    for (const Node& node : snapshot_.nodes)
-      if ((node.state == NodeState::kCordoned || node.state == NodeState::kDraining) &&
-          Matches(node, request_))
+    for (const Node& node : snapshot_.nodes) {
+      if (!IsThere(node.state) || !HasAll(node.labels, request_.required)) continue;
+      if (!Matches(node, request_))
+        closed.push_back(fmt::format("{} {}", node.name,
+                                     std::ranges::binary_search(job_.failed_on, node.name)
+                                         ? "is avoided: the job failed there soon after its start"
+                                         : "is excluded by the job (constraints.exclude_nodes)"));
+      else if (node.state == NodeState::kCordoned || node.state == NodeState::kDraining)
         closed.push_back(
-            fmt::format("{} is {}", node.name,
-                        node.state == NodeState::kCordoned ? "cordoned" : "being drained"));
+            fmt::format("{} is {}{}", node.name,
+                        node.state == NodeState::kCordoned ? "cordoned" : "being drained",
+                        node.reason.empty() ? "" : fmt::format(" ({})", node.reason)));
+    }
     return closed;
   }
 

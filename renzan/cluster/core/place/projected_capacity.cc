@@ -14,7 +14,8 @@ ProjectedCapacity::ProjectedCapacity(const Snapshot& snapshot, const Decisions& 
     : snapshot_(snapshot) {
   for (const Node& node : snapshot.nodes) {
     const bool usable = TakesWork(node.state);
-    capacity_.push_back({&node.labels, usable ? node.capacity : Resources{}});
+    capacity_.push_back(
+        {.labels = &node.labels, .free = usable ? node.capacity : Resources{}, .node = &node});
   }
   std::set<JobId> stopped;
   for (const Stop& stop : decisions.stops) stopped.insert(stop.job);
@@ -44,12 +45,15 @@ void ProjectedCapacity::Hold(const Job& job, const Placement& placement) {
 }
 
 void ProjectedCapacity::Buy(int pool) {
-  capacity_.push_back({&snapshot_.pools[pool].labels, snapshot_.pools[pool].capacity});
+  capacity_.push_back(
+      {.labels = &snapshot_.pools[pool].labels, .free = snapshot_.pools[pool].capacity});
 }
 
 bool ProjectedCapacity::MayUse(const Room& room, const WorkerRequest& request,
                                const std::string& domain) const {
-  if (!HasAll(*room.labels, request.required)) return false;
+  if (room.node != nullptr ? !Matches(*room.node, request)
+                           : !HasAll(*room.labels, request.required))
+    return false;
   return domain.empty() || DomainOf(snapshot_, *room.labels, request.topology_level) == domain;
 }
 

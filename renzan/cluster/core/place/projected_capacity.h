@@ -36,6 +36,7 @@ class ProjectedCapacity {
     const Labels* labels;
     Resources free;
     bool needed = false;
+    const Node* node = nullptr;  // null: it has been bought
   };
 
   void Hold(const Job& job, const Placement& placement);

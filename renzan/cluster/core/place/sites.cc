@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "renzan/cluster/core/labels.h"
+
 namespace renzan::cluster {
 
 bool MayBeRestored(const Node& node) {
@@ -26,6 +28,11 @@ std::vector<Site> PossibleSites(const Snapshot& snapshot, bool spot) {
       sites.push_back({&pool.labels, &pool.capacity, most - staying[i], nullptr, &pool});
   }
   return sites;
+}
+
+bool Matches(const Site& site, const WorkerRequest& request) {
+  return site.node != nullptr ? Matches(*site.node, request)
+                              : HasAll(*site.labels, request.required);
 }
 
 std::string NameOf(const Site& site) {

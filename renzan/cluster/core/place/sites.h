@@ -31,6 +31,9 @@ bool MayBeRestored(const Node& node);
 // snapshot.
 std::vector<Site> PossibleSites(const Snapshot& snapshot, bool spot);
 
+// Whether workers may run there: labels, and nodes that the request excludes.
+bool Matches(const Site& site, const WorkerRequest& request);
+
 // "own-0", or "a node of pool spot".
 std::string NameOf(const Site& site);
 

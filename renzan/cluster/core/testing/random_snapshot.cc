@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "renzan/base/philox.h"
 #include "renzan/cluster/core/labels.h"
@@ -100,6 +101,26 @@ void PutSomewhere(Draws& draws, Snapshot& snapshot, Job& job) {
     job.last_checkpoint = snapshot.now - draws.Between(0, 20) * kMinute;
   if (draws.Chance(0.3)) job.expected_end = snapshot.now + draws.Between(1, 100) * kMinute;
   job.backfilled = job.checkpoints && job.preemptible && draws.Chance(0.1);
+}
+
+// Some jobs have failed on nodes, and some exclude nodes. Of its own draws: the rest of a snapshot
+// does not depend on it.
+void AddAvoidance(Draws draws, Snapshot& snapshot) {
+  const auto some_nodes = [&] {
+    std::set<std::string> names;
+    for (int64_t left = draws.Between(1, 3); left > 0; --left)
+      names.insert(
+          snapshot.nodes[draws.Between(0, static_cast<int64_t>(snapshot.nodes.size()) - 1)].name);
+    return std::vector<std::string>(names.begin(), names.end());
+  };
+  if (draws.Chance(0.5)) return;
+  for (Job& job : snapshot.jobs) {
+    if (draws.Chance(0.2)) job.failed_on = some_nodes();
+    if (draws.Chance(0.9)) continue;
+    WorkerRequest request = snapshot.worker_requests[job.request];
+    request.excluded_nodes = some_nodes();
+    job.request = snapshot.InternRequest(request);
+  }
 }
 
 // Moves the job to another random placement.
@@ -211,6 +232,7 @@ Snapshot RandomSnapshot(uint64_t seed) {
     if (job.state == JobState::kRunning && job.checkpoints && draws.Chance(0.1))
       Move(draws, snapshot, snapshot.jobs.back());
   }
+  AddAvoidance(Draws(~seed), snapshot);
   return snapshot;
 }
 

@@ -27,7 +27,7 @@ std::string PlacementFault(const Snapshot& snapshot, const Job& job, const Place
   for (const Placed& placed : placement) {
     if (placed.workers <= had_on[placed.node]) continue;
     any_new = true;
-    if (!Matches(snapshot.nodes[placed.node], request))
+    if (!HasAll(snapshot.nodes[placed.node].labels, request.required))
       return fmt::format("node {} lacks a required label", snapshot.nodes[placed.node].name);
   }
   if (!request.topology_required || !any_new) return "";

@@ -2,7 +2,8 @@
 
 // What the checks behind ValidateDecisions() share: one cycle's decisions by job, and the resources
 // that jobs hold at the moments that matter. Deliberately simple, and shares no code with the
-// scheduler except labels.h and placements.h.
+// scheduler except labels.h, placements.h and (for the nodes that a job may use) avoidance.h, which
+// CheckAvoidance checks.
 
 #include <fmt/format.h>
 
@@ -84,6 +85,9 @@ Resources Of(const Snapshot& snapshot, const Job& job, int workers);
 // found none.
 void CheckForm(CheckContext& context);  // ids, indices, placements, no two decisions about one job
 void CheckRoom(CheckContext& context);  // over-allocation, node states, scaling
+// No worker starts on a node that its job excludes; nor, while others in service could serve the
+// job, on one that it avoids. `observed`: the snapshot before avoidance is applied.
+void CheckAvoidance(const Snapshot& observed, CheckContext& context);
 void CheckQuotas(CheckContext& context);         // limits and caps
 void CheckRights(CheckContext& context);         // which job may preempt which
 void CheckPreemptorsFit(CheckContext& context);  // preemptors fit once their victims have stopped

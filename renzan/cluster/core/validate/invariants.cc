@@ -1,11 +1,13 @@
 #include "renzan/cluster/core/validate/invariants.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "renzan/cluster/core/place/avoidance.h"
 #include "renzan/cluster/core/validate/check.h"
 #include "renzan/cluster/core/validate/withhold.h"
 
@@ -15,6 +17,19 @@ namespace {
 using check::CheckContext;
 
 bool InRange(int index, size_t size) { return index >= 0 && index < static_cast<int>(size); }
+
+// The snapshot in which requests say which nodes their jobs may use.
+class MayUse {
+ public:
+  explicit MayUse(const Snapshot& observed) : observed_(observed) {
+    if (HasAvoidance(observed)) avoiding_ = WithAvoidance(observed);
+  }
+  const Snapshot& snapshot() const { return avoiding_ ? *avoiding_ : observed_; }
+
+ private:
+  const Snapshot& observed_;
+  std::optional<Snapshot> avoiding_;
+};
 
 // Checks the snapshot's indices and numbers, on which everything else relies.
 void CheckIndices(CheckContext& context) {
@@ -110,9 +125,10 @@ JobId LastToCome(const CheckContext& context, int node) {
   return last;
 }
 
-void CheckDecisions(CheckContext& context, bool snapshot_is_valid) {
+void CheckDecisions(const Snapshot& observed, CheckContext& context, bool snapshot_is_valid) {
   check::CheckForm(context);
   if (!context.violations.empty()) return;
+  check::CheckAvoidance(observed, context);
   for (const SnapshotFault& fault :
        OverAllocated(context.snapshot, check::HeldAfterDecisions(context),
                      check::HeldNow(context.snapshot), "after this cycle"))
@@ -137,11 +153,12 @@ struct Checked {
 
 // Withholds invalid decisions until the rest is valid: others may rely on a withheld one (on the
 // quota that a stop would have released).
-Checked CheckAndWithhold(const Snapshot& snapshot, bool has_faults, Decisions& decisions) {
+Checked CheckAndWithhold(const Snapshot& observed, bool has_faults, Decisions& decisions) {
+  const MayUse may_use(observed);
   Checked checked;
   while (true) {
-    CheckContext context{.snapshot = snapshot, .decisions = decisions};
-    CheckDecisions(context, !has_faults);
+    CheckContext context{.snapshot = may_use.snapshot(), .decisions = decisions};
+    CheckDecisions(observed, context, !has_faults);
     if (context.violations.empty()) return checked;
     std::set<JobId> jobs;
     for (const check::Violation& violation : context.violations) jobs.insert(violation.job);
@@ -181,8 +198,9 @@ std::vector<std::string> ValidateSnapshot(const Snapshot& snapshot) {
 std::vector<std::string> ValidateDecisions(const Snapshot& snapshot, const Decisions& decisions) {
   std::vector<std::string> faults = ValidateSnapshot(snapshot);
   if (!faults.empty()) return faults;
-  CheckContext context{.snapshot = snapshot, .decisions = decisions};
-  CheckDecisions(context, /*snapshot_is_valid=*/true);
+  const MayUse may_use(snapshot);
+  CheckContext context{.snapshot = may_use.snapshot(), .decisions = decisions};
+  CheckDecisions(snapshot, context, /*snapshot_is_valid=*/true);
   // Not in Validate(): to withhold decisions would not give the job its room.
   if (context.violations.empty()) check::CheckNeedlessWaits(context);
   return TextsOf(context.violations);

@@ -23,9 +23,14 @@ class Search {
         gangs_(std::move(gangs)),
         nodes_(std::move(nodes)),
         steps_(steps) {
-    std::map<Labels, int> kinds;
-    for (const Node& node : snapshot_.nodes)
-      kind_.push_back(kinds.try_emplace(node.labels, static_cast<int>(kinds.size())).first->second);
+    std::map<std::pair<Labels, std::vector<bool>>, int> kinds;
+    for (const Node& node : snapshot_.nodes) {
+      std::pair<Labels, std::vector<bool>> kind = {node.labels, {}};
+      for (const Gang& gang : gangs_)  // some may exclude the node
+        kind.second.push_back(Matches(node, RequestOf(gang)));
+      kind_.push_back(
+          kinds.try_emplace(std::move(kind), static_cast<int>(kinds.size())).first->second);
+    }
     for (const Gang& gang : gangs_) {
       const WorkerRequest& request = RequestOf(gang);
       if (request.topology_required && domains_.count(request.topology_level) == 0)

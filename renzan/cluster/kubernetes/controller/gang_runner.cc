@@ -266,6 +266,7 @@ void GangRunner::UpdateFacts(const Job& job, LiveJob& live) {
   status.attained_worker_ms = job.attained_worker_ms;
   status.preemptions = job.preemptions;
   status.reservation_yields = job.reservation_yields;
+  status.failed_on = job.failed_on;
   to_write_.insert(job.id);
 }
 

@@ -14,6 +14,8 @@ namespace renzan::cluster::kubernetes {
 namespace {
 
 constexpr TimeMs kFruitfulMs = 10 * kMinute;
+// A gang that fails sooner than this after its start avoids the node.
+constexpr TimeMs kEarlyFailureMs = 5 * kMinute;
 // How the attempt ended, in a word for metrics.
 const char* EndWord(const AttemptEnd& end, const Outcome& outcome) {
   if (HasEnded(outcome.state)) return NameOf(outcome.state);
@@ -103,8 +105,10 @@ void GangRunner::Finish(LiveJob& live) {
     else
       end.exit_code = 137;
   }
-  if (const Worker* failed = FirstFailed(live.workers))
+  if (const Worker* failed = FirstFailed(live.workers)) {
     end.exit_code = live.first_exit_code.value_or(failed->pod->exit_code);
+    end.failed_on = failed->node;
+  }
   if (live.never_started) end.exit_code = 137;
   end.started_ms = job.started;
   end.ended_ms = last == 0 ? now : std::clamp(last, job.started, std::max(job.started, now));
@@ -129,6 +133,8 @@ void GangRunner::Finish(LiveJob& live) {
   const Start restart{id, job.target, job.backfilled};
   RequeueGang(job, end.ended_ms);
   job.eligible_at = status.eligible_at;
+  if (const std::string node = FailedEarlyOn(end, outcome, kEarlyFailureMs); !node.empty())
+    FailedEarly(job, node);
   ApplyEstimates(live.object, job);
   live.last_workers = std::exchange(live.workers, {});
   live.created = live.started = live.never_started = false;

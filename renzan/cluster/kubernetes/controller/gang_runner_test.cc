@@ -142,6 +142,19 @@ TEST(GangRunner, WhoAsksToBeRunAgainProbablyFailedAfterAnother) {
   ExpectFailure(gang.status());
 }
 
+// The next leader knows it from the status.
+TEST(GangRunner, AGangThatFailsSoonAvoidsTheNodeOfTheWorkerThatFailed) {
+  Gang gang("running");
+  gang.See({Ended(PodOfRank(0), 75, kThen), Ended(PodOfRank(1), 1, kThen)});
+  ExpectFailure(gang.status());
+  EXPECT_THAT(gang.status().failed_on, ::testing::ElementsAre("n1"));
+  GangJob job;
+  job.status = gang.status();
+  const Json object = {{"status", StatusObject(job, Json(), 0)}};
+  EXPECT_EQ(GangJobFrom(std::make_shared<const Json>(object)).status.failed_on,
+            gang.status().failed_on);
+}
+
 TEST(GangRunner, AWorkerThatItsNodeRefusedWasNotThere) {
   Gang gang("running");
   Pod refused = Ended(PodOfRank(1), 1, kThen);

@@ -161,6 +161,7 @@ void Restore(const GangJob& object, Inventory& inventory, TimeMs now, Snapshot& 
   }
   job.preemptions = status.preemptions;
   job.reservation_yields = status.reservation_yields;
+  for (const std::string& node : status.failed_on) FailedEarly(job, node);
   if (!status.reservation.empty() && job.state == JobState::kPending)
     Reserve({job.id, PlacementOf(status.reservation, inventory, now)}, snapshot);
   ApplyEstimates(object, job);

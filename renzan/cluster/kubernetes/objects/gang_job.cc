@@ -121,6 +121,8 @@ GangJobStatus StatusFrom(const json& object, const std::string& path) {
   status.reservation_yields = static_cast<int>(NumberAt(facts, {"reservationYields"}));
   status.failures = static_cast<int>(NumberAt(facts, {"failures"}));
   status.requeues = static_cast<int>(NumberAt(facts, {"requeues"}));
+  for (const json& node : At(facts, {"failedOn"}))
+    if (node.is_string()) status.failed_on.push_back(node.get<std::string>());
   status.reservation = PlacementFrom(At(facts, {"reservation"}));
   if (const json& times = At(facts, {"runTimeMs"});
       times.is_array() && times.size() == status.run_time.size())
@@ -231,6 +233,7 @@ json StatusObject(const GangJob& job, const json& before, TimeMs now) {
   put_number("reservationYields", status.reservation_yields);
   put_number("requeues", status.requeues);
   if (status.backfilled) facts["backfilled"] = true;
+  if (!status.failed_on.empty()) facts["failedOn"] = status.failed_on;
   if (!status.reservation.empty()) facts["reservation"] = PlacementObject(status.reservation);
   if (status.run_time.back() > 0) facts["runTimeMs"] = status.run_time;
   if (status.checkpoint_cost) facts["checkpointCostMs"] = *status.checkpoint_cost;

@@ -40,6 +40,7 @@ struct GangJobStatus {
   TimeMs waiting_since = 0, eligible_at = 0, last_resize = 0, run_ms = 0;
   int64_t attained_worker_ms = 0;
   int preemptions = 0, reservation_yields = 0, failures = 0, requeues = 0;
+  std::vector<std::string> failed_on;
   NamedPlacement reservation;             // nodes that are kept for it while it is pending
   RunTimeQuantiles run_time{};            // predicted when it was admitted
   std::optional<TimeMs> checkpoint_cost;  // as measured at its stops

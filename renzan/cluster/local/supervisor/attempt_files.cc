@@ -85,6 +85,7 @@ AttemptEnd EndFromJson(const Json& json) {
   // Supervisors of earlier versions did not write these.
   end.ran_ms = json.value("ran_ms", std::max<int64_t>(0, end.ended_ms - end.started_ms));
   end.killed_after_seconds = json.value("killed_after_seconds", 0.0);
+  end.failed_on = json.value("failed_on", "");
   for (const Json& worker : json.at("workers"))
     end.workers.push_back({.exit_code = worker.at("exit_code"), .signal = worker.at("signal")});
   return end;
@@ -182,6 +183,7 @@ std::string EndToJson(const AttemptEnd& end) {
                {"ended_ms", end.ended_ms},
                {"ran_ms", end.ran_ms},
                {"killed_after_seconds", end.killed_after_seconds},
+               {"failed_on", end.failed_on},
                {"workers", std::move(workers)}},
               Json::error_handler_t::replace);
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "renzan/base/error.h"
 #include "renzan/base/process/process_end.h"
 #include "renzan/cluster/core/engine/outcome.h"
 #include "renzan/cluster/spec/amounts.h"
@@ -167,7 +168,11 @@ AttemptEnd GangState::Result() const {
   AttemptEnd end;
   end.by = by_;
   for (const Worker& worker : workers_) end.workers.push_back(worker.end);
-  if (first_failed_) end.exit_code = workers_[static_cast<size_t>(*first_failed_)].end.exit_code;
+  if (first_failed_) {
+    const auto first = static_cast<size_t>(*first_failed_);
+    end.exit_code = workers_[first].end.exit_code;
+    end.failed_on = plan_.workers[first].node;
+  }
   end.message = Message();
   if (by_ == EndedBy::kRequest) end.killed_after_seconds = killed_after_;
   return end;

@@ -1,0 +1,135 @@
+#include "renzan/cluster/core/engine/suspicion.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace renzan::cluster {
+namespace {
+
+// Failures that are older count no more.
+constexpr TimeMs kEvidenceMs = kHour;
+// Jobs that started so long before another failed can still be compared with it.
+constexpr TimeMs kTogetherMs = kMinute;
+
+}  // namespace
+
+void Suspicion::Restore(const EarlyFailure& failure) {
+  failures_.insert_or_assign({failure.job, failure.node}, failure);
+}
+
+std::vector<EarlyFailure> Suspicion::Failed(EarlyFailure failure) {
+  std::vector<EarlyFailure> changed;
+  for (auto at = failures_.lower_bound({failure.job, ""});
+       at != failures_.end() && at->first.first == failure.job; ++at) {
+    EarlyFailure& other = at->second;
+    if (other.node == failure.node) continue;
+    failure.counts = false;
+    if (!other.counts) continue;
+    other.counts = false;
+    changed.push_back(other);
+  }
+  Restore(failure);
+  changed.push_back(failure);
+  return changed;
+}
+
+std::vector<EarlyFailure> Suspicion::RanWell(JobId job, const std::vector<std::string>& nodes) {
+  std::vector<EarlyFailure> changed;
+  for (auto& [key, failure] : failures_) {
+    const EarlyFailure before = failure;
+    if (std::ranges::find(nodes, failure.node) != nodes.end()) {
+      failure.counts &= failure.ran_elsewhere;
+    } else if (failure.job == job) {
+      failure.counts = failure.ran_elsewhere = true;
+    }
+    if (failure != before) changed.push_back(failure);
+  }
+  return changed;
+}
+
+std::vector<EarlyFailure> Suspicion::Absolve(const std::string& node) {
+  std::vector<EarlyFailure> changed;
+  for (auto& [key, failure] : failures_) {
+    if (failure.node != node || (!failure.counts && !failure.ran_elsewhere)) continue;
+    failure.counts = failure.ran_elsewhere = false;
+    changed.push_back(failure);
+  }
+  return changed;
+}
+
+void Suspicion::ForgetNode(const std::string& node) {
+  std::erase_if(failures_, [&](const auto& each) { return each.second.node == node; });
+}
+
+void Suspicion::ForgetJob(JobId job) {
+  std::erase_if(failures_, [&](const auto& each) { return each.second.job == job; });
+}
+
+void Suspicion::Survived(JobId job, const std::string& user, const std::string& node,
+                         TimeMs started) {
+  survivors_[{job, node}] = {user, started};
+  std::erase_if(survivors_,
+                [&](const auto& each) { return each.second.started < started - kEvidenceMs; });
+}
+
+// How many jobs of the user that started since then survived on other nodes; 0 if any job did on
+// this one, or if some of the user failed elsewhere, too.
+int Suspicion::SurvivorsBeside(const std::string& node, const std::string& user,
+                               TimeMs since) const {
+  for (const auto& [key, failure] : failures_)
+    if (failure.user == user && failure.node != node && failure.time >= since) return 0;
+  std::set<JobId> jobs;
+  for (const auto& [key, survivor] : survivors_) {
+    if (survivor.started < since) continue;
+    if (key.second == node) return 0;
+    if (survivor.user == user) jobs.insert(key.first);
+  }
+  return static_cast<int>(jobs.size());
+}
+
+std::string Suspicion::WhySuspected(const std::string& node, TimeMs now) const {
+  int jobs = 0, confirmed = 0;
+  std::map<std::string, std::vector<TimeMs>> users;
+  for (const auto& [key, failure] : failures_) {
+    if (failure.node != node || !failure.counts || failure.time < now - kEvidenceMs) continue;
+    ++jobs;
+    confirmed += failure.ran_elsewhere;
+    users[failure.user].push_back(failure.time);
+  }
+  if (confirmed >= jobs_)
+    return fmt::format("{} jobs failed there soon after their start, and then ran elsewhere",
+                       confirmed);
+  if (jobs >= jobs_ && users.size() >= 2)
+    return fmt::format("{} jobs of {} users failed there soon after their start", jobs,
+                       users.size());
+  for (const auto& [user, times] : users) {
+    const TimeMs since = *std::ranges::min_element(times) - kTogetherMs;
+    if (static_cast<int>(times.size()) < jobs_) continue;
+    if (const int others = SurvivorsBeside(node, user, since); others >= jobs_)
+      return fmt::format(
+          "{} jobs of user {} failed there soon after their start, while {} others ran elsewhere",
+          times.size(), user, others);
+  }
+  return "";
+}
+
+bool Suspicion::Knows(JobId job) const {
+  const auto at = failures_.lower_bound({job, ""});
+  return at != failures_.end() && at->first.first == job;
+}
+
+std::vector<JobId> Suspicion::OldJobs(TimeMs now) const {
+  std::map<JobId, TimeMs> last;
+  for (const auto& [key, failure] : failures_) {
+    TimeMs& time = last[failure.job];
+    time = std::max(time, failure.time);
+  }
+  std::vector<JobId> old;
+  for (const auto& [job, time] : last)
+    if (time < now - kEvidenceMs) old.push_back(job);
+  return old;
+}
+
+}  // namespace renzan::cluster

@@ -1,0 +1,69 @@
+#pragma once
+
+// Which nodes fail the jobs that start on them. A job that fails soon after its start may be at
+// fault itself, so one user's failures count only if these jobs, or as many others of that user
+// that started at the same time, ran elsewhere. Plain memory: the environment stores the facts. Not
+// thread-safe.
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "renzan/cluster/core/snapshot.h"
+
+namespace renzan::cluster {
+
+// A job failed on a node soon after its start (FailedEarlyOn); once for each job and node.
+struct EarlyFailure {
+  JobId job = 0;
+  std::string node, user;
+  TimeMs time = 0;
+  bool counts = true;          // against the node
+  bool ran_elsewhere = false;  // afterwards: it was not the job's own fault
+  bool operator==(const EarlyFailure&) const = default;
+};
+
+class Suspicion {
+ public:
+  // Failures of `jobs` jobs make a node suspected.
+  explicit Suspicion(int jobs = 3) : jobs_(jobs) {}
+
+  // A fact from before a restart.
+  void Restore(const EarlyFailure& failure);
+  // These return the facts that are new or have changed.
+  // A job that has failed so on several nodes counts against none of them.
+  std::vector<EarlyFailure> Failed(EarlyFailure failure);
+  // The job has ended well on these nodes, or runs there for long: they work, and the nodes where
+  // it failed are at fault.
+  std::vector<EarlyFailure> RanWell(JobId job, const std::vector<std::string>& nodes);
+  // The job, started at that time, has outlasted by far those that fail, or has ended well.
+  void Survived(JobId job, const std::string& user, const std::string& node, TimeMs started);
+  // Nothing counts against the node any more. Jobs that failed there still avoid it.
+  std::vector<EarlyFailure> Absolve(const std::string& node);
+
+  // The node is another machine, or has been repaired.
+  void ForgetNode(const std::string& node);
+  void ForgetJob(JobId job);
+
+  // "3 jobs of 2 users failed there soon after their start"; "" if it is not suspected. Looks at
+  // the last hour.
+  std::string WhySuspected(const std::string& node, TimeMs now) const;
+
+  bool Knows(JobId job) const;
+  // Jobs whose last failure was more than an hour ago.
+  std::vector<JobId> OldJobs(TimeMs now) const;
+
+ private:
+  const int jobs_;
+  struct Survivor {
+    std::string user;
+    TimeMs started = 0;
+  };
+  int SurvivorsBeside(const std::string& node, const std::string& user, TimeMs since) const;
+
+  std::map<std::pair<JobId, std::string>, EarlyFailure> failures_;  // by job and node
+  std::map<std::pair<JobId, std::string>, Survivor> survivors_;     // by job and node
+};
+
+}  // namespace renzan::cluster

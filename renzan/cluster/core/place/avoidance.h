@@ -1,0 +1,18 @@
+#pragma once
+
+// A job avoids the nodes on which it failed soon after its start (Job::failed_on), so that a broken
+// node does not get all of its attempts. This is the one place that decides whether it does.
+
+#include "renzan/cluster/core/snapshot.h"
+
+namespace renzan::cluster {
+
+// Whether any job has failed on a node that is there.
+bool HasAvoidance(const Snapshot& snapshot);
+
+// The same snapshot, in which every job that avoids nodes has a request that excludes them. A job
+// that no other node in service, or that can be bought, could ever serve does not avoid any: it
+// would wait for ever.
+Snapshot WithAvoidance(Snapshot snapshot);
+
+}  // namespace renzan::cluster

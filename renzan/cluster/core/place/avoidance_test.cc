@@ -1,0 +1,110 @@
+#include "renzan/cluster/core/place/avoidance.h"
+
+#include "renzan/cluster/core/explain/explain.h"
+#include "renzan/cluster/core/testing/schedule_testing.h"
+
+namespace renzan::cluster {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class AvoidanceTest : public ScheduleTest {
+ protected:
+  std::string NodeOf(const Decisions& decisions, JobId job) {
+    for (const Start& start : decisions.starts)
+      if (start.job == job) return snapshot.nodes[start.placement.at(0).node].name;
+    return "";
+  }
+};
+
+TEST_F(AvoidanceTest, AJobStartsWhereItHasNotFailed) {
+  Nodes(2);
+  const JobId job = Add({.gpus = 1});
+  snapshot.Find(job)->failed_on = {"n0"};
+  EXPECT_EQ(NodeOf(Run(), job), "n1");
+}
+
+TEST_F(AvoidanceTest, ItWaitsForAnotherNodeWhileThatIsBusy) {
+  Nodes(2);
+  Add({.gpus = 8, .checkpoints = false, .on = {{1, 1}}});
+  const JobId job = Add({.gpus = 1});
+  snapshot.Find(job)->failed_on = {"n0"};
+  EXPECT_THAT(Started(Run()), IsEmpty());
+  EXPECT_THAT(Explain(snapshot, job).why,
+              HasSubstr("n0 is avoided: the job failed there soon after its start"));
+}
+
+TEST_F(AvoidanceTest, ItTakesWhatItAvoidsIfNothingElseCouldEverServeIt) {
+  Nodes(2);
+  const JobId everywhere = Add({.gpus = 1}), large = Add({.workers = 2, .gpus = 6});
+  snapshot.Find(everywhere)->failed_on = {"n0", "n1"};
+  snapshot.Find(large)->failed_on = {"n0"};
+  EXPECT_THAT(Started(Run()), ElementsAre(everywhere, large));
+}
+
+TEST_F(AvoidanceTest, ACordonedNodeDoesNotServeIt) {
+  Nodes(2);
+  snapshot.nodes[1].state = NodeState::kCordoned;
+  const JobId job = Add({.gpus = 1});
+  snapshot.Find(job)->failed_on = {"n0"};
+  EXPECT_EQ(NodeOf(Run(), job), "n0");
+}
+
+TEST_F(AvoidanceTest, ANodeThatCanBeBoughtServesIt) {
+  snapshot.pools = {{.name = "spare",
+                     .capacity = {.amount = {64'000, 512 * 1024, 8}},
+                     .max_nodes = 1,
+                     .boot_ms = kMinute}};
+  Nodes(1);
+  const JobId job = Add({.gpus = 1});
+  snapshot.Find(job)->failed_on = {"n0"};
+  const Decisions decisions = Run();
+  EXPECT_THAT(Started(decisions), IsEmpty());
+  EXPECT_EQ(decisions.scale_out.size(), 1u);
+}
+
+TEST_F(AvoidanceTest, AGrowingJobAvoidsTheNodeToo) {
+  Nodes(3, 1);
+  const JobId job = Add({.workers = 1, .max_workers = 3, .gpus = 1, .on = {{0, 1}}});
+  snapshot.Find(job)->failed_on = {"n1"};
+  const Decisions decisions = Run();
+  ASSERT_EQ(decisions.resizes.size(), 1u);
+  EXPECT_THAT(decisions.resizes[0].target, ElementsAre(Placed{0, 1}, Placed{2, 1}));
+}
+
+TEST_F(AvoidanceTest, AnExcludedNodeIsNeverUsed) {
+  Nodes(2);
+  WorkerRequest elsewhere{.excluded_nodes = {"n0"}}, nowhere{.excluded_nodes = {"n0", "n1"}};
+  const JobId job = Add({.gpus = 8, .request = elsewhere});
+  const JobId second = Add({.gpus = 8, .request = elsewhere});
+  const JobId never = Add({.gpus = 1, .request = nowhere});
+  const Decisions decisions = Run();
+  EXPECT_EQ(NodeOf(decisions, job), "n1");
+  EXPECT_EQ(ReasonOf(decisions, second), WaitReason::kFragmented);
+  EXPECT_EQ(ReasonOf(decisions, never), WaitReason::kInfeasible);
+  EXPECT_THAT(Explain(snapshot, second).why, HasSubstr("n0 is excluded by the job"));
+  EXPECT_THAT(Explain(snapshot, never).why, HasSubstr("it excludes every node: n0, n1"));
+}
+
+// The validator finds out for itself.
+TEST_F(AvoidanceTest, TheValidatorSeesViolations) {
+  Nodes(2);
+  const JobId avoids = Add({.gpus = 1});
+  const JobId excludes = Add({.gpus = 1, .request = {.excluded_nodes = {"n0"}}});
+  snapshot.Find(avoids)->failed_on = {"n0"};
+  Decisions decisions;
+  decisions.starts = {{avoids, {{0, 1}}}, {excludes, {{0, 1}}}};
+  EXPECT_THAT(
+      ValidateDecisions(snapshot, decisions),
+      testing::IsSupersetOf({HasSubstr("job 1 gets workers on node n0, where it failed"),
+                             HasSubstr("job 2 gets workers on node n0, which it excludes")}));
+  snapshot.nodes[1].state = NodeState::kCordoned;
+  decisions.starts = {{avoids, {{0, 1}}}};
+  decisions.waits = {{excludes, WaitReason::kResources}};
+  EXPECT_THAT(ValidateDecisions(snapshot, decisions), IsEmpty());
+}
+
+}  // namespace
+}  // namespace renzan::cluster

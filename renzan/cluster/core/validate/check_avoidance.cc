@@ -1,0 +1,60 @@
+// Nodes that jobs exclude or avoid. Does not rely on avoidance.h: counts for itself whether others
+// could serve the job.
+
+#include <algorithm>
+
+#include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/validate/check.h"
+
+namespace renzan::cluster::check {
+namespace {
+
+bool Names(const std::vector<std::string>& names, const Node& node) {
+  return std::find(names.begin(), names.end(), node.name) != names.end();
+}
+
+// Whether nodes that are in service now, other than those on which it failed, have room for its
+// workers while they are empty. Of a gang in one topology domain that is not known.
+bool OthersCouldServe(const Snapshot& observed, const Job& job) {
+  const WorkerRequest& request = observed.worker_requests[job.request];
+  if (request.topology_required || !job.held.empty()) return false;
+  const Resources needs = request.per_worker * job.min_workers;
+  if (!needs.FitsIn(observed.queues[job.queue].limit) ||
+      needs.gpu() > observed.users[job.user].CapAt(observed.now))
+    return false;
+  int64_t room = 0;
+  for (const Node& node : observed.nodes)
+    if (TakesWork(node.state) && !node.spot && HasAll(node.labels, request.required) &&
+        !Names(request.excluded_nodes, node) && !Names(job.failed_on, node))
+      room += WorkersThatFit(node.capacity, request.per_worker, job.min_workers);
+  return room >= job.min_workers;
+}
+
+void CheckPlacement(const Snapshot& observed, const Job& job, const Placement& placement,
+                    CheckContext& context) {
+  const std::vector<std::string>& excluded = observed.worker_requests[job.request].excluded_nodes;
+  const std::map<int, int> had = WorkersByNode(job.placement);
+  for (const Placed& placed : placement) {
+    const Node& node = observed.nodes[placed.node];
+    const auto before = had.find(placed.node);
+    if (before != had.end() && placed.workers <= before->second) continue;
+    if (Names(excluded, node))
+      context.ReportFor(job.id, "job {} gets workers on node {}, which it excludes", job.id,
+                        node.name);
+    else if (Names(job.failed_on, node) && OthersCouldServe(observed, job))
+      context.ReportFor(
+          job.id, "job {} gets workers on node {}, where it failed, although others could serve it",
+          job.id, node.name);
+  }
+}
+
+}  // namespace
+
+void CheckAvoidance(const Snapshot& observed, CheckContext& context) {
+  for (const Start& start : context.decisions.starts)
+    CheckPlacement(observed, *observed.Find(start.job), start.placement, context);
+  for (const Resize& resize : context.decisions.resizes)
+    CheckPlacement(observed, *observed.Find(resize.job), resize.target, context);
+}
+
+}  // namespace renzan::cluster::check
