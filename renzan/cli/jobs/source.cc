@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
@@ -44,6 +45,12 @@ std::vector<std::string> AllOverrides(const JobFlags& flags) {
   add("retries", flags.retries);
   add_text("timeout", flags.timeout);
   add_text("artifacts", flags.artifacts);
+  if (!flags.exclude.empty()) {
+    Json nodes = Json::array();
+    std::istringstream names(flags.exclude);
+    for (std::string name; std::getline(names, name, ',');) nodes.push_back(name);
+    add("constraints.exclude_nodes", Quoted(nodes));
+  }
   if (flags.checkpoints) add("checkpoint.on_stop", "true");
   overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
   return overrides;
@@ -98,6 +105,7 @@ void AddJobFlags(CLI::App& verb, JobFlags& flags) {
   verb.add_option("--gpus", flags.gpus, "GPUs of each worker");
   verb.add_option("--cpus", flags.cpus, "CPU cores of each worker");
   verb.add_option("--memory", flags.memory, "Memory of each worker: 512MiB, 32GiB");
+  verb.add_option("--exclude", flags.exclude, "Nodes that no worker runs on: own-3,own-5");
   verb.add_option("--retries", flags.retries, "Further attempts after failures");
   verb.add_option("--timeout", flags.timeout, "Limit of the total running time: 2h");
   verb.add_option("--artifacts", flags.artifacts, "A directory to keep when the job ends");

@@ -16,7 +16,8 @@ namespace renzan {
 struct JobFlags {
   std::vector<std::string> words;  // a file, or a command after "--"
   std::vector<std::string> overrides;
-  std::string name, queue, priority, replicas, gpus, cpus, memory, retries, timeout, artifacts;
+  std::string name, queue, priority, replicas, gpus, cpus, memory, retries, timeout, artifacts,
+      exclude;
   std::string image, pod_template;  // Kubernetes
   bool checkpoints = false;
 };

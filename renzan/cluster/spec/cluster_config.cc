@@ -160,6 +160,42 @@ int64_t ClusterConfig::RetentionConfig::keep_ended_ms() const {
   return *given;
 }
 
+void ClusterConfig::NodeHealthConfig::Describe(ConfigFields& fields) {
+  DescribeDuration(fields, "early_failure", &early_failure,
+                   "a job that fails sooner than this after its start avoids the node");
+  fields.Range("suspect_after", &suspect_after, 2, kMaxCount,
+               "jobs that fail so on a node, of several users or such that then ran elsewhere, "
+               "make it suspected");
+  DescribeDuration(fields, "suspect_for", &suspect_for,
+                   "nothing starts on a suspected node for this long; 0s: never suspect any");
+  fields.Field("check", &check,
+               "a command that is run for each node without jobs; while it fails, nothing starts "
+               "there");
+  fields.Require(check.empty() || !check[0].empty(), "check", "must name a program");
+  DescribeDuration(fields, "check_interval", &check_interval, "between two checks of a node");
+  DescribeDuration(fields, "check_timeout", &check_timeout, "a check that takes longer has failed");
+  for (const auto& [key, text] :
+       {std::pair{"check_interval", &check_interval}, {"check_timeout", &check_timeout}})
+    fields.Require(TryParseMilliseconds(*text).value_or(1) > 0, key, "must be more than 0");
+}
+
+namespace {
+
+int64_t AsRead(const std::string& duration) {
+  const std::optional<int64_t> given = TryParseMilliseconds(duration);
+  CHECK_MSG(given.has_value(), "the configuration has not been read");
+  return *given;
+}
+
+}  // namespace
+
+int64_t ClusterConfig::NodeHealthConfig::early_failure_ms() const { return AsRead(early_failure); }
+int64_t ClusterConfig::NodeHealthConfig::suspect_for_ms() const { return AsRead(suspect_for); }
+int64_t ClusterConfig::NodeHealthConfig::check_interval_ms() const {
+  return AsRead(check_interval);
+}
+int64_t ClusterConfig::NodeHealthConfig::check_timeout_ms() const { return AsRead(check_timeout); }
+
 void ClusterConfig::Describe(ConfigFields& fields) {
   DescribeTopology(fields, &topology);
   fields.Map("pools", &pools, "nodes of one machine type each");
@@ -183,6 +219,7 @@ void ClusterConfig::Describe(ConfigFields& fields) {
   fields.Section("scheduling", &scheduling, "timing of the scheduler");
   fields.Section("limits", &limits, "for users other than root and the daemon's own");
   fields.Section("retention", &retention, "how long ended jobs and attempts are kept");
+  fields.Section("node_health", &node_health, "nodes that fail the jobs that start on them");
   DescribeDuration(fields, "artifacts_timeout", &artifacts_timeout,
                    "for copying and uploading what a job leaves; what remains then is not copied");
   fields.Require(TryParseMilliseconds(artifacts_timeout).value_or(1) > 0, "artifacts_timeout",

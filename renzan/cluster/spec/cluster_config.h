@@ -16,6 +16,8 @@
 //     min_between_resizes: 10m, max_checkpoint_interval: 10m, overdue_after: 24h}
 //   limits: {max_priority: 100, max_pending_jobs: 10000, max_pending_specs: 64MiB}
 //   retention: {keep_ended_for: 90d}
+//   node_health: {early_failure: 5m, suspect_after: 3, suspect_for: 1h,
+//     check: [/usr/local/bin/check-node], check_interval: 5m, check_timeout: 30s}
 //   enforce_memory: true
 
 #include <cstdint>
@@ -92,6 +94,27 @@ struct ClusterConfig {
     int64_t keep_ended_ms() const;  // 0: forever
   };
 
+  // Nodes that fail the jobs that start on them.
+  struct NodeHealthConfig {
+    // A job that fails sooner than this after its start avoids the node from then on.
+    std::string early_failure = "5m";
+    // So many jobs, of several users or such that then ran elsewhere, make their node suspected:
+    // for this long ("0s": never) nothing starts there.
+    int64_t suspect_after = 3;
+    std::string suspect_for = "1h";
+    // Run for each node that has no jobs, every `check_interval`; empty: no check. While it fails,
+    // nothing starts there.
+    std::vector<std::string> check;
+    std::string check_interval = "5m";
+    std::string check_timeout = "30s";
+    void Describe(ConfigFields& fields);
+    // Only after the configuration has been read.
+    int64_t early_failure_ms() const;
+    int64_t suspect_for_ms() const;
+    int64_t check_interval_ms() const;
+    int64_t check_timeout_ms() const;
+  };
+
   std::vector<std::string> topology;
   std::map<std::string, PoolConfig> pools;
   std::map<std::string, QueueConfig> queues;  // if empty: one, "default", without quota
@@ -101,6 +124,7 @@ struct ClusterConfig {
   SchedulingConfig scheduling;
   LimitsConfig limits;
   RetentionConfig retention;
+  NodeHealthConfig node_health;           // by the daemon
   std::string artifacts_timeout = "10m";  // for copying a job's artifacts
   int64_t artifacts_timeout_ms() const;
   bool enforce_memory = true;  // by the daemon; the simulator ignores it
@@ -125,6 +149,10 @@ std::optional<Resources> RoundedUp(const Snapshot& snapshot, const WorkerClasses
                                    const Resources& worker);
 
 ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config);
+
+// Throws Error kConfig unless each node that the job excludes is one of the snapshot's, whose name
+// always means the same machine: nodes that are bought take names of those that were returned.
+void CheckExcludedNodes(const Snapshot& snapshot, const JobSpec& spec);
 
 // The scheduler's view of a pending job. Interns its request and user in `snapshot`, but does not
 // add it to `snapshot.jobs`. Throws Error kConfig for an unknown queue, resource or topology level,

@@ -40,6 +40,7 @@ budget_per_hour: 100
 scheduling: {min_between_resizes: 5m, max_checkpoint_interval: 90s, overdue_after: 2h, service_levels: [1h, 10h]}
 limits: {max_priority: 7, max_pending_jobs: 12, not_preemptible: false, grand_challenge: true}
 retention: {keep_ended_for: 45d}
+node_health: {early_failure: 90s, suspect_after: 4, suspect_for: 2h, check: [check-node, --all], check_interval: 10m, check_timeout: 5s}
 enforce_memory: false
 )";
 
@@ -188,6 +189,22 @@ TEST(ClusterConfig, LimitsAndRetention) {
   EXPECT_THAT(ErrorWith("retention: {keep_ended_for: long}"), HasSubstr("must be a duration"));
 }
 
+TEST(ClusterConfig, NodeHealth) {
+  const ClusterConfig::NodeHealthConfig health = Read(kWholeCluster).node_health;
+  EXPECT_EQ(health.early_failure_ms(), 90'000);
+  EXPECT_EQ(health.suspect_after, 4);
+  EXPECT_EQ(health.suspect_for_ms(), 7'200'000);
+  EXPECT_THAT(health.check, ElementsAre("check-node", "--all"));
+  EXPECT_EQ(health.check_interval_ms(), 600'000);
+  EXPECT_EQ(health.check_timeout_ms(), 5000);
+  // Suspicion is on by default, and there is no check.
+  EXPECT_EQ(Read("pools: {own: {}}").node_health.suspect_for_ms(), 3'600'000);
+  EXPECT_THAT(Read("pools: {own: {}}").node_health.check, IsEmpty());
+  EXPECT_THAT(ErrorWith("node_health: {suspect_after: 1}"), HasSubstr("out of range"));
+  EXPECT_THAT(ErrorWith("node_health: {check: ['']}"), HasSubstr("must name a program"));
+  EXPECT_THAT(ErrorWith("node_health: {check_interval: 0s}"), HasSubstr("must be more than 0"));
+}
+
 TEST(ClusterConfig, PrintedYamlReadsBack) {
   const std::string text = PrintClusterConfig(Read(kWholeCluster));
   EXPECT_EQ(PrintClusterConfig(Read(text)), text);
@@ -308,6 +325,26 @@ grand_challenge: true
   EXPECT_EQ(request.topology_level, "rack");
   EXPECT_TRUE(request.topology_required);
   EXPECT_TRUE(snapshot_.jobs.empty());
+}
+
+TEST_F(MakeJobTest, ExcludesNodes) {
+  const Job job = Make("constraints: {exclude_nodes: [own-3, own-1, own-3]}");
+  EXPECT_THAT(snapshot_.worker_requests.at(job.request).excluded_nodes,
+              ElementsAre("own-1", "own-3"));
+  const auto error = [&](const std::string& nodes) -> std::string {
+    try {
+      CheckExcludedNodes(
+          snapshot_,
+          ReadJobSpec("command: [a]\nconstraints: {exclude_nodes: " + nodes + "}", "job.yaml"));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error("[own-0, own-3]"), "no error");
+  EXPECT_THAT(error("[own-4]"), HasSubstr("there is no node 'own-4'"));
+  EXPECT_THAT(error("[spot-0]"), HasSubstr("bought and returned"));
+  EXPECT_THAT(error("['a b']"), HasSubstr("cannot be a node's name"));
 }
 
 TEST_F(MakeJobTest, SharesRequests) {

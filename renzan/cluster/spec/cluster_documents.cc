@@ -49,6 +49,7 @@ Json NodeJson(const Snapshot& snapshot, int index) {
           {"pool", node.pool < 0 ? Json() : Json(snapshot.pools[node.pool].name)},
           {"state", NameOf(node.state)},
           {"until", node.until == kNever ? Json() : Json(node.until)},
+          {"reason", node.reason.empty() ? Json() : Json(node.reason)},
           {"spot", node.spot},
           {"labels", node.labels},
           {"capacity", ResourcesJson(node.capacity)},

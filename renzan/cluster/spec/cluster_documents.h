@@ -18,7 +18,8 @@ struct QueueUse {
 // In the order of the snapshot's queues.
 std::vector<QueueUse> UseOfQueues(const Snapshot& snapshot);
 
-// {"nodes": [{"name", "pool", "state", "until", "spot", "labels", "capacity", "used", "jobs"}]}
+// {"nodes": [{"name", "pool", "state", "until", "reason", "spot", "labels", "capacity", "used",
+// "jobs"}]}
 nlohmann::ordered_json NodesDocument(const Snapshot& snapshot);
 
 // {"nodes": how many in each state, "resources", "pools", "queues", "users"}

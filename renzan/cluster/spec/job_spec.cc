@@ -74,6 +74,10 @@ void JobSpec::Constraints::Describe(ConfigFields& fields) {
   fields.Field("topology_required", &topology_required, "otherwise preferred");
   fields.Require(!topology_required || !topology.empty(), "topology_required",
                  "needs a level: name it in topology");
+  fields.Field("exclude_nodes", &exclude_nodes, "no worker runs on these nodes: [own-3]");
+  for (const std::string& node : exclude_nodes)
+    fields.Require(IsNodeName(node), "exclude_nodes",
+                   fmt::format("has '{}', which cannot be a node's name", node));
 }
 
 void JobSpec::Checkpoint::Describe(ConfigFields& fields) {

@@ -50,6 +50,7 @@ struct JobSpec {
     std::map<std::string, std::string> required, preferred;
     std::string topology;  // a level: all workers in one of its domains
     bool topology_required = false;
+    std::vector<std::string> exclude_nodes;  // names: no worker runs there
     void Describe(ConfigFields& fields);
   } constraints;
 

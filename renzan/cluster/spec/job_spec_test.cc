@@ -40,6 +40,7 @@ constraints:
   preferred: {rack: r1}
   topology: rack
   topology_required: true
+  exclude_nodes: [own-3]
 checkpoint: {on_stop: true, on_request: true, max_interval: 5m}
 grace: 2m
 retries: 3
@@ -57,6 +58,7 @@ TEST(JobSpec, ReadsEverything) {
   EXPECT_EQ(spec.min_workers(), 2);
   EXPECT_EQ(spec.max_workers(), 8);
   EXPECT_THAT(spec.command, ElementsAre("renzan", "train", "a b", ""));
+  EXPECT_THAT(spec.constraints.exclude_nodes, ElementsAre("own-3"));
   EXPECT_EQ(spec.environment.at("OMP_NUM_THREADS"), "4");
   EXPECT_EQ(spec.environment.at("GREETING"), "hello\nworld");
   EXPECT_EQ(spec.working_directory, "/data/with blank");

@@ -139,7 +139,11 @@ WorkerRequest MakeRequest(const Snapshot& snapshot, const JobSpec& spec) {
                         .required = spec.constraints.required,
                         .preferred = spec.constraints.preferred,
                         .topology_level = spec.constraints.topology,
-                        .topology_required = spec.constraints.topology_required};
+                        .topology_required = spec.constraints.topology_required,
+                        .excluded_nodes = spec.constraints.exclude_nodes};
+  std::vector<std::string>& excluded = request.excluded_nodes;
+  std::sort(excluded.begin(), excluded.end());
+  excluded.erase(std::unique(excluded.begin(), excluded.end()), excluded.end());
   std::vector<std::string> levels = snapshot.topology_levels;
   levels.push_back("host");
   if (!request.topology_level.empty() &&
@@ -185,6 +189,22 @@ std::optional<Resources> RoundedUp(const Snapshot& snapshot, const WorkerClasses
     return ToResources(snapshot, spec.resources, "the job");
   } catch (const Error&) {
     return std::nullopt;
+  }
+}
+
+void CheckExcludedNodes(const Snapshot& snapshot, const JobSpec& spec) {
+  std::vector<std::string> names;
+  for (const Node& node : snapshot.nodes) names.push_back(node.name);
+  for (const std::string& name : spec.constraints.exclude_nodes) {
+    const auto at = std::find(names.begin(), names.end(), name);
+    if (at == names.end()) FailUnknown("node", name, names);
+    const int pool = snapshot.nodes[at - names.begin()].pool;
+    if (pool >= 0 && snapshot.pools[pool].min_nodes < snapshot.pools[pool].max_nodes)
+      Fail(ErrorCode::kConfig,
+           "constraints.exclude_nodes has {}, of pool {}, whose nodes are bought and returned: the "
+           "next one of that name is another machine; exclude the pool by a label "
+           "(constraints.required) instead",
+           name, snapshot.pools[pool].name);
   }
 }
 

@@ -23,6 +23,12 @@ bool IsMadeOf(std::string_view text, std::string_view first, std::string_view ot
 
 bool IsName(std::string_view text) { return IsMadeOf(text, "", "_-."); }
 
+bool IsNodeName(std::string_view text) {
+  return !text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), [](char c) {
+    return IsLetter(c) || IsDigit(c) || std::string_view("_-.").find(c) != std::string_view::npos;
+  });
+}
+
 bool IsUserName(std::string_view text) { return IsMadeOf(text, "_", "_-.@+$"); }
 
 bool IsLabelKey(std::string_view text) { return IsMadeOf(text, "", "_-./"); }

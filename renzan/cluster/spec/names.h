@@ -13,6 +13,10 @@ bool IsName(std::string_view text);
 inline constexpr const char* kNameRule =
     "must be 1 to 63 letters, digits, '_', '-' or '.', beginning with a letter or digit";
 
+// For a node that a job names, which may be one of Kubernetes: at most 253 letters, digits, '_',
+// '-' and '.'.
+bool IsNodeName(std::string_view text);
+
 // For an OS user: as IsName, but may begin with '_' and contain '@', '+' and '$'.
 bool IsUserName(std::string_view text);
 

@@ -107,6 +107,18 @@ json& MainContainerIn(json& pod_spec) {
   return const_cast<json&>(*MainContainer(pod_spec));  // NOLINT: of our own object
 }
 
+// By name, in each term of the template's required node affinity: terms are alternatives.
+void ExcludeNodes(const std::vector<std::string>& nodes, json& pod_spec) {
+  if (nodes.empty()) return;
+  json& terms = pod_spec["affinity"]["nodeAffinity"]
+                        ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
+  if (!terms.is_array() || terms.empty()) terms = json::array({json::object()});
+  for (json& term : terms)
+    for (const std::string& node : nodes)  // a requirement on a field has exactly one value
+      term["matchFields"].push_back(
+          {{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {node}}});
+}
+
 json PodTemplateOf(const spec::JobSpec& spec, const ManifestSource& source) {
   json pod = {{"spec", At(source.pod_template, {"spec"})}};
   if (const json& metadata = At(source.pod_template, {"metadata"}); metadata.is_object())
@@ -144,6 +156,7 @@ json PodTemplateOf(const spec::JobSpec& spec, const ManifestSource& source) {
   resources.merge_patch(ResourcesOf(spec.resources, source.name));
   for (const auto& [label, value] : spec.constraints.required)
     pod_spec["nodeSelector"][label] = value;
+  ExcludeNodes(spec.constraints.exclude_nodes, pod_spec);
   pod_spec["terminationGracePeriodSeconds"] = (spec.grace_ms() + 999) / 1000;
   return pod;
 }

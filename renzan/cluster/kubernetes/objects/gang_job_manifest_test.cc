@@ -120,6 +120,28 @@ spec:
   EXPECT_EQ(main["resources"]["limits"], json({{"rdma/hca", "1"}, {"nvidia.com/gpu", "2"}}));
 }
 
+// The terms of a template are alternatives: each excludes the nodes.
+TEST(GangJobManifest, ExcludesNodes) {
+  const json pod = Manifest("{command: [a], constraints: {exclude_nodes: [n1, n2]}}", R"(
+spec:
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+          - matchExpressions: [{key: disk, operator: Exists}]
+          - matchFields: [{key: metadata.name, operator: In, values: [n1]}]
+)")["spec"]["template"]["spec"];
+  const NodeFilter filter(pod);
+  EXPECT_FALSE(filter.Admits("n1", {{"disk", "ssd"}}, {}));
+  EXPECT_FALSE(filter.Admits("n2", {{"disk", "ssd"}}, {}));
+  EXPECT_TRUE(filter.Admits("n3", {{"disk", "ssd"}}, {}));
+  EXPECT_FALSE(filter.Admits("n3", {}, {}));
+  const NodeFilter plain(
+      Manifest("{command: [a], constraints: {exclude_nodes: [n1]}}")["spec"]["template"]["spec"]);
+  EXPECT_FALSE(plain.Admits("n1", {}, {}));
+  EXPECT_TRUE(plain.Admits("n2", {}, {}));
+}
+
 TEST(GangJobManifest, WorkersUploadWhatTheyLeave) {
   const json spec =
       Manifest("{command: [renzan, pod-run, --, a], upload_to: s3://b/p, artifacts: out}")["spec"];
