@@ -99,3 +99,46 @@ $renzan job logs "$two" | grep -qx 'devices 0,1' || fail "$($renzan job logs "$t
 expect_node own-0 state '"ready"'
 [ "$(node_field own-0 capacity | python3 -c 'import json, sys; print(json.load(sys.stdin)["gpu"])')" = 2 ] ||
   fail "own-0 does not have 2 GPUs"
+$renzan cluster down --stop-jobs >/dev/null
+
+# A node on which everything fails at once does not eat the queue: each job fails there once at
+# most, and it is taken out of service once some have run elsewhere.
+cat >cluster.yaml <<YAML
+pools: {own: {nodes: 3, resources: {cpu: 2}}}
+YAML
+up
+cat >broken.sh <<'SH'
+[ "$RENZAN_NODE" != own-0 ] || exit 1
+sleep 0.05
+SH
+ids=()
+for _ in $(seq 20); do
+  ids+=("$($renzan submit --retries 1 --set retry_backoff=1ms -- sh "$work/broken.sh")")
+done
+for id in "${ids[@]}"; do wait_for is "$id" state 'done'; done
+expect_node own-0 state '"cordoned"'
+expect_exit 0 "own-0 takes no new jobs: 3 jobs" $renzan nodes
+expect_exit 0 "own-0: ready" $renzan nodes restore own-0
+excluding=$($renzan submit --exclude own-0,own-1 -- sh -c 'echo "on $RENZAN_NODE"')
+wait_for is "$excluding" state 'done'
+$renzan job logs "$excluding" | grep -qx 'on own-2' || fail "$($renzan job logs "$excluding")"
+expect_exit 78 "there is no node 'own-7'" $renzan submit --exclude own-7 -- true
+$renzan cluster down >/dev/null
+
+# A node whose health check fails takes no job until it passes.
+echo "node_health: {check: [sh, $work/check.sh], check_interval: 100ms}" >>cluster.yaml
+cat >check.sh <<SH
+[ ! -e $work/hot ] || { echo "\$RENZAN_NODE is hot"; exit 1; }
+SH
+touch hot
+up
+checked=$($renzan submit -- true)
+waits_for_check() {
+  is_explained "$checked" && grep -q 'own-0 is cordoned (its health check ended with 1: own-0 is hot)' why.txt
+}
+wait_for waits_for_check
+expect_exit 0 "own-2 takes no new jobs: its health check ended with 1: own-2 is hot" $renzan nodes
+is "$checked" state pending || fail "job $checked started on a node whose check fails"
+rm hot
+wait_for is "$checked" state 'done'
+expect_node own-0 state '"ready"'

@@ -72,6 +72,10 @@ void List(const NodesFlags& flags) {
                fmt::format("{}", fmt::join(jobs, ",")), fmt::format("{}", fmt::join(labels, " "))});
   }
   fmt::print("{}", table.Text());
+  for (const Json& node : answer.at("nodes"))
+    if (const auto reason = node.find("reason"); reason != node.end() && reason->is_string())
+      fmt::print("{} takes no new jobs: {}\n", node.at("name").get<std::string>(),
+                 reason->get<std::string>());
 }
 
 // False if the action is complete only when the node's last worker has ended.

@@ -43,6 +43,13 @@ class Agent {
   };
   virtual pid_t StartUploading(const Upload& upload) = 0;
   virtual void StopCopying(pid_t child) = 0;
+  // Starts a child, as the daemon's user, that checks a node, and is killed when the calling thread
+  // ends. Its output goes to `log`. Throws Error kOsError.
+  virtual pid_t StartChecking(const std::vector<std::string>& command,
+                              const std::map<std::string, std::string>& environment,
+                              const std::string& log) = 0;
+  // Kills it and its children.
+  virtual void StopChecking(pid_t child) = 0;
   // Starts a child that deletes directories recursively. It keeps running when the daemon ends.
   // Throws Error kOsError.
   virtual pid_t StartRemoving(const std::vector<std::string>& directories) = 0;

@@ -131,6 +131,7 @@ void RunDaemon(const DaemonOptions& options) {
                          .why_infeasible = WhyInfeasible,
                          .limits = options.config.limits,
                          .retention = retention,
+                         .node_health = options.config.node_health,
                          .artifacts_timeout_ms = options.config.artifacts_timeout_ms(),
                          .on_cycle = record_cycle},
                         spec::MakeSnapshot(options.config, now), store, *agent, clock);

@@ -86,6 +86,19 @@ class LocalAgent : public Agent {
                      std::move(options));
   }
 
+  pid_t StartChecking(const std::vector<std::string>& command,
+                      const std::map<std::string, std::string>& environment,
+                      const std::string& log) override {
+    ToolOptions options{.log = log, .death_signal = SIGKILL};
+    options.environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                           "LC_ALL=C"};
+    for (const auto& [name, value] : environment) options.environment.push_back(name + "=" + value);
+    return StartTool(command, std::nullopt, std::move(options));
+  }
+
+  // It leads a session.
+  void StopChecking(pid_t child) override { ::kill(-child, SIGKILL); }
+
   // rm does not follow links, even those created while it runs.
   pid_t StartRemoving(const std::vector<std::string>& directories) override {
     std::vector<std::string> argv = {"rm", "-rf", "--one-file-system", "--"};

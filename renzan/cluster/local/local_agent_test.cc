@@ -88,6 +88,26 @@ TEST(LocalAgent, UploadsAsTheJobsUserWithTheJobsEnvironment) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
+TEST(LocalAgent, ChecksANode) {
+  const TemporaryDirectory directory;
+  const auto agent = MakeLocalAgent("", "");
+  const auto end_of = [&](pid_t check) {
+    std::optional<int> status;
+    for (int tries = 0; tries < 2000 && !status; ++tries) {
+      status = agent->Reap(check);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return status;
+  };
+  const pid_t fails = agent->StartChecking({"sh", "-c", "echo $RENZAN_NODE is hot >&2; exit 3"},
+                                           {{"RENZAN_NODE", "own-1"}}, directory / "log");
+  EXPECT_EQ(end_of(fails), 3);
+  EXPECT_EQ(ReadFile(directory / "log"), "own-1 is hot\n");
+  const pid_t hangs = agent->StartChecking({"sh", "-c", "sleep 1000 & wait"}, {}, "/dev/null");
+  agent->StopChecking(hangs);
+  EXPECT_EQ(end_of(hangs), -1);
+}
+
 TEST(LocalAgent, RemovesDirectories) {
   const TemporaryDirectory directory;
   CreateDirectories(directory / "old/attempt-0");

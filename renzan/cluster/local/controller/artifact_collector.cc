@@ -8,17 +8,15 @@
 #include <system_error>
 
 #include "renzan/base/error.h"
-#include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
+#include "renzan/cluster/local/controller/last_line.h"
 
 namespace renzan::cluster::local {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr size_t kMaxReason = 1000;
 
 // Names in a directory, sorted; none of one that cannot be read.
 std::vector<std::string> NamesIn(const std::string& directory) {
@@ -46,17 +44,6 @@ std::string ListSources(const std::string& directory) {
       if (file.starts_with("worker-")) add(attempt + "/" + file);
   }
   return sources;
-}
-
-// Why the upload failed, in its own words.
-std::string LastLineOf(const std::string& log) {
-  try {
-    std::string text = ReadFile(log);
-    while (text.ends_with('\n')) text.pop_back();
-    return ShortText(text.substr(text.rfind('\n') + 1), kMaxReason);
-  } catch (const Error&) {
-    return "";
-  }
 }
 
 }  // namespace

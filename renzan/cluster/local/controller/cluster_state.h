@@ -10,6 +10,7 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/cluster/core/engine/outcome.h"
+#include "renzan/cluster/core/engine/suspicion.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/local/store/records.h"
 #include "renzan/cluster/spec/job_spec.h"
@@ -35,11 +36,12 @@ struct LiveJob {
 };
 
 // Processes whose end is to be reported to the controller. JobId 0, which no job has, is the child
-// that removes directories (Retention).
+// that removes directories (Retention); negative ones are checks of nodes (NodeChecker).
 using WatchedProcesses = std::map<JobId, pid_t>;
 
 struct ClusterState {
   Snapshot snapshot;
+  Suspicion suspicion;
   std::map<JobId, LiveJob> live;
   WatchedProcesses watched;
   bool needs_scheduling = true;  // something changed since the last scheduling cycle

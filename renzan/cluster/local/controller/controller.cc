@@ -60,7 +60,8 @@ Controller::Controller(const ControllerOptions& options, Snapshot cluster, Store
       clock_(clock),
       access_(options.uid, options.limits),
       directories_(options.state_dir),
-      state_{.snapshot = std::move(cluster)},
+      state_{.snapshot = std::move(cluster),
+             .suspicion = Suspicion(static_cast<int>(options.node_health.suspect_after))},
       pools_(state_.snapshot, store, clock),
       usage_(state_.snapshot, store, clock),
       log_(state_, store, usage_, pools_, clock),
@@ -69,17 +70,25 @@ Controller::Controller(const ControllerOptions& options, Snapshot cluster, Store
       retention_(options.retention, store, agent, directories_, state_.watched),
       progress_(state_, store, agent, directories_, clock),
       nodes_(state_, store, pools_, clock),
+      checker_({.command = options.node_health.check,
+                .interval_ms = options.node_health.check_interval_ms(),
+                .timeout_ms = options.node_health.check_timeout_ms(),
+                .log_dir = options.state_dir},
+               state_, nodes_, agent, clock),
+      health_(options.node_health.early_failure_ms(), options.node_health.suspect_for_ms(), state_,
+              store, nodes_, checker_),
       runner_({.state = state_,
                .log = log_,
                .store = store,
                .agent = agent,
                .nodes = nodes_,
+               .health = health_,
                .progress = progress_,
                .retention = retention_,
                .collector = collector_,
                .directories = directories_,
                .clock = clock},
-              options.enforce_memory),
+              options.enforce_memory, options.node_health.early_failure_ms()),
       run_times_(store) {}
 
 // --- Recovery.
@@ -97,6 +106,7 @@ void Controller::Recover() {
   nodes_.Recover();
   pools_.Recover();
   for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
+  health_.Recover();
   SetReservations(RecoveredReservations(), snapshot);
   usage_.Recovered();
 }
@@ -147,6 +157,7 @@ TimeMs Controller::Turn() {
     runner_.FinishEnded();
     collector_.Advance();
     retention_.Advance(now);
+    checker_.Advance();
     if (state_.needs_scheduling || now >= schedule_at_) Schedule();
     trouble_.clear();
   } catch (const Error& error) {
@@ -160,7 +171,7 @@ TimeMs Controller::Turn() {
   if (state_.retry_at != kNever) return state_.retry_at;
   if (state_.needs_scheduling) return now;
   return std::min({schedule_at_, nodes_.NextEvent(), collector_.NextDeadline(),
-                   retention_.next_look(), next_checkpoint});
+                   retention_.next_look(), next_checkpoint, checker_.NextEvent()});
 }
 
 // Otherwise times in the future would be waited for until the clock reaches them again.
@@ -172,6 +183,7 @@ void Controller::ClockWentBack(TimeMs now) {
   usage_.ClockWentBack(now);
   pools_.ClockWentBack(now);
   collector_.ClockWentBack(now);
+  checker_.ClockWentBack(now);
   progress_.ClockWentBack();
   Snapshot& snapshot = state_.snapshot;
   for (Job& job : snapshot.jobs) {
@@ -184,6 +196,8 @@ void Controller::ClockWentBack(TimeMs now) {
     node.idle_since = std::min(node.idle_since, now);
     if (node.state == NodeState::kBooting)
       node.until = std::min(node.until, now + snapshot.pools[node.pool].boot_ms);
+    if (node.state == NodeState::kCordoned && node.until != kNever)
+      node.until = std::min(node.until, now + options_.node_health.suspect_for_ms());
   }
 }
 
@@ -192,6 +206,8 @@ void Controller::AdvanceNodes() {
   for (const int node : nodes_.Due()) {
     if (state_.snapshot.nodes[node].state == NodeState::kBooting) {
       nodes_.SetReady(node);
+    } else if (state_.snapshot.nodes[node].state == NodeState::kCordoned) {
+      health_.Reopen(node);
     } else {
       nodes_.SetGone(node);
       runner_.EndWorkersOn(node);
@@ -266,6 +282,7 @@ JobId Controller::Admit(const Submission& submission) {
   std::string yaml = spec::PrintJobSpec(spec);
   const size_t bytes = yaml.size() + submission.manifest.size();
   access_.RequireWithinLimits(caller, spec, static_cast<int64_t>(bytes), PendingUseOf(caller));
+  spec::CheckExcludedNodes(state_.snapshot, spec);
   Job job = spec::MakeJob(state_.snapshot, spec, caller.name, id, now);
   if (const std::string why = options_.why_infeasible(state_.snapshot, job); !why.empty())
     Fail(ErrorCode::kConfig, "{}: this job can never run here: {}", submission.source, why);

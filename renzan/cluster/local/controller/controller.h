@@ -22,6 +22,7 @@
 #include "renzan/cluster/local/controller/job_runner.h"
 #include "renzan/cluster/local/controller/job_view.h"
 #include "renzan/cluster/local/controller/learned_run_times.h"
+#include "renzan/cluster/local/controller/node_health.h"
 #include "renzan/cluster/local/controller/node_manager.h"
 #include "renzan/cluster/local/controller/pool_observer.h"
 #include "renzan/cluster/local/controller/progress_tracker.h"
@@ -52,6 +53,7 @@ struct ControllerOptions {
   std::function<std::string(const Snapshot&, const Job&)> why_infeasible;
   spec::ClusterConfig::LimitsConfig limits = {};
   RetentionOptions retention = {};
+  spec::ClusterConfig::NodeHealthConfig node_health = {};
   TimeMs artifacts_timeout_ms = 600'000;  // for copying a job's artifacts
   // Called with each cycle before its decisions are carried out.
   std::function<void(const Snapshot&, const Decisions&,
@@ -144,6 +146,8 @@ class Controller {
   Retention retention_;
   ProgressTracker progress_;
   NodeManager nodes_;
+  NodeChecker checker_;
+  NodeHealth health_;
   JobRunner runner_;
 
   LearnedRunTimes run_times_;

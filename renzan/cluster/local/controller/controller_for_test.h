@@ -62,6 +62,7 @@ class ControllerTest : public ::testing::Test {
                           },
                           .limits = config_.limits,
                           .retention = {.keep_ended_ms = keep_ended_ms_, .keep_attempts = 3},
+                          .node_health = config_.node_health,
                           .artifacts_timeout_ms = 60'000},
         spec::MakeSnapshot(config_, controller_now()), *store_, agent_, clock_);
     controller_->Recover();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/local/agent.h"
 
@@ -55,6 +56,14 @@ class FakeAgent : public Agent {
     uploads.push_back(upload);
     return next_pid_++;
   }
+  pid_t StartChecking(const std::vector<std::string>&,
+                      const std::map<std::string, std::string>& environment,
+                      const std::string& log) override {
+    if (!check_output.empty()) WriteFileAtomically(log, check_output);
+    checks[next_pid_] = environment.at("RENZAN_NODE");
+    return next_pid_++;
+  }
+  void StopChecking(pid_t child) override { stopped_checks.push_back(child); }
   void StopCopying(pid_t) override {
     if (!unkillable) copy_status = -1;
   }
@@ -64,7 +73,14 @@ class FakeAgent : public Agent {
     removed.push_back(directories);
     return next_pid_++;
   }
-  std::optional<int> Reap(pid_t) override { return copy_status; }
+  std::optional<int> Reap(pid_t child) override {
+    const auto check = checks.find(child);
+    if (check == checks.end()) return copy_status;
+    const auto status = check_status.find(check->second);
+    if (status == check_status.end()) return std::nullopt;
+    checks.erase(check);
+    return status->second;
+  }
 
   void End(const std::string& directory, EndedBy by, int code, TimeMs started, TimeMs ended) {
     runs[directory].report = {
@@ -81,6 +97,10 @@ class FakeAgent : public Agent {
   std::vector<std::pair<std::string, std::string>> copies;
   std::vector<Upload> uploads;
   std::optional<int> copy_status;
+  std::map<pid_t, std::string> checks;      // that run, by node
+  std::map<std::string, int> check_status;  // with which checks of a node end; none: they run on
+  std::string check_output;
+  std::vector<pid_t> stopped_checks;
   bool fail_starts = false, fail_requests = false;
   bool unkillable = false;              // children that copy hang in the file system
   std::string unreadable, irremovable;  // a directory

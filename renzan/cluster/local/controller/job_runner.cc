@@ -336,6 +336,17 @@ void JobRunner::KillLeftOvers(JobId job, const std::string& directory) {
   }
 }
 
+std::optional<EarlyFailure> JobRunner::EarlyFailureOf(const LiveJob& live, AttemptEnd end,
+                                                      const Outcome& outcome) const {
+  // It may not be known which worker was the first.
+  const NamedPlacement& placement = live.attempt->placement;
+  if (end.failed_on.empty() && placement.size() == 1) end.failed_on = placement[0].node;
+  const std::string node = FailedEarlyOn(end, outcome, early_failure_ms_);
+  if (node.empty()) return std::nullopt;
+  return EarlyFailure{
+      .job = live.record.id, .node = node, .user = live.record.user, .time = state_.snapshot.now};
+}
+
 void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   const JobId id = live.record.id;
   if (!end) KillLeftOvers(id, DirectoryOf(live));
@@ -350,6 +361,9 @@ void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
                                               "its supervisor ended without a report: it was "
                                               "killed, or the machine was restarted");
   if (end) progress_.MeasureEnd(live, *end);
+  const std::optional<EarlyFailure> early =
+      end ? EarlyFailureOf(live, *end, outcome) : std::nullopt;
+  const EarlyFailure* early_failure = early ? &*early : nullptr;
   const TimeMs now = state_.snapshot.now;
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
@@ -372,10 +386,11 @@ void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
     record.state = RecordState::kCollecting;
     log_.Commit(record, attempt, NameOf(record.state),
                 fmt::format("{}; {}", outcome.text, WhatIsCollected(outputs)), std::min(ended, now),
-                &collection);
+                &collection, early_failure);
   } else {
     if (HasEnded(record.state)) record.ended = ended;
-    log_.Commit(record, attempt, NameOf(record.state), outcome.text, std::min(ended, now));
+    log_.Commit(record, attempt, NameOf(record.state), outcome.text, std::min(ended, now), nullptr,
+                early_failure);
   }
 
   live.record = record;
@@ -386,6 +401,7 @@ void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
   job->eligible_at = outcome.backoff_ms == 0 ? 0 : record.eligible_at;
   const cluster::Start restart{id, job->target, job->backfilled};
   Release(*job, ended);
+  if (early) FailedEarly(*job, early->node);
   if (HasEnded(outcome.state)) {
     Remove(id);
     if (!outputs.empty()) collector_.Start(record, collection, outputs);
@@ -393,6 +409,8 @@ void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
              Fits(state_.snapshot, *job, restart.placement)) {
     cluster::CarryOut(restart, state_.snapshot, *this);
   }
+  if (end)
+    health_.AttemptEnded(attempt, record.user, ran, outcome.state == RecordState::kDone, early);
 }
 
 void JobRunner::FinishNeverStarted(LiveJob& live, const std::string& why) {

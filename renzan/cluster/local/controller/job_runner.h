@@ -15,6 +15,7 @@
 #include "renzan/cluster/local/controller/artifact_collector.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
 #include "renzan/cluster/local/controller/job_directories.h"
+#include "renzan/cluster/local/controller/node_health.h"
 #include "renzan/cluster/local/controller/node_manager.h"
 #include "renzan/cluster/local/controller/progress_tracker.h"
 #include "renzan/cluster/local/controller/retention.h"
@@ -31,24 +32,28 @@ class JobRunner : private Environment {
     Store& store;
     Agent& agent;
     NodeManager& nodes;
+    NodeHealth& health;
     ProgressTracker& progress;
     Retention& retention;
     ArtifactCollector& collector;
     const JobDirectories& directories;
     const Clock& clock;
   };
-  JobRunner(const Dependencies& with, bool enforce_memory)
+  // An attempt that fails sooner than `early_failure_ms` after its start is an early failure.
+  JobRunner(const Dependencies& with, bool enforce_memory, TimeMs early_failure_ms)
       : state_(with.state),
         log_(with.log),
         store_(with.store),
         agent_(with.agent),
         nodes_(with.nodes),
+        health_(with.health),
         progress_(with.progress),
         retention_(with.retention),
         collector_(with.collector),
         directories_(with.directories),
         clock_(with.clock),
-        enforce_memory_(enforce_memory) {}
+        enforce_memory_(enforce_memory),
+        early_failure_ms_(early_failure_ms) {}
 
   void CarryOut(const Decisions& decisions);
   void Preempt(JobId job, const std::string& user);
@@ -89,6 +94,8 @@ class JobRunner : private Environment {
   void LoseTarget(LiveJob& live, const std::string& node);
 
   AttemptReport Report(const LiveJob& live);
+  std::optional<EarlyFailure> EarlyFailureOf(const LiveJob& live, AttemptEnd end,
+                                             const Outcome& outcome) const;
   void Finish(LiveJob& live, const std::optional<AttemptEnd>& end);
   void FinishNeverStarted(LiveJob& live, const std::string& why);
   void KillLeftOvers(JobId job, const std::string& directory);
@@ -105,12 +112,14 @@ class JobRunner : private Environment {
   Store& store_;
   Agent& agent_;
   NodeManager& nodes_;
+  NodeHealth& health_;
   ProgressTracker& progress_;
   Retention& retention_;
   ArtifactCollector& collector_;
   const JobDirectories& directories_;
   const Clock& clock_;
   const bool enforce_memory_;
+  const TimeMs early_failure_ms_;
   std::set<JobId> to_check_;  // their processes have ended, or could not be looked at
   std::set<int> unsent_;      // failed nodes: not all jobs on them have got the request
 };

@@ -46,6 +46,9 @@ void NodeManager::Recover() {
     }
     at->state = record.state;
     at->until = record.until;
+    at->reason = record.reason;
+    if (record.closed_by != ClosedBy::kOperator)
+      closed_by_[static_cast<int>(at - snapshot.nodes.begin())] = record.closed_by;
   }
 }
 
@@ -107,26 +110,56 @@ int NodeManager::InService(const std::string& name) const {
   return node;
 }
 
-void NodeManager::Commit(const NodeChange& change) {
+void NodeManager::Commit(const NodeChange& change, ClosedBy by) {
   const Node& node = change.node;
+  const std::vector<Node>& nodes = state_.snapshot.nodes;
+  // A node that is bought again, or has failed and is restored, is another machine.
+  const bool is_another = change.index < static_cast<int>(nodes.size()) &&
+                          nodes[change.index].state == NodeState::kGone &&
+                          node.state != NodeState::kGone;
   const std::string pool = node.pool < 0 ? "" : state_.snapshot.pools[node.pool].name;
   store_.Transact([&] {
-    store_.Put(
-        NodeRecord{.name = node.name, .pool = pool, .state = node.state, .until = node.until});
+    store_.Put(NodeRecord{.name = node.name,
+                          .pool = pool,
+                          .state = node.state,
+                          .until = node.until,
+                          .closed_by = by,
+                          .reason = node.reason});
+    if (is_another) store_.DeleteEarlyFailuresOn(node.name);
   });
+  if (is_another) ForgetFailuresOn(change.index);
+  closed_by_.erase(change.index);
+  if (by != ClosedBy::kOperator) closed_by_[change.index] = by;
   pools_.Observe();
   restored_.erase(change.index);
   emptying_.erase(change.index);
   state_.needs_scheduling = true;
 }
 
-void NodeManager::Set(int index, NodeState state, TimeMs until) {
+void NodeManager::ForgetFailuresOn(int node) {
+  const std::string& name = state_.snapshot.nodes[node].name;
+  state_.suspicion.ForgetNode(name);
+  for (Job& job : state_.snapshot.jobs) std::erase(job.failed_on, name);
+}
+
+void NodeManager::Close(int node, ClosedBy by, const std::string& reason, TimeMs until) {
+  Set(node, NodeState::kCordoned, until, by, reason);
+}
+
+bool NodeManager::IsClosedBy(int node, ClosedBy by) const {
+  const auto at = closed_by_.find(node);
+  return at != closed_by_.end() && at->second == by;
+}
+
+void NodeManager::Set(int index, NodeState state, TimeMs until, ClosedBy by,
+                      const std::string& reason) {
   Snapshot& snapshot = state_.snapshot;
   NodeChange change{index, snapshot.nodes[index]};
   change.node.state = state;
   change.node.until = until;
   change.node.idle_since = snapshot.now;
-  Commit(change);
+  change.node.reason = reason;
+  Commit(change, by);
   if (state == NodeState::kGone && InUse(snapshot, index)) {
     emptying_.insert(index);
     change.node.state = NodeState::kDraining;
@@ -181,6 +214,9 @@ bool NodeManager::Restore(const std::string& name) {
       [&](const Node& each) { return each.pool == node.pool && each.state != NodeState::kGone; });
   if (node.state == NodeState::kGone && there >= pool.max_nodes)
     Fail(ErrorCode::kUsage, "pool {} has all of its {} nodes", pool.name, pool.max_nodes);
+  // Whoever restores it has looked at it.
+  store_.Transact([&] { store_.DeleteEarlyFailuresOn(name); });
+  ForgetFailuresOn(index);
   if (emptying_.count(index)) {
     // After a restart it is ready, and its workers have been ended.
     store_.Transact([&] {
@@ -200,7 +236,8 @@ std::vector<int> NodeManager::Due() const {
   const std::vector<Node>& nodes = state_.snapshot.nodes;
   for (int node = 0; node < static_cast<int>(nodes.size()); ++node) {
     const NodeState state = nodes[node].state;
-    const bool waits = state == NodeState::kBooting || state == NodeState::kDraining;
+    const bool waits = state == NodeState::kBooting || state == NodeState::kDraining ||
+                       state == NodeState::kCordoned;
     if (waits && nodes[node].until <= state_.snapshot.now && !emptying_.count(node))
       due.push_back(node);
   }
@@ -212,7 +249,8 @@ TimeMs NodeManager::NextEvent() const {
   const std::vector<Node>& nodes = state_.snapshot.nodes;
   for (int node = 0; node < static_cast<int>(nodes.size()); ++node) {
     const NodeState state = nodes[node].state;
-    const bool waits = state == NodeState::kBooting || state == NodeState::kDraining;
+    const bool waits = state == NodeState::kBooting || state == NodeState::kDraining ||
+                       state == NodeState::kCordoned;
     if (waits && !emptying_.count(node)) next = std::min(next, nodes[node].until);
   }
   return next;

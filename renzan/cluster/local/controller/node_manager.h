@@ -40,11 +40,17 @@ class NodeManager {
   // they have ended.
   bool Restore(const std::string& name);
 
+  // Nothing new starts there until then (kNever: until it is set ready), for that reason; workers
+  // stay.
+  void Close(int node, ClosedBy by, const std::string& reason, TimeMs until);
+  bool IsClosedBy(int node, ClosedBy by) const;
+
   // --- The scheduler's decisions.
-  void Commit(const NodeChange& change);
+  void Commit(const NodeChange& change) { Commit(change, ClosedBy::kOperator); }
 
   // --- Changes over time.
-  // Nodes to set ready (they have booted) or gone (their notice has expired).
+  // Nodes to set ready (they have booted), gone (their notice has expired) or to be reopened (they
+  // were closed until now).
   std::vector<int> Due() const;
   TimeMs NextEvent() const;
   void SetReady(int node);
@@ -60,15 +66,19 @@ class NodeManager {
  private:
   int Named(const std::string& name) const;
   int InService(const std::string& name) const;
-  void Set(int node, NodeState state, TimeMs until);
+  void Commit(const NodeChange& change, ClosedBy by);
+  void Set(int node, NodeState state, TimeMs until, ClosedBy by = ClosedBy::kOperator,
+           const std::string& reason = "");
+  void ForgetFailuresOn(int node);
   void BeTooSmall(int node, const Resources& used);
 
   ClusterState& state_;
   Store& store_;
   PoolObserver& pools_;
   const Clock& clock_;
-  std::set<int> emptying_;  // gone in the store, with workers that have not ended yet
-  std::set<int> restored_;  // of those: will be ready then
+  std::map<int, ClosedBy> closed_by_;  // other than by an operator
+  std::set<int> emptying_;             // gone in the store, with workers that have not ended yet
+  std::set<int> restored_;             // of those: will be ready then
   // A node whose workers use more than it is configured to have.
   struct TooSmall {
     Resources configured;

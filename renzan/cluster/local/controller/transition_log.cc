@@ -4,7 +4,7 @@ namespace renzan::cluster::local {
 
 void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
                            const std::string& kind, const std::string& text, TimeMs until,
-                           const CollectionRecord* collection) {
+                           const CollectionRecord* collection, const EarlyFailure* early_failure) {
   until = usage_.Until(until);
   store_.Transact([&] {
     usage_.Put(until);  // before the job's end, after which its usage is final
@@ -12,6 +12,7 @@ void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptR
     store_.Put(record);
     if (attempt) store_.Put(*attempt);
     if (collection) store_.Put(*collection);
+    if (early_failure) store_.Put(*early_failure);
     if (HasEnded(record.state)) LearnRunTime(record);
     store_.AddEvent({.job = record.id, .time = NowMs(clock_), .kind = kind, .text = text});
   });

@@ -26,7 +26,8 @@ class TransitionLog {
   // to `until`, when the transition happened: from then on other jobs may use the nodes.
   void Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
               const std::string& kind, const std::string& text, TimeMs until,
-              const CollectionRecord* collection = nullptr);
+              const CollectionRecord* collection = nullptr,
+              const EarlyFailure* early_failure = nullptr);
 
   // As UsageLedger::Until().
   TimeMs Until(TimeMs time) const { return usage_.Until(time); }

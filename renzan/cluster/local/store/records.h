@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "renzan/cluster/core/engine/record_state.h"
+#include "renzan/cluster/core/engine/suspicion.h"
 #include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/spec/node_state.h"
@@ -100,12 +101,34 @@ struct EventRecord {
   std::string kind, text;
 };
 
+// Who took a node out of service.
+enum class ClosedBy { kOperator, kSuspicion, kHealthCheck };
+
 struct NodeRecord {
   std::string name;
   std::string pool;
   NodeState state = NodeState::kReady;
   TimeMs until = kNever;
+  ClosedBy closed_by = ClosedBy::kOperator;  // meaningless while it is in service
+  std::string reason = {};                   // empty for an operator's decision
 };
+
+constexpr const char* NameOf(ClosedBy by) {
+  switch (by) {
+    case ClosedBy::kOperator:
+      return "operator";
+    case ClosedBy::kSuspicion:
+      return "suspicion";
+    case ClosedBy::kHealthCheck:
+      return "health_check";
+  }
+  return "";
+}
+constexpr std::optional<ClosedBy> ClosedByNamed(std::string_view name) {
+  for (const ClosedBy by : {ClosedBy::kOperator, ClosedBy::kSuspicion, ClosedBy::kHealthCheck})
+    if (name == NameOf(by)) return by;
+  return std::nullopt;
+}
 
 // Nodes that are kept for a pending job.
 struct ReservationRecord {

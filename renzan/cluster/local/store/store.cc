@@ -93,6 +93,24 @@ void Store::Put(const AttemptRecord& attempt) {
 void Store::Put(const NodeRecord& node) {
   store::Nodes().Put(*database_,
                      {node.name, node.pool, std::string(NameOf(node.state)), node.until});
+  if (node.closed_by == ClosedBy::kOperator)
+    store::Closures().Delete(*database_, "node", node.name);
+  else
+    store::Closures().Put(*database_,
+                          {node.name, std::string(NameOf(node.closed_by)), node.reason});
+}
+
+void Store::Put(const EarlyFailure& failure) {
+  store::EarlyFailures().Put(*database_, {failure.job, failure.node, failure.user, failure.time,
+                                          int64_t{failure.counts}, int64_t{failure.ran_elsewhere}});
+}
+
+void Store::DeleteEarlyFailures(JobId job) {
+  store::EarlyFailures().Delete(*database_, "job", job);
+}
+
+void Store::DeleteEarlyFailuresOn(const std::string& node) {
+  store::EarlyFailures().Delete(*database_, "node", node);
 }
 
 void Store::Put(const QuotaOverrideRecord& quota_override) {
@@ -176,7 +194,7 @@ void Store::DeleteJobs(const std::vector<JobId>& jobs) {
     CountEnded(*job, -1, {});
     for (const CheckedTable* table :
          {&store::Events(), &store::Attempts(), &store::Usage(), &store::MeasuredTimes(),
-          &store::RowCounts(), &store::Reservations()})
+          &store::RowCounts(), &store::Reservations(), &store::EarlyFailures()})
       table->Delete(*database_, "job", id);
     store::Jobs().Delete(*database_, "id", id);
   }
@@ -285,13 +303,36 @@ std::vector<EventRecord> Store::Events(JobId job) {
 
 std::vector<NodeRecord> Store::Nodes() {
   return Guarded([&] {
+    std::map<std::string, SqlRow> closures;
+    for (const SqlRow& row : store::Closures().Select(*database_))
+      closures.emplace(row.Text(0), row);
     std::vector<NodeRecord> nodes;
     for (const SqlRow& row : store::Nodes().Select(*database_)) {
       const auto state = NodeStateNamed(row.Text(2));
       if (!state) throw CorruptDatabase("unknown state of a node");
       nodes.push_back({row.Text(0), row.Text(1), *state, row.Int(3)});
+      if (const auto at = closures.find(row.Text(0)); at != closures.end()) {
+        const auto by = ClosedByNamed(at->second.Text(1));
+        if (!by) throw CorruptDatabase("unknown closure of a node");
+        nodes.back().closed_by = *by;
+        nodes.back().reason = at->second.Text(2);
+      }
     }
     return nodes;
+  });
+}
+
+std::vector<EarlyFailure> Store::EarlyFailures() {
+  return Guarded([&] {
+    std::vector<EarlyFailure> failures;
+    for (const SqlRow& row : store::EarlyFailures().Select(*database_))
+      failures.push_back({.job = row.Int(0),
+                          .node = row.Text(1),
+                          .user = row.Text(2),
+                          .time = row.Int(3),
+                          .counts = row.Int(4) != 0,
+                          .ran_elsewhere = row.Int(5) != 0});
+    return failures;
   });
 }
 

@@ -50,6 +50,10 @@ class Store {
   void Put(const CollectionRecord& collection);  // until the job ends
   void Put(const NodeRecord& node);
   void Put(const QuotaOverrideRecord& quota_override);
+  void Put(const EarlyFailure& failure);
+  // They outlive their jobs.
+  void DeleteEarlyFailures(JobId job);
+  void DeleteEarlyFailuresOn(const std::string& node);
   void PutReservations(const std::vector<ReservationRecord>& reservations);  // replaces all
   void PutUsage(JobId job, const UsageRecord& usage);
   void PutMeasured(JobId job, const Measured& measured);
@@ -81,6 +85,7 @@ class Store {
   std::vector<AttemptRecord> Attempts(JobId job);  // the first one first
   std::vector<EventRecord> Events(JobId job);
   std::vector<NodeRecord> Nodes();
+  std::vector<EarlyFailure> EarlyFailures();  // by job and node
   std::vector<QuotaOverrideRecord> QuotaOverrides();
   std::vector<ReservationRecord> Reservations();  // sorted by job
   // Those with higher numbers, in order.

@@ -178,7 +178,8 @@ void Store::CheckSmallTables() {
   for (const CheckedTable* table :
        {&store::Facts(), &store::Nodes(), &store::Pools(), &store::QuotaOverrides(),
         &store::Loans(), &store::EndedSums(), &store::Collections(), &store::Reservations(),
-        &store::EndedRunTimes(), &store::PredictedRunTimes(), &store::PoolHours()}) {
+        &store::EndedRunTimes(), &store::PredictedRunTimes(), &store::PoolHours(),
+        &store::EarlyFailures(), &store::Closures()}) {
     const std::string verdict =
         database_->QueryOne(fmt::format("PRAGMA integrity_check({})", table->name())).Text(0);
     if (verdict != "ok") throw CorruptDatabase(verdict);

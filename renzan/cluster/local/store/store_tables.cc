@@ -204,6 +204,21 @@ const CheckedTable& PoolHours() {
   return table;
 }
 
+const CheckedTable& EarlyFailures() {
+  static const CheckedTable table(
+      "early_failures",
+      {"job INTEGER NOT NULL", "node TEXT NOT NULL", "user TEXT NOT NULL", "time INTEGER NOT NULL",
+       "counts INTEGER NOT NULL", "ran_elsewhere INTEGER NOT NULL"},
+      2);
+  return table;
+}
+
+const CheckedTable& Closures() {
+  static const CheckedTable table(
+      "closures", {"node TEXT NOT NULL", "by TEXT NOT NULL", "reason TEXT NOT NULL"}, 1);
+  return table;
+}
+
 const CheckedTable& Pools() {
   static const CheckedTable table(
       "pools", {"name TEXT NOT NULL", "node_ms INTEGER NOT NULL", "interruptions INTEGER NOT NULL"},
@@ -228,6 +243,7 @@ std::vector<const CheckedTable*> TablesOf(int64_t version) {
   if (version >= 4) tables.push_back(&Reservations());
   if (version >= 5)
     tables.insert(tables.end(), {&EndedRunTimes(), &PredictedRunTimes(), &PoolHours()});
+  if (version >= 6) tables.insert(tables.end(), {&EarlyFailures(), &Closures()});
   return tables;
 }
 

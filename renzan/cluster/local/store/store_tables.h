@@ -11,7 +11,7 @@
 namespace renzan::cluster::local::store {
 
 // Increased with every change of a definition below. Store::Upgrade() converts older databases.
-inline constexpr int64_t kSchemaVersion = 5;
+inline constexpr int64_t kSchemaVersion = 6;
 
 // Facts.
 inline constexpr const char* kSchemaFact = "schema_version";
@@ -42,6 +42,9 @@ const CheckedTable& RowCounts();  // see row_counts.h
 const CheckedTable& EndedRunTimes();
 const CheckedTable& PredictedRunTimes();
 const CheckedTable& PoolHours();  // see PoolHourRecord
+// Since version 6.
+const CheckedTable& EarlyFailures();  // see EarlyFailure
+const CheckedTable& Closures();       // of nodes, other than by an operator
 // The tables until version 2; only for upgrades.
 const CheckedTable& JobsV2();
 const CheckedTable& QuotaOverridesV2();

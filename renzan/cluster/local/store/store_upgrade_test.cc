@@ -141,8 +141,8 @@ TEST(StoreUpgrade, UpgradesVersion3) {
   {
     Database database(path);
     database.Transact([&] {
-      for (const char* table :
-           {"reservations", "ended_run_times", "predicted_run_times", "pool_hours"})
+      for (const char* table : {"reservations", "ended_run_times", "predicted_run_times",
+                                "pool_hours", "early_failures", "closures"})
         database.Run(fmt::format("DROP TABLE {}", table));
       store::Facts().Put(database, {std::string("schema_version"), int64_t{3}});
       database.Run("PRAGMA user_version = 3");
@@ -194,6 +194,54 @@ TEST(StoreUpgrade, UpgradesVersion4) {
     EXPECT_EQ(ended.back().ran_ms, 2000);
     EXPECT_EQ(ended.back().traits.name, SampleJob(2).name);
   }
+}
+
+// As a program of version 5 would write it, without early failures and reasons of nodes.
+TEST(StoreUpgrade, UpgradesVersion5) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  const EarlyFailure failure{.job = 1, .node = "n0", .user = "ann", .time = 7, .counts = false};
+  const NodeRecord node{.name = "n0",
+                        .pool = "own",
+                        .state = NodeState::kCordoned,
+                        .until = 9,
+                        .closed_by = ClosedBy::kSuspicion,
+                        .reason = "jobs failed"};
+  {
+    Store store(path);
+    store.Transact([&] {
+      store.Put(SampleJob(1));
+      store.Put(SampleAttempt(1));
+    });
+  }
+  {
+    Database database(path);
+    database.Transact([&] {
+      for (const char* table : {"early_failures", "closures"})
+        database.Run(fmt::format("DROP TABLE {}", table));
+      store::Facts().Put(database, {std::string("schema_version"), int64_t{5}});
+      database.Run("PRAGMA user_version = 5");
+    });
+  }
+  for (int opened = 0; opened < 2; ++opened) {
+    Store store(path);
+    EXPECT_EQ(store.EarlyFailures().size(), static_cast<size_t>(opened));
+    EXPECT_EQ(store.Nodes().size(), static_cast<size_t>(opened));
+    store.Transact([&] {
+      store.Put(failure);
+      store.Put(node);
+    });
+    EXPECT_EQ(store.EarlyFailures().at(0), failure);
+    EXPECT_EQ(store.Nodes().at(0).closed_by, ClosedBy::kSuspicion);
+    EXPECT_EQ(store.Nodes().at(0).reason, "jobs failed");
+  }
+  Store store(path);
+  store.Transact([&] {
+    store.Put({.name = "n0", .pool = "own"});
+    store.DeleteEarlyFailuresOn("n0");
+  });
+  EXPECT_EQ(store.Nodes().at(0).reason, "");
+  EXPECT_TRUE(store.EarlyFailures().empty());
 }
 
 TEST(StoreUpgrade, RefusesANewerVersion) {
