@@ -95,6 +95,7 @@ std::string CheckedFile(const std::string& path) {
     Fail(ErrorCode::kCantCreate, "cannot write {}: it is a {}: choose another name", path,
          IsSpecial(path) ? "device or a pipe" : "directory");
   const std::string end = FollowedPath(path), parent = ParentDirectory(end);
+  if (fs::exists(end, ignored)) FailExists(path);
   if (!fs::is_directory(parent, ignored))
     Fail(ErrorCode::kCantCreate, "cannot create {}: {} {}", path, parent,
          fs::exists(parent, ignored) ? "is not a directory"
@@ -182,7 +183,12 @@ void StagedDirectory::Commit() {
 StagedFile::StagedFile(const std::string& path)
     : path_(CheckedFile(path)),
       staging_(PartialPath(path_)),
-      claim_(StagingClaim::Kind::kFile, staging_, path) {}
+      claim_(StagingClaim::Kind::kFile, staging_, path) {
+  if (std::error_code ignored; !fs::exists(path_, ignored)) return;
+  // By another process, between the check and the claim.
+  claim_.RemoveAll();
+  FailExists(path);
+}
 
 StagedFile::~StagedFile() {
   if (!committed_) claim_.RemoveAll();
@@ -195,11 +201,8 @@ void StagedFile::Commit() {
   SyncDirectory(ParentDirectory(path_));
 }
 
-void CheckOutputFile(const std::string& path) { CheckedFile(path); }
-
-void CheckIsNewFile(const std::string& path) {
-  std::error_code ignored;
-  if (!IsSpecial(path) && fs::is_regular_file(FollowedPath(path), ignored)) FailExists(path);
+void CheckOutputFile(const std::string& path) {
+  if (!IsSpecial(path)) CheckedFile(path);
 }
 
 void WriteOutputFile(const std::string& path, std::string_view content) {

@@ -58,9 +58,10 @@ class StagedDirectory {
   bool committed_ = false;
 };
 
-// A file: write `staging()` with a FileWriter and close it, then Commit(). It replaces a file at
-// `path`, or at the end of the symbolic link there. Throws kCantCreate for anything else (a
-// directory, a device), in a directory that does not exist, or if another process is writing it.
+// A file: write `staging()` with a FileWriter and close it, then Commit(). If a symbolic link is at
+// `path`, the file is made where it leads. Throws kCantCreate if something is there (results never
+// replace what somebody may still need), in a directory that does not exist, or if another process
+// is writing it.
 class StagedFile {
  public:
   explicit StagedFile(const std::string& path);
@@ -79,15 +80,11 @@ class StagedFile {
   bool committed_ = false;
 };
 
-// Throws the kCantCreate of a StagedFile that can be known before there is one.
-void CheckOutputFile(const std::string& path);
-
-// Throws kCantCreate if a file is there, or at the end of the symbolic link there: for results,
-// which must not replace what somebody still needs. Pipes and devices are no such files.
-void CheckIsNewFile(const std::string& path);
-
 // Writes an output that the user named: like StagedFile, but pipes and devices are written to
 // directly.
 void WriteOutputFile(const std::string& path, std::string_view content);
+
+// Throws what WriteOutputFile would, as far as that can be known before there is a file.
+void CheckOutputFile(const std::string& path);
 
 }  // namespace renzan

@@ -169,6 +169,8 @@ void RunSimulations(SimulateOptions options) {
          "--json");
   if (!options.record.empty() && options.policies != std::vector<std::string>{"renzan"})
     Fail(ErrorCode::kUsage, "--record works with the policy renzan only");
+  for (const std::string& output : {options.record, options.svg})
+    if (!output.empty()) CheckOutputFile(output);
   options.simulator.exact = !options.record.empty();
   const ScheduleOptions scheduling = spec::ScheduleOptionsOf(config);
   std::vector<std::unique_ptr<SimulatedPolicy>> policies;

@@ -326,6 +326,7 @@ bool RunSweep(PlanFlags flags) {
   if (!flags.output.empty()) Fail(ErrorCode::kUsage, "--output writes one plan: leave out --sweep");
   if (flags.workers > 0 || flags.threads > 0)
     Fail(ErrorCode::kUsage, "--sweep chooses the workers: leave out --workers and --threads");
+  if (!flags.svg.empty()) CheckOutputFile(flags.svg);
   flags.workers = flags.topology_path.empty() ? 1 : 0;
   const PlanInput input = ReadInput(flags);
   const std::vector<SweepPoint> points =
@@ -364,7 +365,7 @@ bool RunSweep(PlanFlags flags) {
 // Returns whether it fits.
 bool RunPlan(const PlanFlags& flags) {
   if (!flags.sweep.empty()) return RunSweep(flags);
-  if (!flags.output.empty()) CheckIsNewFile(flags.output);
+  if (!flags.output.empty()) CheckOutputFile(flags.output);
   if (!flags.svg.empty()) Fail(ErrorCode::kUsage, "--svg draws a sweep: add --sweep");
   const PlanInput input = ReadInput(flags);
   const PlannedRun planned = PlanRun(input);

@@ -55,7 +55,6 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
   verb->callback([flags, output, with, &exit_status] {
     ScoreFormatOf(*output, !with->empty());
     CheckOutputFile(*output);
-    CheckIsNewFile(*output);
     exit_status =
         WithSavedModel(*flags, [&](Predictor& model, const TrainConfig& config, Communicator& comm,
                                    const Dataset& dataset, RowRange rows) {

@@ -76,11 +76,7 @@ struct TextOutput::Impl {
   }
 };
 
-TextOutput::TextOutput(const std::string& path) {
-  if (FileExists(path))
-    Fail(ErrorCode::kCantCreate, "{} already exists: choose another name or remove it", path);
-  impl_ = std::make_unique<Impl>(path);
-}
+TextOutput::TextOutput(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
 
 TextOutput::~TextOutput() = default;
 
