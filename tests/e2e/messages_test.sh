@@ -6,11 +6,12 @@ import csv, random
 random.seed(3)
 with open("rows.csv", "w", newline="") as out:
     rows = csv.writer(out)
-    rows.writerow(["click", "importance", "age", "country", "genres", "request", "score"])
+    rows.writerow(["click", "importance", "age", "country", "genres", "request", "score",
+                   'city, "of"'])
     for row in range(4000):
         genres = "|".join(random.sample(["news", "sport", "art"], row % 3))
         rows.writerow([int(random.random() < 0.3), row % 4 / 2, row % 80, f"c{row % 9}", genres,
-                       f"r{row}", row % 7])
+                       f"r{row}", row % 7, f"t{row}"])
 PY
 cat >schema.yaml <<'YAML'
 columns:
@@ -21,6 +22,7 @@ columns:
   genres: {role: multi_hot}
   request: {role: key}
   score: {role: dense}
+  'city, "of"': {role: key}
 YAML
 $renzan data import rows.csv --format csv --schema schema.yaml --output data >/dev/null
 small_config data
@@ -59,17 +61,20 @@ done
 $renzan train --print-config printed.yaml | cmp - printed.yaml || fail "not read back"
 
 # Columns.
-$renzan predict runs/a --data data --output with.csv --with request,importance,country 2>/dev/null
+$renzan predict runs/a --data data --output with.csv \
+  --with 'request,"city, ""of""",importance' --with country 2>/dev/null
 python3 - <<'PY' || fail "not the weights of the input"
 import csv
 rows, scores = (list(csv.DictReader(open(name, newline=""))) for name in ("rows.csv", "with.csv"))
-assert list(scores[0]) == ["request", "importance", "country", "score"], scores[0]
+assert list(scores[0]) == ["request", 'city, "of"', "importance", "country", "score"], scores[0]
 assert len(scores) == 4000
 for row, score in zip(rows, scores):
-    assert score["request"] == row["request"]
+    assert score["request"] == row["request"] and score['city, "of"'] == row['city, "of"']
     assert float(score["importance"]) == float(row["importance"]), (row, score)
 PY
-has="it has country, request, click, importance, age, score, genres, input_row"
+has="it has country, request, \"city, \"\"of\"\"\", click, importance, age, score, genres, input_row; "
+has+="quote names with a comma: --with '\"city, \"\"of\"\"\"'"
+refuses "--with \"a,b: a quote has no end" $renzan predict runs/a --data data --output s.csv --with '"a,b'
 refuses "--with requst: data has no such column (did you mean 'request'?); $has" \
   $renzan predict runs/a --data data --output s.csv --with requst
 refuses "--with score: the model's scores, the last column, have this name: leave it out" \
@@ -83,10 +88,16 @@ done
 
 # Results are never replaced.
 $renzan checkpoint export runs/a --output model.safetensors >/dev/null
+$renzan plan small.yaml --sweep workers=1..2 --svg sweep.svg >/dev/null
+$renzan data synth --rows 10 --output ten.tsv >/dev/null
+$renzan simulate --generate jobs=5,seed=1 --nodes 1 --svg jobs.svg --record jobs.zst >/dev/null 2>&1
 expect_exit 0 "wrote the plan to plan.yaml" $renzan plan small.yaml --workers 2 --output plan.yaml
 for verb in "checkpoint export runs/a --output model.safetensors" \
   "plan small.yaml --workers 2 --output plan.yaml" \
-  "predict runs/a --data data --output with.csv" "data import rows.csv --output data"; do
+  "predict runs/a --data data --output with.csv" "data import rows.csv --output data" \
+  "plan small.yaml --sweep workers=1..2 --svg sweep.svg" "data synth --rows 10 --output ten.tsv" \
+  "simulate --generate jobs=5,seed=1 --nodes 1 --svg jobs.svg" \
+  "simulate --generate jobs=5,seed=1 --nodes 1 --record jobs.zst"; do
   # shellcheck disable=SC2086
   expect_exit 73 " already exists: choose another name or remove it" $renzan $verb
 done

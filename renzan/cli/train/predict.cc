@@ -36,24 +36,25 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
   CLI::App* verb = app.add_subcommand("predict", "Write a trained model's scores for a dataset");
   const auto flags = std::make_shared<SavedModelFlags>();
   const auto output = std::make_shared<std::string>();
-  const auto with = std::make_shared<std::vector<std::string>>();
+  const auto with_lists = std::make_shared<std::vector<std::string>>();
   AddSavedModelFlags(*verb, *flags);
   verb->add_option("--output", *output,
                    "scores.csv, scores.npy or scores.parquet: probabilities in row order")
       ->required();
   verb->add_option(
-          "--with", *with,
-          "Columns of the data to write before the scores (not into .npy): --with user,item; "
-          "input_row is the row's number in the input, from 0")
-      ->delimiter(',');
+      "--with", *with_lists,
+      "Columns of the data to write before the scores (not into .npy): --with user,item; "
+      "input_row is the row's number in the input, from 0; a name with a comma is quoted as in "
+      "CSV: --with '\"city, state\",user'");
   verb->footer(
       "Examples:\n"
       "  renzan predict runs/dlrm-2026-01-31T12:00:00Z --data data/test --output scores.npy\n"
       "  renzan predict runs/dlrm-2026-01-31T12:00:00Z --data data/test --output scores.parquet "
       "--with user,item\n"
       "The data needs no label: import it with --vocabulary-from the training data.");
-  verb->callback([flags, output, with, &exit_status] {
-    ScoreFormatOf(*output, !with->empty());
+  verb->callback([flags, output, with_lists, &exit_status] {
+    const std::vector<std::string> with = ScoreColumnNames(*with_lists);
+    ScoreFormatOf(*output, !with.empty());
     CheckOutputFile(*output);
     exit_status =
         WithSavedModel(*flags, [&](Predictor& model, const TrainConfig& config, Communicator& comm,
@@ -63,10 +64,10 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
           const std::function<bool()> stopped = StopOnSignals();
           comm.Barrier();  // before there is a file, on all of them
           // On all workers, so that all say what is wrong. Vocabularies may be in a store.
-          CheckScoreColumns(dataset, *with);
+          CheckScoreColumns(dataset, with);
           std::unique_ptr<ScoreFile> file;
           RunWithHeartbeats(comm, [&] {
-            if (comm.rank() == 0) file = std::make_unique<ScoreFile>(*output, dataset, *with, rows);
+            if (comm.rank() == 0) file = std::make_unique<ScoreFile>(*output, dataset, with, rows);
           });
           // For the whole population, whatever the shares in training and in this dataset.
           const double kept = config.features.negatives_kept;

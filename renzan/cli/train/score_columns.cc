@@ -9,6 +9,7 @@
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/data/dataset/manifest.h"
+#include "renzan/data/text/csv_field.h"
 #include "renzan/data/vocabulary.h"
 
 namespace renzan {
@@ -40,9 +41,15 @@ ScoreColumn ColumnNamed(const Dataset& dataset, const std::string& name) {
   look_at(Kind::kInputRow, 0, kInputRowName);
   if (found) return std::move(*found);
   const std::string nearest = NearestName(name, names);
-  Fail(ErrorCode::kUsage, "--with {}: {} has no such column{}; it has {}", name,
+  std::string advice;
+  for (std::string& other : names) {
+    const std::string field = CsvField(other);
+    if (field != other) advice = fmt::format("; quote names with a comma: --with '{}'", field);
+    other = field;
+  }
+  Fail(ErrorCode::kUsage, "--with {}: {} has no such column{}; it has {}{}", name,
        dataset.directory(), nearest.empty() ? "" : " (did you mean '" + nearest + "'?)",
-       fmt::join(names, ", "));
+       fmt::join(names, ", "), advice);
 }
 
 // An id or the ids of a bag.
@@ -56,6 +63,18 @@ std::span<const int64_t> IdsOf(const ScoreColumn& column, const Batch& batch, si
 }
 
 }  // namespace
+
+std::vector<std::string> ScoreColumnNames(const std::vector<std::string>& lists) {
+  std::vector<std::string> names;
+  for (const std::string& list : lists) {
+    const std::optional<std::vector<std::string>> fields = CsvFieldsOf(list);
+    if (!fields)
+      Fail(ErrorCode::kUsage,
+           "--with {}: a quote has no end: quote a name as in CSV: --with '\"a,b\",c'", list);
+    names.insert(names.end(), fields->begin(), fields->end());
+  }
+  return names;
+}
 
 void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& names) {
   std::set<std::string> seen = {kScoreName};

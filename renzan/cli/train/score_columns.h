@@ -46,6 +46,9 @@ struct ScoredRows {
   Batch batch;  // empty if there are no columns
 };
 
+// The names in lists as --with takes them: lines of CSV. Throws kUsage for wrong quotes.
+std::vector<std::string> ScoreColumnNames(const std::vector<std::string>& lists);
+
 // Throws kUsage unless the dataset has columns of these names (keys, its label and weight, dense
 // and categorical features, kInputRowName), each of which is named once.
 void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& names);

@@ -6,6 +6,7 @@
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/import.h"
 #include "renzan/data/testing.h"
+#include "renzan/data/text/csv_field.h"
 #include "renzan/data/text/csv_testing.h"
 
 namespace renzan {
@@ -16,7 +17,21 @@ using testing::Csv;
 using ::testing::ElementsAre;
 using testing::ExpectError;
 using ::testing::HasSubstr;
+using ::testing::Optional;
 using testing::ReadAll;
+
+TEST(CsvFieldsOf, ReadsWhatCsvFieldWrites) {
+  EXPECT_THAT(CsvFieldsOf("a,b c"), Optional(ElementsAre("a", "b c")));
+  EXPECT_THAT(CsvFieldsOf(""), Optional(ElementsAre("")));
+  EXPECT_THAT(CsvFieldsOf("a,"), Optional(ElementsAre("a", "")));
+  EXPECT_THAT(CsvFieldsOf("a\"b"), Optional(ElementsAre("a\"b")));
+  const std::vector<std::string> texts = {"a,b", "", "\"", "\"\",\"", "x\"y", "plain", ",", "\n"};
+  std::string line;
+  for (const std::string& text : texts) line += (line.empty() ? "" : ",") + CsvField(text);
+  EXPECT_THAT(CsvFieldsOf(line), Optional(texts));
+  for (const char* wrong : {"\"", "\"a", "a,\"b", "\"a\"b", "\"a\"\"", "\"a\" ,b"})
+    EXPECT_EQ(CsvFieldsOf(wrong), std::nullopt) << wrong;
+}
 
 // Names of files are bounded, those of columns are not.
 TEST(ImportCsv, ColumnsMayHaveLongNames) {
@@ -157,6 +172,18 @@ TEST(ImportCsv, AColumnWithoutAName) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   ExpectError(ErrorCode::kConfig, HasSubstr("in0.csv:1: column 3 has no name"),
               [&] { Csv(schema, {"y,x,\n1,2,\n"}).Import(); });
+}
+
+TEST(ImportCsv, FlagsTakeNamesWithCommas) {
+  Csv csv("columns: {y: {role: label}, 'a,b=c': {role: categorical}, d: {role: categorical}}\n",
+          {"y,\"a,b=c\",d\n1,p,q\n0,r,s\n"});
+  csv.options.vocabulary = {"threshold:1", "a,b=c=hash:7"};
+  csv.options.unseen = {"d=0"};
+  csv.Import();
+  const DatasetSchema schema = Dataset(csv.options.output).schema();
+  EXPECT_EQ(schema.categorical[0].name, "a,b=c");
+  EXPECT_EQ(schema.categorical[0].num_embeddings, 7);
+  EXPECT_EQ(schema.categorical[1].num_embeddings, 4);
 }
 
 TEST(ImportCsv, HeaderAndSchemaMustAgree) {
