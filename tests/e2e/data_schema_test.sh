@@ -34,4 +34,4 @@ for line in "userId: {role: categorical}" "movieId: {role: categorical}" \
   "rating: {role: label, at_least: 4}" 'timestamp: {role: date, date: "%s"'; do
   grep -qF "$line" ratings.yaml || { cat ratings.yaml; fail "no $line"; }
 done
-grep -qF "genres: {role: multi_hot}" movies.yaml || { cat movies.yaml; fail "no bag of genres"; }
+grep -qF 'genres: {role: multi_hot, separator: "|"}' movies.yaml || { cat movies.yaml; fail "no bag of genres"; }

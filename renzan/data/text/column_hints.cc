@@ -7,6 +7,7 @@
 #include <iterator>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -83,10 +84,13 @@ std::string HintOnTime(const ColumnStatistics& values) {
   const auto within = [&](double unit) {
     return values.min() >= unit * kMinLikelyTime && values.max() < unit * kMaxLikelyTime;
   };
-  const std::string role = R"({role: date, date: "%s", parts: {hour: {role: categorical}}})";
-  if (within(1) && values.is_whole()) return "if they are seconds since 1970: " + role;
-  if (within(1e3) && values.is_whole())
-    return "if they are milliseconds since 1970, divide by 1000 in the file: " + role;
+  for (const auto& [unit, name, format] :
+       {std::tuple{1, "seconds", "%s"}, std::tuple{1000, "milliseconds", "%Q"}})
+    if (within(unit) && values.is_whole())
+      return fmt::format(
+          "if they are {} since 1970: {{role: date, date: \"{}\", parts: {{hour: {{role: "
+          "categorical}}}}}}",
+          name, format);
   return "";
 }
 

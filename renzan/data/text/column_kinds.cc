@@ -69,13 +69,15 @@ bool IsUnixTime(const Column& column) {
   const bool named = lower.find("time") != std::string::npos ||
                      lower.find("date") != std::string::npos || lower == "ts" ||
                      lower.ends_with("_ts") || lower.ends_with("_at");
-  return named && column.values.date_format().starts_with("%s") &&
-         column.values.min() >= kMinUnixTime && column.values.max() < kMaxUnixTime;
+  const std::string format = column.values.date_format();
+  const double unit = format == "%Q" ? 1e3 : 1;
+  return named && (format == "%Q" || format.starts_with("%s")) &&
+         column.values.min() >= unit * kMinUnixTime && column.values.max() < unit * kMaxUnixTime;
 }
 
 bool IsDate(const Column& column) {
   const std::string format = column.values.date_format();
-  return !format.empty() && (!format.starts_with("%s") || IsUnixTime(column));
+  return !format.empty() && ((format != "%Q" && !format.starts_with("%s")) || IsUnixTime(column));
 }
 
 bool IsConstant(const ColumnStatistics& values) {

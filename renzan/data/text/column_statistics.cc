@@ -40,10 +40,15 @@ constexpr const char* kDateFormats[] = {"%Y-%m-%d",
                                         "%Y-%m-%d %I:%M %p",
                                         "%Y-%m-%d %I:%M:%S %p",
                                         "%d-%b-%Y",
+                                        "%a %b %e %H:%M:%S %Y",
+                                        "%a, %d %b %Y %H:%M:%S GMT",
                                         "%s",
-                                        "%s.%f"};
-// As web servers log it, with the offset at its end.
-constexpr std::string_view kLogDate = "[%d/%b/%Y:%H:%M:%S";
+                                        "%s.%f",
+                                        "%Q"};
+// As web servers log dates and as mails have them, before an offset like this one.
+constexpr struct {
+  std::string_view format, offset;
+} kDatesBeforeOffsets[] = {{"[%d/%b/%Y:%H:%M:%S", " +0000]"}, {"%a, %d %b %Y %H:%M:%S", " +0000"}};
 constexpr std::string_view kBagSeparators = "|;^";
 // These separate the words of prose, too.
 constexpr std::string_view kPossibleBagSeparators = ", ";
@@ -126,9 +131,10 @@ void ColumnStatistics::AddToDates(std::string_view value) {
     for (const std::string_view format : kDateFormats)
       if (format.ends_with("%M") || format.ends_with("%S") || format.ends_with("%f"))
         dates_.push_back({.format = DateFormat(fmt::format("{}{}", format, offset))});
-  if (const std::string_view offset = OffsetLike(" +0000]", value);
-      present() == 1 && !offset.empty())
-    dates_.push_back({.format = DateFormat(fmt::format("{}{}", kLogDate, offset))});
+  for (const auto& date : kDatesBeforeOffsets)
+    if (const std::string_view offset = OffsetLike(date.offset, value);
+        present() == 1 && !offset.empty())
+      dates_.push_back({.format = DateFormat(fmt::format("{}{}", date.format, offset))});
   std::erase_if(dates_, [&](Dates& dates) {
     const std::optional<DateParts> parts = dates.format.Parse(value);
     if (!parts) return true;

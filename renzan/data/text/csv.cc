@@ -368,7 +368,7 @@ class CsvParser : public RowParser {
     const std::optional<double> number = ParseNumber(field);
     if (!number) return "";
     return *number == std::floor(*number)
-               ? "%s counts seconds: divide milliseconds by 1000, microseconds by 1000000"
+               ? "%s counts seconds: %Q counts milliseconds; divide microseconds by 1000 for it"
                : "with parts of a second, the format is %s.%f";
   }
 

@@ -4,15 +4,17 @@
 #include <cctype>
 #include <charconv>
 #include <chrono>
+#include <span>
 
 #include "renzan/base/error.h"
 
 namespace renzan {
 namespace {
 
-constexpr std::string_view kConversions = "YmdHIMSpbfs%";
+constexpr std::string_view kConversions = "YmdeHIMSpbafsQ%";
 constexpr std::string_view kMonths[] = {"jan", "feb", "mar", "apr", "may", "jun",
                                         "jul", "aug", "sep", "oct", "nov", "dec"};
+constexpr std::string_view kWeekdays[] = {"mon", "tue", "wed", "thu", "fri", "sat", "sun"};
 constexpr int64_t kHoursPerDay = 24, kSecondsPerHour = 3600;
 // Beyond the years of a calendar.
 constexpr int64_t kMaxSeconds = int64_t{1} << 38;
@@ -27,12 +29,13 @@ bool TakeDigits(std::string_view* text, size_t least, size_t most, int* number) 
   return digits >= least;
 }
 
-bool TakeMonth(std::string_view* text, int* month) {
+// Takes one of these names of three letters, in any case; `index` is its place.
+bool TakeName(std::string_view* text, std::span<const std::string_view> names, int* index) {
   std::string name(text->substr(0, 3));
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  const auto found = std::find(std::begin(kMonths), std::end(kMonths), name);
-  if (found == std::end(kMonths)) return false;
-  *month = static_cast<int>(found - std::begin(kMonths)) + 1;
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return false;
+  *index = static_cast<int>(found - names.begin());
   text->remove_prefix(name.size());
   return true;
 }
@@ -43,6 +46,11 @@ bool TakeHalf(std::string_view* text, bool* is_pm) {
   *is_pm = half == 'p';
   text->remove_prefix(2);
   return half == 'a' || half == 'p';
+}
+
+// Rounds down, also below 0. `divisor` is positive.
+int64_t FloorDivided(int64_t number, int64_t divisor) {
+  return (number - ((number % divisor) + divisor) % divisor) / divisor;
 }
 
 DateParts PartsOf(int64_t day, int64_t hour) {
@@ -59,26 +67,28 @@ bool DateFormat::Has(char conversion) const {
 }
 
 bool DateFormat::has_day() const {
-  return Has('s') || (Has('Y') && (Has('m') || Has('b')) && Has('d'));
+  return is_unix_time() || (Has('Y') && (Has('m') || Has('b')) && (Has('d') || Has('e')));
 }
 
-bool DateFormat::has_hour() const { return Has('s') || Has('H') || Has('I'); }
+bool DateFormat::has_hour() const { return is_unix_time() || Has('H') || Has('I'); }
 
 std::string DateFormat::Problem() const {
   for (size_t i = 0; i < format_.size(); ++i) {
     if (format_[i] != '%') continue;
     if (++i == format_.size() || kConversions.find(format_[i]) == std::string_view::npos)
       return fmt::format(
-          "has '%{}': use %Y %m %d %H %I %p %M %S %b %f, or %s for seconds since 1970",
+          "has '%{}': use %Y %m %d %e %H %I %p %M %S %b %a %f, or %s or %Q for seconds or "
+          "milliseconds since 1970; write an offset from UTC as it is in the data",
           i < format_.size() ? format_.substr(i, 1) : "");
   }
   if (Has('I') != Has('p') || (Has('I') && Has('H')))
     return "must have %H, or both %I and %p (AM or PM)";
-  return has_day() || has_hour() ? "" : "has neither %Y, %m and %d, nor %H, nor %s";
+  if (Has('s') && Has('Q')) return "has both %s and %Q: choose one";
+  return has_day() || has_hour() ? "" : "has neither %Y, %m and %d, nor %H, nor %s or %Q";
 }
 
 std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
-  int year = 1970, month = 1, day = 1, hour = 0, minute = 0, second = 0, fraction = 0;
+  int year = 1970, month = 1, day = 1, hour = 0, minute = 0, second = 0, fraction = 0, weekday = -1;
   bool is_pm = false;
   std::optional<int64_t> seconds;
   for (size_t i = 0; i < format_.size(); ++i) {
@@ -93,6 +103,10 @@ std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
         good = TakeDigits(&text, 1, 2, &month);
         break;
       case 'd':
+        good = TakeDigits(&text, 1, 2, &day);
+        break;
+      case 'e':
+        if (text.starts_with(' ')) text.remove_prefix(1);
         good = TakeDigits(&text, 1, 2, &day);
         break;
       case 'H':
@@ -114,13 +128,20 @@ std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
         good = TakeDigits(&text, 1, 9, &fraction);
         break;
       case 'b':
-        good = TakeMonth(&text, &month);
+        good = TakeName(&text, kMonths, &month);
+        ++month;
         break;
-      case 's': {
+      case 'a':
+        good = TakeName(&text, kWeekdays, &weekday);
+        break;
+      case 's':
+      case 'Q': {
+        const int64_t per_second = format_[i] == 'Q' ? 1000 : 1;
         int64_t value = 0;
         const auto [rest, error] = std::from_chars(text.begin(), text.end(), value);
-        good = error == std::errc() && value > -kMaxSeconds && value < kMaxSeconds;
-        seconds = value;
+        good = error == std::errc() && value > -kMaxSeconds * per_second &&
+               value < kMaxSeconds * per_second;
+        seconds = FloorDivided(value, per_second);
         text.remove_prefix(static_cast<size_t>(rest - text.begin()));
         break;
       }
@@ -133,12 +154,9 @@ std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
   if (!text.empty()) return std::nullopt;
   if (Has('I')) hour = hour % 12 + (is_pm ? 12 : 0);
   if (seconds) {
-    // Rounds down, also before 1970.
-    const int64_t hours =
-        (*seconds - ((*seconds % kSecondsPerHour) + kSecondsPerHour) % kSecondsPerHour) /
-        kSecondsPerHour;
-    const int64_t of_day = ((hours % kHoursPerDay) + kHoursPerDay) % kHoursPerDay;
-    return PartsOf((hours - of_day) / kHoursPerDay, of_day);
+    const int64_t hours = FloorDivided(*seconds, kSecondsPerHour);
+    const int64_t days = FloorDivided(hours, kHoursPerDay);
+    return PartsOf(days, hours - days * kHoursPerDay);
   }
   const std::chrono::year_month_day date{std::chrono::year(year),
                                          std::chrono::month(static_cast<unsigned>(month)),
@@ -146,7 +164,9 @@ std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
   constexpr int kLeapSecond = 60;
   if (!date.ok() || hour >= kHoursPerDay || minute >= 60 || second > kLeapSecond)
     return std::nullopt;
-  return PartsOf(std::chrono::sys_days(date).time_since_epoch().count(), hour);
+  const DateParts parts = PartsOf(std::chrono::sys_days(date).time_since_epoch().count(), hour);
+  if (weekday >= 0 && has_day() && weekday != parts.weekday) return std::nullopt;
+  return parts;
 }
 
 }  // namespace renzan

@@ -17,8 +17,10 @@ struct DateParts {
 };
 
 // As in strptime: %Y (four digits), %m, %d, %H, %I with %p (AM or PM), %M, %S (one or two digits),
-// %b (Jan), %f (digits after the second, which are ignored), %s (seconds since 1970, in UTC) and
-// %%; everything else stands for itself. Times are taken as written: there are no time zones.
+// %e (a day that may begin with a blank), %b (Jan), %a (Mon; a date of another weekday does not
+// exist), %f (digits after the second, which are ignored), %s and %Q (seconds and milliseconds
+// since 1970, in UTC) and %%; everything else stands for itself. Times are taken as written: there
+// are no time zones.
 class DateFormat {
  public:
   explicit DateFormat(std::string format) : format_(std::move(format)) {}
@@ -35,6 +37,7 @@ class DateFormat {
 
  private:
   bool Has(char conversion) const;
+  bool is_unix_time() const { return Has('s') || Has('Q'); }
 
   std::string format_;
 };

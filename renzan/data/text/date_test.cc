@@ -44,6 +44,15 @@ TEST(DateFormat, Parses) {
   EXPECT_THAT(Parse("%m/%d/%Y %I:%M %p", "3/1/2024 12:05 pm"), ElementsAre(19783, 4, 12));
   EXPECT_THAT(Parse("%p %I", "PM 11"), ElementsAre(0, 3, 23));
   EXPECT_THAT(Parse("%s.%f", "964982703.25"), ElementsAre(11168, 6, 18));
+  EXPECT_THAT(Parse("%Q", "964982703999"), ElementsAre(11168, 6, 18));
+  EXPECT_THAT(Parse("%Q", "-1"), ElementsAre(-1, 2, 23));
+  // ctime, RFC 2822
+  EXPECT_THAT(Parse("%a %b %e %H:%M:%S %Y", "Fri Mar  1 07:08:09 2024"), ElementsAre(19783, 4, 7));
+  EXPECT_THAT(Parse("%a %b %e %H:%M:%S %Y", "FRI Mar 15 07:08:09 2024"), ElementsAre(19797, 4, 7));
+  EXPECT_THAT(Parse("%a, %d %b %Y %H:%M:%S +0000", "Fri, 01 Mar 2024 07:08:09 +0000"),
+              ElementsAre(19783, 4, 7));
+  EXPECT_THAT(Parse("%a %H", "Thu 5"), ElementsAre(0, 3, 5));
+  EXPECT_THAT(Parse("%a %H", "Mon 5"), ElementsAre(0, 3, 5));  // no day to compare with
 }
 
 TEST(DateFormat, RefusesWhatIsNoDate) {
@@ -57,13 +66,26 @@ TEST(DateFormat, RefusesWhatIsNoDate) {
   for (const char* text : {"", "x", "1.5", "99999999999999", "99999999999999999999", "- 1"})
     EXPECT_THAT(Parse("%s", text), ElementsAre()) << text;
   EXPECT_THAT(Parse("%d %b %Y", "1 Foo 2024"), ElementsAre());
+  for (const char* text : {"Sat 1 Mar 2024", "Foo 1 Mar 2024", "1 Mar 2024", "Fri  1 Mar 2024"})
+    EXPECT_THAT(Parse("%a %d %b %Y", text), ElementsAre()) << text;
+  EXPECT_THAT(Parse("%e %b %Y", "   1 Mar 2024"), ElementsAre());
+  for (const char* text : {"", "x", "1.5", "1700000000123456", "9223372036854775808"})
+    EXPECT_THAT(Parse("%Q", text), ElementsAre()) << text;
 }
 
 TEST(DateFormat, WrongFormats) {
   EXPECT_EQ(DateFormat("%Y-%m-%d").Problem(), "");
   EXPECT_THAT(DateFormat("%Y-%q").Problem(), HasSubstr("has '%q'"));
   EXPECT_THAT(DateFormat("%Y-%m-%d %").Problem(), HasSubstr("has '%'"));
+  EXPECT_THAT(DateFormat("%Y-%m-%d %z").Problem(),
+              AllOf(HasSubstr("has '%z'"), HasSubstr("%Q for seconds or milliseconds since 1970"),
+                    HasSubstr("write an offset from UTC as it is")));
   EXPECT_THAT(DateFormat("%Y-%m").Problem(), HasSubstr("has neither"));
+  EXPECT_THAT(DateFormat("%s%Q").Problem(), HasSubstr("choose one"));
+  EXPECT_THAT(DateFormat("%a").Problem(), HasSubstr("has neither"));
+  EXPECT_EQ(DateFormat("%Q").Problem(), "");
+  EXPECT_TRUE(DateFormat("%Q").has_hour() && DateFormat("%Q").has_day());
+  EXPECT_TRUE(DateFormat("%b %e %Y").has_day());
   for (const char* format : {"%Y-%m-%d %I", "%H %p", "%H %I %p"})
     EXPECT_THAT(DateFormat(format).Problem(), HasSubstr("must have %H, or both %I and %p"));
   EXPECT_EQ(DateFormat("%I%p").Problem(), "");
@@ -149,7 +171,7 @@ TEST(ImportDate, BadRowsAndWrongSchemas) {
                 "the format is wrong, correct the column's 'date' in the schema"),
       [&] { ImportDataset(Options(dir, kSchema, "y,when,made\n1,2024-02-30 1:00,\n", "bad")); });
   for (const auto& [made, advice] :
-       {std::pair{"1700000000123", "; %s counts seconds: divide milliseconds by 1000"},
+       {std::pair{"1700000000123", "; %s counts seconds: %Q counts milliseconds"},
         {"1700000000.5", "; with parts of a second, the format is %s.%f"}})
     ExpectError(ErrorCode::kData, HasSubstr(advice), [&] {
       ImportDataset(Options(dir, kSchema, fmt::format("y,when,made\n1,?,{}\n", made),

@@ -51,9 +51,7 @@ std::string DescribeFeature(const Table& table, const Column& column) {
     const char separator = values.is_number() ? 0 : values.bag_separator();
     if (separator == 0 || table.dialect.delimiter == std::string(1, separator))
       return "role: categorical";
-    return separator == '|' ? "role: multi_hot"
-                            : fmt::format("role: multi_hot, separator: {}",
-                                          QuotedForYaml(std::string(1, separator)));
+    return fmt::format("role: multi_hot, separator: {}", QuotedForYaml(std::string(1, separator)));
   }
   if (values.is_whole() && values.distinct() <= kFewNumbers) return "role: categorical";
   const std::string transform = values.spread().HelpfulTransform(0);

@@ -75,8 +75,9 @@ TEST(ProposeSchema, RolesOfEveryKind) {
         "  when: {role: date, date: \"%Y-%m-%d %H:%M:%S\", parts: {day: {role: dense, transform: "
         "standardize}, weekday: {role: categorical}, hour: {role: categorical}}}",
         "  created_at: {role: date, date: \"%s\", parts: ",
-        "  tags: {role: multi_hot}  # text, 3 values", "  list: {role: multi_hot, brackets: true}",
-        "  fixed: {role: skip}  # constant: x\n", "  none: {role: skip}  # no values\n",
+        "  tags: {role: multi_hot, separator: \"|\"}  # text, 3 values",
+        "  list: {role: multi_hot, brackets: true}", "  fixed: {role: skip}  # constant: x\n",
+        "  none: {role: skip}  # no values\n",
         "  note: {role: skip}  # text, 200 values, a different one in (nearly) every row",
         "  \"odd: name\": {role: categorical}  # text, 1 value, 34 % missing: red (66 %)"})
     EXPECT_THAT(proposed.schema, HasSubstr(line));
@@ -321,9 +322,11 @@ TEST(ProposeSchema, DatesThatMayHaveTheDayFirst) {
 }
 
 TEST(ProposeSchema, TimesOfEveryKind) {
-  const auto schema_of = [](const std::string& name, const std::string& format) {
+  constexpr const char* kWeekdays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  const auto schema_of = [&](const std::string& name, const std::string& format) {
     return SchemaOfColumn(name, [&](int row) {
       return fmt::format(fmt::runtime(format), fmt::arg("day", row % 28 + 1),
+                         fmt::arg("weekday", kWeekdays[row % 7]),  // in November 2026
                          fmt::arg("hour", row % 12 + 1), fmt::arg("row", row));
     });
   };
@@ -332,14 +335,19 @@ TEST(ProposeSchema, TimesOfEveryKind) {
         {"2026-11-{day:02}T{hour:02}:04", "%Y-%m-%dT%H:%M"},
         {"11/{day:02}/2026 {hour}:05 PM", "%m/%d/%Y %I:%M %p"},
         {"[{day:02}/Nov/2026:{hour:02}:04:29 +0000]", "[%d/%b/%Y:%H:%M:%S +0000]"},
+        {"{weekday} Nov {day:>2} {hour:02}:04:29 2026", "%a %b %e %H:%M:%S %Y"},
+        {"\"{weekday}, {day:02} Nov 2026 {hour:02}:04:29 -0130\"", "%a, %d %b %Y %H:%M:%S -0130"},
+        {"\"{weekday}, {day:02} Nov 2026 {hour:02}:04:29 GMT\"", "%a, %d %b %Y %H:%M:%S GMT"},
         {"{day}.11.2026 {hour}:30", "%d.%m.%Y %H:%M"}})
     EXPECT_THAT(schema_of("when", text),
                 HasSubstr(fmt::format("when: {{role: date, date: \"{}\", parts: {{day: ", format)));
   EXPECT_THAT(schema_of("ts", "17{row:03}00000.25"), HasSubstr("ts: {role: date, date: \"%s.%f\""));
+  EXPECT_THAT(schema_of("ts", "17{row:03}00000123"), HasSubstr("ts: {role: date, date: \"%Q\""));
+  EXPECT_THAT(schema_of("ts", "17{row:03}00000123456"), Not(HasSubstr("role: date")));
   EXPECT_THAT(schema_of("moment", "17{row:03}00000"),
               HasSubstr("; if they are seconds since 1970: {role: date, date: \"%s\""));
   EXPECT_THAT(schema_of("moment", "17{row:03}00000123"),
-              HasSubstr("; if they are milliseconds since 1970, divide by 1000"));
+              HasSubstr("; if they are milliseconds since 1970: {role: date, date: \"%Q\""));
   EXPECT_THAT(schema_of("moment", "{row}"), Not(HasSubstr("since 1970")));
 }
 
@@ -376,7 +384,8 @@ TEST(ProposeSchema, HintsOnWhatIsNotPlain) {
     return hint([=](int row) { return fmt::format("a{}{}b{}", row % 5, separator, row % 4); },
                 delimiter);
   };
-  EXPECT_THAT(bag("|", ","), HasSubstr("x: {role: multi_hot}  # text, 20 values: "));
+  EXPECT_THAT(bag("|", ","),
+              HasSubstr("x: {role: multi_hot, separator: \"|\"}  # text, 20 values: "));
   EXPECT_THAT(bag("|", ","), HasSubstr("; values separated by '|'\n"));
   EXPECT_THAT(bag(",", ";"),
               HasSubstr("; if ',' separates several values: {role: multi_hot, separator: \",\"}"));
