@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "renzan/base/clock.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/host.h"
 #include "renzan/base/log.h"
@@ -134,7 +135,8 @@ renzan_status renzan_checkpoints_write(renzan_checkpoints* checkpoints, int64_t 
 renzan_status renzan_checkpoints_remove_old(renzan_checkpoints* checkpoints, int keep) {
   return Guard([&] {
     NeedsArgument(checkpoints, "checkpoints");
-    if (keep < 1) Fail(ErrorCode::kUsage, "keep {} checkpoints: at least one is needed", keep);
+    if (keep < 1)
+      Fail(ErrorCode::kUsage, "keep {}: at least one is needed", Counted(keep, "checkpoint"));
     RemoveOldCheckpoints(checkpoints->directory, keep);
   });
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/xxhash.h"
 #include "renzan/capi/guard.h"
@@ -87,8 +88,9 @@ std::string Call::Describe() const {
       return fmt::format("reduce_scatter of {} {} ({})", count, type,
                          Name(static_cast<ReduceOp>(op)));
     case CallKind::kReduction:
-      return fmt::format("a reduction of {} {} over {} virtual workers, sent as {}", count, type,
-                         virtual_workers, Name(static_cast<ElementType>(op)));
+      return fmt::format("a reduction of {} {} over {}, sent as {}", count, type,
+                         Counted(virtual_workers, "virtual worker"),
+                         Name(static_cast<ElementType>(op)));
     case CallKind::kStep:
       return fmt::format("training step {}", count);
   }
@@ -184,7 +186,8 @@ renzan_status renzan_comm_create(const renzan_place* place, const char* backend,
     NeedsArgument(place, "place");
     NeedsArgument(backend, "backend");
     NeedsArgument(comm, "comm");
-    if (threads < 1) Fail(ErrorCode::kUsage, "{} threads: at least one is needed", threads);
+    if (threads < 1)
+      Fail(ErrorCode::kUsage, "{}: at least one is needed", Counted(threads, "thread"));
     if (!(timeout_seconds > 0 && timeout_seconds <= 1e6))
       Fail(ErrorCode::kUsage, "a time limit of {} s: use more than 0 and at most 1e6",
            timeout_seconds);

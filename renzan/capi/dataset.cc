@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/capi/guard.h"
 #include "renzan/data/dataset/manifest.h"
@@ -109,8 +110,8 @@ renzan_status renzan_dataset_read(const renzan_dataset* dataset, const int64_t* 
     const std::span<const int64_t> wanted(rows, num_rows);
     for (const int64_t row : wanted)
       if (row < 0 || row >= dataset->dataset.num_rows())
-        Fail(ErrorCode::kUsage, "{} has no row {}: it has {} rows", dataset->dataset.directory(),
-             row, dataset->dataset.num_rows());
+        Fail(ErrorCode::kUsage, "{} has no row {}: it has {}", dataset->dataset.directory(), row,
+             Counted(dataset->dataset.num_rows(), "row"));
     auto read = std::make_unique<renzan_batch>();
     dataset->dataset.Read(wanted, &read->batch);
     *batch = read.release();

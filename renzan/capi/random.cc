@@ -1,3 +1,4 @@
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
 #include "renzan/capi/guard.h"
@@ -20,8 +21,8 @@ renzan_status renzan_sample_order(uint64_t seed, int64_t epoch, int64_t num_samp
   return Guard([&] {
     if (epoch < 0) Fail(ErrorCode::kUsage, "epoch {} is negative", epoch);
     if (num_samples < 0 || begin < 0 || begin > end || end > num_samples)
-      Fail(ErrorCode::kUsage, "there are no positions [{}, {}) among {} samples", begin, end,
-           num_samples);
+      Fail(ErrorCode::kUsage, "there are no positions [{}, {}) among {}", begin, end,
+           Counted(num_samples, "sample"));
     if (end > begin) NeedsArgument(out, "out");
     const KeyedPermutation order(PhiloxKey(seed, "order", static_cast<uint64_t>(epoch)), 0,
                                  num_samples);

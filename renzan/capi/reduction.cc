@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/xxhash.h"
 #include "renzan/capi/comm.h"
@@ -21,9 +22,8 @@ FloatType WireOf(renzan_dtype wire) {
 
 void CheckVirtualWorkers(int virtual_workers, int world_size) {
   if (virtual_workers < world_size)
-    Fail(ErrorCode::kUsage,
-         "{} workers share {} virtual workers: use at most as many workers, or more virtual ones",
-         world_size, virtual_workers);
+    Fail(ErrorCode::kUsage, "{} cannot share {}: use at most as many workers, or more virtual ones",
+         Counted(world_size, "worker"), Counted(virtual_workers, "virtual worker"));
 }
 
 // Writes values[i] * scale to `to`; returns whether all values are finite.

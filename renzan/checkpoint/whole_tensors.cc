@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/checkpoint/block_key.h"
 
@@ -32,12 +33,12 @@ void Compose(const CheckpointReader& reader, WholeTensor* whole) {
     }
     rows += reader.FloatInfo(whole->blocks[r][0]).shape[0];
     if (r == 0) columns = width;
-    if (width != columns) fail(fmt::format("row block {} has {} columns", r, width));
+    if (width != columns) fail(fmt::format("row block {} has {}", r, Counted(width, "column")));
   }
   for (int64_t r = 0; r < row_blocks; ++r) {
     const int64_t here = reader.FloatInfo(whole->blocks[static_cast<size_t>(r)][0]).shape[0];
     if (here != (rows - r + row_blocks - 1) / row_blocks)
-      fail(fmt::format("row block {} has {} rows", r, here));
+      fail(fmt::format("row block {} has {}", r, Counted(here, "row")));
   }
   whole->info.shape =
       columns == 0 ? std::vector<int64_t>{rows} : std::vector<int64_t>{rows, columns};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/config/decides.h"
 
@@ -14,9 +15,9 @@ int NumWorkers(const TrainConfig& config, int cores) {
 
 std::string TooManyWorkers(int workers, int virtual_workers) {
   return fmt::format(
-      "= {} is more than the {} virtual workers: use at most {}, or raise "
+      "= {} is more than the {}: use at most {}, or raise "
       "numerics.virtual_workers (which changes rounding)",
-      workers, virtual_workers, virtual_workers);
+      workers, Counted(virtual_workers, "virtual worker"), virtual_workers);
 }
 
 // "are 96 and 104"; "is 8" where 0 would be the other one.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "renzan/base/build_id.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/cuda/dense_engine.h"
 #include "renzan/cuda/embedding_engine.h"
@@ -65,9 +66,9 @@ void StagedBatch::Copy(const DeviceBatch& batch, int num_tables, int64_t samples
   for (const auto& rows : batch.rows) num_lookups += rows.size();
   if (num_lookups > static_cast<size_t>(kMaxDeviceLookups))
     Fail(ErrorCode::kConfig,
-         "a batch looks up {} rows, but at most {} can be on a GPU: use a smaller "
+         "a batch looks up {}, but at most {} can be on a GPU: use a smaller "
          "training.batch_size",
-         num_lookups, kMaxDeviceLookups);
+         Counted(num_lookups, "row"), kMaxDeviceLookups);
   const size_t num_offsets =
       jagged ? static_cast<size_t>(num_tables) * static_cast<size_t>(samples + 1) : 0;
   size_t end = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/cuda/table_rows.cuh"
 
@@ -41,8 +42,8 @@ EmbeddingEngine::EmbeddingEngine(const DeviceModelOptions& options, int64_t feat
   }
   if (first_row > std::numeric_limits<uint32_t>::max())
     Fail(ErrorCode::kConfig,
-         "device: cuda: the tables have {} rows, but at most 2^32 - 1 can be in a GPU's memory",
-         first_row);
+         "device: cuda: the tables have {}, but at most 2^32 - 1 can be in a GPU's memory",
+         Counted(first_row, "row"));
   shape_ = {.num_tables = static_cast<int>(tables.size()),
             .samples = options.own_samples(),
             .virtual_workers = options.own_virtual_workers,

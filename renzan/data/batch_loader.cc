@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/base/trace.h"
@@ -135,9 +136,8 @@ struct BatchLoader::Impl {
 int64_t StepsPerEpoch(int64_t rows, int64_t global_batch) {
   CHECK(global_batch > 0);
   if (rows < global_batch)
-    Fail(ErrorCode::kConfig,
-         "{} rows do not fill one batch of {}: use a smaller batch or more data", rows,
-         global_batch);
+    Fail(ErrorCode::kConfig, "{} cannot fill one batch of {}: use a smaller batch or more data",
+         Counted(rows, "row"), global_batch);
   return rows / global_batch;
 }
 

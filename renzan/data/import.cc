@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
@@ -127,12 +128,11 @@ class Importer {
   ImportSummary Run() {
     ReadRows();
     if (progress_.rows == 0 && progress_.dropped_rows > 0)
-      Fail(ErrorCode::kData,
-           "all {} valid rows in {} have label 0, and --keep-negatives kept none of them",
-           progress_.dropped_rows, fmt::join(options_.inputs, ", "));
+      Fail(ErrorCode::kData, "all {} in {} have label 0, and --keep-negatives kept none of them",
+           Counted(progress_.dropped_rows, "valid row"), fmt::join(options_.inputs, ", "));
     if (progress_.rows == 0)
-      Fail(ErrorCode::kData, "no valid rows in {} ({} bad row{}{})",
-           fmt::join(options_.inputs, ", "), progress_.bad_rows, progress_.bad_rows == 1 ? "" : "s",
+      Fail(ErrorCode::kData, "no valid rows in {} ({}{})", fmt::join(options_.inputs, ", "),
+           Counted(progress_.bad_rows, "bad row"),
            first_bad_row_.empty() ? "" : "; the first: " + first_bad_row_);
     Report();
     if (progress_.bad_share() >= kManyBadRows)
@@ -281,10 +281,10 @@ class Importer {
     const int64_t rows = progress_.multi_line_rows;
     if (rows == 0) return;
     LogWarning(
-        "{} {} {} lines, the first at {}: as intended if quoted texts contain line breaks, "
+        "{} {} {}, the first at {}: as intended if quoted texts contain line breaks, "
         "otherwise "
         "stray quotes have merged rows",
-        rows, rows == 1 ? "row spans" : "rows span", lines_of_multi_line_rows_,
+        rows, rows == 1 ? "row spans" : "rows span", Counted(lines_of_multi_line_rows_, "line"),
         first_multi_line_row_);
   }
 
@@ -323,15 +323,15 @@ class Importer {
     if (!summary.label.has_one_class()) return;
     if (summary.dropped_rows > 0) {
       LogWarning(
-          "--keep-negatives kept none of the {} rows with label 0, and no model can learn from one "
+          "--keep-negatives kept none of the {} with label 0, and no model can learn from one "
           "class: keep more of them",
-          summary.dropped_rows);
+          Counted(summary.dropped_rows, "row"));
       return;
     }
     LogWarning(
-        "the label '{}' is {} in all {} rows, from which no model can learn: check that this is "
+        "the label '{}' is {} in all {}, from which no model can learn: check that this is "
         "the label's column{}",
-        summary.label_name, summary.label.positive_rows > 0 ? 1 : 0, summary.rows,
+        summary.label_name, summary.label.positive_rows > 0 ? 1 : 0, Counted(summary.rows, "row"),
         summary.label.other_rows > 0 ? ", and which text of it means 1" : ", and its rule");
   }
 

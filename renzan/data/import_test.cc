@@ -115,7 +115,7 @@ TEST(ImportCriteo, BadRowsSayWhereAndWhy) {
   const struct {
     std::string line, message;
   } kCases[] = {
-      {"hello\n", "in:3: 1 columns separated by tabs instead of 40"},
+      {"hello\n", "in:3: 1 column separated by tabs instead of 40"},
       {CriteoLine("2", {}, {}), "in:3: column 1 (label): '2' is not 0 or 1"},
       {CriteoLine("", {}, {}), "in:3: column 1 (label): '' is not 0 or 1"},
       {CriteoLine("1", {"1", "x"}, {}), "in:3: column 3 (I2): 'x' is not a whole number"},
@@ -159,11 +159,11 @@ TEST(ImportCriteo, SkippedRowsAreListedBesideTheManifest) {
   EXPECT_EQ(done.skipped_rows, dir / "out/skipped_rows.csv");
   std::string expected = fmt::format(
       "file,line,reason\n"
-      "{0}/a,3,1 columns separated by tabs instead of 40\n"
+      "{0}/a,3,1 column separated by tabs instead of 40\n"
       "{0}/a,10,column 1 (label): '2' is not 0 or 1\n",
       dir.path());
   for (int line = 1; line <= 10; ++line)
-    expected += fmt::format("\"{}/b, \"\"c\"\".gz\",{},1 columns separated by tabs instead of 40\n",
+    expected += fmt::format("\"{}/b, \"\"c\"\".gz\",{},1 column separated by tabs instead of 40\n",
                             dir.path(), line);
   EXPECT_EQ(ReadFile(done.skipped_rows), expected);
   const Dataset dataset(dir / "out");
@@ -189,7 +189,7 @@ TEST(ImportCriteo, WarnsOfManyBadRows) {
     return ::testing::internal::GetCapturedStderr();
   };
   EXPECT_THAT(log_of(80, 20, "a", 0.8),
-              HasSubstr("80 % of the rows are bad; the first: " + dir / "a" + ":1: 1 columns"));
+              HasSubstr("80 % of the rows are bad; the first: " + dir / "a" + ":1: 1 column"));
   EXPECT_THAT(log_of(10, 90, "b", 0.1), HasSubstr("10 % of the rows are bad"));
   EXPECT_THAT(log_of(9, 91, "c", 0.09), Not(HasSubstr("of the rows are bad")));
 }

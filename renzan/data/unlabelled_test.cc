@@ -87,7 +87,7 @@ TEST(Unlabelled, CriteosTestFile) {
   ImportDataset(options);
   ImportOptions test{.inputs = {dir / "test.txt"}, .output = dir / "test"};
   test.vocabulary_from = dir / "train";
-  ExpectError(ErrorCode::kData, HasSubstr("test.txt:3: 1 columns separated by tabs instead of 39"),
+  ExpectError(ErrorCode::kData, HasSubstr("test.txt:3: 1 column separated by tabs instead of 39"),
               [&] { ImportDataset(test); });
   test.skip_bad_rows = true;
   EXPECT_EQ(ImportDataset(test).rows, 3);

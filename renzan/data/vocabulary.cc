@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/philox.h"
@@ -105,8 +106,8 @@ Vocabulary Vocabulary::FromDataset(const std::string& directory, const DatasetMa
   for (size_t i = 0; i < vocabulary.values_.size(); ++i)
     vocabulary.ids_.emplace(vocabulary.values_[i], OwnId(i));
   if (vocabulary.num_embeddings() != entry.num_embeddings)
-    Fail(ErrorCode::kData, "{}: feature '{}' has {} embeddings, but its vocabulary has {} values",
-         directory, feature, entry.num_embeddings, vocabulary.values_.size());
+    Fail(ErrorCode::kData, "{}: feature '{}' has {}, but its vocabulary has {}", directory, feature,
+         Counted(entry.num_embeddings, "embedding"), Counted(vocabulary.values_.size(), "value"));
   return vocabulary;
 }
 
@@ -152,7 +153,8 @@ int64_t Vocabulary::Count(std::string_view value, int64_t row, int64_t position)
   auto found = ids_.find(value);
   if (found == ids_.end()) {
     if (counts_.size() >= static_cast<size_t>(kMaxValues))
-      Fail(ErrorCode::kData, "a feature has more than {} distinct values: use hash:N", kMaxValues);
+      Fail(ErrorCode::kData, "a feature has more than {}: use hash:N",
+           Counted(kMaxValues, "distinct value"));
     found = ids_.emplace(value, static_cast<int32_t>(counts_.size())).first;
     counts_.emplace_back();
   }

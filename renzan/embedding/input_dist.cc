@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/embedding/block_order.h"
 
@@ -226,8 +227,8 @@ void InputDist::Unpack(std::span<const Part> parts, ShardIds* ids) {
     rows += static_cast<size_t>(part.count.rows);
   }
   if (rows > kMaxLookups)
-    Fail(ErrorCode::kData, "{} has over {} ids in one global batch: lower training.batch_size",
-         map_.table_of(shard).name, kMaxLookups);
+    Fail(ErrorCode::kData, "{} has over {} in one global batch: lower training.batch_size",
+         map_.table_of(shard).name, Counted(kMaxLookups, "id"));
   if (map_.is_jagged(shard)) {
     ids->virtual_worker.resize(bags);
     ids->first_bag.resize(1);

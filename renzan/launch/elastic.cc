@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "renzan/base/backoff.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/log.h"
 
 namespace renzan {
@@ -25,13 +26,11 @@ int WaitForStop(const SignalQueue& signals, double seconds) {
   return 0;
 }
 
-std::string Workers(int count) { return fmt::format("{} worker{}", count, count == 1 ? "" : "s"); }
-
 void ReportEnd(const ElasticOptions& options, const Attempt& last, const LaunchResult& result) {
   if (result.kind == LaunchResult::Kind::kStopped) LogInfo("{}", result.cause);
   if (result.kind != LaunchResult::Kind::kFailure) return;
   if (options.max_restarts > 0 && MayBeFixedByRestart(result)) {
-    LogError("{}; all {} restarts are used up: find out why the workers fail, or raise {}",
+    LogError("{}; no restart is left after {}: find out why the workers fail, or raise {}",
              result.cause, options.max_restarts, options.max_restarts_name);
   } else {
     LogError("{}{}", result.cause,
@@ -79,10 +78,11 @@ ElasticResult RunElastic(const ElasticOptions& options, int workers, const Signa
       return {result, attempt.restart};
     }
     if (next->grown > attempt.grown) {
-      LogInfo("growing from {} to {}", attempt.workers, Workers(next->workers));
+      LogInfo("growing from {} to {}", attempt.workers, Counted(next->workers, "worker"));
     } else {
       LogInfo("{}: restarting with {} in {:g} s (restart {} of {})", result.cause,
-              Workers(next->workers), next->wait_seconds, next->restart, options.max_restarts);
+              Counted(next->workers, "worker"), next->wait_seconds, next->restart,
+              options.max_restarts);
     }
     if (const int signal = WaitForStop(signals, next->wait_seconds); signal != 0) {
       const LaunchResult stopped = StoppedBy(signal);

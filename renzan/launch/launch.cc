@@ -13,6 +13,7 @@
 #include <utility>
 #include <variant>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/base/oom_kills.h"
@@ -152,8 +153,8 @@ LaunchResult LaunchLocalWorkers(const LaunchOptions& options, const SignalQueue&
                                            fmt::format("MASTER_PORT={}", FreePort())};
   if (options.backend == "mpi") return LaunchMpirun(options, program, shared, signals);
   if (options.backend != "gloo" && options.backend != "auto")
-    Fail(ErrorCode::kConfig, "backend '{}' cannot run {} workers: use gloo or mpi", options.backend,
-         options.workers);
+    Fail(ErrorCode::kConfig, "backend '{}' cannot run {}: use gloo or mpi", options.backend,
+         Counted(options.workers, "worker"));
   return LaunchProcesses(options, program, shared, signals);
 }
 

@@ -251,8 +251,8 @@ TEST_P(LaunchTest, RestartsCanBeUsedUp) {
   Start(2, {"die", "0"});
   EXPECT_EQ(Wait(), static_cast<int>(ErrorCode::kUnavailable));
   EXPECT_THAT(Errors(), HasSubstr("(restart 2 of 2)"));
-  EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 0 .*was killed by signal 9 .*; all 2 "
-                                               "restarts are used up"));
+  EXPECT_THAT(Errors(), testing::ContainsRegex("error: worker 0 .*was killed by signal 9 .*; no "
+                                               "restart is left after 2"));
   EXPECT_THAT(Starts(), HasSubstr("2 1 2"));
 }
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/base/oom_kills.h"
@@ -260,8 +261,8 @@ void Supervisor::Forward(int signal) const {
     }
   }
   if (left_out > 0)
-    LogInfo("SIGUSR1 was not passed on to {} of {} workers, which do not handle it", left_out,
-            pids.size());
+    LogInfo("SIGUSR1 was not passed on to {} of {}, which do not handle it", left_out,
+            Counted(pids.size(), "worker"));
 }
 
 }  // namespace renzan

@@ -1,5 +1,6 @@
 #include "renzan/model/reach.h"
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 
 namespace renzan {
@@ -25,10 +26,10 @@ void CheckInputsReachLogit(const ModelOptions& options) {
 std::string LostEffects(const ModelOptions& options) {
   if (!SeesOnlyPairs(options)) return "";
   return fmt::format(
-      "model.type: {} without dense features sees its {} categorical features only as products of "
+      "model.type: {} without dense features sees its {} only as products of "
       "pairs, not what each says by itself: it learns slowly and is less accurate; model.type: "
       "dlrm_dcnv2 sees both",
-      options.type, options.tables.size());
+      options.type, Counted(options.tables.size(), "categorical feature"));
 }
 
 }  // namespace renzan

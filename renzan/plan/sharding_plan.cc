@@ -4,6 +4,7 @@
 #include <bit>
 #include <tuple>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 
 namespace renzan {
@@ -20,23 +21,23 @@ void CheckRows(std::span<const Shard> shards, const TableSpec& table, int world_
   for (const Shard& shard : shards) {
     const IndexRange rows = shard.row_blocks;
     if (rows.begin < 0 || rows.begin >= rows.end || rows.end > table.row_blocks)
-      Fail(ErrorCode::kConfig, "{} has a shard of {}, but the table has {} row blocks", what,
-           Describe(rows), table.row_blocks);
+      Fail(ErrorCode::kConfig, "{} has a shard of {}, but the table has {}", what, Describe(rows),
+           Counted(table.row_blocks, "row block"));
     if (!std::has_single_bit(static_cast<unsigned>(rows.size())) || rows.begin % rows.size() != 0)
       Fail(ErrorCode::kConfig,
            "{} has a shard of {}: a shard has 1, 2, 4, ... blocks and begins at a multiple of that",
            what, Describe(rows));
     if (shard.rank != kEveryRank && (shard.rank < 0 || shard.rank >= world_size))
-      Fail(ErrorCode::kConfig, "{}: {} are on worker {}, but there are {} workers", what,
-           Describe(rows), shard.rank, world_size);
+      Fail(ErrorCode::kConfig, "{}: {} are on worker {}, but there are {}", what, Describe(rows),
+           shard.rank, Counted(world_size, "worker"));
     if (rows.begin < next)
       Fail(ErrorCode::kConfig, "{}: row block {} is in two shards", what, rows.begin);
     if (rows.begin > next) Fail(ErrorCode::kConfig, "{}: row block {} is in no shard", what, next);
     if (table.rows_of_blocks(rows) > kMostShardRows)
       Fail(ErrorCode::kConfig,
-           "{}: {} have {} rows, but at most 2^31 - 1 can be in one shard: raise "
+           "{}: {} have {}, but at most 2^31 - 1 can be in one shard: raise "
            "numerics.row_blocks, or model.tables.{}.row_blocks (which changes rounding)",
-           what, Describe(rows), table.rows_of_blocks(rows), table.name);
+           what, Describe(rows), Counted(table.rows_of_blocks(rows), "row"), table.name);
     next = rows.end;
   }
   if (next != table.row_blocks)
@@ -98,9 +99,8 @@ void CheckPlan(const ShardingPlan& plan, std::span<const TableSpec> tables, int 
              "{} is split by rows differently than column block 0: split them alike", what);
     }
     if (next != plan.shards.end() && next->table == t)
-      Fail(ErrorCode::kConfig, "{}: table {} has a shard of column block {}, but {} column block{}",
-           where, table.name, next->column_block, table.column_blocks,
-           table.column_blocks == 1 ? "" : "s");
+      Fail(ErrorCode::kConfig, "{}: table {} has a shard of column block {}, but {}", where,
+           table.name, next->column_block, Counted(table.column_blocks, "column block"));
   }
   CHECK(next == plan.shards.end());
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "renzan/base/bytes_text.h"
+#include "renzan/base/counted.h"
 #include "renzan/embedding/error_feedback.h"
 #include "renzan/embedding/table_snapshot.h"
 #include "renzan/model/metrics.h"
@@ -90,11 +91,12 @@ std::string UntouchedRowsAdvice(const RunSpec& spec, const DatasetSchema& schema
   const TableSpec& table = spec.tables[largest];
   const double lookups = LookupsOf(table, samples);
   return fmt::format(
-      "the table of '{}' takes {} of memory{}, but of its {} rows this run can look up at most "
+      "the table of '{}' takes {} of memory{}, but of its {} this run can look up at most "
       "{:.0f}: import the data with fewer ids, such as --vocabulary '{}=hash:{:.0f}'",
       table.name, BytesText(TableBytes(spec, table)),
       sparse.size() == 1 ? "" : fmt::format(" and is the largest of {} like it", sparse.size()),
-      table.num_embeddings, lookups, table.name, kMostRowsPerLookup * std::max(1.0, lookups));
+      Counted(table.num_embeddings, "row"), lookups, table.name,
+      kMostRowsPerLookup * std::max(1.0, lookups));
 }
 
 std::string DiskSpaceAdvice(const DiskUse& use, int64_t bytes, const std::string& dir,

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/comm/heartbeat.h"
@@ -80,8 +81,8 @@ ShardingPlan AgreeOnPlan(const RunSpec& spec, Communicator& comm, int threads, b
     if (!workers) {
       LogWarning("there is no plan {}; planning without it", path);
     } else if (*workers != comm.world_size()) {
-      LogWarning("{} is a plan for {} workers, and there are {}; planning without it", path,
-                 *workers, comm.world_size());
+      LogWarning("{} is a plan for {}, and there are {}; planning without it", path,
+                 Counted(*workers, "worker"), comm.world_size());
     }
     if (workers != comm.world_size()) usable.sharding.plan = "";
     return PlanOf(usable, topology, threads);

@@ -19,10 +19,10 @@ std::string WhyItDoesNotFit(std::span<const MemoryEstimate> workers,
     for (const int rank : shared.ranks) needed += workers[static_cast<size_t>(rank)].total();
     if (needed <= shared.bytes) continue;
     std::string text = fmt::format(
-        "worker{} {} need{} {} MiB of memory, but {} MiB are available {}:\n"
+        "{} {} {} {} MiB of memory, but {} MiB are available {}:\n"
         "  worker    tables     dense   batches   program  checkpoint       sum (MiB)\n",
-        shared.ranks.size() == 1 ? "" : "s", fmt::join(shared.ranks, ", "),
-        shared.ranks.size() == 1 ? "s" : "", Mib(needed), shared.bytes >> 20,
+        shared.ranks.size() == 1 ? "worker" : "workers", fmt::join(shared.ranks, ", "),
+        shared.ranks.size() == 1 ? "needs" : "need", Mib(needed), shared.bytes >> 20,
         shared.name.empty() ? "on their machine" : "in the cgroup " + shared.name);
     for (const int rank : shared.ranks) {
       const MemoryEstimate& worker = workers[static_cast<size_t>(rank)];

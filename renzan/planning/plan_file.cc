@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "renzan/base/config/config.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 
@@ -67,9 +68,9 @@ ShardingPlan ParsePlan(const std::string& text, const std::string& path,
   PlanFile file = ParsePlanFile(text, path);
   if (file.workers != workers)
     Fail(ErrorCode::kConfig,
-         "{} is a plan for {} workers, but there are {}: make another with `renzan plan --workers "
+         "{} is a plan for {}, but there are {}: make another with `renzan plan --workers "
          "{}`, or set sharding.plan to ''",
-         path, file.workers, workers, workers);
+         path, Counted(file.workers, "worker"), workers, workers);
   ShardingPlan plan;
   for (size_t t = 0; t < tables.size(); ++t) {
     const TableSpec& table = tables[t];
@@ -80,12 +81,11 @@ ShardingPlan ParsePlan(const std::string& text, const std::string& path,
     const std::vector<int>& ranks = found->second.workers;
     const int blocks = table.row_blocks * table.column_blocks;
     if (std::ssize(ranks) != blocks)
-      Fail(
-          ErrorCode::kConfig,
-          "{}: table {} has {} entries, but it has {} row block{} and {} column block{}: one entry "
-          "for each",
-          path, table.name, ranks.size(), table.row_blocks, table.row_blocks == 1 ? "" : "s",
-          table.column_blocks, table.column_blocks == 1 ? "" : "s");
+      Fail(ErrorCode::kConfig,
+           "{}: table {} has {}, but it has {} and {}: one entry "
+           "for each",
+           path, table.name, Counted(ranks.size(), "entry", "entries"),
+           Counted(table.row_blocks, "row block"), Counted(table.column_blocks, "column block"));
     for (const int rank : ranks)
       if (rank != kEveryRank && (rank < 0 || rank >= workers))
         Fail(ErrorCode::kConfig,

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/planning/make_plan.h"
 #include "renzan/run_spec/run_spec.h"
@@ -198,8 +199,9 @@ bool Changes::ConsiderWorkers(int factor) {
   const bool too_many = more > config().numerics.virtual_workers;
   if (too_many && now_.fits()) return true;
   const int virtual_workers = static_cast<int>(std::bit_ceil(static_cast<unsigned>(more)));
-  std::string what = fmt::format("{} workers on {} such machines", more,
-                                 factor * std::ssize(input_.topology.hosts));
+  std::string what =
+      fmt::format("{} on {}", Counted(more, "worker"),
+                  Counted(factor * std::ssize(input_.topology.hosts), "such machine"));
   if (too_many) what += fmt::format(", numerics.virtual_workers: {}", virtual_workers);
   return Consider(what, [&](PlanInput* changed) {
     if (too_many) changed->config.numerics.virtual_workers = virtual_workers;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/svg.h"
 
@@ -20,9 +21,10 @@ std::vector<SweepPoint> SweepWorkers(PlanInput input, int first, int last,
         std::max(virtual_workers, static_cast<int>(std::bit_ceil(static_cast<unsigned>(workers))));
     if (input.config.training.batch_size % virtual_workers != 0)
       Fail(ErrorCode::kConfig,
-           "training.batch_size: {} samples are not divisible by the {} virtual workers that {} "
-           "workers need",
-           input.config.training.batch_size, virtual_workers, workers);
+           "training.batch_size: {} cannot be divided by the {} that {} would "
+           "need",
+           Counted(input.config.training.batch_size, "sample"),
+           Counted(virtual_workers, "virtual worker"), Counted(workers, "worker"));
     const PlannedRun planned = PlanRun(input);
     const double rate = static_cast<double>(planned.run.batch) / planned.step.total();
     const double per_worker = rate / workers;

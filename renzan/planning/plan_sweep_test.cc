@@ -48,7 +48,7 @@ TEST(SweepWorkers, RefusesBatchesThatVirtualWorkersDoNotDivide) {
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kConfig);
-    EXPECT_THAT(error.what(), HasSubstr("56 samples are not divisible by the 16 virtual workers"));
+    EXPECT_THAT(error.what(), HasSubstr("56 samples cannot be divided by the 16 virtual workers"));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 
 namespace renzan {
@@ -28,11 +29,11 @@ std::optional<std::string> DivergenceWatch::Observe(int64_t step, const BinaryMe
   if (auc > 0.51) return std::nullopt;
   warned_ = true;
   return fmt::format(
-      "AUC is {:.3f} over the last {} samples at step {}: the model is not learning. The learning "
+      "AUC is {:.3f} over the last {} at step {}: the model is not learning. The learning "
       "rate may be too high, even without NaN: lower "
       "optimizer.dense.learning_rate and optimizer.sparse.learning_rate (try a tenth), or add "
       "optimizer.schedule.warmup_steps; random labels cannot be learned",
-      auc, samples, step);
+      auc, Counted(samples, "sample"), step);
 }
 
 std::vector<int64_t> DivergenceWatch::ToIntegers() const {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
 #include "renzan/config/training_config.h"
@@ -33,9 +34,9 @@ bool EvaluationRecord::Observe(const EarlyStoppingConfig& config, int64_t step,
   }
   if (!std::isfinite(value))
     Fail(ErrorCode::kData,
-         "training.early_stopping: {} is undefined for data.eval, which has {} samples, {} of them "
+         "training.early_stopping: {} is undefined for data.eval, which has {}, {} of them "
          "positive: use rows of both classes{}",
-         metric.name, metrics.count, metrics.positives,
+         metric.name, Counted(metrics.count, "sample"), metrics.positives,
          weighted_ ? ", whose weights are not all 0" : "");
   // By how much `value` is better; negative if it is worse.
   const auto gain = [&](double than) {
@@ -76,8 +77,8 @@ std::string EvaluationRecord::Describe(const EarlyStoppingConfig& config) const 
   if (best_step_ < 0) return "";
   const int64_t ago = evaluations_ - best_evaluation_;
   if (ago == 0) return "the best so far";
-  return fmt::format("the best {} was {:.5f} at step {}, {} evaluation{} ago", MetricName(config),
-                     best_value_, best_step_, ago, ago == 1 ? "" : "s");
+  return fmt::format("the best {} was {:.5f} at step {}, {} ago", MetricName(config), best_value_,
+                     best_step_, Counted(ago, "evaluation"));
 }
 
 int64_t EvaluationRecord::MeaningDigest() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 
 namespace renzan {
@@ -34,13 +35,13 @@ std::string LeftOutAdvice(const TrainConfig& config, int64_t rows, int64_t steps
   // With shuffling each epoch leaves out others.
   const bool never = !config.data.shuffle || steps <= rows / batch;
   const int64_t best = BestBatchSize(config, rows);
-  return fmt::format(
-      "{} of {} training rows ({:.1f} %) are {}, because they do not fill a batch of {}{}", left,
-      rows, 100 * share, never ? "never trained on" : "left out of each epoch, others each time",
-      batch,
-      best == batch ? ""
-                    : fmt::format("; training.batch_size: {} leaves out {}", best,
-                                  rows % best == 0 ? "none" : fmt::format("{}", rows % best)));
+  return fmt::format("{} of {} ({:.1f} %) are {}, because they do not fill a batch of {}{}", left,
+                     Counted(rows, "training row"), 100 * share,
+                     never ? "never trained on" : "left out of each epoch, others each time", batch,
+                     best == batch
+                         ? ""
+                         : fmt::format("; training.batch_size: {} leaves out {}", best,
+                                       rows % best == 0 ? "none" : fmt::format("{}", rows % best)));
 }
 
 void CheckFillsBatch(const TrainConfig& config, int64_t rows) {
@@ -48,14 +49,14 @@ void CheckFillsBatch(const TrainConfig& config, int64_t rows) {
   if (rows >= batch) return;
   if (rows < unit)
     Fail(ErrorCode::kConfig,
-         "{} training rows do not fill one batch: a batch has at least one row for each of the {} "
-         "virtual workers; use more data, or set numerics.virtual_workers and training.batch_size "
+         "{} cannot fill one batch: a batch has at least one row for each of the virtual workers, "
+         "{} in all; use more data, or set numerics.virtual_workers and training.batch_size "
          "to 1",
-         rows, unit);
+         Counted(rows, "training row"), unit);
   Fail(ErrorCode::kConfig,
-       "{} training rows do not fill one batch of {}: set training.batch_size to {}, or less for "
+       "{} cannot fill one batch of {}: set training.batch_size to {}, or less for "
        "more than one step in an epoch",
-       rows, batch, rows / unit * unit);
+       Counted(rows, "training row"), batch, rows / unit * unit);
 }
 
 }  // namespace renzan

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <vector>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/host.h"
 #include "renzan/base/log.h"
@@ -72,7 +73,8 @@ void StepProfiler::Finish() {
   if (recording_) {
     Write();
   } else if (steps_ > 0 && done_ < warm_up_ && comm_.rank() == 0) {
-    LogWarning("no trace was written: --profile records after the first {} steps", warm_up_);
+    LogWarning("no trace was written: --profile records after the first {}",
+               Counted(warm_up_, "step"));
   }
 }
 
@@ -89,8 +91,8 @@ void StepProfiler::Write() {
       LogWarning("no trace was written: {}", error.what());
       return;
     }
-    LogInfo("wrote a trace of {} steps to {}: open it with https://ui.perfetto.dev",
-            done_ - warm_up_, path_);
+    LogInfo("wrote a trace of {} to {}: open it with https://ui.perfetto.dev",
+            Counted(done_ - warm_up_, "step"), path_);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/data/dataset/dataset_cache.h"
@@ -79,11 +80,6 @@ std::string DescribeNegatives(const OpenedSplits& splits) {
                         text.empty() ? "" : "; ", splits.eval->dataset->directory(),
                         NegativesText(evaluated), shift);
   return text;
-}
-
-// "1 step", "2 steps"
-std::string Counted(int64_t number, const char* what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
 // "step-00001234: 640.2 MB, incremental, in 1.2 s, training waited 3 ms"
@@ -215,12 +211,12 @@ RunObserver::~RunObserver() {
 void RunObserver::OnStart(const LoopState& first, int64_t steps) {
   const Options& o = state_->options;
   const TrainConfig& config = *o.config;
-  LogInfo("{} on {}: {} samples, {}; {} of {}; {} {} x {} {} ({}, {})", config.model.type,
-          o.splits->train.dataset->directory(), o.splits->train.rows.size(),
+  LogInfo("{} on {}: {}, {}; {} of {}; {} x {} ({}, {})", config.model.type,
+          o.splits->train.dataset->directory(), Counted(o.splits->train.rows.size(), "sample"),
           Counted(std::ssize(o.splits->train.dataset->schema().categorical), "table"),
-          Counted(steps, "step"), config.training.batch_size, o.hosts.size(),
-          o.hosts.size() == 1 ? "worker" : "workers", o.threads,
-          o.threads == 1 ? "thread" : "threads", o.backend, o.facts.isa);
+          Counted(steps, "step"), config.training.batch_size,
+          Counted(std::ssize(o.hosts), "worker"), Counted(o.threads, "thread"), o.backend,
+          o.facts.isa);
   for (const std::string& note :
        {DescribeLoss(config.training.loss, o.splits->train.dataset->manifest().weight),
         DescribeWeights(*o.splits, config.training), DescribeNegatives(*o.splits)})

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <span>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/base/file/same_path.h"
@@ -32,8 +33,8 @@ std::string DifferenceOfNames(const char* kind, const std::vector<std::string>& 
     return fmt::format("it has the {} feature '{}', which the training data does not", kind,
                        Escape(*extra));
   if (here.size() != there.size())
-    return fmt::format("it has {} {} features, the training data {}", here.size(), kind,
-                       there.size());
+    return fmt::format("it has {}, the training data {}",
+                       Counted(std::ssize(here), fmt::format("{} feature", kind)), there.size());
   for (size_t i = 0; i < here.size(); ++i)
     if (here[i] != there[i])
       return fmt::format("the {} feature '{}' is where the training data has '{}'", kind,
@@ -112,8 +113,8 @@ RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, c
   if (rows.size() != 2 || rows[0] < 0 || rows[0] >= rows[1])
     Fail(code, "{}: must be BEGIN END with 0 <= BEGIN < END", key);
   if (rows[1] > dataset.num_rows())
-    Fail(code, "{}: rows end at {}, but {} has only {} rows", key, rows[1], dataset.directory(),
-         dataset.num_rows());
+    Fail(code, "{}: rows end at {}, but {} has only {}", key, rows[1], dataset.directory(),
+         Counted(dataset.num_rows(), "row"));
   return {rows[0], rows[1]};
 }
 
@@ -169,9 +170,9 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
   for (size_t i = 0; !any_ids && i < expected.categorical.size(); ++i)
     if (expected.num_embeddings[i] != actual.num_embeddings[i])
       Fail(ErrorCode::kConfig,
-           "{}: feature '{}' has {} ids, but that of the training data has {}{}: import it with {}",
-           dataset.directory(), Escape(actual.categorical[i]), actual.num_embeddings[i],
-           expected.num_embeddings[i],
+           "{}: feature '{}' has {}, but that of the training data has {}{}: import it with {}",
+           dataset.directory(), Escape(actual.categorical[i]),
+           Counted(actual.num_embeddings[i], "id"), expected.num_embeddings[i],
            expectation.ids == ExpectedIds::kContinued &&
                    actual.num_embeddings[i] > expected.num_embeddings[i]
                ? ", and its vocabulary does not continue that one"

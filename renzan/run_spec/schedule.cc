@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 
 namespace renzan {
@@ -38,25 +39,26 @@ std::vector<std::string> ScheduleWarnings(const ScheduleConfig& schedule, int64_
   if (first >= steps) return warnings;
   if (schedule.warmup_steps > steps)
     warnings.push_back(fmt::format(
-        "optimizer.schedule.warmup_steps is {}, but the run has {} steps: the learning rates only "
+        "optimizer.schedule.warmup_steps is {}, but the run has {}: the learning rates only "
         "reach {:.0f} % of the configured ones",
-        schedule.warmup_steps, steps, 100 * LearningRateFactor(schedule, steps - 1)));
+        schedule.warmup_steps, Counted(steps, "step"),
+        100 * LearningRateFactor(schedule, steps - 1)));
   if (schedule.decay_steps > 0 && schedule.decay_start_step >= steps)
     warnings.push_back(
-        fmt::format("optimizer.schedule.decay_start_step is {}, but the run has {} steps: the "
+        fmt::format("optimizer.schedule.decay_start_step is {}, but the run has {}: the "
                     "learning rates do "
                     "not decay",
-                    schedule.decay_start_step, steps));
+                    schedule.decay_start_step, Counted(steps, "step")));
   // The first step whose rate is 0.
   const int64_t end =
       std::max(schedule.decay_start_step + schedule.decay_steps, schedule.warmup_steps);
   if (schedule.decay_steps > 0 && schedule.decay_floor == 0 && end < steps)
     warnings.push_back(fmt::format(
-        "the run has {} steps, but optimizer.schedule ends at step {} ({}): the learning rates are "
+        "the run has {}, but optimizer.schedule ends at step {} ({}): the learning rates are "
         "0 from there, and the last {} steps do not change "
         "the model; for a new run, decay_steps: -1 decays until its end, and decay_floor keeps a "
         "part of the rates",
-        steps, end,
+        Counted(steps, "step"), end,
         end == schedule.warmup_steps ? "warmup_steps" : "decay_start_step + decay_steps",
         steps - std::max(first, end)));
   return warnings;

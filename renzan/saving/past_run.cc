@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/file_system.h"
@@ -25,9 +26,9 @@ constexpr const char* kEndKey = "end";
 void CheckNotBeyond(const std::string& path, int64_t step, int64_t steps) {
   if (step > steps)
     Fail(ErrorCode::kConfig,
-         "{} is at step {}, beyond the {} steps to train: raise training.epochs or "
+         "{} is at step {}, beyond the {} to train: raise training.epochs or "
          "training.max_steps, or choose another --run-dir",
-         path, step, steps);
+         path, step, Counted(steps, "step"));
 }
 
 // A run directory without checkpoints may be reused only by the same run.
@@ -82,8 +83,8 @@ std::map<std::string, std::string> DescribeEnd(const TrainingConfig& config, int
   const EarlyStoppingConfig& stopping = config.early_stopping;
   return {{kEndKey,
            fmt::format("{}, {}, patience {}, min_delta {}, keep_best {}",
-                       stopped_early ? "stopped early" : fmt::format("{} steps", steps),
-                       stopping.metric, stopping.patience, stopping.min_delta, config.keep_best)}};
+                       stopped_early ? "stopped early" : Counted(steps, "step"), stopping.metric,
+                       stopping.patience, stopping.min_delta, config.keep_best)}};
 }
 
 std::string PreviousModel(const std::string& model) { return model + ".previous"; }

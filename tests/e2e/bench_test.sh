@@ -2,7 +2,7 @@
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan bench machine --json >machine.json || fail "bench machine"
 $renzan bench machine --workers 2 --threads 1 --backend gloo >machine.txt 2>&1 || fail "$(cat machine.txt)"
-grep -q '2 workers of 1 threads' machine.txt || fail "$(cat machine.txt)"
+grep -q '2 workers of 1 thread,' machine.txt || fail "$(cat machine.txt)"
 grep -q 'all-to-all of 262144 bytes to each peer (gloo)' machine.txt || fail "$(cat machine.txt)"
 $renzan bench machine --peers --json >peers.json || fail "$(cat peers.json)"
 expect_exit 64 "cannot be spread evenly" $renzan bench machine --peers --workers 3 --hosts a,b

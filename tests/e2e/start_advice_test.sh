@@ -25,7 +25,7 @@ rm -rf run
 $renzan train small.yaml --run-dir run --set training.batch_size=1536 2>log.txt
 ! grep -q "training rows" log.txt || fail "$(cat log.txt)"
 [ "$(left_out)" = 0 ] || fail "manifest.json: $(left_out)"
-expect_exit 78 "3072 training rows do not fill one batch of 4096: set training.batch_size to 3072" \
+expect_exit 78 "3072 training rows cannot fill one batch of 4096: set training.batch_size to 3072" \
   $renzan train small.yaml --run-dir other --set training.batch_size=4096
 [ ! -e other ] || fail "a run directory was made"
 

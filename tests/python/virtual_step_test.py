@@ -304,7 +304,7 @@ class VirtualStepTest(unittest.TestCase):
                 (1, "make(model, virtual_workers=0)", "78 virtual_workers 0"),
                 (1, "make(model, autocast=torch.int8)", "has no autocast to torch.int8"),
                 (1, "make(nn.SyncBatchNorm(4))(batch, loss)", "SyncBatchNorm"),
-                (2, "make(model, virtual_workers=1)", "64 2 workers share 1 virtual workers"),
+                (2, "make(model, virtual_workers=1)", "64 2 workers cannot share 1 virtual worker:"),
                 (2, "make(nn.Linear(4, 2 + rank))(batch, loss)",
                  "worker 0 has weight [2, 4] float32, worker 1 weight [3, 4] float32"),
                 (2, "make(nn.Linear(4, 1).to([torch.float32, torch.float64][rank]))(batch, loss)",

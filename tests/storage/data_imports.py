@@ -85,7 +85,7 @@ def skipped_rows(runs, store):
     runs("data", "import", "--on-bad-row", "skip", "--output", url("skipped"), "bad.tsv")
     (key,) = (key for key in keys_below(store, "skipped") if key.endswith(".skipped_rows.csv"))
     expect_equal(store.client().get(BUCKET, key).body,
-                 b"file,line,reason\nbad.tsv,1,1 columns separated by tabs instead of 40\n", key)
+                 b"file,line,reason\nbad.tsv,1,1 column separated by tabs instead of 40\n", key)
     expect_one_import(store, "skipped")
 
 

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 #include "renzan/cli/at_least.h"
@@ -25,7 +26,7 @@ void OverrideQuota(const OverrideFlags& flags) {
   if (!seconds || *seconds <= 0)
     Fail(ErrorCode::kUsage, "--for {}: must be a duration such as 90m or 2h", flags.duration);
   BackendOf(flags.cluster)->OverrideQuota(flags.user, flags.max_gpus, *seconds);
-  fmt::print("{}: at most {} GPUs for {}\n", flags.user, flags.max_gpus, flags.duration);
+  fmt::print("{}: at most {} for {}\n", flags.user, Counted(flags.max_gpus, "GPU"), flags.duration);
 }
 
 }  // namespace

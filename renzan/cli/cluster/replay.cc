@@ -12,6 +12,7 @@
 #include <set>
 
 #include "renzan/base/clock.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 #include "renzan/cli/at_least.h"
@@ -169,9 +170,8 @@ Json ExplainIn(const Cycle& cycle, JobId id) {
                                       [=](const Start& start) { return start.job == id; });
   if (job.state != JobState::kPending || starts_now) {
     const int workers = NumWorkers(job.placement);
-    explanation["why"] = starts_now
-                             ? "it starts in this cycle"
-                             : fmt::format("it has {} worker{}", workers, workers == 1 ? "" : "s");
+    explanation["why"] =
+        starts_now ? "it starts in this cycle" : "it has " + Counted(workers, "worker");
     return explanation;
   }
   const Explanation why = Explain(cycle.snapshot, id, {.scheduling = cycle.options});
@@ -230,9 +230,9 @@ int Run(const ReplayFlags& flags) {
     }
   const size_t all = replay.cycles().size();
   if (different == 0)
-    fmt::print("{} cycle{} replayed: the same decisions\n", all, all == 1 ? "" : "s");
+    fmt::print("{} replayed: the same decisions\n", Counted(all, "cycle"));
   else
-    fmt::print("{} of {} cycles differ; they were recorded by {}\n", different, all,
+    fmt::print("{} of {} differ; they were recorded by {}\n", different, Counted(all, "cycle"),
                replay.header().program);
   return different == 0 ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 
 #include "renzan/base/build_id.h"
 #include "renzan/base/clock.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
@@ -197,16 +198,17 @@ void RunSimulations(SimulateOptions options) {
       story.emplace(std::move(policies[place]), options.explain, scheduling);
     SimulatedPolicy& policy = story ? *story : *policies[place];
     const SimulationResult result = Simulate(cluster, workload, policy, options.simulator);
-    LogInfo("{}: {} jobs, {} cycles in {:.1f} s", name, result.jobs.size(), result.totals.cycles,
-            SystemClock().MonotonicSeconds() - begin);
+    LogInfo("{}: {}, {} in {:.1f} s", name, Counted(result.jobs.size(), "job"),
+            Counted(result.totals.cycles, "cycle"), SystemClock().MonotonicSeconds() - begin);
     if (recorded != nullptr) recorded->Write(options.record);
     if (story) fmt::print("{}\n", story->Text(result));
     metrics.emplace_back(name, Measure(result));
     for (const std::string& violation : result.violations)
       violations.push_back(fmt::format("{}: {}", name, violation));
     if (!options.svg.empty())
-      WriteOutputFile(options.svg, DrawTimeline(result, fmt::format("{} jobs, policy {}",
-                                                                    workload.size(), name)));
+      WriteOutputFile(options.svg,
+                      DrawTimeline(result, fmt::format("{}, policy {}",
+                                                       Counted(workload.size(), "job"), name)));
   }
   Report(options, metrics, violations);
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "renzan/base/build_id.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/this_program.h"
 #include "renzan/cli/cluster/cluster_access.h"
@@ -115,9 +116,10 @@ void PrintCluster(const cluster::local::DaemonOptions& options) {
                client::TokenPath([](const char*) { return nullptr; }, options.state_dir));
   for (const Json& node : answer.at("nodes")) {
     const Json& capacity = node.at("capacity");
-    fmt::print("node   {}: {} cores, {} memory, {} GPUs\n", node.at("name").get<std::string>(),
-               NumberText(capacity.at("cpu").get<double>()),
-               MebibytesText(capacity.at("memory_mib").get<int64_t>()), capacity.at("gpu").dump());
+    fmt::print("node   {}: {}, {} memory, {}\n", node.at("name").get<std::string>(),
+               Counted(NumberText(capacity.at("cpu").get<double>()), "core"),
+               MebibytesText(capacity.at("memory_mib").get<int64_t>()),
+               Counted(capacity.at("gpu").dump(), "GPU"));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/cli/at_least.h"
@@ -47,8 +48,8 @@ void PrintLabels(const ImportSummary& done) {
 void PrintNegatives(const ImportSummary& done, const ImportOptions& options) {
   const int64_t kept = done.label.rows - done.label.positive_rows;
   if (options.keep_negatives)
-    fmt::print("kept {} of {} rows with label 0 (--keep-negatives {})\n", kept,
-               kept + done.dropped_rows, *options.keep_negatives);
+    fmt::print("kept {} of {} with label 0 (--keep-negatives {})\n", kept,
+               Counted(kept + done.dropped_rows, "row"), *options.keep_negatives);
   if (done.negatives_kept != 1)
     fmt::print(
         "the data hold {:.4g} of the population's rows with label 0 (negatives_kept): predict and "
@@ -85,8 +86,8 @@ void PrintUnseen(const ImportSummary& done, const std::string& vocabulary_from) 
   size_t width = 0;
   for (const UnseenLookups& feature : done.unseen) width = std::max(width, feature.feature.size());
   for (const UnseenLookups& feature : done.unseen)
-    fmt::print("  {:<{}} {:>6.2f} % of {} lookups\n", feature.feature, width, 100 * feature.share(),
-               feature.lookups);
+    fmt::print("  {:<{}} {:>6.2f} % of {}\n", feature.feature, width, 100 * feature.share(),
+               Counted(feature.lookups, "lookup"));
 }
 
 void PrintGrown(const ImportSummary& done, const std::string& vocabulary_from) {
@@ -119,13 +120,13 @@ void Import(Flags flags) {
                                   : static_cast<double>(progress.raw_bytes) /
                                         static_cast<double>(progress.total_raw_bytes);
       const double rate = static_cast<double>(progress.rows) / std::max(bar.seconds(), 1e-3);
-      bar.Update(fraction, fmt::format("{} rows, {:.0f} rows/s", progress.rows, rate));
+      bar.Update(fraction, fmt::format("{}, {:.0f} rows/s", Counted(progress.rows, "row"), rate));
     };
     done = ImportDataset(options);
     seconds = std::max(bar.seconds(), 1e-3);
   }
-  fmt::print("{}: {} rows in {:.2f} s ({:.0f} rows/s, {:.1f} MB/s of text)\n", options.output,
-             done.rows, seconds, static_cast<double>(done.rows) / seconds,
+  fmt::print("{}: {} in {:.2f} s ({:.0f} rows/s, {:.1f} MB/s of text)\n", options.output,
+             Counted(done.rows, "row"), seconds, static_cast<double>(done.rows) / seconds,
              static_cast<double>(done.text_bytes) * 1e-6 / seconds);
   PrintLabels(done);
   PrintNegatives(done, options);
@@ -134,7 +135,7 @@ void Import(Flags flags) {
   PrintUnseen(done, options.vocabulary_from);
   if (options.grow) PrintGrown(done, options.vocabulary_from);
   if (options.skip_bad_rows)
-    fmt::print("skipped {} bad row{}{}\n", done.bad_rows, done.bad_rows == 1 ? "" : "s",
+    fmt::print("skipped {}{}\n", Counted(done.bad_rows, "bad row"),
                done.skipped_rows.empty() ? ""
                                          : fmt::format(" ({:.3g} % of the rows), listed in {}",
                                                        100 * done.bad_share(), done.skipped_rows));

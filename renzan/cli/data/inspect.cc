@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/cli/data/verbs.h"
@@ -73,7 +74,7 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
 void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
   constexpr size_t kShown = 16;  // bytes of a value
   const bool has_labels = dataset.schema().has_labels();
-  fmt::print("{}: {} rows, {}\nfingerprint {}\n", dataset.directory(), summary.rows,
+  fmt::print("{}: {}, {}\nfingerprint {}\n", dataset.directory(), Counted(summary.rows, "row"),
              has_labels ? fmt::format("label '{}' with rate {:.4f}", dataset.schema().label,
                                       summary.label_rate)
                         : "no labels",
@@ -155,7 +156,7 @@ void AddDataVerifyVerb(CLI::App& data) {
     // Verify() reads everything anyway.
     const Dataset dataset(*directory, {.verify_blocks = false});
     dataset.Verify();
-    fmt::print("{}: {} rows, all checksums match\n", *directory, dataset.num_rows());
+    fmt::print("{}: {}, all checksums match\n", *directory, Counted(dataset.num_rows(), "row"));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/data/verbs.h"
@@ -22,13 +23,13 @@ void Synth(SynthOptions options) {
     DataProgress bar(SystemClock(), "generating");
     options.progress = [&](int64_t rows) {
       bar.Update(static_cast<double>(rows) / static_cast<double>(options.rows),
-                 fmt::format("{} rows", rows));
+                 Counted(rows, "row"));
     };
     result = Synthesize(options);
   }
-  fmt::print("{}: {} rows, label rate {:.4f}\nBayes-optimal AUC {:.5f}, log loss {:.5f}\n",
-             options.output, options.rows, result.label_rate, result.bayes_optimal.best_auc,
-             result.bayes_optimal.best_log_loss);
+  fmt::print("{}: {}, label rate {:.4f}\nBayes-optimal AUC {:.5f}, log loss {:.5f}\n",
+             options.output, Counted(options.rows, "row"), result.label_rate,
+             result.bayes_optimal.best_auc, result.bayes_optimal.best_log_loss);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/base/process/child.h"
@@ -25,7 +26,7 @@ struct PodRunFlags {
 void Upload(const std::string& path, const std::string& to, const std::function<bool()>& stop) {
   const UploadSource source{path, ""};
   const Uploaded done = UploadFiles({&source, 1}, to, stop);
-  LogInfo("uploaded {} to {}: {} file{}", path, to, done.files, done.files == 1 ? "" : "s");
+  LogInfo("uploaded {} to {}: {}", path, to, Counted(done.files, "file"));
 }
 
 int Run(const PodRunFlags& flags) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/clock.h"
+#include "renzan/base/counted.h"
 #include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/jobs/verbs.h"
 #include "renzan/cli/text/amounts_text.h"
@@ -55,17 +56,18 @@ void PrintSummary(const Json& job, int64_t now) {
   Line("workers", fmt::format("{} now, {}", job.at("workers").dump(),
                               least == most ? fmt::format("{} wanted", most)
                                             : fmt::format("{} to {} wanted", least, most)));
-  Line("per worker",
-       fmt::format("{} cores, {} memory, {} GPUs", NumberText(per_worker.at("cpu").get<double>()),
-                   MebibytesText(per_worker.at("memory_mib").get<int64_t>()),
-                   per_worker.at("gpu").dump()));
+  Line("per worker", fmt::format("{}, {} memory, {}",
+                                 Counted(NumberText(per_worker.at("cpu").get<double>()), "core"),
+                                 MebibytesText(per_worker.at("memory_mib").get<int64_t>()),
+                                 Counted(per_worker.at("gpu").dump(), "GPU")));
   Line("nodes", fmt::format("{}", fmt::join(job.at("nodes").get<std::vector<std::string>>(), " ")));
   Line("submitted", TimeOrNothing(job.at("submitted"), now));
   Line("started", TimeOrNothing(job.at("started"), now));
   Line("ended", TimeOrNothing(job.at("ended"), now));
   Line("exit code", TextOf(job.at("exit_code")));
-  Line("counts", fmt::format("{} attempts, {} failures, {} preemptions", job.at("attempts").dump(),
-                             job.at("failures").dump(), job.at("preemptions").dump()));
+  Line("counts", fmt::format("{}, {}, {}", Counted(job.at("attempts").dump(), "attempt"),
+                             Counted(job.at("failures").dump(), "failure"),
+                             Counted(job.at("preemptions").dump(), "preemption")));
 }
 
 void PrintProgress(const Json& progress) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/stop_signals.h"
@@ -50,7 +51,7 @@ void Upload(const UploadFlags& flags) {
   std::vector<UploadSource> named;
   for (const std::string& source : sources) named.push_back(UploadSourceOf(source));
   const Uploaded done = UploadFiles(named, to, StopOnSignals());
-  LogInfo("uploaded {} file{} ({:.1f} MB) to {}{}", done.files, done.files == 1 ? "" : "s",
+  LogInfo("uploaded {} ({:.1f} MB) to {}{}", Counted(done.files, "file"),
           static_cast<double>(done.bytes) / 1e6, to,
           done.left_out == 0 ? "" : fmt::format("; left out {} that are not files", done.left_out));
 }

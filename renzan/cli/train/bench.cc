@@ -10,6 +10,7 @@
 
 #include "renzan/base/build_id.h"
 #include "renzan/base/clock.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
@@ -99,7 +100,8 @@ void BenchMachine(const MachineFlags& flags, Communicator& comm, int threads) {
   if (flags.json) {
     fmt::print("{}\n", out.dump(2));
   } else {
-    fmt::print("{} workers of {} threads, {}\n{}", comm.world_size(), threads, isa, table.Text());
+    fmt::print("{} of {}, {}\n{}", Counted(comm.world_size(), "worker"), Counted(threads, "thread"),
+               isa, table.Text());
   }
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <variant>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/base/process/child.h"
@@ -169,8 +170,8 @@ void PrintAdvice(const std::vector<Transport>& transports, const std::vector<Mea
 
 void BenchPeers(const PeersOptions& options) {
   if (!options.hosts.empty() && options.workers % static_cast<int>(options.hosts.size()) != 0)
-    Fail(ErrorCode::kUsage, "--workers {} cannot be spread evenly over {} hosts", options.workers,
-         options.hosts.size());
+    Fail(ErrorCode::kUsage, "--workers {} cannot be spread evenly over {}", options.workers,
+         Counted(options.hosts.size(), "host"));
   const std::vector<Transport> transports = Transports(options.hosts.empty());
   std::vector<Measured> measured;
   for (const Transport& transport : transports) measured.push_back(Measure(transport, options));
@@ -201,7 +202,7 @@ void BenchPeers(const PeersOptions& options) {
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print(
-        "{} workers on {}\n{}", options.workers,
+        "{} on {}\n{}", Counted(options.workers, "worker"),
         options.hosts.empty() ? "this host" : fmt::format("{}", fmt::join(options.hosts, ", ")),
         table.Text());
     PrintAdvice(transports, measured, options.hosts.empty());

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/export.h"
@@ -65,15 +66,16 @@ void PrintDiffJson(const ModelDiff& diff) {
 
 void PrintDiff(const ModelDiff& diff) {
   if (diff.same()) {
-    fmt::print("same: {} tensors, {} values, step {}\n", diff.tensors, diff.values, diff.step_a);
+    fmt::print("same: {}, {}, step {}\n", Counted(diff.tensors, "tensor"),
+               Counted(diff.values, "value"), diff.step_a);
     return;
   }
   if (diff.step_a != diff.step_b) fmt::print("step: {} and {}\n", diff.step_a, diff.step_b);
   for (const std::string& key : diff.only_in_a) fmt::print("only in the first: {}\n", key);
   for (const std::string& key : diff.only_in_b) fmt::print("only in the second: {}\n", key);
   for (const std::string& key : diff.other_shape) fmt::print("different shape or type: {}\n", key);
-  fmt::print("differing: {} of {} tensors, {} of {} values\n", diff.tensors_differing, diff.tensors,
-             diff.values_differing, diff.values);
+  fmt::print("differing: {} of {}, {} of {}\n", diff.tensors_differing,
+             Counted(diff.tensors, "tensor"), diff.values_differing, Counted(diff.values, "value"));
   if (diff.first)
     fmt::print("first: {}[{}] is {} and {}\nlargest difference: {}\n", diff.first->key,
                diff.first->index, ValueText(diff.first->a), ValueText(diff.first->b),
@@ -130,7 +132,7 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status) {
       Fail(ErrorCode::kUsage, "--output {}: the name must end in {}", output, kExportEnding);
     CheckpointReader model = OpenModel(options->a);
     const int64_t tensors = ExportModel(model, output, options->weights_only);
-    fmt::print("{}: {} tensor{}\n", output, tensors, tensors == 1 ? "" : "s");
+    fmt::print("{}: {}\n", output, Counted(tensors, "tensor"));
   });
 }
 

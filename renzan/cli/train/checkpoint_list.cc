@@ -12,6 +12,7 @@
 
 #include "renzan/base/bytes_text.h"
 #include "renzan/base/clock.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/checkpoint/reader.h"
@@ -140,8 +141,7 @@ int Verify(const CheckpointListOptions& options) {
   if (options.json)
     fmt::print("{}\n", Json({{"valid", !code}, {"checkpoints", std::move(list)}}).dump(2));
   if (!code) return 0;
-  LogError("{} of {} checkpoint{} cannot be used", unusable, entries.size(),
-           entries.size() == 1 ? "" : "s");
+  LogError("{} of {} cannot be used", unusable, Counted(std::ssize(entries), "checkpoint"));
   return static_cast<int>(*code);
 }
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
@@ -92,8 +93,8 @@ PlanInput ReadInput(const PlanFlags& flags) {
     input.topology = ReadTopology(flags.topology_path);
     input.threads = input.topology.rates.threads;
     if (flags.workers > 0 && flags.workers != input.topology.workers())
-      Fail(ErrorCode::kUsage, "--workers is {}, but {} describes {} workers: leave out --workers",
-           flags.workers, flags.topology_path, input.topology.workers());
+      Fail(ErrorCode::kUsage, "--workers is {}, but {} describes {}: leave out --workers",
+           flags.workers, flags.topology_path, Counted(input.topology.workers(), "worker"));
   }
   return input;
 }
@@ -196,10 +197,9 @@ RunNotes NotesOn(const PlanInput& input) {
 }
 
 void PrintReport(const PlanInput& input, const PlannedRun& planned) {
-  fmt::print("{} worker{} on {} host{}, {} table{}: {}\n\n", planned.topology.workers(),
-             planned.topology.workers() == 1 ? "" : "s", planned.topology.hosts.size(),
-             planned.topology.hosts.size() == 1 ? "" : "s", planned.tables.size(),
-             planned.tables.size() == 1 ? "" : "s", ShardingsText(planned));
+  fmt::print("{} on {}, {}: {}\n\n", Counted(planned.topology.workers(), "worker"),
+             Counted(std::ssize(planned.topology.hosts), "host"),
+             Counted(std::ssize(planned.tables), "table"), ShardingsText(planned));
   PrintWorkers(planned);
   PrintStep(planned);
   const double limit = planned.topology.rates.memory_bytes;
@@ -295,8 +295,8 @@ Sweep ParseSweep(std::string_view text) {
   };
   if (!(skip("workers=") && number(&sweep.first) && skip("..") && number(&sweep.last)) ||
       at != end || sweep.first < 1 || sweep.last < sweep.first || sweep.last > kMostWorkers)
-    Fail(ErrorCode::kUsage, "--sweep is '{}': write workers=8..1024, with 1 to {} workers", text,
-         kMostWorkers);
+    Fail(ErrorCode::kUsage, "--sweep is '{}': write workers=8..1024, with 1 to {}", text,
+         Counted(kMostWorkers, "worker"));
   return sweep;
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/file/staged.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/stop_signals.h"
@@ -23,11 +24,11 @@ void SayWhatWasSkipped(const Dataset& dataset) {
   const DatasetManifest& manifest = dataset.manifest();
   if (manifest.skipped_rows == 0) return;
   LogInfo(
-      "the import of {} skipped {} bad row{} ({}/{}), which {} no score: join scores by a key, or "
+      "the import of {} skipped {} ({}/{}), which {} no score: join scores by a key, or "
       "by --with {}, the row's number in the input",
-      dataset.directory(), manifest.skipped_rows, manifest.skipped_rows == 1 ? "" : "s",
-      dataset.directory(), NameInDataset(manifest, kSkippedRowsName),
-      manifest.skipped_rows == 1 ? "has" : "have", kInputRowName);
+      dataset.directory(), Counted(manifest.skipped_rows, "bad row"), dataset.directory(),
+      NameInDataset(manifest, kSkippedRowsName), manifest.skipped_rows == 1 ? "has" : "have",
+      kInputRowName);
 }
 
 }  // namespace

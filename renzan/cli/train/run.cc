@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "renzan/base/clock.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
@@ -39,10 +40,6 @@ struct RunFlags {
 struct Directories {
   std::string run, checkpoints;
 };
-
-std::string Count(int count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 // Workers of this machine cannot be a part of a larger world.
 void CheckNotAWorker() {
@@ -112,7 +109,7 @@ int RunCommand(const RunFlags& flags) {
     return failure.exit_code;
   }
   const Directories directories = MakeDirectories(flags, command);
-  LogInfo("{} ({}): {}; run directory {}, checkpoints {}", Count(flags.workers, "worker"),
+  LogInfo("{} ({}): {}; run directory {}, checkpoints {}", Counted(flags.workers, "worker"),
           flags.backend, Escape(fmt::format("{}", fmt::join(command, " "))), directories.run,
           directories.checkpoints);
   const auto start = std::chrono::steady_clock::now();
@@ -131,8 +128,8 @@ int RunCommand(const RunFlags& flags) {
                      .sharded = false});
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   LogInfo("exit status {} after {} and {}: {}", result.last.exit_status,
-          FormatDuration(static_cast<int64_t>(seconds.count())), Count(result.restarts, "restart"),
-          DescribeEnds(flags, result.last));
+          FormatDuration(static_cast<int64_t>(seconds.count())),
+          Counted(result.restarts, "restart"), DescribeEnds(flags, result.last));
   return result.last.exit_status;
 }
 

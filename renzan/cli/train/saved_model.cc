@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "renzan/base/build_id.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/text/one_of.h"
@@ -74,9 +75,9 @@ void Report(const KnownIds* known, Communicator& comm) {
   const int64_t mapped = sum(known->mapped()), lookups = sum(known->lookups());
   if (comm.rank() == 0)
     LogInfo(
-        "the vocabularies of the data continue the model's: {} lookups of values that the model "
+        "the vocabularies of the data continue the model's: {} of values that the model "
         "does not know ({:.1f} % of all) read its rows for unseen values",
-        mapped,
+        Counted(mapped, "lookup"),
         100.0 * static_cast<double>(mapped) / static_cast<double>(std::max<int64_t>(1, lookups)));
 }
 
@@ -151,8 +152,8 @@ int WithSavedModel(const SavedModelFlags& flags,
     const CheckpointReader reader(FindModel(flags.model).dir);
     const int most = ReadConfig(reader, flags.overrides).numerics.virtual_workers;
     if (flags.workers > most)
-      Fail(ErrorCode::kUsage, "--workers {}: the model has {} virtual workers: use at most {}",
-           flags.workers, most, most);
+      Fail(ErrorCode::kUsage, "--workers {}: the model has {}: use at most {}", flags.workers,
+           Counted(most, "virtual worker"), most);
   };
   return RunWorkers({.workers = flags.workers,
                      .threads = flags.threads,

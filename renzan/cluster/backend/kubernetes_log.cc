@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/kubernetes/api/wait.h"
 #include "renzan/cluster/kubernetes/objects/gang_job_manifest.h"
@@ -48,8 +49,8 @@ void CheckWorker(const GangJob& job, int64_t attempt, int64_t worker) {
   int64_t workers = 0;
   for (const kubernetes::NodeWorkers& share : job.status.placement) workers += share.workers;
   if (RunsAttempt(job, attempt) && worker >= workers)
-    Fail(ErrorCode::kNoInput, "attempt {} of job {} has {} workers, numbered from 0", attempt,
-         job.path(), workers);
+    Fail(ErrorCode::kNoInput, "attempt {} of job {} has {}, numbered from 0", attempt, job.path(),
+         Counted(workers, "worker"));
 }
 
 [[noreturn]] void FailGone(const GangJob& job, int64_t attempt, int64_t worker) {
@@ -66,8 +67,8 @@ void ReadWorkerLog(kubernetes::Api& api, kubernetes::PodLogs& logs,
                    const std::function<void(std::string_view piece)>& take) {
   GangJob job = read_job();
   if (query.attempt >= job.status.attempts)
-    Fail(ErrorCode::kNoInput, "job {} has {} attempts, numbered from 0: there is no attempt {}",
-         job.path(), job.status.attempts, query.attempt);
+    Fail(ErrorCode::kNoInput, "job {} has {}, numbered from 0: there is no attempt {}", job.path(),
+         Counted(job.status.attempts, "attempt"), query.attempt);
   if (job.status.attempts == 0 && (!query.follow || HasEnded(job.status.state)))
     Fail(ErrorCode::kNoInput, "job {} has not started: there is no output", job.path());
   int64_t attempt = query.attempt >= 0 ? query.attempt : std::max(0, job.status.attempts - 1);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/kubernetes/objects/cluster_policy.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
@@ -62,8 +63,8 @@ void OverrideCap(kubernetes::Api& api, const CapOverride& cap_override, TimeMs n
            "{} has no cap that could be raised: caps are in spec.userCaps of the ClusterPolicy {}",
            cap_override.ns, kubernetes::kPolicyName);
     if (cap_override.max_gpus <= cap)
-      Fail(ErrorCode::kUsage, "{} already has a cap of {} GPUs; an override must be higher",
-           cap_override.ns, cap);
+      Fail(ErrorCode::kUsage, "{} already has a cap of {}; an override must be higher",
+           cap_override.ns, Counted(cap, "GPU"));
     const json patch = {
         {"metadata",
          {{"resourceVersion", kubernetes::TextAt(policy, {"metadata", "resourceVersion"})}}},

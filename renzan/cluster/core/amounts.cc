@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 
 namespace renzan::cluster {
@@ -11,9 +12,9 @@ namespace renzan::cluster {
 std::string DescribeAmount(const Snapshot& snapshot, int kind, int64_t amount) {
   switch (kind) {
     case kGpu:
-      return fmt::format("{} GPU{}", amount, amount == 1 ? "" : "s");
+      return Counted(amount, "GPU");
     case kCpu:
-      return fmt::format("{} CPU{}", static_cast<double>(amount) / 1000, amount == 1000 ? "" : "s");
+      return Counted(fmt::format("{}", static_cast<double>(amount) / 1000), "CPU");
     case kMemory:
       if (amount % 1024 == 0) return fmt::format("{} GiB of memory", amount / 1024);
       return fmt::format("{} MiB of memory", amount);

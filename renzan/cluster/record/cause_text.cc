@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/duration.h"
 #include "renzan/cluster/record/causes.h"
 
@@ -33,10 +34,9 @@ std::string Comparison(const Json& cause, const std::string& reason) {
     return fmt::format(", level {} before {}", other["level"].get<int>(),
                        cause["level"].get<int>());
   if (reason == "reclaimed")
-    return fmt::format(", whose queue {} uses {} of {} guaranteed GPUs",
-                       other["queue"]["name"].get<std::string>(),
+    return fmt::format(", whose queue {} uses {} of {}", other["queue"]["name"].get<std::string>(),
                        other["queue"]["used_gpus"].get<int64_t>(),
-                       other["queue"]["guaranteed_gpus"].get<int64_t>());
+                       Counted(other["queue"]["guaranteed_gpus"].get<int64_t>(), "guaranteed GPU"));
   return "";
 }
 
@@ -55,9 +55,9 @@ std::string StopText(const Json& cause, const std::string& reason) {
     text += " for " + JobText(cause["on_behalf_of"]) + Comparison(cause, reason);
   if (reason == "node_leaving") text += Leaving(cause);
   if (reason == "over_cap" && !cause["user"]["max_gpus"].is_null())
-    text += fmt::format(": user {} uses {} of {} GPUs", cause["user"]["name"].get<std::string>(),
+    text += fmt::format(": user {} uses {} of {}", cause["user"]["name"].get<std::string>(),
                         cause["user"]["used_gpus"].get<int64_t>(),
-                        cause["user"]["max_gpus"].get<int64_t>());
+                        Counted(cause["user"]["max_gpus"].get<int64_t>(), "GPU"));
   return text;
 }
 
@@ -88,8 +88,8 @@ std::string CauseText(const Json& decision) {
   std::string text = Words(reason);
   if (kind == "resize") {
     text += fmt::format(
-        " from {} to {} workers{}", cause["from_workers"].get<int>(),
-        cause["to_workers"].get<int>(),
+        " from {} to {}{}", cause["from_workers"].get<int>(),
+        Counted(cause["to_workers"].get<int>(), "worker"),
         cause["on_behalf_of"].is_null() ? "" : " for " + JobText(cause["on_behalf_of"]));
     if (cause.contains("leaving")) text += "; node leaving" + Leaving(cause);
   }

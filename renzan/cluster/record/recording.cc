@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/cluster/record/cycle_json.h"
@@ -148,8 +149,8 @@ void ReadRecording(const std::string& path,
     take(header, read(what, [&] { return CycleFromJson(text); }));
   }
   if (!frames.empty())
-    Fail(ErrorCode::kData, "{} has more after its {} cycles; fetch or copy it again", path,
-         header.cycles);
+    Fail(ErrorCode::kData, "{} has more after its {}; fetch or copy it again", path,
+         Counted(header.cycles, "cycle"));
 }
 
 }  // namespace renzan::cluster::record

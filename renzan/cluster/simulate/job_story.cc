@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/place/placements.h"
@@ -17,7 +18,7 @@ int64_t GpusOf(const Snapshot& snapshot, const Job& job, int workers) {
   return snapshot.worker_requests[job.request].per_worker.gpu() * workers;
 }
 
-std::string Gpus(int64_t count) { return fmt::format("{} GPU{}", count, count == 1 ? "" : "s"); }
+std::string Gpus(int64_t count) { return Counted(count, "GPU"); }
 
 std::string NodesOf(const Snapshot& snapshot, const Placement& placement) {
   std::vector<std::string> names;
@@ -131,8 +132,7 @@ void JobStory::CloseWaiting(TimeMs now) {
   for (const auto& [gpus, id] : largest) jobs.push_back(fmt::format("{} ({})", id, Gpus(-gpus)));
   const size_t all = waiting.gpus.size();
   if (all > 0)
-    text += fmt::format("; {} started meanwhile{}, the largest: job {}",
-                        all == 1 ? "one job" : fmt::format("{} jobs", all),
+    text += fmt::format("; {} started meanwhile{}, the largest: job {}", Counted(all, "job"),
                         reasons.empty() ? "" : fmt::format(" ({})", fmt::join(reasons, ", ")),
                         fmt::join(jobs, ", "));
   if (now > waiting.begin || all > 0) Tell(waiting.begin, std::move(text));

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/svg.h"
 #include "renzan/cluster/simulate/metrics.h"
 #include "renzan/cluster/simulate/report.h"
@@ -214,7 +215,7 @@ class Painter {
       draw();
       if (!any) continue;
       svg_.Rectangle(kRight + 16, legend - 10, 11, 11, colour);
-      svg_.Text(kRight + 32, legend, "start", fmt::format("{} GPUs", kSizeRanges[place].name));
+      svg_.Text(kRight + 32, legend, "start", Counted(kSizeRanges[place].name, "GPU"));
       legend += 16;
     }
   }
@@ -234,7 +235,7 @@ class Painter {
       const JobRecord& job = *largest[place];
       rows[job.id] = kJobsTop + (static_cast<double>(place) + 0.5) * step;
       svg_.Text(kRight + 6, rows[job.id] + 3, "start",
-                fmt::format("job {}: {} GPUs, waited {}", job.id, job.gpus,
+                fmt::format("job {}: {}, waited {}", job.id, Counted(job.gpus, "GPU"),
                             FormatSeconds(static_cast<double>(job.waited_ms) / 1000)),
                 9);
     }

@@ -6,6 +6,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/counted.h"
+
 namespace renzan::cluster::simulate {
 namespace {
 
@@ -32,11 +34,12 @@ std::vector<Line> DistributionLines(const std::string& name,
 std::vector<Line> WaitingBySize(const Metrics& first) {
   std::vector<Line> lines;
   for (size_t place = 0; place < first.by_size.size(); ++place)
-    lines.push_back({fmt::format("waiting, {} GPUs, mean / p99", first.by_size[place].name),
-                     [place](const Metrics& metrics) {
-                       const Distribution& waiting = metrics.by_size[place].waiting;
-                       return FormatSeconds(waiting.mean) + " / " + FormatSeconds(waiting.p99);
-                     }});
+    lines.push_back(
+        {fmt::format("waiting, {}, mean / p99", Counted(first.by_size[place].name, "GPU")),
+         [place](const Metrics& metrics) {
+           const Distribution& waiting = metrics.by_size[place].waiting;
+           return FormatSeconds(waiting.mean) + " / " + FormatSeconds(waiting.p99);
+         }});
   return lines;
 }
 

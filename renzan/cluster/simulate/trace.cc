@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
@@ -150,7 +151,8 @@ class TraceReader {
 
   WorkloadJob ReadJob(std::string_view line) {
     const std::vector<std::string_view> values = Split(line);
-    if (values.size() != num_columns_) FailHere("must have {} columns: {}", num_columns_, header_);
+    if (values.size() != num_columns_)
+      FailHere("must have {}: {}", Counted(num_columns_, "column"), header_);
     const auto submitted = ParseSubmission(values[*submitted_]);
     if (!submitted)
       FailHere("{} '{}' is not like 2017-10-09 07:01:55, nor a number of seconds",

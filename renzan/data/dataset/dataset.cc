@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
@@ -315,9 +316,9 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
     offsets.Need(static_cast<size_t>(rows[i] - shard.first_row), 2);
     const int64_t* const offset = offsets_of(i, shard);
     if (offset[0] < 0 || offset[1] < offset[0] || offset[1] > static_cast<int64_t>(values.size()))
-      FailRow(
-          rows[i], schema.categorical[f].name,
-          fmt::format("has the bag [{}, {}) of {} values", offset[0], offset[1], values.size()));
+      FailRow(rows[i], schema.categorical[f].name,
+              fmt::format("has the bag [{}, {}) of {}", offset[0], offset[1],
+                          Counted(values.size(), "value")));
     checked_values.Need(static_cast<size_t>(offset[0]), static_cast<size_t>(offset[1] - offset[0]));
     for (int64_t at = offset[0]; at < offset[1]; ++at) {
       const Id id = values[static_cast<size_t>(at)];
@@ -325,10 +326,9 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
       ids->values.push_back(id);
     }
     if (ids->values.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
-      Fail(
-          ErrorCode::kData,
-          "{}: feature '{}' has more than 2^31 values in one batch of {} rows: use smaller batches",
-          directory, schema.categorical[f].name, rows.size());
+      Fail(ErrorCode::kData,
+           "{}: feature '{}' has more than 2^31 values in one batch of {}: use smaller batches",
+           directory, schema.categorical[f].name, Counted(rows.size(), "row"));
     ids->offsets[i + 1] = static_cast<int32_t>(ids->values.size());
   }
 }

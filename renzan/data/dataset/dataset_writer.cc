@@ -7,6 +7,7 @@
 #include <deque>
 #include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/sha256.h"
@@ -142,8 +143,8 @@ struct DatasetWriter::Impl {
   void OpenShard() {
     // With more than five digits the folder names would no longer sort in row order.
     if (manifest.shards.size() >= 100'000)
-      Fail(ErrorCode::kUsage, "more than 100000 shards: use more than {} rows per shard",
-           options.shard_rows);
+      Fail(ErrorCode::kUsage, "more than 100000 shards: use more than {} per shard",
+           Counted(options.shard_rows, "row"));
     const std::string folder = ShardFolder();
     CreateDirectories(folder);
     shard = std::make_unique<ShardFiles>(folder, schema, columns, options);

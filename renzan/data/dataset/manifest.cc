@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "renzan/base/config/config.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/base/sha256.h"
@@ -169,7 +170,8 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
   int64_t sum = 0;
   for (const auto& [name, shard] : shards) sum += shard.rows;
   fields.Require(sum == rows, "rows", fmt::format("is {}, but the shards have {}", rows, sum));
-  fields.Require(positive_rows <= rows, "positive_rows", fmt::format("exceeds the {} rows", rows));
+  fields.Require(positive_rows <= rows, "positive_rows",
+                 fmt::format("exceeds the {}", Counted(rows, "row")));
 }
 
 DatasetSchema DatasetManifest::schema() const {
@@ -228,8 +230,9 @@ void CheckKeyFiles(const DatasetManifest& manifest, const std::string& path) {
                FormatShape(entry.shape));
       }
   if (manifest.key_files.size() != expected)
-    Fail(ErrorCode::kData, "{}: key_files has {} entries, but {} shards with {} keys have {} files",
-         path, manifest.key_files.size(), manifest.shards.size(), manifest.keys.size(), expected);
+    Fail(ErrorCode::kData, "{}: key_files has {}, but {} with {} keys have {}", path,
+         Counted(manifest.key_files.size(), "entry", "entries"),
+         Counted(manifest.shards.size(), "shard"), manifest.keys.size(), Counted(expected, "file"));
 }
 
 }  // namespace
@@ -292,8 +295,8 @@ void CheckSchema(const DatasetSchema& schema) {
   for (const CategoricalFeature& feature : schema.categorical) {
     check_name(feature.name);
     if (feature.num_embeddings < 1 || feature.num_embeddings > kMaxEmbeddings)
-      Fail(ErrorCode::kConfig, "feature '{}' has {} embeddings; it must have between 1 and {}",
-           feature.name, feature.num_embeddings, kMaxEmbeddings);
+      Fail(ErrorCode::kConfig, "feature '{}' has {}; it must have between 1 and {}", feature.name,
+           Counted(feature.num_embeddings, "embedding"), kMaxEmbeddings);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "renzan/base/config/config.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 
@@ -53,9 +54,8 @@ std::optional<BayesOptimal> ReadTeacherReport(const std::string& file, int64_t r
     Fail(ErrorCode::kData, "not a report of `renzan data synth`: {}; remove it", error.what());
   }
   if (report.rows != rows)
-    Fail(ErrorCode::kData,
-         "{}: describes {} rows, but {} has {}; remove it or generate the file again", path,
-         report.rows, file, rows);
+    Fail(ErrorCode::kData, "{}: describes {}, but {} has {}; remove it or generate the file again",
+         path, Counted(report.rows, "row"), file, rows);
   return report.bayes_optimal;
 }
 

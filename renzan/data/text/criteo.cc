@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/data/text/row_parser.h"
@@ -56,12 +57,13 @@ class CriteoParser : public RowParser {
     const size_t columns = Split(line_), wanted = kNumColumns - first_field_;
     if (schema_.has_labels() && columns == kNumColumns - 1)
       Fail(ErrorCode::kData,
-           "{}:{}: {} columns instead of {}: this looks like a Criteo file without labels "
+           "{}:{}: {} instead of {}: this looks like a Criteo file without labels "
            "(test.txt), which cannot be used for training or evaluation; {}",
-           lines.file(), lines.line_number(), columns, kNumColumns, kUnlabelledAdvice);
+           lines.file(), lines.line_number(), Counted(columns, "column"), kNumColumns,
+           kUnlabelledAdvice);
     if (columns != wanted) {
       *bad = {bad->line, 0, "",
-              fmt::format("{} columns separated by tabs instead of {}", columns, wanted),
+              fmt::format("{} separated by tabs instead of {}", Counted(columns, "column"), wanted),
               lines.line_number() == 1 ? kAdvice : ""};
       return Result::kBadRow;
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "renzan/base/config/config.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/base/log.h"
@@ -266,8 +267,7 @@ class CsvParser : public RowParser {
   bool ParseFields(TextRow* row, BadRow* bad) {
     const std::vector<std::string_view>& fields = records_.fields();
     if (fields.size() != order_.size()) {
-      bad->reason = fmt::format("{} field{} instead of {}", fields.size(),
-                                fields.size() == 1 ? "" : "s", order_.size());
+      bad->reason = fmt::format("{} instead of {}", Counted(fields.size(), "field"), order_.size());
       bad->advice = AdviceOnDelimiter(order_.size());
       return false;
     }

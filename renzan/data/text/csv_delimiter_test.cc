@@ -77,13 +77,13 @@ TEST(CsvDelimiter, AnotherFormatThanCriteos) {
   testing::WriteText(dir / "in.csv", "clicked,price\n1,2\n");
   ImportOptions options{.inputs = {dir / "in.csv"}, .output = dir / "out"};
   ExpectError(ErrorCode::kData,
-              HasSubstr("in.csv:1: 1 columns separated by tabs instead of 40; a file in another "
+              HasSubstr("in.csv:1: 1 column separated by tabs instead of 40; a file in another "
                         "format than Criteo's needs --format csv --schema FILE, and `renzan data "
                         "schema` proposes the schema; otherwise fix the row"),
               [&] { ImportDataset(options); });
   options.skip_bad_rows = true;
   ExpectError(ErrorCode::kData,
-              HasSubstr("(2 bad rows; the first: " + dir / "in.csv:1: 1 columns separated by tabs"),
+              HasSubstr("(2 bad rows; the first: " + dir / "in.csv:1: 1 column separated by tabs"),
               [&] { ImportDataset(options); });
 }
 

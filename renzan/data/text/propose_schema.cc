@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/data/text/column_hints.h"
@@ -151,10 +152,9 @@ std::string ProposeSchema(const ProposalOptions& options) {
   }
 
   std::string text = fmt::format(
-      "# Proposed by `renzan data schema` from {}{} {} of {}.\n"
+      "# Proposed by `renzan data schema` from {}{} of {}.\n"
       "# Check the roles, above all the label's, before you import with --format csv --schema.\n",
-      table.complete ? "" : "the first ", table.rows, table.rows == 1 ? "row" : "rows",
-      Escape(options.input));
+      table.complete ? "" : "the first ", Counted(table.rows, "row"), Escape(options.input));
   if (!LooksLikeLabel(table, label))
     text += fmt::format(
         "# No column looks like a label: '{}' is a guess. Give the role label to the right column, "
@@ -162,9 +162,9 @@ std::string ProposeSchema(const ProposalOptions& options) {
         Escape(table.columns[label].name));
   if (table.bad_rows > 0)
     text +=
-        fmt::format("# {} not have {} fields: fix {}, or import with --on-bad-row skip.\n",
+        fmt::format("# {} not have {}: fix {}, or import with --on-bad-row skip.\n",
                     table.bad_rows == 1 ? "1 row does" : fmt::format("{} rows do", table.bad_rows),
-                    table.columns.size(), table.bad_rows == 1 ? "it" : "them");
+                    Counted(table.columns.size(), "field"), table.bad_rows == 1 ? "it" : "them");
   const Dialect& dialect = table.dialect;
   if (!dialect.unlike_header.empty())
     text += fmt::format("# The first line is taken as {}, {} {}.\n",

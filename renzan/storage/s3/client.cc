@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "renzan/base/backoff.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/sha256.h"
 #include "renzan/storage/s3/explain.h"
@@ -140,10 +141,10 @@ Client::Answer Client::Send(const Request& request) {
     const double spent = clock_.MonotonicSeconds() - begin;
     if (spent + wait > options_.retry_seconds || !budget_.TakeOne())
       Fail(ErrorCode::kIo,
-           "{} {}: the store at {} does not work ({} attempts in {:.0f} s; the last: {}); is it "
+           "{} {}: the store at {} does not work ({} in {:.0f} s; the last: {}); is it "
            "running and reachable, and is AWS_ENDPOINT_URL right?",
-           request.method, request.location.Path(), settings_.endpoint, attempt + 1, spent,
-           trouble);
+           request.method, request.location.Path(), settings_.endpoint,
+           Counted(attempt + 1, "attempt"), spent, trouble);
     options_.wait(wait, request.stop);
   }
 }

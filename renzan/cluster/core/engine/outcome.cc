@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "renzan/base/backoff.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 
 namespace renzan::cluster {
@@ -12,9 +13,10 @@ Outcome Retry(const RunHistory& job, const AttemptEnd& end, const RetryPolicy& p
   if (job.failures >= policy.retries) {
     return {.state = RecordState::kFailed,
             .failure = true,
-            .text = policy.retries == 0 ? fmt::format("failed: {}", end.message)
-                                        : fmt::format("failed {} times, no retries left: {}",
-                                                      job.failures + 1, end.message)};
+            .text = policy.retries == 0
+                        ? fmt::format("failed: {}", end.message)
+                        : fmt::format("failed {}, no retries left: {}",
+                                      Counted(job.failures + 1, "time"), end.message)};
   }
   const TimeMs pause = Backoff(policy.backoff_ms, job.failures);
   return {.backoff_ms = pause,

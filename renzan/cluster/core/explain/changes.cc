@@ -8,13 +8,12 @@
 #include <limits>
 #include <optional>
 
+#include "renzan/base/counted.h"
 #include "renzan/cluster/core/labels.h"
 #include "renzan/cluster/core/place/sites.h"
 
 namespace renzan::cluster {
 namespace {
-
-const char* Plural(int64_t count) { return count == 1 ? "" : "s"; }
 
 class Trials {
  public:
@@ -103,8 +102,8 @@ class Trials {
       };
     };
     if (const auto workers = Nearest(job_.min_workers, 1, with, or_room_))
-      suggestions_.push_back(fmt::format("with {} worker{} instead of {}", *workers,
-                                         Plural(*workers), job_.min_workers));
+      suggestions_.push_back(
+          fmt::format("with {} instead of {}", Counted(*workers, "worker"), job_.min_workers));
   }
 
   Change WithAmount(int kind, int64_t amount) const {
@@ -129,12 +128,13 @@ class Trials {
       };
       const auto less = Nearest(units, 1, with, or_room_);
       if (!less) continue;
-      const std::string name = kind == kGpu      ? fmt::format("GPU{}", Plural(*less))
-                               : kind == kCpu    ? fmt::format("core{}", Plural(*less))
-                               : kind == kMemory ? "GiB of memory"
-                                                 : snapshot_.resource_names[kind];
-      suggestions_.push_back(
-          fmt::format("with {} {} per worker instead of {}", *less, name, units));
+      const std::string amount =
+          kind == kGpu ? Counted(*less, "GPU")
+          : kind == kCpu
+              ? Counted(*less, "core")
+              : fmt::format("{} {}", *less,
+                            kind == kMemory ? "GiB of memory" : snapshot_.resource_names[kind]);
+      suggestions_.push_back(fmt::format("with {} per worker instead of {}", amount, units));
     }
   }
 
@@ -167,9 +167,9 @@ class Trials {
       };
       const auto more = Nearest(0, most, with, or_room_);
       if (more)
-        suggestions_.push_back(fmt::format("if the limit of queue {} were {} GPUs instead of {}",
-                                           snapshot_.queues[job_.queue].name, limit + *more,
-                                           limit));
+        suggestions_.push_back(fmt::format("if the limit of queue {} were {} instead of {}",
+                                           snapshot_.queues[job_.queue].name,
+                                           Counted(limit + *more, "GPU"), limit));
     }
     const int64_t cap = snapshot_.users[job_.user].CapAt(snapshot_.now);
     if (most > 0 && cap != kUnlimited) {
@@ -178,8 +178,9 @@ class Trials {
       };
       const auto more = Nearest(0, most, with, or_room_);
       if (more)
-        suggestions_.push_back(fmt::format("if user {} were allowed {} GPUs instead of {}",
-                                           snapshot_.users[job_.user].name, cap + *more, cap));
+        suggestions_.push_back(fmt::format("if user {} were allowed {} instead of {}",
+                                           snapshot_.users[job_.user].name,
+                                           Counted(cap + *more, "GPU"), cap));
     }
   }
 
@@ -222,7 +223,7 @@ class Trials {
       const int64_t gpus = size(job).gpu();
       suggestions_.push_back(
           fmt::format("if job {} of queue {} ended{}", id, snapshot_.queues[job->queue].name,
-                      gpus > 0 ? fmt::format(" ({} GPU{})", gpus, Plural(gpus)) : ""));
+                      gpus > 0 ? fmt::format(" ({})", Counted(gpus, "GPU")) : ""));
       return;
     }
   }
@@ -259,7 +260,7 @@ class Trials {
       });
       if (more)
         suggestions_.push_back(
-            fmt::format("with {} more node{} of pool {}", *more, Plural(*more), facts.name));
+            fmt::format("with {} of pool {}", Counted(*more, "more node"), facts.name));
     }
   }
 
@@ -275,8 +276,8 @@ class Trials {
       };
       if (const auto most =
               Nearest(facts.max_nodes, facts.max_nodes + job_.min_workers, with, Also::kPurchase))
-        suggestions_.push_back(fmt::format("if pool {} could have {} nodes instead of {}",
-                                           facts.name, *most, facts.max_nodes));
+        suggestions_.push_back(fmt::format("if pool {} could have {} instead of {}", facts.name,
+                                           Counted(*most, "node"), facts.max_nodes));
     }
     if (!std::isinf(snapshot_.budget_per_hour)) HigherBudget();
   }

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "renzan/base/counted.h"
 #include "renzan/cluster/core/amounts.h"
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/labels.h"
@@ -18,9 +19,7 @@
 namespace renzan::cluster {
 namespace {
 
-std::string Workers(int workers) {
-  return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
-}
+std::string Workers(int workers) { return Counted(workers, "worker"); }
 
 std::string WhyNotByQuota(const Snapshot& snapshot, const Job& job) {
   if (job.grand_challenge) return "";  // exempt from quotas

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/amounts.h"
 #include "renzan/cluster/core/explain/explain.h"
@@ -72,7 +73,8 @@ class Reasons {
   std::string Demand() const {
     const std::string each = DescribeResources(snapshot_, request_.per_worker);
     if (job_.min_workers == 1) return fmt::format("one worker with {}", each);
-    return fmt::format("{} workers at the same time, each with {}", job_.min_workers, each);
+    return fmt::format("{} at the same time, each with {}", Counted(job_.min_workers, "worker"),
+                       each);
   }
 
   std::string Limit() const {
@@ -202,7 +204,7 @@ class Reasons {
     }
     if (!for_it.empty()) stopping = for_it;
     if (stopping.empty()) return "other jobs are about to be stopped for it";
-    return fmt::format("waiting for job{} {} to save and stop", stopping.size() == 1 ? "" : "s",
+    return fmt::format("waiting for {} {} to save and stop", stopping.size() == 1 ? "job" : "jobs",
                        Enumerated(stopping));
   }
 

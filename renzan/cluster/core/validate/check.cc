@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/base/counted.h"
 #include "renzan/cluster/core/labels.h"
 
 namespace renzan::cluster::check {
@@ -12,7 +13,7 @@ std::string FormFault(const Snapshot& snapshot, const Placement& placement) {
     if (placed.node < 0 || placed.node >= static_cast<int>(snapshot.nodes.size()))
       return fmt::format("node {} does not exist", placed.node);
     if (placed.workers < 1)
-      return fmt::format("{} workers on node {}", placed.workers, placed.node);
+      return fmt::format("{} on node {}", Counted(placed.workers, "worker"), placed.node);
     if (i > 0 && placement[i - 1].node >= placed.node) return "nodes are not in order, each once";
   }
   return "";

@@ -1,5 +1,6 @@
 // Ids, indices and placements are valid; there is exactly one decision about every pending job.
 
+#include "renzan/base/counted.h"
 #include "renzan/cluster/core/labels.h"
 #include "renzan/cluster/core/validate/check.h"
 
@@ -18,8 +19,8 @@ void CheckGang(CheckContext& context, const char* what, const Job& job,
   if (!fault.empty())
     context.ReportFor(job.id, "{} of job {}: {}", what, job.id, fault);
   else if (!SizeIsRight(job, placement))
-    context.ReportFor(job.id, "{} of job {}: {} workers, not {}..{}", what, job.id,
-                      NumWorkers(placement), job.min_workers, job.max_workers);
+    context.ReportFor(job.id, "{} of job {}: {}, not {}..{}", what, job.id,
+                      Counted(NumWorkers(placement), "worker"), job.min_workers, job.max_workers);
 }
 
 // The job; null, with a violation reported, if it does not exist.

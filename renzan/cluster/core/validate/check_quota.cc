@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "renzan/base/counted.h"
 #include "renzan/cluster/core/validate/check.h"
 
 namespace renzan::cluster::check {
@@ -91,8 +92,8 @@ void CheckQuotas(CheckContext& context) {
     const int64_t cap = snapshot.users[user].CapAt(snapshot.now);
     if (added > 0 && after > cap)
       context.ReportConsequence(by_user[user].last_to_add[kGpu]->id,
-                                "user {}: {} GPUs after this cycle, the cap is {}",
-                                snapshot.users[user].name, after, cap);
+                                "user {}: {} after this cycle, the cap is {}",
+                                snapshot.users[user].name, Counted(after, "GPU"), cap);
   }
 }
 

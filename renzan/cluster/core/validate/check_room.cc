@@ -1,5 +1,6 @@
 // New workers start only on ready nodes, and pools stay within their bounds.
 
+#include "renzan/base/counted.h"
 #include "renzan/cluster/core/validate/check.h"
 
 namespace renzan::cluster::check {
@@ -49,7 +50,8 @@ void CheckScaleOut(CheckContext& context) {
     bought[out.pool] += out.nodes;
     const int after = CountNodes(snapshot, out.pool, false) + bought[out.pool];
     if (after > pool.max_nodes)
-      context.Report("pool {} grows to {} nodes of {}", pool.name, after, pool.max_nodes);
+      context.Report("pool {} grows to {} of {}", pool.name, Counted(after, "node"),
+                     pool.max_nodes);
     price += pool.price_per_hour * out.nodes;
     priced |= pool.price_per_hour > 0;
   }
@@ -89,7 +91,7 @@ void CheckScaleIn(CheckContext& context) {
       context.Report("node {} is returned, but is not ready", node.name);
     if (needed[in.node]) context.Report("node {} is returned, but is needed", node.name);
     if (CountNodes(snapshot, node.pool, false) - ++given[node.pool] < pool.min_nodes)
-      context.Report("pool {} shrinks below {} nodes", pool.name, pool.min_nodes);
+      context.Report("pool {} shrinks below {}", pool.name, Counted(pool.min_nodes, "node"));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "renzan/base/counted.h"
 #include "renzan/cluster/core/place/avoidance.h"
 #include "renzan/cluster/core/validate/check.h"
 #include "renzan/cluster/core/validate/withhold.h"
@@ -50,7 +51,7 @@ void CheckIndices(CheckContext& context) {
         !InRange(job.queue, snapshot.queues.size()) || !InRange(job.user, snapshot.users.size()))
       context.Report("job {}: its worker request, queue or user does not exist", job.id);
     if (job.min_workers < 1 || job.max_workers < job.min_workers)
-      context.Report("job {}: {}..{} workers", job.id, job.min_workers, job.max_workers);
+      context.Report("job {}: {}..{}", job.id, job.min_workers, Counted(job.max_workers, "worker"));
     for (const Placement* placement : {&job.placement, &job.target})
       if (const std::string fault = check::FormFault(snapshot, *placement); !fault.empty())
         context.Report("job {}: {}: {}", job.id, placement == &job.target ? "target" : "placement",
@@ -78,7 +79,7 @@ void CheckGang(Faults& faults, const Job& job, const char* what, const Placement
   }
   const int workers = NumWorkers(placement);
   if (workers < job.min_workers || workers > job.max_workers)
-    faults.OfJob(job.id, "job {}: {}: {} workers, not {}..{}", job.id, what, workers,
+    faults.OfJob(job.id, "job {}: {}: {}, not {}..{}", job.id, what, Counted(workers, "worker"),
                  job.min_workers, job.max_workers);
 }
 

@@ -25,7 +25,7 @@ TEST_F(Validator, InvalidSnapshots) {
   job.placement = {{0, 2}};
   expect("node own-0: resource 2: 16 of 8 used now");
   job.placement = {{0, 1}};
-  expect("1 workers, not 2..2");
+  expect("1 worker, not 2..2");
   job.placement = {{1, 1}, {0, 1}};
   expect("not in order");
   job = whole;
@@ -72,7 +72,7 @@ TEST_F(Validator, EveryPendingJobHasExactlyOneDecision) {
 TEST_F(Validator, StartsAreWholeGangsOnFreeResources) {
   Add(0, 8, 2);
   decisions.starts = {{1, {{0, 1}}}};
-  ExpectFault("start of job 1: 1 workers, not 2..2");
+  ExpectFault("start of job 1: 1 worker, not 2..2");
   decisions.starts = {{1, {{0, 1}, {2, 1}}}};
   ExpectClean();
   snapshot.nodes[2].state = NodeState::kBooting;
@@ -269,7 +269,7 @@ TEST_F(Validator, Reservations) {
   decisions.reservations = {{1, {{0, 2}}}};
   ExpectFault("node own-0 is reserved beyond its capacity");
   decisions.reservations = {{1, {{0, 1}}}};
-  ExpectFault("reservation of job 1: 1 workers");
+  ExpectFault("reservation of job 1: 1 worker");
   decisions.reservations = {{1, {{0, 1}, {1, 1}}}};
   snapshot.nodes[1].state = NodeState::kDraining;
   ExpectFault("on node own-1, which is not ready or booting");

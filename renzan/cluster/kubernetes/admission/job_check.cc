@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 
@@ -58,10 +59,10 @@ std::vector<std::string> WhenEditsApply(const GangJob& job, const GangJob& befor
     case SizeApplies::kAtOnce:
       break;
     case SizeApplies::kAfterAStop:
-      warnings.push_back(fmt::format(
-          "the job has {} workers: they save their work and stop, and it starts again with the "
-          "other size",
-          workers));
+      warnings.push_back(
+          fmt::format("the job has {}: they save their work and stop, and it starts again with the "
+                      "other size",
+                      Counted(workers, "worker")));
       break;
     case SizeApplies::kNextTime:
       changed.insert("replicas");

@@ -64,7 +64,7 @@ TEST(KubernetesPolicy, OfTooManyPendingJobsTheLaterAreHeld) {
   world.Run(5 * kSecond);
   EXPECT_EQ(world.PhaseOf("first"), "running");
   EXPECT_THAT(MessageOf(world, "second"), HasSubstr("0 of 8 GPUs free"));
-  EXPECT_THAT(MessageOf(world, "third"), HasSubstr("has 1 pending jobs before it"));
+  EXPECT_THAT(MessageOf(world, "third"), HasSubstr("has 1 pending job before it"));
   EXPECT_EQ(TextAt(*world.cluster.FindJob("other", "free"), {"status", "reason"}), "Resources");
   world.Run(6 * kMinute);
   EXPECT_EQ(world.PhaseOf("third"), "done");

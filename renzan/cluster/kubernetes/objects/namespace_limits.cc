@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "renzan/base/counted.h"
+
 namespace renzan::cluster::kubernetes {
 namespace {
 
@@ -32,9 +34,9 @@ std::string WhyForbidden(const NamespaceLimits& limits, const std::string& ns,
         "notPreemptible");
   if (pending_jobs >= limits.max_pending_jobs)
     return Forbidden(ns,
-                     fmt::format("namespace '{}' has {} pending jobs before it, and may have at "
+                     fmt::format("namespace '{}' has {} before it, and may have at "
                                  "most {}: wait until some have started",
-                                 ns, pending_jobs, limits.max_pending_jobs),
+                                 ns, Counted(pending_jobs, "pending job"), limits.max_pending_jobs),
                      "maxPendingJobs");
   return "";
 }

@@ -1,5 +1,6 @@
 #include "renzan/cluster/local/controller/access.h"
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/spec/amounts.h"
 
@@ -49,17 +50,17 @@ void AccessControl::RequireWithinLimits(const Caller& caller, const spec::JobSpe
          "preemptible: false: your jobs must be preemptible ({} limits.not_preemptible)", kWhoMay);
   if (pending.jobs >= limits_.max_pending_jobs)
     Fail(ErrorCode::kNoPermission,
-         "you have {} pending jobs, and may have at most {}: wait until some have started ({} "
+         "you have {}, and may have at most {}: wait until some have started ({} "
          "limits.max_pending_jobs)",
-         pending.jobs, limits_.max_pending_jobs, kWhoMay);
+         Counted(pending.jobs, "pending job"), limits_.max_pending_jobs, kWhoMay);
   const int64_t bytes = pending.text_bytes + text_bytes;
   const int64_t most = spec::ParseMebibytes(limits_.max_pending_specs) << 20;
   if (bytes > most)
     Fail(ErrorCode::kNoPermission,
-         "the specifications of your {} pending jobs and of this one take {} KiB; the limit is {} "
+         "the specifications of your {} and of this one take {} KiB; the limit is {} "
          "KiB: wait until some have started, or keep large data in files ({} "
          "limits.max_pending_specs)",
-         pending.jobs, bytes >> 10, most >> 10, kWhoMay);
+         Counted(pending.jobs, "pending job"), bytes >> 10, most >> 10, kWhoMay);
 }
 
 }  // namespace renzan::cluster::local

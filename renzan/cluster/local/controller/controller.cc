@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/local/controller/job_policy.h"
@@ -375,8 +376,8 @@ void Controller::OverrideQuota(const std::string& user, int64_t max_gpus, TimeMs
          "{{max_gpus: 8}}}})",
          user, user);
   if (max_gpus <= at->max_gpus)
-    Fail(ErrorCode::kUsage, "user {} already has a cap of {} GPUs; an override must be higher",
-         user, at->max_gpus);
+    Fail(ErrorCode::kUsage, "user {} already has a cap of {}; an override must be higher", user,
+         Counted(at->max_gpus, "GPU"));
   const QuotaOverrideRecord quota_override{user, {.max_gpus = max_gpus, .until = Now() + for_ms}};
   store_.Transact([&] { store_.Put(quota_override); });
   at->quota_overrides.push_back(quota_override.quota_override);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/core/engine/nodes.h"
@@ -23,8 +24,8 @@ constexpr TimeMs kFruitfulMs = 600'000;
 std::string Describe(const NamedPlacement& placement) {
   std::string text;
   for (const NodeShare& share : placement)
-    text += fmt::format("{}{} ({} worker{})", text.empty() ? "" : ", ", share.node, share.workers,
-                        share.workers == 1 ? "" : "s");
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", share.node,
+                        Counted(share.workers, "worker"));
   return text;
 }
 

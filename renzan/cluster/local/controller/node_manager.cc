@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/core/engine/nodes.h"
 #include "renzan/cluster/local/controller/accounting.h"
@@ -213,7 +214,8 @@ bool NodeManager::Restore(const std::string& name) {
       snapshot.nodes.begin(), snapshot.nodes.end(),
       [&](const Node& each) { return each.pool == node.pool && each.state != NodeState::kGone; });
   if (node.state == NodeState::kGone && there >= pool.max_nodes)
-    Fail(ErrorCode::kUsage, "pool {} has all of its {} nodes", pool.name, pool.max_nodes);
+    Fail(ErrorCode::kUsage, "pool {} has all of its {}", pool.name,
+         Counted(pool.max_nodes, "node"));
   // Whoever restores it has looked at it.
   store_.Transact([&] { store_.DeleteEarlyFailuresOn(name); });
   ForgetFailuresOn(index);

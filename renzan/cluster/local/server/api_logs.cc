@@ -1,3 +1,4 @@
+#include "renzan/base/counted.h"
 #include "renzan/base/file/file.h"
 #include "renzan/cluster/local/server/api.h"
 
@@ -26,16 +27,16 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
     attempts = controller.store().Attempts(id);
   });
   if (wanted >= static_cast<int64_t>(attempts.size()))
-    Fail(ErrorCode::kNoInput, "job {} has {} attempts, numbered from 0: there is no attempt {}", id,
-         attempts.size(), wanted);
+    Fail(ErrorCode::kNoInput, "job {} has {}, numbered from 0: there is no attempt {}", id,
+         Counted(attempts.size(), "attempt"), wanted);
   if (attempts.empty() && !follow)
     Fail(ErrorCode::kNoInput, "job {} has not started yet: there is no output", id);
   const int64_t attempt =
       wanted >= 0 ? wanted : std::max<int64_t>(0, static_cast<int64_t>(attempts.size()) - 1);
   if (!attempts.empty())
     if (const int workers = NumWorkersOf(attempts[attempt].placement); worker >= workers)
-      Fail(ErrorCode::kNoInput, "attempt {} of job {} has {} workers, numbered from 0", attempt, id,
-           workers);
+      Fail(ErrorCode::kNoInput, "attempt {} of job {} has {}, numbered from 0", attempt, id,
+           Counted(workers, "worker"));
 
   if (!attempts.empty() && attempt + 1 < static_cast<int64_t>(attempts.size()) &&
       !FileExists(fmt::format("{}/jobs/{}/attempt-{}", context.state_dir, id, attempt)))
