@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "renzan/base/counted.h"
+
 namespace renzan::cluster {
 namespace {
 
@@ -99,18 +101,18 @@ std::string Suspicion::WhySuspected(const std::string& node, TimeMs now) const {
     users[failure.user].push_back(failure.time);
   }
   if (confirmed >= jobs_)
-    return fmt::format("{} jobs failed there soon after their start, and then ran elsewhere",
-                       confirmed);
+    return Counted(confirmed, "job") +
+           " failed there soon after their start, and then ran elsewhere";
   if (jobs >= jobs_ && users.size() >= 2)
-    return fmt::format("{} jobs of {} users failed there soon after their start", jobs,
-                       users.size());
+    return fmt::format("{} of {} failed there soon after their start", Counted(jobs, "job"),
+                       Counted(std::ssize(users), "user"));
   for (const auto& [user, times] : users) {
     const TimeMs since = *std::ranges::min_element(times) - kTogetherMs;
     if (static_cast<int>(times.size()) < jobs_) continue;
     if (const int others = SurvivorsBeside(node, user, since); others >= jobs_)
       return fmt::format(
-          "{} jobs of user {} failed there soon after their start, while {} others ran elsewhere",
-          times.size(), user, others);
+          "{} of user {} failed there soon after their start, while {} ran elsewhere",
+          Counted(std::ssize(times), "job"), user, Counted(others, "job"));
   }
   return "";
 }

@@ -130,8 +130,8 @@ class Reasons {
           "grace period of {}",
           Duration(job_.checkpoint_cost_ms), Duration(job_.grace_ms));
     if (!job_.preemptible) return "; a job that is preemptible may use them until then";
-    return fmt::format("; it has made room for such jobs {} times, and does not have to again",
-                       job_.reservation_yields);
+    return fmt::format("; it has made room for such jobs {}, and does not have to again",
+                       Counted(job_.reservation_yields, "time"));
   }
 
   // How many workers fit now and, if none fits, what the nodes lack.

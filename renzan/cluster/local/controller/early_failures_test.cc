@@ -203,7 +203,7 @@ TEST_F(SuspectedNodes, OneUsersJobsThatRunElsewhereMeanwhileCloseIt) {
   Settle();
   EXPECT_LE(RunAll("own-0"), 12);  // it has room for four at a time
   EXPECT_EQ(NodeNamed("own-0").state, NodeState::kCordoned);
-  EXPECT_THAT(NodeNamed("own-0").reason, HasSubstr("others ran elsewhere"));
+  EXPECT_THAT(NodeNamed("own-0").reason, HasSubstr("jobs ran elsewhere"));
 }
 
 TEST_F(SuspectedNodes, AUserWithABrokenProgramClosesNoNode) {
