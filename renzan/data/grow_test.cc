@@ -167,24 +167,43 @@ TEST(KnownIds, AreThoseOfAnImportWithTheEarlierVocabulary) {
     EXPECT_TRUE(ReadManifest(options.output).vocabularies_reused);
     read.push_back(ReadAll(Dataset(options.output)));
   }
-  std::vector<int64_t> num_ids;
-  for (const CategoricalFeature& feature : Dataset(days / "1").schema().categorical)
-    num_ids.push_back(feature.num_embeddings);
+  std::vector<KnownIds::Feature> features;
+  const Dataset first(days / "1");
+  for (const CategoricalFeature& feature : first.schema().categorical)
+    features.push_back({feature.num_embeddings, HasUnseenRow(feature.vocabulary)});
   ASSERT_NE(read[0].categorical[0].values, read[1].categorical[0].values);
   // Samples that only fill a batch are mapped, but not counted: not the second d in the bag of row
   // 4, nor what follows it.
-  KnownIds known(num_ids);
+  KnownIds known(features);
   known.MapUnknown(4, &read[1]);
-  EXPECT_EQ(known.mapped(), 0);
+  EXPECT_EQ(known.unseen(), 0);
   const int64_t lookups = known.lookups();
   EXPECT_GT(lookups, 0);
-  for (size_t f = 0; f < num_ids.size(); ++f) {
+  for (size_t f = 0; f < features.size(); ++f) {
     EXPECT_EQ(read[0].categorical[f].values, read[1].categorical[f].values);
     EXPECT_EQ(read[0].categorical[f].offsets, read[1].categorical[f].offsets);
   }
   Batch again = ReadAll(Dataset(days / "3 as 2"));
   known.MapUnknown(again.size, &again);
-  EXPECT_EQ(known.mapped(), 3 + 2);  // d, e, f; and a bag of two d, while g is unseen in both
+  // d, e, f, and g, which is unseen in both; a bag of two d, and one of two f, unseen in both.
+  EXPECT_EQ(known.unseen(), 4 + 2 + 2);
+}
+
+// Row 1 of a feature whose values were hashed, or were ids already, is a value's own.
+TEST(KnownIds, CountOnlyRowsForUnseenValues) {
+  EXPECT_TRUE(HasUnseenRow("threshold:1:abc"));
+  EXPECT_FALSE(HasUnseenRow("hash:1000"));
+  EXPECT_FALSE(HasUnseenRow("ids"));
+  Batch batch;
+  batch.size = 3;
+  for (int f = 0; f < 2; ++f) batch.categorical.push_back({.values = {1, 9, 2}, .offsets = {}});
+  KnownIds known(
+      {{.num_ids = 5, .has_unseen_row = true}, {.num_ids = 10, .has_unseen_row = false}});
+  known.MapUnknown(3, &batch);
+  EXPECT_THAT(batch.categorical[0].values, ElementsAre(1, 1, 2));
+  EXPECT_THAT(batch.categorical[1].values, ElementsAre(1, 9, 2));
+  EXPECT_EQ(known.unseen(), 2);
+  EXPECT_EQ(known.lookups(), 6);
 }
 
 TEST(KnownIds, AVocabularyBeginsWithTheEarlierOneOnlyIfIdsStayed) {

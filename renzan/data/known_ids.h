@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,22 +14,35 @@
 
 namespace renzan {
 
+// Whether Vocabulary::kRare is the row for unseen values, and no value's own as where values were
+// hashed. `vocabulary`: CategoricalFeature::vocabulary.
+inline bool HasUnseenRow(std::string_view vocabulary) {
+  return vocabulary.starts_with("threshold:");
+}
+
 // Thread-safe.
 class KnownIds {
  public:
-  // `num_ids` [num_categorical]: a feature's ids from there on are of values that are not known.
-  explicit KnownIds(std::vector<int64_t> num_ids) : num_ids_(std::move(num_ids)) {}
+  // Of one feature.
+  struct Feature {
+    int64_t num_ids = 0;  // ids from there on are of values that are not known
+    bool has_unseen_row = false;
+  };
+  // `features` [num_categorical].
+  explicit KnownIds(std::vector<Feature> features) : features_(std::move(features)) {}
 
-  // Maps these ids to the row for unseen values. Counts the lookups of the first `counted` samples.
+  // Maps the ids of unknown values to the row for unseen ones. Counts the lookups of the first
+  // `counted` samples.
   void MapUnknown(int64_t counted, Batch* batch);
 
-  // The lookups that were counted, and how many of them were mapped.
+  // The lookups that were counted, and how many of them read a row for unseen values: those that
+  // were mapped, and those of values that the data's own vocabulary lacks, too.
   int64_t lookups() const { return lookups_.load(); }
-  int64_t mapped() const { return mapped_.load(); }
+  int64_t unseen() const { return unseen_.load(); }
 
  private:
-  const std::vector<int64_t> num_ids_;
-  std::atomic<int64_t> lookups_ = 0, mapped_ = 0;
+  const std::vector<Feature> features_;
+  std::atomic<int64_t> lookups_ = 0, unseen_ = 0;
 };
 
 }  // namespace renzan

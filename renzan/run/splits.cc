@@ -11,6 +11,7 @@
 #include "renzan/base/log.h"
 #include "renzan/comm/heartbeat.h"
 #include "renzan/data/dataset/manifest.h"
+#include "renzan/data/known_ids.h"
 #include "renzan/data/text/label_rule.h"
 #include "renzan/data/vocabulary.h"
 #include "renzan/run/agreement.h"
@@ -181,7 +182,10 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
   check_names("multi-hot", expected.multi_hot, actual.multi_hot);
   check_preprocessing(
       "transform", actual.dense, &FeaturesConfig::dense_transforms,
-      fmt::format("import it with the same --dense, or 'transform' in the schema, and {}", from));
+      fmt::format(
+          "import it with the same 'transform', 'clip' and 'fill' in the schema (for format "
+          "criteo: --dense), and {}",
+          from));
   if (!any_ids)
     check_preprocessing("vocabulary", actual.categorical, &FeaturesConfig::vocabularies,
                         "import it with " + from);
@@ -261,9 +265,7 @@ std::string UnknownValuesAdvice(const Split& train) {
   double most = 0;
   std::string name;
   for (size_t f = 0; f < manifest.categorical.size(); ++f) {
-    // Others have no row for unseen values.
-    if (!manifest.features.at(manifest.categorical[f]).vocabulary.starts_with("threshold:"))
-      continue;
+    if (!HasUnseenRow(manifest.features.at(manifest.categorical[f]).vocabulary)) continue;
     const auto count = [ids = std::span(batch.categorical[f].values)](int64_t id) {
       return static_cast<double>(std::count(ids.begin(), ids.end(), id));
     };

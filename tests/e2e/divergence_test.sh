@@ -45,6 +45,8 @@ $renzan train small.yaml --run-dir scaled_run 2>/dev/null
 head -2000 times.csv >test.csv
 $renzan data import test.csv --format csv --schema scaled.yaml --output test >/dev/null
 expect_exit 78 "the transform of 'ts' is standardize:" $renzan eval scaled_run --data test
+grep -qF "import it with the same 'transform', 'clip' and 'fill' in the schema (for format criteo: --dense), and --vocabulary-from" \
+  out.txt || fail "$(cat out.txt)"
 $renzan data import test.csv --format csv --schema scaled.yaml --vocabulary-from scaled \
   --output same >/dev/null
 $renzan eval scaled_run --data same >/dev/null

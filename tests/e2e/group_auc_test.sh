@@ -11,6 +11,14 @@ done
 cmp grouped.1 grouped.3 || fail "a different result with three workers"
 $renzan predict run --data data --rows 3000 4000 --output scores.npy 2>/dev/null
 $renzan eval run --data data --rows 3000 4000 --json >plain
+# Without --data, on the data that the run was evaluated on.
+for workers in 1 2; do
+  $renzan eval run --json --workers $workers >of_run 2>log.txt
+  cmp plain of_run || fail "other metrics without --data"
+  expect_log "on the data.eval of its configuration: rows 3000 to 4000 of data"
+done
+expect_exit 0 "rows                500" $renzan eval run --rows 3000 3500
+expect_exit 64 "rows end at 9000, but data has only 4000" $renzan eval run --rows 3000 9000
 python3 - <<'PY' || fail "different from numpy"
 import json, math, pathlib
 import numpy as np
@@ -44,6 +52,11 @@ expect_exit 0 "group AUC" $renzan eval run --data data --group-by $column --top 
 expect_exit 0 "smaller ones" $renzan eval run --data data --group-by $column --top 2
 expect_exit 64 "data has no such column; choose a one-hot feature: C1, C2" $renzan eval run --data data \
   --group-by nothing
+$renzan train small.yaml --set data.eval.path= --run-dir unevaluated 2>/dev/null
+for workers in 1 2; do
+  expect_exit 64 "unevaluated: its configuration has no data.eval: name a dataset with --data DIR" \
+    $renzan eval unevaluated --workers $workers
+done
 $renzan data synth --format dataset --seed 9 --rows 4000 --multi-hot 5 --output multi_hot >/dev/null
 small_config multi_hot
 $renzan train small.yaml --run-dir several 2>/dev/null

@@ -1,4 +1,4 @@
-// renzan eval MODEL --data DIR [--group-by COLUMN]
+// renzan eval MODEL [--data DIR] [--group-by COLUMN]
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -282,7 +282,7 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
 void AddEvalVerb(CLI::App& app, int& exit_status) {
   CLI::App* verb = app.add_subcommand("eval", "Measure a trained model on a dataset");
   const auto flags = std::make_shared<EvalFlags>();
-  AddSavedModelFlags(*verb, flags->model);
+  AddSavedModelFlags(*verb, flags->model, /*needs_data=*/false);
   verb->add_option(
       "--group-by", flags->group_by,
       "Also report metrics for each value of this categorical feature (each id, where values were "
@@ -293,6 +293,7 @@ void AddEvalVerb(CLI::App& app, int& exit_status) {
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->footer(
       "Examples:\n"
+      "  renzan eval runs/dlrm-2026-01-31T12:00:00Z\n"
       "  renzan eval runs/dlrm-2026-01-31T12:00:00Z --data data/test\n"
       "  renzan eval runs/dlrm-2026-01-31T12:00:00Z --data data/test --group-by C3 --top 10");
   verb->callback([flags, &exit_status] {

@@ -38,7 +38,7 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
   const auto flags = std::make_shared<SavedModelFlags>();
   const auto output = std::make_shared<std::string>();
   const auto with_lists = std::make_shared<std::vector<std::string>>();
-  AddSavedModelFlags(*verb, *flags);
+  AddSavedModelFlags(*verb, *flags, /*needs_data=*/true);
   verb->add_option("--output", *output,
                    "scores.csv, scores.npy or scores.parquet: probabilities in row order")
       ->required();

@@ -55,14 +55,34 @@ TrainConfig ReadConfig(const CheckpointReader& reader, const std::vector<std::st
   return config;
 }
 
+// The data that the flags name, or those that the model's configuration evaluates on.
+SplitConfig DataOf(const SavedModelFlags& flags, const TrainConfig& config) {
+  if (!flags.data.empty()) return {.path = flags.data, .rows = flags.rows};
+  SplitConfig data = config.data.eval;
+  if (data.path.empty())
+    Fail(ErrorCode::kUsage,
+         "{}: its configuration has no data.eval: name a dataset with --data DIR", flags.model);
+  if (!flags.rows.empty()) data.rows = flags.rows;
+  return data;
+}
+
+// "data/clicks", "rows 800 to 1000 of data/clicks"
+std::string Describe(const SplitConfig& data) {
+  if (data.rows.empty()) return data.path;
+  return fmt::format("rows {} to {} of {}", data.rows[0], data.rows[1], data.path);
+}
+
 // Gives the categorical features the model's ids. Not null if the data has more.
 std::unique_ptr<KnownIds> ReadAsTheModel(const FeaturesConfig& model, DatasetSchema* schema) {
   bool has_more = false;
+  std::vector<KnownIds::Feature> known;
   for (size_t f = 0; f < schema->categorical.size(); ++f) {
-    has_more |= schema->categorical[f].num_embeddings > model.num_embeddings[f];
-    schema->categorical[f].num_embeddings = model.num_embeddings[f];
+    CategoricalFeature& feature = schema->categorical[f];
+    has_more |= feature.num_embeddings > model.num_embeddings[f];
+    feature.num_embeddings = model.num_embeddings[f];
+    known.push_back({feature.num_embeddings, HasUnseenRow(feature.vocabulary)});
   }
-  return has_more ? std::make_unique<KnownIds>(model.num_embeddings) : nullptr;
+  return has_more ? std::make_unique<KnownIds>(std::move(known)) : nullptr;
 }
 
 // Every rank calls it, after the predictions.
@@ -72,20 +92,24 @@ void Report(const KnownIds* known, Communicator& comm) {
     const std::vector<int64_t> all = AllGatherValues(comm, mine);
     return std::accumulate(all.begin(), all.end(), int64_t{0});
   };
-  const int64_t mapped = sum(known->mapped()), lookups = sum(known->lookups());
+  const int64_t unseen = sum(known->unseen()), lookups = sum(known->lookups());
   if (comm.rank() == 0)
     LogInfo(
         "the vocabularies of the data continue the model's: {} of values that the model "
         "does not know ({:.1f} % of all) read its rows for unseen values",
-        Counted(mapped, "lookup"),
-        100.0 * static_cast<double>(mapped) / static_cast<double>(std::max<int64_t>(1, lookups)));
+        Counted(unseen, "lookup"),
+        100.0 * static_cast<double>(unseen) / static_cast<double>(std::max<int64_t>(1, lookups)));
 }
 
 }  // namespace
 
-void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags) {
+void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags, bool needs_data) {
   verb.add_option("model", flags.model, "A run, a model or a checkpoint")->required();
-  verb.add_option("--data", flags.data, "Dataset directory")->required();
+  verb.add_option("--data", flags.data,
+                  needs_data
+                      ? "Dataset directory"
+                      : "Dataset directory (default: data.eval of the model's configuration)")
+      ->required(needs_data);
   verb.add_option("--rows", flags.rows, "Only rows BEGIN END of it")->expected(2);
   verb.add_option("--set", flags.overrides,
                   "Override one key of numerics (other than embedding_precision and blocks), "
@@ -108,7 +132,10 @@ int WithSavedModel(const SavedModelFlags& flags,
     CheckpointReader reader = OpenSameModel(flags.model, comm);
     TrainConfig config = ReadConfig(reader, flags.overrides);
     CheckSameRun(comm, config, FactsOfWorker(BuildId(), config, comm));
-    const std::unique_ptr<Dataset> opened = OpenDataset(flags.data, {}, comm);
+    const SplitConfig data = DataOf(flags, config);
+    if (flags.data.empty() && comm.rank() == 0)
+      LogInfo("on the data.eval of its configuration: {}", Describe(data));
+    const std::unique_ptr<Dataset> opened = OpenDataset(data.path, {}, comm);
     const Dataset& dataset = *opened;
     RunWithHeartbeats(comm, [&] {  // vocabularies may be in a store
       CheckFeatures(
@@ -117,7 +144,9 @@ int WithSavedModel(const SavedModelFlags& flags,
     });
     DatasetSchema schema = dataset.schema();
     const std::unique_ptr<KnownIds> known = ReadAsTheModel(config.features, &schema);
-    const RowRange rows = ResolveRows(flags.rows, dataset, "--rows", ErrorCode::kUsage);
+    const RowRange rows = flags.rows.empty()
+                              ? ResolveRows(data.rows, dataset, "data.eval.rows")
+                              : ResolveRows(data.rows, dataset, "--rows", ErrorCode::kUsage);
     // Nothing is trained: no memory for optimizer states or residuals.
     config.comm.error_feedback_rows = 0;
     config.optimizer.dense.type = config.optimizer.sparse.type = "sgd";
@@ -150,7 +179,9 @@ int WithSavedModel(const SavedModelFlags& flags,
   // Before any worker is started.
   const auto check_workers = [&] {
     const CheckpointReader reader(FindModel(flags.model).dir);
-    const int most = ReadConfig(reader, flags.overrides).numerics.virtual_workers;
+    const TrainConfig config = ReadConfig(reader, flags.overrides);
+    DataOf(flags, config);
+    const int most = config.numerics.virtual_workers;
     if (flags.workers > most)
       Fail(ErrorCode::kUsage, "--workers {}: the model has {}: use at most {}", flags.workers,
            Counted(most, "virtual worker"), most);

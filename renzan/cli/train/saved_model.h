@@ -25,10 +25,12 @@ struct SavedModelFlags {
   std::string backend = "auto";
 };
 
-void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags);
+// `needs_data`: whether --data is required.
+void AddSavedModelFlags(CLI::App& verb, SavedModelFlags& flags, bool needs_data);
 
-// Loads the model (see FindModel) on one or several workers and calls `body` on each. Returns the
-// exit status.
+// Loads the model (see FindModel) on one or several workers and calls `body` on each. Without
+// --data, that is with the data.eval of the model's configuration; throws kUsage if it has none.
+// Returns the exit status.
 int WithSavedModel(
     const SavedModelFlags& flags,
     const std::function<void(Predictor& model, const TrainConfig& config, Communicator& comm,
