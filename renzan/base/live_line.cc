@@ -10,7 +10,6 @@ namespace renzan {
 namespace {
 
 constexpr double kTerminalInterval = 0.1;
-constexpr double kPlainInterval = 10;
 constexpr int kDefaultWidth = 80;
 constexpr const char* kClearLine = "\r\033[K";
 

@@ -12,6 +12,9 @@ namespace renzan {
 
 class LiveLine {
  public:
+  // Seconds between lines of output that goes to a file.
+  static constexpr double kPlainInterval = 10;
+
   // Writes to `fd`, which it does not own; `is_terminal` is the result of isatty. Output that
   // cannot be written is dropped.
   LiveLine(int fd, bool is_terminal);

@@ -29,10 +29,11 @@ std::string RateText(double rate) {
   return fmt::format("{:.0f}", rate);
 }
 
-std::string Numbers(const Progress& progress) {
+std::string Numbers(const Progress& progress, bool with_measured) {
   std::string text;
-  if (!std::isnan(progress.loss)) text += fmt::format("  loss {:.4f}", progress.loss);
-  if (!std::isnan(progress.auc)) text += fmt::format("  AUC {:.4f}", progress.auc);
+  if (with_measured && !std::isnan(progress.loss))
+    text += fmt::format("  loss {:.4f}", progress.loss);
+  if (with_measured && !std::isnan(progress.auc)) text += fmt::format("  AUC {:.4f}", progress.auc);
   if (!std::isnan(progress.samples_per_second))
     text += fmt::format("  {} samples/s", RateText(progress.samples_per_second));
   if (!std::isnan(progress.eta_seconds))
@@ -49,12 +50,13 @@ std::string SecondsText(double seconds) {
 
 std::string ProgressLine(const Progress& progress) {
   return fmt::format("step {}/{} ({}%){}", progress.step, progress.steps, Percent(progress),
-                     Numbers(progress));
+                     Numbers(progress, progress.measured_at == progress.step));
 }
 
 std::string ProgressBar(const Progress& progress, int width) {
   const std::string percent = fmt::format("{:3}% ", Percent(progress));
-  std::string rest = fmt::format(" {}/{}{}", progress.step, progress.steps, Numbers(progress));
+  std::string rest =
+      fmt::format(" {}/{}{}", progress.step, progress.steps, Numbers(progress, true));
   const int room = width - static_cast<int>(percent.size() + rest.size()) - 2;
   const std::string bar = room >= kMinBarWidth
                               ? BarText(Fraction(progress), std::min(room, kMaxBarWidth))
@@ -65,13 +67,21 @@ std::string ProgressBar(const Progress& progress, int width) {
 }
 
 void ProgressDisplay::Update(const Progress& progress, double now) {
-  const bool last = progress.step >= progress.steps && progress.step != shown_step_;
+  bool insist = progress.step >= progress.steps && progress.step != shown_step_;
+  if (!is_terminal_) {
+    const auto is_recent = [now](double then) { return now - then < LiveLine::kPlainInterval; };
+    const bool is_measured = progress.measured_at == progress.step;
+    if (is_measured) measured_at_ = now;
+    if (!is_measured && !insist && is_recent(measured_at_)) return;
+    insist |= is_measured && !is_recent(printed_at_);
+    if (insist && is_measured) printed_at_ = now;
+  }
   const auto shown = [&](std::string text) {
     shown_step_ = progress.step;
     return text;
   };
   line_.Update(
-      now, last, [&](int width) { return shown(ProgressBar(progress, width)); },
+      now, insist, [&](int width) { return shown(ProgressBar(progress, width)); },
       [&] { return shown(ProgressLine(progress)); });
 }
 

@@ -117,7 +117,7 @@ struct RunObserver::State {
   RunManifest manifest;
   RunStatus status;
   StatusWriter status_writer;
-  Progress shown;  // loss and AUC of the last report
+  Progress shown;  // with the loss and AUC of the last report
   bool warned_lost = false;
   // Where this process began: rates cover only its own steps.
   int64_t first_step = 0;
@@ -276,6 +276,7 @@ void RunObserver::OnReport(const StepReport& report) {
   s.Log(report.step, std::move(scalars));
   s.shown.loss = report.window.LogLoss();
   s.shown.auc = report.window.Auc();
+  s.shown.measured_at = report.step;
   s.Advance(report.step, report.seconds, report.samples_per_second);
   s.WriteStatus();
   s.progress.Update(s.shown, s.options.clock->MonotonicSeconds());
