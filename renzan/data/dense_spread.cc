@@ -12,6 +12,9 @@ namespace {
 // The root mean square of an input, squared and times the learning rate, bounds how far a step
 // overshoots: beyond this, no learning rate that suits the other inputs is small enough.
 constexpr double kTooLarge = 100;
+// Beyond this root mean square, a feature that can be trained on is learned better after a
+// transform, like those that are about 1.
+constexpr double kUnscaled = 10;
 // Below this standard deviation, a feature's weight would have to grow far beyond all others.
 constexpr double kTooSmall = 1e-3;
 // A largest value this many times the root mean square indicates a long tail, as in counts.
@@ -48,8 +51,9 @@ std::string DenseSpread::DescribeTooLarge(const std::string& name, const Feature
 
 std::string DenseSpread::HelpfulTransform(const Feature& feature) const {
   const double rms = Magnitude(feature);
-  if (rms <= kTooLarge) return rms > 0 && Deviation(feature) < kTooSmall ? "standardize" : "none";
-  return feature.min >= 0 && feature.max > kLongTail * rms ? "log" : "standardize";
+  if (feature.min >= 0 && feature.max > std::max(kUnscaled, kLongTail * rms)) return "log";
+  const bool varies_too_little = rms > 0 && Deviation(feature) < kTooSmall;
+  return rms > kUnscaled || varies_too_little ? "standardize" : "none";
 }
 
 std::string DenseSpread::HelpfulTransform(size_t feature) const {

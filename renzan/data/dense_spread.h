@@ -25,7 +25,8 @@ class DenseSpread {
   // standardize)"; otherwise "".
   std::string TooLarge(std::span<const std::string> names) const;
 
-  // The transform that makes a feature trainable: "none", "standardize" or "log".
+  // The transform that makes a feature trainable, or that it is learned better after: "none",
+  // "standardize" or "log".
   std::string HelpfulTransform(size_t feature) const;
 
  private:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <functional>
 #include <string>
 
@@ -402,6 +403,27 @@ TEST(ProposeSchema, FillsWhatIsMissing) {
   EXPECT_THAT(schema_of(1e4), HasSubstr("x: {role: dense, transform: standardize}"));
 }
 
+TEST(ProposeSchema, TransformsWhatIsFarFromOne) {
+  const auto schema_of = [](const std::function<double(double)>& of_quantile) {
+    constexpr int kRows = 300;  // of SchemaOfColumn
+    return SchemaOfColumn("x", [&](int row) {
+      return fmt::format("{:.4f}", of_quantile((row * 389 % kRows + 0.5) / kRows));
+    });
+  };
+  const auto price = [](double q) { return 18 * std::pow(q / (1 - q), 0.6); };
+  EXPECT_THAT(schema_of(price), HasSubstr("x: {role: dense, transform: log}"));
+  EXPECT_THAT(schema_of([&](double q) { return price(q) / 10; }),
+              HasSubstr("x: {role: dense, transform: log}"));
+  EXPECT_THAT(schema_of([&](double q) { return price(q) - 20; }),
+              HasSubstr("x: {role: dense, transform: standardize}"))
+      << "log would lose the negative values";
+  EXPECT_THAT(schema_of([](double q) { return 18 + 56 * q; }),
+              HasSubstr("x: {role: dense, transform: standardize}"));
+  EXPECT_THAT(schema_of([](double q) { return 2 * q - 1; }), HasSubstr("x: {role: dense}"));
+  EXPECT_THAT(schema_of([&](double q) { return price(q) / 1000; }), HasSubstr("x: {role: dense}"))
+      << "log(1 + x) is x there";
+}
+
 TEST(ProposeSchema, SaysThatNoColumnLooksLikeALabel) {
   const auto schema_of = [](const std::string& name, const std::string& a, const std::string& b) {
     std::string text = "price," + name + "\n";
@@ -456,12 +478,12 @@ TEST(ProposeSchema, RowsThatDoNotFit) {
 TEST(ProposeSchema, RealAdult) {
   SKIP_WITHOUT_SHARED_DATA("adult/train.csv.gz");
   const Proposed adult(testing::SharedData("adult/train.csv.gz"), nullptr);
-  EXPECT_THAT(adult.schema,
-              AllOf(HasSubstr("header: false"), HasSubstr("missing: [\"?\"]"),
-                    HasSubstr("c1: {role: dense}"), HasSubstr("c2: {role: categorical}"),
-                    HasSubstr("c11: {role: dense, transform: log}"),
-                    HasSubstr("c15: {role: label, positive: \">50K\", negative: "
-                              "\"<=50K\"}")));
+  EXPECT_THAT(adult.schema, AllOf(HasSubstr("header: false"), HasSubstr("missing: [\"?\"]"),
+                                  HasSubstr("c1: {role: dense, transform: standardize}"),
+                                  HasSubstr("c2: {role: categorical}"),
+                                  HasSubstr("c11: {role: dense, transform: log}"),
+                                  HasSubstr("c15: {role: label, positive: \">50K\", negative: "
+                                            "\"<=50K\"}")));
   EXPECT_EQ(Dataset(adult.dir / "out").num_rows(), 32561);
 }
 
