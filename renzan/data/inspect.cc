@@ -150,7 +150,12 @@ DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const Stop
 
   summary.rows = dataset.num_rows();
   if (summary.rows > 0) summary.label_rate = positive / static_cast<double>(summary.rows);
-  for (size_t d = 0; d < num_dense; ++d) dense[d].Finish(num_top, &summary.features[d]);
+  for (size_t d = 0; d < num_dense; ++d) {
+    dense[d].Finish(num_top, &summary.features[d]);
+    // Version 1 had no transforms.
+    if (!schema.dense_transforms.empty() && schema.dense_transforms[d].starts_with("fill:"))
+      summary.features[d].missing = -1;
+  }
   for (size_t f = 0; f < ids.size(); ++f)
     ids[f].Finish(num_top, ValueNames(dataset, f), &summary.features[num_dense + f]);
   return summary;

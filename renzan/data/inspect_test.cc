@@ -15,13 +15,13 @@ using ::testing::IsEmpty;
 using testing::WriteText;
 
 constexpr char kSchema[] =
-    "columns: {y: {role: label}, x: {role: dense}, c: {role: categorical}, "
-    "m: {role: multi_hot}}\n";
+    "columns: {{y: {{role: label}}, x: {}, c: {{role: categorical}}, m: {{role: multi_hot}}}}\n";
 constexpr char kText[] = "y,x,c,m\n1,3,a,u|v\n0,3,b,\n1,-1,a,u|u\n1,,,v\n0,7,rare,w\n";
 
-void Import(const TemporaryDirectory& dir, std::vector<std::string> vocabulary) {
+void Import(const TemporaryDirectory& dir, std::vector<std::string> vocabulary,
+            const std::string& dense = "{role: dense}") {
   WriteText(dir / "in.csv", kText);
-  WriteFileAtomically(dir / "schema.yaml", kSchema);
+  WriteFileAtomically(dir / "schema.yaml", fmt::format(kSchema, dense));
   ImportOptions options;
   options.inputs = {dir / "in.csv"};
   options.format = "csv";
@@ -71,6 +71,18 @@ TEST(Inspect, CountsEveryKindOfFeature) {
   EXPECT_EQ(m.top[0].value, "u");
   EXPECT_EQ(m.top[0].count, 3);
   EXPECT_EQ(m.top[0].label_rate, 1);
+}
+
+TEST(Inspect, DoesNotKnowWhatIsMissingWhereItWasFilled) {
+  for (const auto& [column, missing] : {std::pair("{role: dense, fill: mean}", -1),
+                                        {"{role: dense, fill: 0}", -1},
+                                        {"{role: dense, transform: log, fill: mean}", -1},
+                                        {"{role: dense, transform: log}", 2},
+                                        {"{role: dense}", 1}}) {
+    const TemporaryDirectory dir;
+    Import(dir, {"threshold:1"}, column);
+    EXPECT_EQ(InspectDataset(Dataset(dir / "d"), 1).features[0].missing, missing) << column;
+  }
 }
 
 TEST(Inspect, HashedFeaturesShowIds) {

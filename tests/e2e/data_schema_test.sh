@@ -4,17 +4,23 @@ python3 - <<'PY'
 import random
 random.seed(1)
 with open("clicks.csv", "w") as file:
-    print(",userId,when,price,click", file=file)
+    print(",userId,when,price,share,click", file=file)
     for row in range(4000):
         price = random.random() * 1e4
         print(f"{row},{random.randrange(99)},2024-01-{row % 28 + 1:02},{price:.2f},"
-              f"{int(random.random() * 1e4 < price)}", file=file)
+              f"{price % 1 if row % 5 else ''},{int(random.random() * 1e4 < price)}", file=file)
 PY
 $renzan data schema clicks.csv >clicks.yaml
 grep -q "click: {role: label}" clicks.yaml || { cat clicks.yaml; fail "another label"; }
 $renzan data import clicks.csv --format csv --schema clicks.yaml --output data >import.txt 2>&1 ||
   { cat import.txt; fail "the schema cannot be imported"; }
 ! grep -q warning import.txt || { cat import.txt; fail "a warning"; }
+# Nothing says any more which shares were missing.
+grep -q "share: {role: dense, fill: mean}" clicks.yaml || { cat clicks.yaml; fail "no fill"; }
+$renzan data inspect data | grep -qE "^share +dense +4000 +- " || fail "$($renzan data inspect data)"
+$renzan data inspect data --json | python3 -c 'import json, sys
+missing = {feature["name"]: feature["missing"] for feature in json.load(sys.stdin)["features"]}
+assert missing["share"] is None and missing["userId"] == 0, missing' || fail "data inspect --json"
 small_config data
 $renzan train small.yaml --run-dir run 2>/dev/null
 expect_exit 66 "none.csv" $renzan data schema none.csv

@@ -35,8 +35,9 @@ nlohmann::ordered_json ToJson(const Dataset& dataset, const FeatureSummary& feat
                    {"label_rate", RateJson(dataset, value.label_rate)}});
   nlohmann::ordered_json out = {
       {"name", feature.name},         {"kind", feature.kind},
-      {"values", feature.values},     {"missing", feature.missing},
+      {"values", feature.values},     {"missing", nullptr},
       {"distinct", feature.distinct}, {"distinct_capped", feature.distinct_capped}};
+  if (feature.missing >= 0) out["missing"] = feature.missing;
   if (feature.kind == "dense") {
     out["min"] = feature.min;
     out["mean"] = feature.mean;
@@ -102,10 +103,13 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
     const double rows = feature.kind == "multi-hot"
                             ? static_cast<double>(std::max<int64_t>(summary.rows, 1))
                             : values;
+    const std::string missing =
+        feature.missing < 0
+            ? "-"
+            : fmt::format("{:.2f}%", 100 * static_cast<double>(feature.missing) / rows);
     fmt::print(
-        "{:<{}}  {:<9} {:>10} {:>7.2f}% {:>8}{} {:>10} ", feature.name, width, feature.kind,
-        feature.values, 100 * static_cast<double>(feature.missing) / rows, feature.distinct,
-        feature.distinct_capped ? "+" : " ",
+        "{:<{}}  {:<9} {:>10} {:>8} {:>8}{} {:>10} ", feature.name, width, feature.kind,
+        feature.values, missing, feature.distinct, feature.distinct_capped ? "+" : " ",
         dense ? fmt::format("max {:.4g}", feature.max) : fmt::format("{}", feature.num_embeddings));
     for (const TopValue& top : feature.top)
       fmt::print("  {}: {:.1f}%{}", Escape(ShortText(top.value, kShown)),
@@ -115,7 +119,7 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
   }
   fmt::print(
       "\nmissing: id 0 or an empty bag; for dense the share of zeros, because missing is stored as "
-      "0 (without 'fill')\n");
+      "0, or '-' with 'fill'\n");
 }
 
 }  // namespace
