@@ -34,10 +34,15 @@ wait_for up
 wait_for grep -q 'line 20' log.txt
 $renzan job preempt 1 >/dev/null
 wait_for grep -q 'line 35' log.txt
-$renzan cluster down 2>/dev/null
+$renzan cluster down 2>down.txt
+grep -q "running workers continue, and .*: \`renzan cluster down --stop-jobs\` after that ends them$" down.txt ||
+  fail "$(cat down.txt)"
 up
 status=0
 wait $follower || status=$?
 follower=""
 [ $status -eq 4 ] || { cat follow.err >&2; fail "exit $status instead of 4"; }
 diff <(seq 60 | sed 's/^/line /') log.txt || fail "lines were lost or shown twice"
+# Nothing is left that could continue.
+$renzan cluster down 2>down.txt
+! grep -q "workers continue" down.txt || fail "$(cat down.txt)"

@@ -12,7 +12,7 @@ has_said() { $renzan job logs "$1" 2>/dev/null | grep -q "$2"; }
 submit() { $renzan submit "$@"; }
 
 # Retries wait longer each time; the job gets the last exit code.
-expect_exit 5 "" submit --wait --retries 2 --set retry_backoff=100ms -- sh -c 'exit 5'
+expect_exit 5 "job 1 ended: failed, exit status 5; for its output: renzan job logs 1" submit --wait --retries 2 --set retry_backoff=100ms -- sh -c 'exit 5'
 expect_field 1 'state, attempts, failures' "('failed', 3, 3)"
 gaps='[b["started"] - a["ended"] for a, b in zip(attempts_list, attempts_list[1:])]'
 expect_field 1 "(lambda gaps: gaps[0] >= 100 and gaps[1] >= 200)($gaps)" True

@@ -54,6 +54,7 @@ void Down(const client::Endpoint& endpoint, bool stop_jobs) {
   client::Client client(endpoint);
   const std::string state = Json::parse(client.Get("/v1/status")).at("state_dir");
   if (stop_jobs) CancelAll(client);
+  const bool leaves_jobs = !JobsInOrder(client).empty();
   client.Post("/v1/shutdown", "{}");
   const std::string& socket = endpoint.socket;
   // The next daemon needs the lock, which is released after the socket. A lock on another machine
@@ -63,7 +64,10 @@ void Down(const client::Endpoint& endpoint, bool stop_jobs) {
     Fail(ErrorCode::kUnavailable,
          "the daemon at {} is still running ({}) after a shutdown request: try again", socket,
          FileLock::OwnerOf(state + "/lock"));
-  LogInfo("the daemon at {} has ended{}", socket, stop_jobs ? "" : "; running workers continue");
+  LogInfo("the daemon at {} has ended{}", socket,
+          leaves_jobs ? "; running workers continue, and the next `renzan cluster up` finds all "
+                        "jobs again: `renzan cluster down --stop-jobs` after that ends them"
+                      : "");
 }
 
 }  // namespace

@@ -27,10 +27,15 @@ bool HasEnded(const std::string& state) {
   return state == "done" || state == "failed" || state == "cancelled" || state == "timeout";
 }
 
-int ExitCodeOf(const std::string& id, const Json& job, const std::string& state) {
+// `followed`: whether its output has been shown.
+int ExitCodeOf(const std::string& id, const Json& job, const std::string& state, bool followed) {
   const Json& code = job.at("exit_code");
   if (state == "done") return 0;
-  LogWarning("job {} ended: {}", id, state);
+  LogWarning("job {} ended: {}{}{}", id, state,
+             code.is_null() ? "" : fmt::format(", exit status {}", code.get<int>()),
+             followed || job.at("attempts") == 0
+                 ? ""
+                 : fmt::format("; for its output: renzan job logs {}", id));
   const int status = code.is_null() ? 1 : code.get<int>();
   // 75 says "run me again", but the job has ended for good: by its timeout, say.
   return status == 0 || status == static_cast<int>(ErrorCode::kTempFail) ? 1 : status;
@@ -82,7 +87,7 @@ int WaitForJob(Backend& backend, const std::string& id, bool follow) {
         pause = kFirstPause;
         continue;
       }
-      if (HasEnded(state)) return ExitCodeOf(id, job, state);
+      if (HasEnded(state)) return ExitCodeOf(id, job, state, follow);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUnavailable) throw;
       if (SystemClock().MonotonicSeconds() - last_answer > kMaxDaemonAbsenceSeconds)
