@@ -32,7 +32,7 @@ grep -q "memory of a worker: .* more while a checkpoint is written$" log.txt || 
 refuses() { expect_exit 64 "error: $1" "${@:2}"; }
 
 # Usage errors say what was typed.
-refuses "--data is required (\`renzan eval --help\` shows the arguments)" $renzan eval runs/a
+refuses "--data is required (\`renzan predict --help\` shows the arguments)" $renzan predict runs/a --output s.npy
 refuses "--on-bad-row: 'skp' is not one of error, skip; did you mean 'skip'?" \
   $renzan data import rows.csv --output other --on-bad-row skp
 for verb in "train small.yaml" "eval runs/a --data data" "predict runs/a --data data --output s.npy"; do
@@ -104,6 +104,9 @@ done
 refuses "--output model.onnx: the name must end in .safetensors" \
   $renzan checkpoint export runs/a --output model.onnx
 [ ! -e model.onnx ] || fail "wrote model.onnx"
+expect_exit 0 "exported.safetensors: " $renzan checkpoint export runs/a --output exported
+cmp model.safetensors exported.safetensors || fail "another file without the ending"
+expect_exit 73 "exported.safetensors already exists" $renzan checkpoint export runs/a --output exported
 
 # Paths that are something else.
 for verb in "eval model.safetensors --data data" "checkpoint diff runs/a model.safetensors" \

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -119,7 +120,8 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status) {
   CLI::App* save = verb->add_subcommand("export", "Write a model as one safetensors file");
   save->add_option("DIR", options->a, "A run, a model or a checkpoint")->required();
   save->add_option("-o,--output", options->output,
-                   "The file to write, here or in an object store: model.safetensors")
+                   "The file to write, here or in an object store: model.safetensors (the ending "
+                   "is added to a name without one)")
       ->required()
       ->type_name("FILE");
   save->add_flag("--weights-only", options->weights_only, "Leave out optimizer states");
@@ -127,7 +129,8 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status) {
       "Read the result with safetensors.numpy.load_file.\n"
       "Example: renzan checkpoint export runs/a --output model.safetensors --weights-only");
   save->callback([options] {
-    const std::string& output = options->output;
+    std::string output = options->output;
+    if (std::filesystem::path(output).extension().empty()) output += kExportEnding;
     if (!output.ends_with(kExportEnding))
       Fail(ErrorCode::kUsage, "--output {}: the name must end in {}", output, kExportEnding);
     CheckpointReader model = OpenModel(options->a);
