@@ -34,6 +34,7 @@ columns:
 YAML
 cat >config.yaml <<'YAML'
 seed: 4
+data: {eval: {path: data/monday, rows: [0, 1000]}}  # which has Monday's vocabulary
 model: {embedding_dim: 8, bottom_mlp: [16], top_mlp: [16]}
 training: {batch_size: 128, epochs: 2, log_every: 1000}
 optimizer:
@@ -51,6 +52,10 @@ expect_log "starting from runs/monday/model (step 250), sha256 $(sha256_of runs/
 expect_log "454 taken, $new new (user $new), none dropped"
 expect_log "optimizer states: dense adam taken; tables rowwise_adagrad taken"
 sha256=$(sha256_of runs/tuesday)
+[ "$(grep -c "eval at step 250" log.txt)" = 1 ] || { show_log; fail "evaluated other than Monday's run"; }
+expect_exit 78 "data/monday: feature 'user' has 402 ids" $renzan train config.yaml \
+  --set data.train.path=data/tuesday --run-dir runs/none
+sed -i '/^data:/d' config.yaml
 
 # It predicts the next rows better than Monday's model and than Tuesday's data alone.
 tuesday=(renzan train config.yaml --set data.train.path=data/tuesday --set checkpoint.every_steps=5)

@@ -300,7 +300,8 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
       ->check(AtLeast(1));
   verb->footer(
       "If the run directory holds checkpoints of the same run, training resumes from the newest.\n"
-      "SIGTERM writes a last checkpoint and exits with 75; SIGUSR1 writes one and continues.\n"
+      "Ctrl-C and SIGTERM write a last checkpoint and exit with 75: the same command resumes. A\n"
+      "second Ctrl-C ends the run at once. SIGUSR1 writes a checkpoint and continues.\n"
       "Examples:\n"
       "  renzan train examples/quickstart.yaml --workers 2\n"
       "  renzan train --resume --run-dir runs/dlrm-2026-01-31T12:00:00Z --workers 3\n"
