@@ -90,15 +90,17 @@ std::string Checkpointer::SaveModel(const std::string& path, int64_t step, Model
   CheckFinite(comm_, model_.finiteness());
   std::map<std::string, std::string> run = options_.run;
   run.merge(notes.run);
-  Begin({.path = path,
-         .manifest = {.step = step, .run = std::move(run), .config = options_.config_yaml},
-         .is_model = true,
-         .training_waits = true,
-         .progress = [&notes] { return std::move(notes.progress); },
-         .on_durable =
-             [path] {
-               if (!IsInStore(path)) RemoveTree(PreviousModel(path));
-             }});
+  Begin(
+      {.path = path,
+       .manifest =
+           CheckpointManifest{.step = step, .run = std::move(run), .config = options_.config_yaml},
+       .is_model = true,
+       .training_waits = true,
+       .progress = [&notes] { return std::move(notes.progress); },
+       .on_durable =
+           [path] {
+             if (!IsInStore(path)) RemoveTree(PreviousModel(path));
+           }});
   WaitUntilIdle();
   if (in_flight_.error()) in_flight_.ThrowError();
   return in_flight_.model_sha256();

@@ -69,7 +69,7 @@ std::optional<CheckpointLineage> LineageOf(const CheckpointReader& reader) {
                                        .base_bytes = base->bytes(),
                                        .increments = 1,
                                        .increment_bytes = mine.bytes()}};
-  return CheckpointLineage{.base = {name, mine.manifest_sha256},
+  return CheckpointLineage{.base = CheckpointBase{name, mine.manifest_sha256},
                            .costs = {.has_base = true, .base_bytes = mine.bytes()}};
 }
 

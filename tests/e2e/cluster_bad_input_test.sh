@@ -120,6 +120,16 @@ $renzan cluster down 2>/dev/null
 expect_exit 69 "no daemon" $renzan jobs
 python3 - <<'PY'
 with open("state/state.db", "r+b") as f:
+# In a directory that no longer exists.
+in_removed() {
+  mkdir removed
+  (cd removed && rmdir ../removed && "$@")
+}
+for verb in "cluster what-if --submit $work/fits.yaml" "submit $work/fits.yaml" "submit -- sleep 1" \
+    "cluster up --state here"; do
+  expect_exit 66 "the current directory cannot be determined" in_removed $renzan $verb
+done
+
     f.write(b"\xa5" * 4096)
 PY
 sha256sum state/state.db >before.txt

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "renzan/cli/machine/installation.h"
 #include "renzan/cli/text/amounts_text.h"
 #include "renzan/cluster/client/client.h"
+#include "renzan/cli/working_directory.h"
 #include "renzan/cluster/client/paths.h"
 #include "renzan/cluster/local/daemon.h"
 
@@ -63,15 +63,11 @@ void CheckAllowedUsers(const std::vector<std::string>& users) {
 }
 
 cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags) {
-  // Absolute, because the daemon changes its working directory.
-  const auto absolute = [](const std::string& path) {
-    return std::filesystem::absolute(path).lexically_normal().string();
-  };
   CheckAllowedUsers(flags.allow_users);
   cluster::local::DaemonOptions options;
   options.config = ReadConfig(verb, flags);
   options.state_dir =
-      absolute(flags.state.empty() ? client::StateDirectory(EnvironmentVariable) : flags.state);
+      AbsolutePath(flags.state.empty() ? client::StateDirectory(EnvironmentVariable) : flags.state);
   const char* const variable = EnvironmentVariable("RENZAN_SOCKET");
   for (const std::string& socket : {flags.cluster.socket, std::string(variable ? variable : "")})
     if (client::IsTcpAddress(socket))
@@ -79,12 +75,12 @@ cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags
            "{}: a daemon needs a Unix socket: give its path (--socket, RENZAN_SOCKET), and use "
            "--listen HOST:PORT to add TCP",
            socket);
-  options.socket = absolute(flags.cluster.socket.empty()
-                                ? client::SocketPath(EnvironmentVariable, options.state_dir)
-                                : flags.cluster.socket);
+  options.socket = AbsolutePath(flags.cluster.socket.empty()
+                                    ? client::SocketPath(EnvironmentVariable, options.state_dir)
+                                    : flags.cluster.socket);
   client::CheckSocketPath(options.socket);
   options.listen = flags.listen;
-  if (!flags.record.empty()) options.record = absolute(flags.record);
+  if (!flags.record.empty()) options.record = AbsolutePath(flags.record);
   options.program = fmt::format("renzan {} (build {})", RENZAN_VERSION, BuildId());
   options.supervisor = SupervisorProgram();
   options.renzan = ThisProgram();

@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -18,6 +17,7 @@
 #include "renzan/cli/cluster/verbs.h"
 #include "renzan/cli/text/amounts_text.h"
 #include "renzan/cli/text/table.h"
+#include "renzan/cli/working_directory.h"
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/schedule.h"
 
@@ -55,9 +55,9 @@ void SetQuota(Snapshot& snapshot, const std::string& text) {
 }
 
 void Submit(Snapshot& snapshot, const View& view, const std::string& file, Backend& backend) {
-  const Job job = backend.Imagine(
-      {.job = {ReadFile(file), file, {}}, .directory = std::filesystem::current_path()}, view,
-      snapshot);
+  const Submission submission{.job = JobText{ReadFile(file), file, {}},
+                              .directory = WorkingDirectory()};
+  const Job job = backend.Imagine(submission, view, snapshot);
   const std::string why = WhyInfeasible(snapshot, job);
   if (!why.empty()) Fail(ErrorCode::kConfig, "{} could never run: {}", file, why);
   AddJob(snapshot, job);

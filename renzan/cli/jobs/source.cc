@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -15,6 +14,7 @@
 namespace renzan {
 namespace {
 
+#include "renzan/cli/working_directory.h"
 using cluster::JobText;
 using Json = nlohmann::ordered_json;
 
@@ -86,7 +86,7 @@ JobText ReadJob(const CLI::App& verb, const JobFlags& flags) {
 
 cluster::Submission SubmissionOf(JobText text, const JobFlags& flags) {
   return {.job = std::move(text),
-          .directory = std::filesystem::current_path().string(),
+          .directory = WorkingDirectory(),
           .image = flags.image,
           .pod_template = flags.pod_template};
 }

@@ -25,6 +25,7 @@
 #include "renzan/cli/command_line.h"
 #include "renzan/cli/text/one_of.h"
 #include "renzan/cli/verbs.h"
+#include "renzan/cli/working_directory.h"
 #include "renzan/comm/rendezvous.h"
 #include "renzan/launch/elastic.h"
 
@@ -69,7 +70,7 @@ std::string Directory(const std::string& flag, const char* variable, const std::
   if (path.empty() && inherited != nullptr) path = inherited;
   if (path.empty()) path = otherwise;
   CreateDirectories(path);
-  return std::filesystem::absolute(path).lexically_normal();
+  return AbsolutePath(path);
 }
 
 Directories MakeDirectories(const RunFlags& flags, const std::vector<std::string>& command) {

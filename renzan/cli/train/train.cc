@@ -222,18 +222,19 @@ int RunTrain(const TrainFlags& flags) {
     Fail(ErrorCode::kConfig, "{}: data.train.path is missing: name a dataset directory",
          flags.config_path);
   const int asked = NumWorkers(config, UsableCpus(ReadCpuBudget()));
-  WorkerOptions workers{.workers = asked,
-                        .threads = config.threads,
-                        .backend = config.comm.backend,
-                        .timeout_seconds = config.comm.timeout_seconds,
-                        .elastic = {.min_workers = config.elastic.min,
-                                    .max_restarts = config.elastic.max_restarts,
-                                    .backoff_seconds = config.elastic.backoff_seconds,
-                                    .grow_after_seconds = config.elastic.grow_after_seconds(),
-                                    .fits = [&](int fewer) { return FewerFit(config, fewer); }},
-                        .environment = {},
-                        .on_launcher = [&] { CheckMemoryOfWorkers(config, asked); },
-                        .on_worker = StartServingTrainSignals};
+  WorkerOptions workers{
+      .workers = asked,
+      .threads = config.threads,
+      .backend = config.comm.backend,
+      .timeout_seconds = config.comm.timeout_seconds,
+      .elastic = ElasticOptions{.min_workers = config.elastic.min,
+                                .max_restarts = config.elastic.max_restarts,
+                                .backoff_seconds = config.elastic.backoff_seconds,
+                                .grow_after_seconds = config.elastic.grow_after_seconds(),
+                                .fits = [&](int fewer) { return FewerFit(config, fewer); }},
+      .environment = {},
+      .on_launcher = [&] { CheckMemoryOfWorkers(config, asked); },
+      .on_worker = StartServingTrainSignals};
   ResolveDirectories(flags, name, config, workers.environment);
   RunOptions options{.name = name,
                      .build_id = BuildId(),

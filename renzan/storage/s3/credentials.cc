@@ -157,9 +157,9 @@ std::optional<CredentialSource::Found> CredentialSource::FromEnvironment() const
   if (!id || !secret)
     Fail(ErrorCode::kConfig, "{} is set, but {} is not: set both, or neither", id ? kId : kSecret,
          id ? kSecret : kId);
-  return Found{.credentials = {.access_key_id = CheckedKey(*id, kId),
-                               .secret_access_key = CheckedKey(*secret, kSecret),
-                               .session_token = token ? CheckedKey(*token, kToken) : ""},
+  return Found{.credentials = Credentials{.access_key_id = CheckedKey(*id, kId),
+                                          .secret_access_key = CheckedKey(*secret, kSecret),
+                                          .session_token = token ? CheckedKey(*token, kToken) : ""},
                .origin = kId,
                .expires_unix_seconds = {}};
 }
@@ -187,9 +187,9 @@ std::optional<CredentialSource::Found> CredentialSource::FromFiles() const {
     const auto checked = [&file](const ProfileFile::Value* value) {
       return value == nullptr ? "" : CheckedKey(value->text, file.Where(*value));
     };
-    return Found{.credentials = {.access_key_id = checked(id),
-                                 .secret_access_key = checked(secret),
-                                 .session_token = checked(token)},
+    return Found{.credentials = Credentials{.access_key_id = checked(id),
+                                            .secret_access_key = checked(secret),
+                                            .session_token = checked(token)},
                  .origin = fmt::format("profile '{}' of {}", Escape(profile), file.path),
                  .expires_unix_seconds = {}};
   }

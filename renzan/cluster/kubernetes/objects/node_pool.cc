@@ -28,7 +28,7 @@ TimeMs DurationAt(const json& spec, const char* key, TimeMs missing) {
 }
 
 ScaleRef ScaleRefFrom(const json& object) {
-  ScaleRef ref{.kind = {.name = TextAt(object, {"kind"})},
+  ScaleRef ref{.kind = Kind{.name = TextAt(object, {"kind"})},
                .ns = TextAt(object, {"namespace"}),
                .name = TextAt(object, {"name"})};
   const std::string version = TextAt(object, {"apiVersion"});

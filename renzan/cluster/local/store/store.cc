@@ -382,8 +382,9 @@ std::vector<EndedRunTime> Store::EndedRunTimesAfter(int64_t number) {
     std::vector<EndedRunTime> ended;
     for (const SqlRow& row :
          store::EndedRunTimes().Select(*database_, "WHERE number > ? ORDER BY number", {number}))
-      ended.push_back(
-          {row.Int(0), {row.Text(1), row.Text(2), row.Text(3), row.Int(4)}, row.Int(5)});
+      ended.push_back({.number = row.Int(0),
+                       .traits = JobTraits{row.Text(1), row.Text(2), row.Text(3), row.Int(4)},
+                       .ran_ms = row.Int(5)});
     return ended;
   });
 }
