@@ -45,7 +45,7 @@ class Run:
         self._submissions = Submissions()
         self._killed = set()  # workers that did not end by themselves
         self.ledger = Ledger(f"{work}/ledger")
-        options = ["--nodes", str(NODES), "--gpus-per-node", str(GPUS_PER_NODE),
+        options = ["--nodes", str(NODES), "--gpus-per-node", str(GPUS_PER_NODE), "--simulated",
                    "--cpus-per-node", str(CPUS_PER_NODE)]
         self.daemon = Daemon(program, work, dict(os.environ) | dict([self.tag]), options)
 

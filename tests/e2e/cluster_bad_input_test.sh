@@ -29,7 +29,7 @@ $renzan submit --print-config job.yaml | cmp - job.yaml
 $renzan submit --print-config >empty.yaml
 grep -qx 'command: \[PROGRAM\]' empty.yaml || fail "no template of a job"
 expect_exit 78 "unknown key 'replica'" $renzan submit --print-config typo.yaml
-$renzan cluster up --nodes 4 --gpus-per-node 8 --print-config >printed.yaml
+$renzan cluster up --nodes 4 --gpus-per-node 8 --simulated --print-config >printed.yaml
 grep -qx '    guaranteed:' printed.yaml || fail "no keys of queues"
 $renzan cluster up --print-config printed.yaml | cmp - printed.yaml
 $renzan cluster up --print-config printed.yaml --set pools.local.nodes=7 | grep -q 'nodes: "7"' ||
@@ -52,6 +52,11 @@ expect_exit 66 "renzan-supervisor is missing" alone/renzan cluster up
 printf 'pools: {own: {nodes: 2, resources: {gpu: 4}}}\nqueues: {a: {guaranteed: {gpu: 9}}}\n' >quota.yaml
 expect_exit 78 "quota.yaml: queues are guaranteed 9 of gpu together" $renzan cluster up quota.yaml
 expect_exit 66 "no_such.yaml" $renzan cluster up no_such.yaml
+printf 'pools: {own: {nodes: 2, resources: {gpu: 40}}, more: {nodes: 0..3, resources: {gpu: 1}}}' >gpus.yaml
+expect_exit 78 "83 GPUs together (3 nodes of 1 in more, 2 nodes of 40 in own), but this machine has" \
+  $renzan cluster up gpus.yaml
+grep -qF "(simulated: true)" out.txt || fail "it does not say what to do"
+expect_exit 78 "64 GPUs together" $renzan cluster up --nodes 2 --gpus-per-node 32
 expect_exit 64 "not both" $renzan cluster up quota.yaml --nodes 2
 expect_exit 64 "--nodes" $renzan cluster up --nodes 0
 [ ! -e state ] || fail "a state directory was created"
@@ -70,7 +75,7 @@ expect_exit 66 "or name one by --kubeconfig" \
   env -u KUBECONFIG -u KUBERNETES_SERVICE_HOST HOME=/nope $renzan cluster kubernetes run
 
 # One daemon per state directory and socket.
-$renzan cluster up --nodes 2 --gpus-per-node 4 >/dev/null
+$renzan cluster up --nodes 2 --gpus-per-node 4 --simulated >/dev/null
 pid=$(daemon_pid)
 expect_exit 69 "already running at $work/state/socket (process $pid)" $renzan cluster up
 expect_exit 69 "already running" $renzan cluster up --socket "$work/other"
@@ -115,11 +120,6 @@ $renzan cluster what-if --submit fits.yaml >then.txt
 grep -q '^ *job  now  changed' then.txt || fail "$(cat then.txt)"
 grep -q '^fits.yaml  -  ' then.txt || fail "$(cat then.txt)"
 
-# A corrupt database is copied and refused, never overwritten.
-$renzan cluster down 2>/dev/null
-expect_exit 69 "no daemon" $renzan jobs
-python3 - <<'PY'
-with open("state/state.db", "r+b") as f:
 # In a directory that no longer exists.
 in_removed() {
   mkdir removed
@@ -130,9 +130,14 @@ for verb in "cluster what-if --submit $work/fits.yaml" "submit $work/fits.yaml" 
   expect_exit 66 "the current directory cannot be determined" in_removed $renzan $verb
 done
 
+# A corrupt database is copied and refused, never overwritten.
+$renzan cluster down 2>/dev/null
+expect_exit 69 "no daemon" $renzan jobs
+python3 - <<'PY'
+with open("state/state.db", "r+b") as f:
     f.write(b"\xa5" * 4096)
 PY
 sha256sum state/state.db >before.txt
-expect_exit 65 "state.db" $renzan cluster up --nodes 2 --gpus-per-node 4
+expect_exit 65 "state.db" $renzan cluster up --nodes 2 --gpus-per-node 4 --simulated
 ls state/state.db.corrupt-* >/dev/null || fail "no copy of the corrupt database"
 sha256sum --quiet -c before.txt || fail "the corrupt database was changed"

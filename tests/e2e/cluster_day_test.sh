@@ -25,6 +25,7 @@ queues:
   research: {guaranteed: {gpu: 2}}
   production: {guaranteed: {gpu: 6}}
 scheduling: {min_between_resizes: 1s}
+simulated: true
 YAML
 cat >research.yaml <<YAML
 name: research

@@ -6,7 +6,7 @@ mkdir small
 mount -t tmpfs -o size=4m tmpfs small 2>/dev/null || skip "cannot mount a tmpfs here"
 export RENZAN_STATE_DIR=$work/small/state RENZAN_SOCKET=$work/socket
 trap '$renzan cluster down --stop-jobs 2>/dev/null || true; umount "$work/small"; rm -rf "$work"' EXIT
-$renzan cluster up --nodes 1 --gpus-per-node 2 --cpus-per-node 8 >/dev/null
+$renzan cluster up --nodes 1 --gpus-per-node 2 --simulated --cpus-per-node 8 >/dev/null
 jobs() { $renzan jobs --all --json | grep -c '"id"'; }
 fill() { dd if=/dev/zero of=small/filler bs=4k 2>/dev/null || true; }
 
@@ -41,10 +41,10 @@ fill
 kill -KILL "$($renzan cluster status --json |
   python3 -c 'import json, sys; print(json.load(sys.stdin)["pid"])')"
 status=0
-$renzan cluster up --nodes 1 --gpus-per-node 2 --cpus-per-node 8 >up.txt 2>&1 || status=$?
+$renzan cluster up --nodes 1 --gpus-per-node 2 --simulated --cpus-per-node 8 >up.txt 2>&1 || status=$?
 [ $status -eq 0 ] || [ $status -eq 74 ] || { cat up.txt >&2; fail "exit $status from cluster up"; }
 rm small/filler
-[ $status -eq 0 ] || $renzan cluster up --nodes 1 --gpus-per-node 2 --cpus-per-node 8 >/dev/null
+[ $status -eq 0 ] || $renzan cluster up --nodes 1 --gpus-per-node 2 --simulated --cpus-per-node 8 >/dev/null
 [ "$(jobs)" = "$before" ] || fail "jobs were lost"
 is "$running" state running || fail "job $running was not found again"
 touch go

@@ -3,6 +3,7 @@
 source "$(dirname "$0")/cluster_lib.sh" "$@"
 cat >cluster.yaml <<YAML
 pools: {local: {nodes: 2, resources: {cpu: 16, memory: 8GiB, gpu: 2}}}
+simulated: true
 queues: {default: {}, small: {limit: {gpu: 1}}}
 users: {$(id -un): {max_gpus: 8}}
 YAML

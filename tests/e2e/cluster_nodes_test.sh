@@ -2,7 +2,7 @@
 # losing work, and both return to service.
 source "$(dirname "$0")/cluster_lib.sh" "$@"
 
-start() { $renzan cluster up --nodes 2 --gpus-per-node 3 --cpus-per-node 8 >/dev/null; }
+start() { $renzan cluster up --nodes 2 --gpus-per-node 3 --simulated --cpus-per-node 8 >/dev/null; }
 expect_node() {
   [ "$(node_field "$1" "$2")" = "$3" ] || { $renzan nodes >&2; fail "$1: $2 is not $3"; }
 }
@@ -72,7 +72,7 @@ expect_exit 64 "it cannot be cordoned" $renzan nodes cordon "$node"
 
 # Of a pool that the configuration no longer has: listed while a job runs there.
 expect_exit 0 "" $renzan cluster down --stop-jobs
-pool() { echo "pools: {$1: {nodes: $2, resources: {cpu: 8, memory: 1GiB, gpu: $3}}}" >cluster.yaml; }
+pool() { echo "{pools: {$1: {nodes: $2, resources: {cpu: 8, memory: 1GiB, gpu: $3}}}, simulated: true}" >cluster.yaml; }
 up() { $renzan cluster up cluster.yaml >/dev/null; }
 pool own 1 4
 $renzan cluster up cluster.yaml --state other >/dev/null

@@ -4,7 +4,7 @@
 export RENZAN_STATE_DIR=$work/state
 trap '$renzan cluster down --stop-jobs --socket "$work/state/socket" >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
 
-$renzan cluster up --nodes 1 --gpus-per-node 1 --listen 127.0.0.1:0 >up.txt
+$renzan cluster up --nodes 1 --gpus-per-node 1 --simulated --listen 127.0.0.1:0 >up.txt
 address=$(sed -n 's/^tcp *\(http[^,]*\),.*/\1/p' up.txt)
 token=$(cat state/token)
 [ "$(stat -c %a state/token)" = 600 ] || fail "others can read the token"

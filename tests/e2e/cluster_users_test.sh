@@ -35,7 +35,7 @@ done
 
 expect_exit 64 "no such user" $renzan cluster up --state "$work/state" --allow-user nobdy
 [ ! -e state ] || fail "a state directory was created"
-$renzan cluster up --state "$work/state" --nodes 2 --gpus-per-node 2 \
+$renzan cluster up --state "$work/state" --nodes 2 --gpus-per-node 2 --simulated \
   --allow-user nobody --allow-user daemon >/dev/null
 
 # Jobs run as their users, with their groups and in their own directories.

@@ -2,6 +2,7 @@
 source "$(dirname "$0")/cluster_lib.sh" "$@"
 cat >cluster.yaml <<'YAML'
 pools: {own: {nodes: 2, resources: {cpu: 8, memory: 8GiB, gpu: 2}}}
+simulated: true
 worker_classes: {half: {cpu: 4, memory: 4GiB, gpu: 1}, whole: {cpu: 8, memory: 8GiB, gpu: 2}}
 YAML
 $renzan cluster up cluster.yaml >/dev/null

@@ -36,6 +36,7 @@ pools:
   own: {nodes: 2, resources: {cpu: 4, memory: 4GiB, gpu: 2}}
   spot: {nodes: 1, resources: {cpu: 4, memory: 4GiB, gpu: 2}, spot: true}
 scheduling: {min_between_resizes: 1s}
+simulated: true
 YAML
 $renzan cluster up cluster.yaml >/dev/null
 $renzan submit --name "$example" --replicas 2..4 --gpus 1 --cpus 0.5 --memory 1GiB --checkpoints \

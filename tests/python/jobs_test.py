@@ -31,6 +31,7 @@ class JobsTest(unittest.TestCase):
         os.environ["RENZAN_STATE_DIR"] = str(cls.root / "state")
         config = cls.root / "cluster.yaml"
         config.write_text("pools: {local: {nodes: 2, resources: {cpu: 8, memory: 8GiB, gpu: 2}}}\n"
+                          "simulated: true\n"
                           "queues: {default: {}, vision: {}}\n")
         cls.renzan("cluster", "up", config)
         cls.addClassCleanup(cls.renzan, "cluster", "down", "--stop-jobs")

@@ -27,6 +27,7 @@ STEPS_AT_THE_END = 300
 DATA = f"s3://{BUCKET}/data"
 CLUSTER = """
 pools: {own: {nodes: 4, resources: {cpu: 4, memory: 4GiB, gpu: 1}}}
+simulated: true
 scheduling: {min_between_resizes: 1s}
 """
 CONFIG = """

@@ -12,6 +12,7 @@
 #include "renzan/base/build_id.h"
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
+#include "renzan/base/host.h"
 #include "renzan/base/this_program.h"
 #include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/cluster/daemon_access.h"
@@ -20,8 +21,8 @@
 #include "renzan/cli/cluster/verbs.h"
 #include "renzan/cli/machine/installation.h"
 #include "renzan/cli/text/amounts_text.h"
-#include "renzan/cluster/client/client.h"
 #include "renzan/cli/working_directory.h"
+#include "renzan/cluster/client/client.h"
 #include "renzan/cluster/client/paths.h"
 #include "renzan/cluster/local/daemon.h"
 
@@ -37,16 +38,20 @@ struct UpFlags {
   int nodes = 1;
   double cpus_per_node = -1;
   int64_t gpus_per_node = -1;
-  bool foreground = false, print_config = false;
+  bool simulated = false, foreground = false, print_config = false;
 };
 
 cluster::spec::ClusterConfig ReadConfig(const CLI::App& verb, const UpFlags& flags) {
-  const bool pretends =
-      verb.count("--nodes") + verb.count("--cpus-per-node") + verb.count("--gpus-per-node") > 0;
+  const bool pretends = verb.count("--nodes") + verb.count("--cpus-per-node") +
+                            verb.count("--gpus-per-node") + verb.count("--simulated") >
+                        0;
   if (flags.config.empty()) {
     if (!flags.overrides.empty())
       Fail(ErrorCode::kUsage, "--set overrides keys of a configuration file: name one");
-    return ThisMachine(flags.nodes, flags.cpus_per_node, flags.gpus_per_node);
+    cluster::spec::ClusterConfig config =
+        ThisMachine(flags.nodes, flags.cpus_per_node, flags.gpus_per_node);
+    config.simulated = flags.simulated;
+    return config;
   }
   if (pretends)
     Fail(ErrorCode::kUsage, "name a configuration file or --nodes and the like, not both");
@@ -66,6 +71,11 @@ cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags
   CheckAllowedUsers(flags.allow_users);
   cluster::local::DaemonOptions options;
   options.config = ReadConfig(verb, flags);
+  if (!options.config.simulated) {
+    options.machine_gpus = std::ssize(GpuDevices());
+    cluster::spec::RequireGpus(options.config, *options.machine_gpus);
+  }
+  // Absolute, because the daemon changes its working directory.
   options.state_dir =
       AbsolutePath(flags.state.empty() ? client::StateDirectory(EnvironmentVariable) : flags.state);
   const char* const variable = EnvironmentVariable("RENZAN_SOCKET");
@@ -156,6 +166,9 @@ void AddClusterUpVerb(CLI::App& cluster) {
   verb->add_option("--gpus-per-node", flags->gpus_per_node,
                    "GPUs of each node, assigned by CUDA_VISIBLE_DEVICES; default: this machine's")
       ->check(CLI::Range(int64_t{0}, int64_t{1000}));
+  verb->add_flag("--simulated", flags->simulated,
+                 "The nodes stand in for others: they may have more GPUs than this machine, and "
+                 "each numbers its GPUs from 0");
   verb->add_option("--state", flags->state,
                    "Directory of jobs, logs and the database (default: $RENZAN_STATE_DIR)");
   AddThisMachineOptions(*verb, flags->cluster);
@@ -178,9 +191,9 @@ void AddClusterUpVerb(CLI::App& cluster) {
   verb->footer(
       "Returns once the daemon is ready. The daemon logs to STATE/daemon.log.\n"
       "Examples:\n"
-      "  renzan cluster up --nodes 4 --gpus-per-node 8 --print-config > cluster.yaml\n"
+      "  renzan cluster up --nodes 4 --gpus-per-node 8 --simulated --print-config > cluster.yaml\n"
       "  renzan cluster up cluster.yaml\n"
-      "  renzan cluster up --nodes 4 --gpus-per-node 8");
+      "  renzan cluster up --nodes 4 --gpus-per-node 8 --simulated");
   verb->callback([verb, flags] { Up(*verb, *flags); });
 }
 

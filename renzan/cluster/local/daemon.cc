@@ -126,6 +126,7 @@ void RunDaemon(const DaemonOptions& options) {
   Controller controller({.state_dir = options.state_dir,
                          .uid = ::geteuid(),
                          .enforce_memory = options.config.enforce_memory,
+                         .machine_gpus = options.machine_gpus,
                          .schedule = schedule,
                          .validate = Validate,
                          .why_infeasible = WhyInfeasible,

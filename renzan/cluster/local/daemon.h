@@ -2,6 +2,8 @@
 
 // The daemon of a cluster on this machine: store, agent, controller, loop and API server.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +15,9 @@ struct DaemonOptions {
   std::string state_dir;
   std::string socket;
   spec::ClusterConfig config;
-  std::string supervisor;  // the program renzan-supervisor
-  std::string renzan;      // this program
+  std::optional<int64_t> machine_gpus;  // ControllerOptions::machine_gpus
+  std::string supervisor;               // the program renzan-supervisor
+  std::string renzan;                   // this program
   // A daemon that runs as root also serves these users, and runs their jobs as them; "*": all
   // users.
   std::vector<std::string> allow_users;

@@ -226,6 +226,9 @@ void ClusterConfig::Describe(ConfigFields& fields) {
                  "must be more than 0");
   fields.Field("enforce_memory", &enforce_memory,
                "kill a worker that uses more than its resources.memory; 0 is no limit");
+  fields.Field("simulated", &simulated,
+               "the nodes stand in for others: they may have more GPUs than this machine, and each "
+               "numbers its GPUs from 0");
 }
 
 int64_t ClusterConfig::artifacts_timeout_ms() const {
@@ -245,6 +248,25 @@ ClusterConfig ReadClusterConfig(const std::string& path, std::span<const std::st
     throw error.WithContext(path);
   }
   return config;
+}
+
+void RequireGpus(const ClusterConfig& config, int64_t machine_gpus) {
+  if (config.simulated) return;
+  int64_t gpus = 0;
+  std::string of;
+  for (const auto& [name, pool] : config.pools) {
+    if (pool.resources.gpu == 0) continue;
+    const int nodes = TryParseRange(pool.nodes).value().max;
+    gpus += nodes * pool.resources.gpu;
+    of += fmt::format("{}{} nodes of {} in {}", of.empty() ? "" : ", ", nodes, pool.resources.gpu,
+                      name);
+  }
+  if (gpus <= machine_gpus) return;
+  Fail(
+      ErrorCode::kConfig,
+      "the nodes have {} GPUs together ({}), but this machine has {}: give them fewer, or let them "
+      "stand in for other machines (simulated: true)",
+      gpus, of, machine_gpus);
 }
 
 ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config) {

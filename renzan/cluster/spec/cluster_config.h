@@ -19,6 +19,7 @@
 //   node_health: {early_failure: 5m, suspect_after: 3, suspect_for: 1h,
 //     check: [/usr/local/bin/check-node], check_interval: 5m, check_timeout: 30s}
 //   enforce_memory: true
+//   simulated: false
 
 #include <cstdint>
 #include <map>
@@ -128,6 +129,8 @@ struct ClusterConfig {
   std::string artifacts_timeout = "10m";  // for copying a job's artifacts
   int64_t artifacts_timeout_ms() const;
   bool enforce_memory = true;  // by the daemon; the simulator ignores it
+  // The daemon's machine stands in for larger ones: its nodes may have more GPUs than it has.
+  bool simulated = false;
 
   void Describe(ConfigFields& fields);
 };
@@ -147,6 +150,10 @@ Snapshot MakeSnapshot(const ClusterConfig& config, TimeMs now);
 // Kinds are the snapshot's.
 std::optional<Resources> RoundedUp(const Snapshot& snapshot, const WorkerClasses& offered,
                                    const Resources& worker);
+
+// Throws Error kConfig if nodes on a machine with this many GPUs can have more of them together,
+// unless they are simulated.
+void RequireGpus(const ClusterConfig& config, int64_t machine_gpus);
 
 ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config);
 

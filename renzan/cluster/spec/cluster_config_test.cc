@@ -236,6 +236,24 @@ TEST(ClusterConfig, RejectsInvalidPools) {
               HasSubstr("6 named resources (a, b, c, d, e, f), but at most 5"));
 }
 
+TEST(ClusterConfig, NodesHaveNoMoreGpusThanTheMachineUnlessSimulated) {
+  ClusterConfig config;
+  config.pools["own"] = {.nodes = "2", .resources = {.gpu = 2}};
+  config.pools["spot"] = {.nodes = "0..3", .resources = {.gpu = 1}};
+  config.pools["cpus"].nodes = "100";
+  RequireGpus(config, 7);
+  try {
+    RequireGpus(config, 6);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    EXPECT_THAT(error.what(), HasSubstr("the nodes have 7 GPUs together (2 nodes of 2 in own, 3 "
+                                        "nodes of 1 in spot), but this machine has 6"));
+  }
+  config.simulated = true;
+  RequireGpus(config, 0);
+}
+
 TEST(ClusterConfig, RejectsInvalidTopology) {
   EXPECT_THAT(PoolError("domains: {rack: 2}"),
               HasSubstr("has own with domains of 'rack', which topology does not declare"));

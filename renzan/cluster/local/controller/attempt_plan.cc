@@ -1,7 +1,9 @@
 #include "renzan/cluster/local/controller/attempt_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
 
 #include "renzan/base/error.h"
 #include "renzan/cluster/local/controller/job_policy.h"
@@ -18,24 +20,30 @@ NamedPlacement WithNames(const Snapshot& snapshot, const Placement& placement) {
 NamedPlacement WithDevices(const ClusterState& state, const Placement& placement,
                            int64_t gpus_per_worker) {
   NamedPlacement named = WithNames(state.snapshot, placement);
+  const bool of_machine = state.machine_gpus.has_value();
+  // By node; under "" if they are the machine's.
+  std::map<std::string, std::set<int>> taken;
+  const auto taken_on = [&](const std::string& node) -> std::set<int>& {
+    return taken[of_machine ? "" : node];
+  };
+  for (const auto& [id, live] : state.live) {
+    if (!live.attempt) continue;
+    for (const NodeShare& share : live.attempt->placement)
+      for (const auto& devices : share.devices)
+        taken_on(share.node).insert(devices.begin(), devices.end());
+  }
   for (size_t i = 0; i < named.size(); ++i) {
-    std::set<int> taken;
-    for (const auto& [id, live] : state.live) {
-      if (!live.attempt) continue;
-      for (const NodeShare& share : live.attempt->placement)
-        if (share.node == named[i].node)
-          for (const auto& devices : share.devices) taken.insert(devices.begin(), devices.end());
-    }
-    int next = 0;
+    const int64_t number =
+        state.machine_gpus.value_or(state.snapshot.nodes[placement[i].node].capacity.gpu());
+    std::set<int>& unavailable = taken_on(named[i].node);
     named[i].devices.resize(named[i].workers);
+    int next = 0;
     for (auto& devices : named[i].devices)
-      while (static_cast<int64_t>(devices.size()) < gpus_per_worker) {
-        if (!taken.count(next)) devices.push_back(next);
-        ++next;
+      for (; static_cast<int64_t>(devices.size()) < gpus_per_worker; ++next) {
+        CHECK_MSG(next < number, "more devices than {} has",
+                  of_machine ? "the machine" : named[i].node);
+        if (unavailable.insert(next).second) devices.push_back(next);
       }
-    CHECK_MSG(
-        next <= state.snapshot.nodes[placement[i].node].capacity.gpu() || gpus_per_worker == 0,
-        "more devices than {} has", named[i].node);
   }
   return named;
 }

@@ -12,7 +12,8 @@ namespace renzan::cluster::local {
 
 NamedPlacement WithNames(const Snapshot& snapshot, const Placement& placement);
 
-// Adds devices: the lowest ones of each node that no running worker has.
+// Adds devices: the lowest ones of the machine that no running worker has, or of each node where
+// nodes are simulated (ClusterState::machine_gpus).
 NamedPlacement WithDevices(const ClusterState& state, const Placement& placement,
                            int64_t gpus_per_worker);
 

@@ -33,6 +33,15 @@ TEST_F(AttemptPlanTest, WorkersGetTheLowestFreeDevicesOfTheirNode) {
   EXPECT_THAT(placement[1].devices, ElementsAre(ElementsAre(0)));
 }
 
+TEST_F(AttemptPlanTest, NodesOfOneMachineShareItsDevices) {
+  state_.machine_gpus = 8;
+  state_.live[1].attempt =
+      AttemptRecord{.job = 1, .placement = {{.node = "own-1", .workers = 1, .devices = {{0, 3}}}}};
+  const NamedPlacement placement = WithDevices(state_, {{0, 2}, {1, 1}}, 2);
+  EXPECT_THAT(placement[0].devices, ElementsAre(ElementsAre(1, 2), ElementsAre(4, 5)));
+  EXPECT_THAT(placement[1].devices, ElementsAre(ElementsAre(6, 7)));
+}
+
 TEST_F(AttemptPlanTest, WorkersWithoutGpusGetNoDevices) {
   EXPECT_THAT(WithDevices(state_, {{0, 1}}, 0)[0].devices, ElementsAre(IsEmpty()));
 }

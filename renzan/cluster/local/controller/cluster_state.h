@@ -43,6 +43,9 @@ struct ClusterState {
   Snapshot snapshot;
   Suspicion suspicion;
   std::map<JobId, LiveJob> live;
+  // Of this machine, all of whose nodes share them. Nothing: the nodes are simulated, and each
+  // numbers its own.
+  std::optional<int64_t> machine_gpus;
   WatchedProcesses watched;
   bool needs_scheduling = true;  // something changed since the last scheduling cycle
   TimeMs retry_at = kNever;  // when to retry something that failed, such as a write to a full disk

@@ -62,7 +62,8 @@ Controller::Controller(const ControllerOptions& options, Snapshot cluster, Store
       access_(options.uid, options.limits),
       directories_(options.state_dir),
       state_{.snapshot = std::move(cluster),
-             .suspicion = Suspicion(static_cast<int>(options.node_health.suspect_after))},
+             .suspicion = Suspicion(static_cast<int>(options.node_health.suspect_after)),
+             .machine_gpus = options.machine_gpus},
       pools_(state_.snapshot, store, clock),
       usage_(state_.snapshot, store, clock),
       log_(state_, store, usage_, pools_, clock),
@@ -107,6 +108,7 @@ void Controller::Recover() {
   nodes_.Recover();
   pools_.Recover();
   for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
+  nodes_.ShareDevices();
   health_.Recover();
   SetReservations(RecoveredReservations(), snapshot);
   usage_.Recovered();

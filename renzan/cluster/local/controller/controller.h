@@ -45,8 +45,9 @@ struct Submission {
 
 struct ControllerOptions {
   std::string state_dir;
-  uid_t uid = 0;               // of the daemon
-  bool enforce_memory = true;  // as ClusterConfig says
+  uid_t uid = 0;                             // of the daemon
+  bool enforce_memory = true;                // as ClusterConfig says
+  std::optional<int64_t> machine_gpus = {};  // ClusterState::machine_gpus
   std::function<Decisions(const Snapshot&)> schedule;
   std::function<Validated(const Snapshot&, Decisions)> validate;
   // Why a job can never run here; "" if it can.

@@ -40,6 +40,35 @@ TEST_F(ControllerTest, AJobThatTheNewConfigurationCannotRunIsHeld) {
   EXPECT_EQ(controller_->Cancel(waits, ann_), RecordState::kCancelled);
 }
 
+// Two nodes of two GPUs each, of a machine with four, had been one node of four.
+TEST_F(ControllerTest, NoTwoWorkersGetOneDeviceOfTheMachine) {
+  machine_gpus_ = 4;
+  config_.pools["own"].nodes = "1";
+  Restart();
+  const JobId large = Submit("command: [a]\nresources: {gpu: 3}");
+  Settle();
+  config_.pools["own"].nodes = "2";
+  config_.pools["own"].resources.gpu = 2;
+  Restart();
+  const JobId one = Submit(kSmall), two = Submit(kSmall);
+  Settle();
+  EXPECT_EQ(State(large), RecordState::kRunning);
+  EXPECT_EQ(State(one), RecordState::kRunning);
+  EXPECT_THAT(RunOf(one).plan.workers[0].devices, ElementsAre(3));
+  // own-1 has a second GPU only once own-0 has no more than its own.
+  EXPECT_EQ(State(two), RecordState::kPending);
+  EXPECT_EQ(controller_->snapshot().nodes[1].capacity.gpu(), 1);
+  End(large, EndedBy::kItself, 0);
+  EXPECT_EQ(State(two), RecordState::kRunning);
+  EXPECT_EQ(controller_->snapshot().nodes[1].capacity.gpu(), 2);
+  EXPECT_EQ(RunOf(two).plan.workers[0].node, "own-1");
+  EXPECT_THAT(RunOf(two).plan.workers[0].devices, ElementsAre(0));
+  const JobId third = Submit(kSmall), fourth = Submit(kSmall);
+  Settle();
+  EXPECT_THAT(RunOf(third).plan.workers[0].devices, ElementsAre(1));
+  EXPECT_THAT(RunOf(fourth).plan.workers[0].devices, ElementsAre(2));
+}
+
 // Queues are configured on a cluster that had only the implicit one, which still has jobs.
 TEST_F(ControllerTest, AQueueThatTheNewConfigurationLacksHoldsItsJobsAndAffectsNoOther) {
   const JobId runs = Submit("command: [a]\nresources: {gpu: 2}\ncheckpoint: {on_stop: true}");

@@ -54,6 +54,7 @@ class ControllerTest : public ::testing::Test {
         ControllerOptions{.state_dir = directory_.path(),
                           .uid = daemon_uid_,
                           .enforce_memory = config_.enforce_memory,
+                          .machine_gpus = machine_gpus_,
                           .schedule = [this](const Snapshot& snapshot) { return Decide(snapshot); },
                           .validate = Validate,
                           .why_infeasible = [](const Snapshot&, const Job& job) -> std::string {
@@ -113,6 +114,7 @@ class ControllerTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   uid_t daemon_uid_ = 0;
+  std::optional<int64_t> machine_gpus_;
   spec::ClusterConfig config_;
   TimeMs keep_ended_ms_ = 0;
   FakeClock clock_;

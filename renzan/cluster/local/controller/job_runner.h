@@ -85,7 +85,7 @@ class JobRunner : private Environment {
   void Perform(const Stop& stop) override;
   void Perform(const Resize& resize) override;
   void Perform(const CheckpointRequest& request) override;
-  void Perform(const NodeChange&) override {}
+  void Perform(const NodeChange&) override { nodes_.ShareDevices(); }
 
   LiveJob& Live(JobId job) { return state_.live.at(job); }
   void SendStop(LiveJob& live);

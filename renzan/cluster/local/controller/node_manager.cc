@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "renzan/base/counted.h"
 #include "renzan/base/log.h"
@@ -172,6 +173,7 @@ void NodeManager::Set(int index, NodeState state, TimeMs until, ClosedBy by,
     if (state == NodeState::kReady) change.node.state = NodeState::kDraining;
   }
   ChangeNode(change, snapshot);
+  ShareDevices();
 }
 
 int NodeManager::Cordon(const std::string& name) {
@@ -270,6 +272,11 @@ void NodeManager::RecoverGone(int index) {
 }
 
 void NodeManager::WorkersLeft(int index) {
+  RestoreIfLargeEnough(index);
+  ShareDevices();
+}
+
+void NodeManager::RestoreIfLargeEnough(int index) {
   const auto at = too_small_.find(index);
   if (at == too_small_.end()) return;
   const auto [configured, state] = at->second;
@@ -280,6 +287,41 @@ void NodeManager::WorkersLeft(int index) {
   if (emptying_.count(index) == 0) node.state = state;
   too_small_.erase(at);
   state_.needs_scheduling = true;
+}
+
+void NodeManager::ShareDevices() {
+  Snapshot& snapshot = state_.snapshot;
+  if (!state_.machine_gpus) return;
+  int64_t most = 0;
+  for (const Node& node : snapshot.nodes)
+    if (IsThere(node.state)) most += node.capacity.gpu();
+  if (most <= *state_.machine_gpus && !short_of_devices_) return;
+  std::vector<int64_t> used(snapshot.nodes.size());
+  int64_t free = *state_.machine_gpus;
+  for (const Job& job : snapshot.jobs)
+    for (const Placed& placed : job.placement) {
+      const int64_t held = snapshot.worker_requests[job.request].per_worker.gpu() * placed.workers;
+      used[placed.node] += held;
+      free -= held;
+    }
+  const bool was_short = std::exchange(short_of_devices_, false);
+  for (size_t index = 0; index < snapshot.nodes.size(); ++index) {
+    Node& node = snapshot.nodes[index];
+    // What has become too small is drained: it takes no other workers.
+    if (!IsThere(node.state) || too_small_.contains(static_cast<int>(index))) continue;
+    const int64_t configured = snapshot.pools[node.pool].capacity.gpu();
+    const int64_t more =
+        std::clamp<int64_t>(configured - used[index], 0, std::max<int64_t>(free, 0));
+    free -= more;
+    short_of_devices_ |= used[index] + more < configured;
+    if (node.capacity.gpu() == used[index] + more) continue;
+    node.capacity[kGpu] = used[index] + more;
+    state_.needs_scheduling = true;
+  }
+  if (short_of_devices_ && !was_short)
+    LogWarning(
+        "workers from before a change of the configuration hold GPUs of other nodes, which have "
+        "fewer until they end");
 }
 
 void NodeManager::Vacated(int index) {

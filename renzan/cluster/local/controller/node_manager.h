@@ -63,6 +63,11 @@ class NodeManager {
   // Its last worker has ended.
   void Vacated(int node);
 
+  // Workers from before a change of the configuration may hold devices that are now other nodes'.
+  // Those nodes have fewer until they end, so that no two workers get the same device. Call it
+  // after nodes have changed otherwise than through this class.
+  void ShareDevices();
+
  private:
   int Named(const std::string& name) const;
   int InService(const std::string& name) const;
@@ -71,6 +76,7 @@ class NodeManager {
            const std::string& reason = "");
   void ForgetFailuresOn(int node);
   void BeTooSmall(int node, const Resources& used);
+  void RestoreIfLargeEnough(int node);
 
   ClusterState& state_;
   Store& store_;
@@ -85,6 +91,7 @@ class NodeManager {
     NodeState state;  // as in the store: restored once the workers fit
   };
   std::map<int, TooSmall> too_small_;
+  bool short_of_devices_ = false;  // some nodes have fewer than they are configured to have
 };
 
 }  // namespace renzan::cluster::local
