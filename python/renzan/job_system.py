@@ -113,7 +113,8 @@ def submit(command: Sequence[str] | os.PathLike[str], *, replicas: int | str | N
                   the pod
 
     Defaults are those of `renzan submit --print-config`. The job runs in the working directory of
-    this process, unless settings have a "working_directory".
+    this process, unless settings have a "working_directory", and with its environment, unless they
+    have an "export".
     """
     words = ["submit", "--json"]
     for flag, value in (("--replicas", replicas), ("--gpus", gpus), ("--cpus", cpus),

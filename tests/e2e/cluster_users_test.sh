@@ -67,6 +67,12 @@ done
 # ... nor stop or change it, except for root.
 cd ../of_nobody
 sleeper=$(as nobody "$renzan" submit --checkpoints -- sleep 1000)
+[ -e "$work/state/inherited/$sleeper.json" ] || fail "what it inherits is not kept"
+for user in nobody daemon; do
+  if as $user cat "$work/state/inherited/$sleeper.json" >/dev/null 2>&1; then
+    fail "$user can read what job $sleeper inherits"
+  fi
+done
 for verb in cancel preempt checkpoint; do
   expect_exit 77 "belongs to nobody" as daemon "$renzan" job $verb "$sleeper"
 done

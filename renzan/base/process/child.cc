@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <cstring>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/base/process/pipe.h"
@@ -70,13 +72,14 @@ void SetSignals(const ChildOptions& options) {
 }
 
 // Runs in the child; returns only on failure: the step that failed.
-Step Become(const ChildOptions& options, const char* program, char* const* argv, char** envp,
-            pid_t parent) {
+Step Become(const ChildOptions& options, const std::vector<std::pair<int, rlimit>>& limits,
+            const char* program, char* const* argv, char** envp, pid_t parent) {
   const bool session = options.leads == ChildOptions::Leads::kSession;
   if (session ? setsid() < 0 : setpgid(0, 0) != 0) return Step::kSession;
   if (!ConnectOutput(options)) return Step::kOutput;
   // Before changing users: the other user may lack the permission.
   if (options.out_of_memory_score) RaiseOutOfMemoryScore(*options.out_of_memory_score);
+  if (options.niceness) setpriority(PRIO_PROCESS, 0, *options.niceness);
   if (options.user && !BecomeUser(*options.user)) return Step::kUser;
   // After changing users, which resets it.
   prctl(PR_SET_PDEATHSIG, options.death_signal);
@@ -87,6 +90,9 @@ Step Become(const ChildOptions& options, const char* program, char* const* argv,
   if (options.umask) umask(*options.umask);
   SetSignals(options);
   environ = envp;  // execvp uses its PATH
+  // Last: what comes before needs files and memory.
+  for (const auto& [resource, limit] : limits)
+    if (setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) return Step::kLimits;
   execvp(program, argv);
   return Step::kExec;
 }
@@ -101,13 +107,14 @@ std::variant<pid_t, StartError> StartChild(const ChildOptions& options) {
       options.program.empty() ? options.argv[0].c_str() : options.program.c_str();
   // exec closes the pipe; anything that can be read from it is the reason why exec did not happen.
   Pipe report = MakePipe();
+  const std::vector<std::pair<int, rlimit>> limits = NumberedLimits(options.limits);
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0)
     Fail(ErrorCode::kOsError, "cannot start {}: fork: {}", program, std::strerror(errno));
   if (pid == 0) {
     StartError failure;
-    failure.step = Become(options, program, argv.data(), envp.data(), parent);
+    failure.step = Become(options, limits, program, argv.data(), envp.data(), parent);
     failure.error = errno;
     const ssize_t written = write(report.write_end.get(), &failure, sizeof(failure));
     static_cast<void>(written);

@@ -11,6 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "renzan/base/resource_limits.h"
+
 namespace renzan {
 
 struct UserIds {
@@ -39,13 +41,16 @@ struct ChildOptions {
   std::optional<sigset_t> default_signals;  // reset to the default action
   std::optional<mode_t> umask;
   std::optional<UserIds> user;  // another user only if we are root
+  ResourceLimits limits;        // those not named: inherited
+  // From -20 to 19. Stays as it is where we may not lower it.
+  std::optional<int> niceness;
   // oom_score_adj, -1000 to 1000: the OOM killer prefers high scores. Only ever raised.
   std::optional<int> out_of_memory_score;
 };
 
 // Why a program could not be started: the failed step and its errno.
 struct StartError {
-  enum class Step { kSession, kOutput, kUser, kDirectory, kExec };
+  enum class Step { kSession, kOutput, kUser, kDirectory, kLimits, kExec };
   Step step = Step::kExec;
   int error = 0;
 };

@@ -53,6 +53,13 @@ StartError ErrorOf(const ChildOptions& options) {
   return {};
 }
 
+TEST(StartChild, SetsLimitsAndNiceness) {
+  ChildOptions options = Shell("ulimit -Sn; ulimit -Hn; ulimit -c; nice");
+  options.limits = {{"nofile", {.soft = 100, .hard = 200}}, {"core", {.soft = 0, .hard = 0}}};
+  options.niceness = 19;
+  EXPECT_EQ(OutputOf(options), "100\n200\n0\n19\n");
+}
+
 TEST(StartChild, DescribesTheEnd) {
   EXPECT_EQ(DescribeEnd(Wait(Start(Shell("exit 3")))), "ended with exit status 3");
   const ProcessEnd killed = Wait(Start(Shell("kill -9 $$")));

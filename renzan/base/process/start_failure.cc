@@ -70,6 +70,8 @@ StartFailure ExplainStartError(const StartError& error, const ChildOptions& opti
       return {kExitCannotExecute,
               fmt::format("cannot enter the working directory {} as user {}: {}",
                           options.working_directory, user, why)};
+    case StartError::Step::kLimits:
+      return {kExitCannotExecute, fmt::format("cannot set its resource limits: {}", why)};
     case StartError::Step::kExec:
       break;
   }

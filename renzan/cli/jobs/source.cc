@@ -1,5 +1,8 @@
 #include "renzan/cli/jobs/source.h"
 
+#include <sys/resource.h>
+#include <sys/stat.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -7,14 +10,16 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/process/child.h"
+#include "renzan/base/resource_limits.h"
 #include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/command_line.h"
+#include "renzan/cli/working_directory.h"
 #include "renzan/cluster/spec/job_spec.h"
 
 namespace renzan {
 namespace {
 
-#include "renzan/cli/working_directory.h"
 using cluster::JobText;
 using Json = nlohmann::ordered_json;
 
@@ -51,6 +56,7 @@ std::vector<std::string> AllOverrides(const JobFlags& flags) {
     for (std::string name; std::getline(names, name, ',');) nodes.push_back(name);
     add("constraints.exclude_nodes", Quoted(nodes));
   }
+  add_text("export", flags.exported);
   if (flags.checkpoints) add("checkpoint.on_stop", "true");
   overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
   return overrides;
@@ -84,11 +90,23 @@ JobText ReadJob(const CLI::App& verb, const JobFlags& flags) {
   return text;
 }
 
+cluster::spec::Inherited OfThisProcess() {
+  cluster::spec::Inherited inherited{.limits = OwnLimits(),
+                                     .niceness = ::getpriority(PRIO_PROCESS, 0)};
+  inherited.umask = ::umask(0);
+  ::umask(inherited.umask);
+  for (const std::string& entry : OwnEnvironment())
+    if (const size_t equals = entry.find('='); equals != entry.npos && equals > 0)
+      inherited.environment[entry.substr(0, equals)] = entry.substr(equals + 1);
+  return inherited;
+}
+
 cluster::Submission SubmissionOf(JobText text, const JobFlags& flags) {
   return {.job = std::move(text),
           .directory = WorkingDirectory(),
           .image = flags.image,
-          .pod_template = flags.pod_template};
+          .pod_template = flags.pod_template,
+          .inherited = OfThisProcess()};
 }
 
 }  // namespace
@@ -109,6 +127,9 @@ void AddJobFlags(CLI::App& verb, JobFlags& flags) {
   verb.add_option("--retries", flags.retries, "Further attempts after failures");
   verb.add_option("--timeout", flags.timeout, "Limit of the total running time: 2h");
   verb.add_option("--artifacts", flags.artifacts, "A directory to keep when the job ends");
+  verb.add_option("--export", flags.exported,
+                  "Which of your variables the job gets: ALL (the default), NONE, or PATH,LANG")
+      ->type_name("NAMES");
   verb.add_flag(
       "--checkpoints", flags.checkpoints,
       "The job checkpoints on SIGTERM and exits with 75, so it can be stopped without loss");

@@ -17,7 +17,7 @@ struct JobFlags {
   std::vector<std::string> words;  // a file, or a command after "--"
   std::vector<std::string> overrides;
   std::string name, queue, priority, replicas, gpus, cpus, memory, retries, timeout, artifacts,
-      exclude;
+      exclude, exported;
   std::string image, pod_template;  // Kubernetes
   bool checkpoints = false;
 };

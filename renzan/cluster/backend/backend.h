@@ -19,6 +19,7 @@
 
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/snapshot.h"
+#include "renzan/cluster/spec/inherited.h"
 #include "renzan/cluster/spec/worker_classes.h"
 
 namespace renzan::cluster {
@@ -36,6 +37,8 @@ struct Submission {
   std::string directory;  // absolute: relative paths of the job start there
   // Only on Kubernetes: the containers' image, and a file with the rest of the pod.
   std::string image = {}, pod_template = {};
+  // Only for a daemon: what the submitter has, of which the job gets what its key `export` says.
+  std::optional<spec::Inherited> inherited = {};
 };
 
 struct Submitted {

@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
+#include "renzan/base/log.h"
 #include "renzan/cluster/spec/cluster_config.h"
+#include "renzan/cluster/spec/inherited.h"
 #include "renzan/cluster/spec/job_spec.h"
 #include "renzan/cluster/spec/snapshot_json.h"
 
@@ -46,11 +48,19 @@ std::string RequestOf(const Submission& submission) {
          "--image and --pod-template are for Kubernetes: choose it with --cluster, or leave them "
          "out");
   // The daemon parses it too, but errors must be found without a daemon.
-  spec::ReadJobSpec(job.yaml, job.source, job.overrides);
-  const Document request = {{"spec", job.yaml},
-                            {"source", job.source},
-                            {"overrides", job.overrides},
-                            {"submit_dir", submission.directory}};
+  const spec::JobSpec spec = spec::ReadJobSpec(job.yaml, job.source, job.overrides);
+  Document request = {{"spec", job.yaml},
+                      {"source", job.source},
+                      {"overrides", job.overrides},
+                      {"submit_dir", submission.directory}};
+  if (submission.inherited) {
+    spec::Inherited inherited = *submission.inherited;
+    std::vector<std::string> not_utf8;
+    inherited.environment = spec::Exported(spec.exported, inherited.environment, not_utf8);
+    for (const std::string& name : not_utf8)
+      LogWarning("the job does not get {}, which is not UTF-8", name);
+    request["inherited"] = Document::parse(spec::InheritedToJson(inherited));
+  }
   try {
     return request.dump();
   } catch (const Document::exception&) {
@@ -138,6 +148,8 @@ class DaemonBackend : public Backend {
 
   Submitted Submit(const Submission& submission) override {
     const Document answer = Post("/v1/jobs", RequestOf(submission));
+    for (const Document& warning : answer.value("warnings", Document::array()))
+      LogWarning("{}", warning.get<std::string>());
     const int64_t id = answer.at("id");
     return {.job = std::to_string(id), .id = id, .name = answer.at("name")};
   }
@@ -212,7 +224,8 @@ class DaemonBackend : public Backend {
 
   // Only the daemon can see how much the jobs would have to save.
   Document PlanChallenge(const Submission& submission) override {
-    return Post("/v1/challenge/plan", RequestOf(submission));
+    return Post("/v1/challenge/plan",
+                RequestOf({.job = submission.job, .directory = submission.directory}));
   }
 
  private:

@@ -11,7 +11,6 @@ namespace {
 
 constexpr double kMaxWorkerCores = 100'000;
 
-// The launch contract sets these, so jobs may not.
 const std::vector<std::string> kContractVariables = {"RANK",
                                                      "WORLD_SIZE",
                                                      "LOCAL_RANK",
@@ -31,11 +30,19 @@ void DescribeEnvironment(ConfigFields& fields, std::map<std::string, std::string
   for (const auto& [name, value] : *environment) {
     fields.Require(IsVariableName(name), "environment",
                    fmt::format("has the name '{}': letters, digits and '_' only", name));
-    fields.Require(std::find(kContractVariables.begin(), kContractVariables.end(), name) ==
-                       kContractVariables.end(),
-                   "environment", fmt::format("has {}, which the job system sets itself", name));
+    fields.Require(!IsContractVariable(name), "environment",
+                   fmt::format("has {}, which the job system sets itself", name));
     fields.Require(!HoldsNul(value), "environment", fmt::format("has a NUL byte in {}", name));
   }
+}
+
+// "ALL", "NONE" or names of variables.
+bool IsExported(const std::string& exported) {
+  if (exported.empty() || exported == kExportAll || exported == kExportNone) return true;
+  const std::vector<std::string> names = ExportedNames(exported);
+  return std::all_of(names.begin(), names.end(), [](const std::string& name) {
+    return IsVariableName(name) && name != kExportAll && name != kExportNone;
+  });
 }
 
 // The program's name, with characters that names cannot contain replaced.
@@ -56,6 +63,21 @@ bool IsStorePrefix(const std::string& path) {
 }
 
 }  // namespace
+
+bool IsContractVariable(const std::string& name) {
+  return std::find(kContractVariables.begin(), kContractVariables.end(), name) !=
+         kContractVariables.end();
+}
+
+std::vector<std::string> ExportedNames(const std::string& names) {
+  std::vector<std::string> list;
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t end = std::min(names.find(',', begin), names.size());
+    list.push_back(names.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return list;
+}
 
 void JobSpec::PerWorker::Describe(ConfigFields& fields) {
   fields.Range("cpu", &cpu, 0.001, kMaxWorkerCores, "cores");
@@ -114,6 +136,12 @@ void JobSpec::Describe(ConfigFields& fields) {
   fields.Require(std::none_of(command.begin(), command.end(), HoldsNul), "command",
                  "has a NUL byte in it");
   DescribeEnvironment(fields, &environment);
+  fields.Field("export", &exported,
+               "which variables of the submitter it gets, too: ALL, NONE or names such as "
+               "PATH,LANG; if empty, ALL (on Kubernetes NONE)");
+  fields.Require(IsExported(exported), "export",
+                 "must be ALL, NONE or names of variables, separated by commas; values belong in "
+                 "environment");
   fields.Field("working_directory", &working_directory, "if empty, where it was submitted");
   fields.Require(!HoldsNul(working_directory), "working_directory", "has a NUL byte in it");
   fields.Field("artifacts", &artifacts, "a directory that is copied to the job's when it ends");

@@ -21,6 +21,8 @@
 
 namespace renzan::cluster::spec {
 
+inline constexpr const char* kExportAll = "ALL";
+inline constexpr const char* kExportNone = "NONE";
 inline constexpr int kMaxPriority = 1'000'000;  // and its negative
 
 struct JobSpec {
@@ -30,6 +32,9 @@ struct JobSpec {
   std::string replicas = "1";  // "4", or "2..8": elastic
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;
+  // Which of the submitter's variables it gets, too: "ALL", "NONE" or "A,B". Empty: ALL; on
+  // Kubernetes NONE.
+  std::string exported;
   std::string working_directory;  // default: where it was submitted
   // A directory, relative to the working directory, that is copied to the job's directory when it
   // ends. Empty: only $RENZAN_RUN_DIR is kept.
@@ -82,6 +87,11 @@ struct JobSpec {
   int64_t timeout_ms() const;  // 0: none
   int64_t max_checkpoint_interval_ms() const;
 };
+
+// The launch contract sets it, so jobs may not.
+bool IsContractVariable(const std::string& name);
+// "A,B" to A and B.
+std::vector<std::string> ExportedNames(const std::string& names);
 
 // `name` is the file name used in messages. Fills in the job's name if it is empty. Throws Error
 // kConfig (file, line, column, nearest name).

@@ -62,6 +62,8 @@ void RefuseWhatIsMissing(const spec::JobSpec& spec, const std::string& source) {
          "{}: upload_to: on Kubernetes the worker itself uploads what it leaves: begin the command "
          "with renzan pod-run --",
          source);
+  if (!spec.exported.empty() && spec.exported != spec::kExportNone)
+    refuse("export", "set environment, or a secret in the pod template (--pod-template)");
   if (!spec.constraints.preferred.empty())
     refuse("constraints.preferred", "use constraints.required, or leave it out");
   if (!spec.working_directory.empty() && spec.working_directory.front() != '/')

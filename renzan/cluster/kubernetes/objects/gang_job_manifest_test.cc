@@ -152,6 +152,8 @@ TEST(GangJobManifest, WorkersUploadWhatTheyLeave) {
 
 TEST(GangJobManifest, RefusesWhatWouldBeLost) {
   EXPECT_THAT(Refusal("{command: [a], artifacts: out}"), HasSubstr("artifacts"));
+  EXPECT_THAT(Refusal("{command: [a], export: 'A,B'}"), HasSubstr("export"));
+  EXPECT_THAT(Refusal("{command: [a], export: ALL}"), HasSubstr("set environment"));
   EXPECT_THAT(Refusal("{command: [a], upload_to: s3://b/p}"), HasSubstr("renzan pod-run --"));
   EXPECT_THAT(Refusal("{command: [a], working_directory: x}"), HasSubstr("working_directory"));
   EXPECT_THAT(Refusal("{command: [a], constraints: {preferred: {a: b}}}"), HasSubstr("preferred"));

@@ -90,9 +90,12 @@ pid_t ArtifactCollector::StartUpload(const Collection& collection) {
   WriteFileAtomically(sources, ListSources(directory));
   // The job's user reads it.
   if (::chmod(sources.c_str(), 0644) != 0) FailErrno(errno, "cannot change the mode of " + sources);
+  // As a worker has it: the job's own variables take precedence.
+  std::map<std::string, std::string> environment = collection.outputs.environment;
+  environment.merge(inherited_.EnvironmentOf(collection.record.id));
   return agent_.StartUploading({.sources = sources,
                                 .to = collection.outputs.upload_to,
-                                .environment = collection.outputs.environment,
+                                .environment = std::move(environment),
                                 .log = directory + "/upload.log",
                                 .uid = collection.record.uid,
                                 .gid = collection.record.gid});

@@ -14,6 +14,7 @@
 #include "renzan/base/clock.h"
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
+#include "renzan/cluster/local/controller/inherited_files.h"
 #include "renzan/cluster/local/controller/job_directories.h"
 #include "renzan/cluster/local/controller/job_policy.h"
 #include "renzan/cluster/local/controller/transition_log.h"
@@ -24,13 +25,14 @@ namespace renzan::cluster::local {
 class ArtifactCollector {
  public:
   ArtifactCollector(TimeMs timeout_ms, TransitionLog& log, Store& store, Agent& agent,
-                    const JobDirectories& directories, WatchedProcesses& watched,
-                    const Clock& clock)
+                    const JobDirectories& directories, const InheritedFiles& inherited,
+                    WatchedProcesses& watched, const Clock& clock)
       : timeout_ms_(timeout_ms),
         log_(log),
         store_(store),
         agent_(agent),
         directories_(directories),
+        inherited_(inherited),
         watched_(watched),
         clock_(clock) {}
 
@@ -75,6 +77,7 @@ class ArtifactCollector {
   Store& store_;
   Agent& agent_;
   const JobDirectories& directories_;
+  const InheritedFiles& inherited_;
   WatchedProcesses& watched_;
   const Clock& clock_;
   std::map<JobId, Collection> collections_;

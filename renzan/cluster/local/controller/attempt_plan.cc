@@ -49,13 +49,15 @@ NamedPlacement WithDevices(const ClusterState& state, const Placement& placement
 }
 
 AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
-                            const JobDirectories& directories, bool enforce_memory) {
+                            const JobDirectories& directories, const std::string& inherited_file,
+                            bool enforce_memory) {
   const JobRecord& record = live.record;
   const std::string directory = directories.Of(record.id);
   AttemptPlan plan{.job = record.id,
                    .attempt = live.attempt->number,
                    .command = live.spec.command,
                    .environment = live.spec.environment,
+                   .inherited_file = inherited_file,
                    .working_directory = live.spec.working_directory,
                    .run_dir = directory + "/run",
                    .checkpoint_dir = CheckpointDirectoryOf(live.spec, directory),

@@ -19,6 +19,7 @@ NamedPlacement WithDevices(const ClusterState& state, const Placement& placement
 
 // The plan of live.attempt, whose placement has devices.
 AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
-                            const JobDirectories& directories, bool enforce_memory);
+                            const JobDirectories& directories, const std::string& inherited_file,
+                            bool enforce_memory);
 
 }  // namespace renzan::cluster::local

@@ -53,9 +53,11 @@ TEST_F(AttemptPlanTest, HasAWorkerForEachRankAndTheTimeThatIsLeft) {
   Resources per_worker;
   per_worker[kCpu] = 1500;
   per_worker[kMemory] = 64;
-  const AttemptPlan plan = MakeAttemptPlan(live, per_worker, JobDirectories("/state"), true);
+  const AttemptPlan plan =
+      MakeAttemptPlan(live, per_worker, JobDirectories("/state"), "/state/inherited/7.json", true);
   EXPECT_EQ(plan.attempt, 3);
   EXPECT_EQ(plan.run_dir, "/state/jobs/7/run");
+  EXPECT_EQ(plan.inherited_file, "/state/inherited/7.json");
   EXPECT_EQ(plan.uid, 1000u);
   EXPECT_EQ(plan.timeout_ms, 600);
   EXPECT_TRUE(plan.enforce_memory);

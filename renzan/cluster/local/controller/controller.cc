@@ -1,6 +1,7 @@
 #include "renzan/cluster/local/controller/controller.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "renzan/base/counted.h"
@@ -61,14 +62,15 @@ Controller::Controller(const ControllerOptions& options, Snapshot cluster, Store
       clock_(clock),
       access_(options.uid, options.limits),
       directories_(options.state_dir),
+      inherited_(options.state_dir),
       state_{.snapshot = std::move(cluster),
              .suspicion = Suspicion(static_cast<int>(options.node_health.suspect_after)),
              .machine_gpus = options.machine_gpus},
       pools_(state_.snapshot, store, clock),
       usage_(state_.snapshot, store, clock),
-      log_(state_, store, usage_, pools_, clock),
-      collector_(options.artifacts_timeout_ms, log_, store, agent, directories_, state_.watched,
-                 clock),
+      log_(state_, store, usage_, pools_, inherited_, clock),
+      collector_(options.artifacts_timeout_ms, log_, store, agent, directories_, inherited_,
+                 state_.watched, clock),
       retention_(options.retention, store, agent, directories_, state_.watched),
       progress_(state_, store, agent, directories_, clock),
       nodes_(state_, store, pools_, clock),
@@ -89,6 +91,7 @@ Controller::Controller(const ControllerOptions& options, Snapshot cluster, Store
                .retention = retention_,
                .collector = collector_,
                .directories = directories_,
+               .inherited = inherited_,
                .clock = clock},
               options.enforce_memory, options.node_health.early_failure_ms()),
       run_times_(store) {}
@@ -109,6 +112,9 @@ void Controller::Recover() {
   pools_.Recover();
   for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
   nodes_.ShareDevices();
+  std::set<JobId> unfinished;
+  for (const JobRecord* job : Unfinished()) unfinished.insert(job->id);
+  inherited_.KeepOnly(unfinished);
   health_.Recover();
   SetReservations(RecoveredReservations(), snapshot);
   usage_.Recovered();
@@ -136,7 +142,7 @@ void Controller::RecoverJob(JobRecord record) {
   const JobId id = record.id;
   LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = std::move(spec)};
   live.policy = RetryPolicyOf(live.spec);
-  live.text_bytes = DropTexts(live.record);
+  live.text_bytes = DropTexts(live.record) + inherited_.BytesOf(id);
   for (const AttemptRecord& attempt : store_.Attempts(id)) {
     AddAttempt(attempt, job);
     if (!attempt.ended) live.attempt = attempt;
@@ -283,7 +289,8 @@ JobId Controller::Admit(const Submission& submission) {
   const JobId id = last_job_ + 1;
   const spec::JobSpec& spec = submission.spec;
   std::string yaml = spec::PrintJobSpec(spec);
-  const size_t bytes = yaml.size() + submission.manifest.size();
+  size_t bytes = yaml.size() + submission.manifest.size();
+  if (submission.inherited) bytes += spec::InheritedToJson(*submission.inherited).size();
   access_.RequireWithinLimits(caller, spec, static_cast<int64_t>(bytes), PendingUseOf(caller));
   spec::CheckExcludedNodes(state_.snapshot, spec);
   Job job = spec::MakeJob(state_.snapshot, spec, caller.name, id, now);
@@ -292,12 +299,22 @@ JobId Controller::Admit(const Submission& submission) {
   JobRecord record = MakeRecord(submission, std::move(yaml), job,
                                 state_.snapshot.worker_requests[job.request].per_worker);
   job.run_time = record.run_time = run_times_.Predict(TraitsOf(record));
-  log_.Commit(record, std::nullopt, "submitted", fmt::format("by {}", record.user), now);
+  // Before the job, which must not be found without it. If the daemon is killed in between, the
+  // next one removes it.
+  inherited_.Remove(id);
+  if (submission.inherited) inherited_.Save(id, *submission.inherited);
+  try {
+    log_.Commit(record, std::nullopt, "submitted", fmt::format("by {}", record.user), now);
+  } catch (...) {
+    inherited_.Remove(id);
+    throw;
+  }
   last_job_ = id;
   state_.snapshot.jobs.push_back(job);  // the highest id: still sorted
   LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = spec};
   live.policy = RetryPolicyOf(spec);
-  live.text_bytes = DropTexts(live.record);
+  DropTexts(live.record);
+  live.text_bytes = static_cast<int64_t>(bytes);
   return id;
 }
 

@@ -18,6 +18,7 @@
 #include "renzan/cluster/local/controller/access.h"
 #include "renzan/cluster/local/controller/artifact_collector.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
+#include "renzan/cluster/local/controller/inherited_files.h"
 #include "renzan/cluster/local/controller/job_directories.h"
 #include "renzan/cluster/local/controller/job_runner.h"
 #include "renzan/cluster/local/controller/job_view.h"
@@ -32,6 +33,7 @@
 #include "renzan/cluster/local/store/store.h"
 #include "renzan/cluster/record/cycle.h"
 #include "renzan/cluster/spec/cluster_config.h"
+#include "renzan/cluster/spec/inherited.h"
 #include "renzan/cluster/spec/job_spec.h"
 
 namespace renzan::cluster::local {
@@ -41,6 +43,7 @@ struct Submission {
   std::string source, submit_dir;
   std::string manifest;  // JSON
   Caller caller;
+  std::optional<spec::Inherited> inherited = {};  // none: from a client of an earlier version
 };
 
 struct ControllerOptions {
@@ -138,6 +141,7 @@ class Controller {
   const Clock& clock_;
   const AccessControl access_;
   const JobDirectories directories_;
+  const InheritedFiles inherited_;
   ClusterState state_;
   // Each of these uses those before it.
   PoolObserver pools_;

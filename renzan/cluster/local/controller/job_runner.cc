@@ -102,7 +102,8 @@ void JobRunner::Perform(const Start& start) {
     directories_.Create(record, manifest);
     const Resources& per_worker = state_.snapshot.worker_requests[request].per_worker;
     state_.watched[record.id] = agent_.Start(
-        DirectoryOf(live), MakeAttemptPlan(live, per_worker, directories_, enforce_memory_));
+        DirectoryOf(live), MakeAttemptPlan(live, per_worker, directories_,
+                                           inherited_.PathOf(record.id), enforce_memory_));
   } catch (const Error& error) {
     LogError("job {} cannot be started: {}", record.id, error.what());
     // If the disk is full now, FinishEnded() finds an attempt that never started.

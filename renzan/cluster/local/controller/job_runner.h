@@ -14,6 +14,7 @@
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/controller/artifact_collector.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
+#include "renzan/cluster/local/controller/inherited_files.h"
 #include "renzan/cluster/local/controller/job_directories.h"
 #include "renzan/cluster/local/controller/node_health.h"
 #include "renzan/cluster/local/controller/node_manager.h"
@@ -37,6 +38,7 @@ class JobRunner : private Environment {
     Retention& retention;
     ArtifactCollector& collector;
     const JobDirectories& directories;
+    const InheritedFiles& inherited;
     const Clock& clock;
   };
   // An attempt that fails sooner than `early_failure_ms` after its start is an early failure.
@@ -51,6 +53,7 @@ class JobRunner : private Environment {
         retention_(with.retention),
         collector_(with.collector),
         directories_(with.directories),
+        inherited_(with.inherited),
         clock_(with.clock),
         enforce_memory_(enforce_memory),
         early_failure_ms_(early_failure_ms) {}
@@ -117,6 +120,7 @@ class JobRunner : private Environment {
   Retention& retention_;
   ArtifactCollector& collector_;
   const JobDirectories& directories_;
+  const InheritedFiles& inherited_;
   const Clock& clock_;
   const bool enforce_memory_;
   const TimeMs early_failure_ms_;

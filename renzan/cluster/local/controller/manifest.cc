@@ -57,12 +57,14 @@ class RightsOf {
   std::vector<gid_t> groups_;
 };
 
-std::string FindProgram(const spec::JobSpec& spec) {
+std::string FindProgram(const spec::JobSpec& spec,
+                        const std::map<std::string, std::string>& exported) {
   const std::string& name = spec.command.front();
   if (name.find('/') != std::string::npos)
     return name.front() == '/' ? name : spec.working_directory + "/" + name;
-  const auto given = spec.environment.find("PATH");
-  const std::string path = given == spec.environment.end() ? kDefaultPath : given->second;
+  std::string path = kDefaultPath;
+  for (const auto* variables : {&exported, &spec.environment})
+    if (const auto given = variables->find("PATH"); given != variables->end()) path = given->second;
   for (size_t begin = 0; begin <= path.size();) {
     const size_t end = std::min(path.find(':', begin), path.size());
     const std::string candidate = path.substr(begin, end - begin) + "/" + name;
@@ -124,14 +126,17 @@ std::optional<std::string> ProgramHash(const std::string& path) {
 }  // namespace
 
 std::string MakeManifest(const spec::JobSpec& spec, const std::string& submit_dir,
-                         const Caller& caller) {
+                         const Caller& caller, const std::map<std::string, std::string>& exported) {
   const RightsOf rights(caller);
-  const std::string program = FindProgram(spec);
+  const std::string program = FindProgram(spec, exported);
   const auto hash = program.empty() ? std::nullopt : ProgramHash(program);
   Json manifest = {{"command", spec.command},   {"program", nullptr},
                    {"sha256", nullptr},         {"submit_dir", submit_dir},
                    {"user", caller.name},       {"machine", HostName()},
-                   {"version", RENZAN_VERSION}, {"spec", spec::PrintJobSpec(spec)}};
+                   {"version", RENZAN_VERSION}, {"spec", spec::PrintJobSpec(spec)},
+                   {"exported", Json::array()}};
+  // Only names: values may be secrets.
+  for (const auto& [name, value] : exported) manifest["exported"].push_back(name);
   if (!program.empty()) manifest["program"] = program;
   if (hash) manifest["sha256"] = *hash;
   return manifest.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -37,6 +37,17 @@ TEST_F(ManifestTest, NamesTheProgramAndItsHash) {
   EXPECT_TRUE(ManifestFor("no-program", directory_.path(), ::geteuid())["program"].is_null());
 }
 
+TEST_F(ManifestTest, FindsTheProgramInTheSubmittersPathAndNamesItsVariables) {
+  spec::JobSpec spec;
+  spec.command = {"program"};
+  const std::string text =
+      MakeManifest(spec, "/", {.uid = ::geteuid(), .gid = ::getegid(), .name = "somebody"},
+                   {{"PATH", directory_.path()}, {"TOKEN", "secret"}});
+  EXPECT_EQ(Json::parse(text)["program"], directory_ / "program");
+  EXPECT_EQ(Json::parse(text)["exported"], Json::array({"PATH", "TOKEN"}));
+  EXPECT_EQ(text.find("secret"), std::string::npos);
+}
+
 TEST_F(ManifestTest, OnlyRegularFilesAreOpened) {
   const std::string pipe = directory_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0700), 0);

@@ -18,6 +18,7 @@ void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptR
   });
   usage_.Committed(until);
   pools_.Committed();
+  if (HasEnded(record.state)) inherited_.Remove(record.id);
   state_.needs_scheduling = true;
 }
 

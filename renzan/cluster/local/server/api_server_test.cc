@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -190,6 +191,28 @@ TEST_F(ApiServerTest, ReportsErrorsWithCodes) {
     EXPECT_THAT(each.answer, HasSubstr(std::string("HTTP/1.1 ") + each.status));
     EXPECT_EQ(BodyOf(each.answer)["error"]["code"], each.code) << each.answer;
   }
+}
+
+TEST_F(ApiServerTest, SaysWhatTheJobHasLessOfThanItsSubmitter) {
+  const auto submit = [&](const Json& inherited) {
+    const Json body = {{"spec", "command: [a]"}, {"submit_dir", "/tmp"}, {"inherited", inherited}};
+    return Ask(socket_, "POST", "/v1/jobs", body.dump());
+  };
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  Json inherited = {{"environment", {{"A", "b"}}},
+                    {"umask", 18},
+                    {"limits", {{"nofile", {files.rlim_max, files.rlim_max}}}},
+                    {"niceness", 19}};
+  EXPECT_EQ(BodyOf(submit(inherited))["warnings"], Json::array());
+  inherited["limits"]["nofile"] = {files.rlim_max + 1, nullptr};
+  EXPECT_THAT(BodyOf(submit(inherited))["warnings"].at(0).get<std::string>(),
+              HasSubstr(fmt::format("limit of nofile will be {}, the daemon's, instead of {}",
+                                    files.rlim_max, files.rlim_max + 1)));
+  inherited["environment"]["A"] = std::string(300 << 10, 'x');
+  EXPECT_THAT(submit(inherited), HasSubstr("the submitter's environment has 300 KiB"));
+  inherited["environment"] = {{"A", 1}};
+  EXPECT_THAT(submit(inherited), HasSubstr("HTTP/1.1 400"));
 }
 
 TEST_F(ApiServerTest, TcpNeedsTheToken) {

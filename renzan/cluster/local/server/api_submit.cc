@@ -1,10 +1,15 @@
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/resource_limits.h"
 #include "renzan/cluster/core/order/grand_challenge.h"
 #include "renzan/cluster/local/controller/manifest.h"
 #include "renzan/cluster/local/server/api_json.h"
 #include "renzan/cluster/local/untrusted_file.h"
 #include "renzan/cluster/spec/cluster_config.h"
+#include "renzan/cluster/spec/inherited.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -12,6 +17,8 @@ namespace {
 // The parser's time and memory are quadratic in the input.
 constexpr size_t kMaxSpecBytes = 256 << 10;
 constexpr size_t kMaxPathBytes = 4096;
+// Beside exec's own limits (128 KiB a variable), and for as many as `max_pending_jobs`.
+constexpr size_t kMaxEnvironmentBytes = 256 << 10;
 
 void CheckSizes(const Submission& submission, const std::string& yaml,
                 const std::vector<std::string>& overrides) {
@@ -26,6 +33,41 @@ void CheckSizes(const Submission& submission, const std::string& yaml,
           fmt::format("source and submit_dir may have at most {} bytes", kMaxPathBytes));
 }
 
+spec::Inherited ReadInherited(const Json& body) {
+  try {
+    spec::Inherited inherited = spec::InheritedFromJson(body.dump());
+    size_t bytes = 0;
+    for (const auto& [name, value] : inherited.environment) bytes += name.size() + value.size() + 2;
+    if (bytes > kMaxEnvironmentBytes)
+      throw BadRequest(fmt::format(
+          "the submitter's environment has {} KiB; at most {} KiB are allowed: name what the job "
+          "needs (--export PATH,HOME)",
+          bytes >> 10, kMaxEnvironmentBytes >> 10));
+    return inherited;
+  } catch (const Error& error) {
+    throw BadRequest(error.what());
+  }
+}
+
+// What the job will have less of than its submitter.
+std::vector<std::string> Shortfalls(const spec::Inherited& inherited) {
+  const auto text = [](rlim_t limit) {
+    return limit == RLIM_INFINITY ? std::string("unlimited") : fmt::format("{}", limit);
+  };
+  std::vector<std::string> shortfalls;
+  for (const auto& [name, limit] : LowerTo(OwnLimits(), inherited.limits))
+    if (const rlim_t wanted = inherited.limits.at(name).soft; limit.soft < wanted)
+      shortfalls.push_back(
+          fmt::format("the job's limit of {} will be {}, the daemon's, instead of {}: start the "
+                      "daemon with a higher hard limit",
+                      name, text(limit.soft), text(wanted)));
+  const int niceness = ::getpriority(PRIO_PROCESS, 0);
+  if (::geteuid() != 0 && niceness > inherited.niceness)
+    shortfalls.push_back(fmt::format("the job's niceness will be {}, the daemon's, instead of {}",
+                                     niceness, inherited.niceness));
+  return shortfalls;
+}
+
 Submission ReadSubmission(const ApiContext& context, const ApiRequest& request) {
   const Json body = ParseBody(request);
   Submission submission{.caller = request.caller};
@@ -36,6 +78,7 @@ Submission ReadSubmission(const ApiContext& context, const ApiRequest& request) 
     submission.source = body.value("source", "job");
     submission.submit_dir = body.at("submit_dir").get<std::string>();
     overrides = body.value("overrides", std::vector<std::string>());
+    if (body.contains("inherited")) submission.inherited = ReadInherited(body.at("inherited"));
   } catch (const Json::exception&) {
     throw BadRequest("expected spec, source, overrides and submit_dir");
   }
@@ -55,10 +98,16 @@ Submission ReadSubmission(const ApiContext& context, const ApiRequest& request) 
 
 ApiResponse SubmitJob(const ApiContext& context, const ApiRequest& request) {
   Submission submission = ReadSubmission(context, request);
-  submission.manifest = MakeManifest(submission.spec, submission.submit_dir, request.caller);
+  const auto& inherited = submission.inherited;
+  submission.manifest =
+      MakeManifest(submission.spec, submission.submit_dir, request.caller,
+                   inherited ? inherited->environment : std::map<std::string, std::string>());
   const JobId id =
       context.loop.Run([&](Controller& controller) { return controller.Submit(submission); });
-  return {.status = 201, .body = Json{{"id", id}, {"name", submission.spec.name}}.dump() + "\n"};
+  const Json body = {{"id", id},
+                     {"name", submission.spec.name},
+                     {"warnings", inherited ? Shortfalls(*inherited) : std::vector<std::string>()}};
+  return {.status = 201, .body = body.dump() + "\n"};
 }
 
 ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request) {

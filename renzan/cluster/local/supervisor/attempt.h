@@ -17,7 +17,8 @@
 // The directory belongs to the daemon's user. If that is root, the job's user may list it and owns
 // the logs (mode 0600), but cannot create files where root would write.
 //
-// Workers have the daemon's resource limits. With enforce_memory, the supervisor also checks about
+// Workers have what the job inherited from its submitter (spec/inherited.h), with no limit above
+// the daemon's hard ones. With enforce_memory, the supervisor also checks about
 // once a second and ends the gang when a worker uses more than its memory_mib (memory_use.h).
 // cpu_millis is not enforced.
 //
@@ -40,6 +41,10 @@ struct AttemptPlan {
   int attempt = 0;  // from 0
   std::vector<std::string> command;
   std::map<std::string, std::string> environment;  // beyond the variables of the launch contract
+  // A file of what it inherits (spec/inherited.h), not part of plan.json because that is kept.
+  // Empty: nothing, as for jobs of earlier versions; workers then have the daemon's PATH and
+  // limits.
+  std::string inherited_file;
   std::string working_directory;
   // Absolute; created by the supervisor for the job's user.
   std::string run_dir, checkpoint_dir;

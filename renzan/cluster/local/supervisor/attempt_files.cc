@@ -70,6 +70,7 @@ AttemptPlan PlanFromJson(const Json& json) {
   plan.log_files = json.at("log_files");
   // Daemons of earlier versions did not write these.
   plan.enforce_memory = json.value("enforce_memory", false);
+  plan.inherited_file = json.value("inherited_file", "");
   plan.saves_on_stop = json.value("saves_on_stop", false);
   for (const Json& worker : json.at("workers")) plan.workers.push_back(WorkerPlanFromJson(worker));
   return plan;
@@ -135,6 +136,7 @@ std::string PlanToJson(const AttemptPlan& plan) {
                      {"attempt", plan.attempt},
                      {"command", plan.command},
                      {"environment", plan.environment},
+                     {"inherited_file", plan.inherited_file},
                      {"working_directory", plan.working_directory},
                      {"run_dir", plan.run_dir},
                      {"checkpoint_dir", plan.checkpoint_dir},

@@ -1,5 +1,6 @@
 #include "renzan/cluster/local/supervisor/gang.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
 #include "renzan/base/process/child.h"
 #include "renzan/base/process/descriptor.h"
@@ -20,6 +22,7 @@
 #include "renzan/cluster/contract/stop_notice.h"
 #include "renzan/cluster/local/supervisor/job_user.h"
 #include "renzan/cluster/local/supervisor/launch_environment.h"
+#include "renzan/cluster/spec/inherited.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -27,6 +30,16 @@ namespace {
 std::string GetEnv(const char* name) {
   const char* const value = std::getenv(name);
   return value != nullptr ? value : "";
+}
+
+// Jobs of earlier versions have the daemon's PATH and LANG, and its limits.
+spec::Inherited InheritedBy(const AttemptPlan& plan) {
+  if (!plan.inherited_file.empty()) return spec::InheritedFromJson(ReadFile(plan.inherited_file));
+  spec::Inherited inherited{.niceness = getpriority(PRIO_PROCESS, 0)};
+  if (const std::string path = GetEnv("PATH"); plan.uid == geteuid() && !path.empty())
+    inherited.environment["PATH"] = path;
+  if (const std::string lang = GetEnv("LANG"); !lang.empty()) inherited.environment["LANG"] = lang;
+  return inherited;
 }
 
 }  // namespace
@@ -39,7 +52,7 @@ std::optional<StartFailure> Gang::StartAll() {
     if (path.starts_with('/')) MakeDirectoryFor(user, path);    // not one in a store
   if (!plan_.run_dir.empty()) RemoveStopNotice(plan_.run_dir);  // of an earlier attempt
   const int port = plan_.workers.size() > 1 ? FreePort() : 0;
-  const std::string path = plan_.uid == geteuid() ? GetEnv("PATH") : "";
+  const spec::Inherited inherited = InheritedBy(plan_);
   for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank) {
     Descriptor output =
         logs_.Add({paths_.Log(rank), plan_.log_bytes, plan_.log_files, plan_.uid, plan_.gid});
@@ -49,10 +62,13 @@ std::optional<StartFailure> Gang::StartAll() {
     const WorkerCommand command = {
         .argv = plan_.command,
         .environment =
-            WorkerEnvironment(plan_, rank, paths_.directory, port, user, path, GetEnv("LANG")),
+            WorkerEnvironment(plan_, rank, paths_.directory, port, user, inherited.environment),
         .working_directory = plan_.working_directory,
         .user = user,
-        .output_fd = output.get()};
+        .output_fd = output.get(),
+        .umask = inherited.umask,
+        .limits = inherited.limits,
+        .niceness = inherited.niceness};
     std::variant<pid_t, StartFailure> started = StartWorker(command);
     output.Close();
     if (auto* failure = std::get_if<StartFailure>(&started)) {

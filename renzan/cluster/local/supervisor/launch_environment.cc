@@ -31,16 +31,13 @@ void AddRendezvous(const AttemptPlan& plan, int rank, int master_port, Variables
 
 std::vector<std::string> WorkerEnvironment(const AttemptPlan& plan, int rank,
                                            const std::string& attempt_directory, int master_port,
-                                           const JobUser& user, const std::string& path,
-                                           const std::string& lang) {
+                                           const JobUser& user,
+                                           const std::map<std::string, std::string>& exported) {
   const AttemptPlan::Worker& worker = plan.workers.at(static_cast<size_t>(rank));
-  Variables variables = {{"PATH", path.empty() ? kDefaultPath : path},
-                         {"LANG", lang.empty() ? "C.UTF-8" : lang},
-                         {"HOME", user.home},
-                         {"USER", user.name},
-                         {"LOGNAME", user.name},
-                         {"SHELL", user.shell}};
-  for (const auto& [name, value] : plan.environment) variables[name] = value;
+  Variables variables = {{"PATH", kDefaultPath}, {"LANG", "C.UTF-8"},    {"HOME", user.home},
+                         {"USER", user.name},    {"LOGNAME", user.name}, {"SHELL", user.shell}};
+  for (const Variables* each : {&exported, &plan.environment})
+    for (const auto& [name, value] : *each) variables[name] = value;
   if (plan.workers.size() > 1) AddRendezvous(plan, rank, master_port, variables);
   variables["RENZAN_RUN_DIR"] = plan.run_dir;
   variables["RENZAN_CHECKPOINT_DIR"] = plan.checkpoint_dir;

@@ -30,19 +30,20 @@ AttemptPlan PlanOfThreeWorkers() {
 const JobUser kUser = {{.uid = 1000, .gid = 1000}, "ann", "/home/ann", "/bin/zsh"};
 
 std::vector<std::string> Of(const AttemptPlan& plan, int rank) {
-  return WorkerEnvironment(plan, rank, "/jobs/12/attempt-3", 4321, kUser, "/my/bin:/bin", "");
+  return WorkerEnvironment(plan, rank, "/jobs/12/attempt-3", 4321, kUser,
+                           {{"PATH", "/my/bin:/bin"}, {"MODE", "slow"}, {"RANK", "5"}});
 }
 
 TEST(WorkerEnvironment, HasTheLaunchContractAndALogin) {
   EXPECT_THAT(
       Of(PlanOfThreeWorkers(), 2),
-      testing::ElementsAre("CUDA_VISIBLE_DEVICES=3", "HOME=/home/ann", "LANG=C.UTF-8",
-                           "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "LOGNAME=ann",
-                           "MASTER_ADDR=127.0.0.1", "MASTER_PORT=4321", "PATH=/my/bin:/bin",
-                           "RANK=2", "RENZAN_ATTEMPT=3", "RENZAN_ATTEMPT_DIR=/jobs/12/attempt-3",
-                           "RENZAN_CHECKPOINT_DIR=/jobs/12/checkpoints", "RENZAN_GRACE_SECONDS=2.5",
-                           "RENZAN_JOB_ID=12", "RENZAN_NODE=n0", "RENZAN_RUN_DIR=/jobs/12/run",
-                           "SHELL=/bin/zsh", "USER=ann", "WORLD_SIZE=3"));
+      testing::ElementsAre(
+          "CUDA_VISIBLE_DEVICES=3", "HOME=/home/ann", "LANG=C.UTF-8", "LOCAL_RANK=1",
+          "LOCAL_WORLD_SIZE=2", "LOGNAME=ann", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=4321",
+          "MODE=slow", "PATH=/my/bin:/bin", "RANK=2", "RENZAN_ATTEMPT=3",
+          "RENZAN_ATTEMPT_DIR=/jobs/12/attempt-3", "RENZAN_CHECKPOINT_DIR=/jobs/12/checkpoints",
+          "RENZAN_GRACE_SECONDS=2.5", "RENZAN_JOB_ID=12", "RENZAN_NODE=n0",
+          "RENZAN_RUN_DIR=/jobs/12/run", "SHELL=/bin/zsh", "USER=ann", "WORLD_SIZE=3"));
 }
 
 TEST(WorkerEnvironment, HasTheDevicesOfTheWorker) {
@@ -61,9 +62,21 @@ TEST(WorkerEnvironment, AJobCanChangeTheLoginButNotTheContract) {
   EXPECT_THAT(environment, Not(Contains("RANK=7")));
 }
 
+TEST(WorkerEnvironment, WithoutASubmitterItIsThatOfALogin) {
+  const AttemptPlan plan = PlanOfThreeWorkers();
+  EXPECT_THAT(
+      WorkerEnvironment(plan, 0, "/jobs/12/attempt-3", 4321, kUser, {}),
+      testing::IsSupersetOf(
+          {std::string("LANG=C.UTF-8"),
+           std::string("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")}));
+}
+
 TEST(WorkerEnvironment, AGangOfOneCanStartItsOwnWorkers) {
   AttemptPlan plan = PlanOfThreeWorkers();
   plan.workers.resize(1);
+  const auto Of = [](const AttemptPlan& plan, int rank) {
+    return WorkerEnvironment(plan, rank, "/jobs/12/attempt-3", 4321, kUser, {});
+  };
   for (const char* name : {"RANK=", "WORLD_SIZE=", "LOCAL_", "MASTER_"})
     EXPECT_THAT(Of(plan, 0), Not(Contains(StartsWith(name))));
   plan.environment = {{"RANK", "0"}, {"WORLD_SIZE", "1"}};

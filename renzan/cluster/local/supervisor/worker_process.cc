@@ -20,8 +20,10 @@ std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& command) {
                                 .leads = ChildOptions::Leads::kSession,
                                 .signal_mask = SignalSet({}),
                                 .default_signals = AllSignals(),
-                                .umask = 022,
+                                .umask = command.umask,
                                 .user = command.user,
+                                .limits = LowerTo(OwnLimits(), command.limits),
+                                .niceness = command.niceness,
                                 // Out of memory, the kernel must kill workers before the supervisor
                                 // and the daemon.
                                 .out_of_memory_score = kOutOfMemoryScore};

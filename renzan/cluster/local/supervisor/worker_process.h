@@ -5,11 +5,13 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "renzan/base/process/start_failure.h"
+#include "renzan/base/resource_limits.h"
 #include "renzan/cluster/local/supervisor/job_user.h"
 
 namespace renzan::cluster::local {
@@ -20,11 +22,13 @@ struct WorkerCommand {
   std::string working_directory;
   JobUser user;
   int output_fd = -1;  // becomes stdout and stderr
+  mode_t umask = 022;
+  ResourceLimits limits;        // those not named, or above our hard limits, are ours
+  std::optional<int> niceness;  // unset: ours
 };
 
-// Returns the process id once exec has succeeded, or why it failed. The worker inherits our
-// resource limits, has umask 022, and is preferred by the kernel's out-of-memory killer. Throws
-// Error kOsError if no process can be created.
+// Returns the process id once exec has succeeded, or why it failed. The worker is preferred by the
+// kernel's out-of-memory killer. Throws Error kOsError if no process can be created.
 std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& command);
 
 }  // namespace renzan::cluster::local
