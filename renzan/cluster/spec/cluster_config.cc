@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/spec/describe.h"
 #include "renzan/cluster/spec/names.h"
@@ -258,15 +259,14 @@ void RequireGpus(const ClusterConfig& config, int64_t machine_gpus) {
     if (pool.resources.gpu == 0) continue;
     const int nodes = TryParseRange(pool.nodes).value().max;
     gpus += nodes * pool.resources.gpu;
-    of += fmt::format("{}{} nodes of {} in {}", of.empty() ? "" : ", ", nodes, pool.resources.gpu,
-                      name);
+    of += fmt::format("{}{} of {} in {}", of.empty() ? "" : ", ", Counted(nodes, "node"),
+                      pool.resources.gpu, name);
   }
   if (gpus <= machine_gpus) return;
-  Fail(
-      ErrorCode::kConfig,
-      "the nodes have {} GPUs together ({}), but this machine has {}: give them fewer, or let them "
-      "stand in for other machines (simulated: true)",
-      gpus, of, machine_gpus);
+  Fail(ErrorCode::kConfig,
+       "the nodes have {} together ({}), but this machine has {}: give them fewer, or let them "
+       "stand in for other machines (simulated: true)",
+       Counted(gpus, "GPU"), of, machine_gpus);
 }
 
 ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config) {
