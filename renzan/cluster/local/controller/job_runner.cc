@@ -38,10 +38,6 @@ bool IsStopping(JobState state) {
   return state == JobState::kStopping || state == JobState::kResizing;
 }
 
-bool IsAlive(AttemptPhase phase) {
-  return phase == AttemptPhase::kStarting || phase == AttemptPhase::kRunning;
-}
-
 bool Fits(const Snapshot& snapshot, const Job& job, const Placement& placement) {
   const Resources& per_worker = snapshot.worker_requests[job.request].per_worker;
   return std::all_of(placement.begin(), placement.end(), [&](const Placed& placed) {
@@ -451,67 +447,6 @@ void JobRunner::Release(Job& job, TimeMs when) {
 void JobRunner::Remove(JobId job) {
   progress_.Remove(job);
   state_.RemoveJob(job);
-}
-
-// --- After a restart.
-
-void JobRunner::Adopt(LiveJob& live) {
-  Job& job = *state_.snapshot.Find(live.record.id);
-  AdoptPlacement(live, job);
-  const RecordState state = live.record.state;
-  const Placement placement = job.placement;
-  const AttemptReport report = Report(live);
-  if (report.phase == AttemptPhase::kNone)
-    return FinishNeverStarted(live, "the daemon ended before the attempt was started");
-  const bool alive = IsAlive(report.phase);
-  if (alive && report.supervisor > 0)
-    state_.watched[job.id] = report.supervisor;
-  else
-    to_check_.insert(job.id);
-  if (report.phase == AttemptPhase::kLost) {
-    // The machine may have been off since then: that is not running time.
-    TimeMs last_seen = std::max(log_.accounted_until(), live.attempt->started);
-    if (const auto& progress = progress_.Read(live, state_.snapshot.now))
-      last_seen = std::max(last_seen, progress->updated);
-    live.lost_at = std::min(last_seen, state_.snapshot.now);
-  }
-  bool node_failed = false;
-  for (const Placed& placed : placement) {
-    if (!nodes_.IsGone(placed.node)) continue;
-    node_failed = true;
-    nodes_.RecoverGone(placed.node);
-    if (alive && !EndOnFailedNode(live, state_.snapshot.nodes[placed.node].name))
-      unsent_.insert(placed.node);
-  }
-  // The previous daemon may have been killed between committing the stop and requesting it.
-  if (alive && !node_failed && (state == RecordState::kStopping || state == RecordState::kResizing))
-    SendStop(live);
-}
-
-void JobRunner::AdoptPlacement(const LiveJob& live, Job& job) {
-  const AttemptRecord& attempt = *live.attempt;
-  Placement placement;
-  for (const NodeShare& share : attempt.placement)
-    placement.push_back({nodes_.RecoverNodeOf(share, job), share.workers});
-  std::sort(placement.begin(), placement.end(),
-            [](const Placed& a, const Placed& b) { return a.node < b.node; });
-  StartGang(job, placement, attempt.backfilled, attempt.started);
-  job.last_resize = live.record.last_resize;
-  job.stopping_for = attempt.stopping_for;
-  const RecordState state = live.record.state;
-  job.state = state == RecordState::kRunning    ? JobState::kRunning
-              : state == RecordState::kResizing ? JobState::kResizing
-                                                : JobState::kStopping;
-  for (const NodeShare& share : attempt.target) {
-    const int node = nodes_.Find(share.node);
-    if (node >= 0) job.target.push_back({node, share.workers});
-  }
-  if (job.target.size() < attempt.target.size()) {
-    LogWarning("job {} is not resized: the configuration no longer has all nodes of its target",
-               job.id);
-    job.target.clear();
-    job.state = JobState::kStopping;
-  }
 }
 
 }  // namespace renzan::cluster::local

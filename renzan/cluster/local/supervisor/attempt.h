@@ -73,6 +73,9 @@ enum class AttemptPhase {
   kEnded,  // end.json exists; the supervisor has exited or is about to
   kLost,   // the supervisor died without an end.json: it was killed, or the machine went down
 };
+inline bool IsAlive(AttemptPhase phase) {
+  return phase == AttemptPhase::kStarting || phase == AttemptPhase::kRunning;
+}
 
 struct AttemptReport {
   AttemptPhase phase = AttemptPhase::kNone;

@@ -19,7 +19,6 @@
 #include "renzan/base/process/process_table.h"
 #include "renzan/cluster/local/supervisor/attempt.h"
 #include "renzan/cluster/local/supervisor/attempt_testing.h"
-#include "renzan/cluster/spec/inherited.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -46,33 +45,6 @@ TEST(Supervisor, Succeeds) {
   EXPECT_EQ(attempt.Log(0), "hello\ntrouble\n");
   EXPECT_LE(end.started_ms, end.ended_ms);
   EXPECT_EQ(attempt.Report().phase, AttemptPhase::kEnded);
-}
-
-TEST(Supervisor, WorkersHaveWhatTheJobInherits) {
-  TestAttempt attempt("echo $PATH:$GREETING:$MODE:$RANK; umask; ulimit -Sn; nice; cat " +
-                      std::string("../attempt/plan.json"));
-  const spec::Inherited inherited{
-      .environment = {{"PATH", "/venv/bin:/usr/bin:/bin"}, {"GREETING", "hello"}, {"MODE", "slow"}},
-      .umask = 027,
-      .limits = {{"nofile", {.soft = 123, .hard = RLIM_INFINITY}}},
-      .niceness = 19};
-  attempt.plan.inherited_file = attempt.work() + "/inherited.json";
-  WriteFileAtomically(attempt.plan.inherited_file, spec::InheritedToJson(inherited));
-  attempt.plan.environment = {{"MODE", "fast"}};
-  attempt.Start();
-  EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
-  EXPECT_THAT(attempt.Log(0),
-              testing::StartsWith("/venv/bin:/usr/bin:/bin:hello:fast:\n0027\n123\n19\n{"));
-  EXPECT_THAT(attempt.Log(0), Not(HasSubstr("\"hello\""))) << "kept in plan.json";
-}
-
-TEST(Supervisor, DoesNotStartWorkersWithoutWhatTheyInherit) {
-  TestAttempt attempt("true");
-  attempt.plan.inherited_file = attempt.work() + "/removed.json";
-  attempt.Start();
-  const AttemptEnd end = attempt.WaitForEnd();
-  EXPECT_EQ(end.by, EndedBy::kCannotStart);
-  EXPECT_THAT(end.message, HasSubstr("removed.json"));
 }
 
 // Until then its starter may not have begun to watch its process id, which must not be reused.
