@@ -227,7 +227,9 @@ TEST_F(ScheduleTest, GrowsOnlyIfItWillEndSoonerByMuchMoreThanTheRestartTakes) {
   job.run_time.fill(10 * kMinute + 30 * restart);
   EXPECT_THAT(Run().resizes, testing::SizeIs(1));
   job.run_time.fill(10 * kMinute + 5 * restart);
-  EXPECT_THAT(Run().resizes, testing::IsEmpty());
+  const Decisions later = Run();
+  EXPECT_THAT(later.resizes, testing::IsEmpty());
+  EXPECT_EQ(later.look_again, kNow + ScheduleOptions{}.min_between_resizes_ms);
 }
 
 TEST_F(ScheduleTest, AJobThatHasMadeRoomGrowsAgainOnceARestartIsASmallShareOfItsRun) {

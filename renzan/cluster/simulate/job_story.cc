@@ -70,7 +70,6 @@ void JobStory::WatchPending(const PolicyInput& input, const Job& job, const Poli
   const Snapshot& snapshot = input.snapshot;
   if (runs_ && !leaves_) Tell(job.waiting_since, "a node with its workers failed");
   runs_ = leaves_ = false;
-  const std::vector<Start>& starts = output.decisions.starts;
   const Placement placement = StartOf(job, input, output);
   if (!placement.empty()) {
     CloseWaiting(snapshot.now);
@@ -82,7 +81,7 @@ void JobStory::WatchPending(const PolicyInput& input, const Job& job, const Poli
     if (wait.job == job_) reason = NameOf(wait.reason) + For(snapshot, wait.blocked_by);
   if (waiting_ && waiting_->reason != reason) CloseWaiting(snapshot.now);
   if (!waiting_) waiting_ = Waiting{snapshot.now, reason, {}, {}};
-  if (!starts.empty()) WentFirst(snapshot, job, starts);
+  if (!output.decisions.starts.empty()) WentFirst(snapshot, job, output.decisions);
 }
 
 void JobStory::WatchRunning(const Snapshot& snapshot, const Job& job, const PolicyOutput& output) {
@@ -105,11 +104,10 @@ void JobStory::WatchRunning(const Snapshot& snapshot, const Job& job, const Poli
     }
 }
 
-void JobStory::WentFirst(const Snapshot& snapshot, const Job& job,
-                         const std::vector<Start>& starts) {
+void JobStory::WentFirst(const Snapshot& snapshot, const Job& job, const Decisions& decisions) {
   std::optional<Precedence> precedence;
-  if (policy_->IsScheduler()) precedence.emplace(snapshot, options_);
-  for (const Start& start : starts) {
+  if (policy_->IsScheduler()) precedence.emplace(snapshot, decisions, options_);
+  for (const Start& start : decisions.starts) {
     const Job& other = *snapshot.Find(start.job);
     std::string why;
     if (precedence) why = precedence->RightOf(other, job).value_or("that fitted where it did not");

@@ -46,7 +46,7 @@ class JobStory : public SimulatedPolicy {
   void Watch(const PolicyInput& input, const PolicyOutput& output);
   void WatchPending(const PolicyInput& input, const Job& job, const PolicyOutput& output);
   void WatchRunning(const Snapshot& snapshot, const Job& job, const PolicyOutput& output);
-  void WentFirst(const Snapshot& snapshot, const Job& job, const std::vector<Start>& starts);
+  void WentFirst(const Snapshot& snapshot, const Job& job, const Decisions& decisions);
   void CloseWaiting(TimeMs now);
   void Tell(TimeMs time, std::string what) { lines_.emplace_back(time, std::move(what)); }
 

@@ -1,11 +1,14 @@
 #include "renzan/cluster/simulate/precedence.h"
 
+#include <algorithm>
+
 #include "renzan/cluster/core/order/pending_queue.h"
 #include "renzan/cluster/core/place/occupants.h"
 
 namespace renzan::cluster::simulate {
 
-Precedence::Precedence(const Snapshot& snapshot, const ScheduleOptions& options)
+Precedence::Precedence(const Snapshot& snapshot, const Decisions& decisions,
+                       const ScheduleOptions& options)
     : snapshot_(snapshot),
       overdue_after_(options.overdue_after_ms),
       view_(snapshot),
@@ -13,27 +16,44 @@ Precedence::Precedence(const Snapshot& snapshot, const ScheduleOptions& options)
       levels_(snapshot, options.levels),
       entitlement_(view_, quota_, Occupants(view_), levels_, [](const Job&) { return true; }) {
   for (const Job& job : snapshot.jobs) room_is_made_.insert(job.stopping_for);
+  const auto serve = [&](JobId id) {
+    if (IsOverdue(*snapshot.Find(id))) overdue_served_.insert(id);
+  };
+  for (const Start& start : decisions.starts) serve(start.job);
+  for (const Wait& wait : decisions.waits)
+    if (wait.reason == WaitReason::kPipelined || wait.reason == WaitReason::kNodesBooting)
+      serve(wait.job);
+}
+
+bool Precedence::IsOverdue(const Job& job) const {
+  return snapshot_.now >= OverdueAt(job, overdue_after_);
+}
+
+bool Precedence::NoOverdueServedBut(const Job& job) const {
+  return std::ranges::all_of(overdue_served_, [&](JobId id) { return id == job.id; });
 }
 
 std::optional<const char*> Precedence::RightOf(const Job& other, const Job& job) const {
-  if (other.grand_challenge) return "a grand challenge";
-  if (room_is_made_.contains(other.id)) return "with room made before";
-  if (entitlement_.WithinQuota(job) && !entitlement_.WithinQuota(other)) return {};
-  if (entitlement_.WithinQuota(other) && !entitlement_.WithinQuota(job))
-    return "within its queue's quota";
-  if (other.priority < job.priority) return {};
-  if (other.priority > job.priority) return "of higher priority";
-  const auto is_overdue = [&](const Job& each) {
-    return snapshot_.now >= OverdueAt(each, overdue_after_);
+  const auto if_so = [](bool goes_first, const char* right) {
+    return goes_first ? std::optional(right) : std::nullopt;
   };
-  if (is_overdue(other) && (!is_overdue(job) || other.waiting_since < job.waiting_since))
-    return "overdue";
-  if (levels_.Of(other) > levels_.Of(job)) return {};
-  if (levels_.Of(other) < levels_.Of(job)) return "with less service";
+  if (other.grand_challenge != job.grand_challenge)
+    return if_so(other.grand_challenge, "a grand challenge");
+  if (const bool made = room_is_made_.contains(other.id); made != room_is_made_.contains(job.id))
+    return if_so(made, "with room made before");
+  if (const bool within = entitlement_.WithinQuota(other); within != entitlement_.WithinQuota(job))
+    return if_so(within, "within its queue's quota");
+  if (other.priority != job.priority)
+    return if_so(other.priority > job.priority, "of higher priority");
+  // Overdue jobs go first until one of them is served.
+  const bool overdue = IsOverdue(other);
+  if (overdue && (!IsOverdue(job) || other.waiting_since < job.waiting_since)) return "overdue";
+  if (IsOverdue(job) && NoOverdueServedBut(other)) return std::nullopt;
+  if (levels_.Of(other) != levels_.Of(job))
+    return if_so(levels_.Of(other) < levels_.Of(job), "with less service");
   if (quota_.guarantees() && quota_.Share(other.queue) < quota_.Share(job.queue))
     return "of a queue that used less of its quota";
-  if (other.id > job.id) return {};
-  return "submitted earlier";
+  return if_so(other.id < job.id, "submitted earlier");
 }
 
 }  // namespace renzan::cluster::simulate

@@ -15,19 +15,26 @@ namespace renzan::cluster::simulate {
 
 class Precedence {
  public:
-  Precedence(const Snapshot& snapshot, const ScheduleOptions& options);
+  // `decisions`: of the cycle on this snapshot.
+  Precedence(const Snapshot& snapshot, const Decisions& decisions, const ScheduleOptions& options);
 
-  // The right by which `other` goes before `job`: "of higher priority"; none if `job` goes first.
+  // The right by which `other` was considered before `job`: "of higher priority"; none if `job` was
+  // considered first.
   std::optional<const char*> RightOf(const Job& other, const Job& job) const;
 
  private:
+  bool IsOverdue(const Job& job) const;
+  // Whether no overdue job was served, or only this one.
+  bool NoOverdueServedBut(const Job& job) const;
+
   const Snapshot& snapshot_;
   const TimeMs overdue_after_;
   const ClusterView view_;
   const Quota quota_;
   const ServiceLevels levels_;
   const Entitlement entitlement_;
-  std::set<JobId> room_is_made_;  // for these
+  std::set<JobId> room_is_made_;    // for these
+  std::set<JobId> overdue_served_;  // once one is, the others have their usual places
 };
 
 }  // namespace renzan::cluster::simulate

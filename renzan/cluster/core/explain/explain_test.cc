@@ -121,10 +121,13 @@ TEST_F(ExplainTest, ALimitOfOneQueueLeavesJobsThatAreNotPreemptibleTheirGuarante
 TEST_F(ExplainTest, AUserCapThatJobsAheadUseUp) {
   Nodes(2);
   snapshot.users[0].max_gpus = 8;
-  Add({.gpus = 8});
+  Add({.gpus = 2, .on = {{0, 1}}});
+  Add({.gpus = 4});
   const Explanation explanation = Explain(snapshot, Add({.gpus = 4}));
   EXPECT_EQ(explanation.reason, WaitReason::kUserCap);
-  EXPECT_THAT(explanation.why, HasSubstr("8 GPUs, goes to jobs ahead of it"));
+  EXPECT_EQ(explanation.why,
+            "user ann has a cap of 8 GPUs; running jobs use 2 GPUs, and jobs ahead of it get too "
+            "much of the rest");
 }
 
 TEST_F(ExplainTest, WhyAJobMayNotUseReservedNodes) {

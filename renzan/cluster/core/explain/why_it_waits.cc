@@ -113,8 +113,11 @@ class Reasons {
     const int64_t used = quota_.gpus_of(job_.user);
     const int64_t demand = request_.per_worker.gpu() * job_.min_workers;
     if (used + demand <= cap)
-      return fmt::format("the rest of the cap of user {}, {}, goes to jobs ahead of it",
-                         snapshot_.users[job_.user].name, DescribeAmount(snapshot_, kGpu, cap));
+      return fmt::format(
+          "user {} has a cap of {}; running jobs use {}, and jobs ahead of it get too "
+          "much of the rest",
+          snapshot_.users[job_.user].name, DescribeAmount(snapshot_, kGpu, cap),
+          DescribeAmount(snapshot_, kGpu, used));
     return fmt::format("user {} has a cap of {}; running jobs use {} and the job needs {}",
                        snapshot_.users[job_.user].name, DescribeAmount(snapshot_, kGpu, cap),
                        DescribeAmount(snapshot_, kGpu, used),

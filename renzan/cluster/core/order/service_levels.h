@@ -48,8 +48,8 @@ class ServiceLevels {
   // Whether a running job may restart in order to grow from `workers` by `more`: if it will
   // probably end sooner by min_run_per_cost times what that costs, and not before GrowsFrom().
   bool MayGrow(const Job& job, int workers, int more) const;
-  // A job that has made room for others might have to again: it grows once a restart takes no more
-  // than max_overhead_share of the time that it has run since the last one.
+  // A job that was stopped, or has made room for others, might have to again: it grows once a
+  // restart takes no more than max_overhead_share of the time that it has run since the last one.
   TimeMs GrowsFrom(const Job& job) const;
 
   // When the level of a job that has run with this many workers since `started`, or the answer

@@ -59,8 +59,11 @@ void GrowElasticJobs(ClusterView& view, Quota& quota, Entitlement& entitlement,
         More(view, quota, entitlement, *job, NumWorkers(placement));
     if (!more) continue;
     if (start == nullptr &&
-        !entitlement.levels().MayGrow(*job, NumWorkers(placement), NumWorkers(*more)))
+        !entitlement.levels().MayGrow(*job, NumWorkers(placement), NumWorkers(*more))) {
+      // The longer it runs, the longer it will probably still run.
+      decisions.look_again = std::min(decisions.look_again, snapshot.now + min_between);
       continue;
+    }
     const bool backfilled = start != nullptr && start->backfill;
     view.TakeNow(snapshot.worker_requests[job->request].per_worker, *more, backfilled);
     quota.Add(*job, NumWorkers(*more));

@@ -1,0 +1,64 @@
+#include "renzan/cluster/simulate/precedence.h"
+
+#include "renzan/cluster/core/testing/schedule_testing.h"
+
+namespace renzan::cluster::simulate {
+namespace {
+
+class PrecedenceTest : public ScheduleTest {
+ protected:
+  // "" if it has none.
+  std::string RightOf(JobId other, JobId job, const Decisions& decisions = {}) {
+    const Precedence precedence(snapshot, decisions, {});
+    return precedence.RightOf(*snapshot.Find(other), *snapshot.Find(job)).value_or("");
+  }
+  void MakeOverdue(JobId job) { snapshot.Find(job)->waiting_since = kNow - 30 * kHour; }
+};
+
+TEST_F(PrecedenceTest, IsInTheOrderOfTheQueue) {
+  Nodes(1);
+  const JobId first = Add({}), second = Add({}), urgent = Add({.priority = 1});
+  EXPECT_EQ(RightOf(first, second), "submitted earlier");
+  EXPECT_EQ(RightOf(second, first), "");
+  EXPECT_EQ(RightOf(urgent, first), "of higher priority");
+  EXPECT_EQ(RightOf(first, urgent), "");
+  snapshot.Find(first)->attained_worker_ms = 2 * kHour;
+  EXPECT_EQ(RightOf(second, first), "with less service");
+  EXPECT_EQ(RightOf(first, second), "");
+}
+
+TEST_F(PrecedenceTest, OverdueJobsGoFirstUntilOneIsServed) {
+  Nodes(1);
+  const JobId early = Add({}), overdue = Add({}), longest = Add({});
+  MakeOverdue(overdue);
+  EXPECT_EQ(RightOf(overdue, early), "overdue");
+  EXPECT_EQ(RightOf(early, overdue), "") << "it was submitted earlier, but considered later";
+  MakeOverdue(longest);
+  snapshot.Find(longest)->waiting_since -= kHour;
+  EXPECT_EQ(RightOf(longest, overdue), "overdue");
+  EXPECT_EQ(RightOf(overdue, longest, {.starts = {{overdue, {{0, 1}}}}}), "")
+      << "the longest was considered before it";
+  EXPECT_EQ(RightOf(early, overdue, {.starts = {{longest, {{0, 1}}}}}), "submitted earlier")
+      << "once one is served, the others have their usual places";
+}
+
+TEST_F(PrecedenceTest, ThoseForWhomRoomWasMadeGoFirst) {
+  Nodes(1);
+  Add({.on = {{0, 1}}});
+  const JobId waits = Add({.priority = 1}), served = Add({});
+  snapshot.jobs[0].state = JobState::kStopping;
+  snapshot.jobs[0].stopping_for = served;
+  EXPECT_EQ(RightOf(served, waits), "with room made before");
+  EXPECT_EQ(RightOf(waits, served), "");
+}
+
+TEST_F(PrecedenceTest, JobsWithinQuotaGoFirst) {
+  Nodes(1);
+  TwoQueues(8, 0);
+  const JobId borrows = Add({.queue = 1, .priority = 9}), within = Add({.queue = 0});
+  EXPECT_EQ(RightOf(within, borrows), "within its queue's quota");
+  EXPECT_EQ(RightOf(borrows, within), "");
+}
+
+}  // namespace
+}  // namespace renzan::cluster::simulate
