@@ -93,7 +93,8 @@ ProjectedCapacity::Fit ProjectedCapacity::PlaceIn(const WorkerRequest& request, 
 
 ProjectedCapacity::Fit ProjectedCapacity::Place(const WorkerRequest& request, int workers) {
   if (NeedsOneHost(request)) {  // equivalent to one large worker
-    WorkerRequest all = {.per_worker = request.per_worker * workers, .required = request.required};
+    WorkerRequest all = request;
+    all.per_worker = request.per_worker * workers;
     return PlaceIn(all, 1, "");
   }
   if (!request.topology_required) return PlaceIn(request, workers, "");

@@ -248,6 +248,22 @@ TEST_F(Pools, LabelsAndHosts) {
   EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(2, 1)));
 }
 
+// The node that it excludes is no room for it.
+TEST_F(Pools, AGangOnOneHostBuysInPlaceOfANodeThatItExcludes) {
+  for (const char* topology : {"", "host"}) {
+    snapshot.jobs.clear();
+    snapshot.nodes.clear();
+    before = {};
+    AddNode(0);
+    Job& job = Add(2, 2);
+    job.request = snapshot.InternRequest({.per_worker = GpusWithCpus(2),
+                                          .topology_level = topology,
+                                          .topology_required = *topology != 0,
+                                          .excluded_nodes = {"node"}});
+    EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(0, 1))) << topology;
+  }
+}
+
 TEST_F(Pools, ReturnsIdleNodesDownToTheMinimum) {
   for (const int pool : {1, 2, 2}) AddNode(pool);
   ASSERT_EQ(Scale().scale_in.size(), 3u);
