@@ -9,9 +9,12 @@
 #include <string>
 
 #include "renzan/base/file/file.h"
+#include "renzan/base/process/process_table.h"
 #include "renzan/cluster/local/supervisor/attempt.h"
 
 namespace renzan::cluster::local {
+
+using renzan::IsAlive;  // of a process, besides that of an attempt's phase
 
 // Polls the condition every few milliseconds; false after a minute.
 bool Eventually(const std::function<bool()>& condition);
