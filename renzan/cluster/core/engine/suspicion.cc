@@ -10,6 +10,8 @@
 namespace renzan::cluster {
 namespace {
 
+// The time of a failure that was held against the node until it was absolved.
+constexpr TimeMs kAbsolved = 0;
 // Failures that are older count no more.
 constexpr TimeMs kEvidenceMs = kHour;
 // Jobs that started so long before another failed can still be compared with it.
@@ -37,12 +39,15 @@ std::vector<EarlyFailure> Suspicion::Failed(EarlyFailure failure) {
   return changed;
 }
 
-std::vector<EarlyFailure> Suspicion::RanWell(JobId job, const std::vector<std::string>& nodes) {
+std::vector<EarlyFailure> Suspicion::RanWell(JobId job, const std::vector<std::string>& nodes,
+                                             TimeMs started) {
   std::vector<EarlyFailure> changed;
   for (auto& [key, failure] : failures_) {
+    if (failure.time == kAbsolved) continue;
     const EarlyFailure before = failure;
     if (std::ranges::find(nodes, failure.node) != nodes.end()) {
-      failure.counts &= failure.ran_elsewhere;
+      // A job that was running already does not show that new ones can start there.
+      if (failure.time <= started) failure.counts &= failure.ran_elsewhere;
     } else if (failure.job == job) {
       failure.counts = failure.ran_elsewhere = true;
     }
@@ -54,8 +59,9 @@ std::vector<EarlyFailure> Suspicion::RanWell(JobId job, const std::vector<std::s
 std::vector<EarlyFailure> Suspicion::Absolve(const std::string& node) {
   std::vector<EarlyFailure> changed;
   for (auto& [key, failure] : failures_) {
-    if (failure.node != node || (!failure.counts && !failure.ran_elsewhere)) continue;
+    if (failure.node != node || failure.time == kAbsolved) continue;
     failure.counts = failure.ran_elsewhere = false;
+    failure.time = kAbsolved;
     changed.push_back(failure);
   }
   return changed;

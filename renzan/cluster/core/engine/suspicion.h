@@ -18,7 +18,7 @@ namespace renzan::cluster {
 struct EarlyFailure {
   JobId job = 0;
   std::string node, user;
-  TimeMs time = 0;
+  TimeMs time = 0;             // 0: the node has been absolved of it
   bool counts = true;          // against the node
   bool ran_elsewhere = false;  // afterwards: it was not the job's own fault
   bool operator==(const EarlyFailure&) const = default;
@@ -34,12 +34,14 @@ class Suspicion {
   // These return the facts that are new or have changed.
   // A job that has failed so on several nodes counts against none of them.
   std::vector<EarlyFailure> Failed(EarlyFailure failure);
-  // The job has ended well on these nodes, or runs there for long: they work, and the nodes where
-  // it failed are at fault.
-  std::vector<EarlyFailure> RanWell(JobId job, const std::vector<std::string>& nodes);
+  // The job has ended well on these nodes, or runs there for long: they have worked since it
+  // started, and the nodes where it failed are at fault.
+  std::vector<EarlyFailure> RanWell(JobId job, const std::vector<std::string>& nodes,
+                                    TimeMs started);
   // The job, started at that time, has outlasted by far those that fail, or has ended well.
   void Survived(JobId job, const std::string& user, const std::string& node, TimeMs started);
-  // Nothing counts against the node any more. Jobs that failed there still avoid it.
+  // What has failed there never counts against the node again. Jobs that failed there still avoid
+  // it.
   std::vector<EarlyFailure> Absolve(const std::string& node);
 
   // The node is another machine, or has been repaired.

@@ -6,6 +6,7 @@ namespace renzan::cluster {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr TimeMs kToday = 100 * kHour;
@@ -32,9 +33,9 @@ TEST(Suspicion, OneUsersJobsCountOnlyIfTheyRanElsewhere) {
   Suspicion suspicion;
   for (JobId job = 1; job <= 40; ++job) suspicion.Failed(Failure(job, "n0", "ann"));
   EXPECT_EQ(suspicion.WhySuspected("n0", kToday), "");
-  for (JobId job = 1; job <= 2; ++job) suspicion.RanWell(job, {"n1"});
+  for (JobId job = 1; job <= 2; ++job) suspicion.RanWell(job, {"n1"}, kToday);
   EXPECT_EQ(suspicion.WhySuspected("n0", kToday), "");
-  EXPECT_THAT(suspicion.RanWell(3, {"n1"}), SizeIs(1));
+  EXPECT_THAT(suspicion.RanWell(3, {"n1"}, kToday), SizeIs(1));
   EXPECT_EQ(suspicion.WhySuspected("n0", kToday),
             "3 jobs failed there soon after their start, and then ran elsewhere");
 }
@@ -47,7 +48,7 @@ TEST(Suspicion, AJobThatFailsEverywhereCountsAgainstNoNode) {
   EXPECT_THAT(suspicion.Failed(Failure(3, "n1", "cid")), SizeIs(2));
   EXPECT_EQ(suspicion.WhySuspected("n0", kToday), "");
   // Both were at fault.
-  suspicion.RanWell(3, {"n2"});
+  suspicion.RanWell(3, {"n2"}, kToday);
   EXPECT_NE(suspicion.WhySuspected("n0", kToday), "");
 }
 
@@ -55,14 +56,42 @@ TEST(Suspicion, ANodeThatRunsAJobWellIsNotSuspected) {
   Suspicion suspicion;
   for (JobId job = 1; job <= 3; ++job)
     suspicion.Failed(Failure(job, "n0", job == 1 ? "ann" : "bob"));
-  suspicion.RanWell(9, {"n0", "n1"});
+  suspicion.RanWell(9, {"n0", "n1"}, kToday);
   EXPECT_EQ(suspicion.WhySuspected("n0", kToday), "");
   // Unless the failures have been shown to be its fault: only one of its devices may be broken.
-  for (JobId job = 1; job <= 3; ++job) suspicion.RanWell(job, {"n1"});
-  suspicion.RanWell(9, {"n0"});
+  for (JobId job = 1; job <= 3; ++job) suspicion.RanWell(job, {"n1"}, kToday);
+  suspicion.RanWell(9, {"n0"}, kToday);
   EXPECT_NE(suspicion.WhySuspected("n0", kToday), "");
   EXPECT_THAT(suspicion.Absolve("n0"), SizeIs(3));
   EXPECT_EQ(suspicion.WhySuspected("n0", kToday), "");
+}
+
+TEST(Suspicion, AJobThatRanBeforeTheFailuresDoesNotClearTheNode) {
+  Suspicion suspicion;
+  for (JobId job = 1; job <= 3; ++job)
+    suspicion.Failed(Failure(job, "n0", job == 1 ? "ann" : "bob"));
+  EXPECT_THAT(suspicion.RanWell(9, {"n0"}, kToday - 1), IsEmpty());
+  EXPECT_NE(suspicion.WhySuspected("n0", kToday), "");
+  EXPECT_THAT(suspicion.RanWell(9, {"n0"}, kToday), SizeIs(3));
+  EXPECT_EQ(suspicion.WhySuspected("n0", kToday), "");
+}
+
+// The suspected time is over, and then the jobs run elsewhere. Also after a restart.
+TEST(Suspicion, WhatANodeIsAbsolvedOfNeverCountsAgain) {
+  Suspicion suspicion, restarted;
+  for (JobId job = 1; job <= 3; ++job) suspicion.Failed(Failure(job, "n0", "ann"));
+  for (const EarlyFailure& failure : suspicion.Absolve("n0")) restarted.Restore(failure);
+  for (Suspicion* each : {&suspicion, &restarted}) {
+    EXPECT_TRUE(each->Knows(1));
+    for (JobId job = 1; job <= 3; ++job) EXPECT_THAT(each->RanWell(job, {"n1"}, kToday), IsEmpty());
+    EXPECT_EQ(each->WhySuspected("n0", kToday), "");
+    EXPECT_THAT(each->Absolve("n0"), IsEmpty());
+    // What fails there afterwards does.
+    for (JobId job = 4; job <= 6; ++job) each->Failed(Failure(job, "n0", "ann"));
+    for (JobId job = 4; job <= 6; ++job) each->RanWell(job, {"n1"}, kToday);
+    EXPECT_EQ(each->WhySuspected("n0", kToday),
+              "3 jobs failed there soon after their start, and then ran elsewhere");
+  }
 }
 
 // Without retries, others that started at the same time tell whose fault it is.

@@ -166,7 +166,7 @@ TimeMs Controller::Turn() {
     runner_.FinishEnded();
     collector_.Advance();
     retention_.Advance(now);
-    checker_.Advance();
+    for (const int node : checker_.Advance()) health_.PassedItsCheck(node);
     if (state_.needs_scheduling || now >= schedule_at_) Schedule();
     trouble_.clear();
   } catch (const Error& error) {

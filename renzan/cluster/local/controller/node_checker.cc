@@ -1,6 +1,7 @@
 #include "renzan/cluster/local/controller/node_checker.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
@@ -21,8 +22,20 @@ std::string NodeChecker::LogOf(int node) const {
   return fmt::format("{}/check-{}.log", options_.log_dir, state_.snapshot.nodes[node].name);
 }
 
-void NodeChecker::Advance() {
-  std::erase_if(killed_, [&](pid_t child) { return agent_.Reap(child).has_value(); });
+void NodeChecker::ReapKilled() {
+  for (auto at = killed_.begin(); at != killed_.end();) {
+    if (!agent_.Reap(at->second)) {
+      ++at;
+      continue;
+    }
+    state_.watched.erase(KeyOf(at->first));
+    at = killed_.erase(at);
+  }
+}
+
+std::vector<int> NodeChecker::Advance() {
+  ReapKilled();
+  std::vector<int> reopened;
   const TimeMs now = NowMs(clock_);
   for (int node = 0; node < static_cast<int>(state_.snapshot.nodes.size()); ++node) {
     const bool closed = nodes_.IsClosedBy(node, ClosedBy::kHealthCheck);
@@ -42,14 +55,18 @@ void NodeChecker::Advance() {
     // It has booted, or has been restored.
     if (!check.why_not.empty() && state_.snapshot.nodes[node].state == NodeState::kReady)
       check.due = now;
-    if (check.child == 0 && now >= check.due && running_ < kMostRunning) Start(node, check);
+    if (check.child == 0 && now >= check.due && running_ < kMostRunning && !killed_.contains(node))
+      Start(node, check);
     const Node& facts = state_.snapshot.nodes[node];
     if (check.why_not.empty()) {
-      if (closed) nodes_.SetReady(node);
+      if (!closed) continue;
+      nodes_.SetReady(node);
+      reopened.push_back(node);
     } else if (facts.state == NodeState::kReady || (closed && facts.reason != check.why_not)) {
       nodes_.Close(node, ClosedBy::kHealthCheck, check.why_not, kNever);
     }
   }
+  return reopened;
 }
 
 void NodeChecker::Start(int node, Check& check) {
@@ -89,14 +106,17 @@ void NodeChecker::TakeResult(int node, Check& check) {
 
 void NodeChecker::Stop(int node, Check& check) {
   agent_.StopChecking(check.child);
-  killed_.push_back(check.child);
+  killed_[node] = check.child;  // is watched until it has ended
   check.child = 0;
   --running_;
-  state_.watched.erase(KeyOf(node));
 }
 
 void NodeChecker::Ended(int node, Check& check, const std::string& why_not) {
   const std::string& name = state_.snapshot.nodes[node].name;
+  if (std::exchange(check.outdated, false) && why_not.empty()) {
+    check.due = NowMs(clock_);
+    return;
+  }
   if (!why_not.empty() && check.why_not != why_not)
     LogWarning("node {} takes no new jobs: {}", name, why_not);
   else if (why_not.empty() && !check.why_not.empty())
@@ -110,6 +130,7 @@ void NodeChecker::JobFailedOn(const std::string& name) {
   if (at == checks_.end()) return;
   Check& check = at->second;
   check.due = NowMs(clock_);
+  check.outdated = check.child != 0;
   if (check.why_not.empty())
     check.why_not = "its health check has not passed since a job failed there";
 }
@@ -119,7 +140,7 @@ TimeMs NodeChecker::NextEvent() const {
   for (const auto& [node, check] : checks_) {
     if (check.child != 0)
       next = std::min(next, check.deadline);
-    else if (running_ < kMostRunning)
+    else if (running_ < kMostRunning && !killed_.contains(node))
       next = std::min(next, check.due);
   }
   return next;

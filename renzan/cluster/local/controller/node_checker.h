@@ -29,8 +29,8 @@ class NodeChecker {
       : options_(std::move(options)), state_(state), nodes_(nodes), agent_(agent), clock_(clock) {}
 
   // Starts checks that are due, takes the results of those that have ended, and closes and reopens
-  // nodes.
-  void Advance();
+  // nodes. Returns those that it has reopened.
+  std::vector<int> Advance();
   // A job has failed there soon after its start.
   void JobFailedOn(const std::string& node);
   // When to call Advance() at the latest.
@@ -42,6 +42,8 @@ class NodeChecker {
     std::string why_not = "its health check has not passed yet";  // empty: it has passed
     TimeMs due = 0;
     pid_t child = 0;  // 0: none runs
+    // It began before a job failed there, so that it cannot show that the node works since then.
+    bool outdated = false;
     TimeMs deadline = 0;
   };
 
@@ -49,6 +51,7 @@ class NodeChecker {
   void TakeResult(int node, Check& check);
   void Ended(int node, Check& check, const std::string& why_not);
   void Stop(int node, Check& check);
+  void ReapKilled();
   std::string LogOf(int node) const;
 
   const Options options_;
@@ -58,7 +61,9 @@ class NodeChecker {
   const Clock& clock_;
   std::map<int, Check> checks_;  // of nodes that are there
   int running_ = 0;
-  std::vector<pid_t> killed_;  // children that have not been reaped
+  // By node: children that have not ended yet. They may hang in a driver, where SIGKILL does not
+  // end them; until they have ended, no other check of their node starts.
+  std::map<int, pid_t> killed_;
 };
 
 }  // namespace renzan::cluster::local

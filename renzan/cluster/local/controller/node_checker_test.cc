@@ -78,6 +78,68 @@ TEST_F(NodeChecks, ACheckThatHangsHasFailed) {
   EXPECT_EQ(NodeNamed("own-0").reason, "its health check took longer than 10 s");
 }
 
+// It hangs in a driver, say, so that SIGKILL does not end it.
+TEST_F(NodeChecks, NoOtherStartsBeforeAHangingOneHasEnded) {
+  agent_.check_status = {{"own-1", 0}};
+  Settle();
+  for (int minute = 0; minute < 5; ++minute) {
+    Pass(61);
+    Pass(11);
+  }
+  EXPECT_THAT(agent_.checks, SizeIs(1));
+  EXPECT_THAT(agent_.stopped_checks, SizeIs(1));
+  EXPECT_THAT(controller_->watched(), SizeIs(1));  // its end wakes the daemon
+  EXPECT_GT(controller_->Turn(), controller_now());
+  agent_.check_status["own-0"] = 0;
+  Settle();
+  Settle();
+  EXPECT_EQ(NodeNamed("own-0").state, NodeState::kReady);
+  EXPECT_THAT(controller_->watched(), IsEmpty());
+}
+
+// It began when the job still ran, so it says nothing about what made the job fail.
+TEST_F(NodeChecks, ACheckFromBeforeTheFailureIsRepeated) {
+  agent_.check_status = {{"own-0", 0}, {"own-1", 0}};
+  Pass(0);
+  const JobId job = Submit("command: [a]\nresources: {gpu: 4}");
+  Settle();
+  const std::string node = controller_->View(job).placement.at(0).node;
+  agent_.check_status.erase(node);
+  Pass(61);
+  const pid_t before = agent_.checks.begin()->first;
+  End(job, EndedBy::kItself, 1);
+  agent_.check_status[node] = 0;
+  controller_->Turn();
+  EXPECT_EQ(NodeNamed(node).reason, "its health check has not passed since a job failed there");
+  ASSERT_THAT(agent_.checks, SizeIs(1));
+  EXPECT_NE(agent_.checks.begin()->first, before);
+  controller_->Turn();
+  EXPECT_EQ(NodeNamed(node).state, NodeState::kReady);
+}
+
+// Jobs went on failing while the check had the node closed.
+TEST_F(NodeChecks, ANodeThatPassesMayBeSuspected) {
+  agent_.check_status = {{"own-0", 0}, {"own-1", 0}};
+  Pass(0);
+  std::vector<JobId> jobs;
+  Decisions starts;
+  for (const Caller& caller : {ann_, ann_, bob_}) {
+    jobs.push_back(Submit("command: [a]\nresources: {cpu: 1}", caller));
+    starts.starts.push_back({jobs.back(), {{1, 1}}});
+  }
+  scripted_ = starts;
+  Settle();
+  agent_.check_status.erase("own-1");
+  for (const JobId job : jobs) End(job, EndedBy::kItself, 1);
+  EXPECT_EQ(NodeNamed("own-1").reason, "its health check has not passed since a job failed there");
+  agent_.check_status["own-1"] = 0;
+  Settle();  // that from before the last failure
+  Settle();
+  EXPECT_EQ(NodeNamed("own-1").state, NodeState::kCordoned);
+  EXPECT_THAT(NodeNamed("own-1").reason, HasSubstr("3 jobs of 2 users failed there"));
+  EXPECT_EQ(NodeNamed("own-1").until, controller_now() + kHour);
+}
+
 // The node is checked between that job and the next.
 TEST_F(NodeChecks, AFailureSoonAfterTheStartHasTheNodeCheckedAtOnce) {
   agent_.check_status = {{"own-0", 0}, {"own-1", 0}};

@@ -48,13 +48,13 @@ void NodeHealth::AttemptEnded(const AttemptRecord& attempt, const std::string& u
       if (runs >= std::max(kSurvivesMs, kOutlasts * ran_ms))
         for (const std::string& node : nodes)
           suspicion.Survived(id, live.record.user, node, live.attempt->started);
-      if (runs >= early_failure_ms_) add(suspicion.RanWell(id, nodes));
+      if (runs >= early_failure_ms_) add(suspicion.RanWell(id, nodes, live.attempt->started));
     }
   } else if (well || ran_ms >= early_failure_ms_) {
     const std::vector<std::string> nodes = NodesOf(attempt);
     for (const std::string& node : nodes)
       suspicion.Survived(attempt.job, user, node, attempt.started);
-    add(suspicion.RanWell(attempt.job, nodes));
+    add(suspicion.RanWell(attempt.job, nodes, attempt.started));
   }
   Put(changed);
   std::set<std::string> nodes;
@@ -86,6 +86,8 @@ bool NodeHealth::MayClose(int node) const {
   }
   return ready > 1 && suspected < std::max<size_t>(1, there / kOneIn);
 }
+
+void NodeHealth::PassedItsCheck(int node) { SuspectIfWarranted(state_.snapshot.nodes[node].name); }
 
 void NodeHealth::SuspectIfWarranted(const std::string& name) {
   const TimeMs now = state_.snapshot.now;

@@ -34,6 +34,8 @@ class NodeHealth {
   // node's failure.
   void AttemptEnded(const AttemptRecord& attempt, const std::string& user, TimeMs ran_ms, bool well,
                     const std::optional<EarlyFailure>& early);
+  // Its health check had closed it. What failed there before that may still make it suspected.
+  void PassedItsCheck(int node);
   // The time for which it was suspected is over.
   void Reopen(int node);
 
