@@ -69,6 +69,28 @@ TEST_F(ControllerTest, NoTwoWorkersGetOneDeviceOfTheMachine) {
   EXPECT_THAT(RunOf(fourth).plan.workers[0].devices, ElementsAre(2));
 }
 
+// The last worker of a failed node that is no longer configured gives its devices back.
+TEST_F(ControllerTest, AFailedNodeOfARemovedPoolGivesItsDevicesBack) {
+  machine_gpus_ = 4;
+  config_.pools["own"].nodes = "1";
+  Restart();
+  const JobId large = Submit("command: [a]\nresources: {gpu: 3}");
+  Settle();
+  config_.pools["new"] = config_.pools["own"];
+  config_.pools.erase("own");
+  Restart();
+  Settle();
+  const auto gpus = [&] {
+    for (const Node& node : controller_->snapshot().nodes)
+      if (node.name == "new-0") return node.capacity.gpu();
+    return int64_t{-1};
+  };
+  EXPECT_EQ(gpus(), 1);
+  controller_->FailNode("own-0", operator_);
+  End(large, EndedBy::kItself, 0);
+  EXPECT_EQ(gpus(), 4);
+}
+
 // Queues are configured on a cluster that had only the implicit one, which still has jobs.
 TEST_F(ControllerTest, AQueueThatTheNewConfigurationLacksHoldsItsJobsAndAffectsNoOther) {
   const JobId runs = Submit("command: [a]\nresources: {gpu: 2}\ncheckpoint: {on_stop: true}");

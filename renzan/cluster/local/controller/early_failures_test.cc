@@ -182,6 +182,53 @@ TEST_F(SuspectedNodes, AnOperatorRestoresOne) {
   EXPECT_EQ(NodeNamed("own-1").state, NodeState::kReady);
 }
 
+// When it would be reopened is no notice: it must not end the workers.
+TEST_F(SuspectedNodes, OneThatHasBecomeTooSmallKeepsItsWorkers) {
+  scripted_ = Decisions{.starts = {{Submit("command: [a]\nresources: {gpu: 4}"), {{1, 1}}}}};
+  Settle();
+  Suspect("own-1");
+  const TimeMs until = NodeNamed("own-1").until;
+  ASSERT_EQ(until, controller_now() + kHour);
+  config_.pools["own"].resources.gpu = 2;
+  Restart();
+  EXPECT_EQ(NodeNamed("own-1").state, NodeState::kDraining);
+  EXPECT_EQ(NodeNamed("own-1").until, kNever);
+  clock_.seconds += 1800;
+  Settle();
+  End(1, EndedBy::kItself, 0);
+  EXPECT_EQ(NodeNamed("own-1").state, NodeState::kCordoned);
+  EXPECT_EQ(NodeNamed("own-1").until, until);
+  clock_.seconds += 1801;
+  Settle();
+  EXPECT_EQ(NodeNamed("own-1").state, NodeState::kReady);
+}
+
+TEST_F(SuspectedNodes, OneThatHasBecomeTooSmallKeepsItsWorkersForLong) {
+  const JobId stays = Submit("command: [a]\nresources: {gpu: 4}");
+  scripted_ = Decisions{.starts = {{stays, {{1, 1}}}}};
+  Settle();
+  Suspect("own-1");
+  config_.pools["own"].resources.gpu = 2;
+  Restart();
+  clock_.seconds += 3601;
+  Settle();
+  EXPECT_EQ(State(stays), RecordState::kRunning);
+  EXPECT_TRUE(RunOf(stays).failed_nodes.empty());
+  End(stays, EndedBy::kItself, 0);
+  EXPECT_EQ(NodeNamed("own-1").state, NodeState::kReady);
+}
+
+// It was running before they failed: it does not show that jobs can start there.
+TEST_F(SuspectedNodes, AJobThatRunsThereForLongDoesNotClearIt) {
+  const JobId old = Submit("command: [a]\nresources: {cpu: 1}");
+  scripted_ = Decisions{.starts = {{old, {{1, 1}}}}};
+  Settle();
+  clock_.seconds += 600;
+  Settle();
+  Suspect("own-1");
+  EXPECT_EQ(NodeNamed("own-1").state, NodeState::kCordoned);
+}
+
 // If jobs fail everywhere, the nodes are not at fault.
 TEST_F(SuspectedNodes, OnlyOneOfAFewIsClosed) {
   Suspect("own-1");

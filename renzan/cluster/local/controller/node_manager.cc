@@ -75,13 +75,16 @@ int NodeManager::RecoverNodeOf(const NodeShare& share, const Job& job) {
 // others.
 void NodeManager::BeTooSmall(int index, const Resources& used) {
   Node& node = state_.snapshot.nodes[index];
-  const auto [at, added] =
-      too_small_.try_emplace(index, TooSmall{.configured = node.capacity, .state = node.state});
+  const auto [at, added] = too_small_.try_emplace(
+      index, TooSmall{.configured = node.capacity, .state = node.state, .until = node.until});
   if (added)
     LogWarning(
         "node {} has become too small for the workers that run on it: it is drained until they fit",
         node.name);
-  if (node.state != NodeState::kGone) node.state = NodeState::kDraining;
+  if (node.state != NodeState::kGone && node.state != NodeState::kDraining) {
+    node.state = NodeState::kDraining;
+    node.until = kNever;  // when it would have been reopened is no notice
+  }
   node.capacity = MostOf(at->second.configured, used);
 }
 
@@ -170,6 +173,7 @@ void NodeManager::Set(int index, NodeState state, TimeMs until, ClosedBy by,
   // A node that the configuration no longer has is gone after its last worker in any case.
   if (const auto at = too_small_.find(index); at != too_small_.end() && change.node.pool >= 0) {
     at->second.state = state;
+    at->second.until = until;
     if (state == NodeState::kReady) change.node.state = NodeState::kDraining;
   }
   ChangeNode(change, snapshot);
@@ -279,12 +283,15 @@ void NodeManager::WorkersLeft(int index) {
 void NodeManager::RestoreIfLargeEnough(int index) {
   const auto at = too_small_.find(index);
   if (at == too_small_.end()) return;
-  const auto [configured, state] = at->second;
+  const auto [configured, state, until] = at->second;
   const Resources used = UsedOn(state_.snapshot, index);
   Node& node = state_.snapshot.nodes[index];
   node.capacity = MostOf(configured, used);
   if (!used.FitsIn(configured)) return;
-  if (emptying_.count(index) == 0) node.state = state;
+  if (emptying_.count(index) == 0) {
+    node.state = state;
+    node.until = until;
+  }
   too_small_.erase(at);
   state_.needs_scheduling = true;
 }
@@ -307,8 +314,10 @@ void NodeManager::ShareDevices() {
   const bool was_short = std::exchange(short_of_devices_, false);
   for (size_t index = 0; index < snapshot.nodes.size(); ++index) {
     Node& node = snapshot.nodes[index];
-    // What has become too small is drained: it takes no other workers.
-    if (!IsThere(node.state) || too_small_.contains(static_cast<int>(index))) continue;
+    // What has become too small is drained, and what is no longer configured is emptied: they take
+    // no other workers.
+    if (!IsThere(node.state) || node.pool < 0 || too_small_.contains(static_cast<int>(index)))
+      continue;
     const int64_t configured = snapshot.pools[node.pool].capacity.gpu();
     const int64_t more =
         std::clamp<int64_t>(configured - used[index], 0, std::max<int64_t>(free, 0));

@@ -88,7 +88,9 @@ class NodeManager {
   // A node whose workers use more than it is configured to have.
   struct TooSmall {
     Resources configured;
-    NodeState state;  // as in the store: restored once the workers fit
+    // As in the store: restored once the workers fit.
+    NodeState state;
+    TimeMs until = kNever;
   };
   std::map<int, TooSmall> too_small_;
   bool short_of_devices_ = false;  // some nodes have fewer than they are configured to have
