@@ -50,10 +50,11 @@ grep -qF "limit of nofile will be 512, the daemon's, instead of 600" err.txt || 
 
 echo "== Kept for later attempts and daemons, then removed"
 id=$($renzan submit --retries 1 --set retry_backoff=1s -- sh -c \
-  'echo "$TOKEN"; test "$RENZAN_ATTEMPT" = 1 || { sleep 1; exit 3; }')
+  'echo "$TOKEN"; test "$RENZAN_ATTEMPT" = 1 || { until [ -e restarted ]; do sleep 0.05; done; exit 3; }')
 [ "$(stat -c %a state/inherited "state/inherited/$id.json" | tr '\n' ' ')" = "700 600 " ] || fail "modes"
 $renzan cluster down >/dev/null
 TOKEN=other $renzan cluster up --nodes 2 >/dev/null
+touch restarted
 wait_for is "$id" state done
 for attempt in 0 1; do
   [ "$($renzan job logs "$id" --attempt $attempt)" = secret-9f3 ] || fail "attempt $attempt has another environment"

@@ -103,9 +103,27 @@ TEST(LocalAgent, ChecksANode) {
                                            {{"RENZAN_NODE", "own-1"}}, directory / "log");
   EXPECT_EQ(end_of(fails), 3);
   EXPECT_EQ(ReadFile(directory / "log"), "own-1 is hot\n");
-  const pid_t hangs = agent->StartChecking({"sh", "-c", "sleep 1000 & wait"}, {}, "/dev/null");
+}
+
+TEST(LocalAgent, StopsACheckWithWhatItHasStarted) {
+  const TemporaryDirectory directory;
+  const auto agent = MakeLocalAgent("", "");
+  const OrphanReaper orphans;  // adopts what the check leaves
+  const std::string log = directory / "log";
+  const pid_t hangs = agent->StartChecking({"sh", "-c", "sleep 1000 & echo $!; wait"}, {}, log);
+  std::string started;
+  for (int tries = 0; tries < 2000 && !started.ends_with('\n'); ++tries) {
+    started = ReadFile(log);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_TRUE(started.ends_with('\n'));
   agent->StopChecking(hangs);
-  EXPECT_EQ(end_of(hangs), -1);
+  for (const pid_t process : {hangs, static_cast<pid_t>(std::stol(started))}) {
+    const std::optional<int> status = StatusOf(process);
+    ASSERT_TRUE(status) << process << " still runs";
+    EXPECT_TRUE(WIFSIGNALED(*status));
+    EXPECT_EQ(WTERMSIG(*status), SIGKILL);
+  }
 }
 
 TEST(LocalAgent, RemovesDirectories) {
