@@ -170,8 +170,8 @@ void ClusterConfig::NodeHealthConfig::Describe(ConfigFields& fields) {
   DescribeDuration(fields, "suspect_for", &suspect_for,
                    "nothing starts on a suspected node for this long; 0s: never suspect any");
   fields.Field("check", &check,
-               "a command that is run for each node without jobs; while it fails, nothing starts "
-               "there");
+               "a command that is run for each node, also while jobs run there; while it fails, "
+               "nothing starts there");
   fields.Require(check.empty() || !check[0].empty(), "check", "must name a program");
   DescribeDuration(fields, "check_interval", &check_interval, "between two checks of a node");
   DescribeDuration(fields, "check_timeout", &check_timeout, "a check that takes longer has failed");

@@ -82,7 +82,7 @@ struct ClusterConfig {
   struct LimitsConfig {
     int64_t max_priority = 100;
     int64_t max_pending_jobs = 10'000;        // of one user
-    std::string max_pending_specs = "64MiB";  // of one user, all specifications together
+    std::string max_pending_specs = "64MiB";  // of one user, with environments
     bool not_preemptible = true;              // they may submit jobs with preemptible: false
     bool grand_challenge = false;             // and with grand_challenge: true
     void Describe(ConfigFields& fields);
@@ -103,8 +103,8 @@ struct ClusterConfig {
     // for this long ("0s": never) nothing starts there.
     int64_t suspect_after = 3;
     std::string suspect_for = "1h";
-    // Run for each node that has no jobs, every `check_interval`; empty: no check. While it fails,
-    // nothing starts there.
+    // Run for each node, also while jobs run there, every `check_interval`; empty: no check. While
+    // it fails, nothing starts there.
     std::vector<std::string> check;
     std::string check_interval = "5m";
     std::string check_timeout = "30s";

@@ -57,9 +57,9 @@ void AccessControl::RequireWithinLimits(const Caller& caller, const spec::JobSpe
   const int64_t most = spec::ParseMebibytes(limits_.max_pending_specs) << 20;
   if (bytes > most)
     Fail(ErrorCode::kNoPermission,
-         "the specifications of your {} and of this one take {} KiB; the limit is {} "
-         "KiB: wait until some have started, or keep large data in files ({} "
-         "limits.max_pending_specs)",
+         "the specifications and environments of your {} and of this one take {} KiB; the limit is "
+         "{} KiB: wait until some have started, keep large data in files, or take over fewer "
+         "variables (`renzan submit --export NONE`, or names) ({} limits.max_pending_specs)",
          Counted(pending.jobs, "pending job"), bytes >> 10, most >> 10, kWhoMay);
 }
 

@@ -70,7 +70,8 @@ TEST(AccessControl, LimitsBindUsersButNotOperators) {
   EXPECT_THAT(denial(kAnn, grand, 0, {}), HasSubstr("limits.grand_challenge"));
   EXPECT_THAT(denial(kAnn, plain, 0, {.jobs = 2}), HasSubstr("limits.max_pending_jobs"));
   EXPECT_THAT(denial(kAnn, plain, kMib, {.jobs = 1, .text_bytes = 1}),
-              HasSubstr("limits.max_pending_specs"));
+              AllOf(HasSubstr("specifications and environments"), HasSubstr("--export NONE"),
+                    HasSubstr("limits.max_pending_specs")));
   for (const spec::JobSpec& spec : {urgent, unstoppable, grand})
     EXPECT_EQ(denial(kDaemon, spec, kMib, {.jobs = 2, .text_bytes = kMib}), "");
 }
