@@ -91,12 +91,13 @@ Inherited InheritedFromJson(std::string_view text) {
     for (const auto& [name, limit] : json.at("limits").items())
       inherited.limits[name] = {.soft = LimitFromJson(limit.at(0)),
                                 .hard = LimitFromJson(limit.at(1))};
-  } catch (const Json::exception& error) {
-    Fail(ErrorCode::kData, "what the job inherits is not valid: {}", error.what());
+  } catch (const Json::exception&) {
+    // The parser's message may quote a secret.
+    Fail(ErrorCode::kData, "what the job inherits is not valid JSON of its form");
   }
   for (const auto& [name, value] : inherited.environment)
     if (!IsVariable(name, value))
-      Fail(ErrorCode::kData, "what the job inherits has an invalid variable: '{}'", name);
+      Fail(ErrorCode::kData, "what the job inherits has an invalid variable");
   return inherited;
 }
 

@@ -70,6 +70,17 @@ TEST(Inherited, InvalidJsonIsRefused) {
         R"({"environment": {"A": "b\u0000c"}, "umask": 0, "limits": {}, "niceness": 0})",
         R"({"environment": {}, "umask": 0, "limits": {"nofile": [1]}, "niceness": 0})"})
     EXPECT_THROW(InheritedFromJson(json), Error) << json;
+  // The error is shown and logged: it quotes nothing.
+  for (const char* json :
+       {R"({"environment": {"TOKEN": "secret-9f3)", R"({"environment": "TOKEN=secret-9f3"})",
+        R"({"environment": {"A=secret-9f3": ""}, "umask": 0, "limits": {}, "niceness": 0})"}) {
+    try {
+      InheritedFromJson(json);
+      ADD_FAILURE() << json;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), Not(HasSubstr("secret")));
+    }
+  }
   const Inherited inherited =
       InheritedFromJson(R"({"environment": {}, "umask": 37777, "limits": {}, "niceness": -20})");
   EXPECT_EQ(inherited.niceness, 0);
