@@ -1,6 +1,7 @@
 #include "renzan/checkpoint/export.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "renzan/base/error.h"
@@ -80,6 +81,15 @@ int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weigh
   writer.Close();
   if (staged) staged->Commit();
   return static_cast<int64_t>(tensors.size());
+}
+
+std::string ExportName(const std::string& given) {
+  constexpr std::string_view kEnding = ".safetensors", kScheme = "s3://";
+  if (given.ends_with(kEnding)) return given;
+  const bool is_bucket = IsInStore(given) && given.find('/', kScheme.size()) == std::string::npos;
+  const std::filesystem::path name = std::filesystem::path(given).filename();
+  if (is_bucket || name.empty() || name == "." || name == ".." || name.has_extension()) return "";
+  return given + std::string(kEnding);
 }
 
 }  // namespace renzan

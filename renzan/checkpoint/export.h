@@ -18,4 +18,8 @@ int64_t ExportModel(CheckpointReader& model, const std::string& path, bool weigh
 // that PyTorch programs save under "model." are parameters, whatever their modules are called.
 bool IsOptimizerState(const std::string& key);
 
+// `given` with the ending .safetensors, which is added to the name of a file without an ending.
+// Empty if it has another one, or is a directory or a bucket.
+std::string ExportName(const std::string& given);
+
 }  // namespace renzan

@@ -128,8 +128,9 @@ class Importer {
   ImportSummary Run() {
     ReadRows();
     if (progress_.rows == 0 && progress_.dropped_rows > 0)
-      Fail(ErrorCode::kData, "all {} in {} have label 0, and --keep-negatives kept none of them",
-           Counted(progress_.dropped_rows, "valid row"), fmt::join(options_.inputs, ", "));
+      Fail(ErrorCode::kData,
+           "{}: --keep-negatives kept 0 of {} with label 0, and no row has another",
+           fmt::join(options_.inputs, ", "), Counted(progress_.dropped_rows, "valid row"));
     if (progress_.rows == 0)
       Fail(ErrorCode::kData, "no valid rows in {} ({}{})", fmt::join(options_.inputs, ", "),
            Counted(progress_.bad_rows, "bad row"),
@@ -323,13 +324,13 @@ class Importer {
     if (!summary.label.has_one_class()) return;
     if (summary.dropped_rows > 0) {
       LogWarning(
-          "--keep-negatives kept none of the {} with label 0, and no model can learn from one "
-          "class: keep more of them",
+          "--keep-negatives kept 0 of {} with label 0, and no model can learn from one "
+          "class: keep a larger share",
           Counted(summary.dropped_rows, "row"));
       return;
     }
     LogWarning(
-        "the label '{}' is {} in all {}, from which no model can learn: check that this is "
+        "the label '{}' is {} in every row ({}), from which no model can learn: check that this is "
         "the label's column{}",
         summary.label_name, summary.label.positive_rows > 0 ? 1 : 0, Counted(summary.rows, "row"),
         summary.label.other_rows > 0 ? ", and which text of it means 1" : ", and its rule");

@@ -6,19 +6,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "renzan/data/batch.h"
 
 namespace renzan {
-
-// Whether Vocabulary::kRare is the row for unseen values, and no value's own as where values were
-// hashed. `vocabulary`: CategoricalFeature::vocabulary.
-inline bool HasUnseenRow(std::string_view vocabulary) {
-  return vocabulary.starts_with("threshold:");
-}
 
 // Thread-safe.
 class KnownIds {

@@ -124,6 +124,13 @@ class Vocabulary {
   int64_t absent_ = 0;  // how many of these did not occur
 };
 
+// Whether values that occurred often enough have ids of their own, and kRare is the row for unseen
+// ones: true of threshold:K. With hashing, rows may be nobody's, and kRare is that of some values.
+// `vocabulary`: CategoricalFeature::vocabulary.
+inline bool HasUnseenRow(std::string_view vocabulary) {
+  return vocabulary.starts_with("threshold:");
+}
+
 // Reads the values of `feature` (id 2 first) from a dataset; empty if it was hashed.
 std::vector<std::string> ReadVocabularyValues(const std::string& directory,
                                               const DatasetManifest& manifest,

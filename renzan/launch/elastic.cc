@@ -31,7 +31,7 @@ void ReportEnd(const ElasticOptions& options, const Attempt& last, const LaunchR
   if (result.kind != LaunchResult::Kind::kFailure) return;
   if (options.max_restarts > 0 && MayBeFixedByRestart(result)) {
     LogError("{}; no restart is left after {}: find out why the workers fail, or raise {}",
-             result.cause, options.max_restarts, options.max_restarts_name);
+             result.cause, Counted(options.max_restarts, "restart"), options.max_restarts_name);
   } else {
     LogError("{}{}", result.cause,
              last.workers > 1 && !result.ends.empty() ? "; the other workers were stopped" : "");

@@ -180,8 +180,9 @@ TEST_F(RunElasticTest, GrowsAgain) {
 TEST_F(RunElasticTest, SaysThatRestartsAreUsedUp) {
   EXPECT_EQ(Run({.max_restarts = 2, .backoff_seconds = 0}, 2, {Failure(71), Failure(74)}), 74);
   EXPECT_THAT(worlds_, ElementsAre(2, 2, 2));
-  EXPECT_THAT(output_, HasSubstr("error: worker 1 failed; no restart is left after 2: find out why "
-                                 "the workers fail, or raise elastic.max_restarts"));
+  EXPECT_THAT(output_,
+              HasSubstr("error: worker 1 failed; no restart is left after 2 restarts: find out why "
+                        "the workers fail, or raise elastic.max_restarts"));
 }
 
 TEST_F(RunElasticTest, WithoutRestartsTheyAreNotMentioned) {

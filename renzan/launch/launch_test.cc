@@ -387,7 +387,7 @@ TEST_P(AnyProgramTest, GetsNoSignalThatWouldOnlyEndIt) {
   ASSERT_TRUE(Becomes([&] { return AllStarted(); }));
   kill(launcher_, SIGUSR1);
   EXPECT_TRUE(Becomes([&] { return Errors() != ""; }));
-  EXPECT_EQ(Errors(), "SIGUSR1 was not passed on to 2 of 2 workers, which do not handle it\n");
+  EXPECT_EQ(Errors(), "SIGUSR1 was not passed on to 2 of 2 workers (no handler)\n");
   EXPECT_EQ(AliveWorkers(), 2);
   kill(launcher_, SIGTERM);
   EXPECT_EQ(Wait(), 75);

@@ -261,7 +261,7 @@ void Supervisor::Forward(int signal) const {
     }
   }
   if (left_out > 0)
-    LogInfo("SIGUSR1 was not passed on to {} of {}, which do not handle it", left_out,
+    LogInfo("SIGUSR1 was not passed on to {} of {} (no handler)", left_out,
             Counted(pids.size(), "worker"));
 }
 

@@ -99,6 +99,12 @@ RunManifest ReadRunManifest(const std::string& path) {
   }
 }
 
+std::string RecordedFingerprint(const RunManifest& manifest, const std::string& directory) {
+  for (const auto& [path, fingerprint] : manifest.datasets)
+    if (IsSamePath(path, directory)) return fingerprint;
+  return "";
+}
+
 std::vector<std::string> DifferencesThatChangeBits(const RunManifest& recorded,
                                                    const RunManifest& now) {
   std::vector<std::string> differences;

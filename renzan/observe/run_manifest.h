@@ -32,6 +32,10 @@ void WriteRunManifest(const std::string& path, const RunManifest& manifest);
 // Throws Error kNoInput or kData.
 RunManifest ReadRunManifest(const std::string& path);
 
+// The fingerprint of the dataset in `directory` when the run began; empty if it was not among the
+// run's.
+std::string RecordedFingerprint(const RunManifest& manifest, const std::string& directory);
+
 // One sentence for each reason why `now` may compute other bits than `recorded`: different data,
 // seed, instruction set, library or build. Hosts do not matter. Configurations are not compared,
 // because some keys (workers, threads) do not matter either.

@@ -28,7 +28,7 @@ void CheckRows(std::span<const Shard> shards, const TableSpec& table, int world_
            "{} has a shard of {}: a shard has 1, 2, 4, ... blocks and begins at a multiple of that",
            what, Describe(rows));
     if (shard.rank != kEveryRank && (shard.rank < 0 || shard.rank >= world_size))
-      Fail(ErrorCode::kConfig, "{}: {} are on worker {}, but there are {}", what, Describe(rows),
+      Fail(ErrorCode::kConfig, "{}: {} on worker {}, but the plan is for {}", what, Describe(rows),
            shard.rank, Counted(world_size, "worker"));
     if (rows.begin < next)
       Fail(ErrorCode::kConfig, "{}: row block {} is in two shards", what, rows.begin);

@@ -60,7 +60,7 @@ TEST(CheckPlan, NamesWhatIsWrong) {
   };
   ShardingPlan plan = GoodPlan();
   plan.shards[2].rank = 2;
-  expect(plan, "there are 2 workers");
+  expect(plan, "on worker 2, but the plan is for 2 workers");
   plan = GoodPlan();
   plan.shards.erase(plan.shards.begin() + 1);
   expect(plan, "row block 2 is in no shard");

@@ -7,6 +7,7 @@
 
 #include "renzan/base/bytes_text.h"
 #include "renzan/base/counted.h"
+#include "renzan/data/vocabulary.h"
 #include "renzan/embedding/error_feedback.h"
 #include "renzan/embedding/table_snapshot.h"
 #include "renzan/model/metrics.h"
@@ -75,8 +76,9 @@ std::string Describe(const DiskUse& use) {
 }
 
 std::string UntouchedRowsAdvice(const RunSpec& spec, const DatasetSchema& schema, int64_t samples) {
+  // Each row of a vocabulary is that of a value that occurred.
   const auto counts_values = [&](size_t t) {
-    return schema.categorical[t].vocabulary.starts_with("threshold:");
+    return HasUnseenRow(schema.categorical[t].vocabulary);
   };
   std::vector<size_t> sparse;
   for (size_t t = 0; t < spec.tables.size(); ++t)

@@ -68,7 +68,7 @@ ShardingPlan ParsePlan(const std::string& text, const std::string& path,
   PlanFile file = ParsePlanFile(text, path);
   if (file.workers != workers)
     Fail(ErrorCode::kConfig,
-         "{} is a plan for {}, but there are {}: make another with `renzan plan --workers "
+         "{} is a plan for {}, not for {}: make another with `renzan plan --workers "
          "{}`, or set sharding.plan to ''",
          path, Counted(file.workers, "worker"), workers, workers);
   ShardingPlan plan;

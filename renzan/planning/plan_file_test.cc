@@ -70,7 +70,7 @@ TEST(PlanFile, NamesWhatIsWrong) {
       EXPECT_THAT(error.what(), testing::HasSubstr("plan.yaml"));
     }
   };
-  expect("workers: 3", "workers: 3", "for 3 workers, but there are 2", 2);
+  expect("workers: 3", "workers: 3", "for 3 workers, not for 2", 2);
   expect("  a:", "  c:", "has no table a");
   expect("  a:", "  c: {workers: [0]}\n  a:", "has a table c");
   expect("1, 1, 2]", "1, 2]", "table a has 7 entries, but it has 8 row blocks and 1 column block");

@@ -86,6 +86,17 @@ ModelPlace FindModel(const std::string& path) {
   return {path, ""};
 }
 
+std::string FindRun(const std::string& path) {
+  if (IsInStore(path)) return "";  // runs are on disks
+  std::error_code error;
+  std::filesystem::path dir = std::filesystem::absolute(path, error).lexically_normal();
+  if (!dir.has_filename()) dir = dir.parent_path();
+  constexpr int kDeepest = 2;  // RUN/checkpoints/step-1
+  for (int up = 0; up <= kDeepest; ++up, dir = dir.parent_path())
+    if (IsRun(dir.string()) && !IsAbsent(dir.string() + kManifest)) return dir.string();
+  return "";
+}
+
 std::vector<CheckpointEntry> FindCheckpoints(const std::string& path) {
   if (IsAbsent(path)) Fail(ErrorCode::kNoInput, "{} does not exist", path);
   CheckIsNoFile(path, "a run, a checkpoint or a directory of checkpoints");

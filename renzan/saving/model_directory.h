@@ -19,6 +19,10 @@ struct ModelPlace {
 // paths are returned unchanged.
 ModelPlace FindModel(const std::string& path);
 
+// The directory of the run that `path` is, or is the model or a checkpoint of; empty if there is
+// none, as of a model that was copied elsewhere.
+std::string FindRun(const std::string& path);
+
 // All checkpoints at `path`, newest first: the checkpoint itself, the model and the checkpoints of
 // a run, or those of a directory. Throws Error kNoInput if there are none.
 std::vector<CheckpointEntry> FindCheckpoints(const std::string& path);

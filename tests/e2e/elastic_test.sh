@@ -51,4 +51,4 @@ rm -f run/status.json
 expect_running
 kill -KILL $(workers_of $launcher | tail -1)
 expect_end 69
-expect_log "no restart is left after 1"
+expect_log "no restart is left after 1 restart:"

@@ -74,7 +74,14 @@ for row, score in zip(rows, scores):
 PY
 has="it has country, request, \"city, \"\"of\"\"\", click, importance, age, score, genres, input_row; "
 has+="quote names with a comma: --with '\"city, \"\"of\"\"\"'"
-refuses "--with \"a,b: a quote has no end" $renzan predict runs/a --data data --output s.csv --with '"a,b'
+for columns in '"a,b' '"city, state" ,request' '"city"x'; do
+  refuses "--with $columns: its quotes are wrong: put them around a whole name" \
+    $renzan predict runs/a --data data --output s.csv --with "$columns"
+done
+for columns in request, ,request request,,age '' '""'; do
+  refuses "--with $columns: a name is empty: write the names with one comma between them" \
+    $renzan predict runs/a --data data --output s.csv --with "$columns"
+done
 refuses "--with requst: data has no such column (did you mean 'request'?); $has" \
   $renzan predict runs/a --data data --output s.csv --with requst
 refuses "--with score: the model's scores, the last column, have this name: leave it out" \
@@ -104,6 +111,12 @@ done
 refuses "--output model.onnx: the name must end in .safetensors" \
   $renzan checkpoint export runs/a --output model.onnx
 [ ! -e model.onnx ] || fail "wrote model.onnx"
+mkdir folder
+for name in folder/ "" . .. folder/. s3://bucket s3://bucket/ s3://bucket/folder/; do
+  refuses "--output $name: the name must end in .safetensors" \
+    $renzan checkpoint export runs/a --output "$name"
+done
+[ -z "$(ls -A folder)" ] || fail "wrote $(ls -A folder)"
 expect_exit 0 "exported.safetensors: " $renzan checkpoint export runs/a --output exported
 cmp model.safetensors exported.safetensors || fail "another file without the ending"
 expect_exit 73 "exported.safetensors already exists" $renzan checkpoint export runs/a --output exported

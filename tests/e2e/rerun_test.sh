@@ -13,3 +13,9 @@ expect_exit 66 "no/such" $renzan train --rerun no/such
 rm -r data
 $renzan data synth --format dataset --seed 8 --rows 4000 --output data >/dev/null
 expect_exit 65 "has changed since" $renzan train --rerun first --run-dir fourth
+# Nor is a model evaluated on them without their name.
+for model in first first/model; do
+  expect_exit 65 "data has changed since $model was trained (fingerprint" $renzan eval $model
+done
+expect_exit 65 "or evaluate what is there now with --data data" $renzan eval first --workers 2
+expect_exit 0 "AUC" $renzan eval first --data data

@@ -85,7 +85,7 @@ for status in 1 3 69 71 74 137; do
     run --workers 2 -- python3 end.py $status 0
   grep -q "and 1 restart: workers ended with 0, 0" out.txt || fail "no restart counted"
 done
-expect_exit 1 "no restart is left after 1: find out why the workers fail, or raise --max-restarts" \
+expect_exit 1 "no restart is left after 1 restart: find out why the workers fail, or raise --max-restarts" \
   run --workers 2 --max-restarts 1 -- python3 end.py 1 1
 expect_exit 1 "ended with exit status 1; the other workers were stopped" \
   run --workers 2 --max-restarts 0 -- python3 end.py 1 0

@@ -113,7 +113,7 @@ rm -rf run
 RENZAN_ATTEMPT=1 train run --plan plan2.yaml || fail "$(cat log.txt)"
 grep -q "plan2.yaml is a plan for 2 workers, and there are 1" log.txt || fail "$(cat log.txt)"
 expect_same "a second attempt on another number of workers" run
-expect_exit 78 "is a plan for 2 workers, but there are 1" env RENZAN_ATTEMPT=0 $renzan train \
+expect_exit 78 "is a plan for 2 workers, not for 1" env RENZAN_ATTEMPT=0 $renzan train \
   small.yaml --run-dir first "${blocks[@]}" --plan plan2.yaml
 # A run that resumes does not ignore a plan for another model.
 sed 's/^workers: 2/workers: 1/; s/^  C1:/  D1:/' plan2.yaml >broken.yaml
@@ -134,7 +134,7 @@ plan_fails() { # FRAGMENT SED-EXPRESSION
   expect_exit 78 "$1" $renzan train small.yaml --run-dir refused "${blocks[@]}" --workers 2 \
     --backend gloo --plan broken.yaml
 }
-plan_fails "is a plan for 3 workers, but there are 2" 's/^workers: 2/workers: 3/'
+plan_fails "is a plan for 3 workers, not for 2" 's/^workers: 2/workers: 3/'
 plan_fails "has no table C1: it is a plan for another model" 's/^  C1:/  D1:/'
 plan_fails "workers are 0 to 1, and -1 for all" 's/\[0, /[7, /'
 plan_fails "one entry for each" 's/\[0, /[/'

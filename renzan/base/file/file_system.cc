@@ -82,6 +82,24 @@ int FileSystem::Rename(const std::string& from, const std::string& to) {
   return std::rename(from.c_str(), to.c_str());
 }
 
+int FileSystem::RenameToNew(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return -1;
+  // NFS and others have no such rename. Nor does a link replace anything.
+  if (::link(from.c_str(), to.c_str()) == 0) {
+    ::unlink(from.c_str());  // what is left has only a second name
+    return 0;
+  }
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) return -1;
+  // Nor links: what appears between these two calls is replaced.
+  struct stat there {};
+  if (::lstat(to.c_str(), &there) == 0) {
+    errno = EEXIST;
+    return -1;
+  }
+  return std::rename(from.c_str(), to.c_str());
+}
+
 int FileSystem::Unlink(const std::string& path) { return ::unlink(path.c_str()); }
 
 int FileSystem::MakeDirectory(const std::string& path) { return ::mkdir(path.c_str(), 0777); }

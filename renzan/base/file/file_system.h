@@ -38,6 +38,8 @@ class FileSystem {
   virtual int Close(int fd);
 
   virtual int Rename(const std::string& from, const std::string& to);
+  // Of a file. Fails with EEXIST if something is at `to`.
+  virtual int RenameToNew(const std::string& from, const std::string& to);
   virtual int Unlink(const std::string& path);
   virtual int MakeDirectory(const std::string& path);
   virtual int RemoveDirectory(const std::string& path);

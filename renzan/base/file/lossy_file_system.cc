@@ -127,6 +127,13 @@ int LossyFileSystem::Rename(const std::string& from, const std::string& to) {
   return 0;
 }
 
+int LossyFileSystem::RenameToNew(const std::string& from, const std::string& to) {
+  struct stat there {};
+  if (::lstat(to.c_str(), &there) != 0) return Rename(from, to);
+  errno = EEXIST;
+  return -1;
+}
+
 int LossyFileSystem::Unlink(const std::string& path) {
   const std::lock_guard lock(mutex_);
   if (!Powered()) return -1;

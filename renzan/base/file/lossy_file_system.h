@@ -52,6 +52,7 @@ class LossyFileSystem : public FileSystem {
   int Sync(int fd) override;
   int Close(int fd) override;
   int Rename(const std::string& from, const std::string& to) override;
+  int RenameToNew(const std::string& from, const std::string& to) override;
   int Unlink(const std::string& path) override;
   int MakeDirectory(const std::string& path) override;
   int RemoveDirectory(const std::string& path) override;

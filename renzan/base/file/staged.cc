@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 // Two processes that begin at once may each remove what the other has just made.
 constexpr int kAttempts = 100;
 
+constexpr int kMostLinks = 40;  // as the kernel's
+
 // Without a '/' at its end.
 std::string Named(const std::string& path) {
   const fs::path given(path);
@@ -73,7 +75,6 @@ std::string CheckedDirectory(const std::string& given) {
 // Where a symbolic link leads, if `path` is one; nothing need exist there.
 std::string FollowedPath(const std::string& path) {
   if (path.empty()) Fail(ErrorCode::kCantCreate, "the name of the output is empty: give it one");
-  constexpr int kMostLinks = 40;  // as the kernel's
   fs::path end(path);
   std::error_code error;
   for (int i = 0; i < kMostLinks && fs::is_symlink(end, error); ++i)
@@ -89,12 +90,32 @@ bool IsSpecial(const std::string& path) {
   return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
 }
 
+// Whether `path` leads through a name of the kernel's, as /dev/stdout does: what is there cannot be
+// removed or replaced by its name. /dev/shm holds files.
+bool LeadsThroughKernel(const std::string& path) {
+  std::error_code error;
+  fs::path end = fs::absolute(path, error).lexically_normal();
+  for (int i = 0; i < kMostLinks; ++i) {
+    const std::string name = end.string();
+    if (name.starts_with("/proc/") || (name.starts_with("/dev/") && !name.starts_with("/dev/shm/")))
+      return true;
+    if (!fs::is_symlink(end, error)) return false;
+    end = (end.parent_path() / fs::read_symlink(end, error)).lexically_normal();
+  }
+  return false;
+}
+
 std::string CheckedFile(const std::string& path) {
   std::error_code ignored;
   if (IsSpecial(path) || fs::is_directory(path, ignored))
     Fail(ErrorCode::kCantCreate, "cannot write {}: it is a {}: choose another name", path,
          IsSpecial(path) ? "device or a pipe" : "directory");
   const std::string end = FollowedPath(path), parent = ParentDirectory(end);
+  // Not written to directly, as a pipe is: that would cut off what is there.
+  if (fs::exists(end, ignored) && LeadsThroughKernel(path))
+    Fail(ErrorCode::kCantCreate,
+         "cannot write {}: it leads to a file that is there already: choose the name of a new one",
+         path);
   if (fs::exists(end, ignored)) FailExists(path);
   if (!fs::is_directory(parent, ignored))
     Fail(ErrorCode::kCantCreate, "cannot create {}: {} {}", path, parent,
@@ -174,8 +195,11 @@ StagedDirectory::~StagedDirectory() {
 void StagedDirectory::Commit() {
   SyncDirectoriesBelow(staging_);
   SyncDirectory(staging_);
-  if (FileSystem::Get().Rename(staging_, path_) != 0)
+  if (FileSystem::Get().Rename(staging_, path_) != 0) {
+    // By now. (An empty directory is replaced.)
+    if (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR) FailExists(path_);
     FailErrno(errno, fmt::format("cannot rename {} to {}", staging_, path_));
+  }
   committed_ = true;
   SyncDirectory(ParentDirectory(path_));
 }
@@ -195,8 +219,10 @@ StagedFile::~StagedFile() {
 }
 
 void StagedFile::Commit() {
-  if (FileSystem::Get().Rename(staging_, path_) != 0)
+  if (FileSystem::Get().RenameToNew(staging_, path_) != 0) {
+    if (errno == EEXIST) FailExists(path_);  // by now
     FailErrno(errno, fmt::format("cannot rename {} to {}", staging_, path_));
+  }
   committed_ = true;
   SyncDirectory(ParentDirectory(path_));
 }

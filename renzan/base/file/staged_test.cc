@@ -139,6 +139,40 @@ TEST(StagedFile, IsWrittenByOneAtATimeAndNeverReplacesAFile) {
   EXPECT_EQ(ReadFile(dir / "x"), "whole");
 }
 
+TEST(StagedFile, DoesNotReplaceAFileThatAppearsMeanwhile) {
+  TemporaryDirectory dir;
+  {
+    StagedFile staged(dir / "x");
+    WriteFileAtomically(dir / "x", "theirs");
+    EXPECT_THAT(CannotCreate([&] { staged.Commit(); }), HasSubstr("x already exists: choose"));
+  }
+  {
+    StagedDirectory staged(dir / "y");
+    WriteFileAtomically(staged.staging() + "/z", "ours");
+    CreateDirectories(dir / "y");
+    WriteFileAtomically(dir / "y/z", "theirs");
+    EXPECT_THAT(CannotCreate([&] { staged.Commit(); }), HasSubstr("y already exists: choose"));
+  }
+  EXPECT_EQ(ReadFile(dir / "x"), "theirs");
+  EXPECT_EQ(ReadFile(dir / "y/z"), "theirs");
+  EXPECT_FALSE(FileExists(dir / ".x.partial"));
+}
+
+// /dev/stdout leads there, too, if standard output is a file.
+TEST(StagedFile, DoesNotCutOffAnOpenFile) {
+  TemporaryDirectory dir;
+  WriteFileAtomically(dir / "x", "theirs");
+  std::FILE* const open = std::fopen((dir / "x").c_str(), "a");
+  ASSERT_NE(open, nullptr);
+  const std::string name = "/dev/fd/" + std::to_string(::fileno(open));
+  std::filesystem::create_symlink(name, dir / "link");
+  for (const std::string& path : {name, dir / "link"})
+    EXPECT_THAT(CannotCreate([&] { WriteOutputFile(path, "ours"); }),
+                HasSubstr("cannot write " + path + ": it leads to a file that is there already"));
+  std::fclose(open);
+  EXPECT_EQ(ReadFile(dir / "x"), "theirs");
+}
+
 TEST(StagedFile, FollowsLinksAndLeavesOtherThingsAlone) {
   TemporaryDirectory dir;
   CreateDirectories(dir / "there");

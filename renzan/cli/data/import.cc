@@ -34,15 +34,15 @@ void PrintLabels(const ImportSummary& done) {
     return;
   }
   const LabelSummary& label = done.label;
-  fmt::print("label '{}': {} of {} rows are 1 ({:.4g} %)\n", done.label_name, label.positive_rows,
-             label.rows,
+  fmt::print("label '{}': 1 in {} of {} ({:.4g} %)\n", done.label_name, label.positive_rows,
+             Counted(label.rows, "row"),
              100 * static_cast<double>(label.positive_rows) / static_cast<double>(label.rows));
   if (label.other_rows == 0) return;
   std::vector<std::string> texts;
   for (const LabelSummary::Text& other : label.other_texts)
     texts.push_back(fmt::format("'{}' ({})", Escape(ShortText(other.text, 40)), other.rows));
-  fmt::print("label '{}': {} rows are 0 because of negative: other; the most frequent texts: {}\n",
-             done.label_name, label.other_rows, fmt::join(texts, ", "));
+  fmt::print("label '{}': 0 in {} because of negative: other; the most frequent texts: {}\n",
+             done.label_name, Counted(label.other_rows, "row"), fmt::join(texts, ", "));
 }
 
 void PrintNegatives(const ImportSummary& done, const ImportOptions& options) {

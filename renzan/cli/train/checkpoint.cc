@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -22,8 +21,6 @@ namespace renzan {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr const char* kExportEnding = ".safetensors";
 
 struct CheckpointOptions {
   std::string a, b;
@@ -129,10 +126,9 @@ void AddCheckpointVerb(CLI::App& app, int& exit_status) {
       "Read the result with safetensors.numpy.load_file.\n"
       "Example: renzan checkpoint export runs/a --output model.safetensors --weights-only");
   save->callback([options] {
-    std::string output = options->output;
-    if (std::filesystem::path(output).extension().empty()) output += kExportEnding;
-    if (!output.ends_with(kExportEnding))
-      Fail(ErrorCode::kUsage, "--output {}: the name must end in {}", output, kExportEnding);
+    const std::string output = ExportName(options->output);
+    if (output.empty())
+      Fail(ErrorCode::kUsage, "--output {}: the name must end in .safetensors", options->output);
     CheckpointReader model = OpenModel(options->a);
     const int64_t tensors = ExportModel(model, output, options->weights_only);
     fmt::print("{}: {}\n", output, Counted(tensors, "tensor"));

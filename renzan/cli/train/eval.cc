@@ -141,8 +141,9 @@ void Print(const std::string& column, const ValueNames& names, std::span<const G
            size_t top, const std::string& weight) {
   constexpr size_t kShown = 60;  // bytes of a value
   const Ranked ranked = CountRanked(groups);
-  fmt::print("\ngroup AUC           {:.5f}  ({} of {} groups by {} have both classes: {})\n",
-             GroupAuc(groups), ranked.groups, groups.size(), column, Counted(ranked.rows, "row"));
+  fmt::print("\ngroup AUC           {:.5f}  ({} of {} by {} with both classes: {})\n",
+             GroupAuc(groups), ranked.groups, Counted(groups.size(), "group"), column,
+             Counted(ranked.rows, "row"));
   if (!weight.empty())
     fmt::print("weighted            {:.5f}  (by '{}')\n", GroupAuc(groups, true), weight);
   fmt::print("\n");

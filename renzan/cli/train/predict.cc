@@ -89,7 +89,7 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
             throw;
           }
           if (file) file->Close();
-          if (file) LogInfo("wrote {} scores to {}", rows.size(), *output);
+          if (file) LogInfo("wrote {} to {}", Counted(rows.size(), "score"), *output);
           if (file) SayWhatWasSkipped(dataset);
         });
   });

@@ -1,9 +1,6 @@
 #include "renzan/cli/train/rerun.h"
 
-#include <algorithm>
-
 #include "renzan/base/error.h"
-#include "renzan/base/file/same_path.h"
 #include "renzan/base/log.h"
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/nn/isa.h"
@@ -40,15 +37,13 @@ void CheckSameData(const std::string& run_dir, const TrainConfig& config) {
   for (const std::string& path : {config.data.train.path, config.data.eval.path}) {
     if (path.empty()) continue;
     const Dataset dataset(path);
-    const auto recorded = std::find_if(
-        manifest.datasets.begin(), manifest.datasets.end(),
-        [&](const auto& other) { return IsSamePath(other.first, dataset.directory()); });
-    if (recorded != manifest.datasets.end() && recorded->second != dataset.fingerprint())
+    const std::string recorded = RecordedFingerprint(manifest, dataset.directory());
+    if (!recorded.empty() && recorded != dataset.fingerprint())
       Fail(
           ErrorCode::kData,
           "{} has changed since {} was trained (fingerprint {} then, {} now): import it again from "
           "the same source, or start a new run",
-          path, run_dir, recorded->second.substr(0, 12), dataset.fingerprint().substr(0, 12));
+          path, run_dir, recorded.substr(0, 12), dataset.fingerprint().substr(0, 12));
   }
 }
 

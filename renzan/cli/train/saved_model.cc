@@ -16,6 +16,8 @@
 #include "renzan/comm/heartbeat.h"
 #include "renzan/config/config_difference.h"
 #include "renzan/data/known_ids.h"
+#include "renzan/data/vocabulary.h"
+#include "renzan/observe/run_manifest.h"
 #include "renzan/planning/device_options.h"
 #include "renzan/planning/make_plan.h"
 #include "renzan/run/agreement.h"
@@ -64,6 +66,20 @@ SplitConfig DataOf(const SavedModelFlags& flags, const TrainConfig& config) {
          "{}: its configuration has no data.eval: name a dataset with --data DIR", flags.model);
   if (!flags.rows.empty()) data.rows = flags.rows;
   return data;
+}
+
+// The data of the run's own configuration are to be those that the run had.
+void CheckUnchanged(const std::string& model, const Dataset& dataset) {
+  const std::string run = FindRun(model);
+  if (run.empty()) return;
+  const std::string recorded =
+      RecordedFingerprint(ReadRunManifest(run + "/manifest.json"), dataset.directory());
+  if (!recorded.empty() && recorded != dataset.fingerprint())
+    Fail(ErrorCode::kData,
+         "{} has changed since {} was trained (fingerprint {} then, {} now): restore it, or "
+         "evaluate what is there now with --data {}",
+         dataset.directory(), model, recorded.substr(0, 12), dataset.fingerprint().substr(0, 12),
+         dataset.directory());
 }
 
 // "data/clicks", "rows 800 to 1000 of data/clicks"
@@ -137,6 +153,7 @@ int WithSavedModel(const SavedModelFlags& flags,
       LogInfo("on the data.eval of its configuration: {}", Describe(data));
     const std::unique_ptr<Dataset> opened = OpenDataset(data.path, {}, comm);
     const Dataset& dataset = *opened;
+    if (flags.data.empty()) CheckUnchanged(flags.model, dataset);
     RunWithHeartbeats(comm, [&] {  // vocabularies may be in a store
       CheckFeatures(
           {.features = config.features, .recorded_by = "the model", .ids = ExpectedIds::kContinued},

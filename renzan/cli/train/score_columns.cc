@@ -70,7 +70,12 @@ std::vector<std::string> ScoreColumnNames(const std::vector<std::string>& lists)
     const std::optional<std::vector<std::string>> fields = CsvFieldsOf(list);
     if (!fields)
       Fail(ErrorCode::kUsage,
-           "--with {}: a quote has no end: quote a name as in CSV: --with '\"a,b\",c'", list);
+           "--with {}: its quotes are wrong: put them around a whole name, as in CSV: "
+           "--with '\"a,b\",c'",
+           list);
+    if (std::find(fields->begin(), fields->end(), "") != fields->end())
+      Fail(ErrorCode::kUsage,
+           "--with {}: a name is empty: write the names with one comma between them", list);
     names.insert(names.end(), fields->begin(), fields->end());
   }
   return names;

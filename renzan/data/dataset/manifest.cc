@@ -230,9 +230,9 @@ void CheckKeyFiles(const DatasetManifest& manifest, const std::string& path) {
                FormatShape(entry.shape));
       }
   if (manifest.key_files.size() != expected)
-    Fail(ErrorCode::kData, "{}: key_files has {}, but {} with {} keys have {}", path,
-         Counted(manifest.key_files.size(), "entry", "entries"),
-         Counted(manifest.shards.size(), "shard"), manifest.keys.size(), Counted(expected, "file"));
+    Fail(ErrorCode::kData, "{}: key_files has {} instead of {} (for {} and {})", path,
+         Counted(manifest.key_files.size(), "entry", "entries"), expected,
+         Counted(manifest.shards.size(), "shard"), Counted(manifest.keys.size(), "key"));
 }
 
 }  // namespace

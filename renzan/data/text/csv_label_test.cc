@@ -141,9 +141,10 @@ TEST(ImportCsv, WarnsOfOneClass) {
     Csv("columns: {y: {role: label" + rule + "}, x: {role: dense}}\n", {text}).Import();
     return ::testing::internal::GetCapturedStderr();
   };
-  EXPECT_THAT(log_of("", "y,x\n1,1\n1,2\n"), HasSubstr("the label 'y' is 1 in all 2 rows"));
-  EXPECT_THAT(log_of(", positive: a, negative: other", "y,x\nA,1\nA,2\n"),
-              AllOf(HasSubstr("the label 'y' is 0 in all 2 rows"), HasSubstr("which text")));
+  EXPECT_THAT(log_of("", "y,x\n1,1\n1,2\n"), HasSubstr("the label 'y' is 1 in every row (2 rows)"));
+  EXPECT_THAT(
+      log_of(", positive: a, negative: other", "y,x\nA,1\nA,2\n"),
+      AllOf(HasSubstr("the label 'y' is 0 in every row (2 rows)"), HasSubstr("which text")));
   EXPECT_THAT(log_of("", "y,x\n1,1\n0,2\n"), Not(HasSubstr("the label")));
 }
 

@@ -118,7 +118,7 @@ std::string Suspicion::WhySuspected(const std::string& node, TimeMs now) const {
     if (const int others = SurvivorsBeside(node, user, since); others >= jobs_)
       return fmt::format(
           "{} of user {} failed there soon after their start, while {} ran elsewhere",
-          Counted(std::ssize(times), "job"), user, Counted(others, "job"));
+          Counted(std::ssize(times), "job"), user, Counted(others, "other job"));
   }
   return "";
 }

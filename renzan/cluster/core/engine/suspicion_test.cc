@@ -104,8 +104,9 @@ TEST(Suspicion, OneUsersJobsThatRunElsewhereMeanwhileSuspectANode) {
   suspicion.Survived(14, "bob", "n2", kToday - kSecond);    // of another user
   EXPECT_EQ(suspicion.WhySuspected("n0", kToday), "");
   suspicion.Survived(15, "ann", "n2", kToday - kSecond);
-  EXPECT_EQ(suspicion.WhySuspected("n0", kToday),
-            "3 jobs of user ann failed there soon after their start, while 3 jobs ran elsewhere");
+  EXPECT_EQ(
+      suspicion.WhySuspected("n0", kToday),
+      "3 jobs of user ann failed there soon after their start, while 3 other jobs ran elsewhere");
   Suspicion runs_some = suspicion, fails_elsewhere = suspicion;
   runs_some.Survived(16, "bob", "n0", kToday);
   EXPECT_EQ(runs_some.WhySuspected("n0", kToday), "");
