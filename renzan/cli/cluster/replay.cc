@@ -232,7 +232,7 @@ int Run(const ReplayFlags& flags) {
   if (different == 0)
     fmt::print("{} replayed: the same decisions\n", Counted(all, "cycle"));
   else
-    fmt::print("{} of {} differ; they were recorded by {}\n", different, Counted(all, "cycle"),
+    fmt::print("other decisions in {} of {}, which {} recorded\n", different, Counted(all, "cycle"),
                replay.header().program);
   return different == 0 ? 0 : 1;
 }

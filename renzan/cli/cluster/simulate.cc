@@ -125,7 +125,8 @@ class RecordedPolicy : public SimulatedPolicy {
   void Write(const std::string& path) const {
     WriteOutputFile(path, recorder_.Recording());
     const record::RecorderCounts counts = recorder_.counts();
-    LogInfo("{}: the last {} of {} cycles that decided anything", path, counts.kept, counts.taken);
+    LogInfo("{}: the last {} of {} that decided anything", path, counts.kept,
+            Counted(counts.taken, "cycle"));
   }
 
  private:

@@ -220,7 +220,7 @@ bool NodeManager::Restore(const std::string& name) {
       snapshot.nodes.begin(), snapshot.nodes.end(),
       [&](const Node& each) { return each.pool == node.pool && each.state != NodeState::kGone; });
   if (node.state == NodeState::kGone && there >= pool.max_nodes)
-    Fail(ErrorCode::kUsage, "pool {} has all of its {}", pool.name,
+    Fail(ErrorCode::kUsage, "pool {} has its maximum of {}", pool.name,
          Counted(pool.max_nodes, "node"));
   // Whoever restores it has looked at it.
   store_.Transact([&] { store_.DeleteEarlyFailuresOn(name); });
