@@ -140,9 +140,10 @@ void AddClusterWhatIfVerb(CLI::App& cluster) {
   verb->add_option("--quota", flags->quotas, "Change a queue's guaranteed quota")
       ->type_name("QUEUE.gpu=N");
   verb->add_option("--submit", flags->submits, "Submit a job")->type_name("JOB.yaml");
-  verb->add_option("--assume", flags->assume,
-                   "Assumed run time of pending jobs; running jobs without an expected end are "
-                   "assumed to run for as long as similar jobs have")
+  verb->add_option(
+          "--assume", flags->assume,
+          "Assumed run time of jobs of which nothing is known; others are assumed to run for "
+          "as long as similar jobs have")
       ->capture_default_str();
   verb->add_flag("--json", flags->json, "Print JSON");
   AddClusterChoice(*verb, flags->cluster);
