@@ -59,10 +59,9 @@ std::vector<std::string> WhenEditsApply(const GangJob& job, const GangJob& befor
     case SizeApplies::kAtOnce:
       break;
     case SizeApplies::kAfterAStop:
-      warnings.push_back(
-          fmt::format("the job has {}: they save their work and stop, and it starts again with the "
-                      "other size",
-                      Counted(workers, "worker")));
+      warnings.push_back(fmt::format(
+          "the job has {}: it saves its work, stops, and starts again with the other size",
+          Counted(workers, "worker")));
       break;
     case SizeApplies::kNextTime:
       changed.insert("replicas");

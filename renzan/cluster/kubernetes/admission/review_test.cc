@@ -283,7 +283,7 @@ TEST_F(ReviewTest, SaysWhenEditsOfARunningJobApply) {
               ElementsAre(HasSubstr("the changes (replicas) apply when it next starts")));
   const Json saves = WithStatus(JobObject({{"checkpoint", {{"onStop", true}}}}), "running");
   EXPECT_THAT(Update(saves, {{"replicas", 3}}).warnings,
-              ElementsAre(HasSubstr("the job has 2 workers: they save their work and stop")));
+              ElementsAre(HasSubstr("the job has 2 workers: it saves its work, stops, and")));
   const Json stops = WithStatus(JobObject({{"checkpoint", {{"onStop", true}}}}), "stopping");
   EXPECT_THAT(Update(stops, {{"replicas", 3}}).warnings,
               ElementsAre("the job is stopping: the changes (replicas) apply when it next starts"));
