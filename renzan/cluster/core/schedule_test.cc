@@ -222,27 +222,14 @@ TEST_F(ScheduleTest, GrowsOnlyIfItWillEndSoonerByMuchMoreThanTheRestartTakes) {
   Add({.workers = 1, .max_workers = 2, .gpus = 8, .on = {{0, 1}}, .ran_ms = 20 * kMinute});
   Job& job = snapshot.jobs[0];
   const TimeMs restart = job.restart_cost_ms + job.checkpoint_cost_ms;
-  // With one of two workers it takes twice as long: 20 minutes of work and more are left, of which
-  // growing saves half.
-  job.run_time.fill(10 * kMinute + 30 * restart);
+  // It has done 10 minutes of its work. The rest takes twice as long with one of two workers:
+  // growing saves half of that.
+  job.run_time.fill(10 * kMinute + 110 * restart);
   EXPECT_THAT(Run().resizes, testing::SizeIs(1));
-  job.run_time.fill(10 * kMinute + 5 * restart);
+  job.run_time.fill(10 * kMinute + 90 * restart);
   const Decisions later = Run();
   EXPECT_THAT(later.resizes, testing::IsEmpty());
   EXPECT_EQ(later.look_again, kNow + ScheduleOptions{}.min_between_resizes_ms);
-}
-
-TEST_F(ScheduleTest, AJobThatHasMadeRoomGrowsAgainOnceARestartIsASmallShareOfItsRun) {
-  Nodes(2);
-  Add({.workers = 1, .max_workers = 2, .gpus = 8, .on = {{0, 1}}, .ran_ms = 20 * kMinute});
-  Job& job = snapshot.jobs[0];
-  job.preemptions = 1;
-  const TimeMs from = job.started + 100 * (job.restart_cost_ms + job.checkpoint_cost_ms);
-  const Decisions early = Run();
-  EXPECT_THAT(early.resizes, testing::IsEmpty());
-  EXPECT_EQ(early.look_again, from);
-  snapshot.now = from;
-  EXPECT_THAT(Run().resizes, testing::SizeIs(1));
 }
 
 TEST_F(ScheduleTest, AHeldJobThatRunsDoesNotGrow) {

@@ -40,11 +40,11 @@ TEST(WhatIf, NodesAreAdded) {
       OneNode(), [](Snapshot& snapshot) { AddNodes(snapshot, "own", 1); }, Decide);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].job, 7);
-  // Job 3 is assumed to run ten minutes more, job 7 an hour.
-  EXPECT_EQ(rows[0].before, kNow + 10 * kMinute);
-  EXPECT_EQ(rows[1].before, kNow + 70 * kMinute);
+  // All are assumed to run for an hour; job 3 has run for ten minutes of it.
+  EXPECT_EQ(rows[0].before, kNow + 50 * kMinute);
+  EXPECT_EQ(rows[1].before, kNow + 110 * kMinute);
   EXPECT_EQ(rows[0].after, kNow);
-  EXPECT_EQ(rows[1].after, kNow + 10 * kMinute);
+  EXPECT_EQ(rows[1].after, kNow + 50 * kMinute);
 }
 
 TEST(WhatIf, UsesTheExpectedEnd) {

@@ -77,19 +77,12 @@ TimeMs ServiceLevels::MayBePreemptedAt(const Job& job, TimeMs started) const {
                   now_ + EarnedAt(job, *options_) - RanAtLeast(job, now_, started));
 }
 
-TimeMs ServiceLevels::GrowsFrom(const Job& job) const {
-  if (job.preemptions == 0) return job.started;
-  return job.started + static_cast<TimeMs>(std::ceil(static_cast<double>(CostOf(job)) /
-                                                     options_->max_overhead_share));
-}
-
 bool ServiceLevels::MayGrow(const Job& job, int workers, int more) const {
-  if (now_ < GrowsFrom(job)) return false;
-  if (job.run_time.back() == 0) return true;  // nothing is known
+  if (job.run_time.back() == 0) return true;
   const double left = static_cast<double>(LikelyRemaining(job.run_time, ProgressOf(job, now_))) *
                       job.max_workers / workers;
-  return left * more / (workers + more) >=
-         options_->min_run_per_cost * static_cast<double>(CostOf(job));
+  return static_cast<double>(CostOf(job)) <=
+         options_->max_overhead_share * left * more / (workers + more);
 }
 
 TimeMs ServiceLevels::NextChange(const Job& job, int workers, TimeMs started) const {

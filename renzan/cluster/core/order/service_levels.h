@@ -45,12 +45,10 @@ class ServiceLevels {
   // and has run long enough for what that costs.
   bool MayBePreempted(const Job& job) const { return may_be_preempted_[&job - first_]; }
 
-  // Whether a running job may restart in order to grow from `workers` by `more`: if it will
-  // probably end sooner by min_run_per_cost times what that costs, and not before GrowsFrom().
+  // Whether a running job may restart in order to grow from `workers` by `more`: if what that costs
+  // is at most max_overhead_share of the time by which it will probably end sooner. If nothing is
+  // known of jobs like it, it may.
   bool MayGrow(const Job& job, int workers, int more) const;
-  // A job that was stopped, or has made room for others, might have to again: it grows once a
-  // restart takes no more than max_overhead_share of the time that it has run since the last one.
-  TimeMs GrowsFrom(const Job& job) const;
 
   // When the level of a job that has run with this many workers since `started`, or the answer
   // above, changes next; kNever if it does not.

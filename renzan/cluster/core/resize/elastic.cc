@@ -42,12 +42,10 @@ void GrowElasticJobs(ClusterView& view, Quota& quota, Entitlement& entitlement,
     if (job.max_workers == job.min_workers || !SavesWhenStopped(job) || !job.held.empty() ||
         told.contains(job.id) || NumWorkers(job.placement) >= job.max_workers)
       continue;
-    const TimeMs from =
-        std::max(job.last_resize + min_between, entitlement.levels().GrowsFrom(job));
-    if (snapshot.now >= from)
+    if (snapshot.now - job.last_resize >= min_between)
       elastic.emplace_back(&job, nullptr);
     else
-      decisions.look_again = std::min(decisions.look_again, from);
+      decisions.look_again = std::min(decisions.look_again, job.last_resize + min_between);
   }
   std::sort(elastic.begin(), elastic.end(), [](const auto& a, const auto& b) {
     return std::tuple(-a.first->priority, a.first->id) <
