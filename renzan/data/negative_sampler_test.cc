@@ -102,7 +102,7 @@ TEST(NegativeSampler, WrongShares) {
                 [&] { Downsampled({Text(10)}, share).Import(); });
   for (const char* kept : {"0", "1.5", ".nan"})
     EXPECT_ANY_THROW(Csv(fmt::format("negatives_kept: {}\n", kept) + kSchema, {Text(10)}).Import());
-  ExpectError(ErrorCode::kData, HasSubstr("all 3 valid rows in"),
+  ExpectError(ErrorCode::kData, HasSubstr("kept 0 of 3 valid rows with label 0"),
               [] { Downsampled({"y,x\n0,1\n0,2\n0,3\n"}, 1e-6).Import(); });
 }
 

@@ -32,8 +32,8 @@ expect_exit 78 "unknown key 'replica'" $renzan submit --print-config typo.yaml
 $renzan cluster up --nodes 4 --gpus-per-node 8 --simulated --print-config >printed.yaml
 grep -qx '    guaranteed:' printed.yaml || fail "no keys of queues"
 $renzan cluster up --print-config printed.yaml | cmp - printed.yaml
-$renzan cluster up --print-config printed.yaml --set pools.local.nodes=7 | grep -q 'nodes: "7"' ||
-  fail "--set is not printed"
+$renzan cluster up --print-config printed.yaml --set pools.local.nodes=7 >set.yaml
+grep -q 'nodes: "7"' set.yaml || fail "--set is not printed"
 
 # No daemon; an invalid socket.
 for verb in "jobs" "nodes" "job show 1" "cluster status" "cluster down" "submit -- sleep 1"; do
