@@ -84,8 +84,11 @@ wait_for is "$id" state cancelled
 cat >steps.sh <<'SH'
 at=0
 [ ! -e "$RENZAN_CHECKPOINT_DIR/at" ] || at=$(cat "$RENZAN_CHECKPOINT_DIR/at")
-trap 'echo $at >"$RENZAN_CHECKPOINT_DIR/at"; exit 75' TERM
+stop=''
+trap 'stop=yes' TERM
 while [ ! -e finish ]; do
+  # Not in the trap: between the next two lines it would save a step that is not done.
+  [ -z "$stop" ] || { echo $at >"$RENZAN_CHECKPOINT_DIR/at"; exit 75; }
   at=$((at + 1))
   echo "$at" >>"$RENZAN_RUN_DIR/steps"
   sleep 0.05
