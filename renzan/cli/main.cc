@@ -13,6 +13,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/bus_error.h"
 #include "renzan/base/log.h"
+#include "renzan/cli/help/help_formatter.h"
 #include "renzan/cli/help/unknown_word.h"
 #include "renzan/cli/help/verb_help.h"
 #include "renzan/cli/help/verbs.h"
@@ -159,6 +160,7 @@ int main(int argc, char** argv) {
       "shared machines.",
       "renzan"};
   app.require_subcommand(1);
+  renzan::UseHelpFormatter(app);
   app.get_formatter()->label("SUBCOMMAND", "VERB");
   app.set_version_flag("--version", renzan::VersionText,
                        "Print the version, the instruction set and the libraries");

@@ -179,6 +179,8 @@ void TrainingRun::RemoveLeftovers() {
 void TrainingRun::FindPast() {
   resolved_ = config_;
   resolved_.run_dir = directories_.run;
+  if (directories_.checkpoints != directories_.run + "/checkpoints")
+    resolved_.checkpoint.dir = directories_.checkpoints;
   resolved_.features = FeaturesOf(splits_.train.dataset->schema());
   config_yaml_ = PrintConfig([&](ConfigFields& fields) { resolved_.Describe(fields); });
   recorded_ = DescribeRun(splits_, facts_);
@@ -193,10 +195,14 @@ void TrainingRun::FindPast() {
 RunResult TrainingRun::WasTrained() {
   if (comm_.rank() == 0) {
     RecordFinished(directories_.run, past_.model_step, past_.model_sha256, *options_.clock);
-    LogInfo("{} is already trained{} step {}: model sha256 {}",
-            IsInStore(directories_.model) ? directories_.checkpoints : directories_.run,
-            config_.training.keep_best ? ", and its model is the best evaluation's, of" : " to",
-            past_.model_step, past_.model_sha256);
+    LogInfo(
+        "{} is already trained{} step {}: model sha256 {}{}",
+        IsInStore(directories_.model) ? directories_.checkpoints : directories_.run,
+        config_.training.keep_best ? ", and its model is the best evaluation's, of" : " to",
+        past_.model_step, past_.model_sha256,
+        past_.stopped_early
+            ? "; early stopping ended it: a larger training.early_stopping.patience continues it"
+            : "");
   }
   return {RunResult::End::kWasTrained, directories_.run, past_.model_sha256};
 }
@@ -288,6 +294,7 @@ void TrainingRun::Observe() {
     observer_ = std::make_unique<RunObserver>(
         RunObserver::Options{.run_dir = directories_.run,
                              .model = directories_.model,
+                             .in_job = !options_.attempt.job.empty(),
                              .config_yaml = config_yaml_,
                              .config = &of_run_,
                              .splits = &splits_,

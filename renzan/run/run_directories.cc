@@ -9,6 +9,7 @@
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/file_system.h"
 #include "renzan/base/host.h"
+#include "renzan/base/log.h"
 #include "renzan/checkpoint/directory.h"
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
@@ -16,6 +17,7 @@
 #include "renzan/observe/run_manifest.h"
 #include "renzan/observe/status_file.h"
 #include "renzan/run/run.h"
+#include "renzan/saving/model_directory.h"
 #include "renzan/storage/storage.h"
 
 namespace renzan {
@@ -27,13 +29,44 @@ std::string NewRunDirectory(const std::string& name, const Clock& clock) {
   return dir;
 }
 
+namespace {
+
+// The directory that the configuration names. If it holds nothing, the run may have been begun with
+// another one, such as that of a job of its own.
+std::string ChooseCheckpoints(const CheckpointConfig& config, const std::string& run) {
+  const std::string chosen = config.dir.empty() ? run + "/checkpoints" : config.dir;
+  if (!Storage::Of(chosen).Names(chosen).empty() || FileExists(run + "/" + kModelName))
+    return chosen;
+  const std::string begun_with = CheckpointsOfRun(run);
+  if (begun_with == chosen) return chosen;
+  const std::vector<CheckpointEntry> checkpoints = ListCheckpoints(begun_with);
+  if (checkpoints.empty()) {
+    if (Storage::Of(begun_with).IsMissing(begun_with))
+      LogWarning("{} kept its checkpoints in {}, which no longer exists", run, begun_with);
+    return chosen;
+  }
+  if (!config.dir.empty())
+    Fail(ErrorCode::kConfig,
+         "{} has its checkpoints in {} ({} is the newest), and checkpoint.dir or "
+         "RENZAN_CHECKPOINT_DIR names {}, which has none: name the former to continue the run, or "
+         "another --run-dir to begin a new one",
+         run, begun_with, checkpoints[0].name, chosen);
+  LogInfo("{} keeps its checkpoints in {}", run, begun_with);
+  return begun_with;
+}
+
+}  // namespace
+
 RunDirectories ChooseDirectories(const TrainConfig& config, const std::string& name,
                                  const Clock& clock, Communicator& comm) {
-  std::string run = config.run_dir;
-  if (run.empty() && comm.rank() == 0) run = NewRunDirectory(name, clock);
+  std::string run = config.run_dir, checkpoints;
+  RunWithHeartbeats(comm, [&] {
+    if (comm.rank() != 0) return;
+    if (run.empty()) run = NewRunDirectory(name, clock);
+    checkpoints = ChooseCheckpoints(config.checkpoint, run);
+  });
   RunDirectories directories{.run = BroadcastString(comm, run),
-                             .checkpoints = BroadcastString(comm, config.checkpoint.dir)};
-  if (directories.checkpoints.empty()) directories.checkpoints = directories.run + "/checkpoints";
+                             .checkpoints = BroadcastString(comm, checkpoints)};
   directories.model = directories.run + "/" + kModelName;
   return directories;
 }
@@ -92,6 +125,7 @@ PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& con
   });
   past.model_sha256 = BroadcastString(comm, past.model_sha256);
   past.model_step = AllGatherValues(comm, past.model_step)[0];
+  past.stopped_early = AllGatherValues(comm, static_cast<char>(past.stopped_early))[0] != 0;
   paths = BroadcastString(comm, paths);
   past.checkpoints.clear();
   for (size_t begin = 0, end; begin < paths.size(); begin = end + 1) {

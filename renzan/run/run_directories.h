@@ -17,7 +17,8 @@ namespace renzan {
 inline constexpr const char* kModelName = "model";
 
 // Rank 0 chooses and broadcasts. `name`: part of the run directory's name when the configuration
-// has none.
+// has none. A run that was begun with another checkpoint directory than the default keeps it.
+// Throws kConfig if it has checkpoints, but not in the directory that the configuration names.
 RunDirectories ChooseDirectories(const TrainConfig& config, const std::string& name,
                                  const Clock& clock, Communicator& comm);
 

@@ -334,8 +334,14 @@ void RunObserver::OnStopped() {
   State& s = *state_;
   s.status.state = "stopped";
   s.WriteLastStatus();
-  LogInfo("stopped at step {} of {}; the same command resumes from {}", s.status.step,
-          s.status.steps,
+  // The same command, as another job, would be another run.
+  const std::string how = s.options.in_job
+                              ? fmt::format(
+                                    "the job's next attempt, or `renzan train --resume "
+                                    "--run-dir {}`,",
+                                    s.options.run_dir)
+                              : "the same command";
+  LogInfo("stopped at step {} of {}; {} resumes from {}", s.status.step, s.status.steps, how,
           s.status.last_checkpoint ? fmt::format("step {}", s.status.last_checkpoint->step)
                                    : "the beginning");
 }

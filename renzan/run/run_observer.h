@@ -21,7 +21,8 @@ class RunObserver : public TrainObserver, public CheckpointObserver {
  public:
   struct Options {
     std::string run_dir;
-    std::string model;  // where it will be
+    std::string model;    // where it will be
+    bool in_job = false;  // a job system started this process
     std::string config_yaml;
     const TrainConfig* config = nullptr;
     const OpenedSplits* splits = nullptr;

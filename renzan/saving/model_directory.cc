@@ -26,16 +26,6 @@ bool IsCheckpoint(const std::string& path) {
   return !IsAbsent(path + kManifest) || StepOfCheckpointName(DescribeCheckpoint(path).name);
 }
 
-// The checkpoint directory of a run, from its manifest.
-std::string CheckpointsOf(const std::string& run) {
-  const std::string path = run + kManifest;
-  TrainConfig config;
-  if (!IsAbsent(path))
-    ReadConfigText(ReadRunManifest(path).config, path, {},
-                   [&](ConfigFields& fields) { config.Describe(fields); });
-  return config.checkpoint.dir.empty() ? run + "/checkpoints" : config.checkpoint.dir;
-}
-
 // What is needed is a directory; a file is the most likely of the wrong ones to be named.
 void CheckIsNoFile(const std::string& path, const char* what) {
   std::error_code ignored;
@@ -56,12 +46,21 @@ std::string RunsBelow(const std::string& path) {
 
 }  // namespace
 
+std::string CheckpointsOfRun(const std::string& run) {
+  const std::string path = run + kManifest;
+  TrainConfig config;
+  if (!IsAbsent(path))
+    ReadConfigText(ReadRunManifest(path).config, path, {},
+                   [&](ConfigFields& fields) { config.Describe(fields); });
+  return config.checkpoint.dir.empty() ? run + "/checkpoints" : config.checkpoint.dir;
+}
+
 ModelPlace FindModel(const std::string& path) {
   CheckIsNoFile(path, "a run, a model or a checkpoint");
   const bool run = IsRun(path);
   if (run && !IsAbsent(path + "/model" + kManifest)) return {path + "/model", ""};
   if (!run && IsCheckpoint(path)) return {path, ""};
-  const std::string dir = run ? CheckpointsOf(path) : path;
+  const std::string dir = run ? CheckpointsOfRun(path) : path;
   if (IsInStore(dir) && !IsAbsent(dir + "/model" + kManifest)) return {dir + "/model", ""};
   for (const CheckpointEntry& entry : ListCheckpoints(dir)) {
     if (entry.unreadable)
@@ -103,7 +102,7 @@ std::vector<CheckpointEntry> FindCheckpoints(const std::string& path) {
   std::vector<CheckpointEntry> entries;
   const bool run = IsRun(path);
   if (!run && IsCheckpoint(path)) return {DescribeCheckpoint(path)};
-  const std::string dir = run ? CheckpointsOf(path) : path;
+  const std::string dir = run ? CheckpointsOfRun(path) : path;
   entries = ListCheckpoints(dir);
   const auto add_model_in = [&](const std::string& place) {
     if (!IsAbsent(place + "/model"))

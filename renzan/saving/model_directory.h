@@ -14,6 +14,10 @@ struct ModelPlace {
   std::string note;  // tells the user if it is not a finished model; else empty
 };
 
+// Where the run in directory `run` keeps its checkpoints, as its manifest says. Throws Error kData
+// or kConfig if that cannot be read.
+std::string CheckpointsOfRun(const std::string& run);
+
 // `path` is a model or a checkpoint, a run (its model, else its newest valid checkpoint), or a
 // directory of checkpoints (the newest valid one). Throws Error kData if a run has neither. Other
 // paths are returned unchanged.

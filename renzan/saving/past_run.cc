@@ -22,6 +22,7 @@ namespace {
 
 // In the manifest of a model.
 constexpr const char* kEndKey = "end";
+constexpr std::string_view kStoppedEarly = "stopped early";
 
 void CheckNotBeyond(const std::string& path, int64_t step, int64_t steps) {
   if (step > steps)
@@ -53,8 +54,8 @@ void RestorePreviousModel(const std::string& model) {
 }
 
 // Whether a run of `steps` steps with this configuration would have ended with this model.
-bool IsResultOf(const CheckpointEntry& model, const TrainingConfig& config, int64_t steps) {
-  const std::map<std::string, std::string> run = CheckpointManifest::Read(model.path).run;
+bool IsResultOf(const CheckpointEntry& model, const std::map<std::string, std::string>& run,
+                const TrainingConfig& config, int64_t steps) {
   const auto ended_like = [&](bool stopped_early) {
     const auto end = DescribeEnd(config, steps, stopped_early);
     return !end.empty() && std::all_of(end.begin(), end.end(), [&](const auto& entry) {
@@ -83,8 +84,8 @@ std::map<std::string, std::string> DescribeEnd(const TrainingConfig& config, int
   const EarlyStoppingConfig& stopping = config.early_stopping;
   return {{kEndKey,
            fmt::format("{}, {}, patience {}, min_delta {}, keep_best {}",
-                       stopped_early ? "stopped early" : Counted(steps, "step"), stopping.metric,
-                       stopping.patience, stopping.min_delta, config.keep_best)}};
+                       stopped_early ? std::string(kStoppedEarly) : Counted(steps, "step"),
+                       stopping.metric, stopping.patience, stopping.min_delta, config.keep_best)}};
 }
 
 std::string PreviousModel(const std::string& model) { return model + ".previous"; }
@@ -119,11 +120,13 @@ PastRun FindPastRun(const RunDirectories& directories, const TrainConfig& config
     if (!model->problem.empty()) {
       damaged = model->problem;
       model.reset();
-    } else if (IsResultOf(*model, config.training, steps)) {
+    } else if (const auto ended = CheckpointManifest::Read(model->path).run;
+               IsResultOf(*model, ended, config.training, steps)) {
       CheckCanContinue(model->path, config, run);
       CheckSameArithmetic(model->path, config, run);
       past.model_sha256 = model->model_sha256;
       past.model_step = model->step;
+      past.stopped_early = ended.contains(kEndKey) && ended.at(kEndKey).starts_with(kStoppedEarly);
       return past;
     }
   }

@@ -35,6 +35,7 @@ DirectoryLocks LockDirectories(const RunDirectories& directories, const JobAttem
 struct PastRun {
   std::string model_sha256;              // empty unless the run is finished
   int64_t model_step = 0;                // of that model
+  bool stopped_early = false;            // which ended the run
   std::vector<std::string> checkpoints;  // to resume from, newest first
 };
 

@@ -75,6 +75,9 @@ until [ -e run/model ]; do
 done
 [ "$(sha256_of run)" = "$expected" ] || fail "different bits after $attempt attempts"
 
+$renzan train small.yaml --run-dir run "${watch[@]}" 2>log.txt
+expect_log "a larger training.early_stopping.patience continues it"
+
 # With more patience it continues, to the step at which a run with that patience ends.
 more=(--set training.early_stopping.patience=9)
 $renzan train small.yaml --run-dir patient "${watch[@]}" "${more[@]}" 2>/dev/null

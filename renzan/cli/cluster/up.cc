@@ -156,6 +156,7 @@ void AddClusterUpVerb(CLI::App& cluster) {
   verb->add_option("config", flags->config,
                    "YAML file with pools, queues and users; default: one node, this machine");
   verb->add_option("--set", flags->overrides, "Override one key: --set pools.own.nodes=8")
+      ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
   verb->add_option("--nodes", flags->nodes, "Divide this machine into this many nodes")

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "renzan/cli/help/completion.h"
+#include "renzan/cli/help/help_formatter.h"
 #include "renzan/cli/help/man_page.h"
 #include "renzan/cli/help/unknown_word.h"
 #include "renzan/cli/help/verb_help.h"
@@ -70,6 +71,15 @@ TEST_F(Help, DescribesTheCommandLine) {
   EXPECT_EQ(train.options[3].value, "");
   EXPECT_THAT(train.options[3].choices, IsEmpty());
   EXPECT_THAT(program.verbs[1].verbs[0].examples, ElementsAre("renzan data import x"));
+}
+
+TEST_F(Help, AnOptionThatIsRepeatedTakesOneValueEachTime) {
+  std::vector<std::string> values;
+  UseHelpFormatter(app_);
+  app_.add_option("--set", values, "One")->allow_extra_args(false);
+  app_.add_option("--files", values, "Several");
+  EXPECT_THAT(app_.help(), HasSubstr("--set TEXT  "));
+  EXPECT_THAT(app_.help(), HasSubstr("--files TEXT ..."));
 }
 
 TEST_F(Help, AMisspeltWordNamesTheNearest) {

@@ -33,7 +33,10 @@ void AddActVerb(CLI::App& job, cluster::JobAction action, const std::string& wor
     if (flags->json)
       return PrintDocument(
           {{"job", flags->job}, {"state", state.empty() ? Document() : Document(state)}});
-    fmt::print("job {}: {}\n", flags->job, state.empty() ? "asked to " + word : state);
+    const char* asked = action == cluster::JobAction::kCheckpoint && !state.empty()
+                            ? "; a checkpoint is requested"
+                            : "";
+    fmt::print("job {}: {}{}\n", flags->job, state.empty() ? "asked to " + word : state, asked);
   });
 }
 

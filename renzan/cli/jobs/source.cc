@@ -114,6 +114,7 @@ cluster::Submission SubmissionOf(JobText text, const JobFlags& flags) {
 void AddJobFlags(CLI::App& verb, JobFlags& flags) {
   verb.add_option("job", flags.words, "The job's YAML file, or a command after --");
   verb.add_option("--set", flags.overrides, "Override one key: --set checkpoint.max_interval=5m")
+      ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
   verb.add_option("--name", flags.name, "Name of the job; default: the program's name");

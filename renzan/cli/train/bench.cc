@@ -313,6 +313,7 @@ void AddBenchVerb(CLI::App& app, int& exit_status) {
   const auto flags = std::make_shared<TrainBenchFlags>();
   train->add_option("config", flags->config_path, "YAML configuration")->required();
   train->add_option("--set", flags->overrides, "Override one key: --set training.batch_size=4096")
+      ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
   train->add_option("--steps", flags->steps, "Steps to measure")

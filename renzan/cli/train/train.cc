@@ -115,6 +115,20 @@ void CheckFlags(const TrainFlags& flags) {
     Fail(ErrorCode::kUsage, "--resume without a configuration file needs --run-dir DIR");
 }
 
+// Whether the run is to be elsewhere than where the launch contract puts it.
+bool HasOwnRunDirectory(const TrainConfig& config) {
+  const char* dir = Environment("RENZAN_RUN_DIR");
+  return !config.run_dir.empty() && dir != nullptr && config.run_dir != dir;
+}
+
+// Whether the job system has put `checkpoints` beside the attempts of the job, rather than where
+// its user wants them. They would be lost with the job: a run that is elsewhere keeps its own.
+bool IsInJobDirectory(const std::filesystem::path& checkpoints) {
+  const char* attempt = Environment("RENZAN_ATTEMPT_DIR");
+  return attempt != nullptr &&
+         checkpoints.parent_path() == std::filesystem::path(attempt).parent_path();
+}
+
 // Sets directories from the launch contract's environment variables unless a flag or the
 // configuration does, and names the directory of a new run. `children` passes it to workers that
 // this process starts.
@@ -122,7 +136,9 @@ void ResolveDirectories(const TrainFlags& flags, const std::string& name, TrainC
                         std::vector<std::string>& children) {
   // A rerun starts from scratch, so it must not find the checkpoints of the original run.
   const char* checkpoints = flags.rerun.empty() ? Environment("RENZAN_CHECKPOINT_DIR") : nullptr;
-  if (checkpoints != nullptr && config.checkpoint.dir.empty()) config.checkpoint.dir = checkpoints;
+  if (checkpoints != nullptr && config.checkpoint.dir.empty() &&
+      !(HasOwnRunDirectory(config) && IsInJobDirectory(checkpoints)))
+    config.checkpoint.dir = checkpoints;
   if (!config.run_dir.empty()) return;
   if (const char* dir = Environment("RENZAN_RUN_DIR"); dir && *dir != 0) {
     config.run_dir = dir;

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "renzan/base/log.h"
 #include "renzan/base/process/signals.h"
 
 namespace renzan {
@@ -37,7 +38,10 @@ void ServeSignals() {
     const int signal = Signals().Next(kSeconds, /*other_fd=*/-1);
     if (signal == SIGUSR1) g_requests.checkpoint = true;
     if (!IsStopSignal(signal)) continue;
-    if (signal == SIGINT && interrupted) DieBy(SIGINT);
+    if (signal == SIGINT && interrupted) {
+      LogWarning("interrupted again: this ends now, without the checkpoint that was asked for");
+      DieBy(SIGINT);
+    }
     interrupted = interrupted || signal == SIGINT;
     ++g_requests.stops;
   }

@@ -36,12 +36,18 @@ struct Stop {
   std::string requested_by = {};  // kRequested: the user
 };
 
+// "preempted for job 12".
+std::string TextOf(const Stop& stop);
+
 // Stop with a checkpoint, then restart on `target`.
 struct Resize {
   JobId job;
   Placement target;
   JobId on_behalf_of = 0;  // the job that a shrink makes room for; 0: growth, or a draining node
 };
+
+// "from 2 workers to 4", "moved off own-0, which is leaving". The job still has its old placement.
+std::string TextOf(const Resize& resize, const Snapshot& snapshot);
 
 // Buy nodes.
 struct ScaleOut {

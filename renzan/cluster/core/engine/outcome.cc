@@ -74,7 +74,8 @@ Outcome OutcomeOf(const RunHistory& job, const AttemptEnd& end, const RetryPolic
   if (end.by == EndedBy::kNodeFailed)
     return {.text = fmt::format("back to the queue: {}", end.message)};
   if (stopped && job.state == RecordState::kResizing)
-    return {.state = RecordState::kResizing, .text = "stopped; it starts again with its new size"};
+    return {.state = RecordState::kResizing,
+            .text = "stopped; it starts again with its new placement"};
   if (stopped) return {.text = TextOfStop(job, end, policy)};
   if (end.by == EndedBy::kRequest && end.exit_code == 0)
     return Requeue(job, policy, "its supervisor was terminated");

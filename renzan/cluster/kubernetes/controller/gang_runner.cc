@@ -34,13 +34,6 @@ std::vector<Worker> WorkersOf(const NamedPlacement& placement) {
   return workers;
 }
 
-std::string StopText(const Stop& stop) {
-  std::string text = NameOf(stop.reason);
-  if (stop.on_behalf_of != 0) text += fmt::format(" for job {}", stop.on_behalf_of);
-  if (!stop.requested_by.empty()) text += " by " + stop.requested_by;
-  return text;
-}
-
 }  // namespace
 
 RetryPolicy RetryPolicyOf(const spec::JobSpec& spec) {
@@ -217,7 +210,7 @@ void GangRunner::Perform(const Start& start) {
 
 void GangRunner::Perform(const Stop& stop) {
   LiveJob& live = live_.at(stop.job);
-  live.object.status.stop_reason = StopText(stop);
+  live.object.status.stop_reason = TextOf(stop);
   Tell(live, "Stopping", live.object.status.stop_reason);
   UpdateFacts(*snapshot_.Find(stop.job), live);
   StopWorkers(live);
@@ -225,8 +218,10 @@ void GangRunner::Perform(const Stop& stop) {
 
 void GangRunner::Perform(const Resize& resize) {
   LiveJob& live = live_.at(resize.job);
-  live.object.status.stop_reason = "resized";
-  Tell(live, "Resizing", "to " + Describe(WithNames(snapshot_, resize.target)));
+  live.object.status.stop_reason = TextOf(resize, snapshot_);
+  Tell(live, "Resizing",
+       fmt::format("{}: to {}", live.object.status.stop_reason,
+                   Describe(WithNames(snapshot_, resize.target))));
   UpdateFacts(*snapshot_.Find(resize.job), live);
   StopWorkers(live);
 }

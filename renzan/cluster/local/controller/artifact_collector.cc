@@ -149,7 +149,9 @@ void ArtifactCollector::CheckChild(Collection& collection) {
     const std::string reason =
         is_copy || *status < 0 ? ""
                                : LastLineOf(directories_.Of(collection.record.id) + "/upload.log");
-    if (*status != 0)
+    if (*status != 0 && is_copy && IsMissing(collection.outputs.artifacts))
+      AddProblem(collection, "it does not exist");
+    else if (*status != 0)
       AddProblem(collection, fmt::format("{} ended with {}{}{}", is_copy ? "cp" : "renzan upload",
                                          *status, reason.empty() ? "" : ": ", reason));
   } else if (NowMs(clock_) >= collection.deadline) {

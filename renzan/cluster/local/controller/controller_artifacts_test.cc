@@ -53,7 +53,7 @@ TEST_F(ControllerTest, WhatAJobLeavesIsUploadedOnceItsArtifactsAreCollected) {
   Settle();
   EXPECT_EQ(State(job), RecordState::kDone);
   EXPECT_THAT(store_->Events(job).back().text,
-              AllOf(HasSubstr("could be collected from /tmp/out (cp ended with 1)"),
+              AllOf(HasSubstr("could be collected from /tmp/out (it does not exist)"),
                     HasSubstr("could be uploaded to s3://b/p (renzan upload ended with 1: error: "
                               "s3://b/p: no such bucket)")));
 }

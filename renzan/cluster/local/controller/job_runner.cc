@@ -114,7 +114,7 @@ void JobRunner::Commit(const Stop& stop) {
   AttemptRecord attempt = *live.attempt;
   record.state = RecordState::kStopping;
   ++record.preemptions;
-  attempt.stop_reason = StopText(stop);
+  attempt.stop_reason = TextOf(stop);
   attempt.stopping_for = stop.on_behalf_of;
   log_.Commit(record, attempt, NameOf(record.state), attempt.stop_reason, Now());
   live.record = record;
@@ -129,9 +129,7 @@ void JobRunner::Commit(const Resize& resize) {
   AttemptRecord attempt = *live.attempt;
   record.state = RecordState::kResizing;
   record.preemptions += resize.on_behalf_of != 0;
-  attempt.stop_reason = "resized";
-  if (resize.on_behalf_of != 0)
-    attempt.stop_reason += fmt::format(" for job {}", resize.on_behalf_of);
+  attempt.stop_reason = TextOf(resize, state_.snapshot);
   attempt.stopping_for = resize.on_behalf_of;
   attempt.target = WithNames(state_.snapshot, resize.target);
   log_.Commit(record, attempt, NameOf(record.state), attempt.stop_reason, Now());

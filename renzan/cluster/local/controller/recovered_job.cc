@@ -56,17 +56,10 @@ Job MakeJobFor(Snapshot& snapshot, const JobRecord& record, const spec::JobSpec&
 }
 
 bool WasStoppedFor(StopReason reason, const AttemptRecord& attempt) {
-  return attempt.stop_reason == StopText({attempt.job, reason, attempt.stopping_for});
+  return attempt.stop_reason == TextOf(Stop{attempt.job, reason, attempt.stopping_for});
 }
 
 }  // namespace
-
-std::string StopText(const Stop& stop) {
-  std::string text = NameOf(stop.reason);
-  if (stop.on_behalf_of != 0) text += fmt::format(" for job {}", stop.on_behalf_of);
-  if (!stop.requested_by.empty()) text += " by " + stop.requested_by;
-  return text;
-}
 
 RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record) {
   RecoveredJob recovered;

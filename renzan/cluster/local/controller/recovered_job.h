@@ -20,9 +20,6 @@ struct RecoveredJob {
 // queues.
 RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record);
 
-// What AttemptRecord::stop_reason says of a stop.
-std::string StopText(const Stop& stop);
-
 // Adds the facts that follow from the job's earlier attempts, and from what the last one was told,
 // as core/engine/gang.h left them.
 void AddAttempt(const AttemptRecord& attempt, Job& job);
