@@ -1,4 +1,4 @@
-// renzan simulate --trace FILE | --generate jobs=...
+// renzan simulate --trace FILE | --sacct FILE | --generate jobs=...
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -21,6 +21,7 @@
 #include "renzan/cluster/simulate/job_story.h"
 #include "renzan/cluster/simulate/picture.h"
 #include "renzan/cluster/simulate/report.h"
+#include "renzan/cluster/simulate/sacct.h"
 #include "renzan/cluster/simulate/trace.h"
 #include "renzan/cluster/spec/cluster_config.h"
 #include "renzan/data/text/input.h"
@@ -32,7 +33,7 @@ using namespace cluster;
 using namespace cluster::simulate;
 
 struct SimulateOptions {
-  std::string trace, columns, generate, cluster_file, svg;
+  std::string trace, sacct, columns, generate, cluster_file, svg;
   std::vector<std::string> policies = {"renzan"};
   int nodes = 56, gpus_per_node = 8;
   std::string quotas;
@@ -101,8 +102,11 @@ Workload MakeWorkload(const SimulateOptions& options, const Snapshot& cluster) {
                                           : std::optional(ReadTraceColumns(options.columns))};
   if (trace.gpus_per_node == 0)
     Fail(ErrorCode::kUsage, "the cluster has no GPUs, but the jobs of a trace request GPUs");
-  LineReader lines({options.trace});
-  return ReadTrace([&](std::string_view* line) { return lines.Next(line); }, options.trace, trace);
+  const std::string& file = options.trace.empty() ? options.sacct : options.trace;
+  LineReader lines({file});
+  const NextLine next_line = [&](std::string_view* line) { return lines.Next(line); };
+  return options.trace.empty() ? ReadSacct(next_line, file, trace)
+                               : ReadTrace(next_line, file, trace);
 }
 
 // Records the cycles of Renzan's scheduler.
@@ -155,8 +159,9 @@ void Report(const SimulateOptions& options, const NamedMetrics& metrics,
 }
 
 void RunSimulations(SimulateOptions options) {
-  if (options.trace.empty() == options.generate.empty())
-    Fail(ErrorCode::kUsage, "give a workload: either --trace FILE or --generate jobs=1000,seed=1");
+  if (options.trace.empty() && options.sacct.empty() && options.generate.empty())
+    Fail(ErrorCode::kUsage,
+         "give a workload: --trace FILE, --sacct FILE or --generate jobs=1000,seed=1");
   if (!options.svg.empty() && options.policies.size() != 1)
     Fail(ErrorCode::kUsage, "--svg draws a single policy: use --policy instead of --compare");
   options.simulator.notice_ms = ReadDuration(options.notice, "--notice");
@@ -246,30 +251,37 @@ void AddSimulateVerb(CLI::App& app) {
   const auto trace = verb->add_option("--trace", options->trace,
                                       "Recorded jobs: CSV (timestamp,duration,num_gpus,gpu_time,"
                                       "cluster), plain, .gz or .zst");
+  const auto sacct =
+      verb->add_option("--sacct", options->sacct,
+                       "Jobs of a Slurm cluster: what `sacct --allusers --allocations --parsable2 "
+                       "--format=JobID,JobName,User,Account,Submit,ElapsedRaw,AllocTRES` prints, "
+                       "plain, .gz or .zst");
+  sacct->type_name("FILE")->excludes(trace);
   verb->add_option("--columns", options->columns,
                    "YAML that maps another CSV trace's columns: submitted, duration (or "
                    "duration_of), gpus, queue, user, name")
       ->type_name("FILE")
       ->needs(trace);
-  verb->add_option("--generate", options->generate,
-                   "Synthetic jobs: jobs=1000,seed=1,load=0.9,... (a wrong name lists the others)")
-      ->excludes(trace);
-  verb->add_option("--limit", options->limit, "Only the first jobs of the trace")
+  const auto generate = verb->add_option(
+      "--generate", options->generate,
+      "Synthetic jobs: jobs=1000,seed=1,load=0.9,... (a wrong name lists the others)");
+  generate->excludes(trace)->excludes(sacct);
+  verb->add_option("--limit", options->limit, "Only the first of the recorded jobs")
       ->check(AtLeast(1))
-      ->needs(trace);
+      ->excludes(generate);
   verb->add_option("--checkpoint-share", options->checkpoint_share,
-                   "Share of the trace's jobs that checkpoint")
+                   "Share of the recorded jobs that checkpoint")
       ->check(CLI::Range(0.0, 1.0))
-      ->needs(trace)
+      ->excludes(generate)
       ->capture_default_str();
   verb->add_option("--save", options->save,
-                   "How long the trace's jobs take to save their work: 5s, or 1s..60s drawn for "
+                   "How long the recorded jobs take to save their work: 5s, or 1s..60s drawn for "
                    "each job")
-      ->needs(trace)
+      ->excludes(generate)
       ->capture_default_str();
   verb->add_option("--restart", options->restart,
                    "From a restart until a job is back where it stopped: 30s, or a range")
-      ->needs(trace)
+      ->excludes(generate)
       ->capture_default_str();
   AddClusterOptions(*verb, *options);
   const auto policy = verb->add_option_function<std::string>(

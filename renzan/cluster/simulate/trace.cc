@@ -1,8 +1,6 @@
 #include "renzan/cluster/simulate/trace.h"
 
 #include <algorithm>
-#include <charconv>
-#include <chrono>
 #include <cmath>
 #include <optional>
 
@@ -10,60 +8,17 @@
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
+#include "renzan/cluster/simulate/trace_values.h"
 
 namespace renzan::cluster::simulate {
 namespace {
 
 constexpr std::string_view kHeader = "timestamp,duration,num_gpus,gpu_time,cluster";
-constexpr int64_t kMostGpus = 1'000'000;
-
-template <typename T>
-std::optional<T> ParseNumber(std::string_view text) {
-  T value;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// "2017-10-09 07:01:55" to seconds since 1970.
-std::optional<int64_t> ParseTimestamp(std::string_view text) {
-  if (text.size() != 19 || text[4] != '-' || text[7] != '-' || text[10] != ' ' || text[13] != ':' ||
-      text[16] != ':')
-    return std::nullopt;
-  const auto part = [&](size_t from, size_t length) {
-    return ParseNumber<unsigned>(text.substr(from, length));
-  };
-  const auto year = part(0, 4), month = part(5, 2), day = part(8, 2);
-  const auto hour = part(11, 2), minute = part(14, 2), second = part(17, 2);
-  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(*year)),
-                                         std::chrono::month(*month), std::chrono::day(*day)};
-  if (!date.ok() || *hour > 23 || *minute > 59 || *second > 59) return std::nullopt;
-  const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
-  return days * 86400 + *hour * 3600 + *minute * 60 + *second;
-}
 
 TimeMs DrawTime(uint64_t key, uint64_t job, const TimeRange& range) {
   const double uniform = static_cast<double>(Philox::Uniform(Philox::Draw(key, job)[0]));
   const double ratio = static_cast<double>(range.most) / static_cast<double>(range.least);
   return std::llround(static_cast<double>(range.least) * std::pow(ratio, uniform));
-}
-
-// Seconds since 1970, or since any other time.
-std::optional<double> ParseSubmission(std::string_view text) {
-  if (const auto seconds = ParseTimestamp(text)) return static_cast<double>(*seconds);
-  const auto seconds = ParseNumber<double>(text);
-  return seconds && std::abs(*seconds) < 1e11 ? seconds : std::nullopt;
-}
-
-std::vector<std::string_view> Split(std::string_view line) {
-  std::vector<std::string_view> values;
-  for (size_t comma = line.find(','); comma != line.npos; comma = line.find(',')) {
-    values.push_back(line.substr(0, comma));
-    line.remove_prefix(comma + 1);
-  }
-  values.push_back(line);
-  return values;
 }
 
 class TraceReader {
@@ -85,11 +40,7 @@ class TraceReader {
       if (!blank) jobs.push_back(ReadJob(line));
     }
     if (jobs.empty()) FailHere("the trace has no jobs");
-    std::stable_sort(jobs.begin(), jobs.end(), [](const WorkloadJob& a, const WorkloadJob& b) {
-      return a.submitted < b.submitted;
-    });
-    if (options_.limit > 0 && jobs.size() > options_.limit) jobs.resize(options_.limit);
-    Finish(jobs);
+    FinishTrace(jobs, options_);
     return jobs;
   }
 
@@ -106,6 +57,12 @@ class TraceReader {
          fmt::format(format, std::forward<Args>(args)...));
   }
 
+  std::vector<std::string> FieldsOf(std::string_view line) {
+    auto fields = SplitFields(line, ',');
+    if (!fields) FailHere("a quoted field does not end before a comma or the end of the line");
+    return *std::move(fields);
+  }
+
   void ReadHeader() {
     std::string_view line;
     const bool mapped = options_.columns.has_value();
@@ -115,7 +72,7 @@ class TraceReader {
     if (!mapped && line != kHeader)
       FailHere("the first line of a trace must be {}; for other columns, see --columns", kHeader);
     header_ = std::string(line);
-    const std::vector<std::string_view> names = Split(header_);
+    const std::vector<std::string> names = FieldsOf(line);
     num_columns_ = names.size();
     const auto find = [&](const std::string& name) -> std::optional<size_t> {
       if (name.empty()) return std::nullopt;
@@ -135,13 +92,14 @@ class TraceReader {
   }
 
   double ReadSeconds(std::string_view text, const std::string& column, double most) {
-    const auto seconds = ParseNumber<double>(text);
+    const auto seconds = ParseElapsed(text);
     if (!seconds || !(*seconds > 0) || *seconds > most)
-      FailHere("{} '{}' is not a number of seconds above 0", column, text);
+      FailHere("{} '{}' is not a duration above 0, such as 90 (seconds), 00:01:30 or 1m30s", column,
+               text);
     return *seconds;
   }
 
-  double DurationOf(const std::vector<std::string_view>& values, const std::string& job_name) {
+  double DurationOf(const std::vector<std::string>& values, const std::string& job_name) {
     if (duration_) return ReadSeconds(values[*duration_], mapping_.duration, kLongestSeconds);
     const auto at = mapping_.duration_of.find(job_name);
     if (at == mapping_.duration_of.end())
@@ -150,53 +108,38 @@ class TraceReader {
   }
 
   WorkloadJob ReadJob(std::string_view line) {
-    const std::vector<std::string_view> values = Split(line);
+    const std::vector<std::string> values = FieldsOf(line);
     if (values.size() != num_columns_)
       FailHere("must have {}: {}", Counted(num_columns_, "column"), header_);
     const auto submitted = ParseSubmission(values[*submitted_]);
     if (!submitted)
-      FailHere("{} '{}' is not like 2017-10-09 07:01:55, nor a number of seconds",
-               mapping_.submitted, values[*submitted_]);
+      FailHere(
+          "{} '{}' is not like 2017-10-09 07:01:55 or 2017-10-09T07:01:55Z, nor a number of "
+          "seconds",
+          mapping_.submitted, values[*submitted_]);
     WorkloadJob job;
     if (job_name_) job.name = values[*job_name_];
     const double seconds = DurationOf(values, job.name);
-    const auto gpus = ParseNumber<int64_t>(values[*gpus_]);
-    if (!gpus || *gpus < 1 || *gpus > kMostGpus)
+    const auto gpus = ParseWhole(values[*gpus_]);
+    if (!gpus || *gpus < 1 || *gpus > kMostGpusOfAJob)
       FailHere("{} '{}' is not a whole number from 1 to {}", mapping_.gpus, values[*gpus_],
-               kMostGpus);
+               kMostGpusOfAJob);
     if (gpu_time_) CheckGpuTime(values[*gpu_time_], seconds * static_cast<double>(*gpus));
     if (queue_) job.queue = values[*queue_];
-    job.user = user_ ? std::string(values[*user_]) : job.queue;
+    job.user = user_ ? values[*user_] : job.queue;
     if (job.queue.empty()) FailHere("{} is empty", mapping_.queue);
     if (job.user.empty()) FailHere("{} is empty", mapping_.user);
-    const Gang gang = SplitIntoGang(*gpus, options_.gpus_per_node);
     job.submitted = std::llround(*submitted * 1000);
-    job.min_workers = job.max_workers = gang.workers;
-    job.per_worker = options_.share_of_one_gpu * gang.gpus_per_worker;
+    SetGpus(*gpus, options_, job);
     job.work_ms = static_cast<TimeMs>(std::ceil(seconds * 1000));
     return job;
   }
 
   void CheckGpuTime(std::string_view text, double product) {
     const double gpu_seconds =
-        ReadSeconds(text, "gpu_time", kLongestSeconds * static_cast<double>(kMostGpus));
+        ReadSeconds(text, "gpu_time", kLongestSeconds * static_cast<double>(kMostGpusOfAJob));
     if (std::abs(gpu_seconds - product) > 1 + 1e-6 * product)
       FailHere("gpu_time {} is not duration times num_gpus, {}", text, product);
-  }
-
-  void Finish(Workload& jobs) {
-    const TimeMs begin = jobs.front().submitted;
-    const uint64_t key = PhiloxKey(options_.seed, "trace/checkpoints");
-    const uint64_t save_key = PhiloxKey(options_.seed, "trace/save");
-    const uint64_t restart_key = PhiloxKey(options_.seed, "trace/restart");
-    for (size_t job = 0; job < jobs.size(); ++job) {
-      jobs[job].submitted -= begin;
-      jobs[job].checkpoints = static_cast<double>(Philox::Uniform(Philox::Draw(key, job)[0])) <
-                              options_.checkpoint_share;
-      jobs[job].checkpoint_cost_ms = DrawTime(save_key, job, options_.save_ms);
-      jobs[job].restart_cost_ms = DrawTime(restart_key, job, options_.restart_ms);
-      jobs[job].grace_ms = std::max(jobs[job].grace_ms, jobs[job].checkpoint_cost_ms);
-    }
   }
 
   const NextLine& next_line_;
@@ -211,6 +154,31 @@ class TraceReader {
 };
 
 }  // namespace
+
+void SetGpus(int64_t gpus, const TraceOptions& options, WorkloadJob& job) {
+  const Gang gang = SplitIntoGang(gpus, options.gpus_per_node);
+  job.min_workers = job.max_workers = gang.workers;
+  job.per_worker = options.share_of_one_gpu * gang.gpus_per_worker;
+}
+
+void FinishTrace(Workload& jobs, const TraceOptions& options) {
+  std::stable_sort(jobs.begin(), jobs.end(), [](const WorkloadJob& a, const WorkloadJob& b) {
+    return a.submitted < b.submitted;
+  });
+  if (options.limit > 0 && jobs.size() > options.limit) jobs.resize(options.limit);
+  const TimeMs begin = jobs.front().submitted;
+  const uint64_t key = PhiloxKey(options.seed, "trace/checkpoints");
+  const uint64_t save_key = PhiloxKey(options.seed, "trace/save");
+  const uint64_t restart_key = PhiloxKey(options.seed, "trace/restart");
+  for (size_t job = 0; job < jobs.size(); ++job) {
+    jobs[job].submitted -= begin;
+    jobs[job].checkpoints =
+        static_cast<double>(Philox::Uniform(Philox::Draw(key, job)[0])) < options.checkpoint_share;
+    jobs[job].checkpoint_cost_ms = DrawTime(save_key, job, options.save_ms);
+    jobs[job].restart_cost_ms = DrawTime(restart_key, job, options.restart_ms);
+    jobs[job].grace_ms = std::max(jobs[job].grace_ms, jobs[job].checkpoint_cost_ms);
+  }
+}
 
 Workload ReadTrace(const NextLine& next_line, const std::string& name,
                    const TraceOptions& options) {

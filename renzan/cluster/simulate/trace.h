@@ -1,8 +1,8 @@
 #pragma once
 
-// Recorded workloads: CSV without quotes, with a line of column names. Without a mapping of columns
-// the format is the Philly trace's: timestamp,duration,num_gpus,gpu_time,cluster (submission in
-// UTC, seconds, GPUs, GPU-seconds, virtual cluster). Not thread-safe.
+// Recorded workloads: CSV (trace_values.h), with a line of column names. Without a mapping of
+// columns the format is the Philly trace's: timestamp,duration,num_gpus,gpu_time,cluster
+// (submission in UTC, seconds, GPUs, GPU-seconds, virtual cluster). Not thread-safe.
 
 #include <functional>
 #include <optional>
@@ -34,6 +34,14 @@ struct TraceOptions {
   uint64_t seed = 1;
   std::optional<TraceColumns> columns;  // none: the Philly trace's
 };
+
+inline constexpr int64_t kMostGpusOfAJob = 1'000'000;
+
+// Gives the job as many workers as its GPUs need.
+void SetGpus(int64_t gpus, const TraceOptions& options, WorkloadJob& job);
+
+// Sorts and limits the jobs, lets time begin with the first, and draws what a trace does not say.
+void FinishTrace(Workload& jobs, const TraceOptions& options);
 
 // Reads a whole trace. Time begins with the first submission. Of the Philly trace, each virtual
 // cluster becomes a queue with one user. Throws Error kData "name:line: ..." for the first invalid

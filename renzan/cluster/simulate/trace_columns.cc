@@ -5,8 +5,11 @@
 namespace renzan::cluster::simulate {
 
 void TraceColumns::Describe(ConfigFields& fields) {
-  fields.Field("submitted", &submitted, "column: 2017-10-09 07:01:55 in UTC, or seconds");
-  fields.Field("duration", &duration, "column: seconds that the job runs undisturbed");
+  fields.Field("submitted", &submitted,
+               "column: 2017-10-09 07:01:55 or 2017-10-09T07:01:55+01:00 (UTC if it does not say), "
+               "or seconds");
+  fields.Field("duration", &duration,
+               "column: how long the job runs undisturbed, in seconds or as 01:30:00 or 1h30m");
   fields.Field("gpus", &gpus, "column: GPUs of the whole job");
   fields.Field("queue", &queue, "column; \"\": one queue for all");
   fields.Field("user", &user, "column; \"\": one user for each queue");

@@ -13,8 +13,8 @@ namespace renzan::cluster::simulate {
 inline constexpr double kLongestSeconds = 10 * 366 * 86400.0;
 
 struct TraceColumns {
-  std::string submitted = "timestamp";  // "2017-10-09 07:01:55" (UTC), or seconds
-  std::string duration = "duration";    // seconds
+  std::string submitted = "timestamp";  // as in ParseSubmission()
+  std::string duration = "duration";    // as in ParseElapsed()
   std::string gpus = "num_gpus";
   std::string queue = "cluster";  // "": all jobs are in one queue
   std::string user;               // "": the queue's name

@@ -84,7 +84,8 @@ TEST(Trace, SaysWhatIsWrongAndWhere) {
       {kHeader + "2017-10-09 07:01:55,66.0,1,66.0,q,x\n", "t.csv:2: must have 5 columns"},
       {kHeader + "2017-02-29 07:01:55,66.0,1,66.0,q\n", "timestamp '2017-02-29 07:01:55'"},
       {kHeader + "2017-10-09 24:01:55,66.0,1,66.0,q\n", "timestamp"},
-      {kHeader + "2017-10-09T07:01:55,66.0,1,66.0,q\n", "timestamp"},
+      {kHeader + "2017-10-09T07:01:55X,66.0,1,66.0,q\n", "timestamp"},
+      {kHeader + "2017-10-09 07:01:55,66.0,1,66.0,\"q\n", "t.csv:2: a quoted field"},
       {kHeader + "2017-10-09 07:01:55,-66.0,1,66.0,q\n", "duration '-66.0'"},
       {kHeader + "2017-10-09 07:01:55,nan,1,66.0,q\n", "duration 'nan'"},
       {kHeader + "2017-10-09 07:01:55,66.0,0,66.0,q\n", "num_gpus '0'"},
@@ -133,6 +134,20 @@ TEST(Trace, OtherColumns) {
               testing::HasSubstr("t.csv:1: there is no column 'replicas'"));
   EXPECT_THAT(error_of("app,time,replicas,owner\nvit,1,1,ann\n"),
               testing::HasSubstr("t.csv:2: app 'vit' has no duration"));
+}
+
+TEST(Trace, IsoTimesClockTimesAndQuotes) {
+  const Workload jobs = Read(
+      "submitted,ran,gpus,team\n"
+      "2026-01-31T12:00:00.5+01:00,01:30:00,8,\"ads, \"\"new\"\"\"\n"
+      "2026-01-31T11:00:01Z,1h30m,8,b\n",
+      {.columns = TraceColumns{
+           .submitted = "submitted", .duration = "ran", .gpus = "gpus", .queue = "team"}});
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].queue, "ads, \"new\"");
+  EXPECT_EQ(jobs[0].work_ms, 90 * kMinute);
+  EXPECT_EQ(jobs[1].work_ms, 90 * kMinute);
+  EXPECT_EQ(jobs[1].submitted, 500);
 }
 
 TEST(Gangs, AreSplitByNodes) {
