@@ -79,6 +79,13 @@ wait_for has_said "$id" up
 $renzan job cancel "$id" >/dev/null
 wait_for is "$id" state cancelled
 
+# Several at once: one that is not there does not keep the others.
+first=$(submit -- sleep 1000) second=$(submit -- sleep 1000)
+wait_for is "$second" state running
+expect_exit 66 "there is no job 999" $renzan job cancel "$first" 999 "$second"
+wait_for is "$first" state cancelled
+wait_for is "$second" state cancelled
+
 # A job that checkpoints resumes where it was: after a manual preemption, a drain with notice, and a
 # preemption by a job of higher priority. After a failure without notice, unsaved steps are repeated.
 cat >steps.sh <<'SH'

@@ -46,10 +46,16 @@ expect_exit 64 "has no job 999" $renzan simulate "${generate[@]}" --explain 999
 expect_exit 64 "use --policy" $renzan simulate "${generate[@]}" --explain 7 --json
 expect_exit 64 "did you mean backfill?" $renzan simulate "${generate[@]}" --policy backfil
 expect_exit 78 "did you mean 'jobs'" $renzan simulate --generate job=5
-expect_exit 64 "either --trace FILE or --generate" $renzan simulate
+expect_exit 64 "--trace FILE, --sacct FILE or --generate" $renzan simulate
 for flag in --save --restart --checkpoint-share --limit; do
-  expect_exit 64 "$flag requires --trace" $renzan simulate "${generate[@]}" $flag 1
+  expect_exit 64 "--generate excludes $flag" $renzan simulate "${generate[@]}" $flag 1
 done
+printf '%s\n' 'JobID|User|Account|Submit|ElapsedRaw|AllocTRES' \
+  '1|ann|ads|2026-01-31T12:00:00|3600|cpu=8,gres/gpu=4,node=1' \
+  '2|bob|ads|2026-01-31T12:00:00|1800|cpu=8,gres/gpu=8,node=1' '3|bob|ads|Unknown|0|' >jobs.txt
+expect_exit 0 "left out: 1 job without GPUs" \
+  $renzan simulate --sacct jobs.txt --nodes 1 --quotas none --compare renzan,fifo
+expect_exit 64 "excludes" $renzan simulate --sacct jobs.txt --trace trace.csv.gz
 expect_exit 64 "--limit" $renzan simulate --trace trace.csv.gz --limit 0
 expect_exit 64 "--restart 60s..30s" $renzan simulate --trace trace.csv.gz --restart 60s..30s
 expect_exit 64 "--notice soon: not a duration" $renzan simulate "${generate[@]}" --notice soon

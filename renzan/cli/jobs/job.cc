@@ -5,7 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
+#include "renzan/base/error.h"
+#include "renzan/base/log.h"
 #include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/jobs/verbs.h"
 #include "renzan/cli/verbs.h"
@@ -13,55 +17,86 @@
 namespace renzan {
 namespace {
 
+constexpr const char* kJobHelp =
+    "As shown by `renzan jobs`; on Kubernetes also NAME or NAMESPACE/NAME";
+
 struct ActFlags {
-  std::string job;
+  std::vector<std::string> jobs;
   ClusterFlags cluster;
   bool json = false;
 };
 
-// Asks for the action and prints the job's state.
+// Asks for the action on one job. Returns what to print.
+Document Act(cluster::Backend& backend, const std::string& job, cluster::JobAction action) {
+  const std::string state = backend.ActOn(job, action);
+  return {{"job", job}, {"state", state.empty() ? Document() : Document(state)}};
+}
+
+void PrintAsked(const Document& done, cluster::JobAction action, const std::string& word) {
+  const std::string job = done.at("job");
+  if (done.at("state").is_null()) return fmt::print("job {}: asked to {}\n", job, word);
+  fmt::print("job {}: {}{}\n", job, done.at("state").get<std::string>(),
+             action == cluster::JobAction::kCheckpoint ? "; a checkpoint is requested" : "");
+}
+
+// A job that cannot be acted on does not keep the others from it; the first such error is the exit
+// code.
+void ActOnAll(const ActFlags& flags, cluster::JobAction action, const std::string& word) {
+  const auto backend = BackendOf(flags.cluster);
+  if (flags.jobs.size() == 1) {
+    const Document done = Act(*backend, flags.jobs[0], action);
+    return flags.json ? PrintDocument(done) : PrintAsked(done, action, word);
+  }
+  Document all = Document::array();
+  std::optional<Error> first;
+  for (const std::string& job : flags.jobs) {
+    try {
+      all.push_back(Act(*backend, job, action));
+      if (!flags.json) PrintAsked(all.back(), action, word);
+    } catch (const Error& error) {
+      all.push_back({{"job", job}, {"error", error.what()}});
+      if (first)
+        LogError("{}", error.what());
+      else
+        first = error;
+    }
+  }
+  if (flags.json) PrintDocument({{"jobs", all}});
+  if (first) throw *first;
+}
+
 void AddActVerb(CLI::App& job, cluster::JobAction action, const std::string& word,
                 const std::string& what, const std::string& footer) {
   CLI::App* verb = job.add_subcommand(word, what);
   const auto flags = std::make_shared<ActFlags>();
-  AddJobOption(*verb, flags->job);
-  verb->add_flag("--json", flags->json, "Print JSON");
+  verb->add_option("ID", flags->jobs, kJobHelp)->required();
+  verb->add_flag("--json", flags->json, "Print JSON; several jobs as {\"jobs\": [...]}");
   AddClusterChoice(*verb, flags->cluster);
   verb->footer(footer);
-  verb->callback([flags, action, word] {
-    const std::string state = BackendOf(flags->cluster)->ActOn(flags->job, action);
-    if (flags->json)
-      return PrintDocument(
-          {{"job", flags->job}, {"state", state.empty() ? Document() : Document(state)}});
-    const char* asked = action == cluster::JobAction::kCheckpoint && !state.empty()
-                            ? "; a checkpoint is requested"
-                            : "";
-    fmt::print("job {}: {}{}\n", flags->job, state.empty() ? "asked to " + word : state, asked);
-  });
+  verb->callback([flags, action, word] { ActOnAll(*flags, action, word); });
 }
 
 }  // namespace
 
 void AddJobOption(CLI::App& verb, std::string& job) {
-  verb.add_option("ID", job, "As shown by `renzan jobs`; on Kubernetes also NAME or NAMESPACE/NAME")
-      ->required();
+  verb.add_option("ID", job, kJobHelp)->required();
 }
 
 void AddJobVerb(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("job", "Show one job, or stop it");
+  CLI::App* verb = app.add_subcommand("job", "Show one job, or stop jobs");
   verb->require_subcommand(1);
   AddJobShowVerb(*verb);
   AddJobExplainVerb(*verb);
   AddJobLogsVerb(*verb);
-  AddActVerb(*verb, cluster::JobAction::kCancel, "cancel", "End a job for good",
-             "Its workers get SIGTERM, and SIGKILL after its grace period.\nExample: renzan job "
-             "cancel 12");
+  AddActVerb(*verb, cluster::JobAction::kCancel, "cancel", "End jobs for good",
+             "Their workers get SIGTERM, and SIGKILL after the grace period.\nExample: renzan job "
+             "cancel 12 13");
   AddActVerb(*verb, cluster::JobAction::kPreempt, "preempt",
-             "Stop a job with a checkpoint; it returns to the pending queue",
+             "Stop jobs with a checkpoint; they return to the pending queue",
              "Example: renzan job preempt 12");
   AddActVerb(*verb, cluster::JobAction::kCheckpoint, "checkpoint",
-             "Request a checkpoint; the job continues",
-             "Needs checkpoint.on_request: its workers get SIGUSR1.\n"
+             "Request a checkpoint; the jobs continue",
+             "Needs checkpoint.on_request: their workers get SIGUSR1.\n"
              "Example: renzan job checkpoint 12");
 }
 
