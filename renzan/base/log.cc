@@ -28,7 +28,7 @@ std::string& Prefix() {
 
 // The program's functions; null unless LogThrough() has set them.
 LogFunctions& Program() {
-  static LogFunctions program{nullptr, nullptr};
+  static LogFunctions program{nullptr, nullptr, nullptr};
   return program;
 }
 
@@ -54,6 +54,11 @@ void SetLogLevel(LogLevel level) {
 void SetLogPrefix(const std::string& prefix) {
   if (Program().set_prefix != nullptr) return Program().set_prefix(prefix);
   Prefix() = prefix;
+}
+
+void LogWithTimes() {
+  if (Program().with_times != nullptr) return Program().with_times();
+  Logger().set_pattern("%Y-%m-%dT%H:%M:%SZ %^%v%$", spdlog::pattern_time_type::utc);
 }
 
 void LogThrough(const LogFunctions& program) { Program() = program; }

@@ -19,11 +19,15 @@ void SetLogPrefix(const std::string& prefix);
 
 void LogMessage(LogLevel level, const std::string& message);
 
+// From now on, each message begins with the time, in UTC: for the log file of a service.
+void LogWithTimes();
+
 // The log functions of a program, for a library that it loads and that has its own copy of this
 // module.
 struct LogFunctions {
   void (*message)(LogLevel level, const std::string& message) = LogMessage;
   void (*set_prefix)(const std::string& prefix) = SetLogPrefix;
+  void (*with_times)() = LogWithTimes;
 };
 // Sends what this copy logs to `program`, whose level and prefix then apply; null functions undo
 // it.

@@ -23,6 +23,7 @@ void DetachFromTerminal(int log_fd) {
   if (null_fd < 0 || ::dup2(null_fd, STDIN_FILENO) < 0 || ::dup2(log_fd, STDOUT_FILENO) < 0 ||
       ::dup2(log_fd, STDERR_FILENO) < 0 || ::chdir("/") != 0)
     FailErrno(errno, "cannot detach from the terminal");
+  LogWithTimes();
 }
 
 // The child's main function; returns its exit status. Writes an Error to the log and to `error_fd`.

@@ -161,6 +161,7 @@ void Lead(const RunOptions& options, const ApiFactory& make_api, const LeaseKeep
 }  // namespace
 
 void RunController(const RunOptions& options) {
+  LogWithTimes();
   std::signal(SIGPIPE, SIG_IGN);
   // Before any thread is started, so that all of them block these signals.
   const SignalQueue signals({SIGTERM, SIGINT});
