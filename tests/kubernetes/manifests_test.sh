@@ -95,7 +95,7 @@ import json
 job = json.load(open("sleep.json"))
 job["status"] = {"phase": "running", "replicas": 2, "attempts": 1, "gpus": 16,
                  "startTime": job["metadata"]["creationTimestamp"],
-                 "message": "attempt 0 on n1 (2)",
+                 "message": "attempt 0 on n1 (2 workers)",
                  "facts": {"id": 7, "preemptions": 3, "failures": 1}}
 json.dump(job, open("sleep.json", "w"))
 PYTHON
@@ -104,7 +104,7 @@ kubectl replace --raw /apis/renzan.dev/v1alpha1/namespaces/default/gangjobs/slee
 kubectl get gangjobs >get.txt
 columns='NAME +QUEUE +PRIORITY +STATE +WORKERS +WANTED +GPUS +STARTED +AGE +WHERE OR WHY'
 grep -qE "^$columns *$" get.txt || { cat get.txt >&2; fail "the columns are wrong"; }
-grep -qE '^sleep +default +0 +running +2 +2 +16 +[0-9]+s +[0-9]+s +attempt 0 on n1 \(2\)$' get.txt ||
+grep -qE '^sleep +default +0 +running +2 +2 +16 +[0-9]+s +[0-9]+s +attempt 0 on n1 \(2 workers\)$' get.txt ||
   { cat get.txt >&2; fail "the line of a running job is wrong"; }
 kubectl get gj -o wide >wide.txt
 grep -qE '^sleep .* 7 +3 +1$' wide.txt || { cat wide.txt >&2; fail "the wide columns are wrong"; }

@@ -17,7 +17,6 @@ namespace {
 
 using kubernetes::GangJob;
 using kubernetes::GangJobStatus;
-using kubernetes::NodeWorkers;
 using kubernetes::Pod;
 using nlohmann::json;
 
@@ -31,12 +30,6 @@ Document OrNull(const std::optional<T>& value) {
 int64_t AmountOf(const GangJob& job, const char* kind) {
   const auto at = job.per_worker.find(kind);
   return at == job.per_worker.end() ? 0 : at->second;
-}
-
-int WorkersOf(const kubernetes::NamedPlacement& placement) {
-  int workers = 0;
-  for (const NodeWorkers& share : placement) workers += share.workers;
-  return workers;
 }
 
 bool HasWorkers(const GangJobStatus& status) {
@@ -73,7 +66,7 @@ Document AttemptDocument(const GangJob& job, int number, const std::vector<Pod>&
     ended.reset();
     exit_code = nullptr;
     workers.clear();
-    for (const NodeWorkers& share : status.placement) workers[share.node] = share.workers;
+    for (const NodeShare& share : status.placement) workers[share.node] = share.workers;
   } else if (is_last && HasEnded(status.state)) {
     ended = status.ended;
     exit_code = OrNull(status.exit_code);
@@ -104,7 +97,7 @@ double GpuSeconds(const GangJob& job, TimeMs now) {
   const GangJobStatus& status = job.status;
   int64_t worker_ms = status.attained_worker_ms;
   if (HasWorkers(status))
-    worker_ms += std::max<TimeMs>(0, now - status.started) * WorkersOf(status.placement);
+    worker_ms += std::max<TimeMs>(0, now - status.started) * NumWorkers(status.placement);
   return static_cast<double>(worker_ms) / kSecond *
          static_cast<double>(AmountOf(job, kubernetes::kGpuResource));
 }
@@ -123,7 +116,7 @@ std::string ReasonOf(const GangJob& job) {
 Document JobDocument(const GangJob& job) {
   const GangJobStatus& status = job.status;
   Document nodes = Document::array();
-  for (const NodeWorkers& share : status.placement) nodes.push_back(share.node);
+  for (const NodeShare& share : status.placement) nodes.push_back(share.node);
   const bool readable = job.invalid.empty();
   const std::string reason = ReasonOf(job);
   return {{"id", status.id == 0 ? Document() : Document(status.id)},
@@ -133,7 +126,7 @@ Document JobDocument(const GangJob& job) {
           {"priority", job.spec.priority},
           {"state", NameOf(status.state)},
           {"reason", reason.empty() ? Document() : Document(reason)},
-          {"workers", WorkersOf(status.placement)},
+          {"workers", NumWorkers(status.placement)},
           {"min_workers", readable ? job.spec.min_workers() : 0},
           {"max_workers", readable ? job.spec.max_workers() : 0},
           {"resources",

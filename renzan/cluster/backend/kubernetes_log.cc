@@ -46,8 +46,7 @@ bool IsRunning(kubernetes::Api& api, const GangJob& job, int64_t attempt, int64_
 }
 
 void CheckWorker(const GangJob& job, int64_t attempt, int64_t worker) {
-  int64_t workers = 0;
-  for (const kubernetes::NodeWorkers& share : job.status.placement) workers += share.workers;
+  const int workers = NumWorkers(job.status.placement);
   if (RunsAttempt(job, attempt) && worker >= workers)
     Fail(ErrorCode::kNoInput, "attempt {} of job {} has {}, numbered from 0", attempt, job.path(),
          Counted(workers, "worker"));

@@ -25,12 +25,6 @@ Keys ChangedKeys(const Json& spec, const Json& before) {
   return changed;
 }
 
-int WorkersOf(const GangJobStatus& status) {
-  int workers = 0;
-  for (const NodeWorkers& share : status.placement) workers += share.workers;
-  return workers;
-}
-
 std::string WhyNotEdited(const GangJob& job, const GangJob& before, const Keys& changed) {
   if (HasEnded(before.status.state) && changed != Keys{"cancelled"})
     return fmt::format(
@@ -50,7 +44,7 @@ std::vector<std::string> WhenEditsApply(const GangJob& job, const GangJob& befor
   for (const char* at_once : {"cancelled", "retries", "retryBackoff", "startTimeout", "timeout"})
     changed.erase(at_once);
   const bool is_size = changed.erase("replicas") + changed.erase("minReplicas") > 0;
-  const int workers = WorkersOf(before.status);
+  const int workers = NumWorkers(before.status.placement);
   const SizeApplies when =
       is_size ? WhenSizeApplies(job.spec, workers, before.status.state == RecordState::kRunning,
                                 before.spec.checkpoint.on_stop)

@@ -10,6 +10,7 @@
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/spec/retry_policy.h"
 
 namespace renzan::cluster::kubernetes {
 
@@ -98,7 +99,7 @@ void Controller::Update(LiveJob& live, GangJob object) {
     runner_.Cancel(id, "cancelled");
     return;
   }
-  live.policy = RetryPolicyOf(live.object.spec);
+  live.policy = spec::RetryPolicyOf(live.object.spec);
   Job& job = *snapshot_.Find(id);
   if (job.state == JobState::kPending)
     Specify(live.object, inventory_, snapshot_, job);

@@ -9,39 +9,19 @@
 #include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
 #include "renzan/cluster/kubernetes/objects/worker_pod.h"
+#include "renzan/cluster/spec/retry_policy.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {
 
-NamedPlacement WithNames(const Snapshot& snapshot, const Placement& placement) {
-  NamedPlacement named;
-  for (const Placed& placed : placement)
-    named.push_back({snapshot.nodes[placed.node].name, placed.workers});
-  return named;
-}
-
-std::string Describe(const NamedPlacement& placement) {
-  std::string text;
-  for (const NodeWorkers& share : placement)
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", share.node, share.workers);
-  return text;
-}
-
 std::vector<Worker> WorkersOf(const NamedPlacement& placement) {
   std::vector<Worker> workers;
-  for (const NodeWorkers& share : placement)
+  for (const NodeShare& share : placement)
     for (int i = 0; i < share.workers; ++i) workers.push_back({.node = share.node});
   return workers;
 }
 
 }  // namespace
-
-RetryPolicy RetryPolicyOf(const spec::JobSpec& spec) {
-  return {.retries = spec.retries,
-          .backoff_ms = spec.retry_backoff_ms(),
-          .timeout_ms = spec.timeout_ms(),
-          .saves_on_stop = spec.checkpoint.on_stop};
-}
 
 GangRunner::GangRunner(std::string identity, size_t at_once, Snapshot& snapshot,
                        Inventory& inventory, PodBook& pods, Requests& requests, const Clock& clock)
@@ -64,7 +44,7 @@ void GangRunner::Add(GangJob object, Job job) {
   const JobId id = job.id;
   const GangJobStatus& status = object.status;
   Restore(object, inventory_, Now(), snapshot_, job);
-  LiveJob live{.policy = RetryPolicyOf(object.spec)};
+  LiveJob live{.policy = spec::RetryPolicyOf(object.spec)};
   if (job.state != JobState::kPending) {
     live.workers = WorkersOf(status.placement);
     live.adopted_at = Now();

@@ -82,8 +82,6 @@ struct LiveJob {
   std::set<std::string> own_versions;
 };
 
-RetryPolicy RetryPolicyOf(const spec::JobSpec& spec);
-
 class GangRunner : private Environment {
  public:
   // `identity`: the leader's, which statuses name as their writer. `at_once`: see

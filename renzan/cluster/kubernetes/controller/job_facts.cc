@@ -19,7 +19,7 @@ namespace {
 
 Placement PlacementOf(const NamedPlacement& named, Inventory& inventory, TimeMs now) {
   Placement placement;
-  for (const NodeWorkers& share : named)
+  for (const NodeShare& share : named)
     placement.push_back({inventory.FindOrAdd(share.node, now), share.workers});
   std::sort(placement.begin(), placement.end(),
             [](const Placed& a, const Placed& b) { return a.node < b.node; });

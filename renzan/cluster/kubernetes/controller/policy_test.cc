@@ -133,7 +133,7 @@ TEST(KubernetesPolicy, TopologyIsTheClustersOwn) {
                       {{"topology", {{{"level", "row"}, {"label", "example.com/row"}}}}});
   world.Run(5 * kSecond);
   EXPECT_EQ(world.PhaseOf("row"), "running");
-  EXPECT_THAT(MessageOf(world, "row"), HasSubstr("b (1), c (1)"));
+  EXPECT_THAT(MessageOf(world, "row"), HasSubstr("b (1 worker), c (1 worker)"));
 }
 
 TEST(KubernetesPolicy, EndedJobsAreDeletedWhenTheyHaveBeenKeptLongEnough) {
@@ -210,8 +210,8 @@ TEST(KubernetesPolicy, WhatOnlyJobsToleratedThatAreNoMoreIsForgotten) {
   });
   world.Run(kMinute);
   EXPECT_EQ(world.PhaseOf("no-room"), "pending");
-  EXPECT_THAT(MessageOf(world, "plain"), HasSubstr("on a (1)"));
-  EXPECT_THAT(MessageOf(world, "waits"), HasSubstr("on b (1)"));
+  EXPECT_THAT(MessageOf(world, "plain"), HasSubstr("on a (1 worker)"));
+  EXPECT_THAT(MessageOf(world, "waits"), HasSubstr("on b (1 worker)"));
 }
 
 TEST(KubernetesPolicy, RequiredNodeAffinityIsKeptOrTheJobIsHeld) {
@@ -230,8 +230,8 @@ TEST(KubernetesPolicy, RequiredNodeAffinityIsKeptOrTheJobIsHeld) {
   world.cluster.AddJob("ads", "not-in", with("NotIn"), kHour);
   world.cluster.AddJob("ads", "unknown", with("Like"), kHour);
   world.Run(5 * kSecond);
-  EXPECT_THAT(MessageOf(world, "in"), HasSubstr("on b (1)"));
-  EXPECT_THAT(MessageOf(world, "not-in"), HasSubstr("on a (1)"));
+  EXPECT_THAT(MessageOf(world, "in"), HasSubstr("on b (1 worker)"));
+  EXPECT_THAT(MessageOf(world, "not-in"), HasSubstr("on a (1 worker)"));
   EXPECT_EQ(world.PhaseOf("unknown"), "pending");
   EXPECT_THAT(MessageOf(world, "unknown"), HasSubstr("operator 'Like'"));
 }

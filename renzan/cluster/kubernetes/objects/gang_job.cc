@@ -73,7 +73,7 @@ void ReadSpec(const json& spec, GangJob& job) {
 
 json PlacementObject(const NamedPlacement& placement) {
   json list = json::array();
-  for (const NodeWorkers& share : placement)
+  for (const NodeShare& share : placement)
     list.push_back({{"node", share.node}, {"workers", share.workers}});
   return list;
 }
@@ -183,8 +183,7 @@ GangJob GangJobFrom(std::shared_ptr<const json> object) {
 int64_t GpusOf(const GangJob& job) {
   const auto gpus = job.per_worker.find(kGpuResource);
   if (gpus == job.per_worker.end() || !job.invalid.empty()) return 0;
-  int workers = 0;
-  for (const NodeWorkers& share : job.status.placement) workers += share.workers;
+  int workers = NumWorkers(job.status.placement);
   if (workers == 0) workers = job.spec.max_workers();
   int64_t all = 0;
   return __builtin_mul_overflow(gpus->second, workers, &all) ? 0 : all;  // no node has so many
@@ -204,9 +203,7 @@ json StatusObject(const GangJob& job, const json& before, TimeMs now) {
   put("reason", status.reason);
   put("stopReason", status.stop_reason);
   if (!status.target.empty()) out["target"] = PlacementObject(status.target);
-  int replicas = 0;
-  for (const NodeWorkers& share : status.placement) replicas += share.workers;
-  out["replicas"] = replicas;
+  out["replicas"] = NumWorkers(status.placement);
   // Workers have what their job asked for when they started.
   const bool edited = !status.placement.empty() && status.started_generation != job.generation;
   if (const int64_t gpus = edited ? NumberAt(before, {"gpus"}) : GpusOf(job); gpus > 0)

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/cluster/core/engine/named_placement.h"
 #include "renzan/cluster/core/engine/record_state.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/kubernetes/objects/amounts.h"
@@ -17,13 +18,6 @@
 #include "renzan/cluster/spec/job_spec.h"
 
 namespace renzan::cluster::kubernetes {
-
-struct NodeWorkers {
-  std::string node;
-  int workers = 0;
-  bool operator==(const NodeWorkers&) const = default;
-};
-using NamedPlacement = std::vector<NodeWorkers>;
 
 struct GangJobStatus {
   JobId id = 0;  // 0: not admitted yet

@@ -10,13 +10,6 @@
 
 namespace renzan::cluster::local {
 
-NamedPlacement WithNames(const Snapshot& snapshot, const Placement& placement) {
-  NamedPlacement named;
-  for (const Placed& placed : placement)
-    named.push_back({.node = snapshot.nodes[placed.node].name, .workers = placed.workers});
-  return named;
-}
-
 NamedPlacement WithDevices(const ClusterState& state, const Placement& placement,
                            int64_t gpus_per_worker) {
   NamedPlacement named = WithNames(state.snapshot, placement);

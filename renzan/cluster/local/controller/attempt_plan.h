@@ -10,8 +10,6 @@
 
 namespace renzan::cluster::local {
 
-NamedPlacement WithNames(const Snapshot& snapshot, const Placement& placement);
-
 // Adds devices: the lowest ones of the machine that no running worker has, or of each node where
 // nodes are simulated (ClusterState::machine_gpus).
 NamedPlacement WithDevices(const ClusterState& state, const Placement& placement,

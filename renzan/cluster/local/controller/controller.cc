@@ -10,6 +10,7 @@
 #include "renzan/cluster/local/controller/job_policy.h"
 #include "renzan/cluster/local/controller/measured.h"
 #include "renzan/cluster/local/controller/recovered_job.h"
+#include "renzan/cluster/spec/retry_policy.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -141,7 +142,7 @@ void Controller::RecoverJob(JobRecord record) {
   auto [spec, job] = JobFromRecord(state_.snapshot, record);
   const JobId id = record.id;
   LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = std::move(spec)};
-  live.policy = RetryPolicyOf(live.spec);
+  live.policy = spec::RetryPolicyOf(live.spec);
   live.text_bytes = DropTexts(live.record) + inherited_.BytesOf(id);
   for (const AttemptRecord& attempt : store_.Attempts(id)) {
     AddAttempt(attempt, job);
@@ -312,7 +313,7 @@ JobId Controller::Admit(const Submission& submission) {
   last_job_ = id;
   state_.snapshot.jobs.push_back(job);  // the highest id: still sorted
   LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = spec};
-  live.policy = RetryPolicyOf(spec);
+  live.policy = spec::RetryPolicyOf(spec);
   DropTexts(live.record);
   live.text_bytes = static_cast<int64_t>(bytes);
   return id;

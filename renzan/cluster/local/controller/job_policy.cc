@@ -2,13 +2,6 @@
 
 namespace renzan::cluster::local {
 
-RetryPolicy RetryPolicyOf(const spec::JobSpec& spec) {
-  return {.retries = spec.retries,
-          .backoff_ms = spec.retry_backoff_ms(),
-          .timeout_ms = spec.timeout_ms(),
-          .saves_on_stop = spec.checkpoint.on_stop};
-}
-
 Outputs OutputsOf(const spec::JobSpec& spec) {
   Outputs outputs{
       .artifacts = spec.artifacts, .upload_to = spec.upload_to, .environment = spec.environment};

@@ -5,12 +5,10 @@
 #include <map>
 #include <string>
 
-#include "renzan/cluster/core/engine/outcome.h"
 #include "renzan/cluster/spec/job_spec.h"
 
 namespace renzan::cluster::local {
 
-RetryPolicy RetryPolicyOf(const spec::JobSpec& spec);
 // What is copied when the job has ended.
 struct Outputs {
   std::string artifacts;                           // an absolute path; empty: none

@@ -21,14 +21,6 @@ namespace {
 // After an attempt this long, fruitless requeues are counted anew.
 constexpr TimeMs kFruitfulMs = 600'000;
 
-std::string Describe(const NamedPlacement& placement) {
-  std::string text;
-  for (const NodeShare& share : placement)
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", share.node,
-                        Counted(share.workers, "worker"));
-  return text;
-}
-
 bool IsOn(const Placement& placement, int node) {
   return std::any_of(placement.begin(), placement.end(),
                      [&](const Placed& placed) { return placed.node == node; });

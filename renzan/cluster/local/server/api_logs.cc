@@ -3,15 +3,6 @@
 #include "renzan/cluster/local/server/api.h"
 
 namespace renzan::cluster::local {
-namespace {
-
-int NumWorkersOf(const NamedPlacement& placement) {
-  int workers = 0;
-  for (const NodeShare& share : placement) workers += share.workers;
-  return workers;
-}
-
-}  // namespace
 
 ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
   const JobId id = JobInPath(request);
@@ -34,7 +25,7 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
   const int64_t attempt =
       wanted >= 0 ? wanted : std::max<int64_t>(0, static_cast<int64_t>(attempts.size()) - 1);
   if (!attempts.empty())
-    if (const int workers = NumWorkersOf(attempts[attempt].placement); worker >= workers)
+    if (const int workers = NumWorkers(attempts[attempt].placement); worker >= workers)
       Fail(ErrorCode::kNoInput, "attempt {} of job {} has {}, numbered from 0", attempt, id,
            Counted(workers, "worker"));
 

@@ -37,9 +37,7 @@ JobTraits TraitsOf(const JobRecord& job) {
 
 int64_t WorkerMs(const AttemptRecord& attempt) {
   if (!attempt.ended) return 0;
-  int workers = 0;
-  for (const NodeShare& share : attempt.placement) workers += share.workers;
-  return std::max<TimeMs>(0, *attempt.ended - attempt.started) * workers;
+  return std::max<TimeMs>(0, *attempt.ended - attempt.started) * NumWorkers(attempt.placement);
 }
 
 }  // namespace renzan::cluster::local

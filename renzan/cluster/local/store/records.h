@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "renzan/cluster/core/engine/named_placement.h"
 #include "renzan/cluster/core/engine/record_state.h"
 #include "renzan/cluster/core/engine/suspicion.h"
 #include "renzan/cluster/core/predict/run_times.h"
@@ -52,16 +53,6 @@ struct JobRecord {
   // Its expected run time when it was submitted (Job::run_time). Kept until it ends.
   RunTimeQuantiles run_time{};
 };
-
-// Workers on one node. `devices` has the devices of each worker, in order; it is empty in a target,
-// because devices are assigned at the start.
-struct NodeShare {
-  std::string node;
-  int workers = 0;
-  std::vector<std::vector<int>> devices;
-  bool operator==(const NodeShare&) const = default;
-};
-using NamedPlacement = std::vector<NodeShare>;
 
 // To JSON and back. ParsePlacement() returns nothing for invalid text.
 std::string PrintPlacement(const NamedPlacement& placement);
