@@ -41,8 +41,9 @@ std::string ChooseCheckpoints(const CheckpointConfig& config, const std::string&
   if (begun_with == chosen) return chosen;
   const std::vector<CheckpointEntry> checkpoints = ListCheckpoints(begun_with);
   if (checkpoints.empty()) {
-    if (Storage::Of(begun_with).IsMissing(begun_with))
-      LogWarning("{} kept its checkpoints in {}, which no longer exists", run, begun_with);
+    if (begun_with != run + "/checkpoints" && Storage::Of(begun_with).IsMissing(begun_with))
+      LogWarning("{} kept its checkpoints in {}, which no longer exists: it begins again", run,
+                 begun_with);
     return chosen;
   }
   if (!config.dir.empty())

@@ -55,3 +55,11 @@ for how in named original; do
   grep -q "dir: $PWD/state/jobs/$id/checkpoints" "$run/manifest.json" ||
     fail "the manifest no longer names the checkpoints: $(cat "$run/manifest.json")"
 done
+
+# A new run has nothing to say about checkpoints. One whose checkpoints were removed says that it
+# begins again.
+$renzan train small.yaml --run-dir new --set checkpoint.dir=kept >log.txt 2>&1
+! grep -q "kept its checkpoints" log.txt || fail "a new run: $(cat log.txt)"
+rm -r kept new/model
+$renzan train small.yaml --run-dir new >log.txt 2>&1
+expect_log "new kept its checkpoints in kept, which no longer exists: it begins again"
