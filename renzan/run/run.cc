@@ -90,6 +90,7 @@ class TrainingRun {
   void Build();
   void SetInitialState();  // drawn, of another run's model, or of a checkpoint of this run
   void Resume();
+  std::string HowToResume() const;
   void Observe();
   bool TrainSteps();  // false if it was stopped
   RunResult SaveModel();
@@ -145,7 +146,6 @@ void TrainingRun::ClaimDirectories() {
   directories_ = ChooseDirectories(config_, options_.name, *options_.clock, comm_);
   RunWithHeartbeats(comm_, [&] {
     if (comm_.rank() != 0) return;
-    CheckHoldNothingElse(directories_);
     // Locking would create the directory. Where it exists, an earlier attempt may be about to write
     // a checkpoint.
     if (options_.must_resume && IsMissing(directories_.run) && !HoldsState(directories_))
@@ -287,6 +287,14 @@ void TrainingRun::Resume() {
   if (config_.training.keep_best) ResetEvaluationsIfBestIsMissing(directories_, comm_, &loop_);
 }
 
+// The same command would begin another run where it does not name the run's directory.
+std::string TrainingRun::HowToResume() const {
+  if (options_.names_run_directory) return "the same command";
+  return fmt::format("{}`renzan train --resume --run-dir {}`",
+                     options_.attempt.job.empty() ? "" : "the job's next attempt, if any, or ",
+                     directories_.run);
+}
+
 void TrainingRun::Observe() {
   const std::vector<std::string> hosts = GatherStrings(comm_, HostName());
   RunWithHeartbeats(comm_, [&] {
@@ -294,7 +302,8 @@ void TrainingRun::Observe() {
     observer_ = std::make_unique<RunObserver>(
         RunObserver::Options{.run_dir = directories_.run,
                              .model = directories_.model,
-                             .in_job = !options_.attempt.job.empty(),
+                             .how_to_resume = HowToResume(),
+                             .status_copy = options_.status_copy,
                              .config_yaml = config_yaml_,
                              .config = &of_run_,
                              .splits = &splits_,

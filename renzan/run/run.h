@@ -23,16 +23,18 @@
 namespace renzan {
 
 struct RunOptions {
-  std::string name;              // part of a run directory's name when the configuration has none
-  std::string build_id;          // BuildId()
-  int threads = 1;               // the resolved number
-  bool terminal = false;         // draw a progress bar on stderr
-  bool must_resume = false;      // fail if there is no checkpoint
-  bool restarted = false;        // an attempt of this run has been made before
-  JobAttempt attempt;            // of a job system's job
-  int64_t profile_steps = 0;     // trace this many steps into profile.json
-  std::string stop_notice_path;  // of stop.json (stop_deadline.h); empty: none
-  double grace_seconds = 0;      // between a stop request and SIGKILL; 0: unknown
+  std::string name;       // part of a run directory's name when the configuration has none
+  std::string build_id;   // BuildId()
+  int threads = 1;        // the resolved number
+  bool terminal = false;  // draw a progress bar on stderr
+  bool names_run_directory = true;  // the command or the configuration does
+  std::string status_copy;          // where status.json is written as well; empty: nowhere
+  bool must_resume = false;         // fail if there is no checkpoint
+  bool restarted = false;           // an attempt of this run has been made before
+  JobAttempt attempt;               // of a job system's job
+  int64_t profile_steps = 0;        // trace this many steps into profile.json
+  std::string stop_notice_path;     // of stop.json (stop_deadline.h); empty: none
+  double grace_seconds = 0;         // between a stop request and SIGKILL; 0: unknown
   RunRequests* requests = nullptr;
   const Clock* clock = nullptr;
 };

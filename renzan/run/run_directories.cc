@@ -31,6 +31,17 @@ std::string NewRunDirectory(const std::string& name, const Clock& clock) {
 
 namespace {
 
+void CheckHoldsNothingElse(const std::string& dir, const char* instead) {
+  const char* what = nullptr;
+  if (!Storage::Of(dir).IsMissing(dir + "/" + kDatasetManifestName)) {
+    what = "dataset";
+  } else if (const CheckpointEntry entry = DescribeCheckpoint(dir); entry.problem.empty()) {
+    what = entry.model_sha256.empty() ? "checkpoint" : "model";
+  }
+  if (what != nullptr)
+    Fail(ErrorCode::kCantCreate, "{} is a {}: choose another {} for this run", dir, what, instead);
+}
+
 // The directory that the configuration names. If it holds nothing, the run may have been begun with
 // another one, such as that of a job of its own.
 std::string ChooseCheckpoints(const CheckpointConfig& config, const std::string& run) {
@@ -64,7 +75,9 @@ RunDirectories ChooseDirectories(const TrainConfig& config, const std::string& n
   RunWithHeartbeats(comm, [&] {
     if (comm.rank() != 0) return;
     if (run.empty()) run = NewRunDirectory(name, clock);
+    CheckHoldsNothingElse(run, "--run-dir");
     checkpoints = ChooseCheckpoints(config.checkpoint, run);
+    CheckHoldsNothingElse(checkpoints, "checkpoint.dir");
   });
   RunDirectories directories{.run = BroadcastString(comm, run),
                              .checkpoints = BroadcastString(comm, checkpoints)};
@@ -75,22 +88,6 @@ RunDirectories ChooseDirectories(const TrainConfig& config, const std::string& n
 bool HoldsState(const RunDirectories& directories) {
   return !Storage::Of(directories.checkpoints).Names(directories.checkpoints).empty() ||
          FileExists(directories.model);
-}
-
-void CheckHoldNothingElse(const RunDirectories& directories) {
-  const auto check = [](const std::string& dir, const char* instead) {
-    const char* what = nullptr;
-    if (!Storage::Of(dir).IsMissing(dir + "/" + kDatasetManifestName)) {
-      what = "dataset";
-    } else if (const CheckpointEntry entry = DescribeCheckpoint(dir); entry.problem.empty()) {
-      what = entry.model_sha256.empty() ? "checkpoint" : "model";
-    }
-    if (what != nullptr)
-      Fail(ErrorCode::kCantCreate, "{} is a {}: choose another {} for this run", dir, what,
-           instead);
-  };
-  check(directories.run, "--run-dir");
-  check(directories.checkpoints, "checkpoint.dir");
 }
 
 bool SharesRunDirectory(const std::string& run_dir, Communicator& comm) {

@@ -18,15 +18,14 @@ inline constexpr const char* kModelName = "model";
 
 // Rank 0 chooses and broadcasts. `name`: part of the run directory's name when the configuration
 // has none. A run that was begun with another checkpoint directory than the default keeps it.
-// Throws kConfig if it has checkpoints, but not in the directory that the configuration names.
+// Throws
+// kConfig if it has checkpoints, but not in the directory that the configuration names, and
+// kCantCreate if the run would write its files into a dataset, a model or a checkpoint.
 RunDirectories ChooseDirectories(const TrainConfig& config, const std::string& name,
                                  const Clock& clock, Communicator& comm);
 
 // Whether a run has saved anything there, valid or not.
 bool HoldsState(const RunDirectories& directories);
-
-// Throws kCantCreate if the run would write its files into a dataset, a model or a checkpoint.
-void CheckHoldNothingElse(const RunDirectories& directories);
 
 // Whether all workers see the run directory, which worker 0 has created and locked.
 bool SharesRunDirectory(const std::string& run_dir, Communicator& comm);

@@ -117,6 +117,7 @@ struct RunObserver::State {
   RunManifest manifest;
   RunStatus status;
   StatusWriter status_writer;
+  std::optional<StatusWriter> status_copy;
   Progress shown;  // with the loss and AUC of the last report
   bool warned_lost = false;
   // Where this process began: rates cover only its own steps.
@@ -130,6 +131,7 @@ struct RunObserver::State {
                    NextReports(options.resumed).training),
         progress(STDERR_FILENO, options.terminal),
         status_writer(options.run_dir + "/status.json") {
+    if (!options.status_copy.empty()) status_copy.emplace(options.status_copy);
     manifest.build = options.facts.build;
     manifest.config = options.config_yaml;
     manifest.seed = options.config->seed;
@@ -168,13 +170,20 @@ struct RunObserver::State {
   void WriteStatus() {
     status.updated_unix_seconds = options.clock->UnixSeconds();
     status_writer.Write(status);
-    if (const std::optional<Error> error = status_writer.TakeError()) TryTo([&] { throw *error; });
+    if (status_copy) status_copy->Write(status);
+    WarnOfLostStatus();
   }
   // Waits until the final status is written, so that it is there when the process exits.
   void WriteLastStatus() {
     WriteStatus();
     status_writer.Flush();
-    if (const std::optional<Error> error = status_writer.TakeError()) TryTo([&] { throw *error; });
+    if (status_copy) status_copy->Flush();
+    WarnOfLostStatus();
+  }
+  void WarnOfLostStatus() {
+    for (StatusWriter* writer : {&status_writer, status_copy ? &*status_copy : nullptr})
+      if (const auto error = writer != nullptr ? writer->TakeError() : std::nullopt)
+        TryTo([&] { throw *error; });
   }
 
   // The samples that this process has trained on.
@@ -211,6 +220,7 @@ RunObserver::~RunObserver() {
 void RunObserver::OnStart(const LoopState& first, int64_t steps) {
   const Options& o = state_->options;
   const TrainConfig& config = *o.config;
+  if (!o.resumed && o.how_to_resume.ends_with('`')) LogInfo("the run is in {}", o.run_dir);
   LogInfo("{} on {}: {}, {}; {} of {}; {} x {} ({}, {})", config.model.type,
           o.splits->train.dataset->directory(), Counted(o.splits->train.rows.size(), "sample"),
           Counted(std::ssize(o.splits->train.dataset->schema().categorical), "table"),
@@ -334,14 +344,8 @@ void RunObserver::OnStopped() {
   State& s = *state_;
   s.status.state = "stopped";
   s.WriteLastStatus();
-  // The same command, as another job, would be another run.
-  const std::string how = s.options.in_job
-                              ? fmt::format(
-                                    "the job's next attempt, or `renzan train --resume "
-                                    "--run-dir {}`,",
-                                    s.options.run_dir)
-                              : "the same command";
-  LogInfo("stopped at step {} of {}; {} resumes from {}", s.status.step, s.status.steps, how,
+  LogInfo("stopped at step {} of {}; {} resumes from {}", s.status.step, s.status.steps,
+          s.options.how_to_resume,
           s.status.last_checkpoint ? fmt::format("step {}", s.status.last_checkpoint->step)
                                    : "the beginning");
 }

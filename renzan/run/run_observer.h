@@ -21,8 +21,9 @@ class RunObserver : public TrainObserver, public CheckpointObserver {
  public:
   struct Options {
     std::string run_dir;
-    std::string model;    // where it will be
-    bool in_job = false;  // a job system started this process
+    std::string model;          // where it will be
+    std::string how_to_resume;  // what goes on with a run that was stopped
+    std::string status_copy;    // of status.json; empty: none
     std::string config_yaml;
     const TrainConfig* config = nullptr;
     const OpenedSplits* splits = nullptr;

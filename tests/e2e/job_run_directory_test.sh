@@ -30,6 +30,7 @@ expect_resumed() {
 # A run directory of its own has the checkpoints, too. The same command, as another job:
 id=$($renzan submit --checkpoints -- "$renzan" train small.yaml --run-dir own "${long[@]}")
 cancel_training "$id"
+cmp own/status.json "state/jobs/$id/run/status.json" || fail "the job system sees no progress"
 [ -n "$(checkpoints_in own/checkpoints)" ] || fail "the run's checkpoints are not in its directory"
 again=$($renzan submit --again "$id" --wait) || fail "$again: $($renzan job logs "$again")"
 $renzan job logs "$again" >log.txt
@@ -41,7 +42,7 @@ for how in named original; do
   cancel_training "$id"
   run=$PWD/state/jobs/$id/run
   if [ $how = named ]; then
-    named=$(sed -n 's/.*`renzan \(.*\)`, resumes from step '"$step"'$/\1/p' log.txt)
+    named=$(sed -n 's/.*`renzan \(.*\)` resumes from step '"$step"'$/\1/p' log.txt)
     [ "$named" = "train --resume --run-dir $run" ] || fail "it names '$named': $(cat log.txt)"
     $renzan $named >log.txt 2>&1 || fail "$(cat log.txt)"
   else
@@ -55,6 +56,17 @@ for how in named original; do
   grep -q "dir: $PWD/state/jobs/$id/checkpoints" "$run/manifest.json" ||
     fail "the manifest no longer names the checkpoints: $(cat "$run/manifest.json")"
 done
+
+# A run whose directory the program has named.
+mkdir unnamed && cd unnamed
+status=0
+timeout --preserve-status -s INT 2 $renzan train ../small.yaml --set data.train.path=../data \
+  --set data.eval.path= --set training.epochs=4000 >log.txt 2>&1 || status=$?
+[ $status = 75 ] || fail "exit $status: $(cat log.txt)"
+run=$(echo runs/*)
+expect_log "the run is in $run"
+expect_log "\`renzan train --resume --run-dir $run\` resumes from step"
+cd ..
 
 # A new run has nothing to say about checkpoints. One whose checkpoints were removed says that it
 # begins again.

@@ -167,6 +167,12 @@ std::string StopNoticePath() {
   return dir == nullptr || *dir == 0 ? "" : fmt::format("{}/stop.json", dir);
 }
 
+// Where a job system looks for the progress of a run, whose directory may be another.
+std::string StatusPath() {
+  const char* dir = Environment("RENZAN_RUN_DIR");
+  return dir == nullptr || *dir == 0 ? "" : fmt::format("{}/status.json", dir);
+}
+
 // Whether this run has been tried before, by the launcher or by a job system; both count from 0.
 bool IsRestarted() {
   const char* restart = Environment("RENZAN_RESTART");
@@ -251,10 +257,13 @@ int RunTrain(const TrainFlags& flags) {
       .environment = {},
       .on_launcher = [&] { CheckMemoryOfWorkers(config, asked); },
       .on_worker = StartServingTrainSignals};
+  const bool names_run_directory = !config.run_dir.empty();
   ResolveDirectories(flags, name, config, workers.environment);
   RunOptions options{.name = name,
                      .build_id = BuildId(),
                      .terminal = ::isatty(STDERR_FILENO) != 0,
+                     .names_run_directory = names_run_directory,
+                     .status_copy = HasOwnRunDirectory(config) ? StatusPath() : "",
                      .must_resume = flags.resume,
                      .restarted = IsRestarted(),
                      .attempt = JobAttempt::FromEnvironment(),
@@ -317,8 +326,9 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
       ->check(AtLeast(1));
   verb->footer(
       "If the run directory holds checkpoints of the same run, training resumes from the newest.\n"
-      "Ctrl-C and SIGTERM write a last checkpoint and exit with 75: the same command resumes. A\n"
-      "second Ctrl-C ends the run at once. SIGUSR1 writes a checkpoint and continues.\n"
+      "Ctrl-C and SIGTERM write a last checkpoint and exit with 75; the last message names the\n"
+      "command that resumes. A second Ctrl-C ends the run at once. SIGUSR1 writes a checkpoint and\n"
+      "continues.\n"
       "Examples:\n"
       "  renzan train examples/quickstart.yaml --workers 2\n"
       "  renzan train --resume --run-dir runs/dlrm-2026-01-31T12:00:00Z --workers 3\n"
