@@ -302,6 +302,7 @@ void TrainingRun::Observe() {
     observer_ = std::make_unique<RunObserver>(
         RunObserver::Options{.run_dir = directories_.run,
                              .model = directories_.model,
+                             .says_run_directory = !options_.names_run_directory,
                              .how_to_resume = HowToResume(),
                              .status_copy = options_.status_copy,
                              .config_yaml = config_yaml_,

@@ -18,9 +18,8 @@ inline constexpr const char* kModelName = "model";
 
 // Rank 0 chooses and broadcasts. `name`: part of the run directory's name when the configuration
 // has none. A run that was begun with another checkpoint directory than the default keeps it.
-// Throws
-// kConfig if it has checkpoints, but not in the directory that the configuration names, and
-// kCantCreate if the run would write its files into a dataset, a model or a checkpoint.
+// Throws kConfig if the run has checkpoints, but not in the directory that the configuration names;
+// kCantCreate if it would write its files into a dataset, a model or a checkpoint.
 RunDirectories ChooseDirectories(const TrainConfig& config, const std::string& name,
                                  const Clock& clock, Communicator& comm);
 

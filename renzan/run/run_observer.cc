@@ -220,7 +220,7 @@ RunObserver::~RunObserver() {
 void RunObserver::OnStart(const LoopState& first, int64_t steps) {
   const Options& o = state_->options;
   const TrainConfig& config = *o.config;
-  if (!o.resumed && o.how_to_resume.ends_with('`')) LogInfo("the run is in {}", o.run_dir);
+  if (!o.resumed && o.says_run_directory) LogInfo("the run is in {}", o.run_dir);
   LogInfo("{} on {}: {}, {}; {} of {}; {} x {} ({}, {})", config.model.type,
           o.splits->train.dataset->directory(), Counted(o.splits->train.rows.size(), "sample"),
           Counted(std::ssize(o.splits->train.dataset->schema().categorical), "table"),

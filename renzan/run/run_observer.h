@@ -21,9 +21,10 @@ class RunObserver : public TrainObserver, public CheckpointObserver {
  public:
   struct Options {
     std::string run_dir;
-    std::string model;          // where it will be
-    std::string how_to_resume;  // what goes on with a run that was stopped
-    std::string status_copy;    // of status.json; empty: none
+    std::string model;                // where it will be
+    bool says_run_directory = false;  // because the user has not named it
+    std::string how_to_resume;        // what goes on with a run that was stopped
+    std::string status_copy;          // of status.json; empty: none
     std::string config_yaml;
     const TrainConfig* config = nullptr;
     const OpenedSplits* splits = nullptr;

@@ -59,9 +59,13 @@ done
 
 # A run whose directory the program has named.
 mkdir unnamed && cd unnamed
+$renzan train ../small.yaml --set data.train.path=../data --set data.eval.path= \
+  --set training.epochs=4000 >log.txt 2>&1 &
+training=$!
+wait_for grep -q '^step' log.txt
+kill -TERM $training
 status=0
-timeout --preserve-status -s INT 2 $renzan train ../small.yaml --set data.train.path=../data \
-  --set data.eval.path= --set training.epochs=4000 >log.txt 2>&1 || status=$?
+wait $training || status=$?
 [ $status = 75 ] || fail "exit $status: $(cat log.txt)"
 run=$(echo runs/*)
 expect_log "the run is in $run"

@@ -327,9 +327,8 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
   verb->footer(
       "If the run directory holds checkpoints of the same run, training resumes from the newest.\n"
       "Ctrl-C and SIGTERM write a last checkpoint and exit with 75; the last message names the\n"
-      "command that resumes. A second Ctrl-C ends the run at once. SIGUSR1 writes a checkpoint "
-      "and\n"
-      "continues.\n"
+      "command that resumes. A second Ctrl-C ends the run at once. SIGUSR1 writes a checkpoint,\n"
+      "and training continues.\n"
       "Examples:\n"
       "  renzan train examples/quickstart.yaml --workers 2\n"
       "  renzan train --resume --run-dir runs/dlrm-2026-01-31T12:00:00Z --workers 3\n"
