@@ -35,34 +35,23 @@ std::optional<int64_t> GpusOf(const std::string& tres) {
 class SacctReader {
  public:
   SacctReader(const NextLine& next_line, const std::string& name, const TraceOptions& options)
-      : next_line_(next_line), name_(name), options_(options) {}
+      : lines_(next_line, name), name_(name), options_(options) {}
 
   Workload Read() {
     std::string_view line;
-    if (!Next(&line)) FailHere("it is empty; its first line must be the names of sacct's fields");
+    if (!lines_.Next(&line))
+      lines_.FailHere("it is empty; its first line must be the names of sacct's fields");
     ReadHeader(line);
     Workload jobs;
-    while (Next(&line))
+    while (lines_.Next(&line))
       if (!line.empty()) ReadJob(line, jobs);
     SayWhatIsLeftOut();
-    if (jobs.empty()) FailHere("no job in it used GPUs");
+    if (jobs.empty()) lines_.FailHere("no job in it used GPUs");
     FinishTrace(jobs, options_);
     return jobs;
   }
 
  private:
-  bool Next(std::string_view* line) {
-    if (!next_line_(line)) return false;
-    ++line_number_;
-    return true;
-  }
-
-  template <typename... Args>
-  [[noreturn]] void FailHere(fmt::format_string<Args...> format, Args&&... args) {
-    Fail(ErrorCode::kData, "{}:{}: {}", name_, std::max<int64_t>(line_number_, 1),
-         fmt::format(format, std::forward<Args>(args)...));
-  }
-
   void ReadHeader(std::string_view line) {
     names_ = *SplitFields(line, '|');
     // The first of these that there is.
@@ -80,7 +69,7 @@ class SacctReader {
     job_name_ = find({"JobName"});
     id_ = find({"JobID", "JobIDRaw"});
     if (!submit_ || !elapsed_ || !tres_)
-      FailHere(
+      lines_.FailHere(
           "the fields must include Submit, ElapsedRaw and AllocTRES: use sacct --allusers "
           "--allocations --parsable2 "
           "--format=JobID,JobName,User,Account,Submit,ElapsedRaw,AllocTRES");
@@ -89,19 +78,20 @@ class SacctReader {
   void ReadJob(std::string_view line, Workload& jobs) {
     const std::vector<std::string> values = *SplitFields(line, '|');
     if (values.size() != names_.size())
-      FailHere("must have {}, as the first line, but has {}", Counted(names_.size(), "field"),
-               values.size());
+      lines_.FailHere("must have {}, as the first line, but has {}",
+                      Counted(names_.size(), "field"), values.size());
     // "4711.batch"; the job itself has a line of its own.
     if (id_ && values[*id_].find('.') != std::string::npos) return void(++steps_);
     const auto gpus = GpusOf(values[*tres_]);
-    if (!gpus) FailHere("{} '{}' has no number of GPUs", names_[*tres_], values[*tres_]);
+    if (!gpus) lines_.FailHere("{} '{}' has no number of GPUs", names_[*tres_], values[*tres_]);
     if (*gpus == 0) return void(++without_gpus_);
     const auto seconds = ParseElapsed(values[*elapsed_]);
     if (!seconds || !(*seconds >= 0) || *seconds > kLongestSeconds)
-      FailHere("{} '{}' is not a duration", names_[*elapsed_], values[*elapsed_]);
+      lines_.FailHere("{} '{}' is not a duration", names_[*elapsed_], values[*elapsed_]);
     if (*seconds == 0) return void(++not_run_);
     const auto submitted = ParseSubmission(values[*submit_]);
-    if (!submitted) FailHere("Submit '{}' is not like 2017-10-09T07:01:55", values[*submit_]);
+    if (!submitted)
+      lines_.FailHere("Submit '{}' is not like 2017-10-09T07:01:55", values[*submit_]);
     WorkloadJob job;
     const auto take = [&](const std::optional<size_t>& column, std::string& value) {
       if (column && !values[*column].empty()) value = values[*column];
@@ -124,12 +114,12 @@ class SacctReader {
     if (!left_out.empty()) LogWarning("{}: left out: {}", name_, fmt::join(left_out, ", "));
   }
 
-  const NextLine& next_line_;
+  TraceLines lines_;
   const std::string& name_;
   const TraceOptions& options_;
   std::vector<std::string> names_;
   std::optional<size_t> submit_, elapsed_, tres_, queue_, user_, job_name_, id_;
-  int64_t line_number_ = 0, steps_ = 0, without_gpus_ = 0, not_run_ = 0;
+  int64_t steps_ = 0, without_gpus_ = 0, not_run_ = 0;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/simulate/trace_testing.h"
 
 namespace renzan::cluster::simulate {
 namespace {
@@ -12,16 +13,7 @@ const std::string kFields = "JobID|JobName|User|Account|Submit|ElapsedRaw|AllocT
 Workload ReadJobsOf(const std::string& text) {
   TraceOptions options;
   options.share_of_one_gpu[kGpu] = 1;
-  std::string_view left = text;
-  return ReadSacct(
-      [&](std::string_view* line) {
-        if (left.empty()) return false;
-        const size_t end = left.find('\n');
-        *line = left.substr(0, end);
-        left.remove_prefix(end == left.npos ? left.size() : end + 1);
-        return true;
-      },
-      "jobs.txt", options);
+  return ReadSacct(LinesOf(text), "jobs.txt", options);
 }
 
 TEST(Sacct, JobsThatUsedGpus) {

@@ -24,8 +24,7 @@ TimeMs DrawTime(uint64_t key, uint64_t job, const TimeRange& range) {
 class TraceReader {
  public:
   TraceReader(const NextLine& next_line, const std::string& name, const TraceOptions& options)
-      : next_line_(next_line),
-        name_(name),
+      : lines_(next_line, name),
         options_(options),
         mapping_(options.columns.value_or(TraceColumns{})) {}
 
@@ -34,50 +33,42 @@ class TraceReader {
     Workload jobs;
     bool blank = false;  // only allowed at the end
     std::string_view line;
-    while (Next(&line)) {
-      if (blank && !line.empty()) FailHere("the previous line is blank, but the trace continues");
+    while (lines_.Next(&line)) {
+      if (blank && !line.empty())
+        lines_.FailHere("the previous line is blank, but the trace continues");
       blank |= line.empty();
       if (!blank) jobs.push_back(ReadJob(line));
     }
-    if (jobs.empty()) FailHere("the trace has no jobs");
+    if (jobs.empty()) lines_.FailHere("the trace has no jobs");
     FinishTrace(jobs, options_);
     return jobs;
   }
 
  private:
-  bool Next(std::string_view* line) {
-    if (!next_line_(line)) return false;
-    ++line_number_;
-    return true;
-  }
-
-  template <typename... Args>
-  [[noreturn]] void FailHere(fmt::format_string<Args...> format, Args&&... args) {
-    Fail(ErrorCode::kData, "{}:{}: {}", name_, std::max<int64_t>(line_number_, 1),
-         fmt::format(format, std::forward<Args>(args)...));
-  }
-
   std::vector<std::string> FieldsOf(std::string_view line) {
     auto fields = SplitFields(line, ',');
-    if (!fields) FailHere("a quoted field does not end before a comma or the end of the line");
+    if (!fields)
+      lines_.FailHere("a quoted field does not end before a comma or the end of the line");
     return *std::move(fields);
   }
 
   void ReadHeader() {
     std::string_view line;
     const bool mapped = options_.columns.has_value();
-    if (!Next(&line))
-      FailHere("the trace is empty; its first line must be {}",
-               mapped ? std::string_view("the names of its columns") : kHeader);
+    if (!lines_.Next(&line))
+      lines_.FailHere("the trace is empty; its first line must be {}",
+                      mapped ? std::string_view("the names of its columns") : kHeader);
     if (!mapped && line != kHeader)
-      FailHere("the first line of a trace must be {}; for other columns, see --columns", kHeader);
+      lines_.FailHere("the first line of a trace must be {}; for other columns, see --columns",
+                      kHeader);
     header_ = std::string(line);
     const std::vector<std::string> names = FieldsOf(line);
     num_columns_ = names.size();
     const auto find = [&](const std::string& name) -> std::optional<size_t> {
       if (name.empty()) return std::nullopt;
       const auto at = std::find(names.begin(), names.end(), name);
-      if (at == names.end()) FailHere("there is no column '{}'; the columns are {}", name, header_);
+      if (at == names.end())
+        lines_.FailHere("there is no column '{}'; the columns are {}", name, header_);
       return static_cast<size_t>(at - names.begin());
     };
     submitted_ = find(mapping_.submitted);
@@ -88,14 +79,14 @@ class TraceReader {
     if (mapping_.duration_of.empty()) duration_ = find(mapping_.duration);
     if (!mapped) gpu_time_ = find("gpu_time");
     if (!submitted_ || !gpus_ || (mapping_.duration_of.empty() && !duration_))
-      FailHere("a trace needs columns for submitted, duration and gpus");
+      lines_.FailHere("a trace needs columns for submitted, duration and gpus");
   }
 
   double ReadSeconds(std::string_view text, const std::string& column, double most) {
     const auto seconds = ParseElapsed(text);
     if (!seconds || !(*seconds > 0) || *seconds > most)
-      FailHere("{} '{}' is not a duration above 0, such as 90 (seconds), 00:01:30 or 1m30s", column,
-               text);
+      lines_.FailHere("{} '{}' is not a duration above 0, such as 90 (seconds), 00:01:30 or 1m30s",
+                      column, text);
     return *seconds;
   }
 
@@ -103,17 +94,17 @@ class TraceReader {
     if (duration_) return ReadSeconds(values[*duration_], mapping_.duration, kLongestSeconds);
     const auto at = mapping_.duration_of.find(job_name);
     if (at == mapping_.duration_of.end())
-      FailHere("{} '{}' has no duration: add it to duration_of", mapping_.name, job_name);
+      lines_.FailHere("{} '{}' has no duration: add it to duration_of", mapping_.name, job_name);
     return ParseDuration(at->second).value();
   }
 
   WorkloadJob ReadJob(std::string_view line) {
     const std::vector<std::string> values = FieldsOf(line);
     if (values.size() != num_columns_)
-      FailHere("must have {}: {}", Counted(num_columns_, "column"), header_);
+      lines_.FailHere("must have {}: {}", Counted(num_columns_, "column"), header_);
     const auto submitted = ParseSubmission(values[*submitted_]);
     if (!submitted)
-      FailHere(
+      lines_.FailHere(
           "{} '{}' is not like 2017-10-09 07:01:55 or 2017-10-09T07:01:55Z, nor a number of "
           "seconds",
           mapping_.submitted, values[*submitted_]);
@@ -122,13 +113,13 @@ class TraceReader {
     const double seconds = DurationOf(values, job.name);
     const auto gpus = ParseWhole(values[*gpus_]);
     if (!gpus || *gpus < 1 || *gpus > kMostGpusOfAJob)
-      FailHere("{} '{}' is not a whole number from 1 to {}", mapping_.gpus, values[*gpus_],
-               kMostGpusOfAJob);
+      lines_.FailHere("{} '{}' is not a whole number from 1 to {}", mapping_.gpus, values[*gpus_],
+                      kMostGpusOfAJob);
     if (gpu_time_) CheckGpuTime(values[*gpu_time_], seconds * static_cast<double>(*gpus));
     if (queue_) job.queue = values[*queue_];
     job.user = user_ ? values[*user_] : job.queue;
-    if (job.queue.empty()) FailHere("{} is empty", mapping_.queue);
-    if (job.user.empty()) FailHere("{} is empty", mapping_.user);
+    if (job.queue.empty()) lines_.FailHere("{} is empty", mapping_.queue);
+    if (job.user.empty()) lines_.FailHere("{} is empty", mapping_.user);
     job.submitted = std::llround(*submitted * 1000);
     SetGpus(*gpus, options_, job);
     job.work_ms = static_cast<TimeMs>(std::ceil(seconds * 1000));
@@ -139,18 +130,16 @@ class TraceReader {
     const double gpu_seconds =
         ReadSeconds(text, "gpu_time", kLongestSeconds * static_cast<double>(kMostGpusOfAJob));
     if (std::abs(gpu_seconds - product) > 1 + 1e-6 * product)
-      FailHere("gpu_time {} is not duration times num_gpus, {}", text, product);
+      lines_.FailHere("gpu_time {} is not duration times num_gpus, {}", text, product);
   }
 
-  const NextLine& next_line_;
-  const std::string& name_;
+  TraceLines lines_;
   const TraceOptions& options_;
   const TraceColumns mapping_;
   std::string header_;
   size_t num_columns_ = 0;
   // Positions of the columns that there are.
   std::optional<size_t> submitted_, duration_, gpus_, gpu_time_, queue_, user_, job_name_;
-  int64_t line_number_ = 0;
 };
 
 }  // namespace

@@ -4,18 +4,14 @@
 // columns the format is the Philly trace's: timestamp,duration,num_gpus,gpu_time,cluster
 // (submission in UTC, seconds, GPUs, GPU-seconds, virtual cluster). Not thread-safe.
 
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "renzan/cluster/simulate/trace_columns.h"
+#include "renzan/cluster/simulate/trace_lines.h"
 #include "renzan/cluster/simulate/workload.h"
 
 namespace renzan::cluster::simulate {
-
-// Reads the next line, without its newline; false after the last one.
-using NextLine = std::function<bool(std::string_view* line)>;
 
 // A time, drawn for each job, log-uniformly between these.
 struct TimeRange {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/simulate/trace_testing.h"
 
 namespace renzan::cluster::simulate {
 namespace {
@@ -12,16 +13,7 @@ const std::string kHeader = "timestamp,duration,num_gpus,gpu_time,cluster\n";
 
 Workload Read(const std::string& text, TraceOptions options = {}) {
   options.share_of_one_gpu[kGpu] = 1;
-  std::string_view left = text;
-  return ReadTrace(
-      [&](std::string_view* line) {
-        if (left.empty()) return false;
-        const size_t end = left.find('\n');
-        *line = left.substr(0, end);
-        left.remove_prefix(end == left.npos ? left.size() : end + 1);
-        return true;
-      },
-      "t.csv", options);
+  return ReadTrace(LinesOf(text), "t.csv", options);
 }
 
 TEST(Trace, JobsInOrderOfSubmission) {
