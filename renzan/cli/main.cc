@@ -13,6 +13,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/bus_error.h"
 #include "renzan/base/log.h"
+#include "renzan/cli/command_line.h"
 #include "renzan/cli/help/help_formatter.h"
 #include "renzan/cli/help/unknown_word.h"
 #include "renzan/cli/help/verb_help.h"
@@ -79,7 +80,7 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& verb = ChosenVerb(app);
   const bool asks_for_help = error.get_exit_code() == 0;
   // If a verb is missing or misspelt, --help may belong to the unknown one.
-  if (const std::string unknown = DescribeUnknownWord(app);
+  if (const std::string unknown = DescribeParseFailure(app, WordsAfterDashes());
       !unknown.empty() && (!asks_for_help || verb.get_require_subcommand_min() > 0)) {
     LogError("{}", unknown);
   } else if (asks_for_help) {

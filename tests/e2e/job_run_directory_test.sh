@@ -36,15 +36,21 @@ again=$($renzan submit --again "$id" --wait) || fail "$again: $($renzan job logs
 $renzan job logs "$again" >log.txt
 expect_resumed own
 
-# The job's run directory. The command that its log names, and the original one with that directory:
-for how in named original; do
+# The job's run directory. The command that its log names, in the shell and as another job, and the
+# original one with that directory:
+for how in named job original; do
   id=$($renzan submit --checkpoints -- "$renzan" train small.yaml "${long[@]}")
   cancel_training "$id"
   run=$PWD/state/jobs/$id/run
-  if [ $how = named ]; then
+  if [ $how != original ]; then
     named=$(sed -n 's/.*`renzan \(.*\)` resumes from step '"$step"'$/\1/p' log.txt)
     [ "$named" = "train --resume --run-dir $run" ] || fail "it names '$named': $(cat log.txt)"
-    $renzan $named >log.txt 2>&1 || fail "$(cat log.txt)"
+    if [ $how = named ]; then
+      $renzan $named >log.txt 2>&1 || fail "$(cat log.txt)"
+    else
+      another=$($renzan submit --wait --checkpoints -- "$renzan" $named) || fail "job $another"
+      $renzan job logs "$another" >log.txt
+    fi
   else
     # Neither a new run nor checkpoints elsewhere: the run has begun.
     expect_exit 78 "has its checkpoints in $PWD/state/jobs/$id/checkpoints" \

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "renzan/cli/help/completion.h"
 #include "renzan/cli/help/help_formatter.h"
@@ -41,7 +42,8 @@ class Help : public ::testing::Test {
   std::string Unknown(const std::vector<std::string>& words) {
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     EXPECT_THROW(app_.parse(reversed), CLI::ParseError);
-    return DescribeUnknownWord(app_);
+    const auto dashes = std::find(words.begin(), words.end(), "--");
+    return DescribeParseFailure(app_, {dashes == words.end() ? dashes : dashes + 1, words.end()});
   }
 
   CLI::App app_{"Trains", "renzan"};
@@ -102,6 +104,20 @@ TEST_F(Help, AMisspeltWordNamesTheNearest) {
   EXPECT_EQ(Unknown({"hiden"}), "renzan has no verb 'hiden' (`renzan --help` lists them)");
   EXPECT_EQ(Unknown({"train", "x", "y"}),
             "renzan train does not expect 'y' (`renzan train --help` shows the arguments)");
+}
+
+TEST_F(Help, WordsAfterDashesBelongToTheVerb) {
+  std::vector<std::string> words;
+  app_.add_subcommand("submit", "Submit")->add_option("job", words, "A file, or a command");
+  const std::string both =
+      "renzan submit takes words before -- or after it, not both: 'hostname' is "
+      "too much (`renzan submit --help` shows the arguments)";
+  EXPECT_EQ(Unknown({"submit", "job.yaml", "--", "hostname"}), both);
+  EXPECT_EQ(Unknown({"submit", "job.yaml", "--", "hostname", "-f"}), both);
+  EXPECT_EQ(Unknown({"train", "x", "--", "y"}),
+            "renzan train does not expect 'y' (`renzan train --help` shows the arguments)");
+  EXPECT_EQ(Unknown({"--", "y"}), "renzan has no verb 'y' (`renzan --help` lists them)");
+  EXPECT_NO_THROW(app_.parse("submit -- hostname -f"));
 }
 
 TEST_F(Help, AnotherWordForAVerbNamesIt) {

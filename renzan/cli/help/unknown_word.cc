@@ -63,12 +63,28 @@ std::string DescribeUnknownWord(const CLI::App& verb, const std::string& word) {
                      Suggestion(MeantVerb(help, word)), path);
 }
 
+namespace {
+
+// CLI11 gives the words after "--" to the program if the verb's own arguments are complete.
+std::string DescribeWordAfterDashes(const CLI::App& verb, const std::string& word) {
+  const VerbHelp help = DescribeVerbs(verb);
+  if (help.arguments.empty() || !help.arguments.back().repeated)
+    return DescribeUnknownWord(verb, word);
+  return fmt::format(
+      "{0} takes words before -- or after it, not both: '{1}' is too much "
+      "(`{0} --help` shows the arguments)",
+      help.path, word);
+}
+
+}  // namespace
+
 const CLI::App& ChosenVerb(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   return chosen.empty() ? app : ChosenVerb(*chosen.back());
 }
 
-std::string DescribeUnknownWord(const CLI::App& app) {
+std::string DescribeParseFailure(const CLI::App& app,
+                                 const std::vector<std::string>& after_dashes) {
   std::string unknown;
   for (const CLI::App* verb = &app;;) {
     std::vector<std::string> left = verb->remaining();
@@ -76,7 +92,8 @@ std::string DescribeUnknownWord(const CLI::App& app) {
     // Prefer a verb's unknown flag to the words left over above it: CLI11 takes the value of an
     // unknown flag for an argument, and what follows "--" for another verb.
     if (!left.empty() && (unknown.empty() || left.front().starts_with("-")))
-      unknown = DescribeUnknownWord(*verb, left.front());
+      unknown = left == after_dashes ? DescribeWordAfterDashes(ChosenVerb(*verb), left.front())
+                                     : DescribeUnknownWord(*verb, left.front());
     const std::vector<CLI::App*> chosen = verb->get_subcommands();
     if (chosen.empty()) return unknown;
     verb = chosen.back();

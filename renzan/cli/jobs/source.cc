@@ -78,7 +78,7 @@ JobText ReadJob(const CLI::App& verb, const JobFlags& flags) {
          "more than one job file: a command goes after --, as in renzan {} -- {}", verb.get_name(),
          fmt::join(flags.words, " "));
   if (is_command && LooksLikeAJobFile(flags.words[0]))
-    Fail(ErrorCode::kUsage, "name a job file or a command, not both {}", help);
+    Fail(ErrorCode::kUsage, "{} is a job file: name it without -- {}", flags.words[0], help);
 
   JobText text{"", "command line", AllOverrides(flags)};
   if (is_command) {
