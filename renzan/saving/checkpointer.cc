@@ -232,14 +232,14 @@ CheckpointKind Checkpointer::ChooseKind() const {
   if (stopping_) kind = KindForDeadline(kind, full_seconds, incremental_seconds, seconds_left);
   if (stopping_ && comm_.rank() == 0 && std::isfinite(seconds_left)) {
     const bool incremental = kind == CheckpointKind::kIncremental;
-    LogInfo("{:.0f} s are left: {} is written next, which takes {:.1f} s{}; a full one {:.1f} s",
+    LogInfo("{:.0f} s are left: {} is written next, which takes {:.1f} s{}{}",
             std::max(0.0, seconds_left), incremental ? "an increment" : "a full checkpoint",
             incremental ? incremental_seconds : full_seconds,
             in_flight_.speed_is_measured()
                 ? fmt::format(" at the {:.0f} MB/s of the last checkpoint",
                               in_flight_.bytes_per_second() / 1e6)
                 : " at an assumed 100 MB/s",
-            full_seconds);
+            incremental ? fmt::format("; a full one would take {:.1f} s", full_seconds) : "");
   }
   return kind;
 }

@@ -174,7 +174,7 @@ def notices(renzan, store):
         run.signal(signal.SIGTERM)
         run.end(75)
     said = re.search(r"(\d+) s are left: an increment is written next, which takes ([\d.]+) s at the "
-                     r"(\d+) MB/s of the last checkpoint; a full one ([\d.]+) s", run.log())
+                     r"(\d+) MB/s of the last checkpoint; a full one would take ([\d.]+) s", run.log())
     expect(said, f"no choice in:\n{run.log()}")
     left, increment, rate, full = map(float, said.groups())
     expect(0 < left <= 60 and rate <= 5 and increment < full, said[0])

@@ -30,7 +30,8 @@ std::optional<Range> TryParseRange(std::string_view text);
 // The workers of a gang: at least one.
 Range ParseReplicas(std::string_view text);
 inline constexpr const char* kReplicasRule =
-    "must be a number of workers such as 4, or a range such as 2..8, from 1 to 100000";
+    "must be a number of workers such as 4, or a range minimum..maximum such as 2..8, from 1 to "
+    "100000";
 
 // A duration as in ParseDuration(), in milliseconds, at least 1 unless it is 0; none if it is
 // longer than ten years.

@@ -144,7 +144,10 @@ void JobSpec::Describe(ConfigFields& fields) {
                  "environment");
   fields.Field("working_directory", &working_directory, "if empty, where it was submitted");
   fields.Require(!HoldsNul(working_directory), "working_directory", "has a NUL byte in it");
-  fields.Field("artifacts", &artifacts, "a directory that is copied to the job's when it ends");
+  fields.Field(
+      "artifacts", &artifacts,
+      "a directory, relative to the working directory and without variables, that is copied "
+      "to the job's when it ends");
   fields.Require(!HoldsNul(artifacts), "artifacts", "has a NUL byte in it");
   fields.Field("upload_to", &upload_to,
                "s3://bucket/prefix: its artifacts, run directory and output are copied there when "
