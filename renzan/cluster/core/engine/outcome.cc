@@ -60,6 +60,7 @@ int Severity(int exit_code) {
 
 Outcome OutcomeOf(const RunHistory& job, const AttemptEnd& end, const RetryPolicy& policy) {
   if (job.cancel_requested) return {.state = RecordState::kCancelled, .text = "cancelled"};
+  if (!HasRun(end.by)) return Requeue(job, policy, end.message);
   const bool stopped = !job.stop_reason.empty();
   // A job that was asked to stop may have ended by itself before SIGTERM arrived.
   const bool done = end.exit_code == 0 && (end.by == EndedBy::kItself ||
@@ -85,13 +86,8 @@ Outcome OutcomeOf(const RunHistory& job, const AttemptEnd& end, const RetryPolic
 }
 
 std::string FailedEarlyOn(const AttemptEnd& end, const Outcome& outcome, TimeMs early_ms) {
-  const bool failed = outcome.failure || end.by == EndedBy::kCannotStart;
+  const bool failed = outcome.failure || end.by == EndedBy::kNeverStarted;
   return failed && end.ran_ms < early_ms ? end.failed_on : "";
-}
-
-Outcome OutcomeOfLost(const RunHistory& job, const RetryPolicy& policy, const std::string& why) {
-  if (job.cancel_requested) return {.state = RecordState::kCancelled, .text = "cancelled"};
-  return Requeue(job, policy, why);
 }
 
 }  // namespace renzan::cluster

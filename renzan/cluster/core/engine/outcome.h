@@ -13,7 +13,18 @@ namespace renzan::cluster {
 
 // Why the workers ended. kItself does not mean success: the last running worker may have failed,
 // see exit_code.
-enum class EndedBy { kItself, kRequest, kTimeout, kNodeFailed, kWorkerFailed, kCannotStart };
+enum class EndedBy {
+  kItself,
+  kRequest,
+  kTimeout,
+  kNodeFailed,
+  kWorkerFailed,
+  kCannotStart,   // its command cannot be run
+  kNeverStarted,  // its workers were not started, or not all of them in time
+  kLost,          // nobody saw how its workers ended
+};
+// Whether its workers ran, and were seen to end.
+constexpr bool HasRun(EndedBy by) { return by < EndedBy::kNeverStarted; }
 
 struct AttemptEnd {
   EndedBy by = EndedBy::kItself;
@@ -77,8 +88,5 @@ Outcome OutcomeOf(const RunHistory& job, const AttemptEnd& end, const RetryPolic
 // The node that the job avoids from now on, because the attempt failed there before it had run for
 // `early_ms`; "" if there is none.
 std::string FailedEarlyOn(const AttemptEnd& end, const Outcome& outcome, TimeMs early_ms);
-
-// For workers whose end was not observed; `why`: "its supervisor ended without a report".
-Outcome OutcomeOfLost(const RunHistory& job, const RetryPolicy& policy, const std::string& why);
 
 }  // namespace renzan::cluster

@@ -81,12 +81,14 @@ TEST(Outcome, TheTimeoutCoversAllAttempts) {
 
 TEST(Outcome, ALostAttemptIsNotAFailureOfTheJob) {
   const RunHistory job{.state = RecordState::kRunning, .requeues = 2};
-  const Outcome outcome = OutcomeOfLost(job, {.backoff_ms = 100}, "lost");
-  EXPECT_EQ(outcome.state, RecordState::kPending);
-  EXPECT_EQ(outcome.backoff_ms, 400);
-  EXPECT_FALSE(outcome.failure);
-  EXPECT_TRUE(outcome.requeue);
-  EXPECT_EQ(OutcomeOfLost({.cancel_requested = true}, {}, "lost").state, RecordState::kCancelled);
+  for (const EndedBy by : {EndedBy::kLost, EndedBy::kNeverStarted}) {
+    const Outcome outcome = OutcomeOf(job, End(by, 0), {.backoff_ms = 100});
+    EXPECT_EQ(outcome.state, RecordState::kPending);
+    EXPECT_EQ(outcome.backoff_ms, 400);
+    EXPECT_FALSE(outcome.failure);
+    EXPECT_TRUE(outcome.requeue);
+    EXPECT_EQ(OutcomeOf({.cancel_requested = true}, End(by, 0), {}).state, RecordState::kCancelled);
+  }
 }
 
 TEST(Outcome, BackoffDoublesUpToAnHour) {

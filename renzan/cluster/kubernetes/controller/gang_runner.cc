@@ -7,6 +7,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
 #include "renzan/cluster/kubernetes/objects/worker_pod.h"
 #include "renzan/cluster/spec/retry_policy.h"
@@ -106,8 +107,7 @@ void GangRunner::Cancel(JobId id, const std::string& why) {
   }
   if (job.state == JobState::kRunning || job.state == JobState::kResizing) {
     EvictGang(job);
-    status.stop_reason = why;
-    UpdateFacts(job, live);
+    RecordStop(job, live, why);
   }
   StopWorkers(live);
 }
@@ -174,14 +174,11 @@ void GangRunner::Perform(const Start& start) {
   LiveJob& live = live_.at(start.job);
   const Job& job = *snapshot_.Find(start.job);
   GangJobStatus& status = live.object.status;
-  ++status.attempts;
+  BeginAttempt(job, WithNames(snapshot_, job.placement), status, status);
   status.started_generation = live.object.generation;
-  if (!status.first_started) status.first_started = job.started;
   ApplyEstimates(live.object, *snapshot_.Find(start.job));
-  status.stop_reason.clear();
-  status.message = fmt::format("attempt {} on {}", status.attempts - 1,
-                               Describe(WithNames(snapshot_, job.placement)));
-  UpdateFacts(job, live);
+  status.message = fmt::format("attempt {} on {}", status.attempts - 1, Describe(status.placement));
+  to_write_.insert(start.job);
   Tell(live, "Started", status.message);
   live.workers = WorkersOf(status.placement);
   live.created = false;
@@ -190,19 +187,16 @@ void GangRunner::Perform(const Start& start) {
 
 void GangRunner::Perform(const Stop& stop) {
   LiveJob& live = live_.at(stop.job);
-  live.object.status.stop_reason = TextOf(stop);
+  RecordStop(*snapshot_.Find(stop.job), live, TextOf(stop));
   Tell(live, "Stopping", live.object.status.stop_reason);
-  UpdateFacts(*snapshot_.Find(stop.job), live);
   StopWorkers(live);
 }
 
 void GangRunner::Perform(const Resize& resize) {
   LiveJob& live = live_.at(resize.job);
-  live.object.status.stop_reason = TextOf(resize, snapshot_);
-  Tell(live, "Resizing",
-       fmt::format("{}: to {}", live.object.status.stop_reason,
-                   Describe(WithNames(snapshot_, resize.target))));
-  UpdateFacts(*snapshot_.Find(resize.job), live);
+  GangJobStatus& status = live.object.status;
+  RecordStop(*snapshot_.Find(resize.job), live, TextOf(resize, snapshot_));
+  Tell(live, "Resizing", fmt::format("{}: to {}", status.stop_reason, Describe(status.target)));
   StopWorkers(live);
 }
 
@@ -215,33 +209,8 @@ void GangRunner::Perform(const CheckpointRequest& request) {
   to_checkpoint_.insert(request.job);
 }
 
-void GangRunner::UpdateFacts(const Job& job, LiveJob& live) {
-  GangJobStatus& status = live.object.status;
-  switch (job.state) {
-    case JobState::kPending:
-      status.state = RecordState::kPending;
-      break;
-    case JobState::kRunning:
-      status.state = RecordState::kRunning;
-      break;
-    case JobState::kStopping:
-      status.state = RecordState::kStopping;
-      break;
-    case JobState::kResizing:
-      status.state = RecordState::kResizing;
-      break;
-  }
-  status.placement = WithNames(snapshot_, job.placement);
-  status.target = WithNames(snapshot_, job.target);
-  status.started = job.started;
-  status.last_resize = job.last_resize;
-  status.backfilled = job.backfilled;
-  status.stopping_for = job.stopping_for;
-  status.waiting_since = job.waiting_since;
-  status.attained_worker_ms = job.attained_worker_ms;
-  status.preemptions = job.preemptions;
-  status.reservation_yields = job.reservation_yields;
-  status.failed_on = job.failed_on;
+void GangRunner::RecordStop(const Job& job, LiveJob& live, const std::string& why) {
+  StopAttempt(job, snapshot_, why, live.object.status, live.object.status);
   to_write_.insert(job.id);
 }
 

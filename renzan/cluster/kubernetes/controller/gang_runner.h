@@ -168,7 +168,8 @@ class GangRunner : private Environment {
   void SeeStart(LiveJob& live);
   void EndUnstarted(LiveJob& live);
   void Finish(LiveJob& live);
-  void UpdateFacts(const Job& job, LiveJob& live);
+  // Its gang has been told to stop or to move, or has been evicted.
+  void RecordStop(const Job& job, LiveJob& live, const std::string& why);
   void StopWorkers(LiveJob& live);
   // The next of the jobs that are to start.
   std::set<JobId> NextToStart();

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "renzan/base/log.h"
-#include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/kubernetes/controller/gang_runner.h"
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
 #include "renzan/cluster/kubernetes/objects/worker_pod.h"
@@ -13,14 +13,13 @@
 namespace renzan::cluster::kubernetes {
 namespace {
 
-constexpr TimeMs kFruitfulMs = 10 * kMinute;
 // A gang that fails sooner than this after its start avoids the node.
 constexpr TimeMs kEarlyFailureMs = 5 * kMinute;
 // How the attempt ended, in a word for metrics.
 const char* EndWord(const AttemptEnd& end, const Outcome& outcome) {
   if (HasEnded(outcome.state)) return NameOf(outcome.state);
   if (end.by == EndedBy::kNodeFailed) return "node_failed";
-  if (end.by == EndedBy::kCannotStart) return "cannot_start";
+  if (end.by == EndedBy::kNeverStarted) return "cannot_start";
   if (outcome.failure) return "failed";
   if (outcome.requeue) return "requeued";
   return outcome.state == RecordState::kResizing ? "resized" : "stopped";
@@ -74,10 +73,8 @@ void GangRunner::MeasureCheckpoint(LiveJob& live) {
     if (took < 0 || (!killed && pod.exit_code != 0 && pod.exit_code != kSavedExitCode)) return;
     cost = std::max(cost, killed ? live.object.spec.grace_ms() + 1 : took);
   }
-  // A stop that coincides with a regular checkpoint looks as if it took no time: so a longer time
-  // takes effect at once, and a shorter one at most halves it.
   std::optional<TimeMs>& known = live.object.status.checkpoint_cost;
-  known = std::max(cost, known.value_or(0) / 2);
+  known = SteadyCheckpointCost(known, cost);
 }
 
 // Called when all of its workers have ended.
@@ -113,28 +110,13 @@ void GangRunner::Finish(LiveJob& live) {
   end.started_ms = job.started;
   end.ended_ms = last == 0 ? now : std::clamp(last, job.started, std::max(job.started, now));
   end.ran_ms = end.ended_ms - job.started;
-  const RunHistory history{.state = status.state,
-                           .cancel_requested = live.object.cancelled,
-                           .stop_reason = status.stop_reason,
-                           .failures = status.failures,
-                           .requeues = status.requeues,
-                           .run_ms = status.run_ms};
-  const Outcome outcome = end.by == EndedBy::kCannotStart
-                              ? OutcomeOfLost(history, live.policy, end.message)
-                              : OutcomeOf(history, end, live.policy);
-  ++attempt_ends_[EndWord(end, outcome)];
-  status.run_ms += end.ran_ms;
-  status.failures += outcome.failure;
-  status.requeues = !outcome.requeue ? 0 : end.ran_ms >= kFruitfulMs ? 1 : status.requeues + 1;
-  status.eligible_at = outcome.backoff_ms == 0 ? 0 : now + outcome.backoff_ms;
-  status.exit_code = end.exit_code;
   MeasureCheckpoint(live);
   for (const Placed& placed : job.placement) snapshot_.nodes[placed.node].idle_since = now;
   const Start restart{id, job.target, job.backfilled};
-  RequeueGang(job, end.ended_ms);
-  job.eligible_at = status.eligible_at;
-  if (const std::string node = FailedEarlyOn(end, outcome, kEarlyFailureMs); !node.empty())
-    FailedEarly(job, node);
+  const Outcome outcome = EndAttempt(end, {live.policy, live.object.cancelled, kEarlyFailureMs},
+                                     now, job, status, status)
+                              .outcome;
+  ++attempt_ends_[EndWord(end, outcome)];
   ApplyEstimates(live.object, job);
   live.last_workers = std::exchange(live.workers, {});
   live.created = live.started = live.never_started = false;
@@ -146,13 +128,10 @@ void GangRunner::Finish(LiveJob& live) {
     Remove(id);
     return;
   }
-  UpdateFacts(job, live);
-  status.stop_reason.clear();
+  to_write_.insert(id);
   status.reason.clear();
   status.message = outcome.text;
   if (HasEnded(outcome.state)) {
-    status.state = outcome.state;
-    status.ended = end.ended_ms;
     // It leaves the queue at once, and is forgotten when that has been written.
     job.held = "it has ended";
     Tell(live, status.state == RecordState::kDone ? "Done" : "Ended", outcome.text,

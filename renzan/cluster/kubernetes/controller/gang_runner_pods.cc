@@ -75,7 +75,7 @@ void GangRunner::Check(JobId id) {
   for (size_t rank = 0; rank < live.workers.size(); ++rank)
     if (!exists[rank]) live.workers[rank].gone = true;
   if (!live.created && !live.ended_by && snapshot_.Find(id)->state == JobState::kRunning) {
-    End(live, EndedBy::kCannotStart,
+    End(live, EndedBy::kNeverStarted,
         live.end_message.empty() ? "its pods were not all created and bound" : live.end_message);
   }
   // While it runs, somebody else deletes its pods, and other workers may have failed because of
@@ -111,7 +111,7 @@ void GangRunner::SeeFailed(LiveJob& live) {
   End(live,
       !pod.refused  ? EndedBy::kWorkerFailed
       : pod.started ? EndedBy::kNodeFailed
-                    : EndedBy::kCannotStart,
+                    : EndedBy::kNeverStarted,
       fmt::format("worker {} on {} exited with {}{}", pod.rank, worker->node, pod.exit_code,
                   pod.reason.empty() ? "" : " (" + pod.reason + ")"));
 }
@@ -159,11 +159,10 @@ void GangRunner::End(LiveJob& live, EndedBy by, const std::string& message) {
   live.end_message = message;
   // Tells a leader that reads the job again that its program has not failed.
   const bool not_its_own =
-      by == EndedBy::kRequest || by == EndedBy::kNodeFailed || by == EndedBy::kCannotStart;
-  if (not_its_own && job.state == JobState::kRunning) live.object.status.stop_reason = message;
+      by == EndedBy::kRequest || by == EndedBy::kNodeFailed || by == EndedBy::kNeverStarted;
   if (job.state == JobState::kRunning) {
     EvictGang(job);
-    UpdateFacts(job, live);
+    RecordStop(job, live, not_its_own ? message : live.object.status.stop_reason);
   }
   StopWorkers(live);
 }

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
@@ -144,24 +144,8 @@ SizeApplies WhenSizeApplies(const spec::JobSpec& wanted, int workers, bool runs,
 void Restore(const GangJob& object, Inventory& inventory, TimeMs now, Snapshot& snapshot,
              Job& job) {
   const GangJobStatus& status = object.status;
-  job.eligible_at = status.eligible_at;
-  job.waiting_since = status.waiting_since;
-  job.attained_worker_ms = status.attained_worker_ms;
-  if (status.state != RecordState::kPending) {
-    const auto placement_of = [&](const NamedPlacement& named) {
-      return PlacementOf(named, inventory, now);
-    };
-    StartGang(job, placement_of(status.placement), status.backfilled, status.started);
-    job.last_resize = status.last_resize;
-    if (status.state == RecordState::kResizing)
-      MoveGang(job, {job.id, placement_of(status.target), status.stopping_for});
-    else if (status.state == RecordState::kStopping)
-      EvictGang(job);
-    job.stopping_for = status.stopping_for;
-  }
-  job.preemptions = status.preemptions;
-  job.reservation_yields = status.reservation_yields;
-  for (const std::string& node : status.failed_on) FailedEarly(job, node);
+  RestoreJob(status, status, PlacementOf(status.placement, inventory, now),
+             PlacementOf(status.target, inventory, now), job);
   if (!status.reservation.empty() && job.state == JobState::kPending)
     Reserve({job.id, PlacementOf(status.reservation, inventory, now)}, snapshot);
   ApplyEstimates(object, job);

@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/cluster/core/engine/named_placement.h"
-#include "renzan/cluster/core/engine/record_state.h"
+#include "renzan/cluster/core/engine/job_facts.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/kubernetes/objects/amounts.h"
 #include "renzan/cluster/kubernetes/objects/node_filter.h"
@@ -19,34 +18,17 @@
 
 namespace renzan::cluster::kubernetes {
 
-struct GangJobStatus {
-  JobId id = 0;  // 0: not admitted yet
-  RecordState state = RecordState::kPending;
-  int attempts = 0;  // started so far; the last one's number is one less
-  // Of the attempt that has not ended:
-  NamedPlacement placement, target;
-  TimeMs started = 0;
-  int64_t started_generation = 0;  // generation of the spec that it was started with
-  bool backfilled = false;
-  std::string stop_reason;  // empty unless it was asked to stop
-  JobId stopping_for = 0;
-  // See Job and JobRecord.
-  TimeMs waiting_since = 0, eligible_at = 0, last_resize = 0, run_ms = 0;
-  int64_t attained_worker_ms = 0;
-  int preemptions = 0, reservation_yields = 0, failures = 0, requeues = 0;
-  std::vector<std::string> failed_on;
-  NamedPlacement reservation;             // nodes that are kept for it while it is pending
-  RunTimeQuantiles run_time{};            // predicted when it was admitted
+struct GangJobStatus : JobFacts, AttemptFacts {
+  JobId id = 0;                    // 0: not admitted yet
+  int64_t started_generation = 0;  // generation of the spec that the attempt was started with
+  NamedPlacement reservation;      // nodes that are kept for it while it is pending
   std::optional<TimeMs> checkpoint_cost;  // as measured at its stops
-  std::optional<TimeMs> first_started, ended;
-  std::optional<int> exit_code;
   // The latest of the user's requests (kinds.h) that have been honoured.
   std::string checkpoint_request, preempt_request;
   // The term of the leader that wrote it: each leader's is higher than all it has seen.
   int64_t term = 0;
   std::string writer;
-  std::string reason;   // of the conditions: one word
-  std::string message;  // one line
+  std::string reason;  // of the conditions: one word
   int64_t observed_generation = 0;
 
   // Whether the workers match the spec, as far as has been observed.

@@ -27,7 +27,10 @@ std::string Denial(const std::function<void()>& act) {
 
 TEST(AccessControl, AJobIsItsUsersAndTheOperators) {
   const AccessControl access(kDaemon.uid, {});
-  const JobRecord job{.id = 7, .user = "ann", .uid = kAnn.uid};
+  JobRecord job;
+  job.id = 7;
+  job.user = "ann";
+  job.uid = kAnn.uid;
   for (const Caller& caller : {kAnn, kDaemon, kRoot}) {
     EXPECT_TRUE(access.MayChange(job, caller)) << caller.name;
     EXPECT_EQ(Denial([&] { access.RequireOwner(job, caller); }), "") << caller.name;

@@ -18,12 +18,15 @@ class AttemptPlanTest : public ::testing::Test {
     config.pools["own"].resources.gpu = 4;
     state_.snapshot = spec::MakeSnapshot(config, 0);
   }
+  void RunsOn(NamedPlacement placement) {
+    state_.live[1].attempt.emplace().placement = std::move(placement);
+  }
+
   ClusterState state_;
 };
 
 TEST_F(AttemptPlanTest, WorkersGetTheLowestFreeDevicesOfTheirNode) {
-  state_.live[1].attempt = AttemptRecord{
-      .job = 1, .placement = {{.node = "own-0", .workers = 2, .devices = {{0}, {2}}}}};
+  RunsOn({{.node = "own-0", .workers = 2, .devices = {{0}, {2}}}});
   state_.live[2];  // pending: has none
   const NamedPlacement placement = WithDevices(state_, {{0, 2}, {1, 1}}, 1);
   ASSERT_EQ(placement.size(), 2u);
@@ -35,8 +38,7 @@ TEST_F(AttemptPlanTest, WorkersGetTheLowestFreeDevicesOfTheirNode) {
 
 TEST_F(AttemptPlanTest, NodesOfOneMachineShareItsDevices) {
   state_.machine_gpus = 8;
-  state_.live[1].attempt =
-      AttemptRecord{.job = 1, .placement = {{.node = "own-1", .workers = 1, .devices = {{0, 3}}}}};
+  RunsOn({{.node = "own-1", .workers = 1, .devices = {{0, 3}}}});
   const NamedPlacement placement = WithDevices(state_, {{0, 2}, {1, 1}}, 2);
   EXPECT_THAT(placement[0].devices, ElementsAre(ElementsAre(1, 2), ElementsAre(4, 5)));
   EXPECT_THAT(placement[1].devices, ElementsAre(ElementsAre(6, 7)));
@@ -47,9 +49,14 @@ TEST_F(AttemptPlanTest, WorkersWithoutGpusGetNoDevices) {
 }
 
 TEST_F(AttemptPlanTest, HasAWorkerForEachRankAndTheTimeThatIsLeft) {
-  LiveJob live{.record = {.id = 7, .uid = 1000, .run_ms = 400}, .policy = {.timeout_ms = 1000}};
-  live.attempt = AttemptRecord{
-      .job = 7, .number = 3, .placement = {{"own-0", 1, {{2}}}, {"own-1", 2, {{0}, {1}}}}};
+  LiveJob live{.policy = {.timeout_ms = 1000}};
+  live.record.id = 7;
+  live.record.uid = 1000;
+  live.record.run_ms = 400;
+  AttemptRecord& attempt = live.attempt.emplace();
+  attempt.job = 7;
+  attempt.number = 3;
+  attempt.placement = {{"own-0", 1, {{2}}}, {"own-1", 2, {{0}, {1}}}};
   Resources per_worker;
   per_worker[kCpu] = 1500;
   per_worker[kMemory] = 64;

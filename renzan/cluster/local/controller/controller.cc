@@ -144,14 +144,15 @@ void Controller::RecoverJob(JobRecord record) {
   LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = std::move(spec)};
   live.policy = spec::RetryPolicyOf(live.spec);
   live.text_bytes = DropTexts(live.record) + inherited_.BytesOf(id);
+  live.record.waiting_since = live.record.submitted;
   for (const AttemptRecord& attempt : store_.Attempts(id)) {
-    AddAttempt(attempt, job);
+    AddAttempt(attempt, live.record);
     if (!attempt.ended) live.attempt = attempt;
   }
   progress_.Recover(id, job);
   retention_.JobRecovered(id, live.record.attempts);
   state_.snapshot.jobs.push_back(job);
-  if (live.attempt) runner_.Adopt(live);
+  runner_.Adopt(live);
 }
 
 // --- Events.

@@ -7,6 +7,7 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/core/engine/nodes.h"
 #include "renzan/cluster/core/engine/outcome.h"
 #include "renzan/cluster/local/controller/accounting.h"
@@ -17,9 +18,6 @@
 
 namespace renzan::cluster::local {
 namespace {
-
-// After an attempt this long, fruitless requeues are counted anew.
-constexpr TimeMs kFruitfulMs = 600'000;
 
 bool IsOn(const Placement& placement, int node) {
   return std::any_of(placement.begin(), placement.end(),
@@ -60,18 +58,14 @@ void JobRunner::Commit(const Start& start) {
   const TimeMs now = state_.snapshot.now = Now();
   LiveJob& live = Live(start.job);
   CHECK(live.record.state == RecordState::kPending && !live.attempt);
-  const Job& job = *state_.snapshot.Find(start.job);
-  const Resources& per_worker = state_.snapshot.worker_requests[job.request].per_worker;
-  AttemptRecord attempt{.job = job.id,
-                        .number = live.record.attempts,
-                        .placement = WithDevices(state_, start.placement, per_worker.gpu()),
-                        .started = now,
-                        .backfilled = start.backfill};
+  Job after = *state_.snapshot.Find(start.job);
+  const Resources& per_worker = state_.snapshot.worker_requests[after.request].per_worker;
+  AttemptRecord attempt;
+  attempt.job = start.job;
+  attempt.number = live.record.attempts;
   JobRecord record = live.record;
-  ++record.attempts;
-  record.state = RecordState::kRunning;
-  record.last_resize = now;
-  if (!record.started) record.started = now;
+  StartGang(after, start.placement, start.backfill, now);
+  BeginAttempt(after, WithDevices(state_, start.placement, per_worker.gpu()), record, attempt);
   log_.Commit(record, attempt, "started",
               fmt::format("attempt {} on {}", attempt.number, Describe(attempt.placement)), now);
   live.record = record;
@@ -96,37 +90,32 @@ void JobRunner::Perform(const Start& start) {
     LogError("job {} cannot be started: {}", record.id, error.what());
     // If the disk is full now, FinishEnded() finds an attempt that never started.
     to_check_.insert(record.id);
-    FinishNeverStarted(live, error.what());
+    Finish(live, EndWithoutStart(live, error.what()));
   }
 }
 
-void JobRunner::Commit(const Stop& stop) {
-  LiveJob& live = Live(stop.job);
+void JobRunner::CommitStop(const Job& after, const std::string& kind, const std::string& why) {
+  LiveJob& live = Live(after.id);
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
-  record.state = RecordState::kStopping;
-  ++record.preemptions;
-  attempt.stop_reason = TextOf(stop);
-  attempt.stopping_for = stop.on_behalf_of;
-  log_.Commit(record, attempt, NameOf(record.state), attempt.stop_reason, Now());
+  StopAttempt(after, state_.snapshot, why, record, attempt);
+  log_.Commit(record, attempt, kind, why, Now());
   live.record = record;
   live.attempt = attempt;
+}
+
+void JobRunner::Commit(const Stop& stop) {
+  Job after = *state_.snapshot.Find(stop.job);
+  StopGang(after, stop);
+  CommitStop(after, NameOf(RecordState::kStopping), TextOf(stop));
 }
 
 void JobRunner::Perform(const Stop& stop) { SendStop(Live(stop.job)); }
 
 void JobRunner::Commit(const Resize& resize) {
-  LiveJob& live = Live(resize.job);
-  JobRecord record = live.record;
-  AttemptRecord attempt = *live.attempt;
-  record.state = RecordState::kResizing;
-  record.preemptions += resize.on_behalf_of != 0;
-  attempt.stop_reason = TextOf(resize, state_.snapshot);
-  attempt.stopping_for = resize.on_behalf_of;
-  attempt.target = WithNames(state_.snapshot, resize.target);
-  log_.Commit(record, attempt, NameOf(record.state), attempt.stop_reason, Now());
-  live.record = record;
-  live.attempt = attempt;
+  Job after = *state_.snapshot.Find(resize.job);
+  MoveGang(after, resize);
+  CommitStop(after, NameOf(RecordState::kResizing), TextOf(resize, state_.snapshot));
 }
 
 void JobRunner::Perform(const Resize& resize) { SendStop(Live(resize.job)); }
@@ -164,10 +153,15 @@ RecordState JobRunner::Cancel(LiveJob& live, const std::string& user) {
     return RecordState::kCancelled;
   }
   if (!live.record.cancel_requested) {
-    record.state = RecordState::kStopping;
-    log_.Commit(record, std::nullopt, "cancelling", fmt::format("by {}", user), Now());
+    Job& job = *state_.snapshot.Find(record.id);
+    Job after = job;
+    EvictGang(after);
+    AttemptRecord attempt = *live.attempt;
+    StopAttempt(after, state_.snapshot, attempt.stop_reason, record, attempt);
+    log_.Commit(record, attempt, "cancelling", fmt::format("by {}", user), Now());
     live.record = record;
-    EvictGang(*state_.snapshot.Find(record.id));
+    live.attempt = attempt;
+    job = after;
   }
   SendStop(live);
   return live.record.state;
@@ -221,14 +215,7 @@ void JobRunner::RetryEndWorkers() {
 // False: the request could not be written.
 bool JobRunner::EndOnFailedNode(LiveJob& live, const std::string& node) {
   if (live.record.state == RecordState::kRunning) {
-    JobRecord record = live.record;
-    AttemptRecord attempt = *live.attempt;
-    record.state = RecordState::kStopping;
-    attempt.stop_reason = fmt::format("node {} failed", node);
-    log_.Commit(record, attempt, "node_failed", attempt.stop_reason, Now());
-    live.record = record;
-    live.attempt = attempt;
-    EvictGang(*state_.snapshot.Find(record.id));
+    Evict(live, fmt::format("node {} failed", node));
   }
   try {
     agent_.NodeFailed(DirectoryOf(live), node);
@@ -242,15 +229,15 @@ bool JobRunner::EndOnFailedNode(LiveJob& live, const std::string& node) {
 
 // The job finishes saving its work, and then waits.
 void JobRunner::LoseTarget(LiveJob& live, const std::string& node) {
-  JobRecord record = live.record;
-  AttemptRecord attempt = *live.attempt;
-  record.state = RecordState::kStopping;
-  attempt.target.clear();
-  attempt.stop_reason = fmt::format("node {}, to which it was to move, failed", node);
-  log_.Commit(record, attempt, "node_failed", attempt.stop_reason, Now());
-  live.record = record;
-  live.attempt = attempt;
-  EvictGang(*state_.snapshot.Find(record.id));
+  Evict(live, fmt::format("node {}, to which it was to move, failed", node));
+}
+
+void JobRunner::Evict(LiveJob& live, const std::string& why) {
+  Job& job = *state_.snapshot.Find(live.record.id);
+  Job after = job;
+  EvictGang(after);
+  CommitStop(after, "node_failed", why);
+  job = after;
 }
 
 void JobRunner::ShortenGraceOn(int node) {
@@ -266,10 +253,9 @@ void JobRunner::FinishEnded() {
   struct Ended {
     TimeMs time;
     JobId job;
-    std::optional<AttemptEnd> end;
+    AttemptEnd end;
   };
   std::vector<Ended> ended;
-  std::vector<JobId> never_started;
   const std::set<JobId> to_check = std::exchange(to_check_, {});
   for (const JobId id : to_check) {
     const auto at = state_.live.find(id);
@@ -282,25 +268,18 @@ void JobRunner::FinishEnded() {
       if (live.stop_unsent) SendStop(live);
       continue;
     }
-    if (report.phase == AttemptPhase::kNone) {
-      never_started.push_back(id);
-      continue;
-    }
-    const TimeMs time =
-        report.end ? report.end->ended_ms : live.lost_at.value_or(state_.snapshot.now);
-    ended.push_back({time, id, report.end});
+    AttemptEnd end = report.phase == AttemptPhase::kNone
+                         ? EndWithoutStart(live, "it could not be started")
+                         : report.end.value_or(LostEnd(live));
+    ended.push_back({end.ended_ms, id, std::move(end)});
   }
   // Kept until each end is committed, in case the disk is full.
-  to_check_.insert(never_started.begin(), never_started.end());
   for (const Ended& each : ended) to_check_.insert(each.job);
-  for (const JobId id : never_started)
-    FinishNeverStarted(state_.live.at(id), "it could not be started");
   // In the order in which they ended, so that usage at each moment is that of what ran then.
   std::stable_sort(ended.begin(), ended.end(),
                    [](const Ended& a, const Ended& b) { return a.time < b.time; });
   for (const Ended& each : ended) {
     Finish(state_.live.at(each.job), each.end);
-    to_check_.erase(each.job);
   }
 }
 
@@ -324,108 +303,82 @@ void JobRunner::KillLeftOvers(JobId job, const std::string& directory) {
   }
 }
 
-std::optional<EarlyFailure> JobRunner::EarlyFailureOf(const LiveJob& live, AttemptEnd end,
-                                                      const Outcome& outcome) const {
-  // It may not be known which worker was the first.
-  const NamedPlacement& placement = live.attempt->placement;
-  if (end.failed_on.empty() && placement.size() == 1) end.failed_on = placement[0].node;
-  const std::string node = FailedEarlyOn(end, outcome, early_failure_ms_);
-  if (node.empty()) return std::nullopt;
-  return EarlyFailure{
-      .job = live.record.id, .node = node, .user = live.record.user, .time = state_.snapshot.now};
+// Of an attempt whose processes are gone, though no supervisor has reported how they ended.
+AttemptEnd JobRunner::LostEnd(const LiveJob& live) const {
+  const TimeMs ended = live.lost_at.value_or(state_.snapshot.now);
+  return {.by = EndedBy::kLost,
+          .message =
+              "its supervisor ended without a report: it was killed, or the machine was restarted",
+          .ended_ms = ended,
+          .ran_ms = std::max<TimeMs>(0, ended - live.attempt->started)};
 }
 
-void JobRunner::Finish(LiveJob& live, const std::optional<AttemptEnd>& end) {
+AttemptEnd JobRunner::EndWithoutStart(const LiveJob& live, const std::string& why) const {
+  return {.by = EndedBy::kNeverStarted,
+          .message = why,
+          .ended_ms = std::max(live.attempt->started, log_.Until(Now()))};
+}
+
+void JobRunner::Finish(LiveJob& live, const AttemptEnd& end) {
   const JobId id = live.record.id;
-  if (!end) KillLeftOvers(id, DirectoryOf(live));
-  const RunHistory history{.state = live.record.state,
-                           .cancel_requested = live.record.cancel_requested,
-                           .stop_reason = live.attempt->stop_reason,
-                           .failures = live.record.failures,
-                           .requeues = live.record.requeues,
-                           .run_ms = live.record.run_ms};
-  const Outcome outcome = end ? OutcomeOf(history, *end, live.policy)
-                              : OutcomeOfLost(history, live.policy,
-                                              "its supervisor ended without a report: it was "
-                                              "killed, or the machine was restarted");
-  if (end) progress_.MeasureEnd(live, *end);
-  const std::optional<EarlyFailure> early =
-      end ? EarlyFailureOf(live, *end, outcome) : std::nullopt;
-  const EarlyFailure* early_failure = early ? &*early : nullptr;
-  const TimeMs now = state_.snapshot.now;
+  if (end.by == EndedBy::kLost) KillLeftOvers(id, DirectoryOf(live));
+  if (HasRun(end.by)) progress_.MeasureEnd(live, end);
+  Job& job = *state_.snapshot.Find(id);
+  Job after = job;
   JobRecord record = live.record;
   AttemptRecord attempt = *live.attempt;
-  const TimeMs ended = end ? end->ended_ms : live.lost_at.value_or(now);
-  const TimeMs ran = end ? end->ran_ms : std::max<TimeMs>(0, ended - attempt.started);
-  attempt.ended = ended;
-  attempt.ended_by = end ? NameOf(end->by) : "lost";
-  attempt.message = end ? end->message : outcome.text;
-  if (end) attempt.exit_code = record.exit_code = end->exit_code;
-  record.message = attempt.message;
-  record.run_ms += ran;
-  record.failures += outcome.failure;
-  record.requeues = !outcome.requeue ? 0 : ran >= kFruitfulMs ? 1 : record.requeues + 1;
-  record.eligible_at = now + outcome.backoff_ms;
-  record.state = HasEnded(outcome.state) ? outcome.state : RecordState::kPending;
+  AttemptFacts facts = attempt;
+  const TimeMs now = state_.snapshot.now;
+  const EndedAttempt result = EndAttempt(
+      end, {live.policy, record.cancel_requested, early_failure_ms_}, now, after, record, facts);
+  const Outcome& outcome = result.outcome;
+  std::optional<EarlyFailure> early;
+  if (!result.failed_early_on.empty())
+    early = {.job = id, .node = result.failed_early_on, .user = record.user, .time = now};
+  attempt.ended = end.ended_ms;
+  attempt.ended_by = NameOf(end.by);
+  attempt.message = record.message = end.message;
+  if (HasRun(end.by)) attempt.exit_code = end.exit_code;
+
   const Outputs outputs = HasEnded(record.state) ? OutputsOf(live.spec) : Outputs();
   const CollectionRecord collection{
-      .job = id, .becomes = record.state, .ended = ended, .text = outcome.text};
+      .job = id, .becomes = record.state, .ended = end.ended_ms, .text = outcome.text};
   if (!outputs.empty()) {
     record.state = RecordState::kCollecting;
-    log_.Commit(record, attempt, NameOf(record.state),
-                fmt::format("{}; {}", outcome.text, WhatIsCollected(outputs)), std::min(ended, now),
-                &collection, early_failure);
-  } else {
-    if (HasEnded(record.state)) record.ended = ended;
-    log_.Commit(record, attempt, NameOf(record.state), outcome.text, std::min(ended, now), nullptr,
-                early_failure);
+    record.ended.reset();
   }
+  log_.Commit(record, attempt,
+              end.by == EndedBy::kNeverStarted && !HasEnded(outcome.state) ? "not_started"
+                                                                           : NameOf(record.state),
+              outputs.empty() ? outcome.text
+                              : fmt::format("{}; {}", outcome.text, WhatIsCollected(outputs)),
+              std::min(end.ended_ms, now), outputs.empty() ? nullptr : &collection,
+              early ? &*early : nullptr);
 
+  const Start restart{id, job.target, job.backfilled};
+  const Placement placement = job.placement;
+  job = after;
   live.record = record;
   live.attempt.reset();
   live.lost_at.reset();
+  to_check_.erase(id);
   progress_.AttemptEnded(id);
-  Job* job = state_.snapshot.Find(id);
-  job->eligible_at = outcome.backoff_ms == 0 ? 0 : record.eligible_at;
-  const cluster::Start restart{id, job->target, job->backfilled};
-  Release(*job, ended);
-  if (early) FailedEarly(*job, early->node);
+  Release(id, placement);
   if (HasEnded(outcome.state)) {
     Remove(id);
     if (!outputs.empty()) collector_.Start(record, collection, outputs);
   } else if (outcome.state == RecordState::kResizing && !restart.placement.empty() &&
-             Fits(state_.snapshot, *job, restart.placement)) {
+             Fits(state_.snapshot, job, restart.placement)) {
     cluster::CarryOut(restart, state_.snapshot, *this);
   }
-  if (end)
-    health_.AttemptEnded(attempt, record.user, ran, outcome.state == RecordState::kDone, early);
+  if (HasRun(end.by))
+    health_.AttemptEnded(attempt, record.user, end.ran_ms, outcome.state == RecordState::kDone,
+                         early);
 }
 
-void JobRunner::FinishNeverStarted(LiveJob& live, const std::string& why) {
-  JobRecord record = live.record;
-  AttemptRecord attempt = *live.attempt;
-  attempt.ended = log_.Until(Now());
-  attempt.ended_by = "void";
-  attempt.message = why;
-  record.state = record.cancel_requested ? RecordState::kCancelled : RecordState::kPending;
-  if (record.cancel_requested) record.ended = Now();
-  record.eligible_at = Now() + Backoff(live.policy.backoff_ms, record.requeues);
-  ++record.requeues;
-  log_.Commit(record, attempt, "not_started", why, Now());
-  live.record = record;
-  live.attempt.reset();
-  to_check_.erase(record.id);
-  Job* job = state_.snapshot.Find(record.id);
-  job->eligible_at = record.eligible_at;
-  Release(*job, *attempt.ended);
-  if (HasEnded(record.state)) Remove(record.id);
-}
-
-// The job has had no workers since `when`.
-void JobRunner::Release(Job& job, TimeMs when) {
-  const Placement placement = job.placement;
-  RequeueGang(job, when);
-  state_.watched.erase(job.id);
+// The job has no workers any more.
+void JobRunner::Release(JobId job, const Placement& placement) {
+  state_.watched.erase(job);
   for (const Placed& placed : placement) {
     nodes_.WorkersLeft(placed.node);
     if (InUse(state_.snapshot, placed.node)) continue;

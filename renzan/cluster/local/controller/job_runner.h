@@ -74,8 +74,8 @@ class JobRunner : private Environment {
   // The node's notice got shorter: jobs already stopping there get less grace.
   void ShortenGraceOn(int node);
 
-  // Takes over the attempt that an earlier daemon started, or was about to start. Nodes must have
-  // been recovered. May remove the job.
+  // Restores what has happened to a job from an earlier daemon, and takes over the attempt that
+  // that one started, or was about to start. Nodes must have been recovered. May remove the job.
   void Adopt(LiveJob& live);
 
  private:
@@ -91,21 +91,23 @@ class JobRunner : private Environment {
   void Perform(const NodeChange&) override { nodes_.ShareDevices(); }
 
   LiveJob& Live(JobId job) { return state_.live.at(job); }
+  // Commits that the attempt stops, as `after` says, and why.
+  void CommitStop(const Job& after, const std::string& kind, const std::string& why);
   void SendStop(LiveJob& live);
   double GraceOf(const LiveJob& live) const;
   bool EndOnFailedNode(LiveJob& live, const std::string& node);
   void LoseTarget(LiveJob& live, const std::string& node);
+  void Evict(LiveJob& live, const std::string& why);
 
   AttemptReport Report(const LiveJob& live);
-  std::optional<EarlyFailure> EarlyFailureOf(const LiveJob& live, AttemptEnd end,
-                                             const Outcome& outcome) const;
-  void Finish(LiveJob& live, const std::optional<AttemptEnd>& end);
-  void FinishNeverStarted(LiveJob& live, const std::string& why);
+  AttemptEnd LostEnd(const LiveJob& live) const;
+  AttemptEnd EndWithoutStart(const LiveJob& live, const std::string& why) const;
+  void Finish(LiveJob& live, const AttemptEnd& end);
   void KillLeftOvers(JobId job, const std::string& directory);
-  void Release(Job& job, TimeMs when);
+  void Release(JobId job, const Placement& placement);
   void Remove(JobId job);
 
-  void AdoptPlacement(const LiveJob& live, Job& job);
+  void Restore(const LiveJob& live, Job& job);
 
   std::string DirectoryOf(const LiveJob& live) const;
   TimeMs Now() const { return NowMs(clock_); }

@@ -3,19 +3,20 @@
 #include <algorithm>
 
 #include "renzan/base/log.h"
-#include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/local/controller/job_runner.h"
 
 namespace renzan::cluster::local {
 
 void JobRunner::Adopt(LiveJob& live) {
   Job& job = *state_.snapshot.Find(live.record.id);
-  AdoptPlacement(live, job);
+  Restore(live, job);
+  if (!live.attempt) return;
   const RecordState state = live.record.state;
   const Placement placement = job.placement;
   const AttemptReport report = Report(live);
   if (report.phase == AttemptPhase::kNone)
-    return FinishNeverStarted(live, "the daemon ended before the attempt was started");
+    return Finish(live, EndWithoutStart(live, "the daemon ended before the attempt was started"));
   const bool alive = IsAlive(report.phase);
   if (alive && report.supervisor > 0)
     state_.watched[job.id] = report.supervisor;
@@ -41,30 +42,21 @@ void JobRunner::Adopt(LiveJob& live) {
     SendStop(live);
 }
 
-void JobRunner::AdoptPlacement(const LiveJob& live, Job& job) {
-  const AttemptRecord& attempt = *live.attempt;
-  Placement placement;
+void JobRunner::Restore(const LiveJob& live, Job& job) {
+  AttemptFacts attempt;
+  if (live.attempt) attempt = *live.attempt;
+  Placement placement, target;
   for (const NodeShare& share : attempt.placement)
     placement.push_back({nodes_.RecoverNodeOf(share, job), share.workers});
   std::sort(placement.begin(), placement.end(),
             [](const Placed& a, const Placed& b) { return a.node < b.node; });
-  StartGang(job, placement, attempt.backfilled, attempt.started);
-  job.last_resize = live.record.last_resize;
-  job.stopping_for = attempt.stopping_for;
-  const RecordState state = live.record.state;
-  job.state = state == RecordState::kRunning    ? JobState::kRunning
-              : state == RecordState::kResizing ? JobState::kResizing
-                                                : JobState::kStopping;
-  for (const NodeShare& share : attempt.target) {
-    const int node = nodes_.Find(share.node);
-    if (node >= 0) job.target.push_back({node, share.workers});
-  }
-  if (job.target.size() < attempt.target.size()) {
+  for (const NodeShare& share : attempt.target)
+    if (const int node = nodes_.Find(share.node); node >= 0)
+      target.push_back({node, share.workers});
+  if (target.size() < attempt.target.size())
     LogWarning("job {} is not resized: the configuration no longer has all nodes of its target",
                job.id);
-    job.target.clear();
-    job.state = JobState::kStopping;
-  }
+  RestoreJob(live.record, attempt, placement, target, job);
 }
 
 }  // namespace renzan::cluster::local

@@ -6,10 +6,6 @@
 
 namespace renzan::cluster::local {
 
-TimeMs SteadyCheckpoint(std::optional<TimeMs> before, TimeMs measured) {
-  return std::max(measured, before.value_or(0) / 2);
-}
-
 std::optional<TimeMs> CheckpointTime(const Measured& measured) {
   if (!measured.killed_after_ms) return measured.checkpoint_ms;
   return std::max(*measured.killed_after_ms + 1, measured.checkpoint_ms.value_or(0));

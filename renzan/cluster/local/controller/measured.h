@@ -9,10 +9,6 @@
 
 namespace renzan::cluster::local {
 
-// A stop that coincides with a regular checkpoint looks as if it took no time. So a longer time
-// than before takes effect immediately, and a shorter one at most halves it.
-TimeMs SteadyCheckpoint(std::optional<TimeMs> before, TimeMs measured);
-
 // How long the job takes to save its work, as far as is known: longer than any grace after which it
 // was killed.
 std::optional<TimeMs> CheckpointTime(const Measured& measured);

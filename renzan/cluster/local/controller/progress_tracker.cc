@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "renzan/base/log.h"
+#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/local/controller/measured.h"
 #include "renzan/cluster/local/untrusted_file.h"
 
@@ -103,7 +104,7 @@ void ProgressTracker::MeasureProgress(const LiveJob& live) {
   Measured measured = tracked.measured;
   if (tracked.checkpoint_awaited && progress.last_checkpoint &&
       *progress.last_checkpoint >= *tracked.checkpoint_awaited) {
-    measured.checkpoint_ms = SteadyCheckpoint(
+    measured.checkpoint_ms = SteadyCheckpointCost(
         measured.checkpoint_ms, *progress.last_checkpoint - *tracked.checkpoint_awaited);
     tracked.checkpoint_awaited.reset();
   }
@@ -123,7 +124,7 @@ void ProgressTracker::MeasureEnd(const LiveJob& live, const AttemptEnd& end) {
   } else if (end.exit_code == kRunMeAgain) {
     measured.killed_after_ms.reset();
     if (tracked.stop_requested != 0)
-      measured.checkpoint_ms = SteadyCheckpoint(
+      measured.checkpoint_ms = SteadyCheckpointCost(
           measured.checkpoint_ms, std::max<TimeMs>(0, end.ended_ms - tracked.stop_requested));
   }
   Save(live, measured);

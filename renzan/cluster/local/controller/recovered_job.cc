@@ -73,17 +73,14 @@ RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record) {
   }
   Job& job = recovered.job = MakeJobFor(snapshot, record, recovered.spec);
   if (!unreadable.empty()) job.held = unreadable + ": cancel the job and submit it again";
-  job.eligible_at = record.eligible_at;
-  job.preemptions = record.preemptions;
-  job.run_time = record.run_time;
   return recovered;
 }
 
-void AddAttempt(const AttemptRecord& attempt, Job& job) {
-  job.reservation_yields += WasStoppedFor(StopReason::kReservation, attempt);
+void AddAttempt(const AttemptRecord& attempt, JobRecord& record) {
+  record.reservation_yields += WasStoppedFor(StopReason::kReservation, attempt);
   if (!attempt.ended) return;
-  job.attained_worker_ms += WorkerMs(attempt);
-  job.waiting_since = std::max(job.waiting_since, *attempt.ended);
+  record.attained_worker_ms += WorkerMs(attempt);
+  record.waiting_since = std::max(record.waiting_since, *attempt.ended);
 }
 
 }  // namespace renzan::cluster::local

@@ -20,8 +20,7 @@ struct RecoveredJob {
 // queues.
 RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record);
 
-// Adds the facts that follow from the job's earlier attempts, and from what the last one was told,
-// as core/engine/gang.h left them.
-void AddAttempt(const AttemptRecord& attempt, Job& job);
+// Adds the facts that are not stored, but follow from the job's attempts.
+void AddAttempt(const AttemptRecord& attempt, JobRecord& record);
 
 }  // namespace renzan::cluster::local

@@ -16,20 +16,20 @@ class RecoveredJobTest : public ::testing::Test {
     snapshot_ = spec::MakeSnapshot(config_, 0);
   }
   static JobRecord Record(const std::string& yaml) {
-    return {.id = 7,
-            .name = "train",
-            .queue = "default",
-            .spec = yaml,
-            .user = "ann",
-            .priority = 3,
-            .min_workers = 1,
-            .max_workers = 2,
-            .cpu_millis = 500,
-            .memory_mib = 64,
-            .gpus = 2,
-            .submitted = 1000,
-            .eligible_at = 2000,
-            .preemptions = 4};
+    JobRecord record;
+    record.id = 7;
+    record.name = "train";
+    record.queue = "default";
+    record.spec = yaml;
+    record.user = "ann";
+    record.priority = 3;
+    record.min_workers = 1;
+    record.max_workers = 2;
+    record.cpu_millis = 500;
+    record.memory_mib = 64;
+    record.gpus = 2;
+    record.submitted = 1000;
+    return record;
   }
 
   spec::ClusterConfig config_;
@@ -41,9 +41,26 @@ TEST_F(RecoveredJobTest, ContinuesWhereTheRecordSays) {
   EXPECT_EQ(spec.command.front(), "a");
   EXPECT_EQ(job.id, 7);
   EXPECT_EQ(job.submitted, 1000);
-  EXPECT_EQ(job.eligible_at, 2000);
-  EXPECT_EQ(job.preemptions, 4);
   EXPECT_EQ(job.held, "");
+}
+
+TEST_F(RecoveredJobTest, ItsAttemptsSayWhatTheRecordDoesNot) {
+  JobRecord record = Record("command: [a]\n");
+  const auto add = [&](TimeMs started, TimeMs ended, const Stop& stop) {
+    AttemptRecord attempt;
+    attempt.placement = {{.node = "own-0", .workers = 2}};
+    attempt.started = started;
+    attempt.ended = ended;
+    attempt.stop_reason = TextOf(stop);
+    attempt.stopping_for = stop.on_behalf_of;
+    AddAttempt(attempt, record);
+  };
+  EXPECT_EQ(record.waiting_since, 0);
+  add(2000, 2500, {7, StopReason::kReservation, 9});
+  add(4000, 5000, {7, StopReason::kRequested, 0, "ann"});
+  EXPECT_EQ(record.waiting_since, 5000);
+  EXPECT_EQ(record.attained_worker_ms, 2 * 1500);
+  EXPECT_EQ(record.reservation_yields, 1);
 }
 
 TEST_F(RecoveredJobTest, IsHeldWhenTheConfigurationLacksWhatItNeeds) {

@@ -24,9 +24,14 @@ class RetentionTest : public ::testing::Test {
   }
   void EndedJob(TimeMs ended) {
     store_.Transact([&] {
-      store_.Put(JobRecord{.id = 1, .queue = "q", .user = "ann", .submitted = 0});
-      store_.Put(JobRecord{
-          .id = 1, .queue = "q", .user = "ann", .state = RecordState::kDone, .ended = ended});
+      JobRecord job;
+      job.id = 1;
+      job.queue = "q";
+      job.user = "ann";
+      store_.Put(job);
+      job.state = RecordState::kDone;
+      job.ended = ended;
+      store_.Put(job);
     });
   }
 

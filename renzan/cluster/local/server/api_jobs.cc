@@ -51,7 +51,7 @@ Json JobJson(const JobView& view, TimeMs now) {
             {"gpu", job.gpus}}},
           {"nodes", nodes},
           {"submitted", job.submitted},
-          {"started", OrNull(job.started)},
+          {"started", OrNull(job.first_started)},
           {"ended", OrNull(job.ended)},
           {"exit_code", OrNull(job.exit_code)},
           {"attempts", job.attempts},

@@ -12,8 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "renzan/cluster/core/engine/named_placement.h"
-#include "renzan/cluster/core/engine/record_state.h"
+#include "renzan/cluster/core/engine/job_facts.h"
 #include "renzan/cluster/core/engine/suspicion.h"
 #include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/core/snapshot.h"
@@ -21,7 +20,9 @@
 
 namespace renzan::cluster::local {
 
-struct JobRecord {
+// Its attained service, yields, waiting time and the nodes where it failed are not stored with it:
+// they follow from its attempts and failures.
+struct JobRecord : JobFacts {
   JobId id = 0;
   std::string name, queue;
   // YAML with every default and override resolved. `spec` and `manifest` may be large, so the
@@ -35,38 +36,18 @@ struct JobRecord {
   int priority = 0;
   int min_workers = 0, max_workers = 0;
   int64_t cpu_millis = 0, memory_mib = 0, gpus = 0;  // of each worker
-  RecordState state = RecordState::kPending;
   TimeMs submitted = 0;
-  TimeMs eligible_at = 0;
-  int attempts = 0;     // started so far, which is the number of the next one
-  int failures = 0;     // of the job itself
-  int preemptions = 0;  // stopped for another job, a node or a user
-  int requeues = 0;     // consecutive, without a failure of the job
-  TimeMs run_ms = 0;    // of all attempts that have ended
-  TimeMs last_resize = 0;
   bool cancel_requested = false;
-  std::optional<TimeMs> started;  // of the first attempt
-  std::optional<TimeMs> ended;
-  std::optional<int> exit_code;  // of the last attempt that ended by itself
-  std::string message;           // how it ended, in one line
-  std::string manifest;          // JSON
-  // Its expected run time when it was submitted (Job::run_time). Kept until it ends.
-  RunTimeQuantiles run_time{};
+  std::string manifest;  // JSON
 };
 
 // To JSON and back. ParsePlacement() returns nothing for invalid text.
 std::string PrintPlacement(const NamedPlacement& placement);
 std::optional<NamedPlacement> ParsePlacement(std::string_view text);
 
-struct AttemptRecord {
+struct AttemptRecord : AttemptFacts {
   JobId job = 0;
   int number = 0;
-  NamedPlacement placement;
-  NamedPlacement target;  // while it resizes
-  TimeMs started = 0;
-  bool backfilled = false;
-  std::string stop_reason;  // empty unless it was asked to stop
-  JobId stopping_for = 0;   // the job that it makes room for; 0: none
   std::optional<TimeMs> ended;
   std::optional<int> exit_code;
   std::string ended_by;  // "itself", "request", "timeout", ...; "void": it never ran

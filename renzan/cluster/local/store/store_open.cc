@@ -246,9 +246,13 @@ void Store::UpgradeToVersion3(int64_t from) {
   ReplaceText(*database_, store::Attempts(), kEndedByColumn, "node_lost", "node_failed");
   ReplaceText(*database_, store::Events(), kKindColumn, "node_lost", "node_failed");
   if (from < 2) return;
-  for (const SqlRow& row : store::UsageOfDeletedJobsV2().Select(*database_))
-    CountEnded({.queue = row.Text(0), .user = row.Text(1), .state = RecordState::kDone}, 0,
-               {.gpu_seconds = row.Real(2), .cost = row.Real(3)});
+  for (const SqlRow& row : store::UsageOfDeletedJobsV2().Select(*database_)) {
+    JobRecord deleted;
+    deleted.queue = row.Text(0);
+    deleted.user = row.Text(1);
+    deleted.state = RecordState::kDone;
+    CountEnded(deleted, 0, {.gpu_seconds = row.Real(2), .cost = row.Real(3)});
+  }
   for (const SqlRow& row : store::MeasuredTimesV2().Select(*database_))
     PutMeasured(row.Int(0),
                 {.checkpoint_ms = row.OptionalInt(1), .restart_ms = row.OptionalInt(2)});

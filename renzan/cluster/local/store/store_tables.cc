@@ -284,7 +284,7 @@ std::vector<SqlValue> RowOf(const JobRecord& job) {
           job.run_ms,
           job.last_resize,
           int64_t{job.cancel_requested},
-          ToSql(job.started),
+          ToSql(job.first_started),
           ToSql(job.ended),
           CodeOf(job.exit_code),
           job.message,
@@ -322,7 +322,7 @@ JobRecord JobOf(const SqlRow& row) {
   job.run_ms = number();
   job.last_resize = number();
   job.cancel_requested = number() != 0;
-  job.started = row.OptionalInt(column++);
+  job.first_started = row.OptionalInt(column++);
   job.ended = row.OptionalInt(column++);
   job.exit_code = OptionalCode(row, column++);
   job.message = text();
@@ -346,18 +346,20 @@ std::vector<SqlValue> RowOf(const AttemptRecord& attempt) {
 }
 
 AttemptRecord AttemptOf(const SqlRow& row) {
-  return {.job = row.Int(0),
-          .number = static_cast<int>(row.Int(1)),
-          .placement = Expect(ParsePlacement(row.Text(2)), "placement of an attempt"),
-          .target = Expect(ParsePlacement(row.Text(3)), "placement of an attempt"),
-          .started = row.Int(4),
-          .backfilled = row.Int(5) != 0,
-          .stop_reason = row.Text(6),
-          .stopping_for = row.Int(7),
-          .ended = row.OptionalInt(8),
-          .exit_code = OptionalCode(row, 9),
-          .ended_by = row.Text(10),
-          .message = row.Text(11)};
+  AttemptRecord attempt;
+  attempt.job = row.Int(0);
+  attempt.number = static_cast<int>(row.Int(1));
+  attempt.placement = Expect(ParsePlacement(row.Text(2)), "placement of an attempt");
+  attempt.target = Expect(ParsePlacement(row.Text(3)), "placement of an attempt");
+  attempt.started = row.Int(4);
+  attempt.backfilled = row.Int(5) != 0;
+  attempt.stop_reason = row.Text(6);
+  attempt.stopping_for = row.Int(7);
+  attempt.ended = row.OptionalInt(8);
+  attempt.exit_code = OptionalCode(row, 9);
+  attempt.ended_by = row.Text(10);
+  attempt.message = row.Text(11);
+  return attempt;
 }
 
 }  // namespace renzan::cluster::local::store

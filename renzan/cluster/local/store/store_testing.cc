@@ -8,39 +8,42 @@
 namespace renzan::cluster::local {
 
 JobRecord SampleJob(JobId id) {
-  return {.id = id,
-          .name = fmt::format("job-{}", id),
-          .queue = "default",
-          .spec = "command: [true]\nname: \"\\u00e9\"\n",
-          .source = "job.yaml",
-          .submit_dir = "/home/ann",
-          .user = "ann",
-          .uid = 1000,
-          .gid = 100,
-          .priority = -3,
-          .min_workers = 2,
-          .max_workers = 5,
-          .cpu_millis = 1500,
-          .memory_mib = 64,
-          .gpus = 4,
-          .state = RecordState::kRunning,
-          .submitted = 1'700'000'000'000 + id,
-          .attempts = 1,
-          .run_ms = 42,
-          .started = 1'700'000'000'500,
-          .manifest = "{}",
-          .run_time = {1, 2, 3, 4, 5 + id}};
+  JobRecord job;
+  job.id = id;
+  job.name = fmt::format("job-{}", id);
+  job.queue = "default";
+  job.spec = "command: [true]\nname: \"\\u00e9\"\n";
+  job.source = "job.yaml";
+  job.submit_dir = "/home/ann";
+  job.user = "ann";
+  job.uid = 1000;
+  job.gid = 100;
+  job.priority = -3;
+  job.min_workers = 2;
+  job.max_workers = 5;
+  job.cpu_millis = 1500;
+  job.memory_mib = 64;
+  job.gpus = 4;
+  job.state = RecordState::kRunning;
+  job.submitted = 1'700'000'000'000 + id;
+  job.attempts = 1;
+  job.run_ms = 42;
+  job.first_started = 1'700'000'000'500;
+  job.manifest = "{}";
+  job.run_time = {1, 2, 3, 4, 5 + id};
+  return job;
 }
 
 AttemptRecord SampleAttempt(JobId job) {
-  return {.job = job,
-          .number = 0,
-          .placement = {{.node = "n0", .workers = 2, .devices = {{0, 1}, {2, 3}}},
-                        {.node = "n1", .workers = 1, .devices = {{}}}},
-          .target = {{.node = "n1", .workers = 1}},
-          .started = 1'700'000'000'500,
-          .backfilled = true,
-          .stop_reason = "preempted for job 7"};
+  AttemptRecord attempt;
+  attempt.job = job;
+  attempt.placement = {{.node = "n0", .workers = 2, .devices = {{0, 1}, {2, 3}}},
+                       {.node = "n1", .workers = 1, .devices = {{}}}};
+  attempt.target = {{.node = "n1", .workers = 1}};
+  attempt.started = 1'700'000'000'500;
+  attempt.backfilled = true;
+  attempt.stop_reason = "preempted for job 7";
+  return attempt;
 }
 
 void FillStore(Store& store, JobId jobs) {
@@ -78,7 +81,7 @@ void ExpectFilledStore(Store& store, JobId jobs) {
     EXPECT_EQ(job->memory_mib, sample.memory_mib);
     EXPECT_EQ(job->gpus, sample.gpus);
     EXPECT_EQ(job->state, sample.state);
-    EXPECT_EQ(job->started, sample.started);
+    EXPECT_EQ(job->first_started, sample.first_started);
     EXPECT_EQ(job->ended, std::nullopt);
     EXPECT_EQ(job->exit_code, std::nullopt);
     EXPECT_EQ(store.UnfinishedJobs().at(static_cast<size_t>(id) - 1).run_time, sample.run_time);

@@ -18,9 +18,8 @@ EndedBy EndedByOf(std::string text) {
   // As supervisors of earlier versions wrote it.
   std::replace(text.begin(), text.end(), ' ', '_');
   if (text == "node_lost") return EndedBy::kNodeFailed;
-  for (const EndedBy by : {EndedBy::kItself, EndedBy::kRequest, EndedBy::kTimeout,
-                           EndedBy::kNodeFailed, EndedBy::kWorkerFailed, EndedBy::kCannotStart})
-    if (text == NameOf(by)) return by;
+  for (int by = 0; HasRun(EndedBy{by}); ++by)
+    if (text == NameOf(EndedBy{by})) return EndedBy{by};
   Fail(ErrorCode::kData, "unknown end of an attempt: '{}'", text);
 }
 
@@ -108,6 +107,10 @@ const char* NameOf(EndedBy by) {
       return "worker_failed";
     case EndedBy::kCannotStart:
       return "cannot_start";
+    case EndedBy::kNeverStarted:
+      return "void";
+    case EndedBy::kLost:
+      return "lost";
   }
   return "unknown";
 }
