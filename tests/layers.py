@@ -10,9 +10,10 @@ import sys
 ALLOWED = {
     "base": set(),
     "base/process": {"base"},
+    "base/http": {"base"},
     "tensor": {"base"},
     "storage": {"base"},
-    "storage/s3": {"base", "storage"},
+    "storage/s3": {"base", "base/http", "storage"},
     "data": {"base", "storage"},
     "comm": {"base", "tensor"},
     "plan": {"base", "tensor"},
@@ -48,7 +49,7 @@ ALLOWED = {
     "cluster/core": {"base"},
     "cluster/spec": {"base", "cluster/core"},
     "cluster/record": {"base", "cluster/core", "cluster/spec"},
-    "cluster/client": {"base"},
+    "cluster/client": {"base", "base/http"},
     # The launch contract, for everything that runs jobs.
     "cluster/contract": {"base", "base/process", "cluster/core"},
     "cluster/local/store": {"base", "cluster/core", "cluster/spec"},

@@ -1,12 +1,8 @@
 #include "renzan/cluster/client/client.h"
 
-#include <curl/curl.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <exception>
-#include <mutex>
-#include <new>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
@@ -15,16 +11,6 @@
 
 namespace renzan::cluster::client {
 namespace {
-
-constexpr long kConnectTimeoutMs = 5000;
-
-void StartCurl() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-      Fail(ErrorCode::kOsError, "cannot initialize libcurl");
-  });
-}
 
 bool IsErrorCode(int code) {
   switch (static_cast<ErrorCode>(code)) {
@@ -45,7 +31,7 @@ bool IsErrorCode(int code) {
 }
 
 // Throws the error in the response: {"error": {"code": 78, "message": "..."}}.
-[[noreturn]] void FailAsResponded(const std::string& socket, long status, const std::string& body) {
+[[noreturn]] void FailAsResponded(const std::string& socket, int status, const std::string& body) {
   const nlohmann::json json = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (json.is_object() && json.contains("error") && json["error"].is_object()) {
     const nlohmann::json& error = json["error"];
@@ -86,46 +72,6 @@ std::string ReadToken(const Endpoint& endpoint) {
 
 }  // namespace
 
-struct Client::Transfer {
-  CURL* curl = nullptr;
-  bool is_post = false;
-  const std::function<void(std::string_view)>* take = nullptr;  // null: into `body`
-  std::string body = {};
-  std::exception_ptr thrown = {};
-  std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers{nullptr, curl_slist_free_all};
-
-  void Header(const std::string& line) {
-    curl_slist* const all = curl_slist_append(headers.get(), line.c_str());
-    if (all == nullptr) throw std::bad_alloc();
-    headers.release();
-    headers.reset(all);
-  }
-
-  long status() const {
-    long status = 0;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    return status;
-  }
-
-  // Callback of curl for a piece of the body. Returning anything but `count` ends the transfer.
-  static size_t Take(char* data, size_t, size_t count, void* self) {
-    Transfer& transfer = *static_cast<Transfer*>(self);
-    try {
-      if (transfer.take != nullptr && transfer.status() < 400) {
-        (*transfer.take)({data, count});
-      } else {
-        transfer.body.append(data, count);
-      }
-    } catch (...) {
-      transfer.thrown = std::current_exception();
-      return 0;
-    }
-    return count;
-  }
-};
-
-void Client::CloseCurl::operator()(void* curl) const { curl_easy_cleanup(curl); }
-
 Client::Client(Endpoint endpoint, double timeout_seconds)
     : endpoint_(std::move(endpoint)), timeout_seconds_(timeout_seconds) {
   if (IsTcpAddress(socket())) {
@@ -134,87 +80,77 @@ Client::Client(Endpoint endpoint, double timeout_seconds)
   } else {
     CheckSocketPath(socket());
   }
-  StartCurl();
-  curl_.reset(curl_easy_init());
-  if (!curl_) Fail(ErrorCode::kOsError, "cannot initialize libcurl");
 }
 
-Client::~Client() = default;
-
 std::string Client::Get(const std::string& target) {
-  Transfer transfer{.curl = curl_.get()};
-  curl_easy_reset(curl_.get());
-  curl_easy_setopt(curl_.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_seconds_ * 1000));
-  Perform(transfer, target);
-  return std::move(transfer.body);
+  return Send({.method = "GET", .timeout_seconds = timeout_seconds_}, target).body;
 }
 
 std::string Client::Post(const std::string& target, const std::string& json_body) {
-  Transfer transfer{.curl = curl_.get(), .is_post = true};
-  curl_easy_reset(curl_.get());
-  curl_easy_setopt(curl_.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_seconds_ * 1000));
-  curl_easy_setopt(curl_.get(), CURLOPT_POSTFIELDSIZE_LARGE,
-                   static_cast<curl_off_t>(json_body.size()));
-  curl_easy_setopt(curl_.get(), CURLOPT_POSTFIELDS, json_body.data());
-  // If a reused connection breaks, curl would resend the request, perhaps executing it twice.
-  curl_easy_setopt(curl_.get(), CURLOPT_FRESH_CONNECT, 1L);
-  transfer.Header("Content-Type: application/json");
-  transfer.Header("Expect:");  // no waiting for "100 Continue" before a large body
-  Perform(transfer, target);
-  return std::move(transfer.body);
+  return Send({.method = "POST",
+               .headers = {{"Content-Type", "application/json"}},
+               .body = json_body,
+               .timeout_seconds = timeout_seconds_},
+              target)
+      .body;
 }
 
 void Client::Stream(const std::string& target, const std::function<void(std::string_view)>& take) {
-  Transfer transfer{.curl = curl_.get(), .take = &take};
-  curl_easy_reset(curl_.get());
-  Perform(transfer, target);
+  const auto take_bytes = [&](uint64_t, std::span<const std::byte> bytes) {
+    take({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  };
+  Send({.method = "GET",
+        .take = take_bytes,
+        .take_status = 200,
+        .take_at_most = std::numeric_limits<uint64_t>::max(),
+        .timeout_seconds = 0},
+       target);
 }
 
-void Client::Perform(Transfer& transfer, const std::string& target) {
-  CURL* const curl = curl_.get();
+HttpAnswer Client::Send(HttpRequest request, const std::string& target) {
   const bool tcp = IsTcpAddress(socket());
-  curl_easy_setopt(curl, CURLOPT_URL, ((tcp ? socket() : "http://localhost") + target).c_str());
-  if (tcp) {
-    transfer.Header("Authorization: Bearer " + ReadToken(endpoint_));
-  } else {
-    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket().c_str());
+  request.url = (tcp ? socket() : "http://localhost") + target;
+  request.stall_seconds = 0;  // a followed log may be silent for long
+  request.fresh_connection = true;
+  if (tcp)
+    request.headers.emplace_back("Authorization", "Bearer " + ReadToken(endpoint_));
+  else
+    request.unix_socket = socket();
+  try {
+    HttpAnswer answer = http_.Send(request);
+    if (answer.status >= 400) FailAsResponded(socket(), answer.status, answer.body);
+    return answer;
+  } catch (const HttpFailure& failure) {
+    FailTransfer(failure, request.method == "POST");
   }
-  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, transfer.headers.get());
-  curl_easy_setopt(curl, CURLOPT_PROXY,
-                   "");  // ignore the environment: a proxy would see the token
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
-  curl_easy_setopt(curl, CURLOPT_USERAGENT, "renzan/" RENZAN_VERSION);
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Transfer::Take);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
-  const CURLcode code = curl_easy_perform(curl);
-  if (transfer.thrown) std::rethrow_exception(transfer.thrown);
-  if (code != CURLE_OK) FailTransfer(transfer, code);
-  if (transfer.status() >= 400) FailAsResponded(socket(), transfer.status(), transfer.body);
 }
 
-void Client::FailTransfer(const Transfer& transfer, int curl_code) {
-  long os_error = 0;
-  curl_easy_getinfo(transfer.curl, CURLINFO_OS_ERRNO, &os_error);
-  if (curl_code == CURLE_COULDNT_CONNECT) {
-    if (os_error == EACCES || os_error == EPERM)
-      Fail(ErrorCode::kNoPermission,
-           "{}: permission denied: the daemon belongs to another user; start your own with `renzan "
-           "cluster up`, or ask its owner for access",
-           socket());
-    Fail(ErrorCode::kUnavailable, "no daemon at {}: start one with `renzan cluster up`", socket());
-  }
-  if (curl_code == CURLE_URL_MALFORMAT) FailAddress(socket());
-  if (curl_code == CURLE_COULDNT_RESOLVE_HOST)
-    Fail(ErrorCode::kUnavailable, "{}: unknown host: check --socket and RENZAN_SOCKET", socket());
+void Client::FailTransfer(const HttpFailure& failure, bool writes) const {
   // The daemon may have executed a request whose response was lost.
-  const char* const next = transfer.is_post ? "check with `renzan jobs` whether it was done"
-                                            : "try again, or see daemon.log in its state directory";
-  if (curl_code == CURLE_OPERATION_TIMEDOUT)
-    Fail(ErrorCode::kUnavailable, "the daemon at {} did not respond within {} s: {}", socket(),
-         timeout_seconds_, next);
+  const char* const next = writes ? "check with `renzan jobs` whether it was done"
+                                  : "try again, or see daemon.log in its state directory";
+  switch (failure.kind) {
+    case HttpFailure::Kind::kBadUrl:
+      FailAddress(socket());
+    case HttpFailure::Kind::kUnknownHost:
+      Fail(ErrorCode::kUnavailable, "{}: unknown host: check --socket and RENZAN_SOCKET", socket());
+    case HttpFailure::Kind::kNotReached:
+      if (failure.os_error == EACCES || failure.os_error == EPERM)
+        Fail(ErrorCode::kNoPermission,
+             "{}: permission denied: the daemon belongs to another user; start your own with "
+             "`renzan cluster up`, or ask its owner for access",
+             socket());
+      Fail(ErrorCode::kUnavailable, "no daemon at {}: start one with `renzan cluster up`",
+           socket());
+    case HttpFailure::Kind::kTimedOut:
+      Fail(ErrorCode::kUnavailable, "the daemon at {} did not respond within {} s: {}", socket(),
+           timeout_seconds_, next);
+    case HttpFailure::Kind::kNotTrusted:
+    case HttpFailure::Kind::kBroken:
+      break;
+  }
   Fail(ErrorCode::kUnavailable, "the daemon at {} disconnected before it responded ({}): {}",
-       socket(), curl_easy_strerror(static_cast<CURLcode>(curl_code)), next);
+       socket(), failure.what, next);
 }
 
 std::string EscapeUrl(std::string_view text) {

@@ -10,9 +10,10 @@
 //   kUsage         invalid address after http://
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
+
+#include "renzan/base/http/http.h"
 
 namespace renzan::cluster::client {
 
@@ -30,9 +31,6 @@ class Client {
  public:
   // Connects with the first request. `timeout_seconds` limits Get() and Post(), not Stream().
   explicit Client(Endpoint endpoint, double timeout_seconds = 60);
-  ~Client();
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
 
   const std::string& socket() const { return endpoint_.socket; }
 
@@ -45,16 +43,12 @@ class Client {
   void Stream(const std::string& target, const std::function<void(std::string_view)>& take);
 
  private:
-  struct Transfer;
-  void Perform(Transfer& transfer, const std::string& target);
-  [[noreturn]] void FailTransfer(const Transfer& transfer, int curl_code);
+  HttpAnswer Send(HttpRequest request, const std::string& target);
+  [[noreturn]] void FailTransfer(const HttpFailure& failure, bool writes) const;
 
   Endpoint endpoint_;
-  double timeout_seconds_;
-  struct CloseCurl {
-    void operator()(void* curl) const;
-  };
-  std::unique_ptr<void, CloseCurl> curl_;
+  const double timeout_seconds_;
+  Http http_;
 };
 
 // Percent-encodes a part of a path or query.

@@ -20,6 +20,8 @@ namespace {
 constexpr double kFirstWaitSeconds = 0.1, kLongestWaitSeconds = 5;
 // A slower transfer is as good as broken.
 constexpr double kSlowestBytesPerSecond = 256e3;
+// A connection on which nothing moves is broken: the transfer is retried.
+constexpr double kStallSeconds = 20;
 constexpr double kTimeoutSeconds = 60;
 constexpr int kPreconditionFailed = 412;
 constexpr int kNotFound = 404;
@@ -84,7 +86,9 @@ HttpAnswer Client::SendOnce(const Request& request, const std::string& payload_s
                      .body = request.body,
                      .take = request.take,
                      .take_at_most = request.take_at_most,
-                     .timeout_seconds = kTimeoutSeconds + bytes / kSlowestBytesPerSecond});
+                     .timeout_seconds = kTimeoutSeconds + bytes / kSlowestBytesPerSecond,
+                     // A store may take long to assemble the parts of an upload.
+                     .stall_seconds = request.method == "POST" ? 0.0 : kStallSeconds});
 }
 
 Client::Answer Client::Send(const Request& request) {
@@ -134,7 +138,7 @@ Client::Answer Client::Send(const Request& request) {
              "{} {} at {}: the server's certificate is not trusted ({}); set AWS_CA_BUNDLE to the "
              "file with its authority's",
              request.method, request.location.Path(), settings_.endpoint, failure.what);
-      repeated = repeated || failure.kind == HttpFailure::Kind::kBroken;
+      repeated = repeated || failure.maybe_executed();
       trouble = failure.what;
     }
     const double wait = Jittered(Backoff(kFirstWaitSeconds, attempt, kLongestWaitSeconds));

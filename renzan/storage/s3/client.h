@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "renzan/base/clock.h"
+#include "renzan/base/http/http.h"
 #include "renzan/storage/s3/answers.h"
 #include "renzan/storage/s3/credentials.h"
-#include "renzan/storage/s3/http.h"
 #include "renzan/storage/s3/location.h"
 #include "renzan/storage/s3/retry_budget.h"
 #include "renzan/storage/s3/settings.h"

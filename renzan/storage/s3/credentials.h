@@ -20,7 +20,7 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
-#include "renzan/storage/s3/http.h"
+#include "renzan/base/http/http.h"
 #include "renzan/storage/s3/settings.h"
 #include "renzan/storage/s3/sigv4.h"
 

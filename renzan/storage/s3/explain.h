@@ -5,8 +5,8 @@
 #include <string>
 
 #include "renzan/base/error.h"
+#include "renzan/base/http/http.h"
 #include "renzan/storage/s3/answers.h"
-#include "renzan/storage/s3/http.h"
 #include "renzan/storage/s3/location.h"
 #include "renzan/storage/s3/settings.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/storage/s3/http.h"
+#include "renzan/base/http/http.h"
 
 namespace renzan::s3 {
 

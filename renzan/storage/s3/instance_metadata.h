@@ -3,7 +3,7 @@
 // The credentials of the role that a cloud gave the machine, from its metadata service, version 2
 // (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-metadata-security-credentials.html).
 
-#include "renzan/storage/s3/http.h"
+#include "renzan/base/http/http.h"
 #include "renzan/storage/s3/settings.h"
 #include "renzan/storage/s3/temporary_credentials.h"
 

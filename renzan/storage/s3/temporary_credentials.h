@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "renzan/storage/s3/http.h"
+#include "renzan/base/http/http.h"
 #include "renzan/storage/s3/sigv4.h"
 
 namespace renzan::s3 {

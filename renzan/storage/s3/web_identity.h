@@ -4,7 +4,7 @@
 // (https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html): a token
 // that a cluster or a CI system wrote to a file is exchanged for credentials of a role.
 
-#include "renzan/storage/s3/http.h"
+#include "renzan/base/http/http.h"
 #include "renzan/storage/s3/settings.h"
 #include "renzan/storage/s3/temporary_credentials.h"
 

@@ -1,4 +1,4 @@
-#include "renzan/storage/s3/http.h"
+#include "renzan/base/http/http.h"
 
 #include <curl/curl.h>
 #include <netinet/in.h>
@@ -14,12 +14,12 @@
 
 #include "renzan/base/error.h"
 
-namespace renzan::s3 {
+namespace renzan {
 namespace {
 
 constexpr long kConnectTimeoutMs = 5000;
-// A connection on which nothing moves is broken: the transfer is retried.
-constexpr long kStallSeconds = 20;
+// After this time without an acknowledgement, a connection is broken.
+constexpr int kUnacknowledgedMs = 20'000;
 constexpr long kUploadBufferBytes = 1 << 20;
 constexpr long kDownloadBufferBytes = 512 << 10;  // libcurl's most
 constexpr size_t kMaxIdleConnections = 64;
@@ -37,8 +37,7 @@ void StartCurl() {
 int SetUpSocket(void*, curl_socket_t socket, curlsocktype) {
   const int on = 1;
   ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  const int stall_ms = static_cast<int>(kStallSeconds) * 1000;
-  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &stall_ms, sizeof stall_ms);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs, sizeof kUnacknowledgedMs);
   return CURL_SOCKOPT_OK;
 }
 
@@ -65,7 +64,7 @@ struct Transfer {
     Transfer& transfer = *static_cast<Transfer*>(self);
     HttpAnswer& answer = transfer.answer;
     const HttpRequest& request = transfer.request;
-    const bool is_data = request.take && transfer.Status() == 206;
+    const bool is_data = request.take && transfer.Status() == request.take_status;
     if (is_data ? count > request.take_at_most - answer.taken
                 : count > kMaxBodyBytes - answer.body.size()) {
       transfer.too_large = true;
@@ -127,11 +126,15 @@ struct Transfer {
 
 HttpFailure::Kind KindOf(CURLcode code) {
   switch (code) {
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_CONNECT:
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
+      return HttpFailure::Kind::kBadUrl;
+    case CURLE_COULDNT_RESOLVE_HOST:
+      return HttpFailure::Kind::kUnknownHost;
+    case CURLE_COULDNT_CONNECT:
       return HttpFailure::Kind::kNotReached;
+    case CURLE_OPERATION_TIMEDOUT:
+      return HttpFailure::Kind::kTimedOut;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
       return HttpFailure::Kind::kNotTrusted;
@@ -234,11 +237,13 @@ HttpAnswer Http::Send(const HttpRequest& request) {
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout_seconds * 1000));
-  // A store may take long to assemble the parts of an upload (POST).
-  if (request.method != "POST") {
+  if (request.stall_seconds > 0) {
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, kStallSeconds);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_seconds));
   }
+  if (request.fresh_connection) curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+  if (!request.unix_socket.empty())
+    curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request.unix_socket.c_str());
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, kDownloadBufferBytes);
   curl_easy_setopt(easy, CURLOPT_USERAGENT, "renzan/" RENZAN_VERSION);
   curl_easy_setopt(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
@@ -257,7 +262,10 @@ HttpAnswer Http::Send(const HttpRequest& request) {
                                    ? "the server closed the connection without an answer"
                                : connection->error[0] != '\0' ? connection->error
                                                               : curl_easy_strerror(code);
-    throw HttpFailure{.kind = KindOf(code), .what = detail};  // the connection goes with it
+    long os_error = 0;
+    curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os_error);
+    // The connection goes with it.
+    throw HttpFailure{.kind = KindOf(code), .what = detail, .os_error = static_cast<int>(os_error)};
   }
   // Curl takes an answer cut off in its head for one without a body.
   if (!transfer.has_head)
@@ -267,4 +275,4 @@ HttpAnswer Http::Send(const HttpRequest& request) {
   return std::move(transfer.answer);
 }
 
-}  // namespace renzan::s3
+}  // namespace renzan

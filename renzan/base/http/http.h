@@ -1,8 +1,8 @@
 #pragma once
 
-// One HTTP request and its answer, over libcurl: no retries, no redirects, no proxy, only http and
-// https. Thread-safe: each request in progress has a connection of its own, and connections are
-// kept for later requests.
+// One HTTP request and its answer, over libcurl: no redirects, no proxy, only http and https, and
+// no request is sent twice. Thread-safe: each request in progress has a connection of
+// its own, and connections are kept for later requests.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace renzan::s3 {
+namespace renzan {
 
 // Receives the bytes of an answer, in order; `at` counts from the first byte. An exception ends the
 // transfer.
@@ -26,12 +26,17 @@ struct HttpRequest {
   std::string method;  // GET, HEAD, PUT, POST or DELETE
   std::string url;     // encoded; sent as it is
   std::vector<std::pair<std::string, std::string>> headers = {};
-  std::string_view body = {};  // of PUT and POST; must outlive the call
-  // Receives the body of an answer with status 206, up to this many bytes. All other bodies, or all
-  // if it is unset, go to HttpAnswer::body.
+  std::string_view body = {};    // of PUT and POST; must outlive the call
+  std::string unix_socket = {};  // its path; empty: over TCP
+  // Receives the body of an answer with that status, up to this many bytes. All other bodies, or
+  // all if it is unset, go to HttpAnswer::body.
   TakeBytes take = {};
+  int take_status = 206;
   uint64_t take_at_most = 0;
-  double timeout_seconds = 30;  // of the whole transfer
+  double timeout_seconds = 30;  // of the whole transfer; 0: none
+  double stall_seconds = 20;    // without a byte in either direction; 0: no limit
+  // Connects anew, so that a kept connection that the server is just closing cannot lose it.
+  bool fresh_connection = false;
 };
 
 struct HttpAnswer {
@@ -47,15 +52,23 @@ struct HttpAnswer {
 // Why there is no answer, or no complete one.
 struct HttpFailure {
   enum class Kind {
-    kNotReached,  // no name, no route, nothing listens: nothing was sent
+    // Nothing was sent:
+    kBadUrl,
+    kUnknownHost,
+    kNotReached,  // no route, nothing listens
     kNotTrusted,  // the server's certificate
-    kBroken,      // failed later; the server may have executed the request
+    // The server may have executed the request:
+    kTimedOut,
+    kBroken,
   };
   Kind kind = Kind::kBroken;
   std::string what;  // without the address
+  int os_error = 0;  // of kNotReached; 0: not known
+
+  bool maybe_executed() const { return kind >= Kind::kTimedOut; }
 };
 
-// The part of Http that credentials need; tests replace it with a fake server.
+// The part of Http that tests replace with a fake server.
 class HttpSender {
  public:
   virtual ~HttpSender() = default;
@@ -83,4 +96,4 @@ class Http : public HttpSender {
   std::vector<std::unique_ptr<Connection>> idle_;
 };
 
-}  // namespace renzan::s3
+}  // namespace renzan
