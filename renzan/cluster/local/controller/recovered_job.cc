@@ -55,10 +55,6 @@ Job MakeJobFor(Snapshot& snapshot, const JobRecord& record, const spec::JobSpec&
   }
 }
 
-bool WasStoppedFor(StopReason reason, const AttemptRecord& attempt) {
-  return attempt.stop_reason == TextOf(Stop{attempt.job, reason, attempt.stopping_for});
-}
-
 }  // namespace
 
 RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record) {
@@ -77,7 +73,6 @@ RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record) {
 }
 
 void AddAttempt(const AttemptRecord& attempt, JobRecord& record) {
-  record.reservation_yields += WasStoppedFor(StopReason::kReservation, attempt);
   if (!attempt.ended) return;
   record.attained_worker_ms += WorkerMs(attempt);
   record.waiting_since = std::max(record.waiting_since, *attempt.ended);

@@ -2,7 +2,6 @@
 
 // A job from the store, as this version of the program sees it under the current configuration.
 
-#include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/local/store/records.h"
 #include "renzan/cluster/spec/job_spec.h"

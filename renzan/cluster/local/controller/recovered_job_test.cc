@@ -46,21 +46,18 @@ TEST_F(RecoveredJobTest, ContinuesWhereTheRecordSays) {
 
 TEST_F(RecoveredJobTest, ItsAttemptsSayWhatTheRecordDoesNot) {
   JobRecord record = Record("command: [a]\n");
-  const auto add = [&](TimeMs started, TimeMs ended, const Stop& stop) {
+  const auto add = [&](TimeMs started, TimeMs ended) {
     AttemptRecord attempt;
     attempt.placement = {{.node = "own-0", .workers = 2}};
     attempt.started = started;
     attempt.ended = ended;
-    attempt.stop_reason = TextOf(stop);
-    attempt.stopping_for = stop.on_behalf_of;
     AddAttempt(attempt, record);
   };
   EXPECT_EQ(record.waiting_since, 0);
-  add(2000, 2500, {7, StopReason::kReservation, 9});
-  add(4000, 5000, {7, StopReason::kRequested, 0, "ann"});
+  add(2000, 2500);
+  add(4000, 5000);
   EXPECT_EQ(record.waiting_since, 5000);
   EXPECT_EQ(record.attained_worker_ms, 2 * 1500);
-  EXPECT_EQ(record.reservation_yields, 1);
 }
 
 TEST_F(RecoveredJobTest, IsHeldWhenTheConfigurationLacksWhatItNeeds) {

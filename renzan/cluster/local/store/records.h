@@ -20,8 +20,8 @@
 
 namespace renzan::cluster::local {
 
-// Its attained service, yields, waiting time and the nodes where it failed are not stored with it:
-// they follow from its attempts and failures.
+// Its attained service, waiting time and the nodes where it failed are not stored with it: they
+// follow from its attempts and failures.
 struct JobRecord : JobFacts {
   JobId id = 0;
   std::string name, queue;

@@ -68,6 +68,8 @@ void Store::Put(const JobRecord& job) {
   store::Jobs().Put(*database_, store::RowOf(whole));
   if (!was_there) store::BeginCounting(*database_, job.id);
   if (!was_there) PutPrediction(job);
+  if (job.reservation_yields > 0)
+    store::ReservationYields().Put(*database_, {job.id, int64_t{job.reservation_yields}});
   const auto put = [&](const char* fact, int64_t value) {
     store::Facts().Put(*database_, {std::string(fact), value});
   };
@@ -77,6 +79,7 @@ void Store::Put(const JobRecord& job) {
   if (!job.ended) return;
   store::Collections().Delete(*database_, "job", job.id);
   store::PredictedRunTimes().Delete(*database_, "job", job.id);
+  store::ReservationYields().Delete(*database_, "job", job.id);
   CountEnded(job, 1, Usage(job.id));
 }
 
@@ -213,7 +216,13 @@ std::vector<JobRecord> Store::UnfinishedJobs() {
     std::map<JobId, RunTimeQuantiles> predicted;
     for (const SqlRow& row : store::PredictedRunTimes().Select(*database_))
       for (size_t i = 0; i < kQuantiles.size(); ++i) predicted[row.Int(0)][i] = row.Int(i + 1);
-    for (JobRecord& job : jobs) job.run_time = predicted[job.id];
+    std::map<JobId, int> yields;
+    for (const SqlRow& row : store::ReservationYields().Select(*database_))
+      yields[row.Int(0)] = static_cast<int>(row.Int(1));
+    for (JobRecord& job : jobs) {
+      job.run_time = predicted[job.id];
+      job.reservation_yields = yields[job.id];
+    }
     return jobs;
   });
 }

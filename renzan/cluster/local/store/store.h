@@ -115,6 +115,7 @@ class Store {
   void Upgrade();
   void UpgradeToVersion3(int64_t from);
   void UpgradeToVersion5();
+  void UpgradeToVersion7();
   void PutPrediction(const JobRecord& job);
   [[noreturn]] void FailCorrupt(const std::string& what);
 

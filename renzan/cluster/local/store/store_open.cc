@@ -179,7 +179,7 @@ void Store::CheckSmallTables() {
        {&store::Facts(), &store::Nodes(), &store::Pools(), &store::QuotaOverrides(),
         &store::Loans(), &store::EndedSums(), &store::Collections(), &store::Reservations(),
         &store::EndedRunTimes(), &store::PredictedRunTimes(), &store::PoolHours(),
-        &store::EarlyFailures(), &store::Closures()}) {
+        &store::EarlyFailures(), &store::Closures(), &store::ReservationYields()}) {
     const std::string verdict =
         database_->QueryOne(fmt::format("PRAGMA integrity_check({})", table->name())).Text(0);
     if (verdict != "ok") throw CorruptDatabase(verdict);
@@ -219,6 +219,7 @@ void Store::Upgrade() {
         database_->Run(definition);
     if (version < 3) UpgradeToVersion3(version);
     if (version < 5) UpgradeToVersion5();
+    if (version < 7) UpgradeToVersion7();
     MarkVersion(*database_);
   });
 }
@@ -282,6 +283,17 @@ void Store::UpgradeToVersion5() {
     PutPrediction(job);
   }
   learn_until(kNever);
+}
+
+// Version 7 counts what earlier ones recorded as the reasons of stops only.
+void Store::UpgradeToVersion7() {
+  for (JobRecord& job : UnfinishedJobs()) {
+    for (const AttemptRecord& attempt : Attempts(job.id))
+      job.reservation_yields +=
+          attempt.stop_reason == fmt::format("reservation for job {}", attempt.stopping_for);
+    job.spec.clear();  // stays
+    Put(job);
+  }
 }
 
 // Copies the file only once: later errors have the same cause.

@@ -219,6 +219,13 @@ const CheckedTable& Closures() {
   return table;
 }
 
+const CheckedTable& ReservationYields() {
+  static const CheckedTable table("reservation_yields",
+                                  {"job INTEGER NOT NULL", "yields INTEGER NOT NULL"}, 1,
+                                  "FOREIGN KEY (job) REFERENCES jobs (id)");
+  return table;
+}
+
 const CheckedTable& Pools() {
   static const CheckedTable table(
       "pools", {"name TEXT NOT NULL", "node_ms INTEGER NOT NULL", "interruptions INTEGER NOT NULL"},
@@ -244,6 +251,7 @@ std::vector<const CheckedTable*> TablesOf(int64_t version) {
   if (version >= 5)
     tables.insert(tables.end(), {&EndedRunTimes(), &PredictedRunTimes(), &PoolHours()});
   if (version >= 6) tables.insert(tables.end(), {&EarlyFailures(), &Closures()});
+  if (version >= 7) tables.push_back(&ReservationYields());
   return tables;
 }
 

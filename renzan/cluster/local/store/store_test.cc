@@ -119,6 +119,24 @@ TEST(Store, APredictionLastsUntilTheJobEnds) {
   store.Transact([&] { store.DeleteJobs({1}); });
 }
 
+TEST(Store, YieldsLastUntilTheJobEnds) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  {
+    Store store(path);
+    JobRecord job = SampleJob(1);
+    job.attempts = 0;
+    store.Transact([&] { store.Put(job); });
+    EXPECT_EQ(store.UnfinishedJobs().at(0).reservation_yields, 0);
+    job.reservation_yields = 2;
+    store.Transact([&] { store.Put(job); });
+  }
+  Store store(path);
+  EXPECT_EQ(store.UnfinishedJobs().at(0).reservation_yields, 2);
+  EndJob(store, 1, RecordState::kDone);
+  store.Transact([&] { store.DeleteJobs({1}); });
+}
+
 TEST(Store, ACollectionLastsUntilTheJobEnds) {
   TemporaryDirectory directory;
   const std::string path = directory / "state.db";

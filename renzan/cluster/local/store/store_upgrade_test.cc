@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "renzan/base/error.h"
@@ -47,6 +48,16 @@ void ExpectNewWords(Store& store, JobId id) {
   EXPECT_EQ(store.QuotaOverrides()[0].user, "ann");
   EXPECT_EQ(store.QuotaOverrides()[0].quota_override.until, 1000);
   EXPECT_EQ(store.QuotaOverrides()[0].quota_override.max_gpus, 9);
+}
+
+// Without the tables that later versions have added, since version 3.
+void MakeOlder(Database& database, int64_t version) {
+  const std::vector<const CheckedTable*> kept = store::TablesOf(version);
+  for (const CheckedTable* table : store::TablesOf(store::kSchemaVersion))
+    if (std::find(kept.begin(), kept.end(), table) == kept.end())
+      database.Run("DROP TABLE " + table->name());
+  store::Facts().Put(database, {std::string(store::kSchemaFact), version});
+  database.Run(fmt::format("PRAGMA user_version = {}", version));
 }
 
 // As a program of version 1 would write it.
@@ -140,13 +151,7 @@ TEST(StoreUpgrade, UpgradesVersion3) {
   }
   {
     Database database(path);
-    database.Transact([&] {
-      for (const char* table : {"reservations", "ended_run_times", "predicted_run_times",
-                                "pool_hours", "early_failures", "closures"})
-        database.Run(fmt::format("DROP TABLE {}", table));
-      store::Facts().Put(database, {std::string("schema_version"), int64_t{3}});
-      database.Run("PRAGMA user_version = 3");
-    });
+    database.Transact([&] { MakeOlder(database, 3); });
   }
   for (int opened = 0; opened < 2; ++opened) {
     Store store(path);
@@ -216,12 +221,7 @@ TEST(StoreUpgrade, UpgradesVersion5) {
   }
   {
     Database database(path);
-    database.Transact([&] {
-      for (const char* table : {"early_failures", "closures"})
-        database.Run(fmt::format("DROP TABLE {}", table));
-      store::Facts().Put(database, {std::string("schema_version"), int64_t{5}});
-      database.Run("PRAGMA user_version = 5");
-    });
+    database.Transact([&] { MakeOlder(database, 5); });
   }
   for (int opened = 0; opened < 2; ++opened) {
     Store store(path);
@@ -242,6 +242,36 @@ TEST(StoreUpgrade, UpgradesVersion5) {
   });
   EXPECT_EQ(store.Nodes().at(0).reason, "");
   EXPECT_TRUE(store.EarlyFailures().empty());
+}
+
+// As a program of version 6 would write it, which knew yields by the reason's text only.
+TEST(StoreUpgrade, UpgradesVersion6) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  {
+    Store store(path);
+    store.Transact([&] {
+      for (JobId id = 1; id <= 2; ++id) {
+        store.Put(SampleJob(id));
+        AttemptRecord attempt = SampleAttempt(id);
+        attempt.stopping_for = 7;
+        attempt.stop_reason = id == 1 ? "reservation for job 7" : "preempted for job 7";
+        store.Put(attempt);
+      }
+    });
+  }
+  {
+    Database database(path);
+    database.Transact([&] { MakeOlder(database, 6); });
+  }
+  for (int opened = 0; opened < 2; ++opened) {
+    Store store(path);
+    const std::vector<JobRecord> jobs = store.UnfinishedJobs();
+    ASSERT_EQ(jobs.size(), 2u);
+    EXPECT_EQ(jobs[0].reservation_yields, 1);
+    EXPECT_EQ(jobs[1].reservation_yields, 0);
+    EXPECT_EQ(jobs[0].spec, SampleJob(1).spec);
+  }
 }
 
 TEST(StoreUpgrade, RefusesANewerVersion) {
