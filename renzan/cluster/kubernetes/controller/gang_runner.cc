@@ -67,7 +67,7 @@ std::string GangRunner::LostNodeOf(const LiveJob& live, const Job& job) const {
   for (const Placed& placed : job.placement) {
     const Node& node = snapshot_.nodes[placed.node];
     if (node.state != NodeState::kGone) continue;
-    // If all workers of an attempt have ended, their own words count.
+    // If all workers of an attempt have ended, use their exit statuses.
     size_t ended = 0;
     for (const Pod* pod : pods_.OfJob(live.object.uid))
       ended += pod->attempt == live.object.status.attempts - 1 && pod->ended ? 1 : 0;
