@@ -58,7 +58,7 @@ class SchedulingCycle final : private RoomByStops {
     pending_.emplace(view_, quota_, entitlement_, options_.overdue_after_ms);
     while (const Job* job = pending_->Next()) Consider(*job);
     for (const Job* job : reservations_.Candidates(decisions_.waits))
-      reservations_.Add(*job, quota_, occupants_, preemption_, AsPreemptor(*job));
+      reservations_.Add(*job, quota_, preemption_, AsPreemptor(*job));
     if (!decisions_.waits.empty()) LookAgainWhenLevelsChange();
     GrowElasticJobs(view_, quota_, entitlement_, occupants_, options_.min_between_resizes_ms,
                     decisions_);
@@ -88,7 +88,8 @@ class SchedulingCycle final : private RoomByStops {
     }
     const size_t waits = decisions_.waits.size();
     Decide(job);
-    if (decisions_.waits.size() > waits && pipelined_ != job.id)
+    // Equal jobs wait for the same reason, but each may have a claim of its own.
+    if (decisions_.waits.size() > waits && pipelined_ != job.id && !reservations_.IsClaim(job.id))
       wait_by_key_.insert_or_assign(key, KnownWait{decisions_.waits.back(), job.waiting_since});
   }
 
@@ -96,9 +97,18 @@ class SchedulingCycle final : private RoomByStops {
     reservations_.Lift(not_binding_);
     const size_t starts = decisions_.starts.size();
     DecideOnNodes(job);
-    const bool started = decisions_.starts.size() > starts;
+    const bool started = decisions_.starts.size() > starts, pipelined = pipelined_ == job.id;
     if (started && reservations_.Of(job.id) != nullptr) reservations_.GiveUp(job);
-    reservations_.Restore(not_binding_, started || pipelined_ == job.id ? job.id : 0);
+    reservations_.Restore(not_binding_, started || pipelined ? job.id : 0);
+    if (!started && !pipelined) KeepClaim(job, decisions_.waits.back().reason);
+  }
+
+  void KeepClaim(const Job& job, WaitReason reason) {
+    if (reason == WaitReason::kResources || reason == WaitReason::kFragmented ||
+        reason == WaitReason::kReserved)
+      reservations_.Claim(job, quota_, preemption_, AsPreemptor(job));
+    else if (reason != WaitReason::kNodesBooting)
+      reservations_.EndClaim(job);
   }
 
   void DecideOnNodes(const Job& job) {
@@ -224,7 +234,7 @@ class SchedulingCycle final : private RoomByStops {
 
   void Pipeline(const Job& job, const Placement& placement) {
     view_.TakeFuture(Each(job), placement);
-    reservations_.MoveTo(job, placement);
+    reservations_.MoveTo(job, placement, not_binding_);
     quota_.Add(job, NumWorkers(placement));
     pending_->Served();
     pipelined_ = job.id;

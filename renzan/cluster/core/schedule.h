@@ -5,10 +5,11 @@
 //
 // The cycle goes through the pending queue from its head. A job starts if it fits. Otherwise it is
 // pipelined onto resources that stopping jobs are releasing, or preempts other jobs (only if it
-// then fits), or other jobs move together for it. Overdue jobs for which none of this works get
-// reservations. What is left over goes to elastic jobs that can grow; then nodes are bought or
-// returned. No job is preempted for one that also needs nodes that still boot; a compaction may
-// count on them. Each step has its own file in this folder.
+// then fits), or other jobs move together for it. Whoever is first by priority claims the room of
+// jobs that it may not stop. Overdue jobs for which none of this works get reservations. What is
+// left over goes to elastic jobs that can grow; then nodes are bought or returned. No job is
+// preempted for one that also needs nodes that still boot; a compaction may count on them. Each
+// step has its own file in this folder.
 
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/order/service_levels.h"

@@ -1,8 +1,8 @@
 // The scheduler on small clusters, where rights show: one to six nodes, few and long jobs, of which
-// often none saves its work, mixed priorities, guarantees beside queues that only borrow. Every
-// cycle is validated: no job waits for room that is its by right. And no job waits much longer than
-// under plain backfill, unless jobs with a right went first. RENZAN_TEST_SEEDS=FIRST..LAST replaces
-// the default seeds; a failure names its seed.
+// often none saves its work, mixed priorities, some that nobody may stop, guarantees beside queues
+// that only borrow. Every cycle is validated: no job waits for room that is its by right. And no
+// job waits much longer than under plain backfill, unless jobs with a right went first.
+// RENZAN_TEST_SEEDS=FIRST..LAST replaces the default seeds; a failure names its seed.
 
 #include <gtest/gtest.h>
 
@@ -77,6 +77,18 @@ Workload FewLongJobs(Draws& draws, const Snapshot& cluster) {
     jobs.push_back(next);
   }
   return jobs;
+}
+
+// Makes some jobs not preemptible, of those that their queue's guarantee can hold: they never
+// borrow.
+void ForbidToStop(Draws& draws, const Snapshot& cluster, Workload& jobs) {
+  const double share = draws.Chance(0.5) ? 0 : 0.4;
+  const bool guarantees = std::ranges::any_of(
+      cluster.queues, [](const Queue& queue) { return queue.guaranteed.gpu() > 0; });
+  for (WorkloadJob& job : jobs)
+    job.preemptible =
+        !draws.Chance(share) ||
+        (guarantees && job.gpus() > cluster.queues[std::stoul(job.queue)].guaranteed.gpu());
 }
 
 // Renzan's scheduler, watched: for how long does each job wait although it would have room if only
@@ -163,7 +175,8 @@ TEST(SmallClusters, NoJobWaitsWithoutARightOfAnother) {
   for (uint64_t seed = first; seed <= last; ++seed) {
     Draws draws(seed);
     const Snapshot cluster = SmallCluster(draws);
-    const Workload jobs = FewLongJobs(draws, cluster);
+    Workload jobs = FewLongJobs(draws, cluster);
+    ForbidToStop(draws, cluster, jobs);
     WaitsWithoutCause renzan(seed);
     const SimulationResult result = Simulate(cluster, jobs, renzan, {.check = true});
     ASSERT_TRUE(result.never_ended.empty()) << "seed " << seed;

@@ -93,9 +93,9 @@ TEST(Starvation, NobodyStartsBeforeTheLongestOverdueJob) {
   EXPECT_GT(overdue_starts, 100);
 }
 
-// Small jobs that nobody may stop take every GPU that becomes free, until nodes are reserved: at the
-// latest when the gang, for which half of the cluster may be reserved, has waited for as long as any
-// job still runs. Then only those that run there already are waited for, and those that were
+// Small jobs that nobody may stop take every GPU that becomes free, until nodes are reserved: at
+// the latest when the gang, for which half of the cluster may be reserved, has waited for as long
+// as any job still runs. Then only those that run there already are waited for, and those that were
 // expected to end before them.
 TEST(Starvation, AGangStartsWithinTheBoundOfItsReservation) {
   const auto [first, last] = TestSeeds(7);
@@ -116,6 +116,32 @@ TEST(Starvation, AGangStartsWithinTheBoundOfItsReservation) {
     EXPECT_LE(*record.first_start - submitted, kLongestRun + kLongestRun + kMinute)
         << "seed " << seed;
     EXPECT_GT(*record.first_start - submitted, kOverdueAfter) << "seed " << seed;  // it was needed
+  }
+}
+
+// Nobody may stop the small jobs, so the gang's higher priority gives it nothing until it claims
+// its room. From then on only jobs that will be done in time start there.
+TEST(Starvation, JobsOfLowerPriorityThatNobodyMayStopDoNotPassAGang) {
+  const auto [first, last] = TestSeeds(7);
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    Workload jobs = Overload(seed, 2, 2, /*checkpoints=*/false);
+    for (WorkloadJob& job : jobs) job.preemptible = false;
+    const TimeMs submitted = 12 * kHour;
+    WorkloadJob gang = JobOf(submitted, kGpus, kHour, /*checkpoints=*/seed % 2 == 0);
+    gang.min_workers = gang.max_workers = 2;
+    gang.priority = 100;
+    const auto at = std::find_if(jobs.begin(), jobs.end(),
+                                 [&](const WorkloadJob& job) { return job.submitted > submitted; });
+    const auto place = static_cast<size_t>(at - jobs.begin());
+    jobs.insert(at, gang);
+    const SimulationResult result =
+        Simulate(NodesOfEight(2), jobs, *MakePolicy("renzan", seed), {.check = true});
+    ASSERT_TRUE(result.never_ended.empty());
+    ASSERT_TRUE(result.violations.empty()) << "seed " << seed << ": " << result.violations.front();
+    const JobRecord& record = result.jobs[place];
+    ASSERT_EQ(record.gpus, 2 * kGpus);
+    EXPECT_LE(*record.first_start - submitted, kLongestRun) << "seed " << seed;
+    EXPECT_GT(*record.first_start - submitted, kMinute) << "seed " << seed;
   }
 }
 

@@ -7,7 +7,6 @@
 #include "renzan/cluster/core/order/pending_queue.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/core/predict/run_times.h"
-#include "renzan/cluster/core/preempt/victims.h"
 
 namespace renzan::cluster {
 namespace {
@@ -69,17 +68,27 @@ Reservations::Reservations(ClusterView& view, const Occupants& occupants,
       entitlement_(entitlement),
       overdue_after_(overdue_after),
       most_(share * static_cast<double>(view.total()[view.packing_kind()])) {
-  for (const Reservation& reservation : view.snapshot().reservations) {
+  const Snapshot& snapshot = view.snapshot();
+  for (const int index : occupants.jobs())
+    if (const Job& job = snapshot.jobs[index]; IsFixed(job))
+      lowest_fixed_ = std::min(lowest_fixed_.value_or(job.priority), job.priority);
+  for (const Reservation& reservation : snapshot.reservations) {
     if (!CanBeUsed(reservation)) continue;
-    const Job& owner = *view.snapshot().Find(reservation.job);
-    if (!CostsNoMoreThanItsShare(owner, reservation.placement)) continue;
-    all_.push_back(reservation);
-    const TimeMs whole = WholeAt(owner, reservation.placement, kHardlyAny);
-    whole_at_[owner.id] = whole;
-    if (whole != kNever) last_whole_at_ = std::max(last_whole_at_, whole);
-    reserved_ += SizeOf(owner);
-    view.Reserve(Each(owner), reservation.placement);
+    const Job& owner = *snapshot.Find(reservation.job);
+    const bool for_waiting = snapshot.now >= OverdueAt(owner, overdue_after) &&
+                             CostsNoMoreThanItsShare(owner, reservation.placement);
+    if (for_waiting || IsByPriority(owner, reservation.placement))
+      Keep(owner, reservation.placement, !for_waiting);
   }
+}
+
+void Reservations::Keep(const Job& owner, Placement placement, bool claim) {
+  const TimeMs whole = WholeAt(owner, placement, kHardlyAny);
+  terms_[owner.id] = {claim, whole};
+  if (whole != kNever) last_whole_at_ = std::max(last_whole_at_, whole);
+  if (!claim) reserved_ += SizeOf(owner);
+  view_.Reserve(Each(owner), placement);
+  all_.push_back({owner.id, std::move(placement)});
 }
 
 bool Reservations::CanBeUsed(const Reservation& reservation) const {
@@ -108,6 +117,8 @@ const Placement* Reservations::Of(JobId job) const {
   return nullptr;
 }
 
+bool Reservations::IsClaim(JobId job) const { return Of(job) != nullptr && terms_.at(job).claim; }
+
 JobId Reservations::OwnerOf(const Placement& placement, int not_binding) const {
   const std::vector<JobId>& lifted = sets_[not_binding];
   for (const Reservation& reservation : all_)
@@ -127,8 +138,8 @@ TimeMs Reservations::WholeAt(const Job& owner, const Placement& placement, doubl
     for (const Occupants::Tenant& tenant : occupants_.On(placed.node)) {
       const Job& job = snapshot.jobs[tenant.job];
       const Resources amount = Each(job) * tenant.workers;
-      if (job.backfilled)
-        room += amount;  // it yields
+      if (job.backfilled || Yields(job, owner))
+        room += amount;
       else
         ends.emplace_back(snapshot.now + RemainingMs(job, snapshot.now, share), amount);
     }
@@ -152,11 +163,31 @@ bool Reservations::CostsNoMoreThanItsShare(const Job& owner, const Placement& pl
                                 most_ * static_cast<double>(now - owner.waiting_since);
 }
 
+bool Reservations::Yields(const Job& job, const Job& owner) const {
+  return job.preemptible && !job.grand_challenge && entitlement_.Precedes(owner, job) &&
+         (job.queue == owner.queue || !entitlement_.WithinQuota(job));
+}
+
+bool Reservations::MustEndFor(const Job& job, const Job& owner) const {
+  return IsFixed(job) && entitlement_.Precedes(owner, job);
+}
+
+bool Reservations::IsByPriority(const Job& owner, const Placement& placement) const {
+  return std::ranges::all_of(placement, [&](const Placed& placed) {
+    Resources room = view_.Free(placed.node, Room::kFuture);
+    for (const Occupants::Tenant& tenant : occupants_.On(placed.node))
+      if (const Job& job = view_.snapshot().jobs[tenant.job];
+          Yields(job, owner) || MustEndFor(job, owner))
+        room += Each(job) * tenant.workers;
+    return (Each(owner) * placed.workers).FitsIn(room);
+  });
+}
+
 bool Reservations::Binds(const Reservation& reservation, const Job& job, TimeMs ends) const {
-  if (reservation.job == job.id ||
-      entitlement_.Precedes(job, *view_.snapshot().Find(reservation.job)))
-    return false;
-  const TimeMs whole = whole_at_.at(reservation.job);
+  const Job& owner = *view_.snapshot().Find(reservation.job);
+  if (owner.id == job.id || entitlement_.Precedes(job, owner)) return false;
+  const auto& [claim, whole] = terms_.at(owner.id);
+  if (claim && (Yields(job, owner) || !entitlement_.Precedes(owner, job))) return false;
   return whole == kNever || ends > whole;
 }
 
@@ -166,6 +197,10 @@ int Reservations::NotBinding(const Job& job) {
   std::vector<JobId> set;
   for (const Reservation& reservation : all_)
     if (!Binds(reservation, job, ends)) set.push_back(reservation.job);
+  return NumberOf(std::move(set));
+}
+
+int Reservations::NumberOf(std::vector<JobId> set) {
   const auto [at, is_new] = numbers_.try_emplace(set, static_cast<int>(sets_.size()));
   if (is_new) sets_.push_back(std::move(set));
   return at->second;
@@ -178,21 +213,79 @@ void Reservations::Lift(int not_binding) {
 
 void Reservations::Restore(int not_binding, JobId without) {
   for (const JobId owner : sets_[not_binding])
-    if (owner != without) view_.Reserve(Each(*view_.snapshot().Find(owner)), *Of(owner));
+    if (const Placement* nodes = Of(owner); nodes != nullptr && owner != without)
+      view_.Reserve(Each(*view_.snapshot().Find(owner)), *nodes);
 }
 
-void Reservations::MoveTo(const Job& owner, const Placement& placement) {
-  for (Reservation& reservation : all_)
-    if (reservation.job == owner.id) reservation.placement = placement;
+void Reservations::MoveTo(const Job& owner, const Placement& placement, int not_binding) {
+  for (Reservation& reservation : all_) {
+    if (reservation.job != owner.id) continue;
+    reservation.placement = placement;
+    std::vector<JobId> others = sets_[not_binding];
+    std::erase(others, owner.id);
+    GiveUpBeyondCapacity(others);
+    return;
+  }
+}
+
+void Reservations::GiveUpBeyondCapacity(const std::vector<JobId>& owners) {
+  const Snapshot& snapshot = view_.snapshot();
+  const auto is_beyond = [&](const Placed& placed) {
+    Resources reserved;
+    for (const Reservation& each : all_)
+      for (const Placed& other : each.placement)
+        if (other.node == placed.node) reserved += Each(*snapshot.Find(each.job)) * other.workers;
+    return !reserved.FitsIn(snapshot.nodes[placed.node].capacity);
+  };
+  for (const JobId owner : owners)
+    if (const Placement* nodes = Of(owner); std::ranges::any_of(*nodes, is_beyond))
+      GiveUp(*snapshot.Find(owner));
 }
 
 void Reservations::GiveUp(const Job& owner) {
-  reserved_ -= SizeOf(owner);
+  if (!terms_.at(owner.id).claim) reserved_ -= SizeOf(owner);
   std::erase_if(all_, [&](const Reservation& each) { return each.job == owner.id; });
 }
 
+void Reservations::EndClaim(const Job& owner) {
+  if (!IsClaim(owner.id)) return;
+  view_.Unreserve(Each(owner), *Of(owner.id));
+  GiveUp(owner);
+}
+
 bool Reservations::HasRoomFor(const Job& job) const {
-  return all_.empty() || static_cast<double>(reserved_ + SizeOf(job)) <= most_;
+  return reserved_ == 0 || static_cast<double>(reserved_ + SizeOf(job)) <= most_;
+}
+
+void Reservations::Claim(const Job& job, const Quota& quota, const Preemption& preemption,
+                         const Preemptor& preemptor) {
+  const bool has_nodes = Of(job.id) != nullptr;
+  if (has_nodes && !terms_.at(job.id).claim) return;
+  if (claimed_ > 0 && static_cast<double>(claimed_ + SizeOf(job)) > most_) {
+    EndClaim(job);
+    return;
+  }
+  if (!has_nodes) {
+    if (!lowest_fixed_ || *lowest_fixed_ >= job.priority || claims_tried_ == kCandidates) return;
+    ++claims_tried_;
+    std::vector<JobId> preceded;
+    for (const Reservation& each : all_)
+      if (entitlement_.Precedes(job, *view_.snapshot().Find(each.job)))
+        preceded.push_back(each.job);
+    const int lifted = NumberOf(std::move(preceded));
+    Lift(lifted);
+    std::optional<VictimPlan> plan =
+        LeastToEnd(job, quota, preemption, preemptor, [&](const Job& blocker, const Quota&) {
+          return Yields(blocker, job) || MustEndFor(blocker, job);
+        });
+    if (plan) {
+      Keep(job, std::move(plan->placement), /*claim=*/true);
+      GiveUpBeyondCapacity(sets_[lifted]);
+    }
+    Restore(lifted, 0);
+    if (!plan) return;
+  }
+  claimed_ += SizeOf(job);
 }
 
 std::vector<const Job*> Reservations::Candidates(const std::vector<Wait>& waits) const {
@@ -220,26 +313,30 @@ std::vector<const Job*> Reservations::Candidates(const std::vector<Wait>& waits)
   return heaviest;
 }
 
-void Reservations::Add(const Job& job, const Quota& quota, const Occupants& occupants,
-                       const Preemption& preemption, const Preemptor& preemptor) {
-  if (!HasRoomFor(job)) return;
+std::optional<VictimPlan> Reservations::LeastToEnd(
+    const Job& job, const Quota& quota, const Preemption& preemption, const Preemptor& preemptor,
+    const std::function<bool(const Job&, const Quota&)>& may_end) const {
   const Snapshot& snapshot = view_.snapshot();
   const VictimRules rules{
-      .may_stop = [](const Job&, const Quota&) { return true; },
-      .cost = [&](int index, const Quota& then) -> double {
+      .may_stop = may_end, .cost = [&](int index, const Quota& then) -> double {
         const Job& blocker = snapshot.jobs[index];
         if (blocker.backfilled || preemption.rights().ToStop(preemptor, blocker, then)) return 0;
         return static_cast<double>(Each(blocker)[view_.packing_kind()] *
                                    NumWorkers(blocker.placement)) *
                static_cast<double>(RemainingMs(blocker, snapshot.now, 0.5));
       }};
-  std::optional<VictimPlan> plan = FindVictims(view_, quota, occupants, job, rules);
-  if (!plan || OneEndServes(snapshot, job, *plan) || !CostsNoMoreThanItsShare(job, plan->placement))
-    return;
-  view_.Reserve(Each(job), plan->placement);
-  reserved_ += SizeOf(job);
-  all_.push_back({job.id, std::move(plan->placement)});
-  whole_at_[job.id] = snapshot.now;  // nobody else is considered in this cycle
+  std::optional<VictimPlan> plan = FindVictims(view_, quota, occupants_, job, rules);
+  if (plan && OneEndServes(snapshot, job, *plan)) return std::nullopt;
+  return plan;
+}
+
+void Reservations::Add(const Job& job, const Quota& quota, const Preemption& preemption,
+                       const Preemptor& preemptor) {
+  if (!HasRoomFor(job)) return;
+  std::optional<VictimPlan> plan =
+      LeastToEnd(job, quota, preemption, preemptor, [](const Job&, const Quota&) { return true; });
+  if (plan && CostsNoMoreThanItsShare(job, plan->placement))
+    Keep(job, std::move(plan->placement), /*claim=*/false);
 }
 
 }  // namespace renzan::cluster

@@ -48,7 +48,7 @@ TEST_F(ReservationTest, AJobThatCannotCheckpointWithinItsGraceIsNotBackfilled) {
 TEST_F(ReservationTest, BackfilledJobsYieldOnceTheReservedJobThenFits) {
   Nodes(2);
   Add({.gpus = 8, .on = {{0, 1}}, .backfilled = true});
-  const JobId large = Add({.workers = 2, .gpus = 8});
+  const JobId large = AddOverdue({.workers = 2, .gpus = 8});
   EXPECT_THAT(Run().stops, IsEmpty());
   snapshot.reservations = {{large, {{0, 1}, {1, 1}}}};
   const Decisions decisions = Run();
@@ -61,7 +61,7 @@ TEST_F(ReservationTest, BackfilledJobsStayWhileAnotherJobBlocksTheReservation) {
   Nodes(2);
   Add({.gpus = 8, .on = {{0, 1}}, .backfilled = true});
   Add({.gpus = 8, .on = {{1, 1}}});
-  const JobId large = Add({.workers = 2, .gpus = 8});
+  const JobId large = AddOverdue({.workers = 2, .gpus = 8});
   snapshot.reservations = {{large, {{0, 1}, {1, 1}}}};
   EXPECT_THAT(Run().stops, IsEmpty());
 }
@@ -71,8 +71,8 @@ TEST_F(ReservationTest, OnlyJobsOnItsOwnNodesYield) {
   Add({.gpus = 8, .on = {{0, 1}}, .backfilled = true});
   Add({.gpus = 8, .on = {{1, 1}}});
   Add({.gpus = 8, .on = {{2, 1}}});
-  const JobId large = Add({.gpus = 8});
-  const JobId other = Add({.workers = 2, .gpus = 8});
+  const JobId large = AddOverdue({.gpus = 8});
+  const JobId other = AddOverdue({.workers = 2, .gpus = 8});
   snapshot.reservations = {{large, {{1, 1}}}, {other, {{0, 1}, {2, 1}}}};
   EXPECT_THAT(Run().stops, IsEmpty());
 }
@@ -209,6 +209,116 @@ TEST_F(ReservationTest, TheHeaviestWaitingFirstUpToAShareOfTheCluster) {
   EXPECT_EQ(half[0].job, heaviest);
   EXPECT_EQ(Schedule(snapshot, {.max_reserved_share = 0.75}).reservations.size(), 2u);
   EXPECT_EQ(Schedule(snapshot, {.max_reserved_share = 0.1}).reservations, half);
+}
+
+// Jobs of priority 0 that nobody may stop, and pending jobs of higher priority.
+class ClaimTest : public ReservationTest {
+ protected:
+  JobId AddFixed(int64_t gpus, Placement on = {}, int priority = 0, int queue = 0) {
+    return Add({.queue = queue,
+                .priority = priority,
+                .gpus = gpus,
+                .checkpoints = false,
+                .on = on,
+                .preemptible = false});
+  }
+};
+
+TEST_F(ClaimTest, WhoeverIsFirstByPriorityKeepsTheRoomOfJobsThatItMayNotStop) {
+  Nodes(1, 4);
+  for (int job = 0; job < 3; ++job) AddFixed(1, {{0, 1}});
+  const JobId gang = Add({.priority = 100, .workers = 4});
+  const JobId low = AddFixed(1);
+  const Decisions decisions = Run();
+  const std::vector<Reservation> claim = {{gang, {{0, 4}}}};
+  EXPECT_EQ(decisions.reservations, claim);
+  EXPECT_THAT(Started(decisions), IsEmpty());
+  EXPECT_EQ(ReasonOf(decisions, low), WaitReason::kReserved);
+  snapshot.reservations = claim;
+  EXPECT_EQ(Run().reservations, claim);
+  snapshot.jobs.erase(snapshot.jobs.begin(), snapshot.jobs.begin() + 3);
+  EXPECT_THAT(Started(Run()), ElementsAre(gang));
+}
+
+TEST_F(ClaimTest, BindsOnlyJobsThatItsOwnerPrecedesAndMayNotStop) {
+  Nodes(1, 4);
+  AddFixed(3, {{0, 1}});
+  snapshot.jobs.back().expected_end = kNow + kHour;
+  AddFixed(1, {{0, 1}});
+  snapshot.jobs.back().expected_end = kNow + kHour;
+  snapshot.nodes[0].capacity[kGpu] = 5;
+  Add({.priority = 1, .workers = 5});
+  const JobId other = AddFixed(1);
+  EXPECT_EQ(ReasonOf(Run(), other), WaitReason::kReserved);
+  snapshot.jobs.back().run_time = {kMinute, kMinute, kMinute, kMinute, 10 * kMinute};
+  EXPECT_THAT(Started(Run()), ElementsAre(other));  // it will be done in time
+  snapshot.jobs.back().run_time = {};
+  snapshot.jobs.back().priority = 1;
+  EXPECT_THAT(Started(Run()), ElementsAre(other));
+  snapshot.jobs.back().priority = 0;
+  snapshot.jobs.back().preemptible = true;  // it is stopped when its turn comes
+  const Decisions decisions = Run();
+  ASSERT_THAT(Started(decisions), ElementsAre(other));
+  EXPECT_FALSE(decisions.starts[0].backfill);
+}
+
+TEST_F(ClaimTest, StopsWhoYieldsOnceNobodyElseIsInTheWay) {
+  Nodes(1, 4);
+  const JobId fixed = AddFixed(1, {{0, 1}});
+  const JobId yields = Add({.checkpoints = false, .on = {{0, 1}}});
+  const JobId gang = Add({.priority = 1, .workers = 4});
+  Decisions decisions = Run();
+  EXPECT_THAT(Stopped(decisions), IsEmpty());
+  snapshot.reservations = decisions.reservations;
+  ASSERT_EQ(snapshot.reservations, (std::vector<Reservation>{{gang, {{0, 4}}}}));
+  std::erase_if(snapshot.jobs, [&](const Job& job) { return job.id == fixed; });
+  decisions = Run();
+  EXPECT_THAT(Stopped(decisions), ElementsAre(yields));
+  EXPECT_EQ(ReasonOf(decisions, gang), WaitReason::kPipelined);
+}
+
+TEST_F(ClaimTest, EndsWhenSomebodyIsInTheWayThatItsOwnerDoesNotPrecede) {
+  Nodes(1, 4);
+  AddFixed(2, {{0, 1}});
+  AddFixed(1, {{0, 1}});
+  const JobId gang = Add({.priority = 1, .workers = 4});
+  snapshot.reservations = {{gang, {{0, 4}}}};
+  EXPECT_EQ(Run().reservations, snapshot.reservations);
+  snapshot.jobs[0].priority = 1;
+  EXPECT_THAT(Run().reservations, IsEmpty());
+}
+
+TEST_F(ClaimTest, NoneForAJobThatFollowsWhoeverEnds) {
+  Nodes(2, 4);
+  for (int node = 0; node < 2; ++node) AddFixed(4, {{node, 1}});
+  Add({.priority = 1, .gpus = 4});
+  EXPECT_THAT(Run().reservations, IsEmpty());
+}
+
+TEST_F(ClaimTest, TheFirstHasOneHoweverLargeAndOthersUpToAShareOfTheCluster) {
+  Nodes(4);
+  for (int node = 0; node < 4; ++node)
+    for (int half = 0; half < 2; ++half) AddFixed(4, {{node, 1}});
+  Add({.priority = 1, .gpus = 8});
+  const JobId first = Add({.priority = 2, .workers = 2, .gpus = 8});
+  Add({.priority = 1, .gpus = 8});
+  const Decisions one = Run();
+  ASSERT_EQ(one.reservations.size(), 1u);
+  EXPECT_EQ(one.reservations[0].job, first);
+  EXPECT_EQ(Schedule(snapshot, {.max_reserved_share = 0.75}).reservations.size(), 2u);
+  snapshot.reservations = one.reservations;
+  const JobId higher = Add({.priority = 3, .gpus = 8});
+  const Decisions decisions = Run();
+  ASSERT_EQ(decisions.reservations.size(), 1u);
+  EXPECT_EQ(decisions.reservations[0].job, higher);
+}
+
+TEST_F(ClaimTest, NoneAgainstTheGuaranteeOfAnotherQueue) {
+  TwoQueues(4, 0);
+  Nodes(1, 8);
+  for (int job = 0; job < 4; ++job) AddFixed(1, {{0, 1}});
+  Add({.queue = 1, .priority = 1, .workers = 8});
+  EXPECT_THAT(Run().reservations, IsEmpty());
 }
 
 }  // namespace

@@ -92,5 +92,6 @@ void CheckQuotas(CheckContext& context);         // limits and caps
 void CheckRights(CheckContext& context);         // which job may preempt which
 void CheckPreemptorsFit(CheckContext& context);  // preemptors fit once their victims have stopped
 void CheckNeedlessWaits(CheckContext& context);  // no job waits for what is its by right
+void CheckKeptRoom(CheckContext& context);       // what is kept for a job stays so
 
 }  // namespace renzan::cluster::check

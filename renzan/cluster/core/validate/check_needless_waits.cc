@@ -1,6 +1,6 @@
 // No job waits for room that is its by right: what is free and not kept for a job that goes before
 // it, and what queues without any guarantee have borrowed, if the job is within its own queue's
-// guarantee.
+// guarantee. Nor does a job wait without a claim for those of lower priority that nobody may stop.
 //
 // Says only what is certain. A job may go before it for reasons that this check does not follow
 // (levels of service, jobs that move); where one might, the job is not examined.
@@ -54,12 +54,62 @@ class NeedlessWaits {
                            "job {} waits ({}), although it has a right to room that there is",
                            job.id, NameOf(wait.reason));
     }
+    CheckClaimOfTheFirst();
   }
 
  private:
   static bool IsForRoom(const Wait& wait) {
     return wait.reason == WaitReason::kResources || wait.reason == WaitReason::kFragmented ||
            wait.reason == WaitReason::kReserved;
+  }
+
+  // If one pending job has higher priority than all others, and could run once jobs of lower
+  // priority have ended that it may not stop, room is kept for it; unless it is next when any of
+  // them ends.
+  void CheckClaimOfTheFirst() {
+    const Job* first = nullptr;
+    bool alone = true;
+    const Wait* its = nullptr;
+    for (const Wait& wait : context_.decisions.waits) {
+      const Job& job = *snapshot_.Find(wait.job);
+      if (first != nullptr && job.priority == first->priority) alone = false;
+      if (first != nullptr && job.priority <= first->priority) continue;
+      first = &job;
+      its = &wait;
+      alone = true;
+    }
+    if (first == nullptr || !alone || guarantees_ || first->grand_challenge || !IsForRoom(*its) ||
+        IsReservedFor(*first) || MayFollowOne(*first))
+      return;
+    std::vector<Resources> room = FreeOnceAllHaveStopped();
+    Release(room, [&](const Job& other) { return IsBelow(other, *first); });
+    for (const auto& [id, start] : context_.starts)
+      if (const Job& job = *snapshot_.Find(id); IsBelow(job, *first))
+        for (const Placed& placed : start->placement)
+          room[placed.node] += Of(snapshot_, job, placed.workers);
+    if (PackTogether(snapshot_, room, {{first, first->min_workers}}) == Packs::kYes)
+      context_.ReportFor(first->id,
+                         "job {} waits ({}) for jobs of lower priority, but no room is kept for it",
+                         first->id, NameOf(its->reason));
+  }
+
+  bool IsReservedFor(const Job& job) const {
+    return std::ranges::any_of(context_.decisions.reservations,
+                               [&](const Reservation& each) { return each.job == job.id; });
+  }
+
+  static bool IsBelow(const Job& other, const Job& job) {
+    return other.priority < job.priority && !other.grand_challenge;
+  }
+
+  // Whether the end of one job might be all that it waits for.
+  bool MayFollowOne(const Job& job) const {
+    const Resources needs = Of(snapshot_, job, job.min_workers);
+    return std::ranges::any_of(snapshot_.jobs, [&](const Job& other) {
+      return IsBelow(other, job) && std::ranges::any_of(other.placement, [&](const Placed& placed) {
+               return needs.FitsIn(Of(snapshot_, other, placed.workers));
+             });
+    });
   }
 
   bool QuotaAllows(const Job& job) const {

@@ -204,6 +204,7 @@ std::vector<std::string> ValidateDecisions(const Snapshot& snapshot, const Decis
   CheckDecisions(snapshot, context, /*snapshot_is_valid=*/true);
   // Not in Validate(): to withhold decisions would not give the job its room.
   if (context.violations.empty()) check::CheckNeedlessWaits(context);
+  if (context.violations.empty()) check::CheckKeptRoom(context);
   return TextsOf(context.violations);
 }
 

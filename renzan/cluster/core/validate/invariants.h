@@ -28,7 +28,8 @@ std::vector<std::string> ValidateSnapshot(const Snapshot& snapshot);
 // after the starts; no job is stopped twice, or for a job that may not preempt it; no preemption is
 // wasted (once the victims have stopped, all their preemptors fit at the same time); every pending
 // job either starts or has a wait reason; jobs without checkpoints are not resized or backfilled;
-// no job waits for room that is its by right (not part of Validate() below).
+// no job waits for room that is its by right, or without a claim for jobs of lower priority, and
+// none takes room that is kept for one of higher priority (these are not part of Validate() below).
 std::vector<std::string> ValidateDecisions(const Snapshot& snapshot, const Decisions& decisions);
 
 // The decisions that may be carried out.

@@ -275,6 +275,50 @@ TEST_F(Validator, Reservations) {
   ExpectFault("on node own-1, which is not ready or booting");
 }
 
+TEST_F(Validator, RoomIsKeptForWhoeverIsFirstByPriority) {
+  for (Queue& queue : snapshot.queues) queue.guaranteed = {};
+  for (int node = 0; node < 4; ++node)
+    for (int half = 0; half < 2; ++half) {
+      Job& low = AddRunning(0, 4, {{node, 1}});
+      low.preemptible = low.checkpoints = false;
+    }
+  const JobId gang = Add(0, 8).id;
+  snapshot.jobs.back().priority = 1;
+  decisions.waits = {{gang, WaitReason::kResources}};
+  ExpectFault("job 9 waits (resources) for jobs of lower priority, but no room is kept for it");
+  decisions.reservations = {{gang, {{0, 1}}}};
+  ExpectClean();
+  decisions.reservations.clear();
+  snapshot.jobs[0].priority = snapshot.jobs[2].priority = snapshot.jobs[4].priority =
+      snapshot.jobs[6].priority = 1;
+  ExpectClean();  // of equal priority
+}
+
+TEST_F(Validator, NobodyOfLowerPriorityTakesRoomThatIsKept) {
+  for (Queue& queue : snapshot.queues) queue.guaranteed = {};
+  for (int node = 0; node < 4; ++node) AddRunning(0, 4, {{node, 1}}).preemptible = false;
+  const JobId gang = Add(0, 8).id;
+  snapshot.jobs.back().priority = 1;
+  const JobId low = Add(1, 2).id;
+  snapshot.jobs.back().preemptible = false;
+  snapshot.reservations = decisions.reservations = {{gang, {{0, 1}}}};
+  decisions.waits = {{gang, WaitReason::kResources}};
+  decisions.starts = {{low, {{0, 1}}}};
+  const char* fault = "job 6 starts on node own-0 in room that is kept for job 5";
+  ExpectFault(fault);
+  decisions.starts = {{low, {{1, 1}}}};
+  ExpectClean();
+  decisions.starts = {{low, {{0, 1}}}};
+  snapshot.jobs.back().run_time.fill(1);  // it may be done in time
+  ExpectClean();
+  snapshot.jobs.back().run_time.fill(0);
+  snapshot.jobs.back().preemptible = true;
+  ExpectClean();
+  snapshot.jobs.back().preemptible = false;
+  snapshot.jobs.back().priority = 1;
+  ExpectClean();
+}
+
 TEST_F(Validator, PoolsAndBudget) {
   decisions.scale_out = {{1, 1}};
   ExpectClean();
