@@ -46,6 +46,7 @@ KINDS = {
     "queues": ("Queue", {}, {
         "guaranteed": ([{}, {"cpu": 8}], ["much"]),
         "limit": ([{}, {"nvidia.com/gpu": "8"}], ["much"]),
+        "notPreemptible": ([True, False], ["maybe"]),
     }),
     "nodepools": ("NodePool", {}, {
         "capacity": ([{"cpu": each} for each in QUANTITIES] + [{"nvidia.com/gpu": 8}],

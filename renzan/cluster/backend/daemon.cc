@@ -213,7 +213,7 @@ class DaemonBackend : public Backend {
     const JobText& text = submission.job;
     spec::JobSpec spec = spec::ReadJobSpec(text.yaml, text.source, text.overrides);
     spec::RoundUpToClass(view.worker_classes, text.source, spec);
-    spec::CheckExcludedNodes(snapshot, spec);
+    spec::CheckSubmission(snapshot, spec);
     Job job = spec::MakeJob(snapshot, spec, view.user, 0, snapshot.now);
     const int64_t gpus = snapshot.worker_requests[job.request].per_worker.gpu() * job.max_workers;
     const Document traits = {

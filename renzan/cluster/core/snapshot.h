@@ -88,7 +88,8 @@ struct Queue {
   // any of a kind, no use of it counts as borrowed: a limit binds only its own queue.
   Resources guaranteed;
   Resources limit = Unlimited();
-  bool removed = false;  // the configuration no longer has it: its jobs are held
+  bool removed = false;           // the configuration no longer has it: its jobs are held
+  bool only_preemptible = false;  // takes no job that is not preemptible (checked at submission)
 
   static Resources Unlimited() {
     Resources all;

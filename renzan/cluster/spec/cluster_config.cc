@@ -103,6 +103,7 @@ void ClusterConfig::QuotaConfig::Describe(ConfigFields& fields) {
 void ClusterConfig::QueueConfig::Describe(ConfigFields& fields) {
   fields.Section("guaranteed", &guaranteed, "its own whenever it needs it");
   fields.Section("limit", &limit, "the most that it may use, borrowing included");
+  fields.Field("not_preemptible", &not_preemptible, "it takes jobs with preemptible: false");
 }
 
 void ClusterConfig::UserConfig::Describe(ConfigFields& fields) {

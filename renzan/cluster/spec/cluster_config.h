@@ -62,6 +62,7 @@ struct ClusterConfig {
   };
   struct QueueConfig {
     QuotaConfig guaranteed, limit;
+    bool not_preemptible = true;  // it takes jobs with preemptible: false
     void Describe(ConfigFields& fields);
   };
   struct UserConfig {
@@ -157,9 +158,14 @@ void RequireGpus(const ClusterConfig& config, int64_t machine_gpus);
 
 ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config);
 
-// Throws Error kConfig unless each node that the job excludes is one of the snapshot's, whose name
-// always means the same machine: nodes that are bought take names of those that were returned.
-void CheckExcludedNodes(const Snapshot& snapshot, const JobSpec& spec);
+// "" if the queue takes the job; otherwise the sentence that says why not.
+std::string WhyQueueRefuses(const Queue& queue, const JobSpec& spec);
+
+// What a job must satisfy when it is submitted, however the cluster changes later. Throws Error
+// kNoPermission if its queue refuses it, and kConfig unless each node that it excludes is one of
+// the snapshot's, whose name always means the same machine: nodes that are bought take names of
+// those that were returned.
+void CheckSubmission(const Snapshot& snapshot, const JobSpec& spec);
 
 // The scheduler's view of a pending job. Interns its request and user in `snapshot`, but does not
 // add it to `snapshot.jobs`. Throws Error kConfig for an unknown queue, resource or topology level,

@@ -351,7 +351,7 @@ TEST_F(MakeJobTest, ExcludesNodes) {
               ElementsAre("own-1", "own-3"));
   const auto error = [&](const std::string& nodes) -> std::string {
     try {
-      CheckExcludedNodes(
+      CheckSubmission(
           snapshot_,
           ReadJobSpec("command: [a]\nconstraints: {exclude_nodes: " + nodes + "}", "job.yaml"));
     } catch (const Error& error) {
@@ -363,6 +363,27 @@ TEST_F(MakeJobTest, ExcludesNodes) {
   EXPECT_THAT(error("[own-4]"), HasSubstr("there is no node 'own-4'"));
   EXPECT_THAT(error("[spot-0]"), HasSubstr("bought and returned"));
   EXPECT_THAT(error("['a b']"), HasSubstr("cannot be a node's name"));
+}
+
+TEST_F(MakeJobTest, AQueueMayRefuseJobsThatNobodyMayStop) {
+  ClusterConfig config;
+  config.queues["ads"].not_preemptible = false;
+  config.queues["vision"] = {};
+  const Snapshot snapshot = MakeSnapshot(config, 0);
+  const auto error = [&](const std::string& lines) -> std::string {
+    try {
+      CheckSubmission(snapshot, ReadJobSpec("command: [a]\n" + lines, "job.yaml"));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kNoPermission);
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error("queue: ads\npreemptible: false"),
+            "preemptible: false: jobs in queue 'ads' must be preemptible "
+            "(queues.ads.not_preemptible)");
+  EXPECT_EQ(error("queue: ads"), "no error");
+  EXPECT_EQ(error("queue: vision\npreemptible: false"), "no error");
 }
 
 TEST_F(MakeJobTest, SharesRequests) {

@@ -33,10 +33,13 @@ struct NullAtInfinity {
 };
 
 // A list or text that is left out of the JSON while it is empty, so that documents from before it
-// was added can be read.
+// was added can be read; and a truth value while it is false.
 template <typename T>
 struct AbsentIfEmpty {
   T& value;
+};
+struct AbsentIfFalse {
+  bool& value;
 };
 
 // A state that is a word in JSON.
@@ -70,6 +73,9 @@ class JsonWriter {
   template <typename T>
   void operator()(const char* key, AbsentIfEmpty<T> value) {
     if (!value.value.empty()) (*this)(key, value.value);
+  }
+  void operator()(const char* key, AbsentIfFalse value) {
+    if (value.value) (*this)(key, value.value);
   }
   template <typename T>
   void operator()(const char* key, T&& value) {
@@ -171,6 +177,10 @@ class JsonReader {
       (*this)(key, value.value);
     else
       value.value.clear();
+  }
+  void operator()(const char* key, AbsentIfFalse value) {
+    value.value = false;
+    if (Has(key)) (*this)(key, value.value);
   }
   template <typename T>
   void operator()(const char* key, T&& value) {

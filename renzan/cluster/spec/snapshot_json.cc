@@ -54,6 +54,7 @@ void Describe(Io& io, Queue& queue) {
   io("guaranteed", queue.guaranteed);
   io("limit", queue.limit);
   io("removed", queue.removed);
+  io("only_preemptible", AbsentIfFalse{queue.only_preemptible});
 }
 
 template <typename Io>

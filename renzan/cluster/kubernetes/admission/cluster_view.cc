@@ -66,6 +66,7 @@ bool ClusterView::PutPolicy(const Json& object, bool removed) {
 
 std::string ClusterView::WhyItIsForbidden(const GangJob& job) {
   const std::lock_guard lock(mutex_);
+  if (const std::string why = WhyItsQueueRefuses(job, snapshot_); !why.empty()) return why;
   if (!policy_) return "";
   return WhyForbidden(policy_->limits, job.ns, job.spec, /*pending_jobs=*/0);
 }

@@ -177,6 +177,19 @@ TEST_F(ReviewTest, WarnsOfWhatTheClusterLacks) {
   EXPECT_THAT(Create(exotic).warnings, ElementsAre(HasSubstr("no node has any example.com/nic")));
 }
 
+TEST_F(ReviewTest, RefusesWhatItsQueueForbids) {
+  const Json object = JobObject({{"queue", "ads"}, {"preemptible", false}});
+  Json queue = QueueObject("ads");
+  SeeQueues({queue});
+  EXPECT_TRUE(Create(object).allowed);
+  queue["spec"]["notPreemptible"] = false;
+  SeeQueues({queue});
+  EXPECT_EQ(Create(object).message,
+            "preemptible: false: jobs in queue 'ads' must be preemptible (spec.notPreemptible of "
+            "the Queue)");
+  EXPECT_TRUE(Create(JobObject({{"queue", "ads"}})).allowed);
+}
+
 TEST_F(ReviewTest, FollowsQueuesAndNodes) {
   SeeNodes(Json::array({NodeObject("n0", 8)}));
   SeeQueues(Json::array());

@@ -51,7 +51,9 @@ void SetQueues(const std::map<std::string, QueueSpec>& specs, Snapshot& snapshot
   for (Queue& queue : queues)
     if (!there.contains(queue.name)) queue = {.name = queue.name, .removed = true};
   for (const auto& [name, spec] : there) {
-    Queue queue{.name = name, .guaranteed = CapacityFrom(spec.guaranteed, snapshot)};
+    Queue queue{.name = name,
+                .guaranteed = CapacityFrom(spec.guaranteed, snapshot),
+                .only_preemptible = !spec.not_preemptible};
     const Resources limit = CapacityFrom(spec.limit, snapshot);
     for (const auto& [resource, amount] : spec.limit)
       if (const int kind = KindOf(resource, snapshot); kind >= 0) queue.limit[kind] = limit[kind];
@@ -86,6 +88,14 @@ void SortByArrival(std::vector<GangJob>& jobs) {
   });
 }
 
+std::string WhyItsQueueRefuses(const GangJob& object, const Snapshot& snapshot) {
+  for (const Queue& queue : snapshot.queues)
+    if (queue.name == object.spec.queue && !queue.removed)
+      if (const std::string why = spec::WhyQueueRefuses(queue, object.spec); !why.empty())
+        return fmt::format("{} (spec.notPreemptible of the Queue)", why);
+  return "";
+}
+
 void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Job& job) {
   const spec::JobSpec& spec = object.spec;
   job.submitted = object.created;
@@ -110,6 +120,7 @@ void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Jo
                    [&](const Queue& each) { return each.name == spec.queue && !each.removed; });
   if (queue != snapshot.queues.end()) {
     job.queue = static_cast<int>(queue - snapshot.queues.begin());
+    job.held = WhyItsQueueRefuses(object, snapshot);
   } else {
     job.held = fmt::format("there is no queue '{}'", spec.queue);
     // What it has held since its queue existed counts for no other queue.

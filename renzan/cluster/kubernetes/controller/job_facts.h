@@ -33,6 +33,9 @@ void PutPool(const NodePool& pool, const PoolMembers& members, int overdue, Inve
 // Of several new jobs, the earlier comes first: creation times have a resolution of seconds.
 void SortByArrival(std::vector<GangJob>& jobs);
 
+// "" if the job's queue takes it, or is not known; otherwise the sentence that says why not.
+std::string WhyItsQueueRefuses(const GangJob& object, const Snapshot& snapshot);
+
 // Sets what follows from a job's specification; Job::held says why it cannot start.
 void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Job& job);
 

@@ -162,6 +162,32 @@ TEST(KubernetesQueues, StatusesAreNotWrittenWithEveryJob) {
   EXPECT_EQ(version(), last);
 }
 
+TEST(KubernetesQueues, HoldsJobsThatNobodyMayStopUntilTheirQueueTakesThem) {
+  QueueWorld world;
+  const auto say = [&](bool takes) {
+    Json spec = Gpus(8);
+    spec["notPreemptible"] = takes;
+    world.cluster.Apply(Queues(), "ads", spec);
+  };
+  say(false);
+  world.Run(2 * kSecond);
+  Json spec = JobSpec(1, 2);
+  spec["queue"] = "ads";
+  world.cluster.AddJob("ads", "may-stop", spec, kHour);
+  spec["preemptible"] = false;
+  world.cluster.AddJob("ads", "may-not", spec, kHour);
+  for (int leader = 0; leader < 2; ++leader) {
+    world.Run(10 * kSecond);
+    EXPECT_EQ(world.PhaseOf("may-stop"), "running");
+    EXPECT_EQ(world.PhaseOf("may-not"), "pending");
+    EXPECT_THAT(world.MessageOf("may-not"), HasSubstr("jobs in queue 'ads' must be preemptible"));
+    world.StartController();
+  }
+  say(true);
+  world.Run(10 * kSecond);
+  EXPECT_EQ(world.PhaseOf("may-not"), "running");
+}
+
 // Whether or not it has seen the cluster without any Queue.
 TEST(KubernetesQueues, DefaultExistsAsLongAsThereIsNoQueueWhoeverLeads) {
   QueueWorld world;

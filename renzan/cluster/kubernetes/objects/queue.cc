@@ -23,12 +23,18 @@ Amounts ReadAmounts(const json& quantities, const char* where) {
   return amounts;
 }
 
+bool TakesNotPreemptible(const json& spec) {
+  const json& value = At(spec, {"notPreemptible"});
+  return !value.is_boolean() || value.get<bool>();
+}
+
 }  // namespace
 
 QueueSpec QueueSpecFrom(const json& spec) {
   const json &guaranteed = At(spec, {"guaranteed"}), &limit = At(spec, {"limit"});
   const QueueSpec queue{.guaranteed = ReadAmounts(guaranteed, "spec.guaranteed"),
-                        .limit = ReadAmounts(limit, "spec.limit")};
+                        .limit = ReadAmounts(limit, "spec.limit"),
+                        .not_preemptible = TakesNotPreemptible(spec)};
   for (const auto& [name, amount] : queue.guaranteed)
     if (const auto most = queue.limit.find(name);
         most != queue.limit.end() && amount > most->second)
@@ -40,7 +46,9 @@ QueueSpec QueueSpecFrom(const json& spec) {
 }
 
 QueueSpec WithoutGuarantee(const json& spec) {
-  return {.guaranteed = {}, .limit = AmountsOf(At(spec, {"limit"}))};
+  return {.guaranteed = {},
+          .limit = AmountsOf(At(spec, {"limit"})),
+          .not_preemptible = TakesNotPreemptible(spec)};
 }
 
 QueueSpec HoldingQueueSpec(const json& object) {

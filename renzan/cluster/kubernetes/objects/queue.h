@@ -10,12 +10,13 @@ namespace renzan::cluster::kubernetes {
 
 struct QueueSpec {
   Amounts guaranteed, limit;
+  bool not_preemptible = true;  // it takes jobs with preemptible: false
 };
 
 // Throws Error kConfig for the first error found.
 QueueSpec QueueSpecFrom(const nlohmann::json& spec);
 
-// For a spec that was never valid: nothing is guaranteed, and its limit applies as far as it can be
+// For a spec that was never valid: nothing is guaranteed, and the rest applies as far as it can be
 // read.
 QueueSpec WithoutGuarantee(const nlohmann::json& spec);
 

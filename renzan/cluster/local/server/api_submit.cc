@@ -119,7 +119,7 @@ ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request) 
     if (each.checkpoints && !each.placement.empty())
       each.state_bytes =
           LargestEntryIn(context.state_dir + "/jobs", fmt::format("{}/checkpoints", each.id));
-  spec::CheckExcludedNodes(snapshot, submission.spec);
+  spec::CheckSubmission(snapshot, submission.spec);
   const Job job = spec::MakeJob(snapshot, submission.spec, request.caller.name, 0, snapshot.now);
   const GrandChallengePlan plan = PlanGrandChallenge(snapshot, job);
   const Json body = {{"stops", plan.stops},
