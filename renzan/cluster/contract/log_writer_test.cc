@@ -31,6 +31,32 @@ TEST(LogWriter, RotatesBetweenLinesAndKeepsTheNewest) {
   EXPECT_FALSE(FileExists(dir / "log.3"));
 }
 
+TEST(LogWriter, SaysHowMuchOfTheHeadIsGone) {
+  TemporaryDirectory dir;
+  const auto head = [&] { return ParseDroppedHead(ReadFile(DroppedHeadFile(dir / "log"))); };
+  {
+    LogWriter log = Open(dir / "log", 10, 3);
+    for (const char* line : {"one\n", "two\n", "three\n", "four\n", "five\n"}) log.Write(line);
+    EXPECT_FALSE(FileExists(DroppedHeadFile(dir / "log")));
+    log.Write("six\n");
+    EXPECT_EQ(head(), (DroppedHead{2, 8}));
+  }
+  LogWriter log = Open(dir / "log", 10, 3);  // goes on counting
+  log.Write("seven\neight\n");
+  EXPECT_EQ(head(), (DroppedHead{3, 14}));
+  EXPECT_EQ(ParseDroppedHead(""), std::nullopt);
+  EXPECT_EQ(ParseDroppedHead("1 lines"), std::nullopt);
+}
+
+TEST(LogWriter, ARemovedFileIsReplaced) {
+  TemporaryDirectory dir;
+  LogWriter log = Open(dir / "log", 100, 2);
+  log.Write("one\n");
+  ASSERT_EQ(unlink((dir / "log").c_str()), 0);
+  log.Write("two\n");
+  EXPECT_EQ(ReadFile(dir / "log"), "two\n");
+}
+
 TEST(LogWriter, OneWriteCanFillSeveralFiles) {
   TemporaryDirectory dir;
   Open(dir / "log", 8, 9).Write("a\nbb\nccc\ndddd\neeeee\n");

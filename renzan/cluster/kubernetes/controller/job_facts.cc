@@ -10,6 +10,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::kubernetes {
 

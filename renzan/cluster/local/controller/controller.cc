@@ -105,6 +105,8 @@ void Controller::Recover() {
   last_job_ = store_.LastJob();
   usage_.Recover();
   last_turn_ = usage_.accounted_until();  // an earlier clock has been set back
+  clock_checked_ = snapshot.now;
+  clock_checked_at_ = clock_.MonotonicSeconds();
   for (const QuotaOverrideRecord& record : store_.QuotaOverrides())
     if (record.quota_override.until > snapshot.now)
       snapshot.users[snapshot.InternUser(record.user)].quota_overrides.push_back(
@@ -160,6 +162,7 @@ void Controller::RecoverJob(JobRecord record) {
 TimeMs Controller::Turn() {
   if (store_.corruption()) throw *store_.corruption();
   const TimeMs now = Now();
+  CheckClock(now);
   if (now < last_turn_) ClockWentBack(now);
   last_turn_ = state_.snapshot.now = now;
   try {
@@ -183,6 +186,47 @@ TimeMs Controller::Turn() {
   if (state_.needs_scheduling) return now;
   return std::min({schedule_at_, nodes_.NextEvent(), collector_.NextDeadline(),
                    retention_.next_look(), next_checkpoint, checker_.NextEvent()});
+}
+
+void Controller::CheckClock(TimeMs now) {
+  // Clocks that follow a time server run a little faster or slower.
+  constexpr TimeMs kLeastJumpMs = 5'000, kPerSlew = 1'000;
+  const double steady = clock_.MonotonicSeconds();
+  const auto passed = std::max<TimeMs>(0, static_cast<TimeMs>((steady - clock_checked_at_) * 1000));
+  const TimeMs by = now - clock_checked_ - passed;
+  clock_checked_ = now;
+  clock_checked_at_ = steady;
+  if (by > kLeastJumpMs + passed / kPerSlew) ClockJumped(by);
+}
+
+// Otherwise jobs would be charged, and run times be learned, for time in which nothing ran: the
+// clock was wrong, or the machine was suspended.
+void Controller::ClockJumped(TimeMs by) {
+  LogWarning("the clock jumped forward by {} s, which counts for no job",
+             static_cast<double>(by) / 1000);
+  usage_.ClockJumped(by);
+  pools_.ClockJumped(by);
+  for (Job& job : state_.snapshot.jobs) {
+    if (job.state == JobState::kPending) {
+      job.waiting_since += by;
+      continue;
+    }
+    job.started += by;
+    job.last_resize += by;
+    if (job.last_checkpoint) *job.last_checkpoint += by;
+    state_.live.at(job.id).attempt->started += by;
+  }
+  try {
+    const TimeMs until = usage_.Until(Now());
+    store_.Transact([&] {
+      usage_.Put(until);
+      for (const auto& [id, live] : state_.live)
+        if (live.attempt) store_.Put(*live.attempt);
+    });
+    usage_.Committed(until);
+  } catch (const Error& error) {
+    LogWarning("{}", error.what());  // stored with the end of each
+  }
 }
 
 // Otherwise times in the future would be waited for until the clock reaches them again.

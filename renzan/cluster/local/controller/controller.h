@@ -127,6 +127,9 @@ class Controller {
   void RecoverJob(JobRecord record);
   std::vector<Reservation> RecoveredReservations();
   void ClockWentBack(TimeMs now);
+  // Notices when the clock was set forward, which is no time that passed.
+  void CheckClock(TimeMs now);
+  void ClockJumped(TimeMs by);
   void AdvanceNodes();
   void Schedule();
   JobId Admit(const Submission& submission);
@@ -158,6 +161,8 @@ class Controller {
   LearnedRunTimes run_times_;
   JobId last_job_ = 0;
   TimeMs last_turn_ = 0;
+  TimeMs clock_checked_ = 0;  // and the monotonic time then
+  double clock_checked_at_ = 0;
   std::string trouble_;
   // Of the last scheduling cycle.
   std::map<JobId, WaitReason> waits_;

@@ -27,9 +27,10 @@ inline constexpr const char* kObeying =  // takes all GPUs of a node, and saves 
 class FakeClock : public Clock {
  public:
   double MonotonicSeconds() const override { return seconds; }
-  double UnixSeconds() const override { return seconds += tick; }
+  double UnixSeconds() const override { return (seconds += tick) + set_forward; }
   mutable double seconds = 1'800'000'000;
   double tick = 0;  // how far each reading advances the clock
+  double set_forward = 0;
 };
 
 // A daemon that can be killed and started again, on a fake machine.
@@ -69,7 +70,9 @@ class ControllerTest : public ::testing::Test {
     controller_->Recover();
   }
 
-  TimeMs controller_now() const { return static_cast<TimeMs>(clock_.seconds * 1000); }
+  TimeMs controller_now() const {
+    return static_cast<TimeMs>((clock_.seconds + clock_.set_forward) * 1000);
+  }
 
   virtual Decisions Decide(const Snapshot& snapshot) {
     EXPECT_THAT(ValidateSnapshot(snapshot), ::testing::IsEmpty());

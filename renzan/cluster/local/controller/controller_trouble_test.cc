@@ -238,6 +238,29 @@ TEST_F(ControllerTest, AClockThatIsSetBackDelaysNoJob) {
   EXPECT_EQ(State(job), RecordState::kRunning);
 }
 
+// A time server corrects the clock, or the machine was suspended: nothing ran meanwhile.
+TEST_F(ControllerTest, NobodyPaysForAClockThatIsSetForward) {
+  const JobId ends = Submit(kSmall), goes_on = Submit(kSmall);
+  Settle();
+  clock_.seconds += 20;
+  Settle();
+  clock_.set_forward = 48 * 3600;
+  clock_.seconds += 20;
+  agent_.End(DirectoryOf(ends), EndedBy::kItself, 0, controller_now() - 40'000, controller_now());
+  controller_->ProcessEnded(ends);
+  Settle();
+  EXPECT_EQ(State(ends), RecordState::kDone);
+  EXPECT_EQ(Record(ends).run_ms, 40'000);
+  EXPECT_EQ(WorkerMs(store_->Attempts(ends).back()), 40'000);  // what is learned
+  EXPECT_DOUBLE_EQ(controller_->usage().Of(ends).gpu_seconds, 40);
+  EXPECT_DOUBLE_EQ(controller_->usage().Of(goes_on).gpu_seconds, 40);
+  Restart();
+  Settle();
+  clock_.seconds += 20;
+  EXPECT_DOUBLE_EQ(controller_->usage().Of(goes_on).gpu_seconds, 60);
+  EXPECT_EQ(AttainedWorkerMs(*controller_->snapshot().Find(goes_on), controller_now()), 60'000);
+}
+
 TEST_F(ControllerTest, NodesAreBoughtAndGivenBack) {
   spec::ClusterConfig::PoolConfig spot = config_.pools["own"];
   spot.nodes = "0..2";

@@ -168,7 +168,7 @@ class EnvironmentsTest : public ControllerTest {
 };
 
 TEST_F(EnvironmentsTest, ADaemonHasTheSnapshotsOfASimulation) {
-  const auto [first, last] = TestSeeds(5);
+  const auto [first, last] = TestSeeds(7);
   size_t stops = 0, resizes = 0, backfills = 0, bought = 0, returned = 0, predicted = 0;
   for (uint64_t seed = first; seed <= last; ++seed) {
     SCOPED_TRACE(seed);

@@ -29,6 +29,8 @@ class PoolObserver {
   // In the order of Snapshot::pools, up to now.
   const std::vector<PoolHistory>& Histories();
   void ClockWentBack(TimeMs now);
+  // The time by which it jumped is not observed.
+  void ClockJumped(TimeMs by) { observed_until_ += by; }
 
  private:
   void PutHours();

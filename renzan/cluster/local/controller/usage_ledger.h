@@ -32,6 +32,8 @@ class UsageLedger {
   void Committed(TimeMs until) { accounted_until_ = until; }
   TimeMs accounted_until() const { return accounted_until_; }
   void ClockWentBack(TimeMs now);
+  // The time by which it jumped is not counted.
+  void ClockJumped(TimeMs by) { accounted_until_ += by; }
 
   // The job's usage up to now.
   UsageRecord Of(JobId job) const;

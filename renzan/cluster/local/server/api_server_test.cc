@@ -23,6 +23,7 @@
 #include "renzan/cluster/local/controller/fake_agent_for_test.h"
 #include "renzan/cluster/local/server/api_socket.h"
 #include "renzan/cluster/local/server/api_tcp.h"
+#include "renzan/cluster/local/server/log_stream.h"
 #include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::local {
@@ -285,6 +286,37 @@ TEST_F(ApiServerTest, LogsAreOneStreamThatEndsWithTheJob) {
   EXPECT_THAT(followed, HasSubstr("three\n"));
   EXPECT_THAT(followed, HasSubstr("four\n"));
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"], "done");
+}
+
+TEST_F(ApiServerTest, ALogSaysAtItsHeadWhatWasDropped) {
+  Submit("command: [a]");
+  while (BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"] != "running") {
+  }
+  const std::string path = directory_ / "jobs/1/attempt-0/worker-0.log";
+  CreateDirectories(directory_ / "jobs/1/attempt-0");
+  {
+    LogWriter log(path, 10, 2, ::geteuid(), ::getegid());
+    for (const char* line : {"one\n", "two\n", "three\n", "four\n", "five\n"}) log.Write(line);
+  }
+  const std::string note =
+      "[renzan: the first 2 lines of this output (8 bytes) were dropped: it was too long]\n";
+  for (const char* query : {"", "?tail=9"})
+    EXPECT_THAT(Ask(socket_, "GET", std::string("/v1/jobs/1/logs") + query),
+                AllOf(HasSubstr(note), HasSubstr("three\n"), HasSubstr("four\nfive\n")));
+  EXPECT_THAT(Ask(socket_, "GET", "/v1/jobs/1/logs?tail=2"),
+              AllOf(HasSubstr("four\nfive\n"), Not(HasSubstr("dropped"))));
+  // A follower that is slower than the job learns of the gap.
+  LogStream stream(
+      {.jobs_dir = directory_ / "jobs", .job = 1, .owner = ::geteuid(), .follow = true},
+      [] { return LogStream::JobNow{.attempts = 1, .ended = true}; }, -1, -1);
+  LogWriter(path, 10, 2, ::geteuid(), ::getegid()).Write("six\nseven\neight\nnine\n");
+  std::string all(1000, 0);
+  size_t size = 0;
+  while (const size_t got = stream.Read(all.data() + size, all.size() - size)) size += got;
+  EXPECT_EQ(all.substr(0, size), note +
+                                     "three\nfour\nfive\n[renzan: output was dropped here: the job "
+                                     "writes it faster than it is "
+                                     "read]\neight\nnine\n");
 }
 
 TEST_F(ApiServerTest, CountsJobsInEveryState) {

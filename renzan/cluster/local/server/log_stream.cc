@@ -10,6 +10,7 @@
 #include <array>
 #include <vector>
 
+#include "renzan/base/counted.h"
 #include "renzan/cluster/local/untrusted_file.h"
 
 namespace renzan::cluster::local {
@@ -38,8 +39,13 @@ LogStream::LogStream(LogRequest request, std::function<JobNow()> job_now, int cl
 }
 
 LogStream::~LogStream() {
-  for (const int fd : files_) ::close(fd);
+  Close();
   if (inotify_fd_ >= 0) ::close(inotify_fd_);
+}
+
+void LogStream::Close() {
+  for (const File& file : files_) ::close(file.fd);
+  files_.clear();
 }
 
 std::string LogStream::NameOf(int rotated) const {
@@ -52,24 +58,46 @@ void LogStream::OpenFiles() {
   const std::string directory =
       fmt::format("{}/{}/attempt-{}", request_.jobs_dir, request_.job, request_.attempt);
   ::inotify_add_watch(inotify_fd_, directory.c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO);
-  OpenRotated();
+  // Files may be dropped meanwhile: then the count may not be that of the files that were opened.
+  constexpr int kTries = 5;
+  for (int tries = 0; tries < kTries; ++tries) {
+    Close();
+    const std::optional<DroppedHead> dropped = Dropped();
+    OpenRotated();
+    if (files_.empty() || !dropped) return;
+    files_.front().missing = fmt::format(
+        "[renzan: the first {} of this output ({} bytes) were dropped: it was too long]\n",
+        Counted(dropped->lines, "line"), dropped->bytes);
+    if (Dropped() == dropped) return;
+  }
+}
+
+std::optional<DroppedHead> LogStream::Dropped() const {
+  constexpr size_t kMostBytes = 1024;
+  const std::optional<std::string> text =
+      ReadUntrusted(request_.jobs_dir, DroppedHeadFile(NameOf(0)), request_.owner, kMostBytes);
+  return text ? ParseDroppedHead(*text) : std::nullopt;
 }
 
 // Appends the files that are newer than the last one in files_. Opens the newest first, so that a
 // rotation meanwhile yields the same file twice instead of a gap.
 void LogStream::OpenRotated() {
-  std::deque<int> newer;
+  std::deque<File> newer;
+  bool reaches_known = false;
   for (int rotated = 0;; ++rotated) {
     const int fd = OpenUntrusted(request_.jobs_dir, NameOf(rotated), request_.owner);
     if (fd < 0) break;
-    const bool known = !files_.empty() && SameFile(fd, files_.back());
-    if (known || (!newer.empty() && SameFile(fd, newer.front()))) {
+    reaches_known = !files_.empty() && SameFile(fd, files_.back().fd);
+    if (reaches_known || (!newer.empty() && SameFile(fd, newer.front().fd))) {
       ::close(fd);
-      if (known) break;
+      if (reaches_known) break;
       continue;
     }
-    newer.push_front(fd);
+    newer.push_front({.fd = fd, .missing = {}});
   }
+  if (!files_.empty() && !newer.empty() && !reaches_known)
+    newer.front().missing =
+        "[renzan: output was dropped here: the job writes it faster than it is read]\n";
   files_.insert(files_.end(), newer.begin(), newer.end());
 }
 
@@ -79,23 +107,25 @@ void LogStream::Tail(int64_t lines) {
   int64_t ends = 0;
   bool last_byte = true;  // a newline there does not begin another line
   for (size_t file = files_.size(); file-- > 0;) {
-    off_t end = ::lseek(files_[file], 0, SEEK_END);
+    const int fd = files_[file].fd;
+    off_t end = ::lseek(fd, 0, SEEK_END);
     while (end > 0) {
       const off_t begin = std::max<off_t>(0, end - static_cast<off_t>(block.size()));
-      const ssize_t got = ::pread(files_[file], block.data(), end - begin, begin);
+      const ssize_t got = ::pread(fd, block.data(), end - begin, begin);
       for (ssize_t i = got; i-- > 0; last_byte = false) {
         if (block[i] != '\n' || (last_byte && lines > 0)) continue;
         if (++ends < std::max<int64_t>(lines, 1)) continue;
-        ::lseek(files_[file], lines == 0 ? end : begin + i + 1, SEEK_SET);
+        ::lseek(fd, lines == 0 ? end : begin + i + 1, SEEK_SET);
         for (; file > 0; --file) {
-          ::close(files_.front());
+          ::close(files_.front().fd);
           files_.pop_front();
         }
+        files_.front().missing.clear();
         return;
       }
       end = begin;
     }
-    ::lseek(files_[file], 0, SEEK_SET);
+    ::lseek(fd, 0, SEEK_SET);
   }
 }
 
@@ -113,10 +143,16 @@ bool LogStream::Wait() {
 size_t LogStream::Read(char* data, size_t max) {
   for (;;) {
     while (!files_.empty()) {
-      const ssize_t got = ::read(files_.front(), data, max);
+      File& file = files_.front();
+      if (!file.missing.empty()) {
+        const size_t part = file.missing.copy(data, max);
+        file.missing.erase(0, part);
+        return part;
+      }
+      const ssize_t got = ::read(file.fd, data, max);
       if (got > 0) return static_cast<size_t>(got);
       if (files_.size() == 1) break;
-      ::close(files_.front());
+      ::close(file.fd);
       files_.pop_front();
     }
     if (!request_.follow) return 0;
@@ -128,8 +164,6 @@ size_t LogStream::Read(char* data, size_t max) {
     const JobNow now = job_now_();
     if (request_.later_attempts && now.attempts > request_.attempt + 1) {
       ++request_.attempt;
-      for (const int fd : files_) ::close(fd);
-      files_.clear();
       OpenFiles();
     } else if (now.ended) {
       ended_ = true;

@@ -1,14 +1,17 @@
 #pragma once
 
-// A worker's output as one stream: the rotated files, oldest first, and the current one. The job's
-// user owns the files (untrusted_file.h). For one thread.
+// A worker's output as one stream: the rotated files, oldest first, and the current one. Where
+// output is no longer there, because older files were dropped, a line says so. The job's user owns
+// the files (untrusted_file.h). For one thread.
 
 #include <sys/types.h>
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "renzan/cluster/contract/log_writer.h"
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster::local {
@@ -45,6 +48,8 @@ class LogStream {
  private:
   std::string NameOf(int rotated) const;
   void OpenFiles();
+  std::optional<DroppedHead> Dropped() const;
+  void Close();
   void Tail(int64_t lines);
   void OpenRotated();
   bool Wait();
@@ -52,8 +57,12 @@ class LogStream {
   LogRequest request_;
   std::function<JobNow()> job_now_;
   int client_fd_, stop_fd_, inotify_fd_;
-  std::deque<int> files_;  // oldest first
-  bool ended_ = false;     // no output after what is in the files
+  struct File {
+    int fd;
+    std::string missing;  // a line that comes first: what is no longer there before it
+  };
+  std::deque<File> files_;  // oldest first
+  bool ended_ = false;      // no output after what is in the files
 };
 
 }  // namespace renzan::cluster::local

@@ -14,6 +14,8 @@
 //   DIR/end.json      how every worker ended; written atomically, last of all
 //   DIR/supervisor.log  the supervisor's own warnings and errors; usually empty
 //
+// The supervisor puts back what its job removes of these (attempt_directory.h), except logs.
+//
 // The directory belongs to the daemon's user. If that is root, the job's user may list it and owns
 // the logs (mode 0600), but cannot create files where root would write.
 //

@@ -21,7 +21,7 @@ bool Eventually(const std::function<bool()>& condition) {
 }
 
 TestAttempt::TestAttempt(const std::string& script)
-    : directory_(temporary_ / "attempt"), work_(temporary_ / "work") {
+    : directory_(temporary_ / "jobs/1/attempt-0"), work_(temporary_ / "work") {
   CreateDirectories(work_);
   // For tests with other users.
   chmod(temporary_.path().c_str(), 0755);

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -27,11 +29,11 @@
 #include "renzan/base/process/signals.h"
 #include "renzan/cluster/contract/stop_notice.h"
 #include "renzan/cluster/local/supervisor/attempt.h"
+#include "renzan/cluster/local/supervisor/attempt_directory.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
 #include "renzan/cluster/local/supervisor/gang.h"
 #include "renzan/cluster/local/supervisor/gang_state.h"
 #include "renzan/cluster/local/supervisor/memory_use.h"
-#include "renzan/cluster/local/supervisor/request_box.h"
 #include "renzan/cluster/local/supervisor/supervisor_process.h"
 
 namespace renzan::cluster::local {
@@ -40,6 +42,9 @@ namespace {
 // The time between attempts to write a file when the disk is full.
 constexpr double kRetrySeconds = 1;
 constexpr double kLongestWaitSeconds = 60;
+constexpr double kNotSoon = std::numeric_limits<double>::infinity();
+// What was removed from the directory is put back once nothing was removed for so long.
+constexpr double kQuietSeconds = 0.2;
 // The time between checks of memory use.
 constexpr double kMemorySeconds = 1;
 
@@ -50,11 +55,12 @@ void IgnoreSignals() {
 
 class Supervisor {
  public:
-  Supervisor(const AttemptPaths& paths, AttemptPlan plan, const SignalQueue& signals)
+  Supervisor(const AttemptPaths& paths, const AttemptPlan& plan, AttemptDirectory& directory,
+             const SignalQueue& signals)
       : paths_(paths),
-        plan_(std::move(plan)),
+        plan_(plan),
         signals_(signals),
-        inbox_(paths),
+        directory_(directory),
         gang_(paths_, plan_),
         limits_memory_(plan_.enforce_memory &&
                        std::any_of(plan_.workers.begin(), plan_.workers.end(),
@@ -87,7 +93,8 @@ class Supervisor {
   }
 
   AttemptEnd Watch(int64_t started_ms) {
-    unwritten_start_ = StartToJson({.worker_pids = gang_.pids(), .started_ms = started_ms});
+    const std::string start = StartToJson({.worker_pids = gang_.pids(), .started_ms = started_ms});
+    unwritten_start_ = start;
     GangState state(plan_, SystemClock().MonotonicSeconds());
     for (bool first = true; state.AnyRunning(); first = false) {
       if (!first) Wait(state);
@@ -97,7 +104,9 @@ class Supervisor {
       // Before signals are sent, so that none goes to a reused process id.
       state.WorkersEnded(gang_.Reap(), now);
       if (terminated) state.StopRequested(plan_.grace_seconds, now);
-      for (const AttemptRequest& request : inbox_.Take()) Handle(request, now, state);
+      if (directory_.TakeRemovals()) restore_at_ = now + kQuietSeconds;
+      if (now >= restore_at_ && RestoreDirectory()) unwritten_start_ = start;
+      for (const AttemptRequest& request : directory_.inbox().Take()) Handle(request, now, state);
       if (limits_memory_ && now >= check_memory_at_) CheckMemory(now, state);
       const std::vector<GangState::Signal> signals = state.Step(now);
       WriteDeadline(state, now);
@@ -106,6 +115,17 @@ class Supervisor {
     }
     gang_.KillLeftovers();
     return state.Result();
+  }
+
+  bool RestoreDirectory() {
+    restore_at_ = kNotSoon;
+    try {
+      return directory_.RestoreIfRemoved();
+    } catch (const Error& error) {
+      LogWarning("{}; trying again", error.what());
+      restore_at_ = SystemClock().MonotonicSeconds() + kRetrySeconds;
+      return false;
+    }
   }
 
   // Whether the supervisor got SIGTERM or SIGINT since the last call.
@@ -119,10 +139,13 @@ class Supervisor {
     double seconds = unwritten_start_.empty() ? kLongestWaitSeconds : kRetrySeconds;
     if (const std::optional<double> next = state.NextStep())
       seconds = std::clamp(*next - SystemClock().MonotonicSeconds(), 0.0, seconds);
+    seconds = std::clamp(restore_at_ - SystemClock().MonotonicSeconds(), 0.0, seconds);
     if (limits_memory_)
       seconds = std::clamp(check_memory_at_ - SystemClock().MonotonicSeconds(), 0.0, seconds);
-    pollfd fds[] = {{signals_.fd(), POLLIN, 0}, {inbox_.fd(), POLLIN, 0}};
-    poll(fds, 2, static_cast<int>(std::ceil(seconds * 1000)));
+    pollfd fds[] = {{signals_.fd(), POLLIN, 0},
+                    {directory_.inbox().fd(), POLLIN, 0},
+                    {directory_.fd(), POLLIN, 0}};
+    poll(fds, std::size(fds), static_cast<int>(std::ceil(seconds * 1000)));
   }
 
   void CheckMemory(double now, GangState& state) {
@@ -175,24 +198,16 @@ class Supervisor {
   }
 
   const AttemptPaths& paths_;
-  const AttemptPlan plan_;
+  const AttemptPlan& plan_;
   const SignalQueue& signals_;
-  RequestInbox inbox_;
+  AttemptDirectory& directory_;
   Gang gang_;
   const bool limits_memory_;
   double check_memory_at_ = 0;  // monotonic seconds
+  double restore_at_ = kNotSoon;
   std::optional<double> written_deadline_;
   std::string unwritten_start_;  // empty once written
 };
-
-// The job's user may list the directory and read the logs, but not create files.
-void GrantAccess(const AttemptPaths& paths, const AttemptPlan& plan) {
-  if (plan.uid == geteuid()) return;
-  const bool done = chown(paths.directory.c_str(), static_cast<uid_t>(-1), plan.gid) == 0 &&
-                    chmod(paths.directory.c_str(), 0750) == 0;
-  if (!done)
-    FailErrno(errno, fmt::format("cannot give user {} access to {}", plan.uid, paths.directory));
-}
 
 std::unique_ptr<FileLock> TakeLockOver(const AttemptPaths& paths) {
   std::unique_ptr<FileLock> lock =
@@ -213,12 +228,14 @@ void ReportToDaemon(std::string_view text) {
 }
 
 // Retries while the disk is full: without the file, the attempt would count as lost and be rerun.
-void WriteEnd(const AttemptPaths& paths, const AttemptEnd& end) {
+void WriteEnd(const AttemptPaths& paths, AttemptDirectory& directory, const AttemptEnd& end) {
   for (;;) {
     try {
+      directory.RestoreIfRemoved();
       return WriteFileAtomically(paths.end, EndToJson(end));
     } catch (const Error& error) {
-      if (!FileExists(paths.directory)) throw;  // deleted: nobody needs the result
+      // Removed together with the directory of all jobs: nobody needs the result.
+      if (!FileExists(paths.directory)) throw;
       LogWarning("{}; trying again", error.what());
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(kRetrySeconds));
@@ -229,18 +246,21 @@ void WriteEnd(const AttemptPaths& paths, const AttemptEnd& end) {
 
 int SuperviseAttempt(const std::string& directory) {
   const AttemptPaths paths(directory);
-  const std::unique_ptr<FileLock> lock = TakeLockOver(paths);
+  std::unique_ptr<FileLock> lock = TakeLockOver(paths);
   // Until the end, so that SIGTERM cannot prevent end.json from being written.
   const SignalQueue signals({SIGTERM, SIGINT, SIGCHLD});
   IgnoreSignals();
+  AttemptPlan plan;
+  std::unique_ptr<AttemptDirectory> attempt;
   std::unique_ptr<Supervisor> supervisor;
   try {
     umask(077);
     AdoptOrphans(true);
     if (chdir("/") != 0) FailErrno(errno, "cannot enter /");
-    AttemptPlan plan = ReadPlan(paths);
+    plan = ReadPlan(paths);
     GrantAccess(paths, plan);
-    supervisor = std::make_unique<Supervisor>(paths, std::move(plan), signals);
+    attempt = std::make_unique<AttemptDirectory>(paths, plan, std::move(lock));
+    supervisor = std::make_unique<Supervisor>(paths, plan, *attempt, signals);
   } catch (const Error& error) {
     ReportToDaemon(error.what());
     throw;
@@ -248,7 +268,7 @@ int SuperviseAttempt(const std::string& directory) {
   ReportToDaemon(kSupervisorReady);
   const AttemptEnd end = supervisor->Run();
   supervisor.reset();  // completes the logs
-  WriteEnd(paths, end);
+  WriteEnd(paths, *attempt, end);
   return 0;
 }
 

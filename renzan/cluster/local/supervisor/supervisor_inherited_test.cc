@@ -19,7 +19,7 @@ using testing::Not;
 
 TEST(Supervisor, WorkersHaveWhatTheJobInherits) {
   TestAttempt attempt("echo $PATH:$GREETING:$MODE:$RANK; umask; ulimit -Sn; nice; cat " +
-                      std::string("../attempt/plan.json"));
+                      std::string("../jobs/1/attempt-0/plan.json"));
   const spec::Inherited inherited{
       .environment = {{"PATH", "/venv/bin:/usr/bin:/bin"}, {"GREETING", "hello"}, {"MODE", "slow"}},
       .umask = 027,
