@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <sstream>
 
 #include "renzan/base/config/config_tree.h"
 #include "renzan/base/error.h"
@@ -88,9 +89,20 @@ void Read(const ConfigTree& tree, std::string_view path, std::string* value) {
   *value = tree.text;
 }
 
+// Of texts: that of the words that are there instead.
+template <typename Item>
+std::string ExampleOfList(const ConfigTree& instead) {
+  if constexpr (!std::is_same_v<Item, std::string>) return "[1, 2]";
+  std::vector<std::string> words;
+  std::istringstream text(instead.text);
+  for (std::string word; text >> word;) words.push_back(ConfigValue{{word}, ""}.key());
+  return fmt::format("[{}]", words.empty() ? "a, b" : Join(words));
+}
+
 template <typename Item>
 void Read(const ConfigTree& tree, std::string_view path, std::vector<Item>* value) {
-  if (tree.kind != Kind::kList) FailType(tree, path, "a list, such as [1, 2]");
+  if (tree.kind != Kind::kList)
+    FailType(tree, path, fmt::format("a list, such as {}", ExampleOfList<Item>(tree)));
   value->clear();
   for (const ConfigTree& item : tree.items) {
     Item element{};
@@ -242,10 +254,18 @@ class ConfigReader final : public ConfigFields {
   }
 
   void ReadSection(ConfigTree& tree, const std::string& path, const Describer& describe) {
-    if (tree.kind != Kind::kMap) FailType(tree, path, "a section");
+    if (tree.kind != Kind::kMap) FailNotASection(tree, path, describe);
     ConfigReader reader(&tree, path, &state_);
     describe(reader);
     reader.Finish();
+  }
+
+  [[noreturn]] void FailNotASection(const ConfigTree& tree, const std::string& path,
+                                    const Describer& describe) {
+    ConfigTree empty{.kind = Kind::kMap, .where = tree.where};
+    ConfigReader reader(&empty, path, &state_);
+    describe(reader);
+    FailType(tree, path, fmt::format("a section with the keys {}", Join(reader.keys_)));
   }
 
   ConfigTree& section_;

@@ -186,6 +186,9 @@ TEST(Config, WrongTypesAreErrors) {
   EXPECT_THAT(ErrorOf("name: [a]"), HasSubstr("name must be text, found a list"));
   EXPECT_THAT(ErrorOf("name: ~"), HasSubstr("name must be text, found nothing"));
   EXPECT_THAT(ErrorOf("layers: 512"), HasSubstr("layers must be a list, such as [1, 2]"));
+  EXPECT_THAT(ErrorOf("files: renzan train c.yaml"),
+              HasSubstr("files must be a list, such as [renzan, train, c.yaml], found 'renzan"));
+  EXPECT_THAT(ErrorOf("files: {a: b}"), HasSubstr("files must be a list, such as [a, b]"));
   EXPECT_EQ(ErrorOf("layers: [512, a]"),
             "config.yaml:1:15: layers[1] must be a whole number, found 'a'");
   EXPECT_THAT(ErrorOf("layers: [3000000000]"), HasSubstr("layers[0]: '3000000000' is too large"));
@@ -196,9 +199,12 @@ TEST(Config, WrongTypesAreErrors) {
   EXPECT_EQ(ErrorOf("labels: [rack]"),
             "config.yaml:1:9: labels must be a mapping, such as {name: value}, found a list");
   EXPECT_THAT(ErrorOf("labels: {a: x, a: y}"), HasSubstr("key 'a' is given twice"));
-  EXPECT_THAT(ErrorOf("numerics: 4"), HasSubstr("numerics must be a section, found '4'"));
+  EXPECT_THAT(
+      ErrorOf("numerics: 4"),
+      HasSubstr("numerics must be a section with the keys virtual_workers, isa, found '4'"));
   EXPECT_THAT(ErrorOf("tables: [C1]"), HasSubstr("tables must be a section, found a list"));
-  EXPECT_THAT(ErrorOf("tables: {C1: 4}"), HasSubstr("tables.C1 must be a section, found '4'"));
+  EXPECT_THAT(ErrorOf("tables: {C1: 4}"),
+              HasSubstr("tables.C1 must be a section with the keys dim, pooling, found '4'"));
 }
 
 TEST(Config, ImpossibleValuesAreErrors) {

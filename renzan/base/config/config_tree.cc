@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "renzan/base/config/yaml_quotes.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 
@@ -20,13 +21,29 @@ constexpr int kMaxDepth = 32;
 constexpr int kMaxNodes = 1 << 20;
 constexpr size_t kMaxShown = 200;  // bytes of an override in messages
 
+YAML::Mark MarkOf(std::string_view yaml, size_t offset) {
+  const LineAndColumn place = PlaceOf(yaml, offset);
+  YAML::Mark mark;
+  mark.pos = static_cast<int>(offset);
+  mark.line = static_cast<int>(place.line);
+  mark.column = static_cast<int>(place.column);
+  return mark;
+}
+
+[[noreturn]] void FailUnclosed(std::string_view yaml, const QuotedText& text,
+                               const WhereFunction& where) {
+  Fail(ErrorCode::kConfig, "{}: not valid YAML: the quote that opens here is never closed",
+       where(MarkOf(yaml, text.open)));
+}
+
 class Converter {
  public:
-  explicit Converter(WhereFunction where) : where_(std::move(where)) {}
+  Converter(std::string_view yaml, WhereFunction where) : yaml_(yaml), where_(std::move(where)) {}
 
   ConfigTree Convert(const YAML::Node& node, int depth = 0) {
     ConfigTree tree;
     tree.where = where_(node.Mark());
+    if (node.IsScalar()) CheckQuoteIsClosed(node);
     if (depth > kMaxDepth || ++num_nodes_ > kMaxNodes)
       Fail(ErrorCode::kConfig, "{}: nested too deeply or too large", tree.where);
     switch (node.Type()) {
@@ -53,6 +70,7 @@ class Converter {
  private:
   void AddEntry(const YAML::Node& key, const YAML::Node& value, int depth, ConfigTree& tree) {
     const std::string where = where_(key.Mark());
+    if (key.IsScalar()) CheckQuoteIsClosed(key);
     if (!key.IsScalar()) Fail(ErrorCode::kConfig, "{}: a key must be a plain word", where);
     if (const ConfigTree::Entry* first = tree.Find(key.Scalar()))
       Fail(ErrorCode::kConfig, "{}: key '{}' is given twice, first at {}: remove one", where,
@@ -60,6 +78,13 @@ class Converter {
     tree.entries.push_back({key.Scalar(), where, Convert(value, depth + 1)});
   }
 
+  void CheckQuoteIsClosed(const YAML::Node& node) {
+    if (node.Mark().is_null()) return;
+    const auto text = QuotedTextOf(yaml_, static_cast<size_t>(node.Mark().pos));
+    if (text && !text->is_closed()) FailUnclosed(yaml_, *text, where_);
+  }
+
+  std::string_view yaml_;
   WhereFunction where_;
   int num_nodes_ = 0;
 };
@@ -74,16 +99,38 @@ std::string ProblemOf(const YAML::Exception& error) {
   return error.msg;
 }
 
+// Marks count the bytes of UTF-8 after its byte order mark.
+std::string_view TextOfMarks(std::string_view yaml) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (yaml.starts_with(kByteOrderMark)) yaml.remove_prefix(kByteOrderMark.size());
+  return yaml.find('\0') == yaml.npos ? yaml : "";  // UTF-16
+}
+
+// A quote may be what breaks a document far above of where that shows.
+[[noreturn]] void FailToParse(std::string_view yaml, const YAML::Exception& error,
+                              const WhereFunction& where) {
+  std::string advice;
+  if (const auto text = SuspectQuote(yaml, static_cast<size_t>(std::max(0, error.mark.line)))) {
+    if (!text->is_closed()) FailUnclosed(yaml, *text, where);
+    const LineAndColumn opens = PlaceOf(yaml, text->open);
+    advice =
+        fmt::format("; the quote that opens in line {}, column {}, is closed only in this line",
+                    opens.line + 1, opens.column + 1);
+  }
+  Fail(ErrorCode::kConfig, "{}: not valid YAML: {}{}", where(error.mark), ProblemOf(error), advice);
+}
+
 ConfigTree Parse(std::string_view yaml, const WhereFunction& where) {
+  const std::string_view text = TextOfMarks(yaml);
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
     if (documents.size() > 1)
       Fail(ErrorCode::kConfig, "{}: a second YAML document begins here ('---'): remove it",
            where(documents[1].Mark()));
     return documents.empty() ? ConfigTree{.where = where(YAML::Mark())}
-                             : Converter(where).Convert(documents[0]);
+                             : Converter(text, where).Convert(documents[0]);
   } catch (const YAML::Exception& error) {
-    Fail(ErrorCode::kConfig, "{}: not valid YAML: {}", where(error.mark), ProblemOf(error));
+    FailToParse(text, error, where);
   }
 }
 
