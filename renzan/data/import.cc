@@ -131,10 +131,12 @@ class Importer {
       Fail(ErrorCode::kData,
            "{}: --keep-negatives kept 0 of {} with label 0, and no row has another",
            fmt::join(options_.inputs, ", "), Counted(progress_.dropped_rows, "valid row"));
+    if (progress_.rows == 0 && progress_.bad_rows == 0)
+      Fail(ErrorCode::kData, "no rows in {}", fmt::join(options_.inputs, ", "));
     if (progress_.rows == 0)
-      Fail(ErrorCode::kData, "no valid rows in {} ({}{})", fmt::join(options_.inputs, ", "),
-           Counted(progress_.bad_rows, "bad row"),
-           first_bad_row_.empty() ? "" : "; the first: " + first_bad_row_);
+      Fail(ErrorCode::kData, "no valid rows in {} ({}; the first: {})",
+           fmt::join(options_.inputs, ", "), Counted(progress_.bad_rows, "bad row"),
+           first_bad_row_);
     Report();
     if (progress_.bad_share() >= kManyBadRows)
       LogWarning("{:.3g} % of the rows are bad; the first: {}", 100 * progress_.bad_share(),
@@ -361,7 +363,8 @@ class Importer {
     if (progress_.bad_rows == 0) first_bad_row_ = message + alternative;
     if (++progress_.bad_rows <= kBadRowsShown) LogWarning("skipped {}", message);
     if (progress_.bad_rows == kBadRowsShown + 1)
-      LogWarning("further bad rows are not shown, but listed in {}", kSkippedRowsName);
+      LogWarning("further bad rows are not shown; a finished dataset lists all in {}",
+                 kSkippedRowsName);
   }
 
   void Report() {

@@ -215,8 +215,22 @@ TEST(ImportCriteo, NoValidRowsAndNoRowsAtAll) {
   ExpectError(ErrorCode::kData, HasSubstr("no valid rows"), [&] { ImportDataset(options); });
   WriteText(dir / "empty", "");
   options.inputs = {dir / "empty"};
-  ExpectError(ErrorCode::kData, HasSubstr("no valid rows"), [&] { ImportDataset(options); });
+  ExpectError(ErrorCode::kData, HasSubstr("no rows in " + dir / "empty"),
+              [&] { ImportDataset(options); });
   EXPECT_THAT(NamesIn(dir.path()), Not(::testing::Contains(HasSubstr("out"))));
+}
+
+// The file that lists them goes with a dataset that is not made.
+TEST(ImportCriteo, BadRowsThatAreNotShownAreListedOnlyInADataset) {
+  TemporaryDirectory dir;
+  WriteText(dir / "in", Repeat("x\n", 10));
+  ImportOptions options = CriteoOptions(dir, {dir / "in"});
+  options.skip_bad_rows = true;
+  ::testing::internal::CaptureStderr();
+  ExpectError(ErrorCode::kData, HasSubstr("no valid rows"), [&] { ImportDataset(options); });
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("further bad rows are not shown; a finished dataset lists all in "
+                        "skipped_rows.csv"));
 }
 
 TEST(ImportCriteo, InterruptedImportLeavesNothingAndCanBeRepeated) {

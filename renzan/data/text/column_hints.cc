@@ -1,10 +1,12 @@
 #include "renzan/data/text/column_hints.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -13,7 +15,9 @@
 
 #include "renzan/base/config/config.h"
 #include "renzan/base/escape.h"
+#include "renzan/data/text/column_kinds.h"
 #include "renzan/data/text/csv_record.h"
+#include "renzan/data/text/date.h"
 
 namespace renzan {
 namespace {
@@ -92,6 +96,39 @@ std::string HintOnTime(const ColumnStatistics& values) {
           "categorical}}}}}}",
           name, format);
   return "";
+}
+
+std::string HintOnBadDates(const ColumnStatistics& values) {
+  if (values.present() < kEnoughRows) return "";
+  constexpr size_t kTried = 50;
+  std::map<std::string, int> formats;
+  for (const auto& [text, count] : values.MostFrequent(kTried)) {
+    ColumnStatistics one;
+    one.Add(text);
+    if (!one.is_number()) ++formats[one.date_format()];
+  }
+  formats.erase("");
+  if (formats.empty()) return "";
+  const DateFormat format(std::max_element(formats.begin(), formats.end(), [](auto& a, auto& b) {
+                            return a.second < b.second;
+                          })->first);
+  int64_t dates = 0, all = 0;
+  std::string other;
+  for (const auto& [text, count] : values.MostFrequent(values.distinct())) {
+    all += count;
+    if (format.Parse(text))
+      dates += count;
+    else if (other.empty())
+      other = text;
+  }
+  if (other.empty() || static_cast<double>(dates) < kNearlyAll * static_cast<double>(all))
+    return "";
+  std::vector<std::string> parts;
+  if (format.has_day()) parts.emplace_back("weekday: {role: categorical}");
+  if (format.has_hour()) parts.emplace_back("hour: {role: categorical}");
+  return fmt::format(
+      "if such as '{}' are bad rows among dates: {{role: date, date: {}, parts: {{{}}}}}",
+      Escape(ShortText(other, kShownBytes)), QuotedForYaml(format.text()), fmt::join(parts, ", "));
 }
 
 std::string HintOnBags(const ColumnStatistics& values, const std::string& delimiter) {

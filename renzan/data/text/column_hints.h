@@ -20,6 +20,8 @@ std::string HintOnText(const ColumnStatistics& values);
 std::string HintOnMissing(const ColumnStatistics& values);
 // Of numbers: that they may be times.
 std::string HintOnTime(const ColumnStatistics& values);
+// Of texts: that they are dates but for a few.
+std::string HintOnBadDates(const ColumnStatistics& values);
 // Of texts: that they may be several values each.
 std::string HintOnBags(const ColumnStatistics& values, const std::string& delimiter);
 

@@ -306,7 +306,12 @@ class CsvParser : public RowParser {
         field,
         {.separator = column.bag_separator(), .trim = csv_.trim, .brackets = column.brackets},
         [&](std::string_view value) { return IsMissing(column, value); }, &bag);
-    return problem.empty() || Reject(field, problem, bad);
+    if (problem.empty()) return true;
+    Suggest(
+        "if the column's lists are written otherwise, correct its 'brackets' or 'separator' in "
+        "the schema",
+        bad);
+    return Reject(field, problem, bad);
   }
 
   static bool IsMissing(const CsvColumn& column, std::string_view field) {
@@ -318,12 +323,19 @@ class CsvParser : public RowParser {
     return false;
   }
 
+  // Until a row was read, what is wrong may be the schema rather than the row.
+  void Suggest(std::string_view change, BadRow* bad) const {
+    if (!has_read_row_) bad->alternative = change;
+  }
+
   bool ParseLabel(const LabelRule& rule, std::string_view field, TextRow* row, BadRow* bad) const {
     bool is_other = false;
     const std::string problem = rule.Parse(field, &row->label, &is_other);
     row->other_label = is_other ? field : std::string_view();
     if (problem.empty()) return true;
     if (field.empty() && labels_ == Labels::kMayBeMissing) bad->advice = kEmptyLabelAdvice;
+    if (!field.empty())
+      Suggest("if the labels are written otherwise, correct the label's rule in the schema", bad);
     if (!field.empty() && !rule.positive.empty())
       bad->alternative = fmt::format(
           "'negative: other' in the schema would count this and every other text but '{}' as a "
@@ -332,18 +344,25 @@ class CsvParser : public RowParser {
     return Reject(field, problem, bad);
   }
 
-  static bool ParseWeight(std::string_view field, TextRow* row, BadRow* bad) {
+  bool ParseWeight(std::string_view field, TextRow* row, BadRow* bad) const {
     const std::optional<double> value = ParseNumber(field);
     row->weight = static_cast<float>(value.value_or(-1)) + 0.0f;  // no -0
-    return (std::isfinite(row->weight) && row->weight >= 0) ||
-           Reject(field, "is not a weight: it must be a finite number from 0 on", bad);
+    if (std::isfinite(row->weight) && row->weight >= 0) return true;
+    Suggest("if the column weighs no samples, give it another role in the schema", bad);
+    return Reject(field, "is not a weight: it must be a finite number from 0 on", bad);
   }
 
   bool ParseDense(size_t slot, std::string_view field, TextRow* row, BadRow* bad) const {
     std::optional<double> value;
     if (!field.empty()) {
       value = ParseNumber(field);
-      if (!value) return Reject(field, "is not a number", bad);
+      if (!value) {
+        Suggest(
+            "if the column holds no numbers, give it another role in the schema: categorical, "
+            "multi_hot, date, key or skip",
+            bad);
+        return Reject(field, "is not a number", bad);
+      }
     }
     return SetDense(slot, value, row) || Reject(field, "is not a finite number", bad);
   }

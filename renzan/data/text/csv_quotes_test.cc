@@ -202,7 +202,7 @@ TEST(ImportCsv, SaysWhereAQuoteIsNotClosed) {
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(done.rows, 2);
   EXPECT_EQ(done.bad_rows, 2);
-  EXPECT_THAT(log, HasSubstr("in0.csv:2: text follows the closing quote of field 2"));
+  EXPECT_THAT(log, HasSubstr("in0.csv:2: text follows the quote in line 5 that closes field 2"));
   EXPECT_THAT(log, HasSubstr("in0.csv:4: column 1 (y): 'what' is not 0 or 1"));
 }
 

@@ -159,7 +159,11 @@ void CsvRecordReader::SplitQuoted(LineReader& lines, int64_t first_line, std::st
       at = read + 1;
       while (IsBlankAt(at)) ++at;
       if (at < record_.size() && !DelimiterIsAt(at)) {
-        *problem = fmt::format("text follows the closing quote of {}", place());
+        const size_t lines_more = appended_.size();
+        *problem = lines_more == lines_before
+                       ? fmt::format("text follows the closing quote of {}", place())
+                       : fmt::format("text follows the quote in line {} that closes {}",
+                                     first_line + static_cast<int64_t>(lines_more), place());
         return;
       }
       ranges_.push_back({open + 1, write, true});

@@ -224,6 +224,10 @@ CsvSchema CsvSchema::ReadFile(const std::string& path) {
     fields.Range("negatives_kept", &schema.negatives_kept, 0, 1);
     fields.Require(schema.negatives_kept > 0, "negatives_kept",
                    "must be the share of the negatives that the input has, greater than 0");
+    if (schema.delimiter == "tab") schema.delimiter = "\t";
+    fields.Require(IsDelimiter(schema.delimiter), "delimiter",
+                   "must be one character, several that are not letters or digits (such as ::), or "
+                   "the word tab");
     // Columns are read in the order of the schema file, which is their order in files without a
     // header.
     size_t position = 0;
@@ -231,11 +235,14 @@ CsvSchema CsvSchema::ReadFile(const std::string& path) {
       item.position = position++;
       item.column.missing = schema.missing;
       item.column.Describe(inner);
+      // In brackets the whole field can be quoted.
+      inner.Require(item.column.role != "multi_hot" ||
+                        schema.delimiter != std::string(1, item.column.bag_separator()) ||
+                        (item.column.brackets && schema.quotes),
+                    "separator",
+                    "is the delimiter: write another character between the values in the file, and "
+                    "name that");
     });
-    if (schema.delimiter == "tab") schema.delimiter = "\t";
-    fields.Require(IsDelimiter(schema.delimiter), "delimiter",
-                   "must be one character, several that are not letters or digits (such as ::), or "
-                   "the word tab");
     const auto count = [&](std::string_view role) {
       return std::count_if(columns.begin(), columns.end(),
                            [&](const auto& entry) { return entry.second.column.role == role; });
@@ -257,12 +264,6 @@ CsvSchema CsvSchema::ReadFile(const std::string& path) {
                      "columns",
                      fmt::format("has the pattern '{}' with role {}: name that column", name,
                                  item.column.role));
-      // In brackets the whole field can be quoted.
-      fields.Require(item.column.role != "multi_hot" ||
-                         schema.delimiter != std::string(1, item.column.bag_separator()) ||
-                         (item.column.brackets && schema.quotes),
-                     "columns",
-                     fmt::format("has '{}' with a separator that is the delimiter", name));
     }
   });
   schema.columns.resize(columns.size());

@@ -95,7 +95,7 @@ TEST(ImportCsv, BagsInBrackets) {
           .Import();
     });
   // Without quotes a list would be several fields.
-  ExpectError(ErrorCode::kConfig, HasSubstr("a separator that is the delimiter"), [] {
+  ExpectError(ErrorCode::kConfig, HasSubstr("columns.b.separator is the delimiter"), [] {
     Csv("quotes: false\n" + fmt::format(kBags, ", brackets: true"), {"y,b\n"}).Import();
   });
 }
@@ -198,6 +198,40 @@ TEST(ImportCsv, WithoutHeaderAndWithTabs) {
   EXPECT_THAT(batch.dense, ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(Dataset(csv.options.output).schema().dense, ElementsAre("z", "a"));
   EXPECT_EQ(Dataset(csv.options.output).schema().label_rule, "at_least 4");
+}
+
+// The schema is what is wrong if no row can be read.
+TEST(ImportCsv, ARoleThatFitsNoRowIsNamedInTheMessage) {
+  const struct {
+    const char *column, *field, *advice;
+  } kCases[] = {
+      {"role: dense", "books", "; if the column holds no numbers, give it another role in the "},
+      {"role: weight", "books", "; if the column weighs no samples, give it another role in the "},
+      {"role: multi_hot, brackets: true", "a|b", "; if the column's lists are written otherwise, "},
+      {"role: label, values: no/yes", "0", "; if the labels are written otherwise, correct the "},
+      {"role: label, at_least: 3", "good", "; if the labels are written otherwise, correct the "},
+  };
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(test.column);
+    const bool is_label = std::string(test.column).find("label") != std::string::npos;
+    const std::string schema = fmt::format("columns: {{{}: {{{}}}, {}: {{role: {}}}}}\n", "x",
+                                           test.column, "z", is_label ? "dense" : "label");
+    const std::string bad = fmt::format("{},1\n", test.field);
+    Csv csv(schema, {"x,z\n" + bad + bad});
+    ExpectError(ErrorCode::kData,
+                AllOf(HasSubstr("in0.csv:2: column 1 (x): "), HasSubstr(test.advice)),
+                [&] { csv.Import(); });
+    csv.options.skip_bad_rows = true;
+    ExpectError(ErrorCode::kData,
+                AllOf(HasSubstr("no valid rows in "), HasSubstr("(2 bad rows; the first: "),
+                      HasSubstr(test.advice)),
+                [&] { csv.Import(); });
+  }
+  ExpectError(
+      ErrorCode::kData,
+      AllOf(HasSubstr("in0.csv:3: column 2 (x): 'a' is not a number; fix the row"),
+            ::testing::Not(HasSubstr("role"))),
+      [] { Csv("columns: {y: {role: label}, x: {role: dense}}\n", {"y,x\n1,2\n0,a\n"}).Import(); });
 }
 
 TEST(ImportCsv, BadRows) {
@@ -309,7 +343,7 @@ TEST(ImportCsv, WrongSchemas) {
       {"columns: {y: {role: label}, x: {role: multi_hot, separator: \", \"}}\n",
        "must be one character"},
       {"columns: {y: {role: label}, x: {role: multi_hot, separator: \",\"}}\n",
-       "a separator that is the delimiter"},
+       "schema.yaml:1:61: columns.x.separator is the delimiter: write another character"},
       {"delimiter: \"a|\"\ncolumns: {y: {role: label}}\n", "schema.yaml:1:12: delimiter must be"},
   };
   for (const auto& test : kCases)

@@ -23,6 +23,38 @@ bool IsYes(const std::string& text) {
   return std::find(std::begin(kYes), std::end(kYes), Lower(text)) != std::end(kYes);
 }
 
+bool IsNo(const std::string& text) {
+  static constexpr std::string_view kNo[] = {"no", "n", "false", "f", "negative", "none"};
+  return std::find(std::begin(kNo), std::end(kNo), Lower(text)) != std::end(kNo);
+}
+
+// Whether `text` is the opposite of `other` by its first letters: "not bought", unliked, no_click.
+bool Negates(const std::string& text, const std::string& other) {
+  static constexpr std::string_view kNegations[] = {"not", "no", "non", "un"};
+  const std::string lower = Lower(text), of = Lower(other);
+  if (of.empty() || !lower.ends_with(of)) return false;
+  std::string_view before = std::string_view(lower).substr(0, lower.size() - of.size());
+  while (!before.empty() && (before.back() == ' ' || before.back() == '_' || before.back() == '-'))
+    before.remove_suffix(1);
+  return std::find(std::begin(kNegations), std::end(kNegations), before) != std::end(kNegations);
+}
+
+struct PositiveText {
+  size_t index = 0;  // in Labels::counts, which has one
+  bool is_guess = false;
+};
+
+PositiveText FindPositive(const Counts& counts) {
+  for (size_t i = 0; i < counts.size(); ++i)
+    if (IsYes(counts[i].first)) return {.index = i};
+  if (counts.size() == 2)
+    for (const size_t i : {0, 1})
+      if (Negates(counts[1 - i].first, counts[i].first) || IsNo(counts[1 - i].first))
+        return {.index = i};
+  // The rarer of two, as clicks are.
+  return {.index = std::min<size_t>(1, counts.size() - 1), .is_guess = true};
+}
+
 // How likely a column is the label.
 int LabelScore(const Table& table, size_t index) {
   static constexpr std::string_view kNames[] = {
@@ -133,18 +165,21 @@ bool LooksLikeLabel(const Table& table, size_t index) {
 std::string DescribeLabel(const Labels& labels) {
   if (labels.are_numbers) return DescribeNumericLabel(labels);
   const auto& counts = labels.counts;
-  if (counts.empty()) return "role: label";                  // every value is missing
-  size_t positive = std::min<size_t>(1, counts.size() - 1);  // the rarer of two, as clicks are
-  for (size_t i = 0; i < counts.size(); ++i)
-    if (IsYes(counts[i].first)) positive = i;
+  if (counts.empty()) return "role: label";  // every value is missing
+  const size_t positive = FindPositive(counts).index;
   return fmt::format("role: label, positive: {}, negative: {}",
                      QuotedForYaml(counts[positive].first),
                      counts.size() == 2 ? QuotedForYaml(counts[1 - positive].first) : "other");
 }
 
 std::string HintOnLabel(const Labels& labels) {
+  if (!labels.are_numbers) {
+    if (labels.counts.empty() || !FindPositive(labels.counts).is_guess) return "";
+    return labels.counts.size() == 2 ? "which of the two means 1 is a guess: the rarer one"
+                                     : "which text means 1 is a guess";
+  }
   const std::map<double, int64_t> numbers = labels.numbers();
-  if (!labels.are_numbers || numbers.size() < 3) return "";
+  if (numbers.size() < 3) return "";
   const double limit = GuessedLimit(numbers);
   int64_t positive = 0, all = 0;
   for (const auto& [number, count] : numbers) {

@@ -44,7 +44,7 @@ bool LooksLikeLabel(const Table& table, size_t index);
 
 // Its entry in a schema.
 std::string DescribeLabel(const Labels& labels);
-// What a limit that is a guess does; "" if there is none.
+// That it is a guess which text means 1, or what a limit that is a guess does; "" if nothing is.
 std::string HintOnLabel(const Labels& labels);
 // Which rows are bad rows for their label: lines of comments, or "".
 std::string CommentOnBadLabels(const ColumnStatistics& values, const Labels& labels);

@@ -127,6 +127,7 @@ std::vector<std::string> HintsOnFeature(const Table& table, const Column& column
     hints.push_back(HintOnMissing(values));
   } else if (!values.is_number()) {
     hints.push_back(HintOnText(values));
+    if (hints.back().empty()) hints.push_back(HintOnBadDates(values));
     if (hints.back().empty()) hints.push_back(HintOnBags(values, table.dialect.delimiter));
   }
   return hints;

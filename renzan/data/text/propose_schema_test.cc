@@ -155,6 +155,40 @@ TEST(ProposeSchema, ADirtyLabel) {
               HasSubstr("clicked: {role: label, at_least: "));
 }
 
+// The wrong one of two texts would train a model to predict the opposite.
+TEST(ProposeSchema, ATextThatDeniesTheOtherIsTheNegative) {
+  const auto label_of = [](const std::string& frequent, const std::string& rare) {
+    std::string text = "price,outcome\n";
+    for (int row = 0; row < 300; ++row)
+      text += fmt::format("{},{}\n", row * row % 97, row % 5 < 3 ? frequent : rare);
+    const std::string schema = Proposed(text).schema;
+    const size_t begin = schema.find("outcome: {");
+    return schema.substr(begin, schema.find('\n', begin) - begin);
+  };
+  const std::string guess = "; which of the two means 1 is a guess: the rarer one";
+  for (const auto& [positive, negative] : {std::pair{"ok", "not ok"},
+                                           {"bought", "Not bought"},
+                                           {"liked", "unliked"},
+                                           {"click", "no_click"},
+                                           {"smoker", "non-smoker"},
+                                           {"sold", "none"},
+                                           {"true", "other"}})
+    for (const bool is_rare : {false, true}) {
+      const std::string label =
+          is_rare ? label_of(negative, positive) : label_of(positive, negative);
+      EXPECT_THAT(label,
+                  HasSubstr(fmt::format("positive: {}",
+                                        std::string(positive) == "true" ? "\"true\"" : positive)));
+      EXPECT_THAT(label, Not(HasSubstr("guess")));
+    }
+  for (const auto& [frequent, rare] :
+       {std::pair{"ja", "nein"}, {"oui", "non"}, {"ios", "unix"}, {"a", "b"}}) {
+    EXPECT_THAT(label_of(frequent, rare),
+                AllOf(HasSubstr(fmt::format("positive: {}, negative: {}", rare, frequent)),
+                      HasSubstr(guess)));
+  }
+}
+
 // Three texts that are all frequent are no exceptions.
 TEST(ProposeSchema, ALabelOfThreeTexts) {
   std::string text = "price,clicked\n";
@@ -189,6 +223,26 @@ TEST(ProposeSchema, DatesWithConstantParts) {
   EXPECT_THAT(
       schema_of("2024-01-05 08:{:02}:00", [](int row) { return row % 60; }),
       AllOf(HasSubstr("when: {role: skip}"), HasSubstr("; constant: day, weekday, hour\n")));
+}
+
+// One bad row among many makes the column a text; the comment says what it is otherwise.
+TEST(ProposeSchema, AFewTextsAmongDates) {
+  const auto schema_of = [](int bad_rows) {
+    std::string text = "when,x,click\n";
+    for (int row = 0; row < 300; ++row)
+      text += fmt::format("{},{},{}\n",
+                          row < bad_rows ? "n/a 17:31"
+                                         : fmt::format("2026-11-{:02} {:02}:{:02}", row % 28 + 1,
+                                                       row % 24, row % 60),
+                          row * 7 % 50, row % 3 == 0);
+    return Proposed(text).schema;
+  };
+  EXPECT_THAT(schema_of(1),
+              AllOf(HasSubstr("; if such as 'n/a 17:31' are bad rows among dates: {role: date, "
+                              "date: \"%Y-%m-%d %H:%M\", parts: {weekday: {role: categorical}, "
+                              "hour: {role: categorical}}}\n"),
+                    Not(HasSubstr("several values"))));
+  EXPECT_THAT(schema_of(30), Not(HasSubstr("among dates")));
 }
 
 TEST(ProposeSchema, DatesWithAnOffset) {
