@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 
 namespace renzan {
@@ -18,6 +19,17 @@ void WriteStatusFile(const std::string& path, const RunStatus& status) {
                               {"time", status.last_checkpoint->unix_seconds}};
   if (status.working_since_unix_seconds) out["working_since"] = *status.working_since_unix_seconds;
   WriteFileAtomically(path, out.dump(2) + "\n");
+}
+
+bool HasNoCheckpointYet(const std::string& path) {
+  try {
+    const auto status = nlohmann::json::parse(ReadFile(path));
+    return status.at("state") != "done" && status.at("last_checkpoint").is_null();
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace renzan

@@ -29,4 +29,8 @@ struct RunStatus {
 // Replaces `path` atomically: a reader sees the old or the new status. Throws Error kIo.
 void WriteStatusFile(const std::string& path, const RunStatus& status);
 
+// Whether the status at `path` says that its run has begun, but written no checkpoint yet. False if
+// there is none, or it cannot be read.
+bool HasNoCheckpointYet(const std::string& path);
+
 }  // namespace renzan

@@ -36,6 +36,22 @@ TEST(StatusFile, HoldsTheFieldsOfTheLaunchContract) {
   EXPECT_TRUE(status["eta_seconds"].is_null());
 }
 
+TEST(StatusFile, TellsARunWithoutCheckpointsFromOneThatLostThem) {
+  TemporaryDirectory dir;
+  const std::string path = dir / "status.json";
+  EXPECT_FALSE(HasNoCheckpointYet(path));
+  WriteFileAtomically(path, "{\"state\": ");
+  EXPECT_FALSE(HasNoCheckpointYet(path));
+  WriteFileAtomically(path, "{}");
+  EXPECT_FALSE(HasNoCheckpointYet(path));
+  WriteStatusFile(path, {.state = "stopped"});
+  EXPECT_TRUE(HasNoCheckpointYet(path));
+  WriteStatusFile(path, {.state = "done"});
+  EXPECT_FALSE(HasNoCheckpointYet(path));
+  WriteStatusFile(path, {.state = "stopped", .last_checkpoint = RunStatus::Checkpoint{90, 179}});
+  EXPECT_FALSE(HasNoCheckpointYet(path));
+}
+
 TEST(StatusFile, AReaderNeverSeesAPartialFile) {
   TemporaryDirectory dir;
   const std::string path = dir / "status.json";

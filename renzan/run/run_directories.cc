@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <vector>
 
 #include "renzan/base/error.h"
@@ -33,7 +34,10 @@ namespace {
 
 void CheckHoldsNothingElse(const std::string& dir, const char* instead) {
   const char* what = nullptr;
-  if (!Storage::Of(dir).IsMissing(dir + "/" + kDatasetManifestName)) {
+  std::error_code ignored;
+  if (!IsInStore(dir) && std::filesystem::is_regular_file(dir, ignored)) {
+    what = "file";
+  } else if (!Storage::Of(dir).IsMissing(dir + "/" + kDatasetManifestName)) {
     what = "dataset";
   } else if (const CheckpointEntry entry = DescribeCheckpoint(dir); entry.problem.empty()) {
     what = entry.model_sha256.empty() ? "checkpoint" : "model";
@@ -46,13 +50,14 @@ void CheckHoldsNothingElse(const std::string& dir, const char* instead) {
 // another one, such as that of a job of its own.
 std::string ChooseCheckpoints(const CheckpointConfig& config, const std::string& run) {
   const std::string chosen = config.dir.empty() ? run + "/checkpoints" : config.dir;
-  if (!Storage::Of(chosen).Names(chosen).empty() || FileExists(run + "/" + kModelName))
-    return chosen;
+  if (!Storage::Of(chosen).Names(chosen).empty()) return chosen;
   const std::string begun_with = CheckpointsOfRun(run);
   if (begun_with == chosen) return chosen;
   const std::vector<CheckpointEntry> checkpoints = ListCheckpoints(begun_with);
   if (checkpoints.empty()) {
-    if (begun_with != run + "/checkpoints" && Storage::Of(begun_with).IsMissing(begun_with))
+    const bool begins_again = !FileExists(run + "/" + kModelName);
+    if (begins_again && begun_with != run + "/checkpoints" &&
+        Storage::Of(begun_with).IsMissing(begun_with))
       LogWarning("{} kept its checkpoints in {}, which no longer exists: it begins again", run,
                  begun_with);
     return chosen;
@@ -117,8 +122,10 @@ PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& con
   RunWithHeartbeats(comm, [&] {
     if (comm.rank() != 0) return;
     past = FindPastRun(directories, config, run, steps);
-    if (must_resume && past.checkpoints.empty() && past.model_sha256.empty())
-      FailNothingToResume(directories);
+    if (must_resume && past.checkpoints.empty() && past.model_sha256.empty()) {
+      if (!HasNoCheckpointYet(directories.run + "/status.json")) FailNothingToResume(directories);
+      LogInfo("{} was stopped before its first checkpoint: it begins at step 0", directories.run);
+    }
     for (const std::string& path : past.checkpoints) paths += path + "\n";
   });
   past.model_sha256 = BroadcastString(comm, past.model_sha256);

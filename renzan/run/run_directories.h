@@ -33,7 +33,7 @@ bool SharesRunDirectory(const std::string& run_dir, Communicator& comm);
 [[noreturn]] void FailNothingToResume(const RunDirectories& directories);
 
 // Rank 0 looks (FindPastRun) and broadcasts. Throws kNoInput if there is nothing to resume from and
-// `must_resume`.
+// `must_resume`, unless the run was stopped before its first checkpoint: it begins at step 0.
 PastRun AgreeOnPastRun(const RunDirectories& directories, const TrainConfig& config,
                        const std::map<std::string, std::string>& run, int64_t steps,
                        bool must_resume, Communicator& comm);

@@ -331,10 +331,13 @@ void RunObserver::OnCheckpoint(const CheckpointReport& report) {
   s.WriteStatus();
 }
 
-void RunObserver::OnStopping(int64_t step) {
+void RunObserver::OnStopping(int64_t step, bool saves) {
   State& s = *state_;
   s.progress.Clear();
-  LogInfo("stop requested: writing a last checkpoint at step {}", step);
+  if (saves)
+    LogInfo("stop requested: writing a last checkpoint at step {}", step);
+  else
+    LogInfo("stop requested at step {}: there is nothing new to save", step);
   s.status.state = "stopping";
   s.status.step = step;
   s.WriteStatus();

@@ -48,7 +48,7 @@ class RunObserver : public TrainObserver, public CheckpointObserver {
   void OnAdvice(const std::string& advice) override;
 
   void OnCheckpoint(const CheckpointReport& report) override;
-  void OnStopping(int64_t step) override;
+  void OnStopping(int64_t step, bool saves) override;
 
   // The model, of `model_step`, is saved. Completes the manifest and prints the summary.
   void OnDone(const LoopState& state, int64_t model_step, const std::string& model_sha256);

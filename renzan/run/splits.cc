@@ -279,9 +279,10 @@ std::string UnknownValuesAdvice(const Split& train) {
   constexpr double kMany = 0.1;
   if (most < kMany) return "";
   return fmt::format(
-      "{}: {:.3g} % of the lookups of '{}' are of values that the data of its --vocabulary-from "
-      "lacks, and nothing is learned of each of them: import training data with --grow",
-      train.dataset->directory(), 100 * most, Escape(name));
+      "{}: {:.3g} % of the lookups of '{}' in its first {} are of values that the data of its "
+      "--vocabulary-from lacks, and nothing is learned of each of them: import training data with "
+      "--grow",
+      train.dataset->directory(), 100 * most, Escape(name), Counted(batch.size, "row"));
 }
 
 std::vector<double> EstimatePoolingFactors(const Split& split) {

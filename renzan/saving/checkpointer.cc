@@ -162,7 +162,8 @@ void Checkpointer::Stop(int64_t done, int64_t stops) {
   stopping_ = true;
   stops_seen_ = stops;
   if (comm_.rank() == 0) deadline_.Begin();
-  if (options_.observer) options_.observer->OnStopping(done);
+  const bool is_saved = in_flight_.idle() && done == saved_step_;
+  if (options_.observer) options_.observer->OnStopping(done, !is_saved && !best_failed_);
   in_flight_.HurryUp();
   CancelIfTooSlow();
   WaitUntilIdle();

@@ -36,8 +36,9 @@ class CheckpointObserver {
  public:
   virtual ~CheckpointObserver() = default;
   virtual void OnCheckpoint(const CheckpointReport& report) = 0;
-  // A stop was requested; the last checkpoint is written next.
-  virtual void OnStopping(int64_t step) = 0;
+  // A stop was requested. `saves`: a last checkpoint is written next, because something is new
+  // since the one before.
+  virtual void OnStopping(int64_t step, bool saves) = 0;
 };
 
 // The full checkpoint that the next incremental ones can use as their base, and the bytes written

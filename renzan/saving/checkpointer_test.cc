@@ -67,6 +67,24 @@ void ExpectTheExactStepOnEach(TrainConfig config, const std::vector<Placing>& pl
   }
 }
 
+// A message announces the last checkpoint, so it must know whether there will be one.
+TEST(Checkpointer, AStopSaysWhetherAnythingIsSaved) {
+  TemporaryDirectory dir;
+  RunRanksAsThreads(1, [&](Communicator& comm) {
+    const auto stop_at = [&](int64_t step) {
+      Trainer trainer(comm, CheckpointingConfig(), dir.path(), SystemClock());
+      trainer.TrainTo(step);
+      trainer.StopHere();
+      EXPECT_EQ(trainer.recorder.stops, 1);
+      EXPECT_EQ(trainer.recorder.last_checkpoints, std::ssize(trainer.recorder.reports));
+      return trainer.recorder.last_checkpoints;
+    };
+    EXPECT_EQ(stop_at(0), 0);
+    EXPECT_EQ(stop_at(2), 1);
+    EXPECT_EQ(stop_at(2), 0);
+  });
+}
+
 TEST(Checkpointer, LoadsTheExactStepUnderAnyShardingPlan) {
   for (const char* sparse : {"adagrad", "rowwise_adagrad"}) {
     TrainConfig config = CheckpointingConfig();

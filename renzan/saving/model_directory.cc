@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "renzan/base/error.h"
 #include "renzan/config/train_config.h"
@@ -33,15 +34,58 @@ void CheckIsNoFile(const std::string& path, const char* what) {
     Fail(ErrorCode::kNoInput, "{} is a file: name {}, which is a directory", path, what);
 }
 
-// "; it holds runs: name one, such as runs/a", or "".
-std::string RunsBelow(const std::string& path) {
+// A run in the directory `path`, or "".
+std::string RunIn(const std::string& path) {
   if (IsInStore(path)) return "";
-  std::vector<std::string> names = Storage::Of(path).Names(path);
+  const std::string place = path.empty() ? "." : path;
+  std::vector<std::string> names = Storage::Of(place).Names(place);
   std::sort(names.begin(), names.end());
   for (const std::string& name : names)
-    if (IsRun(path + "/" + name))
-      return fmt::format("; it holds runs: name one, such as {}/{}", path, name);
+    if (IsRun(place + "/" + name)) return path.empty() ? name : path + "/" + name;
   return "";
+}
+
+// "; it holds runs: name one, such as runs/a", or "".
+std::string RunsBelow(const std::string& path) {
+  const std::string run = RunIn(path);
+  return run.empty() ? "" : fmt::format("; it holds runs: name one, such as {}", run);
+}
+
+// The same for a path that does not exist, perhaps because it is misspelt.
+std::string RunsBeside(const std::string& path) {
+  const std::string run = RunIn(std::filesystem::path(path).parent_path().string());
+  return run.empty() ? "" : fmt::format("; there is {}, for one", run);
+}
+
+// The model of a run (empty: of none) that keeps its checkpoints in `checkpoints`: in a store, it
+// may lie beside them.
+std::optional<CheckpointEntry> SavedModel(const std::string& run, const std::string& checkpoints) {
+  for (const std::string& place : {run, IsInStore(checkpoints) ? checkpoints : ""})
+    if (!place.empty() && !IsAbsent(place + "/model" + kManifest))
+      return DescribeCheckpoint(place + "/model");
+  return std::nullopt;
+}
+
+// False once a finished run goes on.
+bool IsRecordedAsFinished(const std::string& run) {
+  return !IsAbsent(run + kManifest) && !ReadRunManifest(run + kManifest).model_sha256.empty();
+}
+
+// Whether the run has gone on since it saved `model`. Steps alone do not tell: keep_best saves the
+// model of an earlier step, after all checkpoints.
+bool IsOfALongerRun(const CheckpointEntry& entry, const CheckpointEntry& model) {
+  const bool has_time = entry.kind.has_value();  // else it cannot be used anyway
+  return entry.step > model.step && (!has_time || entry.unix_ms > model.unix_ms);
+}
+
+std::string NoteOn(const std::string& path, bool is_run,
+                   const std::optional<CheckpointEntry>& model, const CheckpointEntry& used) {
+  if (model)
+    return fmt::format("{} has gone on since its model of step {}: using {}, its newest checkpoint",
+                       path, model->step, used.name);
+  if (is_run)
+    return fmt::format("{} is an unfinished run: using {}, its newest checkpoint", path, used.name);
+  return fmt::format("using {}, the newest checkpoint of {}", used.name, path);
 }
 
 }  // namespace
@@ -58,31 +102,38 @@ std::string CheckpointsOfRun(const std::string& run) {
 ModelPlace FindModel(const std::string& path) {
   CheckIsNoFile(path, "a run, a model or a checkpoint");
   const bool run = IsRun(path);
-  if (run && !IsAbsent(path + "/model" + kManifest)) return {path + "/model", ""};
   if (!run && IsCheckpoint(path)) return {path, ""};
   const std::string dir = run ? CheckpointsOfRun(path) : path;
-  if (IsInStore(dir) && !IsAbsent(dir + "/model" + kManifest)) return {dir + "/model", ""};
+  const std::optional<CheckpointEntry> model = SavedModel(run ? path : "", dir);
+  // Nothing else is looked at then: checkpoints may be in a store that is out of reach.
+  if (model && (!model->problem.empty() || (run && IsRecordedAsFinished(path))))
+    return {model->path, ""};
   for (const CheckpointEntry& entry : ListCheckpoints(dir)) {
+    if (model && !IsOfALongerRun(entry, *model)) continue;
     if (entry.unreadable)
       Fail(*entry.unreadable,
            "cannot use the newest checkpoint of {}: {}; name an older one to use that", dir,
            entry.problem);
-    if (entry.problem.empty())
-      return {entry.path,
-              run ? fmt::format("{} is an unfinished run: using {}, its newest "
-                                "checkpoint",
-                                path, entry.name)
-                  : fmt::format("using {}, the newest checkpoint of {}", entry.name, path)};
+    if (entry.problem.empty()) return {entry.path, NoteOn(path, run, model, entry)};
   }
+  if (model) return {model->path, ""};
   if (run)
     Fail(ErrorCode::kData, "{} is an unfinished run: it has neither a model nor a valid checkpoint",
          path);
   if (IsAbsent(path))
-    Fail(ErrorCode::kNoInput, "{} does not exist: name a run, a model or a checkpoint", path);
+    Fail(ErrorCode::kNoInput, "{} does not exist: name a run, a model or a checkpoint{}", path,
+         RunsBeside(path));
   if (IsAbsent(path + kManifest))
     Fail(ErrorCode::kNoInput, "{} is not a run, a model or a checkpoint: it has no manifest.json{}",
          path, RunsBelow(path));
   return {path, ""};
+}
+
+void CheckIsRun(const std::string& path) {
+  CheckIsNoFile(path, "a run");
+  if (IsAbsent(path)) Fail(ErrorCode::kNoInput, "{} does not exist{}", path, RunsBeside(path));
+  if (IsAbsent(path + kManifest))
+    Fail(ErrorCode::kNoInput, "{} is not a run: it has no manifest.json{}", path, RunsBelow(path));
 }
 
 std::string FindRun(const std::string& path) {

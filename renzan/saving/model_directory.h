@@ -18,10 +18,14 @@ struct ModelPlace {
 // or kConfig if that cannot be read.
 std::string CheckpointsOfRun(const std::string& run);
 
-// `path` is a model or a checkpoint, a run (its model, else its newest valid checkpoint), or a
-// directory of checkpoints (the newest valid one). Throws Error kData if a run has neither. Other
-// paths are returned unchanged.
+// `path` is a model or a checkpoint, a run (its model if it is finished, else its newest valid
+// checkpoint), or a directory of checkpoints (the newest valid one). A finished run that has gone
+// on is unfinished again. Throws Error kData if a run has neither. Other paths are returned
+// unchanged.
 ModelPlace FindModel(const std::string& path);
+
+// Throws kNoInput unless `path` is the directory of a run that has begun.
+void CheckIsRun(const std::string& path);
 
 // The directory of the run that `path` is, or is the model or a checkpoint of; empty if there is
 // none, as of a model that was copied elsewhere.

@@ -18,9 +18,12 @@ namespace renzan {
 
 struct Recorder : CheckpointObserver {
   std::vector<CheckpointReport> reports;
-  int stops = 0;
+  int stops = 0, last_checkpoints = 0;
   void OnCheckpoint(const CheckpointReport& report) override { reports.push_back(report); }
-  void OnStopping(int64_t) override { ++stops; }
+  void OnStopping(int64_t, bool saves) override {
+    ++stops;
+    last_checkpoints += saves ? 1 : 0;
+  }
 };
 
 // A worker that trains with a checkpointer, resuming from the newest checkpoint in `dir`.

@@ -130,6 +130,22 @@ done
 expect_exit 66 "it has no manifest.json; it holds runs: name one, such as runs/a" \
   $renzan eval runs --data data
 expect_exit 66 "it holds runs: name one, such as runs/a" $renzan checkpoint list runs
+expect_exit 66 "runs/b does not exist: name a run, a model or a checkpoint; there is runs/a, for one" \
+  $renzan eval runs/b --data data
+# A run where --run-dir, or a configuration file, goes.
+for verb in "train --resume runs/a" "train runs/a" "train runs/a/"; do
+  # shellcheck disable=SC2086
+  expect_exit 66 "is a run: resume it with \`renzan train --resume --run-dir runs/a" $renzan $verb
+done
+expect_exit 66 "runs/a/model is of the run $work/runs/a: resume that" $renzan train runs/a/model
+expect_exit 66 "folder is a directory: name a configuration file" $renzan train folder
+expect_exit 66 "runs/b does not exist; there is runs/a, for one" \
+  $renzan train --resume --run-dir runs/b
+expect_exit 66 "runs is not a run: it has no manifest.json; it holds runs" $renzan train --rerun runs
+expect_exit 73 "small.yaml is a file: choose another --run-dir for this run" \
+  $renzan train small.yaml --run-dir small.yaml
+expect_exit 64 "'30%' is not a number: 0.3 keeps 30 % of them" \
+  $renzan data import rows.csv --output none --keep-negatives 30%
 mkdir elsewhere
 (cd elsewhere && expect_exit 66 "data is not a dataset: data/dataset.yaml does not exist below the current directory" \
   $renzan train ../small.yaml --run-dir none)

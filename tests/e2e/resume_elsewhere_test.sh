@@ -54,11 +54,27 @@ expect_exit 66 "new/checkpoints has no checkpoint to resume from" $renzan train 
 [ ! -e new ] || fail "a run directory was made"
 expect_exit 66 "nowhere" $renzan train --resume --run-dir nowhere
 expect_exit 64 "needs --run-dir" $renzan train --resume
+rm -r run/model run/checkpoints
+expect_exit 66 "has no checkpoint to resume from" $renzan train --resume --run-dir run
+
+# A run that ended before its first checkpoint resumes from the beginning.
+rm -rf run
+$renzan train small.yaml --run-dir run --set training.epochs=20000 >log.txt 2>&1 &
+launcher=$!
+expect_running
+kill -KILL $launcher
+wait $launcher 2>/dev/null || true
+launcher=""
+expect_exit 0 "run was stopped before its first checkpoint: it begins at step 0" \
+  $renzan train --resume --run-dir run --set training.epochs=20
+[ "$(sha256_of run)" = "$expected" ] || fail "different bits from the beginning"
 
 # A finished run may be extended, and ends with the bits of a run of the full length.
 $renzan train small.yaml --run-dir longer "${long[@]}" --set training.epochs=25 2>/dev/null
 expect_exit 0 "at step 220" resume --set training.epochs=25
 [ "$(sha256_of run)" = "$(sha256_of longer)" ] || fail "different bits when extended"
+expect_exit 78 "run has its checkpoints in run/checkpoints" \
+  resume --set training.epochs=30 --set checkpoint.dir=elsewhere
 expect_exit 78 "beyond the 220 steps to train" resume
 
 # Tables whose names share a prefix. Another configuration is refused even after a finished run.

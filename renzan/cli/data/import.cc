@@ -17,6 +17,7 @@
 #include "renzan/cli/data/verbs.h"
 #include "renzan/cli/stop_signals.h"
 #include "renzan/cli/text/one_of.h"
+#include "renzan/data/text/parse_number.h"
 #include "renzan/data/vocabulary.h"
 
 namespace renzan {
@@ -175,6 +176,11 @@ void AddDataImportVerb(CLI::App& data) {
   verb->add_option("--keep-negatives", options.keep_negatives,
                    "Keep each row with label 0 with this probability; eval and predict correct "
                    "the scores for it")
+      ->check([](const std::string& text) {
+        return ParseNumber(text)
+                   ? ""
+                   : fmt::format("'{}' is not a number: 0.3 keeps 30 % of them", text);
+      })
       ->type_name("SHARE");
   verb->add_option("--seed", options.seed,
                    "Selects the lookups of --unseen and the rows of --keep-negatives; default: 0");

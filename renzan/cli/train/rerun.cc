@@ -12,9 +12,13 @@ namespace renzan {
 namespace {
 
 RunManifest ReadFinished(const std::string& run_dir) {
+  CheckIsRun(run_dir);
   RunManifest manifest = ReadRunManifest(run_dir + "/manifest.json");
   if (manifest.model_sha256.empty())
-    Fail(ErrorCode::kData, "{} did not finish, so there is no model to compare with", run_dir);
+    Fail(ErrorCode::kData,
+         "{} did not finish, so there is no model to compare with: finish it with `renzan train "
+         "--resume --run-dir {}`",
+         run_dir, run_dir);
   return manifest;
 }
 

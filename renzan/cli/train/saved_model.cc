@@ -155,9 +155,12 @@ int WithSavedModel(const SavedModelFlags& flags,
     const Dataset& dataset = *opened;
     if (flags.data.empty()) CheckUnchanged(flags.model, dataset);
     RunWithHeartbeats(comm, [&] {  // vocabularies may be in a store
-      CheckFeatures(
-          {.features = config.features, .recorded_by = "the model", .ids = ExpectedIds::kContinued},
-          dataset, comm);
+      CheckFeatures({.features = config.features,
+                     .recorded_by = "the model",
+                     .ids = ExpectedIds::kContinued,
+                     .vocabularies_from = config.data.train.path.empty() ? "the training data"
+                                                                         : config.data.train.path},
+                    dataset, comm);
     });
     DatasetSchema schema = dataset.schema();
     const std::unique_ptr<KnownIds> known = ReadAsTheModel(config.features, &schema);

@@ -15,6 +15,7 @@
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
 #include "renzan/cli/at_least.h"
+#include "renzan/cli/shorthand.h"
 #include "renzan/cli/text/one_of.h"
 #include "renzan/cli/train/rerun.h"
 #include "renzan/cli/train/train_signals.h"
@@ -28,6 +29,7 @@
 #include "renzan/planning/memory_check.h"
 #include "renzan/run/run.h"
 #include "renzan/run/splits.h"
+#include "renzan/saving/model_directory.h"
 
 namespace renzan {
 namespace {
@@ -42,11 +44,6 @@ struct TrainFlags {
 };
 
 const char* Environment(const char* name) { return std::getenv(name); }
-
-// A flag that is shorthand for --set.
-struct Shorthand {
-  std::string typed, override_text;  // "--workers 2", "workers=2"
-};
 
 std::vector<Shorthand> ShorthandsIn(const TrainFlags& flags) {
   std::vector<Shorthand> all;
@@ -65,17 +62,6 @@ std::vector<std::string> AllOverrides(const TrainFlags& flags) {
   return overrides;
 }
 
-// Errors begin with the override that they are about: names the flag where that was typed instead.
-[[noreturn]] void RethrowAsTyped(const Error& error, const TrainFlags& flags) {
-  const std::string_view message = error.what();
-  for (const Shorthand& flag : ShorthandsIn(flags)) {
-    const std::string start = fmt::format("--set {}: ", flag.override_text);
-    if (message.starts_with(start))
-      throw Error(error.code(), fmt::format("{}: {}", flag.typed, message.substr(start.size())));
-  }
-  throw error;
-}
-
 // Reads the configuration that the flags select. Returns the name for a new run.
 std::string ReadConfig(const TrainFlags& flags, TrainConfig& config) {
   const auto describe = [&](ConfigFields& fields) { config.Describe(fields); };
@@ -91,12 +77,31 @@ std::string ReadConfig(const TrainFlags& flags, TrainConfig& config) {
     return "rerun";
   }
   if (flags.resume) {
+    CheckIsRun(flags.run_dir);
     const std::string path = flags.run_dir + "/manifest.json";
     ReadConfigText(ReadRunManifest(path).config, path, AllOverrides(flags), describe);
     return "";
   }
   ReadConfigText("", "defaults", AllOverrides(flags), describe);
   return "";
+}
+
+// Other verbs, and --rerun, name a run where a configuration file goes here.
+void CheckIsNoRun(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return;
+  const std::string run = FindRun(path);
+  if (run.empty()) Fail(ErrorCode::kNoInput, "{} is a directory: name a configuration file", path);
+  if (std::filesystem::equivalent(run, path, ignored))
+    Fail(
+        ErrorCode::kNoInput,
+        "{} is a run: resume it with `renzan train --resume --run-dir {}`, or name a configuration "
+        "file",
+        path, path);
+  Fail(ErrorCode::kNoInput,
+       "{} is of the run {}: resume that with `renzan train --resume --run-dir {}`, or name a "
+       "configuration file",
+       path, run, run);
 }
 
 void CheckFlags(const TrainFlags& flags) {
@@ -106,6 +111,7 @@ void CheckFlags(const TrainFlags& flags) {
     Fail(ErrorCode::kUsage, "--rerun repeats a run, --resume continues one: choose one of them");
   if (rerun && !flags.initialize_from.empty())
     Fail(ErrorCode::kUsage, "--rerun repeats a run from the model that it started from, if any");
+  if (config) CheckIsNoRun(flags.config_path);
   if (config || rerun || flags.print_config) return;
   if (!flags.resume)
     Fail(ErrorCode::kUsage,
@@ -230,7 +236,7 @@ int RunTrain(const TrainFlags& flags) {
   try {
     name = ReadConfig(flags, config);
   } catch (const Error& error) {
-    RethrowAsTyped(error, flags);
+    RethrowAsTyped(error, ShorthandsIn(flags));
   }
   if (!flags.run_dir.empty()) config.run_dir = flags.run_dir;
   if (!flags.plan.empty()) config.sharding.plan = flags.plan;
