@@ -18,6 +18,19 @@ expect_exit 78 "resources.memory must be an amount" $renzan submit --memory lots
 expect_exit 78 "gpu must be a whole number" $renzan submit --gpus half -- sleep 1
 expect_exit 66 "no_such.yaml" $renzan submit no_such.yaml
 expect_exit 64 "renzan submit -- sleep 1" $renzan submit sleep 1
+expect_exit 64 "sleep is not a file: a command goes after --, as in renzan submit -- sleep" \
+  $renzan submit sleep
+printf 'print("{a: [")\n' >print.py
+for program in "$renzan" print.py; do
+  expect_exit 64 "$program is a program: it goes after --, as in renzan submit -- $program" \
+    $renzan submit "$program"
+done
+printf 'seed: 1\ndata:\n  train: {path: data}\nmodel: {embedding_dim: 8}\n' >train.yaml
+expect_exit 64 "train.yaml is a training's configuration: submit renzan submit -- renzan train train.yaml" \
+  $renzan submit train.yaml
+for flag in "--memory lots" "--replicas 2-4" "--timeout 2hours"; do
+  expect_exit 78 "$flag: " $renzan submit $flag -- sleep 1
+done
 expect_exit 64 "a command after --" $renzan submit
 expect_exit 64 "ID" $renzan job show twelve
 
@@ -55,7 +68,7 @@ expect_exit 66 "no_such.yaml" $renzan cluster up no_such.yaml
 printf 'pools: {own: {nodes: 2, resources: {gpu: 40}}, more: {nodes: 0..3, resources: {gpu: 1}}}' >gpus.yaml
 expect_exit 78 "83 GPUs together (3 nodes of 1 in more, 2 nodes of 40 in own), but this machine has" \
   $renzan cluster up gpus.yaml
-grep -qF "(simulated: true)" out.txt || fail "it does not say what to do"
+grep -qF "(simulated: true, or --simulated without a file)" out.txt || fail "it does not say what to do"
 expect_exit 78 "64 GPUs together" $renzan cluster up --nodes 2 --gpus-per-node 32
 expect_exit 64 "not both" $renzan cluster up quota.yaml --nodes 2
 expect_exit 64 "--nodes" $renzan cluster up --nodes 0
@@ -89,7 +102,8 @@ expect_exit 66 "there is no job 7" $renzan job show 7
 expect_exit 66 "there is no job 7" $renzan job cancel 7
 expect_exit 66 "n9" $renzan nodes drain n9
 expect_exit 64 "must be a duration" $renzan nodes drain local-0 --notice soon
-expect_exit 64 "" $renzan jobs --state lost
+expect_exit 64 "'runing' is not one of pending, running, " $renzan jobs --state runing
+grep -qF "did you mean 'running'?" out.txt || fail "no state is proposed"
 expect_exit 64 "user ann has no cap" $renzan cluster override ann --max-gpus 8 --for 1h
 expect_exit 64 "at least one change" $renzan cluster what-if
 expect_exit 64 "--add-nodes local: must be NAME=NUMBER" $renzan cluster what-if --add-nodes local

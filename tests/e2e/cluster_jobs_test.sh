@@ -13,14 +13,14 @@ has_said() { $renzan job logs "$1" 2>/dev/null | grep -q "$2"; }
 submit() { $renzan submit "$@"; }
 
 # Retries wait longer each time; the job gets the last exit code.
-expect_exit 5 "job 1 ended: failed, exit status 5; for its output: renzan job logs 1" submit --wait --retries 2 --set retry_backoff=100ms -- sh -c 'exit 5'
+expect_exit 5 "job 1 ended: failed, exit status 5 (worker 0 on local-0 ended with exit status 5); for its output: renzan job logs 1" submit --wait --retries 2 --set retry_backoff=100ms -- sh -c 'exit 5'
 expect_field 1 'state, attempts, failures' "('failed', 3, 3)"
 gaps='[b["started"] - a["ended"] for a, b in zip(attempts_list, attempts_list[1:])]'
 expect_field 1 "(lambda gaps: gaps[0] >= 100 and gaps[1] >= 200)($gaps)" True
 expect_explanation 1 "it ended (failed)"
 expect_exit 0 "" submit --wait --retries 1 --set retry_backoff=1ms -- sh -c \
   'test -e "$RENZAN_RUN_DIR/again" || { touch "$RENZAN_RUN_DIR/again"; exit 9; }'
-expect_exit 127 "" submit --wait -- "$work/no_such_program"
+expect_exit 127 "exit status 127 (cannot start worker 0 on local-0: program '$work/no_such_program' " submit --wait -- "$work/no_such_program"
 expect_exit 137 "" submit --wait -- sh -c 'kill -KILL $$'
 
 # The timeout limits the total running time.

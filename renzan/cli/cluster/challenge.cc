@@ -51,7 +51,12 @@ void Challenge(const CLI::App& verb, ChallengeFlags& flags) {
   flags.job.overrides.push_back("grand_challenge=true");
   const cluster::Submission submission = SubmissionOf(verb, flags.job);
   const std::unique_ptr<Backend> backend = BackendOf(flags.cluster);
-  const Json plan = backend->PlanChallenge(submission);
+  Json plan;
+  try {
+    plan = backend->PlanChallenge(submission);
+  } catch (const Error& error) {
+    RethrowAsTyped(error, flags.job);
+  }
   if (flags.plan_only) return flags.json ? PrintDocument(plan) : PrintPlan(plan);
   if (!flags.json) PrintPlan(plan);
   const cluster::Submitted submitted = backend->Submit(submission);

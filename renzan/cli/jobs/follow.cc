@@ -31,8 +31,10 @@ bool HasEnded(const std::string& state) {
 int ExitCodeOf(const std::string& id, const Json& job, const std::string& state, bool followed) {
   const Json& code = job.at("exit_code");
   if (state == "done") return 0;
-  LogWarning("job {} ended: {}{}{}", id, state,
+  const std::string why = job.value("message", "");
+  LogWarning("job {} ended: {}{}{}{}", id, state,
              code.is_null() ? "" : fmt::format(", exit status {}", code.get<int>()),
+             why.empty() ? "" : fmt::format(" ({})", why),
              followed || job.at("attempts") == 0
                  ? ""
                  : fmt::format("; for its output: renzan job logs {}", id));

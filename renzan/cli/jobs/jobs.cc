@@ -10,6 +10,7 @@
 #include "renzan/base/log.h"
 #include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/text/amounts_text.h"
+#include "renzan/cli/text/one_of.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/cluster/core/engine/record_state.h"
@@ -117,9 +118,8 @@ void AddJobsVerb(CLI::App& app) {
   verb->add_option("--queue", flags->query.queue, "Only jobs of this queue");
   verb->add_option("--user", flags->query.user,
                    "Only jobs of this user (on Kubernetes a namespace)");
-  verb->add_option(
-      "--state", flags->query.state,
-      fmt::format("Only jobs in this state: {}", fmt::join(cluster::kRecordStates, ", ")));
+  verb->add_option("--state", flags->query.state, "Only jobs in this state")
+      ->check(OneOf({cluster::kRecordStates.begin(), cluster::kRecordStates.end()}));
   verb->add_flag("--json", flags->json, "Print JSON");
   AddClusterChoice(*verb, flags->cluster);
   verb->footer("Example: renzan jobs --queue vision --state pending");

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -14,6 +16,7 @@
 #include "renzan/base/resource_limits.h"
 #include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/command_line.h"
+#include "renzan/cli/shorthand.h"
 #include "renzan/cli/working_directory.h"
 #include "renzan/cluster/spec/job_spec.h"
 
@@ -32,38 +35,87 @@ std::string Quoted(const Json& value) {
   }
 }
 
+std::vector<Shorthand> ShorthandsIn(const JobFlags& flags) {
+  std::vector<Shorthand> all;
+  const auto put = [&](const char* flag, const char* key, const std::string& value,
+                       const std::string& yaml) {
+    if (!value.empty())
+      all.push_back({fmt::format("{} {}", flag, value), fmt::format("{}={}", key, yaml)});
+  };
+  const auto add = [&](const char* flag, const char* key, const std::string& value) {
+    put(flag, key, value, value);
+  };
+  const auto add_text = [&](const char* flag, const char* key, const std::string& value) {
+    put(flag, key, value, Quoted(value));
+  };
+  add_text("--name", "name", flags.name);
+  add_text("--queue", "queue", flags.queue);
+  add("--priority", "priority", flags.priority);
+  add_text("--replicas", "replicas", flags.replicas);
+  add("--gpus", "resources.gpu", flags.gpus);
+  add("--cpus", "resources.cpu", flags.cpus);
+  add_text("--memory", "resources.memory", flags.memory);
+  add("--retries", "retries", flags.retries);
+  add_text("--timeout", "timeout", flags.timeout);
+  add_text("--artifacts", "artifacts", flags.artifacts);
+  Json nodes = Json::array();
+  std::istringstream names(flags.exclude);
+  for (std::string name; std::getline(names, name, ',');) nodes.push_back(name);
+  put("--exclude", "constraints.exclude_nodes", flags.exclude, Quoted(nodes));
+  add_text("--export", "export", flags.exported);
+  if (flags.checkpoints) all.push_back({"--checkpoints", "checkpoint.on_stop=true"});
+  return all;
+}
+
 std::vector<std::string> AllOverrides(const JobFlags& flags) {
   std::vector<std::string> overrides;
-  const auto add = [&](const char* key, const std::string& value) {
-    if (!value.empty()) overrides.push_back(fmt::format("{}={}", key, value));
-  };
-  const auto add_text = [&](const char* key, const std::string& value) {
-    if (!value.empty()) add(key, Quoted(value));
-  };
-  add_text("name", flags.name);
-  add_text("queue", flags.queue);
-  add("priority", flags.priority);
-  add_text("replicas", flags.replicas);
-  add("resources.gpu", flags.gpus);
-  add("resources.cpu", flags.cpus);
-  add_text("resources.memory", flags.memory);
-  add("retries", flags.retries);
-  add_text("timeout", flags.timeout);
-  add_text("artifacts", flags.artifacts);
-  if (!flags.exclude.empty()) {
-    Json nodes = Json::array();
-    std::istringstream names(flags.exclude);
-    for (std::string name; std::getline(names, name, ',');) nodes.push_back(name);
-    add("constraints.exclude_nodes", Quoted(nodes));
-  }
-  add_text("export", flags.exported);
-  if (flags.checkpoints) add("checkpoint.on_stop", "true");
+  for (const Shorthand& flag : ShorthandsIn(flags)) overrides.push_back(flag.override_text);
   overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
   return overrides;
 }
 
 bool LooksLikeAJobFile(const std::string& word) {
   return (word.ends_with(".yaml") || word.ends_with(".yml")) && FileExists(word);
+}
+
+// Of a script, or a program in machine code.
+bool IsProgram(const std::string& path) {
+  if (path.ends_with(".py") || path.ends_with(".sh")) return true;
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 4> first{};
+  file.read(first.data(), first.size());
+  const std::string_view text(first.data(), static_cast<size_t>(file.gcount()));
+  return text.starts_with("#!") || text ==
+                                       "\x7f"
+                                       "ELF";
+}
+
+// Whether the text of a file has sections of a training at its top level, and no command.
+bool IsTrainConfig(const std::string& yaml) {
+  bool has_data = false, has_model = false;
+  std::istringstream lines(yaml);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("command:")) return false;
+    has_data |= line.starts_with("data:");
+    has_model |= line.starts_with("model:");
+  }
+  return has_data && has_model;
+}
+
+// What is no job file gets its own message, because it is no YAML or has none of a job's keys.
+std::string ReadJobFile(const CLI::App& verb, const std::string& path) {
+  const std::string command = fmt::format("renzan {} -- ", verb.get_name());
+  const bool is_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
+  if (!is_yaml && !FileExists(path))
+    Fail(ErrorCode::kUsage, "{} is not a file: a command goes after --, as in {}{}", path, command,
+         path);
+  if (!is_yaml && IsProgram(path))
+    Fail(ErrorCode::kUsage, "{} is a program: it goes after --, as in {}{}", path, command, path);
+  std::string yaml = ReadFile(path);
+  if (IsTrainConfig(yaml))
+    Fail(ErrorCode::kUsage, "{} is a training's configuration: submit {}renzan train {}", path,
+         command, path);
+  return yaml;
 }
 
 JobText ReadJob(const CLI::App& verb, const JobFlags& flags) {
@@ -85,7 +137,7 @@ JobText ReadJob(const CLI::App& verb, const JobFlags& flags) {
     text.overrides.insert(text.overrides.begin(), "command=" + Quoted(WordsAfterDashes()));
   } else {
     text.source = flags.words[0];
-    text.yaml = ReadFile(text.source);
+    text.yaml = ReadJobFile(verb, text.source);
   }
   return text;
 }
@@ -152,6 +204,10 @@ cluster::Submission RepeatedSubmission(JobText earlier, const JobFlags& flags) {
   return SubmissionOf(std::move(earlier), flags);
 }
 
+void RethrowAsTyped(const Error& error, const JobFlags& flags) {
+  RethrowAsTyped(error, ShorthandsIn(flags));
+}
+
 void PrintSubmitted(const cluster::Submitted& submitted) {
   Json answer = {{"id", submitted.id ? Json(*submitted.id) : Json()}, {"name", submitted.name}};
   if (!submitted.ns.empty()) answer["namespace"] = submitted.ns;
@@ -165,7 +221,12 @@ std::string PrintedJob(const CLI::App& verb, const JobFlags& flags) {
   } else {
     text = ReadJob(verb, flags);
   }
-  cluster::spec::JobSpec spec = cluster::spec::ReadJobSpec(text.yaml, text.source, text.overrides);
+  cluster::spec::JobSpec spec;
+  try {
+    spec = cluster::spec::ReadJobSpec(text.yaml, text.source, text.overrides);
+  } catch (const Error& error) {
+    RethrowAsTyped(error, flags);
+  }
   // The default name is derived from the placeholder.
   if (flags.words.empty() && spec.name == spec.command[0]) spec.name.clear();
   return cluster::spec::PrintJobSpec(spec, /*with_docs=*/true);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/base/error.h"
 #include "renzan/cluster/backend/backend.h"
 
 namespace CLI {
@@ -29,6 +30,9 @@ cluster::Submission SubmissionOf(const CLI::App& verb, const JobFlags& flags);
 
 // An earlier job with the flags' overrides.
 cluster::Submission RepeatedSubmission(cluster::JobText earlier, const JobFlags& flags);
+
+// Throws `error`, of submitting a job, about the flag that was typed rather than its key.
+[[noreturn]] void RethrowAsTyped(const Error& error, const JobFlags& flags);
 
 // As JSON, to stdout.
 void PrintSubmitted(const cluster::Submitted& submitted);

@@ -35,6 +35,15 @@ void WarnIfProgramChanged(const Document& before, const Document& now) {
         is.value("program", Document()).dump(), before.at("id").dump());
 }
 
+cluster::Submitted SubmitAsTyped(Backend& backend, const cluster::Submission& submission,
+                                 const JobFlags& flags) {
+  try {
+    return backend.Submit(submission);
+  } catch (const Error& error) {
+    RethrowAsTyped(error, flags);
+  }
+}
+
 int Submit(const CLI::App& verb, const SubmitFlags& flags) {
   if (flags.print_config) {
     fmt::print("{}", PrintedJob(verb, flags.job));
@@ -44,7 +53,7 @@ int Submit(const CLI::App& verb, const SubmitFlags& flags) {
   const cluster::Submission submission =
       flags.again.empty() ? SubmissionOf(verb, flags.job)
                           : RepeatedSubmission(backend->JobAgain(flags.again), flags.job);
-  const cluster::Submitted submitted = backend->Submit(submission);
+  const cluster::Submitted submitted = SubmitAsTyped(*backend, submission, flags.job);
   if (!flags.again.empty())
     WarnIfProgramChanged(backend->ShowJob(flags.again), backend->ShowJob(submitted.job));
   if (flags.follow) {

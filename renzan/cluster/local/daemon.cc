@@ -168,7 +168,7 @@ void RunDaemon(const DaemonOptions& options) {
     loop.Serve();
   }
   ::unlink(options.socket.c_str());
-  LogInfo("the daemon ends; jobs that still run continue");
+  LogInfo("the daemon ends; jobs that still run, if any, continue");
 }
 
 }  // namespace renzan::cluster::local

@@ -266,7 +266,7 @@ void RequireGpus(const ClusterConfig& config, int64_t machine_gpus) {
   if (gpus <= machine_gpus) return;
   Fail(ErrorCode::kConfig,
        "the nodes have {} together ({}), but this machine has {}: give them fewer, or let them "
-       "stand in for other machines (simulated: true)",
+       "stand in for other machines (simulated: true, or --simulated without a file)",
        Counted(gpus, "GPU"), of, machine_gpus);
 }
 
