@@ -27,7 +27,7 @@ constexpr int kMostCompactions = 8;
 // How many purchases a cycle tries at most; each try is a cycle of its own.
 constexpr int kMostPurchases = 8;
 
-class SchedulingCycle final : private RoomByStops {
+class SchedulingCycle final : private PreemptionOracle {
  public:
   SchedulingCycle(const Snapshot& snapshot, const ScheduleOptions& options)
       : snapshot_(snapshot),
@@ -346,7 +346,7 @@ class SchedulingCycle final : private RoomByStops {
     }
   }
 
-  int LeastOnBought(const Job& job) const override {
+  int MinWorkersOnNewNodes(const Job& job) const override {
     const int64_t stopped = preemption_.ReachOf(AsPreemptor(job), quota_).amount;
     const int64_t each = Each(job)[view_.packing_kind()];
     if (stopped == 0) return job.min_workers;

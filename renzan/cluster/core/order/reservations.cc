@@ -48,7 +48,7 @@ bool IsInOneDomain(const Snapshot& snapshot, const Placement& placement,
 }
 
 // Whether the end of one of the victims alone makes room for the gang, however full the rest is.
-bool OneEndServes(const Snapshot& snapshot, const Job& gang, const VictimPlan& plan) {
+bool FitsAfterOneJobEnds(const Snapshot& snapshot, const Job& gang, const VictimPlan& plan) {
   if (plan.placement.size() != 1) return false;
   const Resources needs = snapshot.worker_requests[gang.request].per_worker * gang.min_workers;
   return std::any_of(plan.victims.begin(), plan.victims.end(), [&](const Victim& victim) {
@@ -326,7 +326,7 @@ std::optional<VictimPlan> Reservations::LeastToEnd(
                static_cast<double>(RemainingMs(blocker, snapshot.now, 0.5));
       }};
   std::optional<VictimPlan> plan = FindVictims(view_, quota, occupants_, job, rules);
-  if (plan && OneEndServes(snapshot, job, *plan)) return std::nullopt;
+  if (plan && FitsAfterOneJobEnds(snapshot, job, *plan)) return std::nullopt;
   return plan;
 }
 

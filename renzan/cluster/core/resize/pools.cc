@@ -33,10 +33,10 @@ struct Purchase {
 
 class Scaler {
  public:
-  Scaler(const Snapshot& snapshot, Decisions& decisions, RoomByStops* by_stops)
+  Scaler(const Snapshot& snapshot, Decisions& decisions, PreemptionOracle* oracle)
       : snapshot_(snapshot),
         decisions_(decisions),
-        by_stops_(by_stops),
+        oracle_(oracle),
         capacity_(snapshot, decisions),
         quota_(ClusterView(snapshot)),
         existing_(snapshot.pools.size()),
@@ -191,7 +191,7 @@ class Scaler {
   // Whether it is known that there is no such purchase.
   bool IsHopeless(const Job& job) const {
     return cannot_buy_.Known(KindOf(job), job.min_workers) &&
-           (by_stops_ == nullptr || stops_do_not_help_.Known(RankOf(job), job.min_workers));
+           (oracle_ == nullptr || stops_do_not_help_.Known(RankOf(job), job.min_workers));
   }
 
   using Kind = std::pair<int, bool>;
@@ -258,8 +258,8 @@ class Scaler {
   std::optional<Purchase> CheapestWithStops(const Job& job) const {
     const WorkerRequest& request = snapshot_.worker_requests[job.request];
     // A gang on one host has no use for additional nodes.
-    if (by_stops_ == nullptr || NeedsOneHost(request)) return std::nullopt;
-    const int least = by_stops_->LeastOnBought(job);
+    if (oracle_ == nullptr || NeedsOneHost(request)) return std::nullopt;
+    const int least = oracle_->MinWorkersOnNewNodes(job);
     std::vector<std::string> domains = {""};
     if (request.topology_required) domains = capacity_.Domains(request.topology_level);
     for (const std::string& domain : domains)
@@ -273,7 +273,7 @@ class Scaler {
       return CheapestNodes(snapshot_.worker_requests[job.request], workers, pools);
     };
     const auto suffices = [&](int workers) {
-      return by_stops_->WouldFit(job, BoughtWith(*for_workers(workers)));
+      return oracle_->WouldFit(job, BoughtWith(*for_workers(workers)));
     };
     int most = job.min_workers - 1;
     while (most >= least && !for_workers(most)) --most;
@@ -354,7 +354,7 @@ class Scaler {
 
   const Snapshot& snapshot_;
   Decisions& decisions_;
-  RoomByStops* const by_stops_;
+  PreemptionOracle* const oracle_;
   ProjectedCapacity capacity_;
   Quota quota_;
   double price_ = 0;                    // per hour, of all nodes that are paid for
@@ -411,9 +411,9 @@ bool CouldHaveRoom(const Snapshot& snapshot, const Job& job) {
   return false;
 }
 
-void ScalePools(const Snapshot& snapshot, Decisions& decisions, RoomByStops* by_stops) {
+void ScalePools(const Snapshot& snapshot, Decisions& decisions, PreemptionOracle* oracle) {
   if (std::any_of(snapshot.pools.begin(), snapshot.pools.end(), IsScaled))
-    Scaler(snapshot, decisions, by_stops).Run();
+    Scaler(snapshot, decisions, oracle).Run();
 }
 
 }  // namespace renzan::cluster

@@ -10,16 +10,16 @@
 namespace renzan::cluster {
 
 // What the scheduling cycle knows of the room that stopping other jobs would make.
-class RoomByStops {
+class PreemptionOracle {
  public:
   // At least this many of the job's min_workers would have to run on bought nodes; all of them if
   // no job would be stopped for it. This many may still not suffice.
-  virtual int LeastOnBought(const Job& job) const = 0;
+  virtual int MinWorkersOnNewNodes(const Job& job) const = 0;
   // Whether the next cycle would make room for the job, if these nodes were bought.
   virtual bool WouldFit(const Job& job, const std::vector<ScaleOut>& bought) = 0;
 
  protected:
-  ~RoomByStops() = default;
+  ~PreemptionOracle() = default;
 };
 
 // Runs at the end of a scheduling cycle. Fills decisions.scale_out and scale_in, lowers
@@ -30,7 +30,7 @@ class RoomByStops {
 // pending-queue order, always for whole gangs: own machines first, then the cheapest pool, within
 // max_nodes and the budget, counting nodes that already boot. A job for which no affordable
 // purchase suffices may get the smallest one with which the next cycle stops others for the rest,
-// if `by_stops` is not null. Spot nodes are only bought for jobs that checkpoint. Returns nodes
+// if `oracle` is not null. Spot nodes are only bought for jobs that checkpoint. Returns nodes
 // idle for longer than the pool's idle_ms, most expensive first, down to min_nodes, unless a start
 // or reservation of this cycle uses them. Refills a scaled pool that has fallen below min_nodes.
 //
@@ -41,7 +41,7 @@ class RoomByStops {
 // The rack of a node is not known before it is up, unless its pool's labels give it. For a gang
 // that must run in one rack, enough nodes are bought to complete the best rack, and again if they
 // came up in another one.
-void ScalePools(const Snapshot& snapshot, Decisions& decisions, RoomByStops* by_stops = nullptr);
+void ScalePools(const Snapshot& snapshot, Decisions& decisions, PreemptionOracle* oracle = nullptr);
 
 // Whether the job would fit, or missing nodes would be bought for it, if it were the only job.
 // Nodes above a pool's minimum may be kept, or returned to free their share of the budget. The job
