@@ -87,6 +87,9 @@ class Explanation:
     queue_position: int | None
     """For a pending job: counted from 1."""
     estimated_start: datetime | None
+    """For a pending job: by then it has started in half of all cases."""
+    estimated_start_p90: datetime | None
+    """And by then in 9 of 10."""
     estimate_rests_on: str
     warning: str
     note: str
@@ -166,6 +169,7 @@ def explain(id: JobId) -> Explanation:  # noqa: A002
         would_start_with=about.get("would_start_with") or [],
         queue_position=about.get("queue_position") or None,
         estimated_start=_time(about.get("estimated_start")),
+        estimated_start_p90=_time(about.get("estimated_start_p90")),
         estimate_rests_on=about.get("estimate_rests_on") or "",
         warning=about.get("warning") or "", note=about.get("note") or "")
 

@@ -99,6 +99,7 @@ class JobsTest(unittest.TestCase):
         self.assertEqual((explanation.state, explanation.queue_position), ("pending", 1))
         self.assertIn("2 GPUs", explanation.why)
         self.assertTrue(explanation.would_start_with)
+        self.assertLess(explanation.estimated_start, explanation.estimated_start_p90)
         pending = renzan.job(second)
         self.assertEqual((pending.workers, pending.started, pending.has_ended), (0, None, False))
         self.assertEqual(pending.reason, "resources")

@@ -180,6 +180,8 @@ Json ExplainIn(const Cycle& cycle, JobId id) {
   explanation["would_start_with"] = why.would_start_with;
   if (why.estimated_start)
     explanation["estimated_wait_ms"] = *why.estimated_start - cycle.snapshot.now;
+  if (why.estimated_start_p90)
+    explanation["estimated_wait_p90_ms"] = *why.estimated_start_p90 - cycle.snapshot.now;
   if (!why.estimate_rests_on.empty()) explanation["estimate_rests_on"] = why.estimate_rests_on;
   return explanation;
 }
@@ -191,10 +193,15 @@ void PrintExplanation(const Json& explanation) {
   fmt::print("position in the queue: {}\n", explanation["queue_position"].get<int>());
   for (const Json& change : explanation["would_start_with"])
     fmt::print("would start {}\n", change.get<std::string>());
-  if (explanation.contains("estimated_wait_ms"))
-    fmt::print("would probably start {} later, {}\n",
-               FormatDuration(explanation["estimated_wait_ms"].get<TimeMs>() / kSecond),
-               explanation.value("estimate_rests_on", ""));
+  if (!explanation.contains("estimated_wait_ms")) return;
+  const auto duration = [&](const char* key) {
+    return FormatDuration(explanation[key].get<TimeMs>() / kSecond);
+  };
+  fmt::print("starts in about {}{}; this rests on {}\n", duration("estimated_wait_ms"),
+             explanation.contains("estimated_wait_p90_ms")
+                 ? ", 9 times out of 10 within " + duration("estimated_wait_p90_ms")
+                 : "",
+             explanation.value("estimate_rests_on", ""));
 }
 
 int Run(const ReplayFlags& flags) {

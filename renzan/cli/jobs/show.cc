@@ -137,6 +137,25 @@ void Show(const ShowFlags& flags) {
   PrintPast(job, now);
 }
 
+void PrintEstimate(const Json& job) {
+  const Json median = job.value("estimated_start", Json());
+  const Json p90 = job.value("estimated_start_p90", Json());
+  const std::string rests_on = TextOf(job.value("estimate_rests_on", Json()));
+  if (median.is_null()) {
+    fmt::print("estimated start: unknown{}{}\n", rests_on.empty() ? "" : ": ", rests_on);
+    return;
+  }
+  const int64_t now = SystemClock().UnixMs();
+  const auto when = [now](const Json& time) {
+    const int64_t start = time.get<int64_t>();
+    return fmt::format("{} ({})", DurationText(start - now), LocalTimeText(start, now));
+  };
+  fmt::print(
+      "estimated start: in about {}; {}\n", when(median),
+      p90.is_null() ? "how late it may get is unknown" : "9 times out of 10 within " + when(p90));
+  if (!rests_on.empty()) fmt::print("this rests on {}\n", rests_on);
+}
+
 void Explain(const ShowFlags& flags) {
   const Json job = cluster::ExplainJob(*BackendOf(flags.cluster), flags.job);
   if (flags.json) return PrintDocument(job);
@@ -150,15 +169,7 @@ void Explain(const ShowFlags& flags) {
   if (job.at("state") != "pending") return;
   if (job.value("queue_position", 0) > 0)
     fmt::print("position in the pending queue: {}\n", job.at("queue_position").dump());
-  const Json estimate = job.value("estimated_start", Json());
-  const std::string rests_on = TextOf(job.value("estimate_rests_on", Json()));
-  if (estimate.is_null()) {
-    fmt::print("estimated start: unknown{}{}\n", rests_on.empty() ? "" : ": ", rests_on);
-    return;
-  }
-  const int64_t now = SystemClock().UnixMs(), start = estimate.get<int64_t>();
-  fmt::print("estimated start: {} (in {}){}{}\n", LocalTimeText(start, now),
-             DurationText(start - now), rests_on.empty() ? "" : ", ", rests_on);
+  PrintEstimate(job);
 }
 
 void AddVerb(CLI::App& job, const char* name, const char* what, const char* footer,

@@ -99,8 +99,11 @@ Document ExplainJob(Backend& backend, const std::string& name) {
   out["reason"] = NameOf(explanation.reason);
   out["why"] = explanation.why;
   out["would_start_with"] = explanation.would_start_with;
-  out["estimated_start"] =
-      explanation.estimated_start ? Document(*explanation.estimated_start) : Document();
+  const auto when = [](const std::optional<TimeMs>& time) {
+    return time ? Document(*time) : Document();
+  };
+  out["estimated_start"] = when(explanation.estimated_start);
+  out["estimated_start_p90"] = when(explanation.estimated_start_p90);
   out["estimate_rests_on"] = explanation.estimate_rests_on;
   out["queue_position"] = explanation.queue_position;
   return out;

@@ -39,6 +39,7 @@ class JobStory : public SimulatedPolicy {
   struct Waiting {
     TimeMs begin = 0;
     std::string reason;
+    std::string expected;  // how long, at its beginning; empty: unknown
     std::map<std::string, std::set<JobId>> went_first;  // by the reason why
     std::map<JobId, int64_t> gpus;                      // of those jobs
   };

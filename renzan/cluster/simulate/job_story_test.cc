@@ -44,6 +44,7 @@ TEST(JobStory, SaysForWhomAJobWasStoppedAndWhoWentFirst) {
 
 TEST(JobStory, SaysWhyAJobWaits) {
   EXPECT_THAT(StoryOf(2), HasSubstr("waits 5s: pipelined"));
+  EXPECT_THAT(StoryOf(2), HasSubstr("(expected: about 5s, 9 times out of 10 within 5s)"));
   EXPECT_THAT(StoryOf(3), HasSubstr(": resources"));
 }
 

@@ -26,6 +26,7 @@ class CycleBudget {
     return true;
   }
 
+  int left() const { return left_; }
   // Whether Spend() has returned false.
   bool exhausted() const { return exhausted_; }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/explain/forecast.h"
 #include "renzan/cluster/core/explain/why_it_waits.h"
@@ -13,26 +14,45 @@
 namespace renzan::cluster {
 namespace {
 
+// "2 by the run times of similar jobs"
+std::string BasisOf(const Ends& ends) {
+  std::vector<std::string> basis;
+  if (ends.expected > 0)
+    basis.push_back(fmt::format("{} by progress reports or timeouts", ends.expected));
+  if (const int learned = ends.all - ends.expected - ends.unlike; learned > 0)
+    basis.push_back(fmt::format(
+        "{} by the run times of ended jobs like them that ran for at least as long", learned));
+  if (ends.unlike > 0)
+    basis.push_back(fmt::format(
+        "{} like no job that has ended (half of such jobs are assumed to run for an hour, or for "
+        "as long again as so far)",
+        ends.unlike));
+  return fmt::format("{}", fmt::join(basis, ", "));
+}
+
+std::string RestsOn(const Forecast& forecast) {
+  std::string text = fmt::format("{} simulated futures", kFutures);
+  const auto [least, most] = std::minmax_element(forecast.submissions_per_hour.begin(),
+                                                 forecast.submissions_per_hour.end());
+  if (*most > 0)
+    text += fmt::format(
+        " with {:.2g} to {:.2g} submissions per hour, as in the last hour, 4 hours "
+        "and day",
+        *least, *most);
+  if (forecast.ends.all == 0) return text + "; in the middle one no other job ends first";
+  return text + fmt::format("; in the middle one it starts after the end of {}: {}",
+                            Counted(forecast.ends.all, "other job"), BasisOf(forecast.ends));
+}
+
 void Estimate(const Snapshot& snapshot, const ScheduleOptions& options, CycleBudget& budget,
               Explanation& explanation) {
-  const std::optional<Forecast> forecast =
-      ForecastStart(snapshot, explanation.job, options, budget);
-  if (!forecast && budget.exhausted())
+  const Forecast forecast = ForecastStart(snapshot, explanation.job, options, budget);
+  explanation.estimated_start = forecast.median;
+  explanation.estimated_start_p90 = forecast.p90;
+  if (forecast.median)
+    explanation.estimate_rests_on = RestsOn(forecast);
+  else if (forecast.out_of_cycles)
     explanation.estimate_rests_on = "too many jobs must end first to work it out";
-  if (!forecast) return;
-  explanation.estimated_start = forecast->start;
-  const int known = forecast->ends_awaited - forecast->ends_assumed;
-  std::string text = fmt::format("when {} other job{} ended", forecast->ends_awaited,
-                                 forecast->ends_awaited == 1 ? " has" : "s have");
-  if (forecast->ends_awaited == 0) text = "no other job has to end first";
-  if (known > 0)
-    text += fmt::format("; {} of them {} an expected end", known, known == 1 ? "has" : "have");
-  if (forecast->ends_assumed > 0)
-    text += fmt::format(
-        "; {} assumed to run for as long as similar jobs; one like no other for an hour, or for as "
-        "long again as so far",
-        forecast->ends_assumed == 1 ? "one is" : fmt::format("{} are", forecast->ends_assumed));
-  explanation.estimate_rests_on = text;
 }
 
 std::string WhyWithheld(const Validated& validated) {
@@ -61,7 +81,7 @@ Explanation Explain(const Snapshot& observed, JobId id, const ExplainOptions& op
                                  [=](const Wait& candidate) { return candidate.job == id; });
   if (wait == decisions.waits.end()) {
     explanation.why = "it starts in the next scheduling cycle";
-    explanation.estimated_start = snapshot.now;
+    explanation.estimated_start = explanation.estimated_start_p90 = snapshot.now;
     explanation.estimate_rests_on = "there is room for it";
     explanation.queue_position = 1;
     return explanation;
@@ -79,7 +99,7 @@ Explanation Explain(const Snapshot& observed, JobId id, const ExplainOptions& op
   explanation.would_start_with =
       ChangesThatStart(snapshot, *wait, options.scheduling, options.rules, changes);
   if (wait->reason == WaitReason::kInfeasible) return explanation;
-  CycleBudget estimate(options.max_cycles - for_changes - 1, options.cancelled);
+  CycleBudget estimate(options.max_cycles - 1 - (for_changes - changes.left()), options.cancelled);
   Estimate(snapshot, options.scheduling, estimate, explanation);
   return explanation;
 }

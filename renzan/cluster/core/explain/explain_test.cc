@@ -27,6 +27,8 @@ TEST_F(ExplainTest, SaysWhatIsMissingAndWhatWouldHelp) {
                                      "with priority 1 instead of 0, before or in place of others",
                                      "if job 1 of queue default ended (2 GPUs)"}));
   EXPECT_EQ(explanation.estimated_start, kNow + 600'000);
+  EXPECT_EQ(explanation.estimated_start_p90, kNow + 600'000);
+  EXPECT_THAT(explanation.estimate_rests_on, HasSubstr("1 by progress reports or timeouts"));
   EXPECT_EQ(explanation.queue_position, 1);
 }
 
@@ -166,9 +168,45 @@ TEST_F(ExplainTest, CountsRoomThatOthersWouldMake) {
 
 TEST_F(ExplainTest, AJobThatHasJustStartedIsNotExpectedToEndAtOnce) {
   Nodes(1);
-  Add({.gpus = 8, .on = {{0, 1}}});
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}});
   snapshot.jobs[0].started = kNow - 2'000;
-  EXPECT_EQ(Explain(snapshot, Add({.gpus = 8})).estimated_start, kNow - 2'000 + kHour);
+  const Explanation explanation = Explain(snapshot, Add({.gpus = 8}));
+  ASSERT_TRUE(explanation.estimated_start && explanation.estimated_start_p90);
+  EXPECT_GT(*explanation.estimated_start, kNow + kHour / 2);
+  EXPECT_LT(*explanation.estimated_start, kNow + 2 * kHour);
+  EXPECT_GT(*explanation.estimated_start_p90, kNow + 5 * kHour);
+  EXPECT_THAT(explanation.estimate_rests_on, HasSubstr("1 like no job that has ended"));
+}
+
+// That the nodes for it are ready then, and that it starts much earlier, when a job ends of which
+// nothing is known, were two answers to one question.
+TEST_F(ExplainTest, AJobForWhichNodesBootStartsWhenTheyAreReady) {
+  const Resources capacity{.amount = {64'000, 512 * 1024, 8}};
+  snapshot.pools = {{.name = "cloud", .capacity = capacity, .max_nodes = 3, .boot_ms = kHour},
+                    {.name = "slow", .capacity = capacity, .labels = {{"gpu", "old"}}}};
+  Nodes(1);
+  const TimeMs ready = kNow + 9 * kMinute;
+  for (const int pool : {0, 1})
+    snapshot.nodes.push_back({.name = "boots",
+                              .pool = pool,
+                              .capacity = capacity,
+                              .labels = {{"gpu", pool == 0 ? "new" : "old"}},
+                              .state = NodeState::kBooting,
+                              .until = pool == 0 ? ready : kNow + 4 * kHour});
+  Add({.gpus = 8, .checkpoints = false, .on = {{0, 1}}, .ran_ms = 2'000});
+  const JobId job = Add({.gpus = 8, .request = {.required = {{"gpu", "new"}}}});
+  const Explanation explanation = Explain(snapshot, job);
+  EXPECT_EQ(explanation.reason, WaitReason::kNodesBooting);
+  EXPECT_THAT(explanation.why,
+              HasSubstr("will be ready in 9 min;"));  // not those of the other pool
+  EXPECT_EQ(explanation.estimated_start, ready);
+  EXPECT_EQ(explanation.estimated_start_p90, ready);
+  // Where the room of the job that runs would do as well, it may be earlier, but not later.
+  snapshot.worker_requests[snapshot.jobs.back().request].required.clear();
+  const Explanation either = Explain(snapshot, job);
+  EXPECT_THAT(either.why, HasSubstr("starts earlier if running jobs make room before that"));
+  EXPECT_EQ(either.estimated_start, ready);  // jobs of which nothing is known run for an hour
+  EXPECT_EQ(either.estimated_start_p90, ready);
 }
 
 // The search for the nearest value of a change may run out of cycles at any step.

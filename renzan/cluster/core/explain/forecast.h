@@ -1,27 +1,33 @@
 #pragma once
 
-// When will a pending job start if running jobs end and nothing else happens? Pure functions.
+// When will a pending job start? Nobody knows how long jobs run, nor what will be submitted, so the
+// answer is a range: when it starts in some futures that are simulated (future.h). Pure functions.
 
+#include <array>
 #include <optional>
 
 #include "renzan/cluster/core/explain/cycle_budget.h"
+#include "renzan/cluster/core/explain/future.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster {
 
+// A third of the futures each have submissions like those of the last hour, of four hours and of a
+// day: nobody knows which of these goes on.
+inline constexpr std::array<TimeMs, 3> kLately = {kHour, 4 * kHour, 24 * kHour};
+
 struct Forecast {
-  TimeMs start;
-  // How many running jobs must end first, and for how many of them the end is assumed.
-  int ends_awaited = 0, ends_assumed = 0;
+  // By when it starts in half of all cases, and in 9 of 10. None: not within Future::kHorizon, or
+  // there was not enough budget to find out.
+  std::optional<TimeMs> median, p90;
+  bool out_of_cycles = false;  // in some future
+  Ends ends;                   // in the median future
+  std::array<double, kLately.size()> submissions_per_hour{};
 };
 
-// A job without an expected end (Job::expected_end) is assumed to run for as long as half of the
-// jobs like it (predict/run_times.h); one that is like no other, for an hour, or for as long again
-// as so far. Nothing if the job would not start within `max_ends` ends, if no end would help, or if
-// the budget is spent.
-std::optional<Forecast> ForecastStart(const Snapshot& snapshot, JobId job,
-                                      const ScheduleOptions& options, CycleBudget& budget,
-                                      int max_ends = 200);
+// Uses the whole budget at most.
+Forecast ForecastStart(const Snapshot& snapshot, JobId job, const ScheduleOptions& options,
+                       CycleBudget& budget);
 
 }  // namespace renzan::cluster

@@ -212,13 +212,19 @@ class Reasons {
   }
 
   std::string Booting() const {
-    TimeMs ready = 0;
+    TimeMs first = kNever, last = 0;
     for (const Node& node : snapshot_.nodes)
-      if (node.state == NodeState::kBooting && node.until != kNever)
-        ready = std::max(ready, node.until);
-    if (ready <= snapshot_.now) return "nodes for it are being bought";
-    return fmt::format("nodes for it are booting and will be ready in {}",
-                       Duration(ready - snapshot_.now));
+      if (node.state == NodeState::kBooting && node.until != kNever && Matches(node, request_)) {
+        first = std::min(first, node.until);
+        last = std::max(last, node.until);
+      }
+    if (last <= snapshot_.now) return "nodes for it are being bought";
+    const std::string from = Duration(std::max<TimeMs>(first - snapshot_.now, 0)),
+                      to = Duration(last - snapshot_.now);
+    return fmt::format(
+        "nodes for it are booting and will be ready in {}; it starts earlier if running jobs make "
+        "room before that",
+        from == to ? to : from + " to " + to);
   }
 
   const Snapshot& snapshot_;

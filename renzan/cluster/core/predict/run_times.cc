@@ -116,6 +116,12 @@ RunTimeQuantiles RunTimes::Predict(const JobTraits& traits) const {
   return quantiles;
 }
 
+double ShareEnded(const RunTimeQuantiles& quantiles, TimeMs ran) {
+  if (ran < quantiles.back()) return ShareEndedBy(quantiles, ran);
+  return 1 - (1 - kQuantiles.back()) * static_cast<double>(quantiles.back()) /
+                 static_cast<double>(std::max<TimeMs>(ran, 1));
+}
+
 TimeMs RemainingQuantile(const RunTimeQuantiles& quantiles, TimeMs ran, double share) {
   if (ran >= quantiles.back())
     return std::llround(static_cast<double>(std::max(ran, kMinute)) * share / (1 - share));

@@ -57,6 +57,9 @@ class RunTimes {
   Kinds known_, next_;
 };
 
+// The share of the jobs like it that end within that time; beyond the last quantile, as below.
+double ShareEnded(const RunTimeQuantiles& quantiles, TimeMs ran);
+
 // How much longer a job that has run for `ran` (at least a minute is assumed) will run: this share,
 // in (0, 1), of the jobs like it need less. Beyond the last quantile, and if nothing is known, run
 // times are taken to have no typical scale (a density like 1 / t^2): half of the jobs then run for
