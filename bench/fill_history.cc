@@ -18,37 +18,40 @@ constexpr TimeMs kFirstMs = 1'700'000'000'000, kBetweenMs = 60'000, kRunMs = 3'6
 // As a daemon leaves it: an attempt, three events, usage and its run time.
 void PutEndedJob(Store& store, JobId id) {
   const TimeMs submitted = kFirstMs + id * kBetweenMs;
-  JobRecord job{.id = id,
-                .name = "train",
-                .queue = "default",
-                .spec = "name: train\ncommand: [renzan, train, config.yaml]\n",
-                .source = "job.yaml",
-                .submit_dir = "/home/ann",
-                .user = fmt::format("user-{}", id % 20),
-                .uid = 1000,
-                .gid = 1000,
-                .min_workers = 4,
-                .max_workers = 4,
-                .gpus = 1,
-                .state = RecordState::kRunning,
-                .submitted = submitted,
-                .attempts = 1,
-                .run_ms = kRunMs,
-                .started = submitted,
-                .exit_code = 0,
-                .manifest = "{}"};
+  JobRecord job;
+  job.id = id;
+  job.name = "train";
+  job.queue = "default";
+  job.spec = "name: train\ncommand: [renzan, train, config.yaml]\n";
+  job.source = "job.yaml";
+  job.submit_dir = "/home/ann";
+  job.user = fmt::format("user-{}", id % 20);
+  job.uid = 1000;
+  job.gid = 1000;
+  job.min_workers = 4;
+  job.max_workers = 4;
+  job.gpus = 1;
+  job.state = RecordState::kRunning;
+  job.submitted = submitted;
+  job.attempts = 1;
+  job.run_ms = kRunMs;
+  job.first_started = submitted;
+  job.exit_code = 0;
+  job.manifest = "{}";
   store.Put(job);
   store.PutUsage(id, {.gpu_seconds = 4.0 * kRunMs / 1000, .cost = 10});
   job.state = RecordState::kDone;
   job.ended = submitted + kRunMs;
   store.Put(job);
   store.AddRunTime(TraitsOf(job), kRunMs);
-  store.Put(AttemptRecord{.job = id,
-                          .placement = {{.node = "own-0", .workers = 4}},
-                          .started = submitted,
-                          .ended = job.ended,
-                          .exit_code = 0,
-                          .ended_by = "itself"});
+  AttemptRecord attempt;
+  attempt.job = id;
+  attempt.placement = {{.node = "own-0", .workers = 4}};
+  attempt.started = submitted;
+  attempt.ended = job.ended;
+  attempt.exit_code = 0;
+  attempt.ended_by = "itself";
+  store.Put(attempt);
   for (const char* kind : {"submitted", "started", "done"})
     store.AddEvent({.job = id, .time = submitted, .kind = kind, .text = "by a benchmark"});
 }
