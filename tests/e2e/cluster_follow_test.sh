@@ -34,10 +34,19 @@ wait_for up
 wait_for grep -q 'line 20' log.txt
 $renzan job preempt 1 >/dev/null
 wait_for grep -q 'line 35' log.txt
+$renzan job logs -f 1 --tail 1 >tail.txt 2>tail.err &
+logs=$!
+wait_for grep -q line tail.txt
 $renzan cluster down 2>down.txt
 grep -q "running workers continue, and .*: \`renzan cluster down --stop-jobs\` after that ends them$" down.txt ||
   fail "$(cat down.txt)"
+status=0
+wait $logs || status=$?
+[ $status -eq 69 ] || fail "job logs -f: exit $status although its job goes on"
+grep -q "the output of job 1 breaks off: .* daemon" tail.err ||
+  fail "$(cat tail.err)"
 up
+$renzan job logs -f 1 >tail.txt || fail "job logs -f fails although its job has ended"
 status=0
 wait $follower || status=$?
 follower=""

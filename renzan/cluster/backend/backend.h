@@ -88,6 +88,8 @@ class Backend {
   virtual JobText JobAgain(const std::string& job) = 0;
   // The job's state afterwards; "" if that is not known yet.
   virtual std::string ActOn(const std::string& job, JobAction action) = 0;
+  // Following ends with the job, or with the attempt that the query names. Throws Error
+  // kUnavailable if the output breaks off before.
   virtual void ReadLog(const std::string& job, const LogQuery& query,
                        const std::function<void(std::string_view piece)>& take) = 0;
 

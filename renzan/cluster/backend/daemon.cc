@@ -173,8 +173,18 @@ class DaemonBackend : public Backend {
     std::string target = fmt::format("/v1/jobs/{}/logs?worker={}", NumberOf(job), query.worker);
     if (query.attempt >= 0) target += fmt::format("&attempt={}", query.attempt);
     if (query.tail >= 0) target += fmt::format("&tail={}", query.tail);
-    if (query.follow) target += "&follow=1";
-    client_.Stream(target, take);
+    if (!query.follow) return client_.Stream(target, take);
+    try {
+      client_.Stream(target + "&follow=1", take);
+      if (OutputIsComplete(job, query.attempt)) return;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnavailable) throw;
+      throw error.WithContext(fmt::format("the output of job {} breaks off", job));
+    }
+    Fail(ErrorCode::kUnavailable,
+         "the output of job {} breaks off, because the daemon has ended and started again: follow "
+         "it again",
+         job);
   }
 
   Document ListNodes() override { return Get("/v1/nodes"); }
@@ -229,6 +239,19 @@ class DaemonBackend : public Backend {
   }
 
  private:
+  // Whether the job, or the attempt if one is named, has ended.
+  bool OutputIsComplete(const std::string& job, int64_t attempt) {
+    try {
+      const Document shown = ShowJob(job);
+      if (!shown.at("ended").is_null()) return true;
+      const Document& attempts = shown.at("attempts_list");
+      return attempt >= 0 && static_cast<size_t>(attempt) < attempts.size() &&
+             attempts[static_cast<size_t>(attempt)].at("state") == "ended";
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNoInput) throw;
+      return true;  // it has ended and been deleted
+    }
+  }
   Document Get(const std::string& target) { return Document::parse(client_.Get(target)); }
   Document Post(const std::string& target, const std::string& body) {
     return Document::parse(client_.Post(target, body));
