@@ -76,7 +76,7 @@ DEFAULTS = {
         "topology": [{"level": "zone", "label": "topology.kubernetes.io/zone"},
                      {"level": "rack", "label": "renzan.dev/rack"}],
         "spotNotice": "2m", "retention": {"keepEndedFor": "0s"}},
-    "queues": {},
+    "queues": {"notPreemptible": True},
     "nodepools": {"spot": False, "pricePerHour": 0, "boot": "3m", "idle": "10m",
                   "interruptionsPerHour": 0, "minNodes": 0},
 }
