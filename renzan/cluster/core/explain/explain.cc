@@ -9,6 +9,7 @@
 #include "renzan/cluster/core/explain/forecast.h"
 #include "renzan/cluster/core/explain/why_it_waits.h"
 #include "renzan/cluster/core/place/avoidance.h"
+#include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/core/validate/invariants.h"
 
 namespace renzan::cluster {
@@ -24,9 +25,9 @@ std::string BasisOf(const Ends& ends) {
         "{} by the run times of ended jobs like them that ran for at least as long", learned));
   if (ends.unlike > 0)
     basis.push_back(fmt::format(
-        "{} like no job that has ended (half of such jobs are assumed to run for an hour, or for "
-        "as long again as so far)",
-        ends.unlike));
+        "{} submitted before {} jobs had ended to learn from (half of such jobs are assumed to run "
+        "for an hour, or for as long again as so far)",
+        ends.unlike, RunTimes::kLeastJobs));
   return fmt::format("{}", fmt::join(basis, ", "));
 }
 

@@ -175,7 +175,7 @@ TEST_F(ExplainTest, AJobThatHasJustStartedIsNotExpectedToEndAtOnce) {
   EXPECT_GT(*explanation.estimated_start, kNow + kHour / 2);
   EXPECT_LT(*explanation.estimated_start, kNow + 2 * kHour);
   EXPECT_GT(*explanation.estimated_start_p90, kNow + 5 * kHour);
-  EXPECT_THAT(explanation.estimate_rests_on, HasSubstr("1 like no job that has ended"));
+  EXPECT_THAT(explanation.estimate_rests_on, HasSubstr("1 submitted before 10 jobs had ended"));
 }
 
 // That the nodes for it are ready then, and that it starts much earlier, when a job ends of which

@@ -25,7 +25,7 @@ inline constexpr int kFutures = 9;
 struct Ends {
   int all = 0;
   int expected = 0;  // the end was known or limited (Job::expected_end), not drawn
-  int unlike = 0;    // drawn, but no job like it has ended yet
+  int unlike = 0;    // drawn, but too few jobs had ended to predict its run time
 };
 
 class Future : private Environment {

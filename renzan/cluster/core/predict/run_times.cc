@@ -13,9 +13,6 @@
 namespace renzan::cluster {
 namespace {
 
-// Fewer jobs are not enough for a prediction.
-constexpr float kLeastJobs = 10;
-
 struct Kind {
   std::string key;
   // The factor by which each ended job reduces the weight of earlier ones.

@@ -30,6 +30,8 @@ struct JobTraits {
 
 class RunTimes {
  public:
+  // Fewer ended jobs are not enough for a prediction.
+  static constexpr int kLeastJobs = 10;
   // Jobs are counted in generations of this size: the model knows the ended jobs of the current
   // generation and of the one before, and forgets all earlier ones. So a model to which only
   // FirstKnown() and later jobs were added is identical, bit for bit.
