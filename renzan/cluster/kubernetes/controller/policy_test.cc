@@ -310,8 +310,11 @@ TEST(KubernetesPolicy, ReservationsSurviveALeader) {
   };
   const auto before = reserved();
   EXPECT_THAT(before, ::testing::ElementsAre("6 on a", "6 on b"));
-  // Nothing new would be reserved.
-  world.cluster.Apply(ClusterPolicies(), "default", {{"scheduling", {{"overdueAfter", "1000h"}}}});
+  // Who forgot it would reserve this node, on which less has to end.
+  world.cluster.AddNode("c", 8);
+  world.cluster.AddJob("ads", "small", JobSpec(1, 1, false), kHour);
+  world.Run(kMinute);
+  EXPECT_EQ(reserved(), before);
   world.StartController();
   world.leader->Work();
   const Json& job = *world.cluster.FindJob("ads", "large");
