@@ -180,10 +180,10 @@ TEST_F(ReviewTest, WarnsOfWhatTheClusterLacks) {
 TEST_F(ReviewTest, RefusesWhatItsQueueForbids) {
   const Json object = JobObject({{"queue", "ads"}, {"preemptible", false}});
   Json queue = QueueObject("ads");
-  SeeQueues({queue});
+  SeeQueues(Json::array({queue}));
   EXPECT_TRUE(Create(object).allowed);
   queue["spec"]["notPreemptible"] = false;
-  SeeQueues({queue});
+  SeeQueues(Json::array({queue}));
   EXPECT_EQ(Create(object).message,
             "preemptible: false: jobs in queue 'ads' must be preemptible (spec.notPreemptible of "
             "the Queue)");
