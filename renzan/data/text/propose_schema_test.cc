@@ -8,8 +8,8 @@
 #include <functional>
 #include <string>
 
-#include "renzan/data/import.h"
 #include "renzan/data/testing.h"
+#include "renzan/data/text/propose_schema_testing.h"
 
 namespace renzan {
 namespace {
@@ -19,39 +19,9 @@ using ::testing::ElementsAre;
 using testing::ExpectError;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using testing::Proposed;
+using testing::SchemaOfColumn;
 using testing::WriteText;
-
-// Proposes a schema for a file, imports the file with it, and returns both.
-struct Proposed {
-  TemporaryDirectory dir;
-  std::string path, schema, warnings;
-
-  explicit Proposed(const std::string& text, const std::string& name = "in.csv")
-      : path(dir / name) {
-    WriteText(path, text);
-    Run();
-  }
-  explicit Proposed(std::string file, std::nullptr_t) : path(std::move(file)) { Run(); }
-
-  void Run() {
-    schema = ProposeSchema({.input = path});
-    WriteFileAtomically(dir / "schema.yaml", schema);
-    ImportOptions options;
-    options.inputs = {path};
-    options.format = "csv";
-    options.schema = dir / "schema.yaml";
-    options.output = dir / "out";
-    options.vocabulary = {"threshold:1"};
-    ::testing::internal::CaptureStderr();
-    try {
-      ImportDataset(options);
-    } catch (const Error& error) {
-      ADD_FAILURE() << error.what() << "\n" << schema;
-    }
-    warnings = ::testing::internal::GetCapturedStderr();
-    EXPECT_EQ(warnings, "") << schema;
-  }
-};
 
 TEST(ProposeSchema, RolesOfEveryKind) {
   std::string text =
@@ -201,63 +171,6 @@ TEST(ProposeSchema, ALabelOfThreeTexts) {
               HasSubstr("clicked: {role: label, positive: \"yes\", negative: other}"));
 }
 
-TEST(ProposeSchema, DatesWithConstantParts) {
-  const auto schema_of = [](const std::string& format, const auto& value) {
-    std::string text = "when,x,click\n";
-    for (int row = 0; row < 100; ++row)
-      text += fmt::format("{},{},{}\n", fmt::format(fmt::runtime(format), value(row)), row * 7 % 50,
-                          row % 3 == 0 ? 1 : 0);
-    return Proposed(text).schema;
-  };
-  EXPECT_THAT(schema_of("2024-01-{:02} 00:00:00", [](int row) { return row % 28 + 1; }),
-              HasSubstr("parts: {day: {role: dense, transform: standardize}, weekday: {role: "
-                        "categorical}}}  # text, 28 values"));
-  EXPECT_THAT(schema_of("2024-01-{:02} 00:00:00", [](int row) { return row % 28 + 1; }),
-              HasSubstr("; constant: hour\n"));
-  EXPECT_THAT(schema_of("2024-01-{:02}", [](int row) { return row % 4 * 7 + 1; }),
-              AllOf(HasSubstr("parts: {day: {role: dense, transform: standardize}}}"),
-                    HasSubstr("; constant: weekday\n")));
-  EXPECT_THAT(schema_of("2024-01-05 {:02}:00:00", [](int row) { return row % 24; }),
-              AllOf(HasSubstr("parts: {hour: {role: categorical}}}"),
-                    HasSubstr("; constant: day, weekday\n")));
-  EXPECT_THAT(
-      schema_of("2024-01-05 08:{:02}:00", [](int row) { return row % 60; }),
-      AllOf(HasSubstr("when: {role: skip}"), HasSubstr("; constant: day, weekday, hour\n")));
-}
-
-// One bad row among many makes the column a text; the comment says what it is otherwise.
-TEST(ProposeSchema, AFewTextsAmongDates) {
-  const auto schema_of = [](int bad_rows) {
-    std::string text = "when,x,click\n";
-    for (int row = 0; row < 300; ++row)
-      text += fmt::format("{},{},{}\n",
-                          row < bad_rows ? "n/a 17:31"
-                                         : fmt::format("2026-11-{:02} {:02}:{:02}", row % 28 + 1,
-                                                       row % 24, row % 60),
-                          row * 7 % 50, row % 3 == 0);
-    return Proposed(text).schema;
-  };
-  EXPECT_THAT(schema_of(1),
-              AllOf(HasSubstr("; if such as 'n/a 17:31' are bad rows among dates: {role: date, "
-                              "date: \"%Y-%m-%d %H:%M\", parts: {weekday: {role: categorical}, "
-                              "hour: {role: categorical}}}\n"),
-                    Not(HasSubstr("several values"))));
-  EXPECT_THAT(schema_of(30), Not(HasSubstr("among dates")));
-}
-
-TEST(ProposeSchema, DatesWithAnOffset) {
-  const auto schema_of = [](const std::string& other_offset) {
-    std::string text = "when,x,click\n";
-    for (int row = 0; row < 100; ++row)
-      text += fmt::format("2026-11-{:02}T{:02}:00:00{},{},{}\n", row % 28 + 1, row % 24,
-                          row % 2 == 0 ? "+00:00" : other_offset, row * 7 % 50, row % 3 == 0);
-    return Proposed(text).schema;
-  };
-  EXPECT_THAT(schema_of("+00:00"),
-              HasSubstr("when: {role: date, date: \"%Y-%m-%dT%H:%M:%S+00:00\", parts: {day: "));
-  EXPECT_THAT(schema_of("-01:00"), Not(HasSubstr("role: date")));
-}
-
 // A semicolon in titles separates nothing, whether few have one or many.
 TEST(ProposeSchema, TitlesAreNoBags) {
   const auto schema_of = [](const std::vector<std::string>& titles) {
@@ -350,60 +263,6 @@ TEST(ProposeSchema, HeadersWithAnOddName) {
   // A text where numbers are below, in a file without a header.
   EXPECT_THAT(schema_of("u1,unknown,2,0"), HasSubstr("header: false"));
   EXPECT_THAT(schema_of("user,price,size,clicked"), Not(HasSubstr("first line")));
-}
-
-std::string SchemaOfColumn(const std::string& name, const std::function<std::string(int)>& value,
-                           const std::string& delimiter = ",") {
-  TemporaryDirectory dir;
-  std::string text = fmt::format("{0}{1}other{1}clicked\n", name, delimiter);
-  for (int row = 0; row < 300; ++row)
-    text += fmt::format("{1}{0}{2}{0}{3}\n", delimiter, value(row), row * row % 97,
-                        row % 3 == 0 ? 1 : 0);
-  return Proposed(text).schema;
-}
-
-TEST(ProposeSchema, DatesThatMayHaveTheDayFirst) {
-  const auto schema_of = [](const char* time, int days) {
-    return SchemaOfColumn("when", [&](int row) {
-      return fmt::format("{:02}/{:02}/2024{}", row % days + 1, row % 12 + 1, time);
-    });
-  };
-  EXPECT_THAT(schema_of("", 12), AllOf(HasSubstr("date: \"%m/%d/%Y\""),
-                                       HasSubstr("; if the day comes first: date: \"%d/%m/%Y\"")));
-  EXPECT_THAT(schema_of(" 11:30", 12),
-              AllOf(HasSubstr("date: \"%m/%d/%Y %H:%M\""),
-                    HasSubstr("; if the day comes first: date: \"%d/%m/%Y %H:%M\"")));
-  EXPECT_THAT(schema_of("", 28), AllOf(HasSubstr("date: \"%d/%m/%Y\""), Not(HasSubstr("first:"))));
-}
-
-TEST(ProposeSchema, TimesOfEveryKind) {
-  constexpr const char* kWeekdays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-  const auto schema_of = [&](const std::string& name, const std::string& format) {
-    return SchemaOfColumn(name, [&](int row) {
-      return fmt::format(fmt::runtime(format), fmt::arg("day", row % 28 + 1),
-                         fmt::arg("weekday", kWeekdays[row % 7]),  // in November 2026
-                         fmt::arg("hour", row % 12 + 1), fmt::arg("row", row));
-    });
-  };
-  for (const auto& [text, format] :
-       {std::array{"2026-11-{day:02}T{hour:02}:43:50.123456", "%Y-%m-%dT%H:%M:%S.%f"},
-        {"2026-11-{day:02}T{hour:02}:04", "%Y-%m-%dT%H:%M"},
-        {"11/{day:02}/2026 {hour}:05 PM", "%m/%d/%Y %I:%M %p"},
-        {"[{day:02}/Nov/2026:{hour:02}:04:29 +0000]", "[%d/%b/%Y:%H:%M:%S +0000]"},
-        {"{weekday} Nov {day:>2} {hour:02}:04:29 2026", "%a %b %e %H:%M:%S %Y"},
-        {"\"{weekday}, {day:02} Nov 2026 {hour:02}:04:29 -0130\"", "%a, %d %b %Y %H:%M:%S -0130"},
-        {"\"{weekday}, {day:02} Nov 2026 {hour:02}:04:29 GMT\"", "%a, %d %b %Y %H:%M:%S GMT"},
-        {"{day}.11.2026 {hour}:30", "%d.%m.%Y %H:%M"}})
-    EXPECT_THAT(schema_of("when", text),
-                HasSubstr(fmt::format("when: {{role: date, date: \"{}\", parts: {{day: ", format)));
-  EXPECT_THAT(schema_of("ts", "17{row:03}00000.25"), HasSubstr("ts: {role: date, date: \"%s.%f\""));
-  EXPECT_THAT(schema_of("ts", "17{row:03}00000123"), HasSubstr("ts: {role: date, date: \"%Q\""));
-  EXPECT_THAT(schema_of("ts", "17{row:03}00000123456"), Not(HasSubstr("role: date")));
-  EXPECT_THAT(schema_of("moment", "17{row:03}00000"),
-              HasSubstr("; if they are seconds since 1970: {role: date, date: \"%s\""));
-  EXPECT_THAT(schema_of("moment", "17{row:03}00000123"),
-              HasSubstr("; if they are milliseconds since 1970: {role: date, date: \"%Q\""));
-  EXPECT_THAT(schema_of("moment", "{row}"), Not(HasSubstr("since 1970")));
 }
 
 TEST(ProposeSchema, NumbersOfEntitiesAreIds) {

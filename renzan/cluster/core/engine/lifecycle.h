@@ -1,9 +1,9 @@
 #pragma once
 
 // The life of a job: how what happens to its gang (gang.h) and how its attempts end (outcome.h)
-// change the facts that its environment records. The daemon and the Kubernetes controller use these
-// functions alone, so that they count, back off, requeue and restart by the same rules. They change
-// the values passed to them: an environment that commits first passes copies.
+// change the facts that its environment records. The daemon and the Kubernetes controller
+// both use these functions, so they count, back off, requeue and restart by the same rules. They
+// change the values passed to them: an environment that commits first passes copies.
 
 #include <optional>
 #include <string>

@@ -18,7 +18,7 @@ namespace renzan::cluster::local {
 namespace {
 
 // The daemon may be testing the lock at this moment.
-constexpr double kLockSeconds = 1;
+constexpr double kNewLockSeconds = 1;
 
 void MakeDirectory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
@@ -77,7 +77,7 @@ bool AttemptDirectory::RestoreIfRemoved() {
   MakeDirectory(paths_.directory);
   if (!IsTheSame(lock_->descriptor(), paths_.lock)) {
     std::unique_ptr<FileLock> lock =
-        FileLock::WaitForLock(paths_.lock, std::to_string(getpid()), kLockSeconds);
+        FileLock::WaitForLock(paths_.lock, std::to_string(getpid()), kNewLockSeconds);
     if (!lock) Fail(ErrorCode::kCantCreate, "another process has locked {}", paths_.lock);
     if (chmod(paths_.lock.c_str(), 0600) != 0)
       FailErrno(errno, fmt::format("cannot change the mode of {}", paths_.lock));

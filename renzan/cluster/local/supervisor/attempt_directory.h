@@ -29,9 +29,8 @@ class AttemptDirectory {
   bool TakeRemovals();
   RequestInbox& inbox() { return *inbox_; }
 
-  // Whether what was removed had to be put back, except what the supervisor writes later or has
-  // written: started.json, end.json, logs. Throws an Error if it cannot be. Not
-  // while the job still removes it: its `rm` would fail.
+  // Puts back what was removed, except started.json, end.json and logs. False: nothing was. Throws
+  // an Error if it cannot. Call it once the job has finished removing: its `rm` would fail.
   bool RestoreIfRemoved();
 
  private:
