@@ -25,9 +25,9 @@ std::string BasisOf(const Ends& ends) {
         "{} by the run times of ended jobs like them that ran for at least as long", learned));
   if (ends.unlike > 0)
     basis.push_back(fmt::format(
-        "{} submitted before {} jobs had ended to learn from (half of such jobs are assumed to run "
+        "{} submitted before {} had ended to learn from (half of such jobs are assumed to run "
         "for an hour, or for as long again as so far)",
-        ends.unlike, RunTimes::kLeastJobs));
+        ends.unlike, Counted(RunTimes::kLeastJobs, "job")));
   return fmt::format("{}", fmt::join(basis, ", "));
 }
 
