@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <vector>
 
+#include "bench/options.h"
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
@@ -130,14 +130,14 @@ void RunStatusFile(int repeats, const std::string& parent) {
 }  // namespace renzan
 
 int main(int argc, char** argv) {
-  CLI::App app{"Speed of checkpoint files compared with plain write(2)"};
+  renzan::bench::Options command_line("Speed of checkpoint files compared with plain write(2)");
   int64_t rows = 4'000'000;
   int repeats = 5;
   std::string dir;
-  app.add_option("--rows", rows, "of a table with 16 columns");
-  app.add_option("--repeats", repeats);
-  app.add_option("--dir", dir, "where to write (default: here)");
-  CLI11_PARSE(app, argc, argv);
+  command_line.Add("--rows", &rows, "of a table with 16 columns");
+  command_line.Add("--repeats", &repeats);
+  command_line.Add("--dir", &dir, "where to write (default: here)");
+  command_line.ParseOrExit(argc, argv);
   renzan::Run(rows, repeats, dir);
   renzan::RunReader(rows, repeats, dir);
   renzan::RunStatusFile(std::max(repeats, 50), dir);

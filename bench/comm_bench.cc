@@ -9,7 +9,6 @@
 //
 //   comm_bench --worker-backend gloo --per-host 4
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -21,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/options.h"
 #include "renzan/base/error.h"
 #include "renzan/comm/backends.h"
 #include "renzan/comm/tree_reduce.h"
@@ -212,14 +212,16 @@ int Run(const Options& options, const std::vector<std::string>& argv) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a peer's death is an Error
   renzan::Options options;
-  CLI::App app("Measures exchange and reduction between workers of this machine");
-  app.add_option("--workers", options.workers)->check(CLI::Range(2, renzan::kVirtualWorkers));
-  app.add_option("--threads", options.threads, "per worker")->check(CLI::Range(1, 256));
-  app.add_option("--repeats", options.repeats)->check(CLI::Range(1, 1000000));
-  app.add_option("--max-bytes", options.max_bytes, "sent by one worker, and of one reduced array");
-  app.add_option("--worker-backend", options.worker_backend)->group("");
-  app.add_option("--per-host", options.per_host)->check(CLI::PositiveNumber)->group("");
-  CLI11_PARSE(app, argc, argv);
+  renzan::bench::Options command_line(
+      "Measures exchange and reduction between workers of this machine");
+  command_line.AddInRange("--workers", &options.workers, 2, renzan::kVirtualWorkers);
+  command_line.AddInRange("--threads", &options.threads, 1, 256, "per worker");
+  command_line.AddInRange("--repeats", &options.repeats, 1, 1000000);
+  command_line.Add("--max-bytes", &options.max_bytes,
+                   "sent by one worker, and of one reduced array");
+  command_line.Add("--worker-backend", &options.worker_backend);
+  command_line.AddPositive("--per-host", &options.per_host);
+  command_line.ParseOrExit(argc, argv);
   try {
     return renzan::Run(options, {argv, argv + argc});
   } catch (const renzan::Error& error) {

@@ -8,12 +8,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
 #include <span>
 #include <vector>
 
+#include "bench/options.h"
 #include "renzan/base/clock.h"
 #include "renzan/base/cpus.h"
 #include "renzan/base/philox.h"
@@ -164,15 +164,15 @@ void MeasureUpdate(Bench& bench, int64_t pooling) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app{"Embedding kernels against the bandwidth of random rows"};
+  bench::Options command_line("Embedding kernels against the bandwidth of random rows");
   int64_t table_mib = 2048;
   std::string type = "fp32";
   int threads = UsableCpus(ReadCpuBudget()), repeats = 9;
-  app.add_option("--table-mib", table_mib)->check(CLI::Range(1, 1 << 20));
-  app.add_option("--rows", type, "fp32, fp16 or bf16");
-  app.add_option("--threads", threads)->check(CLI::PositiveNumber);
-  app.add_option("--repeats", repeats)->check(CLI::Range(1, 1000));
-  CLI11_PARSE(app, argc, argv);
+  command_line.AddInRange("--table-mib", &table_mib, 1, 1 << 20);
+  command_line.Add("--rows", &type, "fp32, fp16 or bf16");
+  command_line.AddPositive("--threads", &threads);
+  command_line.AddInRange("--repeats", &repeats, 1, 1000);
+  command_line.ParseOrExit(argc, argv);
   ThreadPool pool(threads);
   fmt::print("{}, {} threads, tables of {} MiB of {}\n\n", SelectIsa("auto"), pool.num_threads(),
              table_mib, type);

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string>
 
+#include "bench/options.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/local/store/store.h"
 
@@ -69,12 +69,12 @@ void Fill(const std::string& path, JobId jobs) {
 }  // namespace renzan::cluster::local
 
 int main(int argc, char** argv) {
-  CLI::App app("Fills a daemon's database with jobs that have ended");
+  renzan::bench::Options command_line("Fills a daemon's database with jobs that have ended");
   std::string path;
   int64_t jobs = 0;
-  app.add_option("database", path)->required();
-  app.add_option("jobs", jobs)->required()->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  command_line.Add("database", &path);
+  command_line.AddPositive("jobs", &jobs);
+  command_line.ParseOrExit(argc, argv);
   try {
     renzan::cluster::local::Fill(path, jobs);
   } catch (const renzan::Error& error) {

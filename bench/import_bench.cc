@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +16,7 @@
 #include <functional>
 #include <string>
 
+#include "bench/options.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/data/import.h"
@@ -118,10 +118,10 @@ void Measure(int64_t rows, const std::string& directory) {
 int Main(int argc, char** argv) {
   int64_t rows = 500'000;
   std::string directory;
-  CLI::App app{"Measure the import of Criteo's format"};
-  app.add_option("--rows", rows, "Rows of the smaller input")->check(CLI::PositiveNumber);
-  app.add_option("--directory", directory, "Where to put files: a fast disk [a temporary one]");
-  CLI11_PARSE(app, argc, argv);
+  bench::Options command_line("Measure the import of Criteo's format");
+  command_line.AddPositive("--rows", &rows, "Rows of the smaller input");
+  command_line.Add("--directory", &directory, "Where to put files: a fast disk [a temporary one]");
+  command_line.ParseOrExit(argc, argv);
   try {
     const TemporaryDirectory temporary;
     Measure(rows, directory.empty() ? temporary.path() : directory);

@@ -8,12 +8,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
 
+#include "bench/options.h"
 #include "renzan/base/clock.h"
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
@@ -95,12 +95,12 @@ int Main(int argc, char** argv) {
   int64_t rows = 1'000'000, batch = 2048;
   int repeats = 9;
   std::string directory;
-  CLI::App app{"Measure what block checksums cost when reading a dataset"};
-  app.add_option("--rows", rows, "Rows of the dataset")->check(CLI::PositiveNumber);
-  app.add_option("--batch", batch, "Rows in one batch")->check(CLI::PositiveNumber);
-  app.add_option("--repeats", repeats, "Epochs of each kind")->check(CLI::PositiveNumber);
-  app.add_option("--directory", directory, "Where to put the dataset [a temporary one]");
-  CLI11_PARSE(app, argc, argv);
+  bench::Options command_line("Measure what block checksums cost when reading a dataset");
+  command_line.AddPositive("--rows", &rows, "Rows of the dataset");
+  command_line.AddPositive("--batch", &batch, "Rows in one batch");
+  command_line.AddPositive("--repeats", &repeats, "Epochs of each kind");
+  command_line.Add("--directory", &directory, "Where to put the dataset [a temporary one]");
+  command_line.ParseOrExit(argc, argv);
   try {
     const TemporaryDirectory temporary;
     SynthOptions options;

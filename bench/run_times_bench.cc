@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -17,6 +16,7 @@
 #include <tuple>
 #include <vector>
 
+#include "bench/options.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/simulate/trace.h"
@@ -133,10 +133,10 @@ void Run(const std::string& trace) {
 }  // namespace renzan::cluster
 
 int main(int argc, char** argv) {
-  CLI::App app("How well the run times of a recorded trace are predicted");
+  renzan::bench::Options command_line("How well the run times of a recorded trace are predicted");
   std::string trace;
-  app.add_option("trace", trace, "As for renzan simulate --trace")->required();
-  CLI11_PARSE(app, argc, argv);
+  command_line.Add("trace", &trace, "As for renzan simulate --trace");
+  command_line.ParseOrExit(argc, argv);
   try {
     renzan::cluster::Run(trace);
   } catch (const renzan::Error& error) {

@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
 #include <vector>
 
+#include "bench/options.h"
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
@@ -211,13 +211,14 @@ void MeasureAdmissions(int jobs, uint64_t seed) {
 int Main(int argc, char** argv) {
   int cycles = 300, nodes = 5000, pending = 10000, jobs = 15000;
   uint64_t seed = 1;
-  CLI::App app{"Measures scheduling cycles on a busy cluster; prints a Markdown table"};
-  app.add_option("--cycles", cycles);
-  app.add_option("--nodes", nodes, "the largest cluster");
-  app.add_option("--pending", pending, "the longest pending queue");
-  app.add_option("--jobs", jobs, "jobs to be admitted");
-  app.add_option("--seed", seed);
-  CLI11_PARSE(app, argc, argv);
+  bench::Options command_line(
+      "Measures scheduling cycles on a busy cluster; prints a Markdown table");
+  command_line.Add("--cycles", &cycles);
+  command_line.Add("--nodes", &nodes, "the largest cluster");
+  command_line.Add("--pending", &pending, "the longest pending queue");
+  command_line.Add("--jobs", &jobs, "jobs to be admitted");
+  command_line.Add("--seed", &seed);
+  command_line.ParseOrExit(argc, argv);
   MeasureGrowth(nodes, pending, cycles, seed);
   MeasureAdmissions(jobs, seed);
   return 0;

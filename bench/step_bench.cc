@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <vector>
 
+#include "bench/options.h"
 #include "renzan/base/clock.h"
 #include "renzan/base/philox.h"
 #include "renzan/comm/backends.h"
@@ -54,21 +54,21 @@ int Main(int argc, char** argv) {
   TrainConfig config;
   int64_t rows = 100000, steps = 20;
   int threads = 2, repeats = 5;
-  CLI::App app{"One training step on data in memory"};
-  app.add_option("--model", config.model.type);
-  app.add_option("--batch", config.training.batch_size);
-  app.add_option("--dim", config.model.embedding_dim);
-  app.add_option("--bottom", config.model.bottom_mlp);
-  app.add_option("--top", config.model.top_mlp);
-  app.add_option("--sparse", config.optimizer.sparse.type);
-  app.add_option("--wire", config.comm.forward);
-  app.add_option("--isa", config.numerics.isa);
-  app.add_option("--precision", config.numerics.precision, "fp32 or bf16");
-  app.add_option("--rows", rows, "rows of each of the 26 tables");
-  app.add_option("--threads", threads);
-  app.add_option("--steps", steps, "per repeat");
-  app.add_option("--repeats", repeats);
-  CLI11_PARSE(app, argc, argv);
+  bench::Options command_line("One training step on data in memory");
+  command_line.Add("--model", &config.model.type);
+  command_line.Add("--batch", &config.training.batch_size);
+  command_line.Add("--dim", &config.model.embedding_dim);
+  command_line.Add("--bottom", &config.model.bottom_mlp);
+  command_line.Add("--top", &config.model.top_mlp);
+  command_line.Add("--sparse", &config.optimizer.sparse.type);
+  command_line.Add("--wire", &config.comm.forward);
+  command_line.Add("--isa", &config.numerics.isa);
+  command_line.Add("--precision", &config.numerics.precision, "fp32 or bf16");
+  command_line.Add("--rows", &rows, "rows of each of the 26 tables");
+  command_line.Add("--threads", &threads);
+  command_line.Add("--steps", &steps, "per repeat");
+  command_line.Add("--repeats", &repeats);
+  command_line.ParseOrExit(argc, argv);
 
   const std::string isa = SelectIsa(config.numerics.isa, PrecisionOf(config.numerics));
   constexpr int64_t kDense = 13, kTables = 26;

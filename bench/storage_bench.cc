@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstring>
 #include <list>
@@ -25,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bench/options.h"
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/data/sample_order.h"
@@ -250,29 +250,28 @@ void Evict(int64_t rows, int epochs, double part) {
 
 int main(int argc, char** argv) {
   using namespace renzan;
-  CLI::App app("One side of the comparisons in bench/object_store");
-  app.require_subcommand(1);
+  bench::Options command_line("One side of the comparisons in bench/object_store");
   std::string from, to;
   int64_t rows = 4'000'000;
   int epochs = 3;
   double part = 1.0 / 3;
-  CLI::App* serve = app.add_subcommand("serve", "A store without memory");
-  CLI::App* put = app.add_subcommand("put", "Write a file to a store");
-  put->add_option("from", from)->required();
-  put->add_option("to", to)->required();
-  CLI::App* get = app.add_subcommand("get", "Read a file from a store");
-  get->add_option("from", from)->required();
-  CLI::App* evict = app.add_subcommand("evict", "Two rules of eviction");
-  evict->add_option("--rows", rows);
-  evict->add_option("--epochs", epochs);
-  evict->add_option("--part", part, "of the dataset that the cache has room for");
-  CLI11_PARSE(app, argc, argv);
+  command_line.BeginSubcommand("serve", "A store without memory");
+  command_line.BeginSubcommand("put", "Write a file to a store");
+  command_line.Add("from", &from);
+  command_line.Add("to", &to);
+  command_line.BeginSubcommand("get", "Read a file from a store");
+  command_line.Add("from", &from);
+  command_line.BeginSubcommand("evict", "Two rules of eviction");
+  command_line.Add("--rows", &rows);
+  command_line.Add("--epochs", &epochs);
+  command_line.Add("--part", &part, "of the dataset that the cache has room for");
+  command_line.ParseOrExit(argc, argv);
   SetObjectStore([] { return s3::OpenS3(s3::ProcessEnvironment(), SystemClock(), {}); });
   try {
-    if (*serve) Serve();
-    if (*put) PrintTime([&] { CopyFile(from, to); });
-    if (*get) PrintTime([&] { Storage::Of(from).Fetch(from); });
-    if (*evict) Evict(rows, epochs, part);
+    if (command_line.Chosen("serve")) Serve();
+    if (command_line.Chosen("put")) PrintTime([&] { CopyFile(from, to); });
+    if (command_line.Chosen("get")) PrintTime([&] { Storage::Of(from).Fetch(from); });
+    if (command_line.Chosen("evict")) Evict(rows, epochs, part);
   } catch (const Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return error.exit_status();

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
 #include <map>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/options.h"
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
 #include "renzan/cluster/core/explain/forecast.h"
@@ -157,19 +157,19 @@ void Run(const std::string& trace, const std::vector<double>& shares, int nodes,
 }  // namespace renzan::cluster
 
 int main(int argc, char** argv) {
-  CLI::App app("How often jobs of a recorded trace start by their estimated start");
+  renzan::bench::Options command_line(
+      "How often jobs of a recorded trace start by their estimated start");
   std::string trace;
   int nodes = 72, every = 200, cycles = 299;
   size_t limit = 0;
   std::vector<double> shares = {1, 0};
-  app.add_option("trace", trace, "As for renzan simulate --trace")->required();
-  app.add_option("--checkpoint-share", shares, "Of the jobs, one after the other")
-      ->capture_default_str();
-  app.add_option("--nodes", nodes, "Of 8 GPUs")->capture_default_str();
-  app.add_option("--every", every, "Ask for one of so many jobs")->capture_default_str();
-  app.add_option("--cycles", cycles, "Scheduling cycles of an estimate")->capture_default_str();
-  app.add_option("--limit", limit, "Only the first jobs");
-  CLI11_PARSE(app, argc, argv);
+  command_line.Add("trace", &trace, "As for renzan simulate --trace");
+  command_line.Add("--checkpoint-share", &shares, "Of the jobs, one after the other");
+  command_line.Add("--nodes", &nodes, "Of 8 GPUs");
+  command_line.Add("--every", &every, "Ask for one of so many jobs");
+  command_line.Add("--cycles", &cycles, "Scheduling cycles of an estimate");
+  command_line.Add("--limit", &limit, "Only the first jobs");
+  command_line.ParseOrExit(argc, argv);
   try {
     renzan::cluster::Run(trace, shares, nodes, every, cycles, limit);
   } catch (const renzan::Error& error) {

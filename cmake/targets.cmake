@@ -58,9 +58,6 @@ function(renzan_test name)
   # Code under test is fully optimised; tests themselves spend more time in the compiler than
   # running.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
-  # GCC's garbage collection, from 128 MB on, would take a sixth of that time.
-  target_compile_options(${name} PRIVATE
-    "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=524288>")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
     PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} COST ${ARG_COST})
 endfunction()

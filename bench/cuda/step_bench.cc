@@ -7,7 +7,6 @@
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/options.h"
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
@@ -318,15 +318,15 @@ std::vector<Phase> MeasurePhases(const DeviceModelOptions& options,
 
 int Main(int argc, char** argv) {
   Flags flags;
-  CLI::App app{"Training steps on a GPU"};
-  app.add_option("--model", flags.model)->check(CLI::IsMember({"dlrm", "dlrm_dcnv2"}));
-  app.add_option("--precision", flags.precision)->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
-  app.add_option("--batch", flags.batches);
-  app.add_option("--rows", flags.rows);
-  app.add_option("--virtual-workers", flags.virtual_workers);
-  app.add_option("--steps", flags.steps);
-  app.add_option("--json", flags.json);
-  CLI11_PARSE(app, argc, argv);
+  bench::Options command_line("Training steps on a GPU");
+  command_line.AddOneOf("--model", &flags.model, {"dlrm", "dlrm_dcnv2"});
+  command_line.AddOneOf("--precision", &flags.precision, {"fp32", "tf32", "bf16"});
+  command_line.Add("--batch", &flags.batches);
+  command_line.Add("--rows", &flags.rows);
+  command_line.Add("--virtual-workers", &flags.virtual_workers);
+  command_line.Add("--steps", &flags.steps);
+  command_line.Add("--json", &flags.json);
+  command_line.ParseOrExit(argc, argv);
   DeviceFacts facts;
   try {
     facts = FactsOfDevice(0);

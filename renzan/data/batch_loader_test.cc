@@ -18,7 +18,7 @@ namespace renzan {
 namespace {
 
 // The id of row r is r, so a batch shows which rows it contains.
-void WriteDataset(const std::string& path, int rows) {
+void WriteNumberedRows(const std::string& path, int rows) {
   DatasetWriter writer(path, {"y", {"x"}, {{"row", rows, false}}}, {.shard_rows = 37});
   for (int r = 0; r < rows; ++r) {
     const float dense[] = {1};
@@ -43,7 +43,7 @@ std::vector<int64_t> Take(BatchLoader& loader, int64_t steps) {
 
 TEST(BatchLoader, EpochsCoverTheRowsAndDropTheRemainder) {
   TemporaryDirectory dir;
-  WriteDataset(dir / "d", 100);
+  WriteNumberedRows(dir / "d", 100);
   const Dataset dataset(dir / "d");
   BatchLoaderOptions options = OptionsFor(100, 8);
   EXPECT_EQ(StepsPerEpoch(100, 8), 12);
@@ -60,7 +60,7 @@ TEST(BatchLoader, EpochsCoverTheRowsAndDropTheRemainder) {
 
 TEST(BatchLoader, StepsAndSlicesAreAPureFunction) {
   TemporaryDirectory dir;
-  WriteDataset(dir / "d", 100);
+  WriteNumberedRows(dir / "d", 100);
   const Dataset dataset(dir / "d");
   BatchLoaderOptions options = OptionsFor(90, 8);
   options.row_begin = 3;
@@ -81,7 +81,7 @@ TEST(BatchLoader, StepsAndSlicesAreAPureFunction) {
 
 TEST(BatchLoader, ReadersNeverChangeTheOrder) {
   TemporaryDirectory dir;
-  WriteDataset(dir / "d", 100);
+  WriteNumberedRows(dir / "d", 100);
   const Dataset dataset(dir / "d");
   BatchLoaderOptions options = OptionsFor(90, 8);
   options.num_steps = 200;
@@ -96,7 +96,7 @@ TEST(BatchLoader, ReadersNeverChangeTheOrder) {
 
 TEST(BatchLoader, ABatchStaysUntilTheCallAfterTheNextOne) {
   TemporaryDirectory dir;
-  WriteDataset(dir / "d", 100);
+  WriteNumberedRows(dir / "d", 100);
   const Dataset dataset(dir / "d");
   BatchLoaderOptions options = OptionsFor(100, 10);
   options.num_steps = 50;
@@ -114,7 +114,7 @@ TEST(BatchLoader, ABatchStaysUntilTheCallAfterTheNextOne) {
 
 TEST(BatchLoader, WithoutShufflingRowsComeInOrder) {
   TemporaryDirectory dir;
-  WriteDataset(dir / "d", 20);
+  WriteNumberedRows(dir / "d", 20);
   const Dataset dataset(dir / "d");
   BatchLoaderOptions options = OptionsFor(20, 5);
   options.num_steps = 2;
@@ -125,7 +125,7 @@ TEST(BatchLoader, WithoutShufflingRowsComeInOrder) {
 
 TEST(BatchLoader, ErrorsArriveWithTheirBatch) {
   TemporaryDirectory dir;
-  WriteDataset(dir / "d", 20);
+  WriteNumberedRows(dir / "d", 20);
   const std::string ids = dir / "d/shard-00000/ids.npy";
   std::string bytes = ReadFile(ids);
   const int32_t bad = 77;
@@ -153,7 +153,7 @@ TEST(BatchLoader, ErrorsArriveWithTheirBatch) {
 
 TEST(BatchLoader, StopsWhileBatchesAreUnread) {
   TemporaryDirectory dir;
-  WriteDataset(dir / "d", 100);
+  WriteNumberedRows(dir / "d", 100);
   const Dataset dataset(dir / "d");
   BatchLoaderOptions options = OptionsFor(100, 10);
   options.num_steps = 1'000'000'000;

@@ -171,7 +171,7 @@ TEST(DenseSpread, SaysWhichFeaturesCannotBeTrainedOn) {
   EXPECT_EQ(DenseSpread(1).Advice(std::vector<std::string>{"none"}), "");
 }
 
-constexpr char kSchema[] = R"(
+constexpr char kDenseSchema[] = R"(
 missing: ["?"]
 columns:
   y: {role: label}
@@ -182,8 +182,8 @@ columns:
   b: {role: dense, transform: buckets, buckets: 2}
 )";
 
-ImportOptions Options(const TemporaryDirectory& dir, const std::string& schema,
-                      const std::string& text, const std::string& name) {
+ImportOptions DenseOptions(const TemporaryDirectory& dir, const std::string& schema,
+                           const std::string& text, const std::string& name) {
   WriteFileAtomically(dir / (name + ".yaml"), schema);
   WriteText(dir / (name + ".csv"), text);
   ImportOptions options;
@@ -200,7 +200,8 @@ TEST(ImportDense, ConstantsAreOfTheTrainingDataAndRecorded) {
       "y,plain,s,c,m,b\n1,1,10,u,0,1\n0,2,30,v,99,2\n1,3,?,u,5,3\n0,4,20,w,-4,4\n0,5,20,v,?,?\n";
   for (const char* vocabulary : {"hash:100", "threshold:1"}) {
     // Several shards, with and without ids that are mapped at the end too.
-    ImportOptions options = Options(dir, kSchema, text, fmt::format("train{}", vocabulary[0]));
+    ImportOptions options =
+        DenseOptions(dir, kDenseSchema, text, fmt::format("train{}", vocabulary[0]));
     options.vocabulary = {vocabulary};
     options.shard_rows = 2;
     ImportDataset(options);
@@ -221,8 +222,9 @@ TEST(ImportDense, ConstantsAreOfTheTrainingDataAndRecorded) {
     EXPECT_EQ(transforms[3], "buckets:2:3");
 
     // A test set has the same constants, not those of its own values.
-    ImportOptions test = Options(dir, kSchema, "y,plain,s,c,m,b\n1,7,40,u,2,9\n0,8,?,z,2,0\n",
-                                 fmt::format("test{}", vocabulary[0]));
+    ImportOptions test =
+        DenseOptions(dir, kDenseSchema, "y,plain,s,c,m,b\n1,7,40,u,2,9\n0,8,?,z,2,0\n",
+                     fmt::format("test{}", vocabulary[0]));
     test.vocabulary_from = options.output;
     ImportDataset(test);
     const Dataset tested(test.output);
@@ -232,9 +234,9 @@ TEST(ImportDense, ConstantsAreOfTheTrainingDataAndRecorded) {
                 ::testing::Pointwise(::testing::FloatEq(),
                                      {7.0f, 2 * d, 0.2f, 1.0f, 8.0f, 0.0f, 0.2f, 0.0f}));
   }
-  std::string other = kSchema;
+  std::string other = kDenseSchema;
   other.replace(other.find("standardize"), 11, "minmax");
-  ImportOptions options = Options(dir, other, text, "other");
+  ImportOptions options = DenseOptions(dir, other, text, "other");
   options.vocabulary_from = dir / "trainh";
   ExpectError(ErrorCode::kConfig,
               AllOf(HasSubstr("'s' was imported into"),
@@ -267,7 +269,7 @@ TEST(ImportDense, MissingValuesAreFilled) {
   };
   const std::string text = "y,l,n,s,c\n1,1,1,1,0\n0,,,,\n1,3,3,3,99\n";
   const auto import = [&](const char* fill, const std::string& name, const std::string& from) {
-    ImportOptions options = Options(dir, schema_of(fill), text, name);
+    ImportOptions options = DenseOptions(dir, schema_of(fill), text, name);
     if (!from.empty()) options.vocabulary_from = dir / from;
     options.shard_rows = 2;
     ImportDataset(options);
@@ -289,7 +291,7 @@ TEST(ImportDense, MissingValuesAreFilled) {
   // A test set has the training data's mean, whatever its own is.
   EXPECT_THAT(import(", fill: 5.0", "five again", "five"), ElementsAre(log6, 5, 3, 0.5f));
   ImportOptions test =
-      Options(dir, schema_of(", fill: mean"), "y,l,n,s,c\n1,9,9,9,9\n1,,,,\n", "test");
+      DenseOptions(dir, schema_of(", fill: mean"), "y,l,n,s,c\n1,9,9,9,9\n1,,,,\n", "test");
   test.vocabulary_from = dir / "mean";
   ImportDataset(test);
   const std::vector<float> dense = ReadAll(Dataset(dir / "test")).dense;
@@ -319,9 +321,9 @@ TEST(ImportDense, WrongKeys) {
   };
   for (const auto& test : kCases)
     ExpectError(ErrorCode::kConfig, HasSubstr(test.message), [&] {
-      ImportDataset(
-          Options(dir, fmt::format("columns: {{y: {{role: label}}, x: {{{}}}}}\n", test.column),
-                  "y,x\n1,2\n", fmt::format("in{}", &test - kCases)));
+      ImportDataset(DenseOptions(
+          dir, fmt::format("columns: {{y: {{role: label}}, x: {{{}}}}}\n", test.column),
+          "y,x\n1,2\n", fmt::format("in{}", &test - kCases)));
     });
 }
 
@@ -333,11 +335,11 @@ TEST(ImportDense, WarnsOfColumnsThatCannotBeTrainedOn) {
   const auto import = [&](const char* transform, const char* name) {
     ::testing::internal::CaptureStderr();
     ImportDataset(
-        Options(dir,
-                fmt::format("columns: {{y: {{role: label}}, ts: {{role: dense, transform: "
-                            "{}}}, age: {{role: dense}}}}\n",
-                            transform),
-                text, name));
+        DenseOptions(dir,
+                     fmt::format("columns: {{y: {{role: label}}, ts: {{role: dense, transform: "
+                                 "{}}}, age: {{role: dense}}}}\n",
+                                 transform),
+                     text, name));
     return ::testing::internal::GetCapturedStderr();
   };
   EXPECT_THAT(import("none", "a"), AllOf(HasSubstr("'ts' (about 1.7e+09: transform: standardize)"),

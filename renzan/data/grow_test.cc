@@ -22,7 +22,7 @@ using testing::ReadAll;
 using ::testing::UnorderedElementsAre;
 using testing::WriteText;
 
-constexpr char kSchema[] =
+constexpr char kGrowSchema[] =
     "columns:\n"
     "  y: {role: label}\n"
     "  x: {role: dense, transform: standardize}\n"
@@ -32,7 +32,7 @@ constexpr char kSchema[] =
 // Days of a table: a row for each of the values of c, given as letters; '-' is missing.
 class Days {
  public:
-  Days() { WriteText(dir_ / "schema.yaml", kSchema); }
+  Days() { WriteText(dir_ / "schema.yaml", kGrowSchema); }
 
   std::string operator/(const std::string& name) const { return dir_ / name; }
 
@@ -236,7 +236,7 @@ TEST(Grow, NeedsADatasetAndItsPreprocessing) {
   options.vocabulary = {"threshold:2"};
   ExpectError(ErrorCode::kUsage, HasSubstr("cannot be combined"), [&] { ImportDataset(options); });
   options.vocabulary = {};
-  std::string other = kSchema;
+  std::string other = kGrowSchema;
   other.replace(other.find("standardize"), std::string("standardize").size(), "log");
   options.schema = days / "other.yaml";
   WriteText(options.schema, other);

@@ -17,7 +17,7 @@ using testing::ExpectError;
 using ::testing::HasSubstr;
 using testing::ReadAll;
 
-const char kSchema[] = "columns:\n  y: {role: label}\n  x: {role: dense}\n";
+const char kInputRowsSchema[] = "columns:\n  y: {role: label}\n  x: {role: dense}\n";
 
 std::vector<int64_t> Numbers(const std::string& directory) {
   const Dataset dataset(directory);
@@ -29,7 +29,7 @@ std::vector<int64_t> Numbers(const std::string& directory) {
 }
 
 TEST(InputRows, CountSkippedRowsOverAllFiles) {
-  Csv csv(kSchema, {"y,x\n0,0\n1,bad\n\n0,2\n0,3\n", "y,x\n1,bad\n1,bad\n0,6\n1,bad\n"});
+  Csv csv(kInputRowsSchema, {"y,x\n0,0\n1,bad\n\n0,2\n0,3\n", "y,x\n1,bad\n1,bad\n0,6\n1,bad\n"});
   csv.options.skip_bad_rows = true;
   csv.options.shard_rows = 2;
   EXPECT_EQ(csv.Import().bad_rows, 4);
@@ -51,7 +51,7 @@ TEST(InputRows, ARowOfSeveralLinesCountsOnce) {
 }
 
 TEST(InputRows, WithoutSkippedRowsThereIsNoFile) {
-  Csv csv(kSchema, {"y,x\n0,0\n1,1\n"});
+  Csv csv(kInputRowsSchema, {"y,x\n0,0\n1,1\n"});
   csv.options.skip_bad_rows = true;
   csv.Import();
   EXPECT_THAT(Numbers(csv.options.output), ElementsAre(0, 1));
@@ -64,7 +64,7 @@ TEST(InputRows, CountNegativesThatAreLeftOut) {
   for (int row = 0; row < 3000; ++row)
     text +=
         fmt::format("{},{}\n", row % 5 == 0 ? 1 : 0, row % 11 == 5 ? "bad" : std::to_string(row));
-  Csv csv(kSchema, {text});
+  Csv csv(kInputRowsSchema, {text});
   csv.options.skip_bad_rows = true;
   csv.options.keep_negatives = 0.5;
   csv.options.shard_rows = 100;
@@ -79,7 +79,7 @@ TEST(InputRows, CountNegativesThatAreLeftOut) {
 // Earlier versions did not record which rows they left out.
 TEST(InputRows, OfEarlierVersions) {
   TemporaryDirectory dir;
-  Csv csv(kSchema, {"y,x\n0,0\n1,bad\n0,2\n"});
+  Csv csv(kInputRowsSchema, {"y,x\n0,0\n1,bad\n0,2\n"});
   csv.options.skip_bad_rows = true;
   csv.Import();
   const std::string& out = csv.options.output;
@@ -94,7 +94,7 @@ TEST(InputRows, OfEarlierVersions) {
 
   csv.options.output = dir / "kept";
   csv.options.keep_negatives = 1;
-  WriteFileAtomically(csv.options.schema, "negatives_kept: 0.5\n" + std::string(kSchema));
+  WriteFileAtomically(csv.options.schema, "negatives_kept: 0.5\n" + std::string(kInputRowsSchema));
   csv.options.skip_bad_rows = false;
   WriteFileAtomically(csv.options.inputs[0], "y,x\n0,0\n1,1\n");
   csv.Import();
@@ -102,7 +102,7 @@ TEST(InputRows, OfEarlierVersions) {
 }
 
 TEST(InputRows, Corruption) {
-  Csv csv(kSchema, {"y,x\n0,0\n1,bad\n0,2\n"});
+  Csv csv(kInputRowsSchema, {"y,x\n0,0\n1,bad\n0,2\n"});
   csv.options.skip_bad_rows = true;
   csv.Import();
   const Dataset dataset(csv.options.output);

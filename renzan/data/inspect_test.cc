@@ -14,14 +14,14 @@ using testing::ExpectError;
 using ::testing::IsEmpty;
 using testing::WriteText;
 
-constexpr char kSchema[] =
+constexpr char kInspectedSchema[] =
     "columns: {{y: {{role: label}}, x: {}, c: {{role: categorical}}, m: {{role: multi_hot}}}}\n";
 constexpr char kText[] = "y,x,c,m\n1,3,a,u|v\n0,3,b,\n1,-1,a,u|u\n1,,,v\n0,7,rare,w\n";
 
 void Import(const TemporaryDirectory& dir, std::vector<std::string> vocabulary,
             const std::string& dense = "{role: dense}") {
   WriteText(dir / "in.csv", kText);
-  WriteFileAtomically(dir / "schema.yaml", fmt::format(kSchema, dense));
+  WriteFileAtomically(dir / "schema.yaml", fmt::format(kInspectedSchema, dense));
   ImportOptions options;
   options.inputs = {dir / "in.csv"};
   options.format = "csv";

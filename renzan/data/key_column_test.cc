@@ -21,7 +21,7 @@ using testing::ExpectError;
 using ::testing::HasSubstr;
 using testing::ReadAll;
 
-const char kSchema[] =
+const char kKeyedSchema[] =
     "columns:\n"
     "  request: {role: key}\n"
     "  y: {role: label}\n"
@@ -38,12 +38,12 @@ std::vector<std::string> Texts(const std::string& directory, const std::string& 
 
 // Texts of any bytes, over several shards, files and orders of columns.
 TEST(KeyColumn, KeepsTheTextsUnchanged) {
-  Csv csv(kSchema, {"request,y,user,when\n"
-                    "a-1,0,u,2024-01-01\n"
-                    "\" a \"\"b\"\",\nc\",1,v,2024-01-02\n"
-                    ",0,,\n"
-                    "?\xff NA,1,u,2024-01-03\n",
-                    "when,y,request,user\n2024-01-04,0,last,w\n"});
+  Csv csv(kKeyedSchema, {"request,y,user,when\n"
+                         "a-1,0,u,2024-01-01\n"
+                         "\" a \"\"b\"\",\nc\",1,v,2024-01-02\n"
+                         ",0,,\n"
+                         "?\xff NA,1,u,2024-01-03\n",
+                         "when,y,request,user\n2024-01-04,0,last,w\n"});
   csv.options.shard_rows = 2;
   csv.Import();
   const std::string& out = csv.options.output;
@@ -78,7 +78,7 @@ TEST(KeyColumn, FollowsTheRowsThatAreKept) {
   for (int row = 0; row < 1000; ++row)
     text += row % 7 == 3 ? fmt::format("r{},maybe,u,2024-01-01\n", row)
                          : fmt::format("r{},{},u,2024-01-0{}\n", row, row % 2, 1 + row % 9);
-  Csv csv(kSchema, {text});
+  Csv csv(kKeyedSchema, {text});
   csv.options.skip_bad_rows = true;
   csv.options.keep_negatives = 0.3;
   csv.options.shard_rows = 64;
@@ -99,10 +99,10 @@ TEST(KeyColumn, FollowsTheRowsThatAreKept) {
 // The same samples have the same meaning with keys and without.
 TEST(KeyColumn, IsNoPartOfTheFingerprint) {
   const std::string rows = "request,y,user,when\na,0,u,2024-01-01\nb,1,v,2024-01-02\n";
-  std::string without = kSchema;
+  std::string without = kKeyedSchema;
   without.replace(without.find("role: key"), 9, "role: skip");
   for (size_t at; (at = without.find(", key: true")) != std::string::npos;) without.erase(at, 11);
-  const Csv keyed(kSchema, {rows}), plain(without, {rows});
+  const Csv keyed(kKeyedSchema, {rows}), plain(without, {rows});
   keyed.Import();
   plain.Import();
   const Dataset a(keyed.options.output), b(plain.options.output);
@@ -133,7 +133,7 @@ TEST(KeyColumn, OfALabelThatIsMissing) {
 }
 
 TEST(KeyColumn, Corruption) {
-  const Csv csv(kSchema, {"request,y,user,when\na,0,u,2024-01-01\nb,1,v,2024-01-02\n"});
+  const Csv csv(kKeyedSchema, {"request,y,user,when\na,0,u,2024-01-01\nb,1,v,2024-01-02\n"});
   csv.Import();
   const std::string& out = csv.options.output;
   const Dataset dataset(out);

@@ -20,24 +20,24 @@ using testing::ExpectError;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kSchema[] = "columns: {y: {role: label}, x: {role: dense}}\n";
+constexpr char kSampledSchema[] = "columns: {y: {role: label}, x: {role: dense}}\n";
 
 // Every tenth row is positive; x is the row's number.
-std::string Text(int rows) {
+std::string SampledText(int rows) {
   std::string text = "y,x\n";
   for (int row = 0; row < rows; ++row) text += fmt::format("{},{}\n", row % 10 == 0 ? 1 : 0, row);
   return text;
 }
 
 struct Downsampled : Csv {
-  Downsampled(const std::vector<std::string>& texts, double share) : Csv(kSchema, texts) {
+  Downsampled(const std::vector<std::string>& texts, double share) : Csv(kSampledSchema, texts) {
     options.keep_negatives = share;
   }
 };
 
 TEST(NegativeSampler, KeepsPositivesAndAShareOfTheNegatives) {
   constexpr int kRows = 20'000, kPositives = kRows / 10;
-  const Downsampled csv({Text(kRows)}, 0.2);
+  const Downsampled csv({SampledText(kRows)}, 0.2);
   const ImportSummary done = csv.Import();
   EXPECT_EQ(done.label.positive_rows, kPositives);
   EXPECT_EQ(done.rows + done.dropped_rows, kRows);
@@ -56,7 +56,7 @@ TEST(NegativeSampler, KeepsPositivesAndAShareOfTheNegatives) {
 
 // Shards, files and bad rows elsewhere do not matter; the seed does.
 TEST(NegativeSampler, WhichRowsAreAFunctionOfSeedAndRow) {
-  const std::string text = Text(3000);
+  const std::string text = SampledText(3000);
   const std::vector<float> chosen = Downsampled({text}, 0.3).Read().dense;
   Downsampled shards({text}, 0.3);
   shards.options.shard_rows = 101;
@@ -75,22 +75,22 @@ TEST(NegativeSampler, WhichRowsAreAFunctionOfSeedAndRow) {
 
 // What another program dropped before counts too.
 TEST(NegativeSampler, SharesMultiply) {
-  Csv before(std::string("negatives_kept: 0.5\n") + kSchema, {Text(1000)});
+  Csv before(std::string("negatives_kept: 0.5\n") + kSampledSchema, {SampledText(1000)});
   before.Import();
   const Dataset dataset(before.options.output);
   EXPECT_EQ(dataset.num_rows(), 1000);
   EXPECT_EQ(dataset.schema().negatives_kept, 0.5);
-  Csv both(std::string("negatives_kept: 0.5\n") + kSchema, {Text(1000)});
+  Csv both(std::string("negatives_kept: 0.5\n") + kSampledSchema, {SampledText(1000)});
   both.options.keep_negatives = 0.5;
   both.Import();
   EXPECT_EQ(Dataset(both.options.output).schema().negatives_kept, 0.25);
   // The same samples with another meaning.
-  Csv plain(kSchema, {Text(1000)});
+  Csv plain(kSampledSchema, {SampledText(1000)});
   plain.Import();
   EXPECT_NE(Dataset(plain.options.output).fingerprint(), dataset.fingerprint());
   EXPECT_EQ(Dataset(plain.options.output).schema().negatives_kept, 1);
   // All of them, and nothing recorded.
-  Downsampled all({Text(1000)}, 1);
+  Downsampled all({SampledText(1000)}, 1);
   all.Import();
   EXPECT_EQ(ReadFile(all.options.output + "/dataset.yaml"),
             ReadFile(plain.options.output + "/dataset.yaml"));
@@ -99,18 +99,20 @@ TEST(NegativeSampler, SharesMultiply) {
 TEST(NegativeSampler, WrongShares) {
   for (const double share : {0.0, -0.5, 1.5, std::nan("")})
     ExpectError(ErrorCode::kUsage, HasSubstr("greater than 0 and at most 1"),
-                [&] { Downsampled({Text(10)}, share).Import(); });
+                [&] { Downsampled({SampledText(10)}, share).Import(); });
   for (const char* kept : {"0", "1.5", ".nan"})
-    EXPECT_ANY_THROW(Csv(fmt::format("negatives_kept: {}\n", kept) + kSchema, {Text(10)}).Import());
+    EXPECT_ANY_THROW(
+        Csv(fmt::format("negatives_kept: {}\n", kept) + kSampledSchema, {SampledText(10)})
+            .Import());
   ExpectError(ErrorCode::kData, HasSubstr("kept 0 of 3 valid rows with label 0"),
               [] { Downsampled({"y,x\n0,1\n0,2\n0,3\n"}, 1e-6).Import(); });
 }
 
 // A test set may be downsampled as well, by a seed of its own.
 TEST(NegativeSampler, OfATestSet) {
-  Csv train(kSchema, {Text(100)});
+  Csv train(kSampledSchema, {SampledText(100)});
   train.Import();
-  Downsampled test({Text(1000)}, 0.5);
+  Downsampled test({SampledText(1000)}, 0.5);
   test.options.vocabulary.clear();
   test.options.vocabulary_from = train.options.output;
   test.options.seed = 7;
@@ -120,7 +122,7 @@ TEST(NegativeSampler, OfATestSet) {
 
 // The best AUC of a generated file is that of all of its rows.
 TEST(NegativeSampler, LeavesTheGeneratorsReportOut) {
-  Downsampled csv({Text(100)}, 0.5);
+  Downsampled csv({SampledText(100)}, 0.5);
   WriteTeacherReport(csv.options.inputs[0], 100, 1, 0, {0.8, 0.4});
   csv.Import();
   EXPECT_FALSE(Dataset(csv.options.output).bayes_optimal().has_value());

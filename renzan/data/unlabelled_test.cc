@@ -20,7 +20,7 @@ using ::testing::Not;
 using testing::ReadAll;
 using testing::WriteText;
 
-const char kSchema[] =
+const char kUnlabelledSchema[] =
     "columns:\n"
     "  y: {role: label, values: no/yes}\n"
     "  x: {role: dense, transform: minmax}\n"
@@ -31,7 +31,7 @@ const char kTraining[] = "y,x,c,g\nyes,10,a,p|q\nno,20,b,\nyes,30,a,q\n";
 // Of `training`, with another schema if `schema` is not empty.
 struct TestSet : Csv {
   TestSet(const Csv& training, const std::string& schema, const std::vector<std::string>& texts)
-      : Csv(schema.empty() ? kSchema : schema, texts) {
+      : Csv(schema.empty() ? kUnlabelledSchema : schema, texts) {
     options.vocabulary.clear();
     options.vocabulary_from = training.options.output;
   }
@@ -59,7 +59,7 @@ void ExpectTheTrainingRowsWithoutLabels(const Csv& test) {
 }
 
 TEST(Unlabelled, AFileWithoutTheLabelsColumn) {
-  Csv training(kSchema, {kTraining});
+  Csv training(kUnlabelledSchema, {kTraining});
   training.options.unseen = {"0"};
   training.Import();
   ExpectTheTrainingRowsWithoutLabels(
@@ -67,10 +67,11 @@ TEST(Unlabelled, AFileWithoutTheLabelsColumn) {
 }
 
 TEST(Unlabelled, ASchemaWithoutALabel) {
-  Csv training(kSchema, {kTraining});
+  Csv training(kUnlabelledSchema, {kTraining});
   training.options.unseen = {"0"};
   training.Import();
-  const std::string columns = std::string(kSchema).erase(9, std::string(kSchema).find("  x:") - 9);
+  const std::string columns =
+      std::string(kUnlabelledSchema).erase(9, std::string(kUnlabelledSchema).find("  x:") - 9);
   ExpectTheTrainingRowsWithoutLabels(
       TestSet(training, columns, {"x,c,g\n10,a,p|q\n20,b,\n30,a,q\n"}));
   ExpectTheTrainingRowsWithoutLabels(
@@ -106,7 +107,7 @@ TEST(Unlabelled, CriteosTestFile) {
 }
 
 TEST(Unlabelled, AnEmptyLabelsColumnIsToBeLeftOut) {
-  Csv training(kSchema, {kTraining});
+  Csv training(kUnlabelledSchema, {kTraining});
   training.options.unseen = {"0"};
   training.Import();
   const char kEmpty[] = "y,x,c,g\n,10,a,p|q\n,20,b,\n,30,a,q\n";
@@ -125,7 +126,7 @@ TEST(Unlabelled, AnEmptyLabelsColumnIsToBeLeftOut) {
   EXPECT_THAT(log, HasSubstr("in0.csv:4: column 1 (y): '' is not a label"));
   EXPECT_EQ(log.find(kAdvice), log.rfind(kAdvice)) << log;
   // Training data has them.
-  const Csv unlabelled(kSchema, {kEmpty});
+  const Csv unlabelled(kUnlabelledSchema, {kEmpty});
   ExpectError(ErrorCode::kData,
               AllOf(HasSubstr("it is missing; fix the row"), Not(HasSubstr(kAdvice))),
               [&] { unlabelled.Import(); });
@@ -142,7 +143,7 @@ TEST(Unlabelled, AnEmptyLabelsColumnIsToBeLeftOut) {
 
 // Training data that lacks its label is a mistake.
 TEST(Unlabelled, OnlyBesideTrainingData) {
-  const Csv csv(kSchema, {"x,c,g\n10,a,p|q\n"});
+  const Csv csv(kUnlabelledSchema, {"x,c,g\n10,a,p|q\n"});
   ExpectError(ErrorCode::kConfig,
               HasSubstr("in0.csv:1: the header has no column 'y', which " + csv.options.schema +
                         " declares; data without labels, for `renzan predict`, needs "
@@ -152,7 +153,7 @@ TEST(Unlabelled, OnlyBesideTrainingData) {
 
 // So is another day's training data.
 TEST(Unlabelled, NotWhereTheVocabularyGrows) {
-  const Csv training(kSchema, {kTraining});
+  const Csv training(kUnlabelledSchema, {kTraining});
   training.Import();
   TestSet next_day(training, "", {"x,c,g\n10,z,p|q\n"});
   next_day.options.grow = true;
@@ -162,7 +163,7 @@ TEST(Unlabelled, NotWhereTheVocabularyGrows) {
 }
 
 TEST(Unlabelled, HoldsNoShareOfNegatives) {
-  const std::string schema = std::string("negatives_kept: 0.1\n") + kSchema;
+  const std::string schema = std::string("negatives_kept: 0.1\n") + kUnlabelledSchema;
   const Csv training(schema, {kTraining});
   EXPECT_EQ(training.Import().negatives_kept, 0.1);
   const TestSet test(training, schema, {"x,c,g\n10,a,p|q\n"});
@@ -171,7 +172,7 @@ TEST(Unlabelled, HoldsNoShareOfNegatives) {
 }
 
 TEST(Unlabelled, FilesWithAndWithoutLabelsDoNotMix) {
-  const Csv training(kSchema, {kTraining});
+  const Csv training(kUnlabelledSchema, {kTraining});
   training.Import();
   ExpectError(ErrorCode::kConfig,
               HasSubstr("in1.csv:1: has the label 'y', which the first file lacks"), [&] {
@@ -186,7 +187,7 @@ TEST(Unlabelled, FilesWithAndWithoutLabelsDoNotMix) {
 }
 
 TEST(Unlabelled, InspectCountsFeatures) {
-  const Csv training(kSchema, {kTraining});
+  const Csv training(kUnlabelledSchema, {kTraining});
   training.Import();
   const TestSet test(training, "", {"x,c,g\n10,a,p|q\n20,a,\n"});
   test.Import();
@@ -198,7 +199,7 @@ TEST(Unlabelled, InspectCountsFeatures) {
 
 // Programs that know no such data refuse it by its version.
 TEST(Unlabelled, TheNameOfTheLabelMayBeEmptyOnlyInItsVersion) {
-  const Csv training(kSchema, {kTraining});
+  const Csv training(kUnlabelledSchema, {kTraining});
   training.Import();
   const TestSet test(training, "", {"x,c,g\n10,a,p|q\n"});
   test.Import();

@@ -52,7 +52,7 @@ std::string RandomBytes(size_t count, uint32_t seed) {
 }
 
 // 40,000 rows: label.npy has 3 blocks, dense.npy 8 and ids.npy 5, the last ones short; two shards.
-void WriteDataset(const std::string& path) {
+void WriteChecksummedDataset(const std::string& path) {
   std::mt19937 random(7);
   DatasetWriter writer(path, {"y", {"a", "b"}, {{"c", 1 << 30}, {"m", 1 << 30, true}}},
                        {.shard_rows = 30000});
@@ -118,7 +118,7 @@ TEST(BlockVerifier, TellsATruncatedFileFromAFailingDisk) {
 
 TEST(DatasetBlocks, AreVerifiedWhenFirstRead) {
   TemporaryDirectory dir;
-  WriteDataset(dir / "d");
+  WriteChecksummedDataset(dir / "d");
   const std::string path = dir / "d/shard-00000/dense.npy";
   std::string bytes = ReadFile(path);
   bytes[3 * 65536] ^= 1;
@@ -136,7 +136,7 @@ TEST(DatasetBlocks, AreVerifiedWhenFirstRead) {
 
 TEST(DatasetBlocks, AFailingDiskIsNotCorruption) {
   TemporaryDirectory dir;
-  WriteDataset(dir / "d");
+  WriteChecksummedDataset(dir / "d");
   BadDisk disk(dir / "d/shard-00001/ids.npy");
   const ScopedFileSystem scope(disk);
   ExpectError(ErrorCode::kIo, HasSubstr("shard-00001/ids.npy"),
@@ -145,7 +145,7 @@ TEST(DatasetBlocks, AFailingDiskIsNotCorruption) {
 
 TEST(DatasetBlocks, CorruptionAtTwoHundredPlacesIsDetected) {
   TemporaryDirectory dir;
-  WriteDataset(dir / "d");
+  WriteChecksummedDataset(dir / "d");
   std::vector<std::string> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(dir / "d"))
     if (entry.is_regular_file()) files.push_back(entry.path().string());

@@ -27,7 +27,7 @@ using testing::ExpectError;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const DatasetSchema kSchema = {
+const DatasetSchema kDatasetSchema = {
     "click", {"I1", "I2"}, {{"user", 100, false}, {"genres/x", 50, true}, {"item", 1000, false}}};
 
 // Row r: label r % 2, dense {r, -r}, user r % 100, r % 3 genres, item 999 - r.
@@ -42,7 +42,7 @@ void WriteRows(DatasetWriter& writer, int rows) {
 }
 
 void WriteDataset(const std::string& path, int rows, int64_t shard_rows = 4) {
-  DatasetWriter writer(path, kSchema, {.shard_rows = shard_rows, .created_by = "test"});
+  DatasetWriter writer(path, kDatasetSchema, {.shard_rows = shard_rows, .created_by = "test"});
   WriteRows(writer, rows);
   writer.Finish();
 }
@@ -121,7 +121,7 @@ TEST(Dataset, FingerprintDependsOnTheSamples) {
 TEST(Dataset, MapsIdsAtTheEnd) {
   TemporaryDirectory dir;
   {
-    DatasetWriter writer(dir / "d", kSchema, {.shard_rows = 3, .map_ids_at_end = true});
+    DatasetWriter writer(dir / "d", kDatasetSchema, {.shard_rows = 3, .map_ids_at_end = true});
     WriteRows(writer, 8);
     std::vector<std::vector<int32_t>> maps(3, std::vector<int32_t>(1000));
     for (int i = 0; i < 1000; ++i) {
@@ -144,7 +144,7 @@ TEST(Dataset, MapsIdsAtTheEnd) {
 TEST(Dataset, AppearsAtomically) {
   TemporaryDirectory dir;
   {
-    DatasetWriter writer(dir / "d", kSchema);
+    DatasetWriter writer(dir / "d", kDatasetSchema);
     WriteRows(writer, 3);
   }
   EXPECT_THAT(testing::NamesIn(dir.path()), IsEmpty());

@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 using testing::NamesIn;
 using testing::ReadAll;
 
-SynthOptions Options(const std::string& output, int64_t rows, int64_t first_row = 0) {
+SynthOptions SmallSynth(const std::string& output, int64_t rows, int64_t first_row = 0) {
   SynthOptions options;
   options.output = output;
   options.rows = rows;
@@ -30,7 +30,7 @@ SynthOptions Options(const std::string& output, int64_t rows, int64_t first_row 
   return options;
 }
 
-std::string Text(const std::string& path) {
+std::string SynthText(const std::string& path) {
   LineReader lines({path});
   std::string text;
   for (std::string_view line; lines.Next(&line);) text += std::string(line) + "\n";
@@ -40,12 +40,12 @@ std::string Text(const std::string& path) {
 TEST(Synth, SameSeedSameBytes) {
   TemporaryDirectory dir;
   for (const std::string suffix : {"", ".gz", ".zst"}) {
-    Synthesize(Options(dir / ("a" + suffix), 500));
-    Synthesize(Options(dir / ("b" + suffix), 500));
+    Synthesize(SmallSynth(dir / ("a" + suffix), 500));
+    Synthesize(SmallSynth(dir / ("b" + suffix), 500));
     EXPECT_EQ(ReadFile(dir / ("a" + suffix)), ReadFile(dir / ("b" + suffix)));
-    EXPECT_EQ(Text(dir / ("a" + suffix)), Text(dir / "a"));
+    EXPECT_EQ(SynthText(dir / ("a" + suffix)), SynthText(dir / "a"));
   }
-  SynthOptions other = Options(dir / "other", 500);
+  SynthOptions other = SmallSynth(dir / "other", 500);
   other.teacher.seed = 2;
   Synthesize(other);
   EXPECT_NE(ReadFile(dir / "other"), ReadFile(dir / "a"));
@@ -53,16 +53,16 @@ TEST(Synth, SameSeedSameBytes) {
 
 TEST(Synth, RowsDependOnlyOnTheirIndex) {
   TemporaryDirectory dir;
-  Synthesize(Options(dir / "whole", 300));
-  Synthesize(Options(dir / "head", 120));
-  Synthesize(Options(dir / "tail", 180, 120));
+  Synthesize(SmallSynth(dir / "whole", 300));
+  Synthesize(SmallSynth(dir / "head", 120));
+  Synthesize(SmallSynth(dir / "tail", 180, 120));
   EXPECT_EQ(ReadFile(dir / "head") + ReadFile(dir / "tail"), ReadFile(dir / "whole"));
 }
 
 TEST(Synth, BayesOptimalScoresAreInTheExpectedRange) {
   TemporaryDirectory dir;
   for (uint64_t seed : {1, 2, 3}) {
-    SynthOptions options = Options(dir / fmt::format("d{}", seed), 50'000);
+    SynthOptions options = SmallSynth(dir / fmt::format("d{}", seed), 50'000);
     options.format = "dataset";
     options.teacher.seed = seed;
     const SynthResult result = Synthesize(options);
@@ -117,14 +117,14 @@ TEST(Synth, IdsFollowAPowerLaw) {
 
 TEST(Synth, TextAndDatasetHoldTheSameRows) {
   TemporaryDirectory dir;
-  const SynthResult text = Synthesize(Options(dir / "a.tsv.gz", 2000));
+  const SynthResult text = Synthesize(SmallSynth(dir / "a.tsv.gz", 2000));
   ImportOptions import;
   import.inputs = {dir / "a.tsv.gz"};
   import.output = dir / "imported";
   import.vocabulary = {"threshold:1"};
   import.unseen = {"0"};
   ImportDataset(import);
-  SynthOptions direct = Options(dir / "direct", 2000);
+  SynthOptions direct = SmallSynth(dir / "direct", 2000);
   direct.format = "dataset";
   Synthesize(direct);
 
@@ -150,7 +150,7 @@ TEST(Synth, TextAndDatasetHoldTheSameRows) {
 
 TEST(Synth, MultiHotAndShape) {
   TemporaryDirectory dir;
-  SynthOptions options = Options(dir / "d", 3000);
+  SynthOptions options = SmallSynth(dir / "d", 3000);
   options.format = "dataset";
   options.teacher.num_one_hot = 4;
   options.teacher.num_multi_hot = 2;
@@ -170,7 +170,7 @@ TEST(Synth, MultiHotAndShape) {
 TEST(Synth, AStoppedOrFailedRunLeavesNothing) {
   TemporaryDirectory dir;
   for (const char* format : {"criteo", "dataset"}) {
-    SynthOptions options = Options(dir / "out.gz", 100'000);
+    SynthOptions options = SmallSynth(dir / "out.gz", 100'000);
     options.format = format;
     int64_t seen = 0;
     options.progress = [&](int64_t rows) { seen = rows; };
@@ -178,18 +178,18 @@ TEST(Synth, AStoppedOrFailedRunLeavesNothing) {
     ExpectError(ErrorCode::kTempFail, HasSubstr("stopped"), [&] { Synthesize(options); });
     EXPECT_THAT(NamesIn(dir.path()), IsEmpty());
   }
-  SynthOptions options = Options(dir / "out", 10);
+  SynthOptions options = SmallSynth(dir / "out", 10);
   options.teacher.num_one_hot = 5;
   ExpectError(ErrorCode::kUsage, HasSubstr("--format dataset"), [&] { Synthesize(options); });
-  options = Options(dir / "out", 10);
+  options = SmallSynth(dir / "out", 10);
   options.teacher.rows_per_table = 3;
   ExpectError(ErrorCode::kUsage, HasSubstr("--rows-per-table"), [&] { Synthesize(options); });
-  options = Options(dir / "none/out", 10);
+  options = SmallSynth(dir / "none/out", 10);
   ExpectError(ErrorCode::kCantCreate, HasSubstr("none/"), [&] { Synthesize(options); });
   testing::WriteText(dir / "out", "mine");
   WriteTeacherReport(dir / "out", 1, 1, 0, {0.5, 0.5});
   ExpectError(ErrorCode::kCantCreate, HasSubstr("already exists"),
-              [&] { Synthesize(Options(dir / "out", 10)); });
+              [&] { Synthesize(SmallSynth(dir / "out", 10)); });
   EXPECT_THAT(NamesIn(dir.path()), ElementsAre("out", "out.synth.json"));
 }
 

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using testing::ReadAll;
 
-constexpr char kSchema[] = R"(
+constexpr char kCsvSchema[] = R"(
 missing: ["?"]
 columns:
   income: {role: label, positive: ">50K", negative: "<=50K"}
@@ -33,13 +33,13 @@ columns:
 )";
 
 TEST(ImportCsv, RolesTransformsAndMissingValues) {
-  const Csv csv(kSchema, {"income,age,gain,job,genres,note\n"
-                          ">50K,38.5,99,clerk,Drama|Crime|Drama,x\n"
-                          "<=50K,?,-4,?,,\n"
-                          "<=50K,-1e3,,cook,?,nothing\n",
-                          // Another file with a different column order.
-                          "job,genres,note,age,gain,income\r\n"
-                          "cook,|Crime|,x,+7,0,>50K\r\n"});
+  const Csv csv(kCsvSchema, {"income,age,gain,job,genres,note\n"
+                             ">50K,38.5,99,clerk,Drama|Crime|Drama,x\n"
+                             "<=50K,?,-4,?,,\n"
+                             "<=50K,-1e3,,cook,?,nothing\n",
+                             // Another file with a different column order.
+                             "job,genres,note,age,gain,income\r\n"
+                             "cook,|Crime|,x,+7,0,>50K\r\n"});
   const Batch batch = csv.Read();
   EXPECT_THAT(batch.label, ElementsAre(1, 0, 0, 1));
   EXPECT_THAT(batch.dense, ElementsAre(38.5, std::log(100.0f), 0, 0, -1000, 0, 7, 0));

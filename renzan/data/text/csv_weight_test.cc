@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr char kSchema[] =
+constexpr char kWeightedSchema[] =
     "columns: {y: {role: label}, w: {role: weight}, x: {role: dense}, c: {role: categorical}}\n";
 
 std::string ImportAndLog(const Csv& csv, ImportSummary* done = nullptr) {
@@ -30,7 +30,7 @@ std::string ImportAndLog(const Csv& csv, ImportSummary* done = nullptr) {
 }
 
 TEST(ImportCsv, WeightsAreStoredWithTheirSamples) {
-  Csv csv(kSchema, {"y,w,x,c\n1,0.5,1,a\n0,2,2,b\n", "c,x,w,y\na,3,0,0\nb,4,+1.25e0,1\n"});
+  Csv csv(kWeightedSchema, {"y,w,x,c\n1,0.5,1,a\n0,2,2,b\n", "c,x,w,y\na,3,0,0\nb,4,+1.25e0,1\n"});
   csv.options.shard_rows = 3;
   ImportSummary done;
   EXPECT_THAT(ImportAndLog(csv, &done), Not(HasSubstr("weight")));
@@ -53,7 +53,7 @@ TEST(ImportCsv, WeightsAreStoredWithTheirSamples) {
 // Old programs read them, and fingerprints in manifests of runs stay valid.
 TEST(ImportCsv, WithoutWeightsNothingIsWritten) {
   const char* const text = "y,w,x,c\n1,1,1,a\n0,1,2,b\n";
-  Csv with(kSchema, {text});
+  Csv with(kWeightedSchema, {text});
   Csv without(
       "columns: {y: {role: label}, w: {role: skip}, x: {role: dense}, c: {role: categorical}}\n",
       {text});
@@ -74,7 +74,7 @@ TEST(ImportCsv, WithoutWeightsNothingIsWritten) {
 TEST(ImportCsv, AWeightIsAFiniteNumberFromZeroOn) {
   for (const char* weight : {"-1", "-0.001", "nan", "inf", "1e39", "heavy", "", "NA"}) {
     const std::string rows = fmt::format("y,w,x,c\n1,1,1,a\n0,{},2,b\n1,3,1,a\n", weight);
-    Csv csv(std::string("missing: [\"NA\"]\n") + kSchema, {rows});
+    Csv csv(std::string("missing: [\"NA\"]\n") + kWeightedSchema, {rows});
     ExpectError(ErrorCode::kData,
                 AllOf(HasSubstr("in0.csv:3: column 2 (w): '"),
                       HasSubstr("is not a weight: it must be a finite number from 0 on; fix the "
@@ -87,7 +87,7 @@ TEST(ImportCsv, AWeightIsAFiniteNumberFromZeroOn) {
 
 TEST(ImportCsv, WeightsThatActAsALearningRateAreSaid) {
   const auto log = [](const char* a, const char* b) {
-    return ImportAndLog(Csv(kSchema, {fmt::format("y,w,x,c\n1,{},1,a\n0,{},2,b\n", a, b)}));
+    return ImportAndLog(Csv(kWeightedSchema, {fmt::format("y,w,x,c\n1,{},1,a\n0,{},2,b\n", a, b)}));
   };
   EXPECT_THAT(log("0.5", "1.5"), Not(HasSubstr("weight")));
   EXPECT_THAT(log("50", "150"), HasSubstr("the mean of the weights 'w' is 100: it multiplies all "
@@ -99,9 +99,9 @@ TEST(ImportCsv, WeightsThatActAsALearningRateAreSaid) {
 
 // Another day's data is training data, too.
 TEST(ImportCsv, WeightsOfAGrowingDatasetAreSaid) {
-  const Csv first(kSchema, {"y,w,x,c\n1,1,1,a\n0,1,2,b\n"});
+  const Csv first(kWeightedSchema, {"y,w,x,c\n1,1,1,a\n0,1,2,b\n"});
   first.Import();
-  Csv next(kSchema, {"y,w,x,c\n1,50,1,a\n0,150,2,z\n"});
+  Csv next(kWeightedSchema, {"y,w,x,c\n1,50,1,a\n0,150,2,z\n"});
   next.options.vocabulary.clear();
   next.options.vocabulary_from = first.options.output;
   EXPECT_THAT(ImportAndLog(next), Not(HasSubstr("mean of the weights")));
@@ -112,10 +112,10 @@ TEST(ImportCsv, WeightsOfAGrowingDatasetAreSaid) {
 
 // Nothing but training and evaluation reads them.
 TEST(ImportCsv, DataForPredictionsNeedsNoWeights) {
-  const Csv training(kSchema, {"y,w,x,c\n1,1,1,a\n0,1,2,b\n"});
+  const Csv training(kWeightedSchema, {"y,w,x,c\n1,1,1,a\n0,1,2,b\n"});
   training.Import();
   const auto test = [&](const std::vector<std::string>& texts) {
-    Csv csv(kSchema, texts);
+    Csv csv(kWeightedSchema, texts);
     csv.options.vocabulary.clear();
     csv.options.vocabulary_from = training.options.output;
     return csv.Read();
@@ -127,7 +127,7 @@ TEST(ImportCsv, DataForPredictionsNeedsNoWeights) {
               HasSubstr("in1.csv:1: has the weight 'w', which the first file lacks"), [&] {
                 test({"x,c\n1,b\n", "x,w,c\n1,3,b\n"});
               });
-  Csv without(kSchema, {"y,x,c\n1,1,a\n"});
+  Csv without(kWeightedSchema, {"y,x,c\n1,1,a\n"});
   ExpectError(ErrorCode::kConfig, HasSubstr("the header has no column 'w'"),
               [&] { without.Import(); });
 }

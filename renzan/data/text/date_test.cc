@@ -94,8 +94,8 @@ TEST(DateFormat, WrongFormats) {
   EXPECT_FALSE(DateFormat("%%Y-%m-%d").has_day());
 }
 
-ImportOptions Options(const TemporaryDirectory& dir, const std::string& schema,
-                      const std::string& text, const std::string& name) {
+ImportOptions DatedOptions(const TemporaryDirectory& dir, const std::string& schema,
+                           const std::string& text, const std::string& name) {
   WriteFileAtomically(dir / (name + ".yaml"), schema);
   WriteText(dir / (name + ".csv"), text);
   ImportOptions options;
@@ -107,7 +107,7 @@ ImportOptions Options(const TemporaryDirectory& dir, const std::string& schema,
   return options;
 }
 
-constexpr char kSchema[] = R"(
+constexpr char kDatedSchema[] = R"(
 missing: ["?"]
 columns:
   y: {role: label}
@@ -123,8 +123,8 @@ columns:
 
 TEST(ImportDate, BecomesFeatures) {
   TemporaryDirectory dir;
-  const ImportOptions options = Options(
-      dir, kSchema,
+  const ImportOptions options = DatedOptions(
+      dir, kDatedSchema,
       "y,when,made\n1,2024-03-01 07:30,0\n0,2024-03-03 23:00,86400\n1,?,\n1,2024-03-05 7:00,1\n",
       "data");
   ImportDataset(options);
@@ -151,9 +151,9 @@ TEST(ImportDate, BecomesFeatures) {
   EXPECT_FALSE(schema.parsing.contains("when"));
 
   // A test set whose dates are read in another way.
-  std::string other = kSchema;
+  std::string other = kDatedSchema;
   other.replace(other.find("%m-%d"), 5, "%d-%m");
-  ImportOptions test = Options(dir, other, "y,when,made\n1,2024-03-01 07:30,0\n", "test");
+  ImportOptions test = DatedOptions(dir, other, "y,when,made\n1,2024-03-01 07:30,0\n", "test");
   test.vocabulary.clear();
   test.vocabulary_from = options.output;
   ExpectError(
@@ -169,13 +169,15 @@ TEST(ImportDate, BadRowsAndWrongSchemas) {
       HasSubstr("bad.csv:2: column 2 (when): '2024-02-30 1:00' is not a date of the "
                 "format '%Y-%m-%d %H:%M'; fix the row, or skip bad rows with --on-bad-row skip; if "
                 "the format is wrong, correct the column's 'date' in the schema"),
-      [&] { ImportDataset(Options(dir, kSchema, "y,when,made\n1,2024-02-30 1:00,\n", "bad")); });
+      [&] {
+        ImportDataset(DatedOptions(dir, kDatedSchema, "y,when,made\n1,2024-02-30 1:00,\n", "bad"));
+      });
   for (const auto& [made, advice] :
        {std::pair{"1700000000123", "; %s counts seconds: %Q counts milliseconds"},
         {"1700000000.5", "; with parts of a second, the format is %s.%f"}})
     ExpectError(ErrorCode::kData, HasSubstr(advice), [&] {
-      ImportDataset(Options(dir, kSchema, fmt::format("y,when,made\n1,?,{}\n", made),
-                            fmt::format("in {}", made)));
+      ImportDataset(DatedOptions(dir, kDatedSchema, fmt::format("y,when,made\n1,?,{}\n", made),
+                                 fmt::format("in {}", made)));
     });
   const struct {
     const char *column, *message;
@@ -196,9 +198,9 @@ TEST(ImportDate, BadRowsAndWrongSchemas) {
   };
   for (const auto& test : kCases)
     ExpectError(ErrorCode::kConfig, HasSubstr(test.message), [&] {
-      ImportDataset(
-          Options(dir, fmt::format("columns: {{y: {{role: label}}, x: {{{}}}}}\n", test.column),
-                  "y,x\n1,2\n", fmt::format("in{}", &test - kCases)));
+      ImportDataset(DatedOptions(
+          dir, fmt::format("columns: {{y: {{role: label}}, x: {{{}}}}}\n", test.column),
+          "y,x\n1,2\n", fmt::format("in{}", &test - kCases)));
     });
 }
 
