@@ -85,8 +85,8 @@ $renzan job cancel "$sleeper" >/dev/null
 wait_for is "$sleeper" state cancelled
 
 # Users cannot put their jobs before everybody else's.
-expect_exit 77 "priority 101: you may submit jobs with a priority of at most 100" \
-  as nobody "$renzan" submit --priority 101 -- true
+expect_exit 77 "priority 1: in queue 'default', jobs of user 'nobody' may have at most 0" \
+  as nobody "$renzan" submit --priority 1 -- true
 expect_exit 77 "you may not stop everybody's jobs" \
   as nobody "$renzan" submit --set grand_challenge=true -- true
 job=$($renzan submit --priority 101 -- true)
@@ -146,6 +146,43 @@ $renzan cluster down 2>/dev/null
 $renzan cluster up "$work/short.yaml" --state "$work/short" --allow-user nobody >/dev/null
 [ "$(as nobody "$renzan" submit -- true)" = 2 ] || fail "an id was reused"
 $renzan cluster down --stop-jobs 2>/dev/null
+
+# Queues take jobs of their members, by user or by one of the user's groups, up to their priority.
+cat >"$work/queues.yaml" <<YAML
+pools: {own: {nodes: 1, resources: {cpu: 4}}}
+queues:
+  default: {}
+  theirs: {members: {users: [nobody]}, max_priority: 10}
+  group: {members: {groups: [$(id -gn daemon)]}}
+YAML
+$renzan cluster up "$work/queues.yaml" --state "$work/queues" --allow-user nobody \
+  --allow-user daemon >/dev/null
+cd ../of_nobody
+expect_exit 0 "" as nobody "$renzan" submit --wait --queue theirs --priority 10 -- true
+expect_exit 77 "may have at most 10 (queues.theirs.max_priority)" \
+  as nobody "$renzan" submit --queue theirs --priority 11 -- true
+expect_exit 77 "queue 'group' is for its members, and user 'nobody' is none of them" \
+  as nobody "$renzan" submit --queue group -- true
+expect_exit 77 "use default or theirs, or ask the operator" \
+  as nobody "$renzan" submit --queue group -- true
+cat >job.yaml <<'YAML'
+queue: group
+command: ["true"]
+YAML
+expect_exit 77 "queue 'group' is for its members" \
+  as nobody "$renzan" cluster what-if --submit job.yaml
+expect_exit 0 "" as daemon "$renzan" submit --wait --queue group -- true
+expect_exit 77 "queue 'theirs' is for its members" as daemon "$renzan" submit --queue theirs -- true
+expect_exit 77 "queue 'theirs' is for its members" \
+  as daemon "$renzan" submit --again 2 --queue theirs
+expect_exit 0 "" $renzan submit --wait --queue theirs --priority 99 -- true
+$renzan cluster status >status.txt
+grep -Eq "^theirs .* 10 +nobody$" status.txt || fail "the status does not show members"
+grep -Eq "^default .* 0 +everybody$" status.txt || fail "the status does not show who may use default"
+$renzan cluster down --stop-jobs 2>/dev/null
+sed 's/users: \[nobody\]/users: [nobdy]/' "$work/queues.yaml" >"$work/wrong.yaml"
+expect_exit 78 "nobody could use queue 'theirs'" \
+  $renzan cluster up "$work/wrong.yaml" --state "$work/queues" --allow-user nobody
 
 # The daemon of an ordinary user serves only that user and root.
 cd "$work"

@@ -49,9 +49,9 @@ def accepted(world, item):
     return [line for line in out.splitlines() if line.startswith("Warning: ")]
 
 
-def create_queue(world, name):
-    world.client.post("/apis/renzan.dev/v1alpha1/queues", {**kind("Queue"),
-                                                           "metadata": {"name": name}})
+def create_queue(world, name, **spec):
+    world.client.post("/apis/renzan.dev/v1alpha1/queues", {
+        **kind("Queue"), "metadata": {"name": name}, "spec": spec})
 
 
 def ask(world, url):
@@ -137,6 +137,28 @@ def edits_are_checked(world):
     world.kubectl("delete", "gangjob", "good")
 
 
+def queues_are_for_their_members(world):
+    create_queue(world, "closed", members={"users": ["somebody-else"]})
+    create_queue(world, "ours", members={"groups": ["system:authenticated"]})
+
+    def is_refused():
+        try:
+            world.client.post(f"{GANG_JOBS}?dryRun=All", job("probe", queue="closed"))
+            return False
+        except ApiError as error:
+            return error.status == 403
+
+    wait_until(is_refused, "the queue is seen")
+    why = refused(world, job("theirs", queue="closed"))
+    expect("queue 'closed' is for its members" in why and "ours" in why, why)
+    accepted(world, job("mine", queue="ours", run_seconds=1))
+    world.wait_for("mine", "done")
+    world.kubectl("wait", "--for=condition=MembersChecked", "queue.renzan.dev/ours",
+                  "--timeout=60s")
+    why = refused(world, job("urgent", priority=2))
+    expect("may have at most 1 (spec.maxPriority of the Queue)" in why, why)
+
+
 def nothing_depends_on_it(world, webhook):
     why = refused(world, job("bad", minReplicas=2))
     webhook.stop()
@@ -150,7 +172,7 @@ def nothing_depends_on_it(world, webhook):
 
 def main():
     with testing(nodes=["--count=2"], overlay="1.20/admission") as world:
-        create_queue(world, "default")
+        create_queue(world, "default", maxPriority=1)
         world.play(the_script_makes_certificates, world)
         webhook = ("--admission=127.0.0.1:0", f"--tls-certificate={world.run}/certs/server.crt",
                    f"--tls-key={world.run}/certs/server.key")
@@ -158,7 +180,8 @@ def main():
         world.leading()
         follower = world.start_replica(*webhook)
         ask(world, follower.url("admission reviews"))
-        for scenario in bad_jobs_are_refused, doubtful_ones_are_warned_of, edits_are_checked:
+        for scenario in (bad_jobs_are_refused, doubtful_ones_are_warned_of, edits_are_checked,
+                         queues_are_for_their_members):
             world.play(scenario, world)
         world.play(nothing_depends_on_it, world, follower)
 

@@ -108,6 +108,7 @@ def a_job_that_runs_again_says_what_is_true(world):
     history = History(world, GANG_JOBS, PODS)
     world.submit("resumed", replicas=NODES, gpus=GPUS, run_seconds=FOR_EVER)
     world.wait_for_workers("resumed", NODES)
+    world.allow_priority(5)
     world.submit("urgent", replicas=NODES, gpus=GPUS, run_seconds=0.5, priority=5)
     world.wait_for("urgent", "done")
     wait_for_attempt(world, "resumed", 2, NODES)

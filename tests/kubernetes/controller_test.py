@@ -52,11 +52,13 @@ def who_waits_says_why(world):
 def a_higher_priority_preempts(world):
     world.submit("low", replicas=4, gpus=8, run_seconds=600)
     world.wait_for("low", "running")
+    world.allow_priority(5)
     world.submit("high", replicas=4, gpus=8, run_seconds=2, priority=5)
     world.wait_for("high", "done")
     status = world.wait_for("low", "running")
     expect(status["attempts"] == 2, f"low has {status['attempts']} attempts")
     world.cancel("low")
+    world.client.delete(f"{POLICIES}/default")
 
 
 def users_ask_for_checkpoints_stops_and_sizes(world):

@@ -232,6 +232,7 @@ def main():
     first, _, last = os.environ.get("RENZAN_TEST_SEEDS", "0..3").partition("..")
     with testing(up=[PATIENT], nodes=[f"--count={NODES}", "--lease-s=1"]) as world:
         clock = compiler() and WallClock(world.run)
+        world.allow_priority(2)
         start_behind_proxies(world, REPLICAS, environment=clock and clock.environment)
         for seed in range(int(first), int(last or first) + 1):
             storm = Storm(world, clock, seed)

@@ -216,6 +216,12 @@ class World:
 
     # --- Jobs.
 
+    def allow_priority(self, most):
+        """Lets jobs have a priority of up to `most`, where their queue does not say otherwise."""
+        self.client.post("/apis/renzan.dev/v1alpha1/clusterpolicies", {
+            **kind("ClusterPolicy"), "metadata": {"name": "default"},
+            "spec": {"limits": {"maxPriority": most}}})
+
     def submit(self, name, replicas, gpus, run_seconds, priority=0, saves=True, selector=None,
                image="trainer", **others):
         """Submits a job. `others`: further keys of its spec."""

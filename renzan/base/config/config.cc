@@ -119,6 +119,12 @@ void Read(const ConfigTree& tree, std::string_view path, std::map<std::string, I
     Read(entry.value, fmt::format("{}.{}", path, entry.key), &(*value)[entry.key]);
 }
 
+template <typename T>
+void Read(const ConfigTree& tree, std::string_view path, std::optional<T>* value) {
+  if (tree.kind == Kind::kNull) return value->reset();
+  Read(tree, path, &value->emplace());
+}
+
 // State shared by all sections of one file.
 struct ReadState {
   std::string file;

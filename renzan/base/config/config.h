@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,7 +40,8 @@ class ConfigFields {
   using Value =
       std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*, std::vector<int>*,
                    std::vector<int64_t>*, std::vector<double>*, std::vector<std::string>*,
-                   std::map<std::string, std::string>*, std::map<std::string, int64_t>*>;
+                   std::map<std::string, std::string>*, std::map<std::string, int64_t>*,
+                   std::optional<int>*, std::optional<std::vector<std::string>>*>;
   using Describer = std::function<void(ConfigFields&)>;
   template <typename T>
   using ItemDescriber = std::function<void(ConfigFields&, T&)>;
@@ -55,7 +57,8 @@ class ConfigFields {
   }
 
   // A value of any of the types above. `doc` is one line, printed as a comment. A list in the file
-  // replaces the list in `value`; the entries of a map are added to it, as in Map().
+  // replaces the list in `value`; the entries of a map are added to it, as in Map(). An optional
+  // value is none as null (~).
   void Field(const char* key, Value value, const char* doc = "") { Bind(key, value, nullptr, doc); }
 
   // One of the `allowed` words.

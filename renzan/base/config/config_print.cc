@@ -2,6 +2,7 @@
 #include <cctype>
 #include <cmath>
 #include <initializer_list>
+#include <optional>
 #include <utility>
 
 #include "renzan/base/config/config.h"
@@ -69,6 +70,11 @@ std::string Print(const std::map<std::string, Item>& value) {
   std::vector<std::string> items;
   for (const auto& [name, item] : value) items.push_back(PrintKey(name, " ") + " " + Print(item));
   return fmt::format("{{{}}}", fmt::join(items, ", "));
+}
+
+template <typename T>
+std::string Print(const std::optional<T>& value) {
+  return value ? Print(*value) : "~";
 }
 
 class ConfigPrinter final : public ConfigFields {

@@ -298,6 +298,37 @@ TEST(Config, PrintReadsBackToTheSameValues) {
 }
 
 // YAML readers do not accept longer keys in plain style.
+TEST(Config, OptionalValuesMayBeNone) {
+  struct Optional {
+    std::optional<int> most;
+    std::optional<std::vector<std::string>> users;
+  };
+  const auto describe = [](Optional& config) {
+    return [&config](ConfigFields& fields) {
+      fields.Field("most", &config.most);
+      fields.Field("users", &config.users);
+    };
+  };
+  const auto read = [&](std::string_view yaml, Optional config = {}) {
+    ReadConfigText(yaml, "c.yaml", {}, describe(config));
+    return config;
+  };
+  using Names = std::vector<std::string>;
+  Optional none = read("");
+  EXPECT_FALSE(none.most || none.users);
+  EXPECT_EQ(PrintConfig(describe(none)), "most: ~\nusers: ~\n");
+  Optional given = read("most: -1\nusers: []");
+  EXPECT_EQ(given.most, -1);
+  EXPECT_EQ(given.users, Names());
+  EXPECT_EQ(PrintConfig(describe(given)), "most: -1\nusers: []\n");
+  EXPECT_EQ(read("users: [ann, bob]", given).users, (Names{"ann", "bob"}));
+  EXPECT_EQ(read("", given).most, -1);
+  const Optional reset = read(PrintConfig(describe(none)), given);
+  EXPECT_FALSE(reset.most || reset.users);
+  EXPECT_THROW(read("most: many"), Error);
+  EXPECT_THROW(read("users: ann"), Error);
+}
+
 TEST(Config, NamesOfAnyLengthReadBack) {
   const std::string name(2000, 'x'), quoted(600, '"');
   TestConfig config;

@@ -44,6 +44,16 @@ std::string Amounts(const Json& amounts, bool with_zeros = false) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+// "ann, bob, group vision" of who may use a queue.
+std::string Members(const Json& members) {
+  if (members.is_null()) return "everybody";
+  std::vector<std::string> names;
+  for (const auto& [list, prefix] :
+       {std::pair{"users", ""}, {"groups", "group "}, {"namespaces", "namespace "}})
+    for (const Json& name : members.at(list)) names.push_back(prefix + name.get<std::string>());
+  return names.empty() ? "nobody" : fmt::format("{}", fmt::join(names, ", "));
+}
+
 void PrintQueues(const Json& queues) {
   Table table({{"queue"},
                {"guaranteed"},
@@ -51,12 +61,16 @@ void PrintQueues(const Json& queues) {
                {"used"},
                {"borrowed"},
                {"pending", kRight},
-               {"running", kRight}});
+               {"running", kRight},
+               {"max priority", kRight},
+               {"members"}});
   for (const Json& queue : queues)
     table.Add({queue.at("name").get<std::string>() + (queue.at("removed") ? " (removed)" : ""),
                Amounts(queue.at("guaranteed")), Amounts(queue.at("limit"), true),
                Amounts(queue.at("used")), Amounts(queue.at("borrowed")), queue.at("pending").dump(),
-               queue.at("running").dump()});
+               queue.at("running").dump(),
+               queue.contains("max_priority") ? queue.at("max_priority").dump() : "",
+               Members(queue.value("members", Json()))});
   fmt::print("\n{}", table.Text());
 }
 

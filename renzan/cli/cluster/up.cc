@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/host.h"
+#include "renzan/base/log.h"
 #include "renzan/base/this_program.h"
 #include "renzan/cli/cluster/cluster_access.h"
 #include "renzan/cli/cluster/daemon_access.h"
@@ -25,6 +28,7 @@
 #include "renzan/cluster/client/client.h"
 #include "renzan/cluster/client/paths.h"
 #include "renzan/cluster/local/daemon.h"
+#include "renzan/cluster/local/supervisor/job_user.h"
 
 namespace renzan {
 namespace {
@@ -67,6 +71,29 @@ void CheckAllowedUsers(const std::vector<std::string>& users) {
       Fail(ErrorCode::kUsage, "--allow-user {}: no such user", user);
 }
 
+// Warns of members of queues who do not exist here, or may not use the daemon of root. Throws Error
+// kConfig if a queue has no others than those who do not exist.
+void CheckMembers(const cluster::spec::ClusterConfig& config,
+                  const std::vector<std::string>& allowed) {
+  std::map<std::string, cluster::QueueRights> rights;
+  for (const auto& [name, queue] : config.queues) rights[name] = queue.rights;
+  for (const std::string& nobody :
+       cluster::spec::CheckMembers(rights, cluster::local::WhyNoUser, cluster::local::WhyNoGroup))
+    LogWarning("{}", nobody);
+  if (::geteuid() != 0) return;
+  const auto is_allowed = [&](const std::string& name) {
+    return std::find(allowed.begin(), allowed.end(), name) != allowed.end();
+  };
+  for (const auto& [queue, its] : rights)
+    if (its.members && !is_allowed("*"))
+      for (const std::string& user : its.members->users)
+        if (user != "root" && !is_allowed(user))
+          LogWarning(
+              "queues.{}.members.users has '{}', whom the daemon does not serve: add "
+              "--allow-user {}",
+              queue, user, user);
+}
+
 cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags) {
   CheckAllowedUsers(flags.allow_users);
   cluster::local::DaemonOptions options;
@@ -75,6 +102,7 @@ cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags
     options.machine_gpus = std::ssize(GpuDevices());
     cluster::spec::RequireGpus(options.config, *options.machine_gpus);
   }
+  CheckMembers(options.config, flags.allow_users);
   // Absolute, because the daemon changes its working directory.
   options.state_dir =
       AbsolutePath(flags.state.empty() ? client::StateDirectory(EnvironmentVariable) : flags.state);

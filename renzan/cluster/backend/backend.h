@@ -20,6 +20,7 @@
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/spec/inherited.h"
+#include "renzan/cluster/spec/queue_rights.h"
 #include "renzan/cluster/spec/worker_classes.h"
 
 namespace renzan::cluster {
@@ -70,7 +71,10 @@ struct View {
   Snapshot snapshot;
   ScheduleOptions scheduling;
   spec::WorkerClasses worker_classes;
-  std::string user;  // whose jobs the caller's would be
+  std::string user;                // whose jobs the caller's would be
+  spec::Submitter submitter = {};  // the caller, as queues know them
+  // The most that a job's user could ask for; not set: ShowJob() says it.
+  std::function<int64_t(const Job&)> most_priority = {};
 };
 
 class Backend {

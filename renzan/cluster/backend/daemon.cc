@@ -115,6 +115,16 @@ spec::WorkerClasses WorkerClassesOf(const Document& status) {
   return worker_classes;
 }
 
+spec::Submitter SubmitterOf(const Document& status) {
+  // A daemon of an earlier version checks it only when the job is submitted.
+  if (!status.contains("you")) return {.administrator = true};
+  const Document& you = status.at("you");
+  return {.user = you.at("user"),
+          .groups = you.at("groups").get<std::vector<std::string>>(),
+          .administrator = you.at("administrator"),
+          .max_priority = you.at("max_priority")};
+}
+
 class DaemonBackend : public Backend {
  public:
   DaemonBackend(client::Endpoint endpoint, std::string user)
@@ -216,14 +226,15 @@ class DaemonBackend : public Backend {
     return {.snapshot = spec::SnapshotFromJson(client_.Get("/v1/snapshot")),
             .scheduling = SchedulingOf(status),
             .worker_classes = WorkerClassesOf(status),
-            .user = user_};
+            .user = user_,
+            .submitter = SubmitterOf(status)};
   }
 
   Job Imagine(const Submission& submission, const View& view, Snapshot& snapshot) override {
     const JobText& text = submission.job;
     spec::JobSpec spec = spec::ReadJobSpec(text.yaml, text.source, text.overrides);
     spec::RoundUpToClass(view.worker_classes, text.source, spec);
-    spec::CheckSubmission(snapshot, spec);
+    spec::CheckSubmission(snapshot, spec, view.submitter);
     Job job = spec::MakeJob(snapshot, spec, view.user, 0, snapshot.now);
     const int64_t gpus = snapshot.worker_requests[job.request].per_worker.gpu() * job.max_workers;
     const Document traits = {

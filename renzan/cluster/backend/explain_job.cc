@@ -58,9 +58,11 @@ std::string DrainNote(const Snapshot& snapshot, JobId id) {
 }
 
 // What the job's user could submit instead.
-SubmissionRules RulesFor(const Document& job, const View& view) {
+SubmissionRules RulesFor(const Document& job, const Job& waiting, const View& view) {
   SubmissionRules rules;
-  if (const Document most = job.value("max_priority", Document()); most.is_number())
+  if (view.most_priority)
+    rules.max_priority = static_cast<int>(view.most_priority(waiting));
+  else if (const Document most = job.value("max_priority", Document()); most.is_number())
     rules.max_priority = most;
   if (!view.worker_classes.empty())
     rules.round_up = [&view](const Resources& worker) {
@@ -95,7 +97,8 @@ Document ExplainJob(Backend& backend, const std::string& name) {
     return out;
   }
   const Explanation explanation =
-      Explain(view->snapshot, id, {.scheduling = view->scheduling, .rules = RulesFor(job, *view)});
+      Explain(view->snapshot, id,
+              {.scheduling = view->scheduling, .rules = RulesFor(job, *waiting, *view)});
   out["reason"] = NameOf(explanation.reason);
   out["why"] = explanation.why;
   out["would_start_with"] = explanation.would_start_with;

@@ -173,7 +173,8 @@ class KubernetesBackend : public Backend {
 
   Document Status() override {
     const Jobs all = VisibleJobs();
-    Document use = spec::UseDocument(ObserveAll().snapshot);
+    const kubernetes::ClusterPolicy policy = Policy();
+    Document use = spec::UseDocument(ObserveAll(policy).snapshot, policy.limits.max_priority);
     Document status = {{"version", RENZAN_VERSION},
                        {"server", target_.server},
                        {"leader", LeaderOf(*api_)},
@@ -211,7 +212,16 @@ class KubernetesBackend : public Backend {
   View Observe() override {
     const kubernetes::ClusterPolicy policy = Policy();
     observed_ = ObserveAll(policy);
-    return {.snapshot = observed_.snapshot, .scheduling = policy.scheduling, .user = target_.ns};
+    limits_ = policy.limits;
+    return {.snapshot = observed_.snapshot,
+            .scheduling = policy.scheduling,
+            .user = target_.ns,
+            .most_priority = [this](const Job& job) {
+              const Snapshot& snapshot = observed_.snapshot;
+              return spec::MostPriority(
+                  snapshot.queues[job.queue].rights,
+                  kubernetes::SubmitterOf(limits_, snapshot.users[job.user].name));
+            }};
   }
 
   // Has all that the leader knows, except what ended jobs have taught it about run times.
@@ -222,6 +232,13 @@ class KubernetesBackend : public Backend {
     kubernetes::Inventory no_nodes(snapshot);
     kubernetes::Specify(object, no_nodes, snapshot, job);
     if (!job.held.empty()) Fail(ErrorCode::kConfig, "{}: {}", submission.job.source, job.held);
+    // Only the API server knows who would submit it.
+    spec::Submitter submitter = kubernetes::SubmitterOf(limits_, object.ns);
+    submitter.user_was_checked = true;
+    if (const std::string why =
+            kubernetes::WhyItMayNotStart(object, snapshot, limits_, submitter, /*pending_jobs=*/0);
+        !why.empty())
+      Fail(ErrorCode::kNoPermission, "{}: {}", submission.job.source, why);
     kubernetes::KeepOut(observed_, object.node_filter, snapshot, job);
     job.submitted = job.waiting_since = snapshot.now;
     return job;
@@ -337,7 +354,8 @@ class KubernetesBackend : public Backend {
   const std::unique_ptr<kubernetes::PodLogs> logs_;
   const KubernetesTarget target_;
   const Clock& clock_;
-  kubernetes::Observed observed_;  // by Observe()
+  kubernetes::Observed observed_;       // by Observe()
+  kubernetes::NamespaceLimits limits_;  // likewise
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/cluster/core/queue_rights.h"
 #include "renzan/cluster/core/resources.h"
 
 namespace renzan::cluster {
@@ -88,8 +89,8 @@ struct Queue {
   // any of a kind, no use of it counts as borrowed: a limit binds only its own queue.
   Resources guaranteed;
   Resources limit = Unlimited();
-  bool removed = false;           // the configuration no longer has it: its jobs are held
-  bool only_preemptible = false;  // takes no job that is not preemptible (checked at submission)
+  bool removed = false;  // the configuration no longer has it: its jobs are held
+  QueueRights rights = {};
 
   static Resources Unlimited() {
     Resources all;

@@ -153,8 +153,7 @@ void RunDaemon(const DaemonOptions& options) {
                             .scheduling = scheduling,
                             .worker_classes = options.config.worker_classes,
                             .tcp = url,
-                            .stop_fd = server_ends.get(),
-                            .max_priority = static_cast<int>(options.config.limits.max_priority)},
+                            .stop_fd = server_ends.get()},
                            {.listen_fd = listen_fd, .tcp_fd = tcp_fd, .token = token},
                            options.allow_users, [&] { loop.Stop(); });
     LogInfo("the daemon (pid {}) listens on {}{}", ::getpid(), options.socket,

@@ -103,7 +103,7 @@ void ClusterConfig::QuotaConfig::Describe(ConfigFields& fields) {
 void ClusterConfig::QueueConfig::Describe(ConfigFields& fields) {
   fields.Section("guaranteed", &guaranteed, "its own whenever it needs it");
   fields.Section("limit", &limit, "the most that it may use, borrowing included");
-  fields.Field("not_preemptible", &not_preemptible, "it takes jobs with preemptible: false");
+  DescribeRights(fields, rights, /*namespaces=*/false);
 }
 
 void ClusterConfig::UserConfig::Describe(ConfigFields& fields) {
@@ -138,7 +138,8 @@ void ClusterConfig::SchedulingConfig::Describe(ConfigFields& fields) {
 }
 
 void ClusterConfig::LimitsConfig::Describe(ConfigFields& fields) {
-  fields.Range("max_priority", &max_priority, -kMaxPriority, kMaxPriority, "of a job");
+  fields.Range("max_priority", &max_priority, -kMaxPriority, kMaxPriority,
+               "of a job in a queue that does not say max_priority itself");
   fields.Range("max_pending_jobs", &max_pending_jobs, 0, kMaxCount, "of one user");
   fields.Field("max_pending_specs", &max_pending_specs,
                "total size of one user's pending job specifications, environments included: "

@@ -8,13 +8,13 @@
 //     spot: {nodes: 0..20, resources: {...}, spot: true, price_per_hour: 9.5, boot: 3m}
 //   queues:
 //     vision: {guaranteed: {gpu: 16}, limit: {gpu: 24}}
-//     default: {}
+//     default: {max_priority: 10, members: {users: [ann], groups: [ml]}, not_preemptible: false}
 //   users: {ann: {max_gpus: 8}}
 //   worker_classes: {small: {cpu: 4, memory: 32GiB, gpu: 1}}
 //   budget_per_hour: 100
 //   scheduling: {order: least_attained_service, service_levels: [1h, 4h, 16h, 64h, 256h],
 //     min_between_resizes: 10m, max_checkpoint_interval: 10m, overdue_after: 24h}
-//   limits: {max_priority: 100, max_pending_jobs: 10000, max_pending_specs: 64MiB}
+//   limits: {max_priority: 0, max_pending_jobs: 10000, max_pending_specs: 64MiB}
 //   retention: {keep_ended_for: 90d}
 //   node_health: {early_failure: 5m, suspect_after: 3, suspect_for: 1h,
 //     check: [/usr/local/bin/check-node], check_interval: 5m, check_timeout: 30s}
@@ -32,6 +32,7 @@
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/spec/job_spec.h"
+#include "renzan/cluster/spec/queue_rights.h"
 #include "renzan/cluster/spec/worker_classes.h"
 
 namespace renzan::cluster::spec {
@@ -62,7 +63,7 @@ struct ClusterConfig {
   };
   struct QueueConfig {
     QuotaConfig guaranteed, limit;
-    bool not_preemptible = true;  // it takes jobs with preemptible: false
+    QueueRights rights;
     void Describe(ConfigFields& fields);
   };
   struct UserConfig {
@@ -81,7 +82,7 @@ struct ClusterConfig {
 
   // For users other than root and the daemon's own.
   struct LimitsConfig {
-    int64_t max_priority = 100;
+    int64_t max_priority = 0;                 // in queues that do not have one of their own
     int64_t max_pending_jobs = 10'000;        // of one user
     std::string max_pending_specs = "64MiB";  // of one user, with environments
     bool not_preemptible = true;              // they may submit jobs with preemptible: false
@@ -158,14 +159,11 @@ void RequireGpus(const ClusterConfig& config, int64_t machine_gpus);
 
 ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config);
 
-// "" if the queue takes the job; otherwise the sentence that says why not.
-std::string WhyQueueRefuses(const Queue& queue, const JobSpec& spec);
-
 // What a job must satisfy when it is submitted, however the cluster changes later. Throws Error
 // kNoPermission if its queue refuses it, and kConfig unless each node that it excludes is one of
 // the snapshot's, whose name always means the same machine: nodes that are bought take names of
 // those that were returned.
-void CheckSubmission(const Snapshot& snapshot, const JobSpec& spec);
+void CheckSubmission(const Snapshot& snapshot, const JobSpec& spec, const Submitter& submitter);
 
 // The scheduler's view of a pending job. Interns its request and user in `snapshot`, but does not
 // add it to `snapshot.jobs`. Throws Error kConfig for an unknown queue, resource or topology level,

@@ -189,6 +189,44 @@ TEST(ClusterConfig, LimitsAndRetention) {
   EXPECT_THAT(ErrorWith("retention: {keep_ended_for: long}"), HasSubstr("must be a duration"));
 }
 
+TEST(ClusterConfig, RightsOfQueues) {
+  const ClusterConfig whole = Read(R"(
+pools: {own: {}}
+queues:
+  open: {}
+  vision: {members: {users: [bob, ann], groups: [vision]}, max_priority: 10, not_preemptible: false}
+  quiet: {members: {groups: [all]}, max_priority: -5}
+)");
+  EXPECT_EQ(whole.queues.at("open").rights, QueueRights());
+  EXPECT_EQ(whole.queues.at("vision").rights,
+            (QueueRights{.members = QueueMembers{{"ann", "bob"}, {"vision"}, {}},
+                         .max_priority = 10,
+                         .only_preemptible = true}));
+  EXPECT_EQ(whole.queues.at("quiet").rights,
+            (QueueRights{.members = QueueMembers{{}, {"all"}, {}}, .max_priority = -5}));
+  // Whatever is printed reads back to the same rights.
+  const ClusterConfig again = Read(PrintClusterConfig(whole, /*with_docs=*/true));
+  for (const auto& [name, queue] : whole.queues)
+    EXPECT_EQ(again.queues.at(name).rights, queue.rights) << name;
+  // By default nobody may put their jobs before those of others.
+  EXPECT_EQ(whole.limits.max_priority, 0);
+}
+
+TEST(ClusterConfig, RejectsRightsThatNobodyCouldHave) {
+  EXPECT_THAT(ErrorWith("queues: {a: {members: {users: []}}}"),
+              HasSubstr("queues.a.members.users and the other lists of members are empty: nobody "
+                        "could use the queue"));
+  EXPECT_THAT(ErrorWith("queues: {a: {members: {users: [], groups: []}}}"), HasSubstr("nobody"));
+  EXPECT_EQ(ErrorWith("queues: {a: {members: {users: [], groups: [g]}}}"), "no error");
+  EXPECT_THAT(ErrorWith("queues: {a: {members: {users: ['']}}}"), HasSubstr("is empty"));
+  EXPECT_THAT(ErrorWith("queues: {a: {members: {users: ann}}}"), HasSubstr("[ann]"));
+  EXPECT_THAT(ErrorWith("queues: {a: {members: {namespaces: [ads]}}}"),
+              HasSubstr("valid keys are users, groups"));
+  EXPECT_THAT(ErrorWith("queues: {a: {max_priority: 2000000}}"),
+              HasSubstr("must be from -1000000 to 1000000"));
+  EXPECT_THAT(ErrorWith("queues: {a: {max_priority: high}}"), HasSubstr("a whole number"));
+}
+
 TEST(ClusterConfig, NodeHealth) {
   const ClusterConfig::NodeHealthConfig health = Read(kWholeCluster).node_health;
   EXPECT_EQ(health.early_failure_ms(), 90'000);
@@ -353,7 +391,8 @@ TEST_F(MakeJobTest, ExcludesNodes) {
     try {
       CheckSubmission(
           snapshot_,
-          ReadJobSpec("command: [a]\nconstraints: {exclude_nodes: " + nodes + "}", "job.yaml"));
+          ReadJobSpec("command: [a]\nconstraints: {exclude_nodes: " + nodes + "}", "job.yaml"),
+          {.user = "ann"});
     } catch (const Error& error) {
       return error.what();
     }
@@ -365,14 +404,15 @@ TEST_F(MakeJobTest, ExcludesNodes) {
   EXPECT_THAT(error("['a b']"), HasSubstr("cannot be a node's name"));
 }
 
-TEST_F(MakeJobTest, AQueueMayRefuseJobsThatNobodyMayStop) {
+TEST_F(MakeJobTest, ASubmissionIsCheckedByTheRightsOfItsQueue) {
   ClusterConfig config;
-  config.queues["ads"].not_preemptible = false;
+  config.queues["ads"].rights.only_preemptible = true;
   config.queues["vision"] = {};
   const Snapshot snapshot = MakeSnapshot(config, 0);
   const auto error = [&](const std::string& lines) -> std::string {
     try {
-      CheckSubmission(snapshot, ReadJobSpec("command: [a]\n" + lines, "job.yaml"));
+      CheckSubmission(snapshot, ReadJobSpec("command: [a]\n" + lines, "job.yaml"),
+                      {.user = "ann", .max_priority = 0});
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kNoPermission);
       return error.what();
@@ -384,6 +424,7 @@ TEST_F(MakeJobTest, AQueueMayRefuseJobsThatNobodyMayStop) {
             "(queues.ads.not_preemptible)");
   EXPECT_EQ(error("queue: ads"), "no error");
   EXPECT_EQ(error("queue: vision\npreemptible: false"), "no error");
+  EXPECT_THAT(error("queue: vision\npriority: 1"), HasSubstr("may have at most 0"));
 }
 
 TEST_F(MakeJobTest, SharesRequests) {

@@ -84,7 +84,13 @@ Totals Sum(const Snapshot& snapshot) {
   return totals;
 }
 
-Json QueueJson(const Snapshot& snapshot, const QueueUse& use, size_t index) {
+Json MembersJson(const std::optional<QueueMembers>& members) {
+  if (!members) return nullptr;
+  return {
+      {"users", members->users}, {"groups", members->groups}, {"namespaces", members->namespaces}};
+}
+
+Json QueueJson(const Snapshot& snapshot, const QueueUse& use, size_t index, int64_t max_priority) {
   const Queue& queue = snapshot.queues[index];
   return {{"name", queue.name},
           {"removed", queue.removed},
@@ -93,7 +99,10 @@ Json QueueJson(const Snapshot& snapshot, const QueueUse& use, size_t index) {
           {"used", AmountsJson(snapshot, use.used)},
           {"borrowed", AmountsJson(snapshot, use.borrowed)},
           {"pending", use.pending},
-          {"running", use.running}};
+          {"running", use.running},
+          {"members", MembersJson(queue.rights.members)},
+          {"max_priority", queue.rights.max_priority.value_or(max_priority)},
+          {"not_preemptible", !queue.rights.only_preemptible}};
 }
 
 }  // namespace
@@ -119,7 +128,7 @@ Json NodesDocument(const Snapshot& snapshot) {
   return {{"nodes", nodes}};
 }
 
-Json UseDocument(const Snapshot& snapshot) {
+Json UseDocument(const Snapshot& snapshot, int64_t max_priority) {
   const Totals totals = Sum(snapshot);
   Json out = {{"nodes", totals.nodes}};
   const Json capacity = AmountsJson(snapshot, totals.capacity);
@@ -138,7 +147,7 @@ Json UseDocument(const Snapshot& snapshot) {
   const std::vector<QueueUse> uses = UseOfQueues(snapshot);
   for (size_t queue = 0; queue < uses.size(); ++queue)
     if (!snapshot.queues[queue].name.empty())  // jobs may wait for a queue that does not exist
-      out["queues"].push_back(QueueJson(snapshot, uses[queue], queue));
+      out["queues"].push_back(QueueJson(snapshot, uses[queue], queue, max_priority));
   out["users"] = Json::array();
   for (size_t user = 0; user < snapshot.users.size(); ++user) {
     const int64_t cap = snapshot.users[user].CapAt(snapshot.now);

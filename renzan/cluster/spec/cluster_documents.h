@@ -3,6 +3,7 @@
 // A snapshot's nodes, queues and users as JSON for tables, for this machine's daemon and for
 // Kubernetes. Amounts are cores, MiB and devices. Pure functions.
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
@@ -22,7 +23,8 @@ std::vector<QueueUse> UseOfQueues(const Snapshot& snapshot);
 // "jobs"}]}
 nlohmann::ordered_json NodesDocument(const Snapshot& snapshot);
 
-// {"nodes": how many in each state, "resources", "pools", "queues", "users"}
-nlohmann::ordered_json UseDocument(const Snapshot& snapshot);
+// {"nodes": how many in each state, "resources", "pools", "queues", "users"}. `max_priority`: of
+// jobs in queues that say nothing about it.
+nlohmann::ordered_json UseDocument(const Snapshot& snapshot, int64_t max_priority);
 
 }  // namespace renzan::cluster::spec

@@ -33,13 +33,17 @@ struct NullAtInfinity {
 };
 
 // A list or text that is left out of the JSON while it is empty, so that documents from before it
-// was added can be read; and a truth value while it is false.
+// was added can be read; a truth value while it is false; and an optional value while it is none.
 template <typename T>
 struct AbsentIfEmpty {
   T& value;
 };
 struct AbsentIfFalse {
   bool& value;
+};
+template <typename T>
+struct AbsentIfNone {
+  std::optional<T>& value;
 };
 
 // A state that is a word in JSON.
@@ -76,6 +80,10 @@ class JsonWriter {
   }
   void operator()(const char* key, AbsentIfFalse value) {
     if (value.value) (*this)(key, value.value);
+  }
+  template <typename T>
+  void operator()(const char* key, AbsentIfNone<T> value) {
+    if (value.value) (*this)(key, *value.value);
   }
   template <typename T>
   void operator()(const char* key, T&& value) {
@@ -181,6 +189,11 @@ class JsonReader {
   void operator()(const char* key, AbsentIfFalse value) {
     value.value = false;
     if (Has(key)) (*this)(key, value.value);
+  }
+  template <typename T>
+  void operator()(const char* key, AbsentIfNone<T> value) {
+    value.value.reset();
+    if (Has(key)) (*this)(key, value.value.emplace());
   }
   template <typename T>
   void operator()(const char* key, T&& value) {

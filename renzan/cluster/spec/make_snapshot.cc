@@ -88,7 +88,7 @@ Pool MakePool(const Snapshot& snapshot, const std::string& name,
 
 Queue MakeQueue(const Snapshot& snapshot, const std::string& name,
                 const ClusterConfig::QueueConfig& config) {
-  Queue queue{.name = name, .only_preemptible = !config.not_preemptible};
+  Queue queue{.name = name, .rights = config.rights};
   SetQuota(snapshot, config.guaranteed, fmt::format("queue {}: guaranteed", name),
            queue.guaranteed);
   SetQuota(snapshot, config.limit, fmt::format("queue {}: limit", name), queue.limit);
@@ -192,16 +192,12 @@ std::optional<Resources> RoundedUp(const Snapshot& snapshot, const WorkerClasses
   }
 }
 
-std::string WhyQueueRefuses(const Queue& queue, const JobSpec& spec) {
-  if (spec.preemptible || !queue.only_preemptible) return "";
-  return fmt::format("preemptible: false: jobs in queue '{}' must be preemptible", queue.name);
-}
-
-void CheckSubmission(const Snapshot& snapshot, const JobSpec& spec) {
+void CheckSubmission(const Snapshot& snapshot, const JobSpec& spec, const Submitter& submitter) {
   for (const Queue& queue : snapshot.queues)
     if (queue.name == spec.queue)
-      if (const std::string why = WhyQueueRefuses(queue, spec); !why.empty())
-        Fail(ErrorCode::kNoPermission, "{} (queues.{}.not_preemptible)", why, queue.name);
+      if (const std::string why = WhyQueueRefuses(queue, snapshot.queues, spec, submitter);
+          !why.empty())
+        Fail(ErrorCode::kNoPermission, "{}", why);
   std::vector<std::string> names;
   for (const Node& node : snapshot.nodes) names.push_back(node.name);
   for (const std::string& name : spec.constraints.exclude_nodes) {

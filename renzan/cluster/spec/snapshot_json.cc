@@ -3,6 +3,7 @@
 #include "renzan/cluster/spec/check_indices.h"
 #include "renzan/cluster/spec/described_json.h"
 #include "renzan/cluster/spec/node_state.h"
+#include "renzan/cluster/spec/queue_rights.h"
 
 namespace renzan::cluster::spec {
 namespace {
@@ -54,7 +55,7 @@ void Describe(Io& io, Queue& queue) {
   io("guaranteed", queue.guaranteed);
   io("limit", queue.limit);
   io("removed", queue.removed);
-  io("only_preemptible", AbsentIfFalse{queue.only_preemptible});
+  DescribeRightsJson(io, queue.rights);
 }
 
 template <typename Io>

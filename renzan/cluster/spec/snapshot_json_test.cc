@@ -44,7 +44,10 @@ Snapshot Everything() {
   snapshot.nodes.push_back({.name = "mine"});
   snapshot.queues.push_back({.name = "q", .guaranteed = {{1, 2, 3}}});
   snapshot.queues[0].limit[kGpu] = 7;
-  snapshot.queues[0].removed = snapshot.queues[0].only_preemptible = true;
+  snapshot.queues[0].removed = true;
+  snapshot.queues[0].rights = {.members = QueueMembers{{"ann"}, {"vision"}, {"ads"}},
+                               .max_priority = 10,
+                               .only_preemptible = true};
   snapshot.users.push_back({.name = "ann", .max_gpus = 8, .quota_overrides = {{16, 99}, {}}});
   snapshot.users.push_back({.name = "bob"});
   snapshot.worker_requests.push_back({.per_worker = {{500, 1, 2}},
@@ -109,7 +112,7 @@ TEST(SnapshotJson, RoundTripIsExact) {
   EXPECT_EQ(after.nodes[1].until, kNever);
   EXPECT_EQ(after.queues[0].limit, before.queues[0].limit);
   EXPECT_TRUE(after.queues[0].removed);
-  EXPECT_TRUE(after.queues[0].only_preemptible);
+  EXPECT_EQ(after.queues[0].rights, before.queues[0].rights);
   EXPECT_EQ(after.users[1].max_gpus, kUnlimited);
   EXPECT_EQ(after.users[0].quota_overrides[1].max_gpus, kUnlimited);
   EXPECT_EQ(after.worker_requests, before.worker_requests);
@@ -124,7 +127,7 @@ TEST(SnapshotJson, IncludesEveryField) {
   EXPECT_EQ(json["jobs"][1].size(), 33u);
   EXPECT_EQ(json["nodes"][0].size(), 9u);
   EXPECT_EQ(json["pools"][0].size(), 13u);
-  EXPECT_EQ(json["queues"][0].size(), 5u);
+  EXPECT_EQ(json["queues"][0].size(), 7u);
   EXPECT_EQ(json["worker_requests"][0].size(), 6u);
   const Json defaults = Json::parse(SnapshotToJson([] {
     Snapshot snapshot = Everything();

@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 constexpr const char* kBadReview = R"({
   "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
   "request": {
-    "uid": "7", "operation": "CREATE", "namespace": "ads",
+    "uid": "7", "operation": "CREATE", "namespace": "ads", "userInfo": {"username": "ann"},
     "resource": {"group": "renzan.dev", "version": "v1alpha1", "resource": "gangjobs"},
     "object": {"metadata": {"name": "ranker"},
                "spec": {"minReplicas": 2, "replicas": 1, "template": {"spec": {}}}}}})";

@@ -64,11 +64,16 @@ bool ClusterView::PutPolicy(const Json& object, bool removed) {
   }
 }
 
-std::string ClusterView::WhyItIsForbidden(const GangJob& job) {
+std::string ClusterView::WhyItIsForbidden(const GangJob& job, const Requester* requester) {
   const std::lock_guard lock(mutex_);
-  if (const std::string why = WhyItsQueueRefuses(job, snapshot_); !why.empty()) return why;
-  if (!policy_) return "";
-  return WhyForbidden(policy_->limits, job.ns, job.spec, /*pending_jobs=*/0);
+  const NamespaceLimits limits = policy_ ? policy_->limits : NamespaceLimits::None();
+  spec::Submitter submitter = SubmitterOf(limits, job.ns);
+  submitter.user_was_checked = requester == nullptr;
+  if (requester != nullptr) {
+    submitter.user = requester->user;
+    submitter.groups = requester->groups;
+  }
+  return WhyItMayNotStart(job, snapshot_, limits, submitter, /*pending_jobs=*/0);
 }
 
 std::string ClusterView::WhyItCannotRun(const GangJob& object, TimeMs now) {

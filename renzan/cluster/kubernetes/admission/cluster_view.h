@@ -8,12 +8,19 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "renzan/cluster/kubernetes/controller/controller.h"
 #include "renzan/cluster/kubernetes/objects/cluster_policy.h"
 #include "renzan/cluster/kubernetes/objects/queue.h"
 
 namespace renzan::cluster::kubernetes {
+
+// Whoever has sent a request, by the API server.
+struct Requester {
+  std::string user;
+  std::vector<std::string> groups;
+};
 
 class ClusterView {
  public:
@@ -24,9 +31,11 @@ class ClusterView {
 
   void TakePolicy(const WatchChange& change, TimeMs now);
 
-  // Why the job's namespace may not have it, in the controller's words, except for the number of
-  // pending jobs. "": it may, or policies have not been listed yet.
-  std::string WhyItIsForbidden(const GangJob& job);
+  // Why the job's submitter or namespace may not have it, in the controller's words, except for the
+  // number of pending jobs. "": they may, or its queue is not known yet. Until policies have been
+  // listed, no namespace is exempt, and only queues limit priorities. `submitter`: null if they
+  // have been checked before.
+  std::string WhyItIsForbidden(const GangJob& job, const Requester* submitter);
   // What would keep the job waiting on an empty cluster, in the controller's words. "": nothing, or
   // nodes or queues have not been listed yet.
   std::string WhyItCannotRun(const GangJob& job, TimeMs now);

@@ -73,7 +73,8 @@ bool HasWorkers(RecordState state) {
 
 }  // namespace
 
-JobVerdict CheckJob(const GangJob& job, const GangJob* before, ClusterView& cluster, TimeMs now) {
+JobVerdict CheckJob(const GangJob& job, const GangJob* before, const Requester& requester,
+                    ClusterView& cluster, TimeMs now) {
   JobVerdict verdict;
   Keys changed;
   if (before != nullptr) {
@@ -90,9 +91,13 @@ JobVerdict CheckJob(const GangJob& job, const GangJob* before, ClusterView& clus
                                                           : void(verdict.refusal = job.invalid);
     return verdict;
   }
-  verdict.refusal = cluster.WhyItIsForbidden(job);
+  // Who edits a job that stays in its queue has not submitted it.
+  const bool stays = before != nullptr && before->spec.queue == job.spec.queue;
+  const Requester* const submitter = stays ? nullptr : &requester;
+  verdict.refusal = cluster.WhyItIsForbidden(job, submitter);
   if (!verdict.refusal.empty()) {
-    if (before == nullptr || cluster.WhyItIsForbidden(*before).empty()) {
+    // What was wrong before may remain, but not become worse, or wrong in another way.
+    if (!stays || verdict.refusal != cluster.WhyItIsForbidden(*before, submitter)) {
       verdict.forbidden = true;
       return verdict;
     }

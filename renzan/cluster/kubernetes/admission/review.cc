@@ -53,6 +53,14 @@ GangJob JobBefore(const Json& request) {
   }
 }
 
+Requester RequesterOf(const Json& request) {
+  Requester requester{.user = TextAt(request, {"userInfo", "username"}), .groups = {}};
+  if (requester.user.empty()) FailMalformed("request.userInfo.username is missing");
+  for (const Json& group : At(request, {"userInfo", "groups"}))
+    if (group.is_string()) requester.groups.push_back(group.get<std::string>());
+  return requester;
+}
+
 // Why the controller would not use a Queue, NodePool or ClusterPolicy.
 std::string WhyItCannotHold(const std::string& resource, const Json& object) {
   try {
@@ -88,9 +96,10 @@ JobVerdict Judge(const Json& request, ClusterView& cluster, TimeMs now) {
     return {};
   if (resource != GangJobs().plural) return JudgeOther(resource, request);
   const GangJob job = JobOf(request, "object", false);
-  if (!updates) return CheckJob(job, nullptr, cluster, now);
+  const Requester requester = RequesterOf(request);
+  if (!updates) return CheckJob(job, nullptr, requester, cluster, now);
   const GangJob before = JobBefore(request);
-  return CheckJob(job, &before, cluster, now);
+  return CheckJob(job, &before, requester, cluster, now);
 }
 
 Json Answered(const Json& review, const std::string& uid, const JobVerdict& verdict) {

@@ -50,6 +50,7 @@ Json Review(const std::string& operation, const Json& object, const Json& before
        {{"uid", "7"},
         {"operation", operation},
         {"namespace", "ads"},
+        {"userInfo", {{"username", "ann"}, {"groups", {"system:authenticated", "ml"}}}},
         {"resource", {{"group", "renzan.dev"}, {"version", "v1alpha1"}, {"resource", "gangjobs"}}},
         {"object", object},
         {"oldObject", before}}}};
@@ -190,6 +191,60 @@ TEST_F(ReviewTest, RefusesWhatItsQueueForbids) {
   EXPECT_TRUE(Create(JobObject({{"queue", "ads"}})).allowed);
 }
 
+TEST_F(ReviewTest, AQueueIsForItsMembers) {
+  const auto see = [&](const Json& members) {
+    Json queue = QueueObject("vision");
+    queue["spec"]["members"] = members;
+    SeeQueues(Json::array({queue, QueueObject("default")}));
+  };
+  const Json object = JobObject({{"queue", "vision"}});
+  for (const Json& members : std::vector<Json>{{{"users", {"ann", "bob"}}},
+                                               {{"groups", {"ml"}}},
+                                               {{"namespaces", {"ads"}}},
+                                               {{"users", {"bob"}}, {"groups", {"a", "ml"}}}}) {
+    see(members);
+    EXPECT_TRUE(Create(object).allowed) << members;
+  }
+  for (const Json& members : std::vector<Json>{
+           {{"users", {"ml", "bob"}}}, {{"groups", {"ann"}}}, {{"namespaces", {"web"}}}}) {
+    see(members);
+    EXPECT_EQ(Create(object).message,
+              "queue 'vision' is for its members, and user 'ann' in namespace 'ads' is none of "
+              "them (spec.members of the Queue): use default, or ask an administrator to be one");
+    EXPECT_EQ(Ask(Review("CREATE", object))["response"]["status"]["code"], 403);
+    // Nor by way of another queue.
+    EXPECT_FALSE(Update(JobObject(), {{"queue", "vision"}}).allowed);
+    EXPECT_TRUE(Update(object, {{"queue", "default"}}).allowed);
+  }
+  // Whoever edits or cancels a job has not submitted it.
+  see({{"users", {"bob"}}});
+  EXPECT_TRUE(Update(object, {{"retries", 3}}).allowed);
+  EXPECT_THAT(Update(object, {{"cancelled", true}}).warnings, IsEmpty());
+  // Exempt namespaces may use every queue.
+  const Json limits = {{"exemptNamespaces", {"ads"}}};
+  view_.TakePolicy(Listed(Json::array({Json{{"metadata", {{"name", "default"}}},
+                                            {"spec", {{"limits", limits}}}}})),
+                   0);
+  EXPECT_TRUE(Create(object).allowed);
+  EXPECT_TRUE(Create(JobObject({{"queue", "vision"}, {"priority", 100}})).allowed);
+}
+
+TEST_F(ReviewTest, WhatIsRefusedDoesNotBecomeWorse) {
+  Json queue = QueueObject("default");
+  queue["spec"]["maxPriority"] = 5;
+  Json other = QueueObject("other");
+  other["spec"]["members"] = {{"users", {"bob"}}};
+  SeeQueues(Json::array({queue, other}));
+  EXPECT_TRUE(Create(JobObject({{"priority", 5}})).allowed);
+  EXPECT_FALSE(Update(JobObject(), {{"priority", 6}}).allowed);
+  // From before its queue was limited.
+  const Json urgent = WithStatus(JobObject({{"priority", 6}}), "pending", 0);
+  EXPECT_THAT(Update(urgent, {{"retries", 3}}).warnings, ElementsAre(HasSubstr("at most 5")));
+  EXPECT_FALSE(Update(urgent, {{"priority", 7}}).allowed);
+  EXPECT_TRUE(Update(urgent, {{"priority", 5}}).allowed);
+  EXPECT_FALSE(Update(urgent, {{"queue", "other"}}).allowed);
+}
+
 TEST_F(ReviewTest, FollowsQueuesAndNodes) {
   SeeNodes(Json::array({NodeObject("n0", 8)}));
   SeeQueues(Json::array());
@@ -220,6 +275,7 @@ TEST_F(ReviewTest, RefusesWhatThePolicyForbidsItsNamespace) {
   const auto policy = [](const Json& spec) {
     return Json{{"metadata", {{"name", "default"}}}, {"spec", spec}};
   };
+  SeeQueues(Json::array());
   // The policy is not known yet.
   EXPECT_TRUE(Create(urgent).allowed);
   view_.TakePolicy(Listed(Json::array({policy({{"limits", {{"maxPriority", "high"}}}})})), 0);
@@ -229,10 +285,8 @@ TEST_F(ReviewTest, RefusesWhatThePolicyForbidsItsNamespace) {
                    0);
   const Json answer = Ask(Review("CREATE", urgent));
   EXPECT_EQ(answer["response"]["status"]["code"], 403);
-  spec::JobSpec spec;
-  spec.priority = 6;
-  EXPECT_EQ(answer["response"]["status"]["message"],
-            WhyForbidden({.max_priority = 5}, "ads", spec, 0));
+  EXPECT_THAT(answer["response"]["status"]["message"].get<std::string>(),
+              HasSubstr("user 'ann' in namespace 'ads' may have at most 5 (limits.maxPriority of"));
   // An existing job can be cancelled, but such a job cannot be newly requested.
   const Verdict verdict = Update(WithStatus(urgent, "pending", 0), {{"cancelled", true}});
   EXPECT_TRUE(verdict.allowed);
@@ -249,8 +303,8 @@ TEST_F(ReviewTest, RefusesWhatThePolicyForbidsItsNamespace) {
   view_.TakePolicy({WatchChange::Type::kChanged, std::make_shared<const Json>(other)}, 0);
   EXPECT_FALSE(Create(urgent).allowed);
   view_.TakePolicy({WatchChange::Type::kDeleted, std::make_shared<const Json>(policy({}))}, 0);
-  EXPECT_TRUE(Create(urgent).allowed);
-  EXPECT_FALSE(Create(JobObject({{"priority", 101}})).allowed);
+  EXPECT_TRUE(Create(JobObject({{"priority", 0}})).allowed);
+  EXPECT_FALSE(Create(JobObject({{"priority", 1}})).allowed);
 }
 
 TEST_F(ReviewTest, WarnsOfTheCapOfItsNamespace) {
@@ -341,6 +395,8 @@ TEST_F(ReviewTest, MalformedReviewsGetOneLine) {
   other["apiVersion"] = "admission.k8s.io/v2";
   Json nameless = Review("CREATE", JobObject());
   nameless["request"].erase("uid");
+  Json nobodys = Review("CREATE", JobObject());
+  nobodys["request"]["userInfo"].erase("username");
   const std::string deep(100'000, '[');
   Json queue = Review("CREATE", JobObject());
   std::string nested = queue.dump();
@@ -348,7 +404,7 @@ TEST_F(ReviewTest, MalformedReviewsGetOneLine) {
   for (const std::string& body :
        {std::string(), std::string("{"), std::string("[]"), std::string("\xff"), deep, nested,
         std::string("{\"kind\": \"AdmissionReview\"}"), other.dump(), nameless.dump(),
-        Review("CREATE", nullptr).dump(), Review("CREATE", "job").dump(),
+        nobodys.dump(), Review("CREATE", nullptr).dump(), Review("CREATE", "job").dump(),
         Review("UPDATE", JobObject(), nullptr).dump()}) {
     const ServerAnswer answer = AnswerReview(body, view_, kNow);
     EXPECT_EQ(answer.status, 400u) << body.substr(0, 200);
@@ -403,6 +459,10 @@ TEST_F(ReviewTest, RefusesWhatTheControllerWouldNotGoBy) {
   };
   const Json small = {{"cpu", 1}}, large = {{"cpu", 2}};
   EXPECT_EQ(why("queues", {{"guaranteed", small}, {"limit", large}}), "");
+  EXPECT_EQ(why("queues", {{"members", {{"namespaces", {"ads"}}}}, {"maxPriority", -5}}), "");
+  EXPECT_THAT(why("queues", {{"members", Json::object()}}),
+              HasSubstr("nobody could use the queue"));
+  EXPECT_THAT(why("queues", {{"members", {{"groups", Json::array()}}}}), HasSubstr("nobody could"));
   const Json wrong = {{"guaranteed", large}, {"limit", small}};
   EXPECT_THAT(why("queues", wrong), HasSubstr("queues x: spec.guaranteed has 2 cpu"));
   EXPECT_THAT(why("queues", {{"limit", {{"memory", "9e99"}}}}), HasSubstr("more than can be"));

@@ -89,6 +89,7 @@ TEST(KubernetesComplaints, AJobThatRunsAgainSaysWhatIsTrueAllTheTime) {
   world.Run(kMinute);
   Json urgent = JobSpec(1, 8);
   urgent["priority"] = 5;
+  world.cluster.Apply(ClusterPolicies(), "default", {{"limits", {{"maxPriority", 5}}}});
   world.cluster.AddJob("ads", "urgent", urgent, kMinute);
   int attempts_seen = 0, waits_seen = 0;
   for (int second = 0; second < 600; ++second) {

@@ -63,6 +63,7 @@ Controller::Controller(const ControllerOptions& options, Api& api, Requests& req
       clock_(clock),
       inventory_(snapshot_),
       pools_(snapshot_, inventory_, pods_, requests, clock),
+      queues_(options.serves_admission),
       runner_(options.identity, options.at_once, snapshot_, inventory_, pods_, requests, clock) {
   runner_.OnNodeChange([this](const NodeChange& change) { pools_.Perform(change); });
 }

@@ -44,6 +44,8 @@ struct ControllerOptions {
   // The work of one turn, which then takes about a second: the workers that start (one gang at
   // least), and the states written in addition to those of their gangs.
   size_t at_once = 256;
+  // This replica, and thus every one, checks at admission who submits a job. Otherwise nobody does.
+  bool serves_admission = false;
 };
 
 class Controller {
@@ -89,7 +91,7 @@ class Controller {
   void ApplyEdits();
   // Drops what was needed only by jobs that no longer exist.
   void DropUnused();
-  // Holds pending jobs that their namespaces may not have, and releases them again.
+  // Holds pending jobs that their queues or namespaces may not have, and releases them again.
   void ApplyLimits();
   void HandleNodes();
   void HandlePods();

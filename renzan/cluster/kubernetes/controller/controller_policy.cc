@@ -48,14 +48,17 @@ void Controller::DropUnused() {
 
 // In order of submission: jobs submitted beyond the limit wait for the others.
 void Controller::ApplyLimits() {
+  const NamespaceLimits& limits = policies_.current().limits;
   std::map<int, int64_t> pending;  // by user
   for (Job& job : snapshot_.jobs) {
     LiveJob& live = runner_.live().at(job.id);
     if (job.held == live.forbidden) job.held.clear();
     live.forbidden.clear();
     if (job.state != JobState::kPending || !job.held.empty()) continue;
-    live.forbidden = job.held = WhyForbidden(policies_.current().limits, live.object.ns,
-                                             live.object.spec, pending[job.user]);
+    spec::Submitter submitter = SubmitterOf(limits, live.object.ns);
+    submitter.user_was_checked = options_.serves_admission;
+    live.forbidden = job.held =
+        WhyItMayNotStart(live.object, snapshot_, limits, submitter, pending[job.user]);
     pending[job.user] += job.held.empty() ? 1 : 0;
   }
 }

@@ -78,6 +78,7 @@ TEST(KubernetesController, AHigherPriorityPreemptsAndTheWorkIsKept) {
   world.Run(5 * kMinute);
   Json urgent = JobSpec(1, 8);
   urgent["priority"] = 5;
+  world.cluster.Apply(ClusterPolicies(), "default", {{"limits", {{"maxPriority", 5}}}});
   world.cluster.AddJob("ads", "urgent", urgent, kMinute);
   world.Run(kMinute);
   EXPECT_EQ(world.PhaseOf("urgent"), "running");

@@ -52,9 +52,8 @@ void SetQueues(const std::map<std::string, QueueSpec>& specs, Snapshot& snapshot
   for (Queue& queue : queues)
     if (!there.contains(queue.name)) queue = {.name = queue.name, .removed = true};
   for (const auto& [name, spec] : there) {
-    Queue queue{.name = name,
-                .guaranteed = CapacityFrom(spec.guaranteed, snapshot),
-                .only_preemptible = !spec.not_preemptible};
+    Queue queue{
+        .name = name, .guaranteed = CapacityFrom(spec.guaranteed, snapshot), .rights = spec.rights};
     const Resources limit = CapacityFrom(spec.limit, snapshot);
     for (const auto& [resource, amount] : spec.limit)
       if (const int kind = KindOf(resource, snapshot); kind >= 0) queue.limit[kind] = limit[kind];
@@ -89,12 +88,15 @@ void SortByArrival(std::vector<GangJob>& jobs) {
   });
 }
 
-std::string WhyItsQueueRefuses(const GangJob& object, const Snapshot& snapshot) {
+std::string WhyItMayNotStart(const GangJob& object, const Snapshot& snapshot,
+                             const NamespaceLimits& limits, const spec::Submitter& submitter,
+                             int64_t pending_jobs) {
   for (const Queue& queue : snapshot.queues)
     if (queue.name == object.spec.queue && !queue.removed)
-      if (const std::string why = spec::WhyQueueRefuses(queue, object.spec); !why.empty())
-        return fmt::format("{} (spec.notPreemptible of the Queue)", why);
-  return "";
+      if (std::string why = spec::WhyQueueRefuses(queue, snapshot.queues, object.spec, submitter);
+          !why.empty())
+        return why;
+  return WhyForbidden(limits, object.ns, object.spec, pending_jobs);
 }
 
 void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Job& job) {
@@ -121,7 +123,6 @@ void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Jo
                    [&](const Queue& each) { return each.name == spec.queue && !each.removed; });
   if (queue != snapshot.queues.end()) {
     job.queue = static_cast<int>(queue - snapshot.queues.begin());
-    job.held = WhyItsQueueRefuses(object, snapshot);
   } else {
     job.held = fmt::format("there is no queue '{}'", spec.queue);
     // What it has held since its queue existed counts for no other queue.

@@ -33,8 +33,11 @@ void PutPool(const NodePool& pool, const PoolMembers& members, int overdue, Inve
 // Of several new jobs, the earlier comes first: creation times have a resolution of seconds.
 void SortByArrival(std::vector<GangJob>& jobs);
 
-// "" if the job's queue takes it, or is not known; otherwise the sentence that says why not.
-std::string WhyItsQueueRefuses(const GangJob& object, const Snapshot& snapshot);
+// Why the job's queue, if it is known, or the ClusterPolicy does not let it start, in one line;
+// empty: they do. `pending_jobs`: as for WhyForbidden().
+std::string WhyItMayNotStart(const GangJob& object, const Snapshot& snapshot,
+                             const NamespaceLimits& limits, const spec::Submitter& submitter,
+                             int64_t pending_jobs);
 
 // Sets what follows from a job's specification; Job::held says why it cannot start.
 void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Job& job);

@@ -78,8 +78,12 @@ Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now
   PodBook pods;
   for (const auto& pod : objects.pods) pods.Put(PodFrom(pod));
   std::map<std::string, QueueSpec> queues;
-  for (const json& queue : objects.queues)
-    queues[TextAt(queue, {"metadata", "name"})] = HoldingQueueSpec(queue);
+  std::set<std::string> unchecked;
+  for (const json& queue : objects.queues) {
+    const std::string name = TextAt(queue, {"metadata", "name"});
+    queues[name] = HoldingQueueSpec(queue);
+    if (AreMembersUnchecked(queue)) unchecked.insert(name);
+  }
   for (const auto& node : objects.nodes) inventory.Put(NodeFrom(node), now);
 
   std::erase_if(observed.jobs, [](const GangJob& job) { return HasEnded(job.status.state); });
@@ -110,7 +114,9 @@ Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now
     Restore(object, inventory, now, snapshot, job);
     // In order of submission, as the controller does.
     if (job.state == JobState::kPending && job.held.empty()) {
-      job.held = WhyForbidden(policy.limits, object.ns, object.spec, pending[job.user]);
+      spec::Submitter submitter = SubmitterOf(policy.limits, object.ns);
+      submitter.user_was_checked = !unchecked.contains(object.spec.queue);
+      job.held = WhyItMayNotStart(object, snapshot, policy.limits, submitter, pending[job.user]);
       pending[job.user] += job.held.empty() ? 1 : 0;
     }
     snapshot.jobs.push_back(std::move(job));

@@ -32,7 +32,10 @@ TEST(KubernetesPolicy, LimitsHoldJobsUntilTheyAreRelaxed) {
   world.Run(5 * kSecond);
   EXPECT_EQ(world.PhaseOf("low"), "running");
   EXPECT_EQ(world.PhaseOf("high"), "pending");
-  EXPECT_THAT(MessageOf(world, "high"), HasSubstr("priority 6: jobs in namespace 'ads' have at"));
+  EXPECT_THAT(
+      MessageOf(world, "high"),
+      HasSubstr("priority 6: in queue 'default', jobs of namespace 'ads' may have at most 5 "
+                "(limits.maxPriority of the ClusterPolicy 'default'"));
   world.cluster.Apply(ClusterPolicies(), "default", {{"limits", {{"maxPriority", 6}}}});
   world.Run(5 * kSecond);
   EXPECT_EQ(world.PhaseOf("high"), "running");
@@ -44,11 +47,16 @@ TEST(KubernetesPolicy, WithoutAnyTheDefaultsBind) {
   Json all = JobSpec(1, 1);
   all["grandChallenge"] = true;
   world.cluster.AddJob("ads", "all", all, kMinute);
+  world.cluster.AddJob("ads", "first", WithPriority(JobSpec(1, 1), 1), kMinute);
+  world.cluster.AddJob("ads", "last", WithPriority(JobSpec(1, 1), -1), kMinute);
   world.Run(5 * kSecond);
   EXPECT_THAT(MessageOf(world, "all"), HasSubstr("grandChallenge"));
+  EXPECT_THAT(MessageOf(world, "first"), HasSubstr("may have at most 0"));
+  EXPECT_EQ(world.PhaseOf("last"), "running");
   world.cluster.Apply(ClusterPolicies(), "default", {{"limits", {{"exemptNamespaces", {"ads"}}}}});
   world.Run(5 * kSecond);
   EXPECT_EQ(world.PhaseOf("all"), "running");
+  EXPECT_EQ(world.PhaseOf("first"), "running");
 }
 
 TEST(KubernetesPolicy, OfTooManyPendingJobsTheLaterAreHeld) {
@@ -113,7 +121,7 @@ TEST(KubernetesPolicy, AnInvalidOneKeepsTheLastThatWasRightForTheNextLeaderToo) 
   world.cluster.AddJob("ads", "high", WithPriority(JobSpec(1, 1), 4), kMinute);
   world.Run(5 * kSecond);
   EXPECT_THAT(MessageOf(world, "high"), HasSubstr("at most 3"));
-  world.cluster.Apply(ClusterPolicies(), "default", Json::object());
+  world.cluster.Apply(ClusterPolicies(), "default", {{"limits", {{"maxPriority", 4}}}});
   world.Run(5 * kSecond);
   EXPECT_EQ(condition("default"), "True Accepted");
   EXPECT_EQ(world.PhaseOf("high"), "running");

@@ -15,6 +15,10 @@ namespace {
 
 constexpr TimeMs kBetweenFlushesMs = 5 * kSecond;
 
+constexpr const char* kNobodyChecks =
+    "only the namespaces of spec.members may use the queue: who submits a job is known to the "
+    "admission webhook alone, which is not installed (deploy/kubernetes/admission)";
+
 }  // namespace
 
 void QueueKeeper::Take(const Json& spec, Known& known) {
@@ -79,9 +83,13 @@ bool QueueKeeper::Flush(const Snapshot& snapshot, Requests& requests, TimeMs now
     status["conditions"] = {
         object_of({"Accepted", accepted, accepted ? "Accepted" : "Invalid", known.wrong}),
         object_of(guaranteed)};
-    const std::string message = !accepted          ? known.wrong
-                                : guaranteed.value ? ""
-                                                   : guaranteed.message;
+    std::string message = !accepted ? known.wrong : guaranteed.value ? "" : guaranteed.message;
+    if (NeedsSubmitters(known.spec.rights)) {
+      status["conditions"].push_back(object_of({kMembersChecked, serves_admission_,
+                                                serves_admission_ ? "Webhook" : "NoWebhook",
+                                                serves_admission_ ? "" : kNobodyChecks}));
+      if (message.empty() && !serves_admission_) message = kNobodyChecks;
+    }
     if (!message.empty()) status["message"] = message;
     // For the next leader, whose first view may already be the invalid one.
     if (!known.accepted.empty()) status["holds"] = known.accepted;

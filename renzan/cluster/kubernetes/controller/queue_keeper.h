@@ -20,6 +20,9 @@ namespace renzan::cluster::kubernetes {
 
 class QueueKeeper {
  public:
+  // `serves_admission`: as ControllerOptions has it.
+  explicit QueueKeeper(bool serves_admission) : serves_admission_(serves_admission) {}
+
   // As a watch shows it.
   void Put(std::shared_ptr<const Json> object);
   void Remove(const std::string& name);
@@ -45,6 +48,7 @@ class QueueKeeper {
 
   void Take(const Json& spec, Known& known);
 
+  const bool serves_admission_;
   std::map<std::string, Known> known_;
   bool changed_ = true;
   TimeMs flush_at_ = 0;

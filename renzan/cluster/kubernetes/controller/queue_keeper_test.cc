@@ -188,6 +188,86 @@ TEST(KubernetesQueues, HoldsJobsThatNobodyMayStopUntilTheirQueueTakesThem) {
   EXPECT_EQ(world.PhaseOf("may-not"), "running");
 }
 
+TEST(KubernetesQueues, HoldJobsOfOtherNamespacesAndOfHigherPriority) {
+  QueueWorld world;
+  const auto apply = [&](const Json& members, int max_priority) {
+    Json spec = {{"members", members}, {"maxPriority", max_priority}};
+    world.cluster.Apply(Queues(), "vision", spec);
+  };
+  apply({{"namespaces", {"ads"}}}, 5);
+  const auto submit = [&](const char* ns, const char* name, int priority) {
+    Json spec = JobSpec(1, 1);
+    spec["queue"] = "vision";
+    spec["priority"] = priority;
+    world.cluster.AddJob(ns, name, spec, kHour);
+  };
+  const auto message = [&](const char* ns, const char* name) {
+    return TextAt(*world.cluster.FindJob(ns, name), {"status", "message"});
+  };
+  submit("ads", "mine", 5);
+  submit("ads", "urgent", 6);
+  submit("web", "theirs", 0);
+  for (int leader = 0; leader < 2; ++leader) {
+    world.Run(10 * kSecond);
+    EXPECT_EQ(world.PhaseOf("mine"), "running");
+    EXPECT_THAT(message("ads", "urgent"), HasSubstr("may have at most 5 (spec.maxPriority of the"));
+    EXPECT_THAT(message("web", "theirs"),
+                HasSubstr("queue 'vision' is for its members, and namespace 'web' is none of"));
+    world.StartController();
+  }
+  // An edit is no way around it, and what runs is not stopped.
+  world.cluster.EditJob("ads", "mine", [](Json& spec) { spec["priority"] = 9; });
+  apply({{"namespaces", {"web"}}}, 6);
+  world.Run(10 * kSecond);
+  EXPECT_EQ(world.PhaseOf("mine"), "running");
+  EXPECT_THAT(message("ads", "urgent"), HasSubstr("namespace 'ads' is none of them"));
+  EXPECT_EQ(TextAt(*world.cluster.FindJob("web", "theirs"), {"status", "phase"}), "running");
+  world.cluster.MergePatch(GangJobs(), "ads", "mine",
+                           {{"metadata", {{"annotations", {{kRequestPreempt, "now"}}}}}}, "");
+  world.Run(30 * kSecond);
+  EXPECT_EQ(world.PhaseOf("mine"), "pending");
+  // Namespaces that nothing binds may use every queue.
+  world.cluster.Apply(ClusterPolicies(), "default", {{"limits", {{"exemptNamespaces", {"ads"}}}}});
+  world.Run(10 * kSecond);
+  EXPECT_EQ(world.PhaseOf("mine"), "running");
+  EXPECT_EQ(world.PhaseOf("urgent"), "running");
+}
+
+// The controller does not know who has submitted a job.
+TEST(KubernetesQueues, UsersAndGroupsAreNoMembersUnlessTheWebhookChecksThem) {
+  QueueWorld world;
+  world.cluster.Apply(Queues(), "vision", {{"members", {{"users", {"ann"}}}}});
+  world.AddJob("job", "vision", 1);
+  world.Run(10 * kSecond);
+  EXPECT_EQ(world.PhaseOf("job"), "pending");
+  EXPECT_THAT(world.MessageOf("job"), HasSubstr("namespace 'ads' is none of them"));
+  EXPECT_THAT(world.ConditionOf("vision", kMembersChecked),
+              HasSubstr("False NoWebhook: only the namespaces of spec.members may use the queue"));
+  EXPECT_THAT(TextAt(world.StatusOf("vision"), {"message"}), HasSubstr("deploy/kubernetes/admiss"));
+  EXPECT_TRUE(AreMembersUnchecked(world.cluster.Get(Queues(), "", "vision", "")));
+  world.serves_admission = true;
+  world.StartController();
+  world.Run(10 * kSecond);
+  EXPECT_EQ(world.PhaseOf("job"), "running");
+  EXPECT_THAT(world.ConditionOf("vision", kMembersChecked), HasSubstr("True Webhook"));
+  EXPECT_EQ(TextAt(world.StatusOf("vision"), {"message"}), "");
+  EXPECT_FALSE(AreMembersUnchecked(world.cluster.Get(Queues(), "", "vision", "")));
+}
+
+TEST(KubernetesQueues, MembersThatAreNobodyAreAnError) {
+  QueueWorld world;
+  world.cluster.Apply(Queues(), "none", {{"members", Json::object()}});
+  world.cluster.Apply(Queues(), "empty", {{"members", {{"users", Json::array()}}}});
+  world.cluster.Apply(Queues(), "high", {{"maxPriority", 2'000'000}});
+  world.AddJob("job", "empty", 1);
+  world.Run(10 * kSecond);
+  EXPECT_THAT(world.ConditionOf("none", "Accepted"),
+              HasSubstr("False Invalid: spec.members is emp"));
+  EXPECT_THAT(world.ConditionOf("empty", "Accepted"), HasSubstr("nobody could use the queue"));
+  EXPECT_THAT(world.ConditionOf("high", "Accepted"), HasSubstr("must be from -1000000 to 1000000"));
+  EXPECT_EQ(world.PhaseOf("job"), "pending") << "a queue that was never valid is nobody's";
+}
+
 // Whether or not it has seen the cluster without any Queue.
 TEST(KubernetesQueues, DefaultExistsAsLongAsThereIsNoQueueWhoeverLeads) {
   QueueWorld world;

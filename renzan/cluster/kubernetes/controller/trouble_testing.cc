@@ -51,6 +51,8 @@ Trouble::Trouble(uint64_t seed) : kinds(KindsOf(seed)), world(seed), seed_(seed)
   for (int node = 0; node < nodes_; ++node) world.cluster.AddNode(fmt::format("n{}", node), 8);
   world.cluster.checks_uid_of_bindings = OneIn(2);
   world.cluster.ends_may_be_unseen = true;
+  // Users ask for as much.
+  world.cluster.Apply(ClusterPolicies(), kPolicyName, {{"limits", {{"maxPriority", 2}}}});
   StartLeader();
 }
 

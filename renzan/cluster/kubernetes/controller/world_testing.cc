@@ -38,12 +38,16 @@ Json JobSpec(int replicas, int gpus, bool saves) {
 }
 
 Replica::Replica(const std::string& identity, uint64_t seed, FakeCluster& cluster,
-                 const Network& network, const Clock& right_clock, size_t at_once)
+                 const Network& network, const Clock& right_clock, size_t at_once,
+                 bool serves_admission)
     : clock(right_clock),
       connection(seed, cluster, network),
       requests(MakeSequentialRequests(connection)),
-      controller({.identity = identity, .on_cycle = ReplaySome, .at_once = at_once}, connection,
-                 *requests, clock) {
+      controller({.identity = identity,
+                  .on_cycle = ReplaySome,
+                  .at_once = at_once,
+                  .serves_admission = serves_admission},
+                 connection, *requests, clock) {
   for (const Source source : kAllSources)
     known_.try_emplace(source, [this, source](WatchChange change) {
       changes_.emplace_back(source, std::move(change));
@@ -78,7 +82,7 @@ std::unique_ptr<Replica> World::StartController() {
   const uint64_t number = static_cast<uint64_t>(++replicas);
   return std::exchange(
       leader, std::make_unique<Replica>(fmt::format("replica-{}", number), seed * 1000 + number,
-                                        cluster, network, clock, at_once));
+                                        cluster, network, clock, at_once, serves_admission));
 }
 
 void World::Play() {

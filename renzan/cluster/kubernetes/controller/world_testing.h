@@ -34,7 +34,8 @@ class WrongClock : public Clock {
 class Replica {
  public:
   Replica(const std::string& identity, uint64_t seed, FakeCluster& cluster, const Network& network,
-          const Clock& right_clock, size_t at_once = ControllerOptions().at_once);
+          const Clock& right_clock, size_t at_once = ControllerOptions().at_once,
+          bool serves_admission = false);
 
   // Shows it up to `most` changes that it has not seen; all objects if it has seen none, or its
   // version has expired.
@@ -76,6 +77,7 @@ struct World {
 
   const uint64_t seed;
   const size_t at_once;
+  bool serves_admission = false;  // of leaders that start from now on
   ManualClock clock;
   FakeCluster cluster;
   Network network;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "renzan/base/counted.h"
 
 namespace renzan::cluster::kubernetes {
@@ -16,14 +18,22 @@ std::string Forbidden(const std::string& ns, const std::string& what, const char
 
 }  // namespace
 
+NamespaceLimits NamespaceLimits::None() {
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  return {.max_priority = kAny,
+          .max_pending_jobs = kAny,
+          .not_preemptible = true,
+          .grand_challenge = true};
+}
+
+spec::Submitter SubmitterOf(const NamespaceLimits& limits, const std::string& ns) {
+  return {
+      .ns = ns, .administrator = limits.exempt.contains(ns), .max_priority = limits.max_priority};
+}
+
 std::string WhyForbidden(const NamespaceLimits& limits, const std::string& ns,
                          const spec::JobSpec& job, int64_t pending_jobs) {
   if (limits.exempt.contains(ns)) return "";
-  if (job.priority > limits.max_priority)
-    return Forbidden(ns,
-                     fmt::format("priority {}: jobs in namespace '{}' have at most {}",
-                                 job.priority, ns, limits.max_priority),
-                     "maxPriority");
   if (job.grand_challenge && !limits.grand_challenge)
     return Forbidden(
         ns, fmt::format("grandChallenge: jobs in namespace '{}' may not stop everybody's", ns),

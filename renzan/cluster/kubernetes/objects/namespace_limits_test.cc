@@ -9,15 +9,10 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(NamespaceLimits, SayWhatIsForbiddenAndWhoMayChangeThat) {
-  NamespaceLimits limits{.max_priority = 5, .max_pending_jobs = 2, .not_preemptible = false};
+  NamespaceLimits limits{.max_pending_jobs = 2, .not_preemptible = false};
   spec::JobSpec job;
   EXPECT_EQ(WhyForbidden(limits, "ads", job, 1), "");
   EXPECT_THAT(WhyForbidden(limits, "ads", job, 2), HasSubstr("has 2 pending jobs"));
-  job.priority = 6;
-  EXPECT_THAT(WhyForbidden(limits, "ads", job, 0), HasSubstr("at most 5"));
-  EXPECT_THAT(WhyForbidden(limits, "ads", job, 0), HasSubstr("limits.maxPriority"));
-  job.priority = 5;
-  EXPECT_EQ(WhyForbidden(limits, "ads", job, 0), "");
   job.preemptible = false;
   EXPECT_THAT(WhyForbidden(limits, "ads", job, 0), HasSubstr("preemptible: false"));
   job.preemptible = true;
@@ -36,6 +31,8 @@ TEST(NamespaceLimits, DoNotBindExemptNamespaces) {
   job.grand_challenge = true;
   EXPECT_EQ(WhyForbidden(limits, "operators", job, 100), "");
   EXPECT_NE(WhyForbidden(limits, "ads", job, 100), "");
+  EXPECT_TRUE(SubmitterOf(limits, "operators").administrator);
+  EXPECT_FALSE(SubmitterOf(limits, "ads").administrator);
 }
 
 }  // namespace

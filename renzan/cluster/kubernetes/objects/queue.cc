@@ -1,9 +1,13 @@
 #include "renzan/cluster/kubernetes/objects/queue.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/spec/queue_rights.h"
 
 namespace renzan::cluster::kubernetes {
 
@@ -23,9 +27,34 @@ Amounts ReadAmounts(const json& quantities, const char* where) {
   return amounts;
 }
 
-bool TakesNotPreemptible(const json& spec) {
-  const json& value = At(spec, {"notPreemptible"});
-  return !value.is_boolean() || value.get<bool>();
+// "max_priority" as "maxPriority".
+std::string InCamelCase(const std::string& key) {
+  std::string text;
+  for (const char letter : key)
+    if (!text.empty() && text.back() == '_')
+      text.back() = static_cast<char>(letter - 'a' + 'A');
+    else
+      text += letter;
+  return text;
+}
+
+// The keys of cluster.yaml for the same, whose reader checks their values.
+QueueRights RightsFrom(const json& spec) {
+  QueueRights rights;
+  const auto describe = [&](ConfigFields& fields) {
+    spec::DescribeRights(fields, rights, /*namespaces=*/true);
+  };
+  json keys = json::object();
+  for (const ConfigValue& each : ListConfig(describe)) {
+    const std::string& key = each.path.front();
+    if (const json& value = At(spec, {InCamelCase(key)}); !value.is_null()) keys[key] = value;
+  }
+  ReadConfigText(keys.dump(), "spec", {}, describe);
+  if (At(spec, {"members"}).is_object() && !rights.members)
+    Fail(ErrorCode::kConfig,
+         "spec.members is empty: nobody could use the queue; name users, groups or namespaces, or "
+         "leave members out for everybody");
+  return rights;
 }
 
 }  // namespace
@@ -34,7 +63,7 @@ QueueSpec QueueSpecFrom(const json& spec) {
   const json &guaranteed = At(spec, {"guaranteed"}), &limit = At(spec, {"limit"});
   const QueueSpec queue{.guaranteed = ReadAmounts(guaranteed, "spec.guaranteed"),
                         .limit = ReadAmounts(limit, "spec.limit"),
-                        .not_preemptible = TakesNotPreemptible(spec)};
+                        .rights = RightsFrom(spec)};
   for (const auto& [name, amount] : queue.guaranteed)
     if (const auto most = queue.limit.find(name);
         most != queue.limit.end() && amount > most->second)
@@ -46,9 +75,13 @@ QueueSpec QueueSpecFrom(const json& spec) {
 }
 
 QueueSpec WithoutGuarantee(const json& spec) {
-  return {.guaranteed = {},
-          .limit = AmountsOf(At(spec, {"limit"})),
-          .not_preemptible = TakesNotPreemptible(spec)};
+  QueueRights rights{.members = QueueMembers()};
+  try {
+    rights = RightsFrom(spec);
+  } catch (const Error&) {
+    // Its status says what is wrong.
+  }
+  return {.guaranteed = {}, .limit = AmountsOf(At(spec, {"limit"})), .rights = std::move(rights)};
 }
 
 QueueSpec HoldingQueueSpec(const json& object) {
@@ -64,6 +97,18 @@ QueueSpec HoldingQueueSpec(const json& object) {
   } catch (const std::exception&) {
     return WithoutGuarantee(spec);
   }
+}
+
+bool NeedsSubmitters(const QueueRights& rights) {
+  return rights.members && !(rights.members->users.empty() && rights.members->groups.empty());
+}
+
+bool AreMembersUnchecked(const json& object) {
+  const json& conditions = At(object, {"status", "conditions"});
+  return std::any_of(conditions.begin(), conditions.end(), [](const json& condition) {
+    return TextAt(condition, {"type"}) == kMembersChecked &&
+           TextAt(condition, {"status"}) == "False";
+  });
 }
 
 }  // namespace renzan::cluster::kubernetes

@@ -121,6 +121,7 @@ void Lead(const RunOptions& options, const ApiFactory& make_api, const LeaseKeep
   const auto requests = MakeParallelRequests(fenced, options.connections, ending.get_token());
   ControllerOptions controller_options = options.controller;
   controller_options.identity = options.lease.identity;
+  controller_options.serves_admission = !options.admission.listen.empty();
   controller_options.on_cycle = [&](const record::CycleView& cycle) {
     decision_lines.Append(decision_log.Lines(cycle));
     recorder.Take(cycle);

@@ -38,10 +38,6 @@ void AccessControl::RequireWithinLimits(const Caller& caller, const spec::JobSpe
                                         int64_t text_bytes, const PendingUse& pending) const {
   if (IsOperator(caller)) return;
   constexpr const char* kWhoMay = "the operator may, or may raise";
-  if (spec.priority > limits_.max_priority)
-    Fail(ErrorCode::kNoPermission,
-         "priority {}: you may submit jobs with a priority of at most {} ({} limits.max_priority)",
-         spec.priority, limits_.max_priority, kWhoMay);
   if (spec.grand_challenge && !limits_.grand_challenge)
     Fail(ErrorCode::kNoPermission,
          "grand_challenge: you may not stop everybody's jobs ({} limits.grand_challenge)", kWhoMay);
@@ -61,6 +57,13 @@ void AccessControl::RequireWithinLimits(const Caller& caller, const spec::JobSpe
          "{} KiB: wait until some have started, keep large data in files, or take over fewer "
          "variables (`renzan submit --export NONE`, or names) ({} limits.max_pending_specs)",
          Counted(pending.jobs, "pending job"), bytes >> 10, most >> 10, kWhoMay);
+}
+
+spec::Submitter AccessControl::SubmitterOf(const Caller& caller) const {
+  return {.user = caller.name,
+          .groups = caller.groups,
+          .administrator = IsOperator(caller),
+          .max_priority = limits_.max_priority};
 }
 
 }  // namespace renzan::cluster::local

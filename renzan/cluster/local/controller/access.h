@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "renzan/cluster/local/store/records.h"
 #include "renzan/cluster/spec/cluster_config.h"
 #include "renzan/cluster/spec/job_spec.h"
+#include "renzan/cluster/spec/queue_rights.h"
 
 namespace renzan::cluster::local {
 
@@ -18,6 +20,7 @@ struct Caller {
   uid_t uid = 0;
   gid_t gid = 0;
   std::string name;
+  std::vector<std::string> groups = {};  // by name, where a submission is checked
 };
 
 // What one user's pending jobs take.
@@ -41,6 +44,10 @@ class AccessControl {
   // `pending`: the caller's pending jobs, without this one, whose texts take `text_bytes`.
   void RequireWithinLimits(const Caller& caller, const spec::JobSpec& spec, int64_t text_bytes,
                            const PendingUse& pending) const;
+  // As whom queues (CheckSubmission) know the caller.
+  spec::Submitter SubmitterOf(const Caller& caller) const;
+  // Of other users' jobs, in queues that say nothing about it.
+  int64_t max_priority() const { return limits_.max_priority; }
 
  private:
   bool IsOperator(const Caller& caller) const;

@@ -54,29 +54,38 @@ TEST(AccessControl, OnlyARootDaemonRunsJobsOfOtherUsers) {
 }
 
 TEST(AccessControl, LimitsBindUsersButNotOperators) {
-  const AccessControl access(kDaemon.uid, {.max_priority = 5,
-                                           .max_pending_jobs = 2,
-                                           .max_pending_specs = "1MiB",
-                                           .not_preemptible = false});
+  const AccessControl access(
+      kDaemon.uid, {.max_pending_jobs = 2, .max_pending_specs = "1MiB", .not_preemptible = false});
   const auto denial = [&](const Caller& caller, const spec::JobSpec& spec, int64_t bytes,
                           const PendingUse& pending) {
     return Denial([&] { access.RequireWithinLimits(caller, spec, bytes, pending); });
   };
-  spec::JobSpec plain, urgent, unstoppable, grand;
-  urgent.priority = 6;
+  spec::JobSpec plain, unstoppable, grand;
   unstoppable.preemptible = false;
   grand.grand_challenge = true;
   constexpr int64_t kMib = 1 << 20;
   EXPECT_EQ(denial(kAnn, plain, kMib / 2, {.jobs = 1, .text_bytes = kMib / 2}), "");
-  EXPECT_THAT(denial(kAnn, urgent, 0, {}), HasSubstr("limits.max_priority"));
   EXPECT_THAT(denial(kAnn, unstoppable, 0, {}), HasSubstr("limits.not_preemptible"));
   EXPECT_THAT(denial(kAnn, grand, 0, {}), HasSubstr("limits.grand_challenge"));
   EXPECT_THAT(denial(kAnn, plain, 0, {.jobs = 2}), HasSubstr("limits.max_pending_jobs"));
   EXPECT_THAT(denial(kAnn, plain, kMib, {.jobs = 1, .text_bytes = 1}),
               AllOf(HasSubstr("specifications and environments"), HasSubstr("--export NONE"),
                     HasSubstr("limits.max_pending_specs")));
-  for (const spec::JobSpec& spec : {urgent, unstoppable, grand})
+  for (const spec::JobSpec& spec : {unstoppable, grand})
     EXPECT_EQ(denial(kDaemon, spec, kMib, {.jobs = 2, .text_bytes = kMib}), "");
+}
+
+TEST(AccessControl, QueuesKnowTheOperatorsAndTheGroupsOfOthers) {
+  const AccessControl access(kDaemon.uid, {.max_priority = 5});
+  Caller ann = kAnn;
+  ann.groups = {"users", "vision"};
+  const spec::Submitter submitter = access.SubmitterOf(ann);
+  EXPECT_EQ(submitter.user, "ann");
+  EXPECT_EQ(submitter.groups, ann.groups);
+  EXPECT_EQ(submitter.max_priority, 5);
+  EXPECT_FALSE(submitter.administrator);
+  for (const Caller& caller : {kDaemon, kRoot})
+    EXPECT_TRUE(access.SubmitterOf(caller).administrator) << caller.name;
 }
 
 }  // namespace

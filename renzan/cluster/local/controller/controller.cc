@@ -270,7 +270,7 @@ JobId Controller::Admit(const Submission& submission) {
   size_t bytes = yaml.size() + submission.manifest.size();
   if (submission.inherited) bytes += spec::InheritedToJson(*submission.inherited).size();
   access_.RequireWithinLimits(caller, spec, static_cast<int64_t>(bytes), PendingUseOf(caller));
-  spec::CheckSubmission(state_.snapshot, spec);
+  spec::CheckSubmission(state_.snapshot, spec, access_.SubmitterOf(caller));
   Job job = spec::MakeJob(state_.snapshot, spec, caller.name, id, now);
   if (const std::string why = options_.why_infeasible(state_.snapshot, job); !why.empty())
     Fail(ErrorCode::kConfig, "{}: this job can never run here: {}", submission.source, why);

@@ -97,7 +97,7 @@ TEST_F(ControllerTest, AQueueThatTheNewConfigurationLacksHoldsItsJobsAndAffectsN
   Settle();
   const JobId waits = Submit("command: [a]\nresources: {gpu: 9}");
   config_.queues["vision"].guaranteed.gpu = 4;
-  config_.queues["other"];
+  config_.queues["other"].rights.max_priority = 10;
   Restart();
   const Snapshot& snapshot = controller_->snapshot();
   const JobId within = Submit("command: [a]\nqueue: vision\nresources: {gpu: 3}");
@@ -239,7 +239,7 @@ TEST_F(ControllerTest, ANodeThatTheConfigurationLacksIsListedUntilItIsEmpty) {
   EXPECT_EQ(controller_->snapshot().nodes.at(2).capacity.gpu(), 1);
   End(second, EndedBy::kItself, 0);
   EXPECT_THAT(listed(), ElementsAre("other-0", "other-1"));
-  EXPECT_EQ(spec::UseDocument(controller_->snapshot())["nodes"]["gone"], 0);
+  EXPECT_EQ(spec::UseDocument(controller_->snapshot(), 0)["nodes"]["gone"], 0);
 }
 
 TEST_F(ControllerTest, AResizeOntoARemovedNodeRequeuesTheJob) {

@@ -50,7 +50,7 @@ TEST_F(LimitsTest, BindUsersButNotTheOperator) {
   if (::geteuid() != 0) GTEST_SKIP() << "without root, ann is the operator";
   config_.limits = {.max_priority = 5, .max_pending_jobs = 3, .not_preemptible = false};
   Restart();
-  EXPECT_THAT(Denial("priority: 6", ann_), HasSubstr("at most 5 (the operator may"));
+  EXPECT_THAT(Denial("priority: 6", ann_), HasSubstr("may have at most 5 (limits.max_priority"));
   EXPECT_THAT(Denial("grand_challenge: true", ann_), HasSubstr("limits.grand_challenge"));
   EXPECT_THAT(Denial("preemptible: false", ann_), HasSubstr("limits.not_preemptible"));
   for (const char* each : {"priority: 6", "grand_challenge: true", "preemptible: false"})
@@ -73,6 +73,47 @@ TEST_F(LimitsTest, BindUsersButNotTheOperator) {
   Restart();
   EXPECT_EQ(Denial("grand_challenge: true", ann_), "");
   EXPECT_EQ(Denial("preemptible: false", ann_), "");
+}
+
+TEST_F(LimitsTest, QueuesTakeJobsOfTheirMembersUpToAPriority) {
+  if (::geteuid() != 0) GTEST_SKIP() << "without root, ann is the operator";
+  const Caller with_group{.uid = bob_.uid, .gid = bob_.gid, .name = "bob", .groups = {"vision"}};
+  config_.queues["default"] = {};
+  config_.queues["vision"].rights = {.members = QueueMembers{{"ann"}, {"vision"}, {}},
+                                     .max_priority = 10};
+  Restart();
+  EXPECT_EQ(Denial("queue: vision", ann_), "");
+  EXPECT_EQ(Denial("queue: vision", with_group), "");
+  EXPECT_THAT(Denial("queue: vision", bob_),
+              HasSubstr("user 'bob' is none of them (queues.vision.members): use default, or ask"));
+  EXPECT_EQ(Denial("queue: vision", operator_), "");
+  EXPECT_EQ(Denial("queue: vision\npriority: 10", ann_), "");
+  EXPECT_THAT(Denial("queue: vision\npriority: 11", ann_),
+              HasSubstr("may have at most 10 (queues.vision.max_priority)"));
+  EXPECT_THAT(Denial("priority: 1", ann_), HasSubstr("may have at most 0 (limits.max_priority"));
+  EXPECT_EQ(Denial("priority: -7", ann_), "");
+  EXPECT_EQ(Denial("queue: vision\npriority: 1000", operator_), "");
+}
+
+TEST_F(LimitsTest, WhatAQueueHasTakenItKeepsWhenItsRightsChange) {
+  if (::geteuid() != 0) GTEST_SKIP() << "without root, ann is the operator";
+  config_.queues["default"].rights.max_priority = 10;
+  Restart();
+  const std::string job = "command: [a]\npriority: 10\nresources: {gpu: 4}";
+  const JobId running = Submit(job, ann_);
+  const JobId other = Submit(job, ann_);
+  const JobId pending = Submit(job, ann_);
+  Settle();
+  config_.queues["default"].rights = {.members = QueueMembers{{"bob"}, {}, {}}, .max_priority = -1};
+  Restart();
+  Settle();
+  EXPECT_NE(Denial("priority: -1", ann_), "");
+  EXPECT_EQ(controller_->View(running).record.state, RecordState::kRunning);
+  EXPECT_EQ(controller_->View(pending).record.state, RecordState::kPending);
+  RunToTheEnd(running);
+  RunToTheEnd(other);
+  Settle();
+  EXPECT_EQ(controller_->View(pending).record.state, RecordState::kRunning);
 }
 
 TEST_F(LimitsTest, BoundTheNumberOfPendingJobsOfAUser) {

@@ -5,7 +5,6 @@
 // through the loop's thread only.
 
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -41,11 +40,10 @@ struct ApiContext {
   std::string state_dir;
   uid_t uid = 0;
   TimeMs started = 0;
-  ScheduleOptions scheduling;                          // the controller's
-  spec::WorkerClasses worker_classes = {};             // the configured ones
-  std::string tcp = {};                                // URL for TCP clients; empty: none
-  int stop_fd = -1;                                    // readable when the server must end
-  int max_priority = std::numeric_limits<int>::max();  // of ordinary users' jobs
+  ScheduleOptions scheduling;               // the controller's
+  spec::WorkerClasses worker_classes = {};  // the configured ones
+  std::string tcp = {};                     // URL for TCP clients; empty: none
+  int stop_fd = -1;                         // readable when the server must end
 };
 
 // Malformed request: HTTP 400 with code kUsage. A plain Error kUsage means that the request does

@@ -116,6 +116,15 @@ std::string CheckpointDirectory(const JobRecord& job, const std::string& directo
   return CheckpointDirectoryOf(spec, directory);
 }
 
+// The most that its user's jobs may have in its queue; null: there is no such queue any more.
+Json MostPriorityOf(const JobRecord& job, Controller& controller) {
+  const spec::Submitter user =
+      controller.access().SubmitterOf({.uid = job.uid, .gid = job.gid, .name = job.user});
+  for (const Queue& queue : controller.snapshot().queues)
+    if (queue.name == job.queue) return spec::MostPriority(queue.rights, user);
+  return nullptr;
+}
+
 }  // namespace
 
 ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request) {
@@ -148,9 +157,7 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     out["killed_after_ms"] = OrNull(measured.killed_after_ms);
     out["restart_ms"] = OrNull(measured.restart_ms);
     out["warning"] = view.warning;
-    // What its user may submit; null: anything.
-    const bool ordinary = job.uid != 0 && job.uid != context.uid;
-    out["max_priority"] = ordinary ? Json(context.max_priority) : Json();
+    out["max_priority"] = MostPriorityOf(job, controller);
     out["run_dir"] = directory + "/run";
     out["checkpoint_dir"] = CheckpointDirectory(job, directory);
     out["artifacts_dir"] = directory + "/artifacts";

@@ -6,6 +6,7 @@
 
 #include "renzan/cluster/core/engine/record_state.h"
 #include "renzan/cluster/local/server/api_json.h"
+#include "renzan/cluster/local/supervisor/job_user.h"
 #include "renzan/cluster/spec/cluster_documents.h"
 #include "renzan/cluster/spec/snapshot_json.h"
 
@@ -24,12 +25,18 @@ std::string NoSpaceIn(const std::string& directory) {
 
 }  // namespace
 
-ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
+ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request) {
+  Caller caller = request.caller;
+  caller.groups = GroupNames(caller.uid, caller.gid);
+  spec::Submitter you;
+  int64_t max_priority = 0;
   std::map<std::string, int64_t> jobs;
   std::vector<PoolHistory> pools;
   std::string violation, trouble;
   std::vector<std::string> faults;
   const Snapshot snapshot = context.loop.Run([&](Controller& controller) {
+    you = controller.access().SubmitterOf(caller);
+    max_priority = controller.access().max_priority();
     jobs = controller.store().CountByState();
     pools = controller.pools().Histories();
     violation = controller.violation();
@@ -37,12 +44,16 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest&) {
     trouble = controller.trouble();
     return controller.snapshot();
   });
-  Json use = spec::UseDocument(snapshot);
+  Json use = spec::UseDocument(snapshot, max_priority);
   Json body = {
       {"version", RENZAN_VERSION},  {"pid", ::getpid()},
       {"uid", context.uid},         {"state_dir", context.state_dir},
       {"started", context.started}, {"tcp", context.tcp.empty() ? Json() : Json(context.tcp)},
       {"nodes", use["nodes"]}};
+  body["you"] = {{"user", you.user},
+                 {"groups", you.groups},
+                 {"administrator", you.administrator},
+                 {"max_priority", you.max_priority}};
   body["scheduling"] = {
       {"min_between_resizes_ms", context.scheduling.min_between_resizes_ms},
       {"max_checkpoint_interval_ms", context.scheduling.max_checkpoint_interval_ms},

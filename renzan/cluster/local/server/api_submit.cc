@@ -7,6 +7,7 @@
 #include "renzan/cluster/core/order/grand_challenge.h"
 #include "renzan/cluster/local/controller/manifest.h"
 #include "renzan/cluster/local/server/api_json.h"
+#include "renzan/cluster/local/supervisor/job_user.h"
 #include "renzan/cluster/local/untrusted_file.h"
 #include "renzan/cluster/spec/cluster_config.h"
 #include "renzan/cluster/spec/inherited.h"
@@ -71,6 +72,7 @@ std::vector<std::string> Shortfalls(const spec::Inherited& inherited) {
 Submission ReadSubmission(const ApiContext& context, const ApiRequest& request) {
   const Json body = ParseBody(request);
   Submission submission{.caller = request.caller};
+  submission.caller.groups = GroupNames(request.caller.uid, request.caller.gid);
   std::string yaml;
   std::vector<std::string> overrides;
   try {
@@ -112,14 +114,17 @@ ApiResponse SubmitJob(const ApiContext& context, const ApiRequest& request) {
 
 ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request) {
   const Submission submission = ReadSubmission(context, request);
-  Snapshot snapshot =
-      context.loop.Run([](Controller& controller) { return controller.snapshot(); });
+  spec::Submitter submitter;
+  Snapshot snapshot = context.loop.Run([&](Controller& controller) {
+    submitter = controller.access().SubmitterOf(submission.caller);
+    return controller.snapshot();
+  });
   // A stop writes a full checkpoint: incremental ones are smaller.
   for (Job& each : snapshot.jobs)
     if (each.checkpoints && !each.placement.empty())
       each.state_bytes =
           LargestEntryIn(context.state_dir + "/jobs", fmt::format("{}/checkpoints", each.id));
-  spec::CheckSubmission(snapshot, submission.spec);
+  spec::CheckSubmission(snapshot, submission.spec, submitter);
   const Job job = spec::MakeJob(snapshot, submission.spec, request.caller.name, 0, snapshot.now);
   const GrandChallengePlan plan = PlanGrandChallenge(snapshot, job);
   const Json body = {{"stops", plan.stops},

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <optional>
 
 #include "renzan/base/error.h"
@@ -15,13 +16,16 @@
 namespace renzan::cluster::local {
 namespace {
 
+// Of an account's or a group's entry; a group may have thousands of members.
+constexpr size_t kEntryBytes = 1 << 20;
+
 struct Account {
   bool exists = false;
   std::string name, home = "/", shell = "/bin/sh";
 };
 
 Account AccountOf(uid_t uid) {
-  std::vector<char> buffer(1 << 16);
+  std::vector<char> buffer(kEntryBytes);
   passwd entry{};
   passwd* found = nullptr;
   if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
@@ -87,6 +91,39 @@ JobUser LookUpUser(uid_t uid, gid_t gid) {
   }
   user.groups.resize(static_cast<size_t>(count));
   return user;
+}
+
+std::vector<std::string> GroupNames(uid_t uid, gid_t gid) {
+  std::vector<std::string> names;
+  std::vector<char> buffer(kEntryBytes);
+  for (const gid_t group : LookUpUser(uid, gid).groups) {
+    ::group entry{};
+    ::group* found = nullptr;
+    const bool has_name =
+        getgrgid_r(group, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr;
+    names.push_back(has_name ? entry.gr_name : std::to_string(group));
+  }
+  return names;
+}
+
+std::string WhyNoUser(const std::string& name) {
+  std::vector<char> buffer(kEntryBytes);
+  passwd entry{};
+  passwd* found = nullptr;
+  const int error = getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  if (found != nullptr) return "";
+  return error == 0 ? "there is no such user"
+                    : fmt::format("cannot look the user up: {}", std::strerror(error));
+}
+
+std::string WhyNoGroup(const std::string& name) {
+  std::vector<char> buffer(kEntryBytes);
+  ::group entry{};
+  ::group* found = nullptr;
+  const int error = getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  if (found != nullptr) return "";
+  return error == 0 ? "there is no such group"
+                    : fmt::format("cannot look the group up: {}", std::strerror(error));
 }
 
 void MakeDirectoryFor(const JobUser& user, const std::string& path) {

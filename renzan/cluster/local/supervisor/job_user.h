@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "renzan/base/process/child.h"
 
@@ -19,6 +20,13 @@ std::string UserName(uid_t uid);
 
 // A user without a name gets the home directory / and /bin/sh. Thread-safe.
 JobUser LookUpUser(uid_t uid, gid_t gid);
+
+// Of a user's jobs, by name; one without a name is its number. Thread-safe.
+std::vector<std::string> GroupNames(uid_t uid, gid_t gid);
+
+// Why a name stands for no user or group of this machine; "": it stands for one. Thread-safe.
+std::string WhyNoUser(const std::string& name);
+std::string WhyNoGroup(const std::string& name);
 
 // Creates `path` and missing parents as the user. Where the user lacks permission, root creates the
 // last directory only and changes its owner. For a single-threaded process.
