@@ -87,7 +87,7 @@ void CheckMembers(const cluster::spec::ClusterConfig& config,
   for (const auto& [queue, its] : rights)
     if (its.members && !is_allowed("*"))
       for (const std::string& user : its.members->users)
-        if (user != "root" && !is_allowed(user))
+        if (user != "root" && !is_allowed(user) && cluster::local::WhyNoUser(user).empty())
           LogWarning(
               "queues.{}.members.users has '{}', whom the daemon does not serve: add "
               "--allow-user {}",

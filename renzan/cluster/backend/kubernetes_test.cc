@@ -372,8 +372,14 @@ TEST_F(KubernetesBackendTest, ImaginesTheJobThatASubmissionBecomes) {
               {}},
       .directory = "/",
       .image = "i"};
-  const View view = backend_->Observe();
+  View view = backend_->Observe();
   Snapshot snapshot = view.snapshot;
+  EXPECT_THAT(
+      Refusal(ErrorCode::kNoPermission, [&] { backend_->Imagine(submission, view, snapshot); }),
+      HasSubstr("may have at most 0"));
+  cluster_.Apply(kubernetes::ClusterPolicies(), "default", {{"limits", {{"maxPriority", 2}}}});
+  view = backend_->Observe();
+  snapshot = view.snapshot;
   const Job imagined = backend_->Imagine(submission, view, snapshot);
   backend_->Submit(submission);
   Run(2 * kSecond);

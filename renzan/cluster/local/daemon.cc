@@ -50,6 +50,13 @@ std::unique_ptr<FileLock> LockState(const std::string& state_dir) {
   return lock;
 }
 
+bool HaveGroups(const std::map<std::string, spec::ClusterConfig::QueueConfig>& queues) {
+  return std::any_of(queues.begin(), queues.end(), [](const auto& queue) {
+    const auto& members = queue.second.rights.members;
+    return members && !members->groups.empty();
+  });
+}
+
 // A missing database is created only if there are no jobs.
 void CheckDatabaseExists(const DaemonOptions& options, const std::string& database) {
   if (!FileExists(database) && !std::filesystem::is_empty(options.state_dir + "/jobs"))
@@ -153,7 +160,8 @@ void RunDaemon(const DaemonOptions& options) {
                             .scheduling = scheduling,
                             .worker_classes = options.config.worker_classes,
                             .tcp = url,
-                            .stop_fd = server_ends.get()},
+                            .stop_fd = server_ends.get(),
+                            .needs_groups = HaveGroups(options.config.queues)},
                            {.listen_fd = listen_fd, .tcp_fd = tcp_fd, .token = token},
                            options.allow_users, [&] { loop.Stop(); });
     LogInfo("the daemon (pid {}) listens on {}{}", ::getpid(), options.socket,

@@ -33,8 +33,9 @@ void DescribeMembers(ConfigFields& fields, std::optional<QueueMembers>& rights, 
         const bool restricted = rights.has_value();
         // Which list is printed as given does not matter: they are one set of members.
         bool users = restricted, groups = restricted, spaces = restricted && namespaces;
-        DescribeNames(section, "users", members.users, users, "~: only groups, or everybody");
-        DescribeNames(section, "groups", members.groups, groups, "~: only users, or everybody");
+        DescribeNames(section, "users", members.users, users, "names, such as [ann, bob]");
+        DescribeNames(section, "groups", members.groups, groups,
+                      "names; whoever is in one of them");
         if (namespaces) DescribeNames(section, "namespaces", members.namespaces, spaces, "");
         if (!users && !groups && !spaces) return rights.reset();
         rights = std::move(members);
@@ -42,7 +43,7 @@ void DescribeMembers(ConfigFields& fields, std::optional<QueueMembers>& rights, 
                         "and the other lists of members are empty: nobody could use the queue; "
                         "name somebody, or leave members out for everybody");
       },
-      "who may use it, beside whoever administers the cluster; without any list: everybody");
+      "who may use it, beside whoever administers the cluster; ~ everywhere: everybody");
 }
 
 bool Contains(const Names& names, const std::string& name) {

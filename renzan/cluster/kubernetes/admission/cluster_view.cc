@@ -73,7 +73,8 @@ std::string ClusterView::WhyItIsForbidden(const GangJob& job, const Requester* r
     submitter.user = requester->user;
     submitter.groups = requester->groups;
   }
-  return WhyItMayNotStart(job, snapshot_, limits, submitter, /*pending_jobs=*/0);
+  return WhyItMayNotStart(job, QueueOf(job, snapshot_), snapshot_, limits, submitter,
+                          /*pending_jobs=*/0);
 }
 
 std::string ClusterView::WhyItCannotRun(const GangJob& object, TimeMs now) {

@@ -88,14 +88,19 @@ void SortByArrival(std::vector<GangJob>& jobs) {
   });
 }
 
-std::string WhyItMayNotStart(const GangJob& object, const Snapshot& snapshot,
+const Queue* QueueOf(const GangJob& object, const Snapshot& snapshot) {
+  for (const Queue& queue : snapshot.queues)
+    if (queue.name == object.spec.queue && !queue.removed) return &queue;
+  return nullptr;
+}
+
+std::string WhyItMayNotStart(const GangJob& object, const Queue* queue, const Snapshot& snapshot,
                              const NamespaceLimits& limits, const spec::Submitter& submitter,
                              int64_t pending_jobs) {
-  for (const Queue& queue : snapshot.queues)
-    if (queue.name == object.spec.queue && !queue.removed)
-      if (std::string why = spec::WhyQueueRefuses(queue, snapshot.queues, object.spec, submitter);
-          !why.empty())
-        return why;
+  if (queue != nullptr)
+    if (std::string why = spec::WhyQueueRefuses(*queue, snapshot.queues, object.spec, submitter);
+        !why.empty())
+      return why;
   return WhyForbidden(limits, object.ns, object.spec, pending_jobs);
 }
 
@@ -118,11 +123,8 @@ void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Jo
   job.grand_challenge = spec.grand_challenge;
   job.grace_ms = spec.grace_ms();
   job.max_checkpoint_interval_ms = spec.max_checkpoint_interval_ms();
-  const auto queue =
-      std::find_if(snapshot.queues.begin(), snapshot.queues.end(),
-                   [&](const Queue& each) { return each.name == spec.queue && !each.removed; });
-  if (queue != snapshot.queues.end()) {
-    job.queue = static_cast<int>(queue - snapshot.queues.begin());
+  if (const Queue* queue = QueueOf(object, snapshot)) {
+    job.queue = static_cast<int>(queue - snapshot.queues.data());
   } else {
     job.held = fmt::format("there is no queue '{}'", spec.queue);
     // What it has held since its queue existed counts for no other queue.

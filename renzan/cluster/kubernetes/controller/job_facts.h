@@ -33,9 +33,12 @@ void PutPool(const NodePool& pool, const PoolMembers& members, int overdue, Inve
 // Of several new jobs, the earlier comes first: creation times have a resolution of seconds.
 void SortByArrival(std::vector<GangJob>& jobs);
 
-// Why the job's queue, if it is known, or the ClusterPolicy does not let it start, in one line;
-// empty: they do. `pending_jobs`: as for WhyForbidden().
-std::string WhyItMayNotStart(const GangJob& object, const Snapshot& snapshot,
+// The queue that the job names; null if there is none.
+const Queue* QueueOf(const GangJob& object, const Snapshot& snapshot);
+
+// Why the job's queue (null: it is not known) or the ClusterPolicy does not let it start, in one
+// line; empty: they do. `pending_jobs`: as for WhyForbidden().
+std::string WhyItMayNotStart(const GangJob& object, const Queue* queue, const Snapshot& snapshot,
                              const NamespaceLimits& limits, const spec::Submitter& submitter,
                              int64_t pending_jobs);
 

@@ -116,7 +116,8 @@ Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now
     if (job.state == JobState::kPending && job.held.empty()) {
       spec::Submitter submitter = SubmitterOf(policy.limits, object.ns);
       submitter.user_was_checked = !unchecked.contains(object.spec.queue);
-      job.held = WhyItMayNotStart(object, snapshot, policy.limits, submitter, pending[job.user]);
+      job.held = WhyItMayNotStart(object, &snapshot.queues[job.queue], snapshot, policy.limits,
+                                  submitter, pending[job.user]);
       pending[job.user] += job.held.empty() ? 1 : 0;
     }
     snapshot.jobs.push_back(std::move(job));

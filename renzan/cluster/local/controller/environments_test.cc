@@ -89,6 +89,7 @@ class EnvironmentsTest : public ControllerTest {
     cloud.boot = boot;
     config_.pools["own"] = own;
     config_.pools["cloud"] = cloud;
+    config_.limits.max_priority = 2;  // the jobs ask for as much
     controller_.reset();
     store_.reset();
     std::filesystem::remove(directory_ / "state.db");

@@ -6,6 +6,7 @@
 
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/server/api_json.h"
+#include "renzan/cluster/local/supervisor/job_user.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -105,6 +106,11 @@ int64_t NumberIn(const ApiRequest& request, const char* key, int64_t otherwise) 
   if (error != std::errc() || end != text.data() + text.size() || value < 0)
     throw BadRequest(fmt::format("{} must be a nonnegative integer, not \"{}\"", key, text));
   return value;
+}
+
+Caller WithGroups(const ApiContext& context, Caller caller) {
+  if (context.needs_groups) caller.groups = GroupNames(caller.uid, caller.gid);
+  return caller;
 }
 
 JobId JobInPath(const ApiRequest& request) {

@@ -44,6 +44,7 @@ struct ApiContext {
   spec::WorkerClasses worker_classes = {};  // the configured ones
   std::string tcp = {};                     // URL for TCP clients; empty: none
   int stop_fd = -1;                         // readable when the server must end
+  bool needs_groups = false;                // queues have groups of users as members
 };
 
 // Malformed request: HTTP 400 with code kUsage. A plain Error kUsage means that the request does
@@ -76,6 +77,8 @@ ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest& request);
 ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest& request);
 ApiResponse ShutDown(const ApiContext& context, const ApiRequest& request);
 
+// With the names of the groups, if queues ask for them: looking them up may take a while.
+Caller WithGroups(const ApiContext& context, Caller caller);
 // The job id in the path. Throws BadRequest if it is not a number.
 JobId JobInPath(const ApiRequest& request);
 // A nonnegative integer in the query; `otherwise` if it is missing. Throws BadRequest.

@@ -56,7 +56,7 @@ class ApiRightsTest : public ::testing::Test {
   Json Ask(uid_t uid, const std::string& method, std::vector<std::string> path,
            const std::string& body = "") {
     const ApiResponse response =
-        Answer({.loop = *loop_, .state_dir = directory_.path()},
+        Answer({.loop = *loop_, .state_dir = directory_.path(), .needs_groups = true},
                {.method = method,
                 .path = std::move(path),
                 .query = {},

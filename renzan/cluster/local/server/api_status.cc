@@ -6,7 +6,6 @@
 
 #include "renzan/cluster/core/engine/record_state.h"
 #include "renzan/cluster/local/server/api_json.h"
-#include "renzan/cluster/local/supervisor/job_user.h"
 #include "renzan/cluster/spec/cluster_documents.h"
 #include "renzan/cluster/spec/snapshot_json.h"
 
@@ -26,8 +25,7 @@ std::string NoSpaceIn(const std::string& directory) {
 }  // namespace
 
 ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request) {
-  Caller caller = request.caller;
-  caller.groups = GroupNames(caller.uid, caller.gid);
+  const Caller caller = WithGroups(context, request.caller);
   spec::Submitter you;
   int64_t max_priority = 0;
   std::map<std::string, int64_t> jobs;

@@ -7,7 +7,6 @@
 #include "renzan/cluster/core/order/grand_challenge.h"
 #include "renzan/cluster/local/controller/manifest.h"
 #include "renzan/cluster/local/server/api_json.h"
-#include "renzan/cluster/local/supervisor/job_user.h"
 #include "renzan/cluster/local/untrusted_file.h"
 #include "renzan/cluster/spec/cluster_config.h"
 #include "renzan/cluster/spec/inherited.h"
@@ -71,8 +70,8 @@ std::vector<std::string> Shortfalls(const spec::Inherited& inherited) {
 
 Submission ReadSubmission(const ApiContext& context, const ApiRequest& request) {
   const Json body = ParseBody(request);
-  Submission submission{.caller = request.caller};
-  submission.caller.groups = GroupNames(request.caller.uid, request.caller.gid);
+  Submission submission;
+  submission.caller = WithGroups(context, request.caller);
   std::string yaml;
   std::vector<std::string> overrides;
   try {
