@@ -97,6 +97,13 @@ TEST(ExplainJob, SuggestsNothingThatItsUserMayNotSubmit) {
   EXPECT_THAT(suggestions(), Contains(HasSubstr("priority")));
   cluster.job["max_priority"] = 0;
   EXPECT_THAT(suggestions(), Not(Contains(HasSubstr("priority"))));
+  // Of Kubernetes, where the job says nothing about it, the view does.
+  cluster.job["max_priority"] = nullptr;
+  int64_t most = 1;
+  cluster.view.most_priority = [&](const Job&) { return most; };
+  EXPECT_THAT(suggestions(), Contains(HasSubstr("priority")));
+  most = 0;
+  EXPECT_THAT(suggestions(), Not(Contains(HasSubstr("priority"))));
 }
 
 TEST(ExplainJob, SaysWhatTheControllerSaidIfNoMoreMayBeSeen) {
