@@ -77,6 +77,16 @@ void RaiseFileLimit() {
                std::strerror(errno));
 }
 
+// A daemon has to start on a full disk, too.
+void ReserveRoom(Store& store) {
+  try {
+    store.ReserveRoom();
+  } catch (const Error& error) {
+    if (store.corruption()) throw;
+    LogWarning("nothing can be recorded if a job fills the disk: {}", error.what());
+  }
+}
+
 void ReportReady(int fd, const std::string& socket) {
   if (fd < 0) return;
   const std::string line = socket + "\n";
@@ -116,6 +126,7 @@ void RunDaemon(const DaemonOptions& options) {
   const Clock& clock = SystemClock();
   const TimeMs now = clock.UnixMs();
   Store store(database);
+  ReserveRoom(store);
   const auto agent = MakeLocalAgent(options.supervisor, options.renzan);
   const ScheduleOptions scheduling = spec::ScheduleOptionsOf(options.config);
   const auto schedule = [scheduling](const Snapshot& at) { return Schedule(at, scheduling); };

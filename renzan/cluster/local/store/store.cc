@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/cluster/local/store/reserved_room.h"
 #include "renzan/cluster/local/store/row_counts.h"
 #include "renzan/cluster/local/store/store_tables.h"
 
@@ -38,7 +39,9 @@ Query QueryEnded(const std::string& what, const EndedFilter& filter, bool newest
 
 }  // namespace
 
-Store::~Store() = default;
+Store::~Store() {
+  if (room_reserved_) store::KeepLogRoom(path_);
+}
 
 template <typename F>
 auto Store::Guarded(F&& use) {
@@ -51,6 +54,11 @@ auto Store::Guarded(F&& use) {
 
 void Store::Transact(const std::function<void()>& change) {
   Guarded([&] { database_->Transact(change); });
+}
+
+void Store::ReserveRoom() {
+  Guarded([&] { store::ReserveRoom(*database_); });
+  room_reserved_ = true;
 }
 
 void Store::Put(const JobRecord& job) {

@@ -42,6 +42,11 @@ class Store {
   // Must not be nested. Throws Error kIo when the disk is full; then nothing has changed.
   void Transact(const std::function<void()>& change);
 
+  // Allocates room on the disk, so that Transact() works for a while when the disk is full
+  // (reserved_room.h). Call it now and then: the room is used up, and made again here. Throws Error
+  // kIo if there is none.
+  void ReserveRoom();
+
   // Within Transact. A record replaces the one with the same key. Put a job's usage before its end,
   // after which it must not change. For a job without `spec`, the store keeps the spec and the
   // manifest that it has.
@@ -121,6 +126,7 @@ class Store {
 
   std::string path_;
   std::optional<Error> corruption_;
+  bool room_reserved_ = false;
   std::unique_ptr<Database> database_;
 };
 

@@ -1,5 +1,6 @@
 // Killed writers and full disks.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
+#include "renzan/cluster/local/store/sqlite.h"
 #include "renzan/cluster/local/store/store_testing.h"
 
 namespace renzan::cluster::local {
@@ -63,13 +65,29 @@ TEST(StoreCrash, KeepsAcknowledgedChangesWhenTheWriterIsKilled) {
   ::munmap(const_cast<int64_t*>(acknowledged), sizeof(int64_t));
 }
 
-// Fills a small file system. Exits with 0 if all is well, 100 if it cannot be mounted.
-[[noreturn]] void FillADisk(const std::string& directory) {
-  // In a mount namespace that ends with this process.
+// Mounts a small file system, in a mount namespace that ends with this process. Exits with 100 if
+// that is not possible.
+void MountSmallDisk(const std::string& directory, const char* size) {
   if (::unshare(CLONE_NEWNS) != 0 ||
       ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      ::mount("tmpfs", directory.c_str(), "tmpfs", 0, "size=512k") != 0)
+      ::mount("tmpfs", directory.c_str(), "tmpfs", 0, size) != 0)
     ::_exit(100);
+}
+
+// Runs `child`, which exits with 0 if all is well, in a process of its own.
+void ExpectWell(void child(const std::string& directory)) {
+  TemporaryDirectory directory;
+  const pid_t pid = ::fork();
+  if (pid == 0) child(directory.path());
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 100) GTEST_SKIP() << "needs permission to mount a file system";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+void FillADisk(const std::string& directory) {
+  MountSmallDisk(directory, "size=512k");
   JobId id = 0;
   int wrong = 0;
   {
@@ -89,15 +107,76 @@ TEST(StoreCrash, KeepsAcknowledgedChangesWhenTheWriterIsKilled) {
   ::_exit(store.LastJob() == id ? wrong : 3);
 }
 
-TEST(StoreCrash, AFullDiskLosesNothing) {
+TEST(StoreCrash, AFullDiskLosesNothing) { ExpectWell(FillADisk); }
+
+// Until nothing is left.
+void Fill(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const std::string block(4096, 'x');
+  while (::write(fd, block.data(), block.size()) > 0) {
+  }
+  ::close(fd);
+}
+
+bool CanWrite(Store& store, int transactions) {
+  static JobId id = 0;
+  try {
+    for (; transactions > 0; --transactions) {
+      ++id;
+      store.Transact([&] {
+        store.Put(SampleJob(id));
+        store.Put(SampleAttempt(id));
+        store.AddEvent({.job = id, .kind = "submitted", .text = std::string(200, 'x')});
+      });
+    }
+  } catch (const Error&) {
+    --id;
+    return false;
+  }
+  return store.LastJob() == id && store.FindJob(id);
+}
+
+void UseReservedRoom(const std::string& directory) {
+  MountSmallDisk(directory, "size=24m");
+  const std::string path = directory + "/state.db", filler = directory + "/filler";
+  {
+    Store store(path);
+    store.ReserveRoom();
+    Fill(filler);
+    if (!CanWrite(store, 500)) ::_exit(1);
+  }
+  {
+    Store store(path);
+    Fill(filler);
+    if (!CanWrite(store, 100)) ::_exit(2);
+    // It says so when there is no more.
+    while (CanWrite(store, 1)) {
+    }
+    try {
+      store.ReserveRoom();
+      ::_exit(3);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kIo) ::_exit(4);
+    }
+  }
+  ::unlink(filler.c_str());
+  Store store(path);
+  store.ReserveRoom();
+  Fill(filler);
+  ::_exit(CanWrite(store, 500) ? 0 : 5);
+}
+
+TEST(StoreCrash, ReservedRoomLastsForAWhileOnAFullDisk) { ExpectWell(UseReservedRoom); }
+
+// A writer may be killed while it makes room.
+TEST(StoreCrash, TheTableThatMakesRoomMayBeThere) {
   TemporaryDirectory directory;
-  const pid_t child = ::fork();
-  if (child == 0) FillADisk(directory.path());
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == 100) GTEST_SKIP() << "needs permission to mount a file system";
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  const std::string path = directory / "state.db";
+  { Store store(path); }
+  { Database(path).Run("CREATE TABLE reserved_room (zeros BLOB)"); }
+  Store store(path);
+  store.ReserveRoom();
+  EXPECT_TRUE(CopiesIn(directory).empty());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/file_system.h"
 #include "renzan/base/sha256.h"
+#include "renzan/cluster/local/store/reserved_room.h"
 #include "renzan/cluster/local/store/row_counts.h"
 #include "renzan/cluster/local/store/store.h"
 #include "renzan/cluster/local/store/store_tables.h"
@@ -75,7 +76,9 @@ void CountRows(Database& database, JobId job) {
 
 std::vector<std::string> SchemaOf(Database& database) {
   std::vector<std::string> definitions;
-  for (const SqlRow& row : database.Query("SELECT sql FROM sqlite_schema"))
+  // A daemon that was killed may have left the table of ReserveRoom().
+  for (const SqlRow& row : database.Query("SELECT sql FROM sqlite_schema WHERE name != ?",
+                                          {std::string(store::kRoomTable)}))
     definitions.push_back(row.Text(0));
   return definitions;
 }
@@ -101,6 +104,7 @@ void MarkVersion(Database& database) {
 Store::Store(const std::string& path) : path_(path) {
   try {
     if (!FileExists(path)) Create();
+    store::TakeUpLogRoom(path);
     database_ = std::make_unique<Database>(path);
     CheckContent();
     Upgrade();
@@ -133,7 +137,7 @@ void Store::CheckLength() {
   const int64_t pages = database_->QueryOne("PRAGMA page_count").Int(0);
   const int64_t page_size = database_->QueryOne("PRAGMA page_size").Int(0);
   // The latest pages may be in the write-ahead log only.
-  if (FileExists(path_ + "-wal") && std::filesystem::file_size(path_ + "-wal") > 0) return;
+  if (store::HasLog(path_)) return;
   if (static_cast<int64_t>(std::filesystem::file_size(path_)) < pages * page_size)
     throw CorruptDatabase("it is truncated");
 }

@@ -14,6 +14,7 @@
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/file_lock.h"
 #include "renzan/base/log.h"
+#include "renzan/cluster/local/supervisor/attempt_directory.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
 #include "renzan/cluster/local/supervisor/request_box.h"
 #include "renzan/cluster/local/supervisor/supervisor_process.h"
@@ -92,6 +93,7 @@ pid_t StartAttempt(const std::string& supervisor, const std::string& directory,
   WriteFileAtomically(paths.plan, PlanToJson(plan));
   SetMode(paths.plan, 0600);
   MakeRequestBox(paths);
+  MakeSpares(paths, plan);
   return SpawnSupervisor(supervisor, paths, lock->descriptor());
 }
 

@@ -7,11 +7,12 @@
 //   DIR/plan.json     what to run; written before the supervisor starts
 //   DIR/lock          held while the supervisor is alive; the daemon takes it and the supervisor
 //                     inherits it, so that no supervisor ever runs without the lock
-//   DIR/requests/     requests to the supervisor, one file each
+//   DIR/requests/     requests to the supervisor, one file each; spare ones (spare_file.h)
 //   DIR/wake          a named pipe that wakes it up when there is a new request
 //   DIR/worker-0.log  stdout and stderr of worker 0; rotated: worker-0.log.1 ...
 //   DIR/started.json  process ids, once every worker has been started
 //   DIR/end.json      how every worker ended; written atomically, last of all
+//   DIR/end.spare     room for it on a full disk; removed with the spare requests at the end
 //   DIR/supervisor.log  the supervisor's own warnings and errors; usually empty
 //
 // The supervisor puts back what its job removes of these (attempt_directory.h), except logs.

@@ -13,6 +13,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
+#include "renzan/cluster/local/supervisor/spare_file.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -40,6 +41,17 @@ void GrantAccess(const AttemptPaths& paths, const AttemptPlan& plan) {
                     chmod(paths.directory.c_str(), 0750) == 0;
   if (!done)
     FailErrno(errno, fmt::format("cannot give user {} access to {}", plan.uid, paths.directory));
+}
+
+void MakeSpares(const AttemptPaths& paths, const AttemptPlan& plan) {
+  constexpr size_t kBytes = 4096, kBytesPerWorker = 80;
+  MakeSpareRequests(paths);
+  MakeSpare(paths.spare_end, kBytes + kBytesPerWorker * plan.workers.size());
+}
+
+void RemoveSpares(const AttemptPaths& paths) {
+  RemoveSpareRequests(paths);
+  unlink(paths.spare_end.c_str());
 }
 
 AttemptDirectory::AttemptDirectory(const AttemptPaths& paths, const AttemptPlan& plan,
@@ -89,6 +101,11 @@ bool AttemptDirectory::RestoreIfRemoved() {
   inbox_ = std::make_unique<RequestInbox>(paths_);
   GrantAccess(paths_, plan_);
   Watch();
+  try {
+    MakeSpares(paths_, plan_);
+  } catch (const Error& error) {
+    LogWarning("{}", error.what());  // the job can be stopped while there is room
+  }
   return true;
 }
 

@@ -17,6 +17,11 @@ namespace renzan::cluster::local {
 // kOsError.
 void GrantAccess(const AttemptPaths& paths, const AttemptPlan& plan);
 
+// Room on the disk, so that the job can be stopped, and its end recorded, when it has filled the
+// disk. Throws Error kIo if it is full already.
+void MakeSpares(const AttemptPaths& paths, const AttemptPlan& plan);
+void RemoveSpares(const AttemptPaths& paths);
+
 class AttemptDirectory {
  public:
   // Both must outlive it. `lock`: of paths.lock.

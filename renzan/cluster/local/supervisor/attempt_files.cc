@@ -122,6 +122,7 @@ AttemptPaths::AttemptPaths(const std::string& given) {
   lock = directory + "/lock";
   started = directory + "/started.json";
   end = directory + "/end.json";
+  spare_end = directory + "/end.spare";
   requests = directory + "/requests";
   wake = directory + "/wake";
   supervisor_log = directory + "/supervisor.log";

@@ -20,7 +20,7 @@ struct AttemptPaths {
 
   std::string Log(int rank) const;
 
-  std::string directory, plan, lock, started, end, requests, wake, supervisor_log;
+  std::string directory, plan, lock, started, end, spare_end, requests, wake, supervisor_log;
 };
 
 // The content of DIR/started.json.

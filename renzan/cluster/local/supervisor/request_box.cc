@@ -16,6 +16,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
+#include "renzan/cluster/local/supervisor/spare_file.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -24,6 +25,10 @@ using Json = nlohmann::ordered_json;
 
 // Files without it are incomplete.
 constexpr const char* kSuffix = ".request";
+
+// A stop, and a failed node or a shorter notice before the supervisor has read that.
+constexpr int kSpares = 2;
+constexpr size_t kSpareBytes = 4096;
 
 constexpr const char* kStop = "stop";
 constexpr const char* kCheckpoint = "checkpoint";
@@ -66,6 +71,19 @@ std::string NewName() {
                      kSuffix);
 }
 
+std::vector<std::string> SparesIn(const std::string& requests) {
+  std::vector<std::string> spares;
+  for (int i = 0; i < kSpares; ++i) spares.push_back(fmt::format("{}/spare-{}", requests, i));
+  return spares;
+}
+
+// Its blocks stay allocated if they are those of a spare file.
+void Discard(const std::string& path, const std::string& requests) {
+  for (const std::string& spare : SparesIn(requests))
+    if (!FileExists(spare) && rename(path.c_str(), spare.c_str()) == 0) return;
+  unlink(path.c_str());
+}
+
 }  // namespace
 
 void MakeRequestBox(const AttemptPaths& paths) {
@@ -75,10 +93,19 @@ void MakeRequestBox(const AttemptPaths& paths) {
     FailErrno(errno, fmt::format("cannot create {}", paths.wake));
 }
 
+void MakeSpareRequests(const AttemptPaths& paths) {
+  for (const std::string& spare : SparesIn(paths.requests)) MakeSpare(spare, kSpareBytes);
+}
+
+void RemoveSpareRequests(const AttemptPaths& paths) {
+  for (const std::string& spare : SparesIn(paths.requests)) unlink(spare.c_str());
+}
+
 void PostRequest(const AttemptPaths& paths, const AttemptRequest& request) {
   if (!FileExists(paths.requests))
     Fail(ErrorCode::kNoInput, "no attempt was started in {}", paths.directory);
-  WriteFileAtomically(fmt::format("{}/{}", paths.requests, NewName()), ToText(request));
+  WriteEvenIfFull(fmt::format("{}/{}", paths.requests, NewName()), ToText(request),
+                  SparesIn(paths.requests));
   const int fd = open(paths.wake.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) {
     // No supervisor has it open: it has not started yet and will look then, or it has ended.
@@ -127,7 +154,7 @@ std::vector<AttemptRequest> RequestInbox::Take() {
       LogWarning("{}", error.what());  // no reason to end the workers
       continue;
     }
-    unlink(path.c_str());
+    Discard(path, requests_);
   }
   return requests;
 }

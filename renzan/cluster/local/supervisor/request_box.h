@@ -2,7 +2,8 @@
 
 // Requests to a supervisor: one file per request in DIR/requests, and a named pipe (DIR/wake) that
 // wakes the supervisor up. Files from before the supervisor's start are found too. Unlike a signal
-// to a process id, a byte in the pipe can never reach another process.
+// to a process id, a byte in the pipe can never reach another process. Spare files in DIR/requests
+// make sure that a job can be stopped when it has filled the disk.
 
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct AttemptRequest {
 
 // Creates the directory and the pipe, before the supervisor is started.
 void MakeRequestBox(const AttemptPaths& paths);
+// What requests are written to when the disk is full. Throws Error kIo if it is full already.
+void MakeSpareRequests(const AttemptPaths& paths);
+void RemoveSpareRequests(const AttemptPaths& paths);
 
 // Returns once the request is durable and the supervisor, if there is one, has been woken.
 // Thread-safe. Throws Error kNoInput if no attempt was started there, kIo if the request cannot be
@@ -37,7 +41,8 @@ class RequestInbox {
   // Readable when there may be new requests.
   int fd() const { return fd_; }
 
-  // New requests, oldest first; removes their files. Invalid files are removed too, with a warning.
+  // New requests, oldest first. Their files, also invalid ones (with a warning), become spare ones
+  // again or are removed.
   std::vector<AttemptRequest> Take();
 
  private:

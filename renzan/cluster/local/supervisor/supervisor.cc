@@ -34,6 +34,7 @@
 #include "renzan/cluster/local/supervisor/gang.h"
 #include "renzan/cluster/local/supervisor/gang_state.h"
 #include "renzan/cluster/local/supervisor/memory_use.h"
+#include "renzan/cluster/local/supervisor/spare_file.h"
 #include "renzan/cluster/local/supervisor/supervisor_process.h"
 
 namespace renzan::cluster::local {
@@ -227,12 +228,13 @@ void ReportToDaemon(std::string_view text) {
   close(kSupervisorReadyDescriptor);
 }
 
-// Retries while the disk is full: without the file, the attempt would count as lost and be rerun.
+// Retries while the disk is full, if the spare file is gone: without the file, the attempt would
+// count as lost and be rerun.
 void WriteEnd(const AttemptPaths& paths, AttemptDirectory& directory, const AttemptEnd& end) {
   for (;;) {
     try {
       directory.RestoreIfRemoved();
-      return WriteFileAtomically(paths.end, EndToJson(end));
+      return WriteEvenIfFull(paths.end, EndToJson(end), {paths.spare_end});
     } catch (const Error& error) {
       // Removed together with the directory of all jobs: nobody needs the result.
       if (!FileExists(paths.directory)) throw;
@@ -269,6 +271,7 @@ int SuperviseAttempt(const std::string& directory) {
   const AttemptEnd end = supervisor->Run();
   supervisor.reset();  // completes the logs
   WriteEnd(paths, *attempt, end);
+  RemoveSpares(paths);
   return 0;
 }
 

@@ -95,11 +95,36 @@ TEST(SupervisorDisk, StopsAWorkerWhoseDeadlineCannotBeWritten) {
       << "something half-written was left";
 }
 
-TEST(SupervisorDisk, WaitsForDiskSpaceToRecordTheEnd) {
-  TestAttempt attempt("seq 1 200000; echo up > done");
+TEST(SupervisorDisk, IsStoppedAndRecordsTheEndOnAFullDisk) {
+  TestAttempt attempt("seq 1 200000; echo up > full; while :; do sleep 0.01; done");
+  SmallDisk disk(attempt.directory());
+  if (!disk.mounted()) GTEST_SKIP() << "only root can mount a small disk";
+  attempt.plan.saves_on_stop = true;
+  attempt.Start();
+  attempt.WaitForFile("full");
+  std::ofstream(attempt.directory() + "/filler") << std::string(1 << 20, 'x');
+  // The second request is written to what is left of the first one.
+  RequestCheckpoint(attempt.directory());
+  const std::string requests = attempt.directory() + "/requests";
+  ASSERT_TRUE(Eventually([&] { return FileExists(requests + "/spare-0"); }));
+  RequestStop(attempt.directory(), 600);
+  const AttemptEnd end = attempt.WaitForEnd();
+  EXPECT_EQ(end.by, EndedBy::kRequest);
+  EXPECT_EQ(end.exit_code, 143);
+  EXPECT_TRUE(Eventually([&] {
+    return !FileExists(requests + "/spare-0") && !FileExists(attempt.directory() + "/end.spare");
+  })) << "spare files were left";
+}
+
+// As an attempt of an earlier version.
+TEST(SupervisorDisk, WaitsForDiskSpaceToRecordTheEndIfNoneIsReserved) {
+  TestAttempt attempt("while ! [ -e go ]; do sleep 0.01; done; seq 1 200000; echo up > done");
   SmallDisk disk(attempt.directory());
   if (!disk.mounted()) GTEST_SKIP() << "only root can mount a small disk";
   const pid_t supervisor = attempt.Start();
+  ASSERT_TRUE(Eventually([&] { return attempt.Report().phase == AttemptPhase::kRunning; }));
+  std::filesystem::remove(attempt.directory() + "/end.spare");
+  std::ofstream(attempt.work() + "/go") << "go\n";
   attempt.WaitForFile("done");
   // Wait until the worker has ended.
   const std::string children =
