@@ -3,6 +3,8 @@
 // One verb, one file. Each function adds its verb (and sub-verbs) to the program's command line;
 // the work happens in the verb's callback, which throws Error or sets `exit_status`.
 
+#include <string>
+
 namespace CLI {
 class App;
 }
@@ -26,5 +28,8 @@ void AddJobVerb(CLI::App& app);  // job show|explain|logs|cancel|...
 void AddPodRunVerb(CLI::App& app, int& exit_status);
 void AddNodesVerb(CLI::App& app);                      // nodes [cordon|drain|fail|restore]
 void AddClusterVerb(CLI::App& app, int& exit_status);  // cluster up|down|status|...
+// For `renzan doctor`: what this machine's daemon says of its disk, if that is nearly full; "" if
+// it is not, or there is no daemon.
+std::string DiskTroubleOfDaemon();
 
 }  // namespace renzan

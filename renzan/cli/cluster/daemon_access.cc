@@ -2,7 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "renzan/base/error.h"
+#include "renzan/cli/verbs.h"
 #include "renzan/cluster/client/paths.h"
 
 namespace renzan {
@@ -22,6 +26,19 @@ client::Endpoint EndpointOf(const std::string& flag) {
   const std::string state = client::StateDirectory(EnvironmentVariable);
   if (socket.empty()) return client::SocketPath(EnvironmentVariable, state);
   return {socket, client::TokenPath(EnvironmentVariable, state)};
+}
+
+std::string DiskTroubleOfDaemon() {
+  constexpr double kPatienceSeconds = 5;
+  try {
+    client::Endpoint endpoint = EndpointOf("");
+    if (client::IsTcpAddress(endpoint.socket)) return "";  // of another machine, perhaps
+    client::Client daemon(std::move(endpoint), kPatienceSeconds);
+    const auto status = nlohmann::json::parse(daemon.Get("/v1/status"));
+    return status.contains("disk") ? status.at("disk").at("nearly_full").get<std::string>() : "";
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 }  // namespace renzan

@@ -128,6 +128,8 @@ void Print(const StatusFlags& flags, const Json& status) {
         "NOTHING STARTS, STOPS OR ENDS: the daemon cannot record changes ({}). It continues "
         "once it can\n\n",
         status.at("trouble").get<std::string>());
+  if (status.contains("disk"))
+    fmt::print("DISK NEARLY FULL: {}\n\n", status.at("disk").at("nearly_full").get<std::string>());
   if (status.contains("violation"))
     fmt::print(
         "SOME JOBS MAY NOT BE STARTED OR STOPPED: decisions of the scheduler are invalid ({}). "

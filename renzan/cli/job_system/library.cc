@@ -29,6 +29,10 @@ __attribute__((visibility("default"))) void renzan_jobs_add_verbs(CLI::App* app,
   });
 }
 
+__attribute__((visibility("default"))) void renzan_jobs_disk_trouble(std::string* text) {
+  *text = renzan::DiskTroubleOfDaemon();
+}
+
 __attribute__((visibility("default"))) void renzan_jobs_library_versions(std::string* sqlite,
                                                                          std::string* microhttpd) {
   *sqlite = ::sqlite3_libversion();

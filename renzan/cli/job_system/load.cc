@@ -44,6 +44,12 @@ void AddJobSystemVerbs(CLI::App& app, int& exit_status) {
 
 void CheckJobSystem() { Library(); }
 
+std::string DiskTroubleInJobSystem() {
+  std::string text;
+  FunctionOf<decltype(renzan_jobs_disk_trouble)>("renzan_jobs_disk_trouble")(&text);
+  return text;
+}
+
 std::optional<JobSystemVersions> VersionsInJobSystem() {
   JobSystemVersions versions;
   try {

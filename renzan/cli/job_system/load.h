@@ -24,6 +24,10 @@ void AddJobSystemVerbs(CLI::App& app, int& exit_status);
 // Throws the same unless they can be added.
 void CheckJobSystem();
 
+// What this machine's daemon says of its disk, if that is nearly full; "" if it is not, or there is
+// no daemon. Throws as CheckJobSystem().
+std::string DiskTroubleInJobSystem();
+
 // Versions of the libraries that the job system uses; nothing if it cannot be loaded.
 struct JobSystemVersions {
   std::string sqlite, microhttpd;

@@ -46,6 +46,12 @@ Finding FindJobSystem() {
     finding.state = Finding::State::kMissing;
     finding.here = error.what();
     finding.advice = "install renzan-supervisor too: `renzan cluster up` needs it";
+    return finding;
+  }
+  if (const std::string trouble = DiskTroubleInJobSystem(); !trouble.empty()) {
+    finding.state = Finding::State::kLimited;
+    finding.here = "the daemon's disk is nearly full";
+    finding.advice = trouble;
   }
   return finding;
 }

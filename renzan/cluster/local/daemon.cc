@@ -77,16 +77,6 @@ void RaiseFileLimit() {
                std::strerror(errno));
 }
 
-// A daemon has to start on a full disk, too.
-void ReserveRoom(Store& store) {
-  try {
-    store.ReserveRoom();
-  } catch (const Error& error) {
-    if (store.corruption()) throw;
-    LogWarning("nothing can be recorded if a job fills the disk: {}", error.what());
-  }
-}
-
 void ReportReady(int fd, const std::string& socket) {
   if (fd < 0) return;
   const std::string line = socket + "\n";
@@ -126,7 +116,6 @@ void RunDaemon(const DaemonOptions& options) {
   const Clock& clock = SystemClock();
   const TimeMs now = clock.UnixMs();
   Store store(database);
-  ReserveRoom(store);
   const auto agent = MakeLocalAgent(options.supervisor, options.renzan);
   const ScheduleOptions scheduling = spec::ScheduleOptionsOf(options.config);
   const auto schedule = [scheduling](const Snapshot& at) { return Schedule(at, scheduling); };
@@ -143,7 +132,8 @@ void RunDaemon(const DaemonOptions& options) {
   };
   Controller controller({.state_dir = options.state_dir,
                          .uid = ::geteuid(),
-                         .enforce_memory = options.config.enforce_memory,
+                         .enforced = {.memory = options.config.enforce_memory,
+                                      .max_disk_mib = options.config.disk.max_per_job_mib()},
                          .machine_gpus = options.machine_gpus,
                          .schedule = schedule,
                          .validate = Validate,
@@ -152,6 +142,8 @@ void RunDaemon(const DaemonOptions& options) {
                          .retention = retention,
                          .node_health = options.config.node_health,
                          .artifacts_timeout_ms = options.config.artifacts_timeout_ms(),
+                         .reserve_room = true,
+                         .keep_free = options.config.disk.keep_free_bytes(),
                          .on_cycle = record_cycle},
                         spec::MakeSnapshot(options.config, now), store, *agent, clock);
   controller.Recover();

@@ -199,6 +199,24 @@ int64_t ClusterConfig::NodeHealthConfig::check_interval_ms() const {
 }
 int64_t ClusterConfig::NodeHealthConfig::check_timeout_ms() const { return AsRead(check_timeout); }
 
+void ClusterConfig::DiskConfig::Describe(ConfigFields& fields) {
+  fields.Field("keep_free", &keep_free,
+               "while less is free in the state directory, no job starts or is accepted; 0: never "
+               "look");
+  fields.Require(TryParseMebibytes(keep_free).has_value(), "keep_free", kMemoryRule);
+  fields.Field("max_per_job", &max_per_job,
+               "a job whose files there take more is killed: 200GiB; empty: no limit");
+  fields.Require(max_per_job.empty() || TryParseMebibytes(max_per_job).value_or(0) > 0,
+                 "max_per_job", kMemoryRule);
+}
+
+int64_t ClusterConfig::DiskConfig::keep_free_bytes() const {
+  return ParseMebibytes(keep_free) << 20;
+}
+int64_t ClusterConfig::DiskConfig::max_per_job_mib() const {
+  return max_per_job.empty() ? 0 : ParseMebibytes(max_per_job);
+}
+
 void ClusterConfig::Describe(ConfigFields& fields) {
   DescribeTopology(fields, &topology);
   fields.Map("pools", &pools, "nodes of one machine type each");
@@ -223,6 +241,7 @@ void ClusterConfig::Describe(ConfigFields& fields) {
   fields.Section("limits", &limits, "for users other than root and the daemon's own");
   fields.Section("retention", &retention, "how long ended jobs and attempts are kept");
   fields.Section("node_health", &node_health, "nodes that fail the jobs that start on them");
+  fields.Section("disk", &disk, "the file system of the daemon's state directory");
   DescribeDuration(fields, "artifacts_timeout", &artifacts_timeout,
                    "for copying and uploading what a job leaves; what remains then is not copied");
   fields.Require(TryParseMilliseconds(artifacts_timeout).value_or(1) > 0, "artifacts_timeout",

@@ -18,6 +18,7 @@
 //   retention: {keep_ended_for: 90d}
 //   node_health: {early_failure: 5m, suspect_after: 3, suspect_for: 1h,
 //     check: [/usr/local/bin/check-node], check_interval: 5m, check_timeout: 30s}
+//   disk: {keep_free: 256MiB, max_per_job: 200GiB}
 //   enforce_memory: true
 //   simulated: false
 
@@ -118,6 +119,17 @@ struct ClusterConfig {
     int64_t check_timeout_ms() const;
   };
 
+  // Of the daemon's state directory.
+  struct DiskConfig {
+    // While less is free, no job starts or is accepted. "0": the daemon does not look.
+    std::string keep_free = "256MiB";
+    // What the files of one job there may take; empty: no limit.
+    std::string max_per_job;
+    void Describe(ConfigFields& fields);
+    int64_t keep_free_bytes() const;
+    int64_t max_per_job_mib() const;  // 0: no limit
+  };
+
   std::vector<std::string> topology;
   std::map<std::string, PoolConfig> pools;
   std::map<std::string, QueueConfig> queues;  // if empty: one, "default", without quota
@@ -127,7 +139,8 @@ struct ClusterConfig {
   SchedulingConfig scheduling;
   LimitsConfig limits;
   RetentionConfig retention;
-  NodeHealthConfig node_health;           // by the daemon
+  NodeHealthConfig node_health;  // by the daemon
+  DiskConfig disk;
   std::string artifacts_timeout = "10m";  // for copying a job's artifacts
   int64_t artifacts_timeout_ms() const;
   bool enforce_memory = true;  // by the daemon; the simulator ignores it

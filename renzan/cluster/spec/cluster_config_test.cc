@@ -41,6 +41,7 @@ scheduling: {min_between_resizes: 5m, max_checkpoint_interval: 90s, overdue_afte
 limits: {max_priority: 7, max_pending_jobs: 12, not_preemptible: false, grand_challenge: true}
 retention: {keep_ended_for: 45d}
 node_health: {early_failure: 90s, suspect_after: 4, suspect_for: 2h, check: [check-node, --all], check_interval: 10m, check_timeout: 5s}
+disk: {keep_free: 1GiB, max_per_job: 200GiB}
 enforce_memory: false
 )";
 
@@ -156,6 +157,12 @@ TEST(ClusterConfig, ScheduleOptionsHaveTheSchedulersDefaults) {
 TEST(ClusterConfig, MemoryIsEnforcedByDefault) {
   EXPECT_TRUE(Read("pools: {own: {}}").enforce_memory);
   EXPECT_FALSE(Read(kWholeCluster).enforce_memory);
+  EXPECT_EQ(Read(kWholeCluster).disk.keep_free_bytes(), int64_t{1} << 30);
+  EXPECT_EQ(Read(kWholeCluster).disk.max_per_job_mib(), 200 << 10);
+  EXPECT_EQ(Read("pools: {own: {}}").disk.max_per_job_mib(), 0);
+  EXPECT_EQ(Read("pools: {own: {}}\ndisk: {keep_free: 0}").disk.keep_free_bytes(), 0);
+  EXPECT_THAT(ErrorWith("disk: {max_per_job: 0}"), HasSubstr("max_per_job"));
+  EXPECT_THAT(ErrorWith("disk: {keep_free: much}"), HasSubstr("such as 512MiB"));
   EXPECT_THAT(ErrorWith("enforce_memory: 3"), HasSubstr("cluster.yaml:2:17: enforce_memory"));
 }
 

@@ -43,7 +43,7 @@ NamedPlacement WithDevices(const ClusterState& state, const Placement& placement
 
 AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
                             const JobDirectories& directories, const std::string& inherited_file,
-                            bool enforce_memory) {
+                            const Enforced& enforced) {
   const JobRecord& record = live.record;
   const std::string directory = directories.Of(record.id);
   AttemptPlan plan{.job = record.id,
@@ -58,7 +58,8 @@ AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
                    .gid = record.gid,
                    .grace_seconds = static_cast<double>(live.spec.grace_ms()) / 1000,
                    .saves_on_stop = live.policy.saves_on_stop,
-                   .enforce_memory = enforce_memory};
+                   .enforce_memory = enforced.memory,
+                   .max_disk_mib = enforced.max_disk_mib};
   if (live.policy.timeout_ms > 0)
     plan.timeout_ms = std::max<TimeMs>(1, live.policy.timeout_ms - record.run_ms);
   for (const NodeShare& share : live.attempt->placement)

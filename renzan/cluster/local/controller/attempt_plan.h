@@ -15,9 +15,15 @@ namespace renzan::cluster::local {
 NamedPlacement WithDevices(const ClusterState& state, const Placement& placement,
                            int64_t gpus_per_worker);
 
+// What a supervisor enforces.
+struct Enforced {
+  bool memory = true;        // resources.memory
+  int64_t max_disk_mib = 0;  // AttemptPlan::max_disk_mib
+};
+
 // The plan of live.attempt, whose placement has devices.
 AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
                             const JobDirectories& directories, const std::string& inherited_file,
-                            bool enforce_memory);
+                            const Enforced& enforced);
 
 }  // namespace renzan::cluster::local

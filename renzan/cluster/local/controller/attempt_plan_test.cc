@@ -61,13 +61,15 @@ TEST_F(AttemptPlanTest, HasAWorkerForEachRankAndTheTimeThatIsLeft) {
   per_worker[kCpu] = 1500;
   per_worker[kMemory] = 64;
   const AttemptPlan plan =
-      MakeAttemptPlan(live, per_worker, JobDirectories("/state"), "/state/inherited/7.json", true);
+      MakeAttemptPlan(live, per_worker, JobDirectories("/state"), "/state/inherited/7.json",
+                      {.memory = true, .max_disk_mib = 77});
   EXPECT_EQ(plan.attempt, 3);
   EXPECT_EQ(plan.run_dir, "/state/jobs/7/run");
   EXPECT_EQ(plan.inherited_file, "/state/inherited/7.json");
   EXPECT_EQ(plan.uid, 1000u);
   EXPECT_EQ(plan.timeout_ms, 600);
   EXPECT_TRUE(plan.enforce_memory);
+  EXPECT_EQ(plan.max_disk_mib, 77);
   ASSERT_EQ(plan.workers.size(), 3u);
   EXPECT_EQ(plan.workers[2].node, "own-1");
   EXPECT_EQ(plan.workers[2].local_rank, 1);

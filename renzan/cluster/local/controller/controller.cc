@@ -64,6 +64,7 @@ Controller::Controller(const ControllerOptions& options, Snapshot cluster, Store
       access_(options.uid, options.limits),
       directories_(options.state_dir),
       inherited_(options.state_dir),
+      disk_(options.state_dir, options.keep_free, directories_, options.room_of),
       state_{.snapshot = std::move(cluster),
              .suspicion = Suspicion(static_cast<int>(options.node_health.suspect_after)),
              .machine_gpus = options.machine_gpus},
@@ -94,7 +95,7 @@ Controller::Controller(const ControllerOptions& options, Snapshot cluster, Store
                .directories = directories_,
                .inherited = inherited_,
                .clock = clock},
-              options.enforce_memory, options.node_health.early_failure_ms()),
+              options.enforced, options.node_health.early_failure_ms()),
       run_times_(store) {}
 
 // --- Recovery.
@@ -167,6 +168,7 @@ TimeMs Controller::Turn() {
   last_turn_ = state_.snapshot.now = now;
   try {
     if (now >= state_.retry_at) state_.retry_at = kNever;
+    WatchDisk(now);
     AdvanceNodes();
     runner_.FinishEnded();
     collector_.Advance();
@@ -185,7 +187,8 @@ TimeMs Controller::Turn() {
   if (state_.retry_at != kNever) return state_.retry_at;
   if (state_.needs_scheduling) return now;
   return std::min({schedule_at_, nodes_.NextEvent(), collector_.NextDeadline(),
-                   retention_.next_look(), next_checkpoint, checker_.NextEvent()});
+                   retention_.next_look(), next_checkpoint, checker_.NextEvent(),
+                   disk_.NextLook(!state_.watched.empty())});
 }
 
 void Controller::AdvanceNodes() {
@@ -209,6 +212,7 @@ void Controller::Schedule() {
   for (const auto& [id, live] : state_.live)
     if (live.record.state == RecordState::kRunning) progress_.Read(live, now - kScheduleStatusMs);
   pools_.Observe();
+  HoldWhileNearlyFull();
   Validated validated = options_.validate(state_.snapshot, options_.schedule(state_.snapshot));
   const Decisions& decisions = validated.decisions;
   waits_.clear();
@@ -263,6 +267,8 @@ JobId Controller::Submit(const Submission& submission) {
 JobId Controller::Admit(const Submission& submission) {
   const Caller& caller = submission.caller;
   access_.RequireCanRunAs(caller);
+  WatchDisk(Now(), /*at_once=*/true);
+  disk_.RequireRoom();
   const TimeMs now = Now();
   const JobId id = last_job_ + 1;
   const spec::JobSpec& spec = submission.spec;
@@ -406,7 +412,7 @@ JobView Controller::ViewOf(const JobRecord& record) {
   }
   const auto wait = waits_.find(record.id);
   if (record.state == RecordState::kPending && wait != waits_.end())
-    view.reason = NameOf(wait->second);
+    view.reason = disk_.nearly_full() ? "disk nearly full" : NameOf(wait->second);
   return view;
 }
 

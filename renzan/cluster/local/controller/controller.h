@@ -17,7 +17,9 @@
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/controller/access.h"
 #include "renzan/cluster/local/controller/artifact_collector.h"
+#include "renzan/cluster/local/controller/attempt_plan.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
+#include "renzan/cluster/local/controller/disk_watch.h"
 #include "renzan/cluster/local/controller/inherited_files.h"
 #include "renzan/cluster/local/controller/job_directories.h"
 #include "renzan/cluster/local/controller/job_runner.h"
@@ -49,7 +51,7 @@ struct Submission {
 struct ControllerOptions {
   std::string state_dir;
   uid_t uid = 0;                             // of the daemon
-  bool enforce_memory = true;                // as ClusterConfig says
+  Enforced enforced = {};                    // as ClusterConfig says
   std::optional<int64_t> machine_gpus = {};  // ClusterState::machine_gpus
   std::function<Decisions(const Snapshot&)> schedule;
   std::function<Validated(const Snapshot&, Decisions)> validate;
@@ -59,6 +61,9 @@ struct ControllerOptions {
   RetentionOptions retention = {};
   spec::ClusterConfig::NodeHealthConfig node_health = {};
   TimeMs artifacts_timeout_ms = 600'000;  // for copying a job's artifacts
+  bool reserve_room = false;              // Store::ReserveRoom()
+  int64_t keep_free = 0;  // bytes of the state directory's file system; 0: it is not watched
+  std::function<std::optional<DiskRoom>(const std::string&)> room_of = RoomOn;
   // Called with each cycle before its decisions are carried out.
   std::function<void(const Snapshot&, const Decisions&,
                      const std::function<record::JobName(JobId)>&)>
@@ -116,6 +121,7 @@ class Controller {
   const std::vector<std::string>& faults() const { return faults_; }
   // Why the last turn failed, so that nothing proceeds until one succeeds (a full disk); or "".
   const std::string& trouble() const { return trouble_; }
+  const DiskWatch& disk() const { return disk_; }
   Store& store() { return store_; }
   const UsageLedger& usage() const { return usage_; }
   PoolObserver& pools() { return pools_; }
@@ -130,6 +136,10 @@ class Controller {
   // Notices when the clock was set forward, which is no time that passed.
   void CheckClock(TimeMs now);
   void ClockJumped(TimeMs by);
+  void WatchDisk(TimeMs now, bool at_once = false);
+  void ReserveRoom();
+  void ReserveLogRoom() const;
+  void HoldWhileNearlyFull();
   void AdvanceNodes();
   void Schedule();
   JobId Admit(const Submission& submission);
@@ -145,6 +155,7 @@ class Controller {
   const AccessControl access_;
   const JobDirectories directories_;
   const InheritedFiles inherited_;
+  DiskWatch disk_;
   ClusterState state_;
   // Each of these uses those before it.
   PoolObserver pools_;
@@ -163,6 +174,8 @@ class Controller {
   TimeMs last_turn_ = 0;
   TimeMs clock_checked_ = 0;  // and the monotonic time then
   double clock_checked_at_ = 0;
+  TimeMs room_reserved_ = 0;
+  std::string no_room_;  // why none could be reserved
   std::string trouble_;
   // Of the last scheduling cycle.
   std::map<JobId, WaitReason> waits_;

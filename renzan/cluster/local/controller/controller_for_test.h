@@ -54,7 +54,8 @@ class ControllerTest : public ::testing::Test {
     controller_ = std::make_unique<Controller>(
         ControllerOptions{.state_dir = directory_.path(),
                           .uid = daemon_uid_,
-                          .enforce_memory = config_.enforce_memory,
+                          .enforced = {.memory = config_.enforce_memory,
+                                       .max_disk_mib = config_.disk.max_per_job_mib()},
                           .machine_gpus = machine_gpus_,
                           .schedule = [this](const Snapshot& snapshot) { return Decide(snapshot); },
                           .validate = Validate,
@@ -65,7 +66,9 @@ class ControllerTest : public ::testing::Test {
                           .limits = config_.limits,
                           .retention = {.keep_ended_ms = keep_ended_ms_, .keep_attempts = 3},
                           .node_health = config_.node_health,
-                          .artifacts_timeout_ms = 60'000},
+                          .artifacts_timeout_ms = 60'000,
+                          .keep_free = keep_free_,
+                          .room_of = [this](const std::string&) { return room_; }},
         spec::MakeSnapshot(config_, controller_now()), *store_, agent_, clock_);
     controller_->Recover();
   }
@@ -120,6 +123,8 @@ class ControllerTest : public ::testing::Test {
   std::optional<int64_t> machine_gpus_;
   spec::ClusterConfig config_;
   TimeMs keep_ended_ms_ = 0;
+  int64_t keep_free_ = 0;
+  std::optional<DiskRoom> room_;  // on the disk, if keep_free_ is set
   FakeClock clock_;
   FakeAgent agent_;
   std::optional<Decisions> scripted_;

@@ -56,10 +56,12 @@ TEST_F(ControllerTest, ThePlanSaysWhetherMemoryIsEnforced) {
   EXPECT_TRUE(RunOf(first).plan.enforce_memory);
   EXPECT_EQ(RunOf(first).plan.workers[0].memory_mib, 1024);
   config_.enforce_memory = false;
+  config_.disk.max_per_job = "3GiB";
   Restart();
   const JobId second = Submit("command: [a]\nresources: {memory: 1GiB}");
   Settle();
   EXPECT_FALSE(RunOf(second).plan.enforce_memory);
+  EXPECT_EQ(RunOf(second).plan.max_disk_mib, 3072);
 }
 
 TEST_F(ControllerTest, RetriesAFailureWithBackoffUpToItsLimit) {

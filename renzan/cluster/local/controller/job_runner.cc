@@ -11,7 +11,6 @@
 #include "renzan/cluster/core/engine/nodes.h"
 #include "renzan/cluster/core/engine/outcome.h"
 #include "renzan/cluster/local/controller/accounting.h"
-#include "renzan/cluster/local/controller/attempt_plan.h"
 #include "renzan/cluster/local/controller/job_policy.h"
 #include "renzan/cluster/local/controller/recovered_job.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
@@ -84,8 +83,8 @@ void JobRunner::Perform(const Start& start) {
     directories_.Create(record, manifest);
     const Resources& per_worker = state_.snapshot.worker_requests[request].per_worker;
     state_.watched[record.id] = agent_.Start(
-        DirectoryOf(live), MakeAttemptPlan(live, per_worker, directories_,
-                                           inherited_.PathOf(record.id), enforce_memory_));
+        DirectoryOf(live),
+        MakeAttemptPlan(live, per_worker, directories_, inherited_.PathOf(record.id), enforced_));
   } catch (const Error& error) {
     LogError("job {} cannot be started: {}", record.id, error.what());
     // If the disk is full now, FinishEnded() finds an attempt that never started.

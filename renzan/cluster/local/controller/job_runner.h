@@ -13,6 +13,7 @@
 #include "renzan/cluster/core/engine/carry_out.h"
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/controller/artifact_collector.h"
+#include "renzan/cluster/local/controller/attempt_plan.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
 #include "renzan/cluster/local/controller/inherited_files.h"
 #include "renzan/cluster/local/controller/job_directories.h"
@@ -42,7 +43,7 @@ class JobRunner : private Environment {
     const Clock& clock;
   };
   // An attempt that fails sooner than `early_failure_ms` after its start is an early failure.
-  JobRunner(const Dependencies& with, bool enforce_memory, TimeMs early_failure_ms)
+  JobRunner(const Dependencies& with, const Enforced& enforced, TimeMs early_failure_ms)
       : state_(with.state),
         log_(with.log),
         store_(with.store),
@@ -55,7 +56,7 @@ class JobRunner : private Environment {
         directories_(with.directories),
         inherited_(with.inherited),
         clock_(with.clock),
-        enforce_memory_(enforce_memory),
+        enforced_(enforced),
         early_failure_ms_(early_failure_ms) {}
 
   void CarryOut(const Decisions& decisions);
@@ -124,7 +125,7 @@ class JobRunner : private Environment {
   const JobDirectories& directories_;
   const InheritedFiles& inherited_;
   const Clock& clock_;
-  const bool enforce_memory_;
+  const Enforced enforced_;
   const TimeMs early_failure_ms_;
   std::set<JobId> to_check_;  // their processes have ended, or could not be looked at
   std::set<int> unsent_;      // failed nodes: not all jobs on them have got the request

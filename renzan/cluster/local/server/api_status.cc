@@ -1,4 +1,3 @@
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <map>
@@ -11,26 +10,14 @@
 
 namespace renzan::cluster::local {
 
-namespace {
-
-// Supervisors of ended jobs may be the only processes that need to write, so the daemon itself
-// would not notice.
-std::string NoSpaceIn(const std::string& directory) {
-  struct statvfs about;
-  if (::statvfs(directory.c_str(), &about) != 0 || about.f_blocks == 0) return "";
-  if ((::geteuid() == 0 ? about.f_bfree : about.f_bavail) > 0) return "";
-  return fmt::format("no space is left on the file system of {}", directory);
-}
-
-}  // namespace
-
 ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request) {
   const Caller caller = WithGroups(context, request.caller);
   spec::Submitter you;
   int64_t max_priority = 0;
   std::map<std::string, int64_t> jobs;
   std::vector<PoolHistory> pools;
-  std::string violation, trouble;
+  std::string violation, trouble, disk;
+  std::vector<std::pair<JobId, int64_t>> largest;
   std::vector<std::string> faults;
   const Snapshot snapshot = context.loop.Run([&](Controller& controller) {
     you = controller.access().SubmitterOf(caller);
@@ -40,6 +27,8 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request) 
     violation = controller.violation();
     faults = controller.faults();
     trouble = controller.trouble();
+    disk = controller.disk().Trouble();
+    largest = controller.disk().largest();
     return controller.snapshot();
   });
   Json use = spec::UseDocument(snapshot, max_priority);
@@ -66,7 +55,11 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request) 
                                     {"memory", request.memory},
                                     {"gpu", request.gpu},
                                     {"other", request.other}};
-  if (trouble.empty()) trouble = NoSpaceIn(context.state_dir);
+  if (!disk.empty()) {
+    body["disk"] = {{"nearly_full", disk}, {"largest_jobs", Json::array()}};
+    for (const auto& [job, bytes] : largest)
+      body["disk"]["largest_jobs"].push_back({{"id", job}, {"bytes", bytes}});
+  }
   if (!trouble.empty()) body["trouble"] = trouble;
   if (!violation.empty()) body["violation"] = violation;
   if (!faults.empty()) body["faults"] = faults;

@@ -9,12 +9,15 @@
 #include <cerrno>
 
 #include "renzan/base/file/file.h"
+#include "renzan/base/file/free_space.h"
 
 namespace renzan::cluster::local::store {
 namespace {
 
 // SQLite ignores a log whose header is not valid.
 constexpr size_t kLogHeaderBytes = 32;
+// In the log and in the file, and some more.
+constexpr int64_t kRoomForPages = 8 << 20;
 
 std::string LogOf(const std::string& path) { return path + "-wal"; }
 std::string ReserveOf(const std::string& path) { return path + "-reserve"; }
@@ -43,6 +46,10 @@ void ReserveLog(const std::string& path) {
 // Two transactions: pages that were never written would be holes of the file.
 void ReservePages(Database& database) {
   if (database.QueryOne("PRAGMA freelist_count").Int(0) >= kFreePages / 2) return;
+  // Not with the last of the room that is there.
+  if (FreeBytes(database.path()).value_or(kRoomForPages) < kRoomForPages)
+    Fail(ErrorCode::kIo, "cannot reserve room for {}: fewer than {} MiB are free", database.path(),
+         kRoomForPages >> 20);
   const auto drop = [&] {
     database.Transact([&] { database.Run(fmt::format("DROP TABLE IF EXISTS {}", kRoomTable)); });
   };

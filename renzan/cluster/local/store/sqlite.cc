@@ -7,11 +7,15 @@
 #include <cerrno>
 #include <type_traits>
 
+#include "renzan/base/file/free_space.h"
+
 namespace renzan::cluster::local {
 namespace {
 
 // How long to wait for another process, such as the sqlite3 shell, to unlock the database.
 constexpr int kBusyMs = 5000;
+// More than the index of a write-ahead log takes when the database is opened.
+constexpr int64_t kRoomForIndex = 1 << 20;
 
 SqlValue ColumnValue(sqlite3_stmt* statement, int column) {
   switch (sqlite3_column_type(statement, column)) {
@@ -79,13 +83,29 @@ void Database::FinalizeStatement::operator()(sqlite3_stmt* statement) const {
 
 Database::Database(const std::string& path) : path_(path) {
   CreatePrivately(path);
+  // SQLite makes the log's index anew, the file path-shm, and writes to it through a memory map,
+  // which is a bus error where a full disk has no block for it. It keeps the index in its own
+  // memory if no other process may read the database.
+  const bool is_full = FreeBytes(path).value_or(kRoomForIndex) < kRoomForIndex;
+  try {
+    Open(/*exclusively=*/is_full);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kIo || is_full) throw;
+    Open(/*exclusively=*/true);  // the disk was filled at this moment
+  }
+}
+
+void Database::Open(bool exclusively) {
+  statements_.clear();
+  connection_.reset();
   sqlite3* connection = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &connection,
+  const int code = sqlite3_open_v2(path_.c_str(), &connection,
                                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   connection_.reset(connection);
   if (code != SQLITE_OK) FailWith(code, "open");
   sqlite3_extended_result_codes(connection, 1);
   sqlite3_busy_timeout(connection, kBusyMs);
+  if (exclusively) Run("PRAGMA locking_mode = EXCLUSIVE");
   Run("PRAGMA journal_mode = WAL");
   Run("PRAGMA synchronous = FULL");
   Run("PRAGMA foreign_keys = ON");

@@ -52,7 +52,8 @@ class SqlRow {
 
 class Database {
  public:
-  // Opens or creates `path` (mode 0600) with a write-ahead log that is synced at every commit.
+  // Opens or creates `path` (mode 0600) with a write-ahead log that is synced at every commit. If
+  // the disk is full, no other process can read it meanwhile.
   // Throws CorruptDatabase, Error kIo, kCantCreate or kNoInput.
   explicit Database(const std::string& path);
   ~Database();
@@ -80,6 +81,7 @@ class Database {
     void operator()(sqlite3_stmt* statement) const;
   };
 
+  void Open(bool exclusively);
   sqlite3_stmt* Prepared(const std::string& sql);
   [[noreturn]] void FailWith(int code, const std::string& doing);
 

@@ -145,6 +145,7 @@ void UseReservedRoom(const std::string& directory) {
     Fill(filler);
     if (!CanWrite(store, 500)) ::_exit(1);
   }
+  Fill(filler);  // what closing it has freed
   {
     Store store(path);
     Fill(filler);

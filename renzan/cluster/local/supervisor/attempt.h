@@ -23,7 +23,8 @@
 // Workers have what the job inherited from its submitter (spec/inherited.h), with no limit above
 // the daemon's hard ones. With enforce_memory, the supervisor also checks about
 // once a second and ends the gang when a worker uses more than its memory_mib (memory_use.h).
-// cpu_millis is not enforced.
+// cpu_millis is not enforced. With max_disk_mib, it measures the job's directory again and again
+// (disk_use.h), and kills the gang once its files take more.
 //
 // Functions are thread-safe; each works on one directory.
 
@@ -65,6 +66,7 @@ struct AttemptPlan {
   };
   std::vector<Worker> workers;   // by rank
   bool enforce_memory = false;   // for workers with a memory_mib
+  int64_t max_disk_mib = 0;      // of the job's directory, DIR/..; 0: no limit
   int64_t log_bytes = 64 << 20;  // a log is rotated at this size
   int log_files = 4;             // kept for each worker
 };

@@ -69,6 +69,7 @@ AttemptPlan PlanFromJson(const Json& json) {
   plan.log_files = json.at("log_files");
   // Daemons of earlier versions did not write these.
   plan.enforce_memory = json.value("enforce_memory", false);
+  plan.max_disk_mib = json.value("max_disk_mib", int64_t{0});
   plan.inherited_file = json.value("inherited_file", "");
   plan.saves_on_stop = json.value("saves_on_stop", false);
   for (const Json& worker : json.at("workers")) plan.workers.push_back(WorkerPlanFromJson(worker));
@@ -152,6 +153,7 @@ std::string PlanToJson(const AttemptPlan& plan) {
                      {"log_bytes", plan.log_bytes},
                      {"log_files", plan.log_files},
                      {"enforce_memory", plan.enforce_memory},
+                     {"max_disk_mib", plan.max_disk_mib},
                      {"workers", std::move(workers)}};
   try {
     return Dump(json, Json::error_handler_t::strict);

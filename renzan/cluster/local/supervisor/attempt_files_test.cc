@@ -30,6 +30,7 @@ AttemptPlan WholePlan() {
   plan.log_bytes = 123;
   plan.log_files = 7;
   plan.enforce_memory = true;
+  plan.max_disk_mib = 5;
   plan.workers = {
       {.node = "n0", .local_rank = 1, .devices = {2, 3}, .cpu_millis = 500, .memory_mib = 64},
       {.node = "n1"}};
@@ -56,6 +57,7 @@ TEST(AttemptFiles, PlansRoundTrip) {
   EXPECT_EQ(read.log_bytes, plan.log_bytes);
   EXPECT_EQ(read.log_files, plan.log_files);
   EXPECT_TRUE(read.enforce_memory);
+  EXPECT_EQ(read.max_disk_mib, 5);
   ASSERT_EQ(read.workers.size(), 2u);
   EXPECT_EQ(read.workers[0].node, "n0");
   EXPECT_EQ(read.workers[0].local_rank, 1);

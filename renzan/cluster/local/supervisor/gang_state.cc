@@ -86,6 +86,13 @@ void GangState::MemoryExceeded(int rank, int64_t used_mib, double now) {
   if (!kill_at_) BeginToEnd(EndedBy::kWorkerFailed, FailureGrace(), now);
 }
 
+// At once, as it may be filling the disk; nor would it have room to save its work.
+void GangState::DiskExceeded(int64_t used_mib, double now) {
+  if (kill_at_ || !AnyRunning()) return;
+  too_much_disk_mib_ = used_mib;
+  BeginToEnd(EndedBy::kWorkerFailed, 0, now);
+}
+
 std::vector<GangState::Signal> GangState::Step(double now) {
   if (!kill_at_ && now >= timeout_at_) BeginToEnd(EndedBy::kTimeout, plan_.grace_seconds, now);
   std::vector<Signal> signals;
@@ -93,7 +100,7 @@ std::vector<GangState::Signal> GangState::Step(double now) {
   for (size_t rank = 0; rank < workers_.size(); ++rank) {
     Worker& worker = workers_[rank];
     if (!worker.running || worker.killed) continue;
-    const bool kill_now = worker.node_failed || worker.too_much_mib > 0;
+    const bool kill_now = worker.node_failed || worker.too_much_mib > 0 || too_much_disk_mib_ > 0;
     const bool shortened =
         worker.told_deadline > kill_at_ && plan_.saves_on_stop && now < *kill_at_;
     if (!kill_now && (!worker.told_deadline || shortened)) {
@@ -133,6 +140,16 @@ std::string GangState::TooMuchMemory(int rank) const {
       NameOf(rank), used, asked);
 }
 
+std::string GangState::TooMuchDisk() const {
+  const std::string allowed = spec::MebibytesText(plan_.max_disk_mib);
+  std::string used = spec::MebibytesText(too_much_disk_mib_);
+  if (used == allowed) used = fmt::format("{}MiB", too_much_disk_mib_);
+  return fmt::format(
+      "its files in the state directory took {}, more than the {} that a job may have there "
+      "(disk.max_per_job of the cluster's configuration)",
+      used, allowed);
+}
+
 std::string GangState::DescribeEndOf(int rank) const {
   if (workers_[static_cast<size_t>(rank)].too_much_mib > 0) return TooMuchMemory(rank);
   const AttemptEnd::Worker& end = workers_[static_cast<size_t>(rank)].end;
@@ -140,6 +157,7 @@ std::string GangState::DescribeEndOf(int rank) const {
 }
 
 std::string GangState::Message() const {
+  if (too_much_disk_mib_ > 0) return TooMuchDisk();
   switch (by_) {
     case EndedBy::kNodeFailed:
       return fmt::format("node {} failed", failed_node_);
@@ -172,6 +190,11 @@ AttemptEnd GangState::Result() const {
     const auto first = static_cast<size_t>(*first_failed_);
     end.exit_code = workers_[first].end.exit_code;
     end.failed_on = plan_.workers[first].node;
+  }
+  // Whatever workers exited with before the signal: neither are they done, nor is a node at fault.
+  if (too_much_disk_mib_ > 0) {
+    end.exit_code = 128 + SIGKILL;
+    end.failed_on.clear();
   }
   end.message = Message();
   if (by_ == EndedBy::kRequest) end.killed_after_seconds = killed_after_;

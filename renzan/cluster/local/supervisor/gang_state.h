@@ -8,6 +8,7 @@
 //   stop requested                    SIGTERM to all; the requested grace. Another SIGTERM when a
 //                                     later request shortens it and the job saves on stop
 //   a worker uses too much memory     SIGKILL to it; the others as after a failure
+//   the job's files take too much     SIGKILL to all
 //   timeout                           SIGTERM to all; the plan's grace
 //   a node fails                      SIGKILL to its workers; the others as after a failure
 //
@@ -45,6 +46,8 @@ class GangState {
   void NodeFailed(const std::string& node, double now);
   // The worker uses more memory than the plan allows.
   void MemoryExceeded(int rank, int64_t used_mib, double now);
+  // The job's files take more than the plan allows.
+  void DiskExceeded(int64_t used_mib, double now);
 
   // The signals to send now; each is returned once.
   std::vector<Signal> Step(double now);
@@ -75,6 +78,7 @@ class GangState {
   std::string NameOf(int rank) const;
   std::string DescribeEndOf(int rank) const;
   std::string TooMuchMemory(int rank) const;
+  std::string TooMuchDisk() const;
   std::string Message() const;
 
   AttemptPlan plan_;
@@ -84,6 +88,7 @@ class GangState {
   std::optional<double> kill_at_;  // set once they are being ended
   double terminated_at_ = 0;       // the first SIGTERM
   double killed_after_ = 0;        // from then to the SIGKILL at the end of the grace; 0: none
+  int64_t too_much_disk_mib_ = 0;  // that the job's files took, if that ended the gang
   std::optional<int> first_failed_;
   std::string failed_node_;  // the first one
 };

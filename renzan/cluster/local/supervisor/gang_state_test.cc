@@ -125,6 +125,22 @@ TEST(GangState, JobsThatSaveOnStopGetAnotherSigtermWhenTheGraceIsShortened) {
   EXPECT_THAT(state.Step(25), ElementsAre(Signal{0, SIGKILL}, Signal{2, SIGKILL}));
 }
 
+TEST(GangState, TooManyFilesEndAllWorkersAtOnceAndBlameNoNode) {
+  AttemptPlan plan = GangPlan();
+  plan.max_disk_mib = 1024;
+  GangState state(plan, 0);
+  state.DiskExceeded(1536, 10);
+  EXPECT_THAT(state.Step(10),
+              ElementsAre(Signal{0, SIGKILL}, Signal{1, SIGKILL}, Signal{2, SIGKILL}));
+  // One of them was faster: it is not done, and does not ask to be run again.
+  state.WorkersEnded({{0, 75, 0}, {1, 0, 0}, {2, 137, 9}}, 11);
+  const AttemptEnd end = state.Result();
+  EXPECT_EQ(end.by, EndedBy::kWorkerFailed);
+  EXPECT_EQ(end.exit_code, 137);
+  EXPECT_EQ(end.failed_on, "");
+  EXPECT_THAT(end.message, HasSubstr("took 1.5GiB, more than the 1GiB that a job may have there"));
+}
+
 TEST(GangState, ReportsThatNoWorkerWasKilledAtTheEndOfTheGrace) {
   GangState state(GangPlan(), 0);
   state.StopRequested(60, 0);

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -31,6 +32,7 @@
 #include "renzan/cluster/local/supervisor/attempt.h"
 #include "renzan/cluster/local/supervisor/attempt_directory.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
+#include "renzan/cluster/local/supervisor/disk_use.h"
 #include "renzan/cluster/local/supervisor/gang.h"
 #include "renzan/cluster/local/supervisor/gang_state.h"
 #include "renzan/cluster/local/supervisor/memory_use.h"
@@ -48,6 +50,11 @@ constexpr double kNotSoon = std::numeric_limits<double>::infinity();
 constexpr double kQuietSeconds = 0.2;
 // The time between checks of memory use.
 constexpr double kMemorySeconds = 1;
+// The job's files are looked at a few at a time. Between two measurements is a pause that is many
+// times as long as these took.
+constexpr int kFilesAtOnce = 1000;
+constexpr double kBetweenFilesSeconds = 0.05;
+constexpr double kDiskPausePerSecond = 50, kLeastDiskPause = 1, kLongestDiskPause = 60;
 
 void IgnoreSignals() {
   // SIGXFSZ: a log that hits a file size limit is treated like a full disk.
@@ -109,6 +116,7 @@ class Supervisor {
       if (now >= restore_at_ && RestoreDirectory()) unwritten_start_ = start;
       for (const AttemptRequest& request : directory_.inbox().Take()) Handle(request, now, state);
       if (limits_memory_ && now >= check_memory_at_) CheckMemory(now, state);
+      if (plan_.max_disk_mib > 0 && now >= check_disk_at_) CheckDisk(now, state);
       const std::vector<GangState::Signal> signals = state.Step(now);
       WriteDeadline(state, now);
       for (const GangState::Signal& signal : signals) gang_.Send(signal);
@@ -143,6 +151,8 @@ class Supervisor {
     seconds = std::clamp(restore_at_ - SystemClock().MonotonicSeconds(), 0.0, seconds);
     if (limits_memory_)
       seconds = std::clamp(check_memory_at_ - SystemClock().MonotonicSeconds(), 0.0, seconds);
+    if (plan_.max_disk_mib > 0)
+      seconds = std::clamp(check_disk_at_ - SystemClock().MonotonicSeconds(), 0.0, seconds);
     pollfd fds[] = {{signals_.fd(), POLLIN, 0},
                     {directory_.inbox().fd(), POLLIN, 0},
                     {directory_.fd(), POLLIN, 0}};
@@ -161,6 +171,22 @@ class Supervisor {
       if (used_kib > limit_mib * 1024) state.MemoryExceeded(rank, (used_kib + 1023) / 1024, now);
     }
     check_memory_at_ = SystemClock().MonotonicSeconds() + kMemorySeconds;
+  }
+
+  // A job is over its limit as soon as a part of its files is.
+  void CheckDisk(double now, GangState& state) {
+    if (!disk_use_)
+      disk_use_.emplace(std::filesystem::path(paths_.directory).parent_path().string());
+    const bool complete = disk_use_->Advance(kFilesAtOnce);
+    const int64_t used_mib = (disk_use_->bytes() + (1 << 20) - 1) >> 20;
+    const double end = SystemClock().MonotonicSeconds();
+    measured_seconds_ += end - now;
+    check_disk_at_ = end + kBetweenFilesSeconds;
+    if (used_mib > plan_.max_disk_mib) return state.DiskExceeded(used_mib, now);
+    if (!complete) return;
+    check_disk_at_ = end + std::clamp(kDiskPausePerSecond * std::exchange(measured_seconds_, 0),
+                                      kLeastDiskPause, kLongestDiskPause);
+    disk_use_.reset();
   }
 
   void Handle(const AttemptRequest& request, double now, GangState& state) {
@@ -204,7 +230,10 @@ class Supervisor {
   AttemptDirectory& directory_;
   Gang gang_;
   const bool limits_memory_;
-  double check_memory_at_ = 0;  // monotonic seconds
+  double check_memory_at_ = 0;       // monotonic seconds
+  std::optional<DiskUse> disk_use_;  // while it is being measured
+  double measured_seconds_ = 0;      // this took so far
+  double check_disk_at_ = 0;
   double restore_at_ = kNotSoon;
   std::optional<double> written_deadline_;
   std::string unwritten_start_;  // empty once written

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -138,6 +139,25 @@ TEST(SupervisorDisk, WaitsForDiskSpaceToRecordTheEndIfNoneIsReserved) {
   EXPECT_FALSE(attempt.Report().end);
   disk.Grow();
   EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
+}
+
+TEST(SupervisorDisk, KillsAJobWhoseFilesTakeTooMuch) {
+  TestAttempt within("head -c 3M /dev/zero > ../jobs/1/file; sleep 2.5; exit 3");
+  TestAttempt beyond(
+      "trap '' TERM; head -c 3M /dev/zero > ../jobs/1/file; echo up > within; sleep 1.5; "
+      "head -c 3M /dev/zero > ../jobs/1/another; sleep 1000");
+  for (TestAttempt* attempt : {&within, &beyond}) {
+    attempt->plan.max_disk_mib = 5;
+    attempt->Start();
+  }
+  const AttemptEnd end = beyond.WaitForEnd();
+  EXPECT_TRUE(FileExists(beyond.work() + "/within"));
+  EXPECT_EQ(end.by, EndedBy::kWorkerFailed);
+  EXPECT_EQ(end.workers[0].signal, SIGKILL);
+  EXPECT_THAT(end.message,
+              testing::ContainsRegex("^its files in the state directory took [67]MiB, more than "
+                                     "the 5MiB that a job may have there .disk.max_per_job"));
+  EXPECT_EQ(within.WaitForEnd().exit_code, 3);
 }
 
 }  // namespace
