@@ -120,7 +120,7 @@ class Supervisor {
       const std::vector<GangState::Signal> signals = state.Step(now);
       WriteDeadline(state, now);
       for (const GangState::Signal& signal : signals) gang_.Send(signal);
-      WriteStart();
+      if (!unwritten_start_.empty() && now >= write_start_at_) WriteStart();
     }
     gang_.KillLeftovers();
     return state.Result();
@@ -214,13 +214,14 @@ class Supervisor {
     }
   }
 
+  // A failure, too, makes and removes a file in the directory that we watch, which wakes us.
   void WriteStart() {
-    if (unwritten_start_.empty()) return;
     try {
       WriteFileAtomically(paths_.started, unwritten_start_);
       unwritten_start_.clear();
     } catch (const Error& error) {
       LogWarning("{}; trying again", error.what());
+      write_start_at_ = SystemClock().MonotonicSeconds() + kRetrySeconds;
     }
   }
 
@@ -237,6 +238,7 @@ class Supervisor {
   double restore_at_ = kNotSoon;
   std::optional<double> written_deadline_;
   std::string unwritten_start_;  // empty once written
+  double write_start_at_ = 0;    // not before
 };
 
 std::unique_ptr<FileLock> TakeLockOver(const AttemptPaths& paths) {

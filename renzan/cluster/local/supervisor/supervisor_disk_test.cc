@@ -2,14 +2,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "renzan/base/file/file.h"
 #include "renzan/cluster/local/supervisor/attempt.h"
@@ -115,6 +120,43 @@ TEST(SupervisorDisk, IsStoppedAndRecordsTheEndOnAFullDisk) {
   EXPECT_TRUE(Eventually([&] {
     return !FileExists(requests + "/spare-0") && !FileExists(attempt.directory() + "/end.spare");
   })) << "spare files were left";
+}
+
+// How many files whose names begin so are made in the directory within a second.
+int MadeInASecond(const std::string& directory, const std::string& beginning) {
+  const int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  inotify_add_watch(watch, directory.c_str(), IN_CREATE);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  int made = 0;
+  std::array<char, 1 << 16> events;
+  while (const ssize_t bytes = read(watch, events.data(), events.size())) {
+    if (bytes < 0) break;
+    for (ssize_t at = 0; at < bytes;) {
+      inotify_event event;
+      std::memcpy(&event, &events[static_cast<size_t>(at)], sizeof(event));
+      const char* name = &events[static_cast<size_t>(at) + sizeof(event)];
+      made += event.len > 0 && std::string(name).starts_with(beginning);
+      at += static_cast<ssize_t>(sizeof(event) + event.len);
+    }
+  }
+  close(watch);
+  return made;
+}
+
+// The removal of what it could not write woke it at once to try again, which took half a core while
+// the disk was full.
+TEST(SupervisorDisk, TriesOnceASecondToWriteTheStart) {
+  TestAttempt attempt("echo up > up; while ! [ -e go ]; do sleep 0.01; done");
+  const std::string in_the_way = attempt.directory() + "/started.json";
+  CreateDirectories(in_the_way + "/directory");
+  attempt.Start();
+  attempt.WaitForFile("up");
+  ASSERT_TRUE(Eventually([&] { return MadeInASecond(attempt.directory(), "started.json.") > 0; }));
+  EXPECT_LE(MadeInASecond(attempt.directory(), "started.json."), 3);
+  std::filesystem::remove_all(in_the_way);
+  EXPECT_TRUE(Eventually([&] { return attempt.Report().phase == AttemptPhase::kRunning; }));
+  std::ofstream(attempt.work() + "/go") << "go\n";
+  EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
 }
 
 // As an attempt of an earlier version.
