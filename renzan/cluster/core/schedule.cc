@@ -36,8 +36,8 @@ class SchedulingCycle final : private PreemptionOracle {
         quota_(view_),
         occupants_(view_),
         feasibility_(view_),
-        levels_(snapshot, options.levels),
-        entitlement_(view_, quota_, occupants_, levels_,
+        ranks_(snapshot, options.levels),
+        entitlement_(view_, quota_, occupants_, ranks_,
                      [this](const Job& job) { return CouldStart(job); }),
         preemption_(view_, occupants_, entitlement_),
         reservations_(view_, occupants_, entitlement_, options.max_reserved_share,
@@ -123,17 +123,18 @@ class SchedulingCycle final : private PreemptionOracle {
   }
 
   void LookAgainWhenLevelsChange() {
-    if (levels_.top() == 0) return;
+    const ServiceLevels& levels = ranks_.levels();
+    if (levels.top() == 0) return;
     TimeMs& look_again = decisions_.look_again;
     for (const int index : occupants_.jobs()) {
       const Job& job = snapshot_.jobs[index];
       const int workers = NumWorkers(job.placement);
-      look_again = std::min(look_again, levels_.NextChange(job, workers, job.started));
+      look_again = std::min(look_again, levels.NextChange(job, workers, job.started));
     }
     for (const cluster::Start& start : decisions_.starts)
       look_again =
-          std::min(look_again, levels_.NextChange(*snapshot_.Find(start.job),
-                                                  NumWorkers(start.placement), snapshot_.now));
+          std::min(look_again, levels.NextChange(*snapshot_.Find(start.job),
+                                                 NumWorkers(start.placement), snapshot_.now));
   }
 
   // Jobs with equal keys are interchangeable: what kept one from starting keeps the others too,
@@ -164,7 +165,7 @@ class SchedulingCycle final : private PreemptionOracle {
   EquivalenceKey KeyOf(const Job& job) const {
     return {not_binding_,        job.request,
             job.queue,           job.user,
-            job.priority,        levels_.Of(job),
+            job.priority,        ranks_.levels().Of(job),
             job.min_workers,     job.checkpoints,
             MayBackfill(job),    entitlement_.WithinQuota(job),
             job.grand_challenge, job.preemptible};
@@ -295,7 +296,7 @@ class SchedulingCycle final : private PreemptionOracle {
     if (compactions_ == kMostCompactions || size < 2 || view_.free_now()[kind] == 0) return false;
     const Preemptor preemptor = AsPreemptor(job);
     const CompactionKey key(job.request, quota_.guarantees() ? job.queue : -1, job.priority,
-                            levels_.Of(job), preemptor.reclaims, not_binding_);
+                            ranks_.levels().Of(job), preemptor.reclaims, not_binding_);
     if (const auto known = uncompactable_.find(key);
         known != uncompactable_.end() && job.min_workers >= known->second.workers &&
         job.waiting_since >= known->second.waiting_since)
@@ -404,7 +405,7 @@ class SchedulingCycle final : private PreemptionOracle {
   Quota quota_;
   Occupants occupants_;
   Feasibility feasibility_;
-  ServiceLevels levels_;
+  Ranks ranks_;
   Entitlement entitlement_;  // asks CouldStart
   Preemption preemption_;
   Reservations reservations_;

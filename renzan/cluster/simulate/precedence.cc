@@ -13,8 +13,8 @@ Precedence::Precedence(const Snapshot& snapshot, const Decisions& decisions,
       overdue_after_(options.overdue_after_ms),
       view_(snapshot),
       quota_(view_),
-      levels_(snapshot, options.levels),
-      entitlement_(view_, quota_, Occupants(view_), levels_, [](const Job&) { return true; }) {
+      ranks_(snapshot, options.levels),
+      entitlement_(view_, quota_, Occupants(view_), ranks_, [](const Job&) { return true; }) {
   for (const Job& job : snapshot.jobs) room_is_made_.insert(job.stopping_for);
   const auto serve = [&](JobId id) {
     if (IsOverdue(*snapshot.Find(id))) overdue_served_.insert(id);
@@ -49,8 +49,8 @@ std::optional<const char*> Precedence::RightOf(const Job& other, const Job& job)
   const bool overdue = IsOverdue(other);
   if (overdue && (!IsOverdue(job) || other.waiting_since < job.waiting_since)) return "overdue";
   if (IsOverdue(job) && NoOverdueServedBut(other)) return std::nullopt;
-  if (levels_.Of(other) != levels_.Of(job))
-    return if_so(levels_.Of(other) < levels_.Of(job), "with less service");
+  if (ranks_.levels().Of(other) != ranks_.levels().Of(job))
+    return if_so(ranks_.levels().Of(other) < ranks_.levels().Of(job), "with less service");
   if (quota_.guarantees() && quota_.Share(other.queue) < quota_.Share(job.queue))
     return "of a queue that used less of its quota";
   return if_so(other.id < job.id, "submitted earlier");

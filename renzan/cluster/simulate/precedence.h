@@ -7,7 +7,7 @@
 
 #include "renzan/cluster/core/order/entitlement.h"
 #include "renzan/cluster/core/order/quota.h"
-#include "renzan/cluster/core/order/service_levels.h"
+#include "renzan/cluster/core/order/rank.h"
 #include "renzan/cluster/core/place/view.h"
 #include "renzan/cluster/core/schedule.h"
 
@@ -31,7 +31,7 @@ class Precedence {
   const TimeMs overdue_after_;
   const ClusterView view_;
   const Quota quota_;
-  const ServiceLevels levels_;
+  Ranks ranks_;
   const Entitlement entitlement_;
   std::set<JobId> room_is_made_;    // for these
   std::set<JobId> overdue_served_;  // once one is, the others have their usual places

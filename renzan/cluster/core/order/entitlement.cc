@@ -1,9 +1,7 @@
 #include "renzan/cluster/core/order/entitlement.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
-#include <utility>
 
 #include "renzan/cluster/core/order/room_by_right.h"
 
@@ -16,18 +14,6 @@ bool Fits(const Resources& amount, const Resources& left, const std::vector<int>
                      [&](int kind) { return amount[kind] <= left[kind]; });
 }
 
-// The job's place within its queue (lowest first) as one number, because sorting all jobs of a
-// large cluster takes time: fixed jobs, higher priority, those that would lose work, less service,
-// running jobs.
-uint64_t PlaceOf(const Job& job, int level) {
-  const bool pending = job.state == JobState::kPending;
-  const bool movable = pending || !IsFixed(job), loses_nothing = pending || SavesWhenStopped(job);
-  const auto below_highest =
-      static_cast<uint64_t>(int64_t{std::numeric_limits<int>::max()} - job.priority);
-  return uint64_t{movable} << 63 | below_highest << 24 | uint64_t{loses_nothing} << 23 |
-         static_cast<uint64_t>(level) << 1 | uint64_t{pending};
-}
-
 // Whether others can take the workers above its minimum, once it runs.
 bool CanShrink(const Job& job) {
   return SavesWhenStopped(job) && job.preemptible && !job.grand_challenge;
@@ -36,46 +22,52 @@ bool CanShrink(const Job& job) {
 }  // namespace
 
 Entitlement::Entitlement(const ClusterView& view, const Quota& quota, const Occupants& occupants,
-                         const ServiceLevels& levels,
-                         const std::function<bool(const Job&)>& may_start)
-    : levels_(&levels),
-      first_(view.snapshot().jobs.data()),
-      within_quota_(view.snapshot().jobs.size()),
-      snapshot_(&view.snapshot()),
-      kinds_(GuaranteedKinds(view.snapshot())) {
+                         Ranks& ranks, const std::function<bool(const Job&)>& may_start)
+    : ranks_(ranks), snapshot_(view.snapshot()), kinds_(GuaranteedKinds(view.snapshot())) {
   const Snapshot& snapshot = view.snapshot();
   if (kinds_.empty()) return;
-  std::vector<Candidates> queues(snapshot.queues.size());
+  std::vector<Places> queues(snapshot.queues.size());
   for (size_t at = 0; at < snapshot.jobs.size(); ++at) {
     const Job& job = snapshot.jobs[at];
     if (job.state == JobState::kStopping) continue;
-    queues[job.queue].emplace_back(PlaceOf(job, levels.Of(job)), static_cast<int>(at));
+    queues[job.queue].push_back(PlaceOf(job, static_cast<int>(at)));
   }
-  for (Candidates& candidates : queues) std::sort(candidates.begin(), candidates.end());
+  for (Places& places : queues) std::sort(places.begin(), places.end());
   std::optional<RoomByRight> room;
   for (size_t queue = 0; queue < queues.size(); ++queue) {
     Resources& left = left_.emplace_back(snapshot.queues[queue].guaranteed);
     std::vector<int> claims;  // pending jobs within quota
     const auto drop_idle_claims = [&] {
       if (!claims.empty() && !room)
-        room.emplace(view, quota, occupants, levels, RunningWithinQuota(queues));
+        room.emplace(view, quota, occupants, ranks, RunningWithinQuota(queues));
       for (const int at : claims)
         if (const Job& job = snapshot.jobs[at]; !room->Take(job)) left += UseOf(job);
       claims.clear();
     };
-    for (const auto& [place, at] : queues[queue]) {
-      const Job& job = snapshot.jobs[at];
+    for (const Place& place : queues[queue]) {
+      const Job& job = snapshot.jobs[place.at];
       const bool pending = job.state == JobState::kPending;
       const Resources amount = UseOf(job);
       if (!Fits(amount, snapshot.queues[queue].guaranteed, kinds_) || (pending && !may_start(job)))
         continue;
       if (!Fits(amount, left, kinds_)) drop_idle_claims();
       if (!Fits(amount, left, kinds_)) continue;
-      within_quota_[at] = true;
+      ranks.SetWithinQuota(job);
       left -= amount;
-      if (pending) claims.push_back(at);
+      if (pending) claims.push_back(place.at);
     }
   }
+}
+
+Entitlement::Place Entitlement::PlaceOf(const Job& job, int at) const {
+  const bool pending = job.state == JobState::kPending;
+  const auto& [beyond_quota, right, service] = ranks_.Of(job);
+  return {.movable = pending || !IsFixed(job),
+          .right = right,
+          .loses_nothing = pending || SavesWhenStopped(job),
+          .service = service,
+          .pending = pending,
+          .at = at};
 }
 
 // What the job uses of its queue's guaranteed quota.
@@ -84,18 +76,18 @@ Resources Entitlement::UseOf(const Job& job) const {
       job.state == JobState::kPending || CanShrink(job)
           ? job.min_workers
           : NumWorkers(job.state == JobState::kResizing ? job.target : job.placement);
-  return snapshot_->worker_requests[job.request].per_worker * workers;
+  return snapshot_.worker_requests[job.request].per_worker * workers;
 }
 
 // The running jobs that would be within quota if none were pending, by position.
-std::vector<bool> Entitlement::RunningWithinQuota(const std::vector<Candidates>& queues) const {
-  std::vector<bool> within(snapshot_->jobs.size());
+std::vector<bool> Entitlement::RunningWithinQuota(const std::vector<Places>& queues) const {
+  std::vector<bool> within(snapshot_.jobs.size());
   for (size_t queue = 0; queue < queues.size(); ++queue) {
-    Resources left = snapshot_->queues[queue].guaranteed;
-    for (const auto& [place, at] : queues[queue]) {
-      const Job& job = snapshot_->jobs[at];
+    Resources left = snapshot_.queues[queue].guaranteed;
+    for (const Place& place : queues[queue]) {
+      const Job& job = snapshot_.jobs[place.at];
       if (job.state == JobState::kPending || !Fits(UseOf(job), left, kinds_)) continue;
-      within[at] = true;
+      within[place.at] = true;
       left -= UseOf(job);
     }
   }
@@ -103,13 +95,13 @@ std::vector<bool> Entitlement::RunningWithinQuota(const std::vector<Candidates>&
 }
 
 bool Entitlement::MayLoseQuotaByGrowing(const Job& job) const {
-  return WithinQuota(job) && !CanShrink(job) && !job.grand_challenge;
+  return ranks_.WithinQuota(job) && !CanShrink(job) && !job.grand_challenge;
 }
 
 int Entitlement::MoreWorkers(const Job& job, int workers) const {
   const int most = job.max_workers - workers;
   if (!MayLoseQuotaByGrowing(job)) return most;
-  const Resources& each = snapshot_->worker_requests[job.request].per_worker;
+  const Resources& each = snapshot_.worker_requests[job.request].per_worker;
   int more = 0;
   while (more < most && Fits(each * (more + 1), left_[job.queue], kinds_)) ++more;
   return more;
@@ -117,7 +109,7 @@ int Entitlement::MoreWorkers(const Job& job, int workers) const {
 
 void Entitlement::Take(const Job& job, int more) {
   if (MayLoseQuotaByGrowing(job))
-    left_[job.queue] -= snapshot_->worker_requests[job.request].per_worker * more;
+    left_[job.queue] -= snapshot_.worker_requests[job.request].per_worker * more;
 }
 
 }  // namespace renzan::cluster

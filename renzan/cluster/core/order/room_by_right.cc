@@ -5,11 +5,11 @@
 namespace renzan::cluster {
 
 RoomByRight::RoomByRight(const ClusterView& view, const Quota& quota, const Occupants& occupants,
-                         const ServiceLevels& levels, std::vector<bool> keep)
-    : view_(view), quota_(quota), occupants_(occupants), levels_(levels), keep_(std::move(keep)) {}
+                         const Ranks& ranks, std::vector<bool> keep)
+    : view_(view), quota_(quota), occupants_(occupants), ranks_(ranks), keep_(std::move(keep)) {}
 
-RoomByRight::Rank RoomByRight::RankOf(const Job& job) const {
-  return {job.queue, job.priority, levels_.Of(job), quota_.WithinGuarantee(job, job.min_workers)};
+RoomByRight::Asker RoomByRight::AskerOf(const Job& job) const {
+  return {job.queue, ranks_.Of(job), quota_.WithinGuarantee(job, job.min_workers)};
 }
 
 bool RoomByRight::MayStopFor(const Job& job, int index) const {
@@ -17,14 +17,13 @@ bool RoomByRight::MayStopFor(const Job& job, int index) const {
   if (!other.preemptible || other.grand_challenge) return false;
   if (other.queue != job.queue) {
     if (keep_[index] || !quota_.Borrows(other.queue)) return false;
-    if (std::get<bool>(RankOf(job))) return true;
+    if (std::get<bool>(AskerOf(job))) return true;
   }
-  if (other.priority != job.priority) return other.priority < job.priority;
-  return levels_.Of(job) < levels_.Of(other) && levels_.MayBePreempted(other);
+  return ranks_.WhyItMayStop(job, other).has_value();
 }
 
 ClusterView& RoomByRight::EmptiedFor(const Job& job) {
-  const auto [at, is_new] = emptied_.try_emplace(RankOf(job), view_);
+  const auto [at, is_new] = emptied_.try_emplace(AskerOf(job), view_);
   ClusterView& emptied = at->second;
   if (!is_new) return emptied;
   const Snapshot& snapshot = view_.snapshot();
@@ -38,7 +37,7 @@ ClusterView& RoomByRight::EmptiedFor(const Job& job) {
 }
 
 bool RoomByRight::Take(const Job& job) {
-  const std::pair key(RankOf(job), job.request);
+  const std::pair key(AskerOf(job), job.request);
   if (nowhere_.Known(key, job.min_workers)) return false;
   std::optional<Placement> room = FindPlacement(EmptiedFor(job), {.request = job.request,
                                                                   .min_workers = job.min_workers,
@@ -50,8 +49,8 @@ bool RoomByRight::Take(const Job& job) {
     nowhere_.Add(key, job.min_workers);
     return false;
   }
-  for (auto& [rank, emptied] : emptied_)
-    if (std::get<0>(rank) == job.queue)
+  for (auto& [asker, emptied] : emptied_)
+    if (std::get<0>(asker) == job.queue)
       emptied.TakeFuture(view_.snapshot().worker_requests[job.request].per_worker, *room);
   taken_[job.queue].push_back({job.request, std::move(*room)});
   return true;

@@ -11,7 +11,7 @@
 
 #include "renzan/cluster/core/failures.h"
 #include "renzan/cluster/core/order/quota.h"
-#include "renzan/cluster/core/order/service_levels.h"
+#include "renzan/cluster/core/order/rank.h"
 #include "renzan/cluster/core/place/occupants.h"
 #include "renzan/cluster/core/place/view.h"
 
@@ -22,30 +22,30 @@ class RoomByRight {
   // All must outlive it. `keep`: jobs of other queues that are not stopped, by position in
   // Snapshot::jobs.
   RoomByRight(const ClusterView& view, const Quota& quota, const Occupants& occupants,
-              const ServiceLevels& levels, std::vector<bool> keep);
+              const Ranks& ranks, std::vector<bool> keep);
 
   // Takes room for the job, beside earlier ones of its queue; false if there is none.
   bool Take(const Job& job);
 
  private:
-  using Rank = std::tuple<int, int, int, bool>;  // queue, priority, level, reclaims
+  using Asker = std::tuple<int, Rank, bool>;  // queue, rank, reclaims
   struct Taken {
     int request;
     Placement placement;
   };
 
-  Rank RankOf(const Job& job) const;
+  Asker AskerOf(const Job& job) const;
   bool MayStopFor(const Job& job, int index) const;
   ClusterView& EmptiedFor(const Job& job);
 
   const ClusterView& view_;
   const Quota& quota_;
   const Occupants& occupants_;
-  const ServiceLevels& levels_;
+  const Ranks& ranks_;
   const std::vector<bool> keep_;
-  std::map<Rank, ClusterView> emptied_;
+  std::map<Asker, ClusterView> emptied_;
   std::map<int, std::vector<Taken>> taken_;  // by queue
-  Failures<std::pair<Rank, int>> nowhere_;   // by rank and request
+  Failures<std::pair<Asker, int>> nowhere_;  // by request, too
 };
 
 }  // namespace renzan::cluster

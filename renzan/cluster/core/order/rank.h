@@ -1,0 +1,92 @@
+#pragma once
+
+// By what a job goes before others: one value per job, computed once per cycle. Whatever compares
+// two jobs asks here. The terms, in their sequence:
+//
+//   1. Within its queue's guaranteed quota (entitlement.h) before beyond it: between queues.
+//   2. Right: higher priority. Jobs with less of it yield, whatever that costs them.
+//   3. Service: less so far (service_levels.h). For it only jobs yield that lose little by that.
+//
+// A job is only preempted for one of higher rank. Ranks do not depend on the cycle's decisions, so
+// a chain of preemptions always climbs in rank and ends. With time a job's rank only falls, once
+// per level. What changes within a cycle (room that was made, overdue jobs, the queues' shares)
+// comes in between in the pending queue (pending_queue.h). The grand challenge is no term: it goes
+// first and is never stopped, but it does not precede others' reservations or guarantees.
+//
+// A new term is a member of Right or of Service, with its name in Terms() and WhyAhead(): keys of
+// interchangeable jobs, and all comparisons, follow from these types.
+
+#include <compare>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "renzan/cluster/core/decisions.h"
+#include "renzan/cluster/core/order/service_levels.h"
+#include "renzan/cluster/core/snapshot.h"
+
+namespace renzan::cluster {
+
+// The lesser value goes first, of all three types.
+struct Right {
+  int priority = 0;
+
+  bool operator==(const Right&) const = default;
+  auto operator<=>(const Right& other) const { return other.priority <=> priority; }
+};
+
+struct Service {
+  int level = 0;
+
+  auto operator<=>(const Service&) const = default;
+};
+
+// Jobs with equal ranks are interchangeable, as far as the order is concerned.
+struct Rank {
+  bool beyond_quota = true;
+  Right right;
+  Service service;
+
+  auto operator<=>(const Rank&) const = default;
+  // All before service: of equal ones, an overdue job goes first.
+  std::pair<bool, Right> Class() const { return {beyond_quota, right}; }
+  size_t Hash() const;
+  // What a job's own facts contribute, by name.
+  std::vector<std::pair<const char*, int>> Terms() const;
+};
+
+// Why the first goes before the second: "of higher priority". They differ.
+const char* WhyAhead(const Rank& first, const Rank& second);
+
+class Ranks {
+ public:
+  // At first no job counts as within quota.
+  Ranks(const Snapshot& snapshot, const ServiceLevelOptions& options);
+
+  const Rank& Of(const Job& job) const { return ranks_[&job - first_]; }
+  bool WithinQuota(const Job& job) const { return !Of(job).beyond_quota; }
+  void SetWithinQuota(const Job& job) { ranks_[&job - first_].beyond_quota = false; }
+
+  bool Outranks(const Job& a, const Job& b) const { return Of(a) < Of(b); }
+  // Whether a goes before b by right, however much service they have got: by its queue's guarantee
+  // or its priority; within a queue by priority only. So b's reservation does not keep a waiting.
+  bool Precedes(const Job& a, const Job& b) const {
+    if (a.queue != b.queue && WithinQuota(a) != WithinQuota(b)) return WithinQuota(a);
+    return Of(a).right < Of(b).right;
+  }
+  // Whether b has no more right than a: then it gives a room where that costs it little, workers
+  // above its minimum or a move.
+  bool IsNotBelow(const Job& a, const Job& b) const { return Of(a).right <= Of(b).right; }
+  // Why the job may stop a running one of its queue, or one that only borrows; nothing if it may
+  // not.
+  std::optional<StopReason> WhyItMayStop(const Job& job, const Job& victim) const;
+
+  const ServiceLevels& levels() const { return levels_; }
+
+ private:
+  const ServiceLevels levels_;
+  const Job* first_;
+  std::vector<Rank> ranks_;  // by position in Snapshot::jobs
+};
+
+}  // namespace renzan::cluster
