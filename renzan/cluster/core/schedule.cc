@@ -55,7 +55,7 @@ class SchedulingCycle final : private PreemptionOracle {
     decisions_.waits.reserve(snapshot_.jobs.size() - view_.holders().size());
     LeaveDrainingNodes(view_, quota_, occupants_, decisions_);
     EnforceUserCaps(view_, quota_, occupants_, decisions_);
-    pending_.emplace(view_, quota_, entitlement_, options_.overdue_after_ms);
+    pending_.emplace(view_, quota_, ranks_, options_.overdue_after_ms);
     while (const Job* job = pending_->Next()) Consider(*job);
     for (const Job* job : reservations_.Candidates(decisions_.waits))
       reservations_.Add(*job, quota_, preemption_, AsPreemptor(*job));

@@ -16,11 +16,11 @@ TimeMs OverdueAt(const Job& job, TimeMs overdue_after) {
          kWaitPerService * RankedService(job, ServiceOf(job, job.waiting_since)) + 1;
 }
 
-PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota,
-                           const Entitlement& entitlement, TimeMs overdue_after)
+PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota, const Ranks& ranks,
+                           TimeMs overdue_after)
     : snapshot_(view.snapshot()),
       quota_(quota),
-      entitlement_(entitlement),
+      ranks_(ranks),
       taken_(snapshot_.jobs.size()),
       lanes_(quota.guarantees() ? 2 * snapshot_.queues.size() : 2),
       at_(lanes_.size()) {
@@ -37,36 +37,30 @@ PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota,
       continue;
     }
     const int of_queue = quota.guarantees() ? 2 * job.queue : 0;
-    lanes_[of_queue + !entitlement.WithinQuota(job)].push_back(&job);
+    lanes_[of_queue + !ranks.WithinQuota(job)].push_back(&job);
     if (snapshot_.now >= OverdueAt(job, overdue_after)) overdue_.push_back(&job);
   }
-  std::stable_sort(first_.begin(), first_.end(), [](const Job* a, const Job* b) {
-    return std::tuple(!a->grand_challenge, -a->priority) <
-           std::tuple(!b->grand_challenge, -b->priority);
+  std::stable_sort(first_.begin(), first_.end(), [&](const Job* a, const Job* b) {
+    return std::tuple(!a->grand_challenge, ranks.Of(*a).right) <
+           std::tuple(!b->grand_challenge, ranks.Of(*b).right);
   });
   std::stable_sort(overdue_.begin(), overdue_.end(), [&](const Job* a, const Job* b) {
-    return std::tuple(ClassOf(*a), a->waiting_since) < std::tuple(ClassOf(*b), b->waiting_since);
+    return std::tuple(ranks.Of(*a).Class(), a->waiting_since) <
+           std::tuple(ranks.Of(*b).Class(), b->waiting_since);
   });
-  const ServiceLevels& levels = entitlement.levels();
   for (std::vector<const Job*>& lane : lanes_) {
     // Jobs come by id, which is the order in which they were submitted.
-    const auto before = [&](const Job* a, const Job* b) {
-      return a->priority != b->priority ? a->priority > b->priority : levels.Of(*a) < levels.Of(*b);
-    };
+    const auto before = [&](const Job* a, const Job* b) { return ranks.Outranks(*a, *b); };
     if (!std::is_sorted(lane.begin(), lane.end(), before))
       std::stable_sort(lane.begin(), lane.end(), before);
   }
   EnterAll();
 }
 
-PendingQueue::Class PendingQueue::ClassOf(const Job& job) const {
-  return {!entitlement_.WithinQuota(job), -job.priority};
-}
-
 PendingQueue::Key PendingQueue::KeyOf(int lane) const {
   const Job& head = *lanes_[lane][at_[lane]];
   const double share = quota_.guarantees() ? quota_.Share(head.queue) : 0;
-  return {ClassOf(head), entitlement_.levels().Of(head), share, lane};
+  return {ranks_.Of(head), share, lane};
 }
 
 void PendingQueue::Enter(int lane) {
@@ -99,18 +93,17 @@ const Job* PendingQueue::Fetch(int lane) {
 
 bool PendingQueue::SameKeyAsLast() const {
   if (!same_ || same_->second != quota_.version()) return false;
-  const Job& head = *lanes_[last_][at_[last_]];
-  return ClassOf(head) == std::get<0>(same_->first) &&
-         entitlement_.levels().Of(head) == std::get<1>(same_->first);
+  return ranks_.Of(*lanes_[last_][at_[last_]]) == std::get<Rank>(same_->first);
 }
 
 // The longest overdue job, if no job of a higher class is left.
 const Job* PendingQueue::NextOverdue() {
   if (overdue_at_ == overdue_.size()) return nullptr;
   const Job& job = *overdue_[overdue_at_];
-  const Class its = ClassOf(job);
-  if (!heads_.empty() && std::get<0>(*heads_.begin()) < its) return nullptr;
-  if (last_ >= 0 && at_[last_] < lanes_[last_].size() && ClassOf(*lanes_[last_][at_[last_]]) < its)
+  const auto its = ranks_.Of(job).Class();
+  if (!heads_.empty() && std::get<Rank>(*heads_.begin()).Class() < its) return nullptr;
+  if (last_ >= 0 && at_[last_] < lanes_[last_].size() &&
+      ranks_.Of(*lanes_[last_][at_[last_]]).Class() < its)
     return nullptr;
   ++overdue_at_;
   taken_[&job - snapshot_.jobs.data()] = true;
@@ -140,7 +133,7 @@ const Job* PendingQueue::NextOfLanes() {
     same_.reset();
   }
   if (heads_.empty()) return nullptr;
-  const int lane = std::get<3>(*heads_.begin());
+  const int lane = std::get<2>(*heads_.begin());
   heads_.erase(heads_.begin());
   same_.reset();
   return Fetch(lane);

@@ -19,10 +19,11 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
-#include "renzan/cluster/core/order/entitlement.h"
 #include "renzan/cluster/core/order/quota.h"
+#include "renzan/cluster/core/order/rank.h"
 #include "renzan/cluster/core/place/view.h"
 #include "renzan/cluster/core/snapshot.h"
 
@@ -37,7 +38,7 @@ TimeMs OverdueAt(const Job& job, TimeMs overdue_after);
 class PendingQueue {
  public:
   // `quota` is read at every Next(), so that jobs started meanwhile count.
-  PendingQueue(const ClusterView& view, const Quota& quota, const Entitlement& entitlement,
+  PendingQueue(const ClusterView& view, const Quota& quota, const Ranks& ranks,
                TimeMs overdue_after);
 
   // Null at the end.
@@ -47,12 +48,8 @@ class PendingQueue {
   void Served();
 
  private:
-  // Not within quota, -priority.
-  using Class = std::tuple<bool, int>;
-  // Class, level, share, lane.
-  using Key = std::tuple<Class, int, double, int>;
+  using Key = std::tuple<Rank, double, int>;  // rank, share, lane
 
-  Class ClassOf(const Job& job) const;
   Key KeyOf(int lane) const;
   void Enter(int lane);
   void EnterAll();
@@ -65,14 +62,14 @@ class PendingQueue {
 
   const Snapshot& snapshot_;
   const Quota& quota_;
-  const Entitlement& entitlement_;
+  const Ranks& ranks_;
   std::vector<const Job*> first_;  // rules 1 and 2
   size_t first_at_ = 0;
-  std::vector<const Job*> overdue_;  // by class, then waiting time
+  std::vector<const Job*> overdue_;  // by class of rank, then waiting time
   size_t overdue_at_ = 0;
   bool last_is_overdue_ = false;
   std::vector<bool> taken_;  // overdue jobs that Next() has returned, by position in the snapshot
-  // Jobs within quota, and others, by priority, level and submission. Two lanes per queue if queues
+  // Jobs within quota, and others, by rank and submission. Two lanes per queue if queues
   // have guaranteed quotas, otherwise two.
   std::vector<std::vector<const Job*>> lanes_;
   std::vector<size_t> at_;  // of each lane
