@@ -39,8 +39,8 @@ class SchedulingCycle final : private PreemptionOracle {
         ranks_(snapshot, options.levels),
         entitlement_(view_, quota_, occupants_, ranks_,
                      [this](const Job& job) { return CouldStart(job); }),
-        preemption_(view_, occupants_, entitlement_),
-        reservations_(view_, occupants_, entitlement_, options.max_reserved_share,
+        preemption_(view_, occupants_, ranks_),
+        reservations_(view_, occupants_, ranks_, options.max_reserved_share,
                       options.overdue_after_ms) {}
 
   Decisions Run() && {
@@ -54,7 +54,7 @@ class SchedulingCycle final : private PreemptionOracle {
   void Decide() {
     decisions_.waits.reserve(snapshot_.jobs.size() - view_.holders().size());
     LeaveDrainingNodes(view_, quota_, occupants_, decisions_);
-    EnforceUserCaps(view_, quota_, occupants_, decisions_);
+    EnforceUserCaps(view_, quota_, occupants_, ranks_, decisions_);
     pending_.emplace(view_, quota_, ranks_, options_.overdue_after_ms);
     while (const Job* job = pending_->Next()) Consider(*job);
     for (const Job* job : reservations_.Candidates(decisions_.waits))

@@ -61,17 +61,17 @@ bool FitsAfterOneJobEnds(const Snapshot& snapshot, const Job& gang, const Victim
 
 }  // namespace
 
-Reservations::Reservations(ClusterView& view, const Occupants& occupants,
-                           const Entitlement& entitlement, double share, TimeMs overdue_after)
+Reservations::Reservations(ClusterView& view, const Occupants& occupants, const Ranks& ranks,
+                           double share, TimeMs overdue_after)
     : view_(view),
       occupants_(occupants),
-      entitlement_(entitlement),
+      ranks_(ranks),
       overdue_after_(overdue_after),
       most_(share * static_cast<double>(view.total()[view.packing_kind()])) {
   const Snapshot& snapshot = view.snapshot();
   for (const int index : occupants.jobs())
     if (const Job& job = snapshot.jobs[index]; IsFixed(job))
-      lowest_fixed_ = std::min(lowest_fixed_.value_or(job.priority), job.priority);
+      least_fixed_ = std::max(least_fixed_.value_or(ranks.Of(job).right), ranks.Of(job).right);
   for (const Reservation& reservation : snapshot.reservations) {
     if (!CanBeUsed(reservation)) continue;
     const Job& owner = *snapshot.Find(reservation.job);
@@ -164,12 +164,12 @@ bool Reservations::CostsNoMoreThanItsShare(const Job& owner, const Placement& pl
 }
 
 bool Reservations::Yields(const Job& job, const Job& owner) const {
-  return job.preemptible && !job.grand_challenge && entitlement_.Precedes(owner, job) &&
-         (job.queue == owner.queue || !entitlement_.WithinQuota(job));
+  return job.preemptible && !job.grand_challenge && ranks_.Precedes(owner, job) &&
+         (job.queue == owner.queue || !ranks_.WithinQuota(job));
 }
 
 bool Reservations::MustEndFor(const Job& job, const Job& owner) const {
-  return IsFixed(job) && entitlement_.Precedes(owner, job);
+  return IsFixed(job) && ranks_.Precedes(owner, job);
 }
 
 bool Reservations::IsByPriority(const Job& owner, const Placement& placement) const {
@@ -185,9 +185,9 @@ bool Reservations::IsByPriority(const Job& owner, const Placement& placement) co
 
 bool Reservations::Binds(const Reservation& reservation, const Job& job, TimeMs ends) const {
   const Job& owner = *view_.snapshot().Find(reservation.job);
-  if (owner.id == job.id || entitlement_.Precedes(job, owner)) return false;
+  if (owner.id == job.id || ranks_.Precedes(job, owner)) return false;
   const auto& [claim, whole] = terms_.at(owner.id);
-  if (claim && (Yields(job, owner) || !entitlement_.Precedes(owner, job))) return false;
+  if (claim && (Yields(job, owner) || !ranks_.Precedes(owner, job))) return false;
   return whole == kNever || ends > whole;
 }
 
@@ -266,12 +266,12 @@ void Reservations::Claim(const Job& job, const Quota& quota, const Preemption& p
     return;
   }
   if (!has_nodes) {
-    if (!lowest_fixed_ || *lowest_fixed_ >= job.priority || claims_tried_ == kCandidates) return;
+    if (!least_fixed_ || *least_fixed_ <= ranks_.Of(job).right || claims_tried_ == kCandidates)
+      return;
     ++claims_tried_;
     std::vector<JobId> preceded;
     for (const Reservation& each : all_)
-      if (entitlement_.Precedes(job, *view_.snapshot().Find(each.job)))
-        preceded.push_back(each.job);
+      if (ranks_.Precedes(job, *view_.snapshot().Find(each.job))) preceded.push_back(each.job);
     const int lifted = NumberOf(std::move(preceded));
     Lift(lifted);
     std::optional<VictimPlan> plan =

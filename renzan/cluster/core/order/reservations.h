@@ -19,7 +19,7 @@
 // reservation whose room will not be whole in that time ends.
 //
 // Either costs only what it gains. It does not bind jobs that go before its owner by right
-// (Entitlement::Precedes), nor those that will very likely have ended before the room can be whole.
+// (Ranks::Precedes), nor those that will very likely have ended before the room can be whole.
 // A job that the end of any one job can serve needs neither. Not thread-safe.
 
 #include <functional>
@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "renzan/cluster/core/order/quota.h"
+#include "renzan/cluster/core/order/rank.h"
 #include "renzan/cluster/core/place/occupants.h"
 #include "renzan/cluster/core/place/view.h"
 #include "renzan/cluster/core/preempt/preemption.h"
@@ -39,8 +40,8 @@ class Reservations {
  public:
   // Keeps the snapshot's reservations as far as they are still useful, and takes their nodes out of
   // what is unreserved in `view`. `share`: of the cluster, see above.
-  Reservations(ClusterView& view, const Occupants& occupants, const Entitlement& entitlement,
-               double share, TimeMs overdue_after);
+  Reservations(ClusterView& view, const Occupants& occupants, const Ranks& ranks, double share,
+               TimeMs overdue_after);
 
   bool none() const { return all_.empty(); }
   const std::vector<Reservation>& all() const { return all_; }
@@ -110,7 +111,7 @@ class Reservations {
 
   ClusterView& view_;
   const Occupants& occupants_;
-  const Entitlement& entitlement_;
+  const Ranks& ranks_;
   const TimeMs overdue_after_;
   const double most_;  // of the packing kind
   struct Terms {
@@ -123,8 +124,8 @@ class Reservations {
   std::vector<Reservation> all_;
   std::map<JobId, Terms> terms_;  // by owner
   TimeMs last_whole_at_ = 0;      // of these
-  // The lowest priority of a running job that is not preemptible, if there is one.
-  std::optional<int> lowest_fixed_;
+  // The least right of a running job that is not preemptible, if there is one.
+  std::optional<Right> least_fixed_;
   size_t claims_tried_ = 0;
   // Sets of reservations, by number, and the numbers.
   std::vector<std::vector<JobId>> sets_ = {{}};

@@ -63,9 +63,9 @@ class Compaction {
     // Most jobs are ruled out by their size: on a full cluster all holes are small.
     return Each(job)[view_.packing_kind()] <= largest_hole_ && job.preemptible &&
            !job.grand_challenge && job.held.empty() && !job.backfilled &&
-           job.priority <= preemptor_.job->priority && !immovable_.contains(job.id) &&
+           preemption_.ranks().IsNotBelow(*preemptor_.job, job) && !immovable_.contains(job.id) &&
            snapshot_.now - job.last_resize >= min_between_resizes_ &&
-           preemption_.levels().MayBePreempted(job);
+           preemption_.ranks().levels().MayBePreempted(job);
   }
 
   const Resources& Each(const Job& job) const {

@@ -100,7 +100,8 @@ void LeaveDrainingNodes(ClusterView& view, Quota& quota, Occupants& occupants,
   }
 }
 
-void EnforceUserCaps(ClusterView& view, Quota& quota, Occupants& occupants, Decisions& decisions) {
+void EnforceUserCaps(ClusterView& view, Quota& quota, Occupants& occupants, const Ranks& ranks,
+                     Decisions& decisions) {
   const Snapshot& snapshot = view.snapshot();
   const auto over = [&](int user) {
     return quota.gpus_of(user) > snapshot.users[user].CapAt(snapshot.now);
@@ -113,8 +114,8 @@ void EnforceUserCaps(ClusterView& view, Quota& quota, Occupants& occupants, Deci
       candidates.push_back(index);
   }
   std::sort(candidates.begin(), candidates.end(), [&](int a, int b) {
-    return std::tuple(snapshot.jobs[a].priority, occupants.cost(a), -a) <
-           std::tuple(snapshot.jobs[b].priority, occupants.cost(b), -b);
+    return std::tuple(ranks.Of(snapshot.jobs[b]).right, occupants.cost(a), -a) <
+           std::tuple(ranks.Of(snapshot.jobs[a]).right, occupants.cost(b), -b);
   });
   for (const int index : candidates)
     if (over(snapshot.jobs[index].user))

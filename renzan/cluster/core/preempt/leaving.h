@@ -5,6 +5,7 @@
 
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/order/quota.h"
+#include "renzan/cluster/core/order/rank.h"
 #include "renzan/cluster/core/place/occupants.h"
 #include "renzan/cluster/core/place/view.h"
 
@@ -16,8 +17,9 @@ namespace renzan::cluster {
 void LeaveDrainingNodes(ClusterView& view, Quota& quota, Occupants& occupants,
                         Decisions& decisions);
 
-// Stops jobs of users over their cap, least work lost first. Only stops jobs that save their work:
-// lowering a cap must not lose work.
-void EnforceUserCaps(ClusterView& view, Quota& quota, Occupants& occupants, Decisions& decisions);
+// Stops jobs of users over their cap: those with the least right first, then those that lose the
+// least work. Only stops jobs that save their work: lowering a cap must not lose work.
+void EnforceUserCaps(ClusterView& view, Quota& quota, Occupants& occupants, const Ranks& ranks,
+                     Decisions& decisions);
 
 }  // namespace renzan::cluster

@@ -5,13 +5,12 @@
 
 namespace renzan::cluster {
 
-Preemption::Preemption(const ClusterView& view, const Occupants& occupants,
-                       const Entitlement& entitlement)
+Preemption::Preemption(const ClusterView& view, const Occupants& occupants, const Ranks& ranks)
     : view_(view),
       snapshot_(view.snapshot()),
       occupants_(occupants),
-      entitlement_(entitlement),
-      rights_(entitlement),
+      ranks_(ranks),
+      rights_(ranks),
       group_of_(snapshot_.jobs.size(), -1) {
   std::map<Kind, int> known;
   for (const int index : occupants.jobs()) {
@@ -19,9 +18,8 @@ Preemption::Preemption(const ClusterView& view, const Occupants& occupants,
     if (!job.preemptible || job.grand_challenge) continue;
     const int workers = NumWorkers(job.placement);
     const bool elastic = SavesWhenStopped(job) && workers > job.min_workers;
-    const ServiceLevels& levels = entitlement.levels();
-    const Kind kind(job.queue, job.priority, levels.Of(job), levels.MayBePreempted(job),
-                    job.backfilled, elastic, entitlement.WithinQuota(job));
+    const Kind kind(job.queue, ranks.Of(job), ranks.levels().MayBePreempted(job), job.backfilled,
+                    elastic);
     const auto [at, is_new] = known.try_emplace(kind, static_cast<int>(groups_.size()));
     if (is_new) groups_.push_back({&job, 0, 0, NodeSet(view.num_nodes())});
     group_of_[index] = at->second;
@@ -46,7 +44,7 @@ double Preemption::CostBelowGuarantee(const Preemptor& preemptor, int index,
 // A victim with less service would in turn preempt those with more: the most served come first.
 double Preemption::CostOf(const Preemptor& preemptor, int index, const Quota& quota) const {
   constexpr double kPerLevel = 16;
-  const ServiceLevels& levels = entitlement_.levels();
+  const ServiceLevels& levels = ranks_.levels();
   const int below_top = levels.top() - levels.Of(snapshot_.jobs[index]);
   return occupants_.cost(index) * std::pow(kPerLevel, below_top) +
          CostBelowGuarantee(preemptor, index, quota);
@@ -93,8 +91,7 @@ std::optional<std::vector<int>> Preemption::ForLimit(const Preemptor& preemptor,
 std::optional<VictimPlan> Preemption::Plan(const Preemptor& preemptor, const Quota& quota) {
   const Job& job = *preemptor.job;
   // Without guaranteed quotas nothing is borrowed, so queues make no difference.
-  const std::tuple key(job.request, quota.guarantees() ? job.queue : -1, job.priority,
-                       entitlement_.levels().Of(job), entitlement_.WithinQuota(job),
+  const std::tuple key(job.request, quota.guarantees() ? job.queue : -1, ranks_.Of(job),
                        preemptor.reclaims, preemptor.not_binding);
   if (failures_.Known(key, job.min_workers)) return std::nullopt;
   std::vector<int> stop_first;

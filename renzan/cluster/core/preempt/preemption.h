@@ -19,10 +19,10 @@ namespace renzan::cluster {
 
 class Preemption {
  public:
-  Preemption(const ClusterView& view, const Occupants& occupants, const Entitlement& entitlement);
+  Preemption(const ClusterView& view, const Occupants& occupants, const Ranks& ranks);
 
   const Rights& rights() const { return rights_; }
-  const ServiceLevels& levels() const { return entitlement_.levels(); }
+  const Ranks& ranks() const { return ranks_; }
   // The packing kind that its possible victims hold, and where they run.
   struct Reach {
     int64_t amount = 0;
@@ -44,9 +44,9 @@ class Preemption {
   std::optional<VictimPlan> Plan(const Preemptor& preemptor, const Quota& quota);
 
  private:
-  // Running jobs with the same preemption rights: by queue, priority, level, whether lower levels
-  // may preempt them, backfilled, has surplus workers, within quota.
-  using Kind = std::tuple<int, int, int, bool, bool, bool, bool>;
+  // Running jobs with the same preemption rights: by queue, rank, whether they yield to less
+  // service, backfilled, has surplus workers.
+  using Kind = std::tuple<int, Rank, bool, bool, bool>;
   struct Group {
     const Job* example;
     int64_t all = 0, surplus = 0;  // of the packing kind
@@ -60,12 +60,12 @@ class Preemption {
   const ClusterView& view_;
   const Snapshot& snapshot_;
   const Occupants& occupants_;
-  const Entitlement& entitlement_;
+  const Ranks& ranks_;
   const Rights rights_;
   std::vector<Group> groups_;
   std::vector<int> group_of_;  // by position in Snapshot::jobs; -1: no possible victim
-  // By request, queue, priority, level, within quota, reclaims, reservations that do not bind it.
-  Failures<std::tuple<int, int, int, int, bool, bool, int>> failures_;
+  // By request, queue, rank, reclaims, reservations that do not bind it.
+  Failures<std::tuple<int, int, Rank, bool, int>> failures_;
 };
 
 }  // namespace renzan::cluster

@@ -10,30 +10,22 @@ std::optional<StopReason> Rights::ToStop(const Preemptor& preemptor, const Job& 
   if (!victim.preemptible || victim.grand_challenge) return std::nullopt;
   if (job.grand_challenge) return StopReason::kGrandChallenge;
   if (victim.backfilled && preemptor.reserved != nullptr &&
-      Overlap(victim.placement, *preemptor.reserved) && !entitlement_.Outranks(victim, job))
+      Overlap(victim.placement, *preemptor.reserved) && !ranks_.Outranks(victim, job))
     return StopReason::kReservation;
-  if (!entitlement_.Outranks(job, victim)) return std::nullopt;
-  if (victim.queue == job.queue) return ByPriorityOrService(job, victim);
-  if (quota.guarantees() && (entitlement_.WithinQuota(victim) || !quota.Borrows(victim.queue)))
+  if (!ranks_.Outranks(job, victim)) return std::nullopt;
+  if (victim.queue == job.queue) return ranks_.WhyItMayStop(job, victim);
+  if (quota.guarantees() && (ranks_.WithinQuota(victim) || !quota.Borrows(victim.queue)))
     return std::nullopt;
   if (preemptor.reclaims) return StopReason::kReclaimed;
-  return ByPriorityOrService(job, victim);
-}
-
-std::optional<StopReason> Rights::ByPriorityOrService(const Job& job, const Job& victim) const {
-  if (victim.priority < job.priority) return StopReason::kPreempted;
-  const ServiceLevels& levels = entitlement_.levels();
-  if (victim.priority == job.priority && levels.Of(job) < levels.Of(victim) &&
-      levels.MayBePreempted(victim))
-    return StopReason::kTimeShared;
-  return std::nullopt;
+  return ranks_.WhyItMayStop(job, victim);
 }
 
 bool Rights::ToShrink(const Preemptor& preemptor, const Job& victim, const Quota& quota) const {
   if (!SavesWhenStopped(victim) || NumWorkers(victim.placement) <= victim.min_workers) return false;
   if (ToStop(preemptor, victim, quota)) return true;
   const Job& job = *preemptor.job;
-  if (!victim.preemptible || victim.grand_challenge || victim.priority > job.priority) return false;
+  if (!victim.preemptible || victim.grand_challenge || !ranks_.IsNotBelow(job, victim))
+    return false;
   return victim.queue == job.queue || !quota.guarantees() || quota.Borrows(victim.queue);
 }
 

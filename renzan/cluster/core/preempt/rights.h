@@ -2,7 +2,7 @@
 
 // Which job may preempt which? Pure functions.
 //
-// A job is only stopped for one of higher rank (entitlement.h). Within a queue that is the only
+// A job is only stopped for one of higher rank (rank.h). Within a queue that is the only
 // rule. Between queues the victim's queue must also be borrowing: its job yields to a queue that
 // reclaims its guaranteed quota, or to a job of higher priority or less service that wants to
 // borrow. For less service only a job yields that loses little by it (service_levels.h). An elastic
@@ -12,8 +12,8 @@
 #include <optional>
 
 #include "renzan/cluster/core/decisions.h"
-#include "renzan/cluster/core/order/entitlement.h"
 #include "renzan/cluster/core/order/quota.h"
+#include "renzan/cluster/core/order/rank.h"
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster {
@@ -27,7 +27,7 @@ struct Preemptor {
 
 class Rights {
  public:
-  explicit Rights(const Entitlement& entitlement) : entitlement_(entitlement) {}
+  explicit Rights(const Ranks& ranks) : ranks_(ranks) {}
 
   // Why the preemptor may stop `victim`; nothing if it may not. `quota` no longer counts the
   // victims chosen before.
@@ -38,9 +38,7 @@ class Rights {
   bool ToShrink(const Preemptor& preemptor, const Job& victim, const Quota& quota) const;
 
  private:
-  std::optional<StopReason> ByPriorityOrService(const Job& job, const Job& victim) const;
-
-  const Entitlement& entitlement_;
+  const Ranks& ranks_;
 };
 
 }  // namespace renzan::cluster
