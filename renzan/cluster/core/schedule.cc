@@ -141,16 +141,16 @@ class SchedulingCycle final : private PreemptionOracle {
   // since free resources and quota only shrink during the cycle.
   struct EquivalenceKey {
     int not_binding;  // reservations
-    int request, queue, user, priority, level, workers;
-    bool checkpoints, backfills, within_quota, grand_challenge, preemptible;
+    int request, queue, user, workers;
+    Rank rank;
+    bool checkpoints, backfills, grand_challenge, preemptible;
     bool operator==(const EquivalenceKey&) const = default;
   };
   struct HashEquivalenceKey {
     size_t operator()(const EquivalenceKey& key) const {
-      size_t hash = 0;
-      for (const int part :
-           {key.not_binding, key.request, key.queue, key.user, key.priority, key.level, key.workers,
-            key.checkpoints + 2 * key.backfills + 4 * key.within_quota + 8 * key.preemptible})
+      size_t hash = key.rank.Hash();
+      for (const int part : {key.not_binding, key.request, key.queue, key.user, key.workers,
+                             key.checkpoints + 2 * key.backfills + 4 * key.preemptible})
         hash = (hash ^ static_cast<size_t>(part)) * 0x9e3779b97f4a7c15u;
       return hash ^ hash >> 32;
     }
@@ -163,11 +163,8 @@ class SchedulingCycle final : private PreemptionOracle {
     bool Holds(const Job& job) const { return job.waiting_since >= waiting_since; }
   };
   EquivalenceKey KeyOf(const Job& job) const {
-    return {not_binding_,        job.request,
-            job.queue,           job.user,
-            job.priority,        ranks_.levels().Of(job),
-            job.min_workers,     job.checkpoints,
-            MayBackfill(job),    entitlement_.WithinQuota(job),
+    return {not_binding_,        job.request,    job.queue,       job.user,
+            job.min_workers,     ranks_.Of(job), job.checkpoints, MayBackfill(job),
             job.grand_challenge, job.preemptible};
   }
 
@@ -267,8 +264,7 @@ class SchedulingCycle final : private PreemptionOracle {
   }
 
   Preemptor AsPreemptor(const Job& job) const {
-    const bool reclaims =
-        entitlement_.WithinQuota(job) && quota_.WithinGuarantee(job, job.min_workers);
+    const bool reclaims = ranks_.WithinQuota(job) && quota_.WithinGuarantee(job, job.min_workers);
     return {&job, reclaims, reservations_.Of(job.id), not_binding_};
   }
 
@@ -295,8 +291,9 @@ class SchedulingCycle final : private PreemptionOracle {
     const int64_t size = Each(job)[kind] * job.min_workers;
     if (compactions_ == kMostCompactions || size < 2 || view_.free_now()[kind] == 0) return false;
     const Preemptor preemptor = AsPreemptor(job);
-    const CompactionKey key(job.request, quota_.guarantees() ? job.queue : -1, job.priority,
-                            ranks_.levels().Of(job), preemptor.reclaims, not_binding_);
+    const auto& [beyond_quota, right, service] = ranks_.Of(job);
+    const CompactionKey key(job.request, quota_.guarantees() ? job.queue : -1, right, service,
+                            preemptor.reclaims, not_binding_);
     if (const auto known = uncompactable_.find(key);
         known != uncompactable_.end() && job.min_workers >= known->second.workers &&
         job.waiting_since >= known->second.waiting_since)
@@ -347,6 +344,8 @@ class SchedulingCycle final : private PreemptionOracle {
     }
   }
 
+  Right RightOf(const Job& job) const override { return ranks_.Of(job).right; }
+
   int MinWorkersOnNewNodes(const Job& job) const override {
     const int64_t stopped = preemption_.ReachOf(AsPreemptor(job), quota_).amount;
     const int64_t each = Each(job)[view_.packing_kind()];
@@ -393,9 +392,9 @@ class SchedulingCycle final : private PreemptionOracle {
     Wait(job, enough ? WaitReason::kFragmented : WaitReason::kResources);
   }
 
-  // Request, queue (if there are guaranteed quotas), priority, level, reclaims, reservations that
-  // do not bind it.
-  using CompactionKey = std::tuple<int, int, int, int, bool, int>;
+  // Request, queue (if there are guaranteed quotas), rank, reclaims, reservations that do not bind
+  // it.
+  using CompactionKey = std::tuple<int, int, Right, Service, bool, int>;
   // Reservations that do not bind it, request, checkpoints, now, unreserved.
   using RequestKey = std::tuple<int, int, bool, bool, bool>;
 

@@ -41,7 +41,7 @@ std::optional<const char*> Precedence::RightOf(const Job& other, const Job& job)
     return if_so(other.grand_challenge, "a grand challenge");
   if (const bool made = room_is_made_.contains(other.id); made != room_is_made_.contains(job.id))
     return if_so(made, "with room made before");
-  if (const bool within = entitlement_.WithinQuota(other); within != entitlement_.WithinQuota(job))
+  if (const bool within = ranks_.WithinQuota(other); within != ranks_.WithinQuota(job))
     return if_so(within, "within its queue's quota");
   if (other.priority != job.priority)
     return if_so(other.priority > job.priority, "of higher priority");

@@ -35,10 +35,6 @@ class Entitlement {
   // Records that it gets them.
   void Take(const Job& job, int more);
   const Ranks& ranks() const { return ranks_; }
-  bool WithinQuota(const Job& job) const { return ranks_.WithinQuota(job); }
-  bool Outranks(const Job& a, const Job& b) const { return ranks_.Outranks(a, b); }
-  bool Precedes(const Job& a, const Job& b) const { return ranks_.Precedes(a, b); }
-  const ServiceLevels& levels() const { return ranks_.levels(); }
 
  private:
   // A job's place within its queue: the lesser goes first.

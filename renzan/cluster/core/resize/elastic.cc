@@ -47,9 +47,10 @@ void GrowElasticJobs(ClusterView& view, Quota& quota, Entitlement& entitlement,
     else
       decisions.look_again = std::min(decisions.look_again, job.last_resize + min_between);
   }
-  std::sort(elastic.begin(), elastic.end(), [](const auto& a, const auto& b) {
-    return std::tuple(-a.first->priority, a.first->id) <
-           std::tuple(-b.first->priority, b.first->id);
+  const Ranks& ranks = entitlement.ranks();
+  std::sort(elastic.begin(), elastic.end(), [&](const auto& a, const auto& b) {
+    return std::tuple(ranks.Of(*a.first).right, a.first->id) <
+           std::tuple(ranks.Of(*b.first).right, b.first->id);
   });
   for (const auto& [job, start] : elastic) {
     const Placement& placement = start != nullptr ? start->placement : job->placement;
@@ -57,7 +58,7 @@ void GrowElasticJobs(ClusterView& view, Quota& quota, Entitlement& entitlement,
         More(view, quota, entitlement, *job, NumWorkers(placement));
     if (!more) continue;
     if (start == nullptr &&
-        !entitlement.levels().MayGrow(*job, NumWorkers(placement), NumWorkers(*more))) {
+        !ranks.levels().MayGrow(*job, NumWorkers(placement), NumWorkers(*more))) {
       // The longer it runs, the longer it will probably still run.
       decisions.look_again = std::min(decisions.look_again, snapshot.now + min_between);
       continue;

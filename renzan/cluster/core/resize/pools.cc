@@ -183,22 +183,25 @@ class Scaler {
     if (!cannot_buy_.Known(KindOf(job), job.min_workers)) purchase = Cheapest(job);
     if (purchase) return purchase;
     cannot_buy_.Add(KindOf(job), job.min_workers);
+    if (oracle_ == nullptr) return std::nullopt;
     purchase = CheapestWithStops(job);
-    if (!purchase) stops_do_not_help_.Add(RankOf(job), job.min_workers);
+    if (!purchase) stops_do_not_help_.Add(StopsKeyOf(job), job.min_workers);
     return purchase;
   }
 
   // Whether it is known that there is no such purchase.
   bool IsHopeless(const Job& job) const {
     return cannot_buy_.Known(KindOf(job), job.min_workers) &&
-           (oracle_ == nullptr || stops_do_not_help_.Known(RankOf(job), job.min_workers));
+           (oracle_ == nullptr || stops_do_not_help_.Known(StopsKeyOf(job), job.min_workers));
   }
 
   using Kind = std::pair<int, bool>;
   static Kind KindOf(const Job& job) { return {job.request, job.checkpoints}; }
   // No other jobs would be stopped sooner for a job behind it with the same values.
-  using Rank = std::tuple<Kind, int, int>;
-  static Rank RankOf(const Job& job) { return {KindOf(job), job.queue, job.priority}; }
+  using StopsKey = std::tuple<Kind, int, Right>;
+  StopsKey StopsKeyOf(const Job& job) const {
+    return {KindOf(job), job.queue, oracle_->RightOf(job)};
+  }
 
   // The cheapest purchase with which the job fits; nothing if there is none.
   std::optional<Purchase> Cheapest(const Job& job) const {
@@ -258,7 +261,7 @@ class Scaler {
   std::optional<Purchase> CheapestWithStops(const Job& job) const {
     const WorkerRequest& request = snapshot_.worker_requests[job.request];
     // A gang on one host has no use for additional nodes.
-    if (oracle_ == nullptr || NeedsOneHost(request)) return std::nullopt;
+    if (NeedsOneHost(request)) return std::nullopt;
     const int least = oracle_->MinWorkersOnNewNodes(job);
     std::vector<std::string> domains = {""};
     if (request.topology_required) domains = capacity_.Domains(request.topology_level);
@@ -361,7 +364,7 @@ class Scaler {
   std::vector<int> existing_, bought_;  // nodes by pool, without draining ones
   bool waits_in_vain_ = false;          // for some job the budget may not suffice
   Failures<Kind> cannot_buy_;
-  Failures<Rank> stops_do_not_help_;
+  Failures<StopsKey> stops_do_not_help_;
 };
 
 // The cluster without jobs, with every node ready that need not be bought.

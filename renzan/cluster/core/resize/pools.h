@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "renzan/cluster/core/decisions.h"
+#include "renzan/cluster/core/order/rank.h"
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster {
@@ -12,6 +13,7 @@ namespace renzan::cluster {
 // What the scheduling cycle knows of the room that stopping other jobs would make.
 class PreemptionOracle {
  public:
+  virtual Right RightOf(const Job& job) const = 0;
   // At least this many of the job's min_workers would have to run on bought nodes; all of them if
   // no job would be stopped for it. This many may still not suffice.
   virtual int MinWorkersOnNewNodes(const Job& job) const = 0;
