@@ -27,12 +27,11 @@ std::string Waited(const Json& cause) {
 std::string Comparison(const Json& cause, const std::string& reason) {
   const Json& other = cause.at("on_behalf_of");
   if (!other.contains("priority")) return "";
-  if (reason == "preempted")
-    return fmt::format(", priority {} over {}", other["priority"].get<int>(),
-                       cause["priority"].get<int>());
-  if (reason == "time_shared")
-    return fmt::format(", level {} before {}", other["level"].get<int>(),
-                       cause["level"].get<int>());
+  if (reason == "preempted" || reason == "time_shared")  // the first term in which they differ
+    for (const auto& [term, value] : other.items())
+      if (cause.contains(term) && value.is_number() && value != cause[term])
+        return fmt::format(", {} {} {} {}", term, value.get<int>(),
+                           value > cause[term] ? "over" : "before", cause[term].get<int>());
   if (reason == "reclaimed")
     return fmt::format(", whose queue {} uses {} of {}", other["queue"]["name"].get<std::string>(),
                        other["queue"]["used_gpus"].get<int64_t>(),

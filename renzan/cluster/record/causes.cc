@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "renzan/base/clock.h"
+#include "renzan/cluster/core/order/rank.h"
 #include "renzan/cluster/record/cycle_json.h"
 
 namespace renzan::cluster::record {
@@ -27,7 +28,7 @@ class Causes {
   explicit Causes(const CycleView& cycle)
       : cycle_(cycle),
         snapshot_(cycle.snapshot),
-        levels_(cycle.snapshot, cycle.options.levels),
+        ranks_(cycle.snapshot, cycle.options.levels),
         queue_gpus_(cycle.snapshot.queues.size()),
         user_gpus_(cycle.snapshot.users.size()) {
     for (const Job& job : snapshot_.jobs) {
@@ -74,28 +75,28 @@ class Causes {
             {"used_gpus", queue_gpus_[job.queue]}};
   }
 
+  // By what it goes before others.
+  void PutPlace(const Job& job, Json& to) const {
+    for (const auto& [term, value] : ranks_.Of(job).Terms()) to[term] = value;
+    to["queue"] = QueueOf(job);
+  }
+
   // The common part: what every decision about a job is based on.
   Json Cause(std::string reason, const Job& job) const {
     const User& user = snapshot_.users[job.user];
-    return {{"reason", std::move(reason)},
-            {"priority", job.priority},
-            {"level", levels_.Of(job)},
-            {"queue", QueueOf(job)},
-            {"user",
-             {{"name", user.name},
-              {"max_gpus", Amount(user.CapAt(snapshot_.now))},
-              {"used_gpus", user_gpus_[job.user]}}}};
+    Json cause = {{"reason", std::move(reason)}};
+    PutPlace(job, cause);
+    cause["user"] = {{"name", user.name},
+                     {"max_gpus", Amount(user.CapAt(snapshot_.now))},
+                     {"used_gpus", user_gpus_[job.user]}};
+    return cause;
   }
 
   // Another job, for which something is done.
   Json Beneficiary(JobId id) const {
     if (id == 0) return {};
     Json job = Named(id);
-    if (const Job* facts = snapshot_.Find(id); facts != nullptr) {
-      job["priority"] = facts->priority;
-      job["level"] = levels_.Of(*facts);
-      job["queue"] = QueueOf(*facts);
-    }
+    if (const Job* facts = snapshot_.Find(id); facts != nullptr) PutPlace(*facts, job);
     return job;
   }
 
@@ -249,7 +250,7 @@ class Causes {
 
   const CycleView& cycle_;
   const Snapshot& snapshot_;
-  const ServiceLevels levels_;
+  const Ranks ranks_;
   std::vector<int64_t> queue_gpus_, user_gpus_;
   std::vector<Json> all_;
 };

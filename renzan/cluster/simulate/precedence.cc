@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/cluster/core/order/entitlement.h"
 #include "renzan/cluster/core/order/pending_queue.h"
 #include "renzan/cluster/core/place/occupants.h"
 
@@ -13,8 +14,8 @@ Precedence::Precedence(const Snapshot& snapshot, const Decisions& decisions,
       overdue_after_(options.overdue_after_ms),
       view_(snapshot),
       quota_(view_),
-      ranks_(snapshot, options.levels),
-      entitlement_(view_, quota_, Occupants(view_), ranks_, [](const Job&) { return true; }) {
+      ranks_(snapshot, options.levels) {
+  Entitlement(view_, quota_, Occupants(view_), ranks_, [](const Job&) { return true; });
   for (const Job& job : snapshot.jobs) room_is_made_.insert(job.stopping_for);
   const auto serve = [&](JobId id) {
     if (IsOverdue(*snapshot.Find(id))) overdue_served_.insert(id);
@@ -41,16 +42,13 @@ std::optional<const char*> Precedence::RightOf(const Job& other, const Job& job)
     return if_so(other.grand_challenge, "a grand challenge");
   if (const bool made = room_is_made_.contains(other.id); made != room_is_made_.contains(job.id))
     return if_so(made, "with room made before");
-  if (const bool within = ranks_.WithinQuota(other); within != ranks_.WithinQuota(job))
-    return if_so(within, "within its queue's quota");
-  if (other.priority != job.priority)
-    return if_so(other.priority > job.priority, "of higher priority");
+  const Rank &its = ranks_.Of(other), &own = ranks_.Of(job);
+  if (its.Class() != own.Class()) return if_so(its < own, WhyAhead(its, own));
   // Overdue jobs go first until one of them is served.
   const bool overdue = IsOverdue(other);
   if (overdue && (!IsOverdue(job) || other.waiting_since < job.waiting_since)) return "overdue";
   if (IsOverdue(job) && NoOverdueServedBut(other)) return std::nullopt;
-  if (ranks_.levels().Of(other) != ranks_.levels().Of(job))
-    return if_so(ranks_.levels().Of(other) < ranks_.levels().Of(job), "with less service");
+  if (its != own) return if_so(its < own, WhyAhead(its, own));
   if (quota_.guarantees() && quota_.Share(other.queue) < quota_.Share(job.queue))
     return "of a queue that used less of its quota";
   return if_so(other.id < job.id, "submitted earlier");

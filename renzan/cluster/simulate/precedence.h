@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 
-#include "renzan/cluster/core/order/entitlement.h"
 #include "renzan/cluster/core/order/quota.h"
 #include "renzan/cluster/core/order/rank.h"
 #include "renzan/cluster/core/place/view.h"
@@ -32,7 +31,6 @@ class Precedence {
   const ClusterView view_;
   const Quota quota_;
   Ranks ranks_;
-  const Entitlement entitlement_;
   std::set<JobId> room_is_made_;    // for these
   std::set<JobId> overdue_served_;  // once one is, the others have their usual places
 };

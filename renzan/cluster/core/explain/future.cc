@@ -6,7 +6,6 @@
 
 #include "renzan/base/philox.h"
 #include "renzan/cluster/core/engine/gang.h"
-#include "renzan/cluster/core/order/service_levels.h"
 #include "renzan/cluster/core/predict/run_times.h"
 
 namespace renzan::cluster {
@@ -136,12 +135,12 @@ void Future::HandleJob(Job& job) {
 }
 
 void Future::FormLine(const Decisions& decisions) {
-  const ServiceLevels levels(snapshot_, options_.levels);
+  const Ranks ranks(snapshot_, options_.levels);
   line_.clear();
   for (const Wait& wait : decisions.waits) {
     if (wait.reason != WaitReason::kResources && wait.reason != WaitReason::kFragmented) continue;
     const Job& job = *snapshot_.Find(wait.job);
-    if (MayTakeOver(job)) line_.push_back({job.priority, levels.Of(job), job.id});
+    if (MayTakeOver(job)) line_.push_back({ranks.Of(job), job.id});
   }
   reserved_.assign(snapshot_.nodes.size(), false);
   for (const Reservation& reservation : snapshot_.reservations)
@@ -160,12 +159,10 @@ bool Future::MayTakeOver(const Job& job) const {
 void Future::JoinLine(const Job& job) {
   if (!MayTakeOver(job)) return;
   const Snapshot alone{.now = snapshot_.now, .jobs = {job}};
-  const int level = ServiceLevels(alone, options_.levels).Of(alone.jobs[0]);
+  const Rank rank = Ranks(alone, options_.levels).Of(alone.jobs[0]);
   auto place = line_.end();
-  while (place != line_.begin() && std::pair(-std::prev(place)->priority, std::prev(place)->level) >
-                                       std::pair(-job.priority, level))
-    --place;
-  line_.insert(place, {job.priority, level, job.id});
+  while (place != line_.begin() && rank < std::prev(place)->rank) --place;
+  line_.insert(place, {rank, job.id});
 }
 
 void Future::HandOver(const Job& ended) {

@@ -13,6 +13,7 @@
 #include "renzan/cluster/core/engine/carry_out.h"
 #include "renzan/cluster/core/explain/cycle_budget.h"
 #include "renzan/cluster/core/explain/submissions.h"
+#include "renzan/cluster/core/order/rank.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/snapshot.h"
 
@@ -82,7 +83,7 @@ class Future : private Environment {
   Ends ends_;
   // Jobs that wait for room, in the order of the last cycle; those submitted since are inserted.
   struct Waiting {
-    int priority, level;
+    Rank rank;
     JobId job;
   };
   std::vector<Waiting> line_;
