@@ -30,7 +30,10 @@ Entitlement::Entitlement(const ClusterView& view, const Quota& quota, const Occu
   for (size_t at = 0; at < snapshot.jobs.size(); ++at) {
     const Job& job = snapshot.jobs[at];
     if (job.state == JobState::kStopping) continue;
-    queues[job.queue].push_back(PlaceOf(job, static_cast<int>(at)));
+    const bool pending = job.state == JobState::kPending;
+    const auto& [beyond_quota, right, service] = ranks.Of(job);
+    queues[job.queue].emplace_back(pending || !IsFixed(job), right,
+                                   pending || SavesWhenStopped(job), service, pending, at);
   }
   for (Places& places : queues) std::sort(places.begin(), places.end());
   std::optional<RoomByRight> room;
@@ -44,8 +47,9 @@ Entitlement::Entitlement(const ClusterView& view, const Quota& quota, const Occu
         if (const Job& job = snapshot.jobs[at]; !room->Take(job)) left += UseOf(job);
       claims.clear();
     };
-    for (const Place& place : queues[queue]) {
-      const Job& job = snapshot.jobs[place.at];
+    for (const auto& place : queues[queue]) {
+      const int at = std::get<int>(place);
+      const Job& job = snapshot.jobs[at];
       const bool pending = job.state == JobState::kPending;
       const Resources amount = UseOf(job);
       if (!Fits(amount, snapshot.queues[queue].guaranteed, kinds_) || (pending && !may_start(job)))
@@ -54,20 +58,9 @@ Entitlement::Entitlement(const ClusterView& view, const Quota& quota, const Occu
       if (!Fits(amount, left, kinds_)) continue;
       ranks.SetWithinQuota(job);
       left -= amount;
-      if (pending) claims.push_back(place.at);
+      if (pending) claims.push_back(at);
     }
   }
-}
-
-Entitlement::Place Entitlement::PlaceOf(const Job& job, int at) const {
-  const bool pending = job.state == JobState::kPending;
-  const auto& [beyond_quota, right, service] = ranks_.Of(job);
-  return {.movable = pending || !IsFixed(job),
-          .right = right,
-          .loses_nothing = pending || SavesWhenStopped(job),
-          .service = service,
-          .pending = pending,
-          .at = at};
 }
 
 // What the job uses of its queue's guaranteed quota.
@@ -84,10 +77,11 @@ std::vector<bool> Entitlement::RunningWithinQuota(const std::vector<Places>& que
   std::vector<bool> within(snapshot_.jobs.size());
   for (size_t queue = 0; queue < queues.size(); ++queue) {
     Resources left = snapshot_.queues[queue].guaranteed;
-    for (const Place& place : queues[queue]) {
-      const Job& job = snapshot_.jobs[place.at];
+    for (const auto& place : queues[queue]) {
+      const int at = std::get<int>(place);
+      const Job& job = snapshot_.jobs[at];
       if (job.state == JobState::kPending || !Fits(UseOf(job), left, kinds_)) continue;
-      within[place.at] = true;
+      within[at] = true;
       left -= UseOf(job);
     }
   }

@@ -11,6 +11,7 @@
 // it stays within quota, but others use that quota until there is room for it.
 
 #include <functional>
+#include <tuple>
 #include <vector>
 
 #include "renzan/cluster/core/order/quota.h"
@@ -37,20 +38,10 @@ class Entitlement {
   const Ranks& ranks() const { return ranks_; }
 
  private:
-  // A job's place within its queue: the lesser goes first.
-  struct Place {
-    bool movable;
-    Right right;
-    bool loses_nothing;
-    Service service;
-    bool pending;
-    int at;  // in Snapshot::jobs
+  // A job's place within its queue, the least first: movable, right, loses nothing, service,
+  // pending, position in Snapshot::jobs.
+  using Places = std::vector<std::tuple<bool, Right, bool, Service, bool, int>>;
 
-    auto operator<=>(const Place&) const = default;
-  };
-  using Places = std::vector<Place>;
-
-  Place PlaceOf(const Job& job, int at) const;
   bool MayLoseQuotaByGrowing(const Job& job) const;
   Resources UseOf(const Job& job) const;
   std::vector<bool> RunningWithinQuota(const std::vector<Places>& queues) const;

@@ -2,11 +2,6 @@
 
 namespace renzan::cluster {
 
-size_t Rank::Hash() const {
-  return static_cast<size_t>(right.priority) << 32 ^ static_cast<size_t>(service.level) << 1 ^
-         static_cast<size_t>(beyond_quota);
-}
-
 std::vector<std::pair<const char*, int>> Rank::Terms() const {
   return {{"priority", right.priority}, {"level", service.level}};
 }

@@ -50,7 +50,10 @@ struct Rank {
   auto operator<=>(const Rank&) const = default;
   // All before service: of equal ones, an overdue job goes first.
   std::pair<bool, Right> Class() const { return {beyond_quota, right}; }
-  size_t Hash() const;
+  size_t Hash() const {
+    return static_cast<size_t>(right.priority) << 32 ^ static_cast<size_t>(service.level) << 1 ^
+           static_cast<size_t>(beyond_quota);
+  }
   // What a job's own facts contribute, by name.
   std::vector<std::pair<const char*, int>> Terms() const;
 };
