@@ -14,7 +14,8 @@
 // first and is never stopped, but it does not precede others' reservations or guarantees.
 //
 // A new term is a member of Right or of Service, with its name in Terms() and WhyAhead(): keys of
-// interchangeable jobs, and all comparisons, follow from these types.
+// interchangeable jobs, and all comparisons, follow from these types. One that changes while
+// nothing else does also needs a cycle when it does: ServiceLevels::NextChange().
 
 #include <compare>
 #include <optional>
