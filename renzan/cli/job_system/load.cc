@@ -15,11 +15,12 @@ namespace {
 constexpr std::array<std::string_view, 7> kVerbs = {"submit",  "jobs",  "job",     "pod-run",
                                                     "cluster", "nodes", "simulate"};
 
-constexpr Plugin kPlugin = {.file = "librenzan_jobs.so",
-                            .build = "renzan_jobs_build",
-                            .code = ErrorCode::kNoInput,
-                            .what = "the job system",
-                            .advice = "build it with `scripts/build release renzan_jobs`, or reinstall renzan"};
+constexpr Plugin kPlugin = {
+    .file = "librenzan_jobs.so",
+    .build = "renzan_jobs_build",
+    .code = ErrorCode::kNoInput,
+    .what = "the job system",
+    .advice = "build it with `scripts/build release renzan_jobs`, or reinstall renzan"};
 
 void* Library() {
   static void* const handle = LoadPlugin(kPlugin, PathOfPlugin(kPlugin), BuildId());

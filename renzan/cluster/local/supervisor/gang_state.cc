@@ -167,6 +167,8 @@ std::string GangState::Message() const {
     case EndedBy::kRequest:
     case EndedBy::kTimeout:
     case EndedBy::kCannotStart:
+    case EndedBy::kNeverStarted:
+    case EndedBy::kLost:
       break;
   }
   const std::string why =
