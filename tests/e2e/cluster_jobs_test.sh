@@ -86,6 +86,24 @@ expect_exit 66 "there is no job 999" $renzan job cancel "$first" 999 "$second"
 wait_for is "$first" state cancelled
 wait_for is "$second" state cancelled
 
+# Or those that match, unless they have ended.
+first=$(submit --name sweep-1 -- sleep 1000) second=$(submit --name sweep-2 -- sleep 1000)
+other=$(submit --name other --queue small --gpus 1 -- sleep 1000)
+waiting=$(submit --name sweep-3 --queue small --gpus 1 -- sleep 1000)
+wait_for is "$other" state running
+expect_exit 0 "job $waiting: cancelled" $renzan job cancel --state pending --name 'sweep-*'
+expect_exit 0 "" $renzan job cancel --name 'sweep-*' --json
+wait_for is "$first" state cancelled
+wait_for is "$second" state cancelled
+is "$other" state running || fail "a job that does not match was cancelled"
+expect_exit 0 "no jobs match" $renzan job cancel --name 'sweep-*'
+expect_exit 0 "no jobs match" $renzan job cancel --queue small --user nobody
+expect_exit 64 "which jobs?" $renzan job cancel
+expect_exit 64 "not both" $renzan job cancel "$other" --queue small
+is "$other" state running || fail "a job was cancelled in spite of an error"
+expect_exit 0 "job $other: stopping" $renzan job cancel --queue small
+wait_for is "$other" state cancelled
+
 # A job that checkpoints resumes where it was: after a manual preemption, a drain with notice, and a
 # preemption by a job of higher priority. After a failure without notice, unsaved steps are repeated.
 cat >steps.sh <<'SH'

@@ -1,4 +1,4 @@
-// renzan job show|explain|logs|cancel|preempt|checkpoint ID
+// renzan job show|explain|logs ID, cancel|preempt|checkpoint ID... or of those that match
 
 #include <fmt/format.h>
 
@@ -11,17 +11,15 @@
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/cli/cluster/cluster_access.h"
+#include "renzan/cli/jobs/job_choice.h"
 #include "renzan/cli/jobs/verbs.h"
 #include "renzan/cli/verbs.h"
 
 namespace renzan {
 namespace {
 
-constexpr const char* kJobHelp =
-    "As shown by `renzan jobs`; on Kubernetes also NAME or NAMESPACE/NAME";
-
 struct ActFlags {
-  std::vector<std::string> jobs;
+  JobChoice jobs;
   ClusterFlags cluster;
   bool json = false;
 };
@@ -39,21 +37,33 @@ void PrintAsked(const Document& done, cluster::JobAction action, const std::stri
              action == cluster::JobAction::kCheckpoint ? "; a checkpoint is requested" : "");
 }
 
+bool HasEnded(cluster::Backend& backend, const std::string& job) {
+  try {
+    return !backend.ShowJob(job).at("ended").is_null();
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::kNoInput;  // removed
+  }
+}
+
 // A job that cannot be acted on does not keep the others from it; the first such error is the exit
-// code.
+// code. One that matched and has ended since is no error.
 void ActOnAll(const ActFlags& flags, cluster::JobAction action, const std::string& word) {
   const auto backend = BackendOf(flags.cluster);
-  if (flags.jobs.size() == 1) {
-    const Document done = Act(*backend, flags.jobs[0], action);
+  const std::vector<std::string> jobs =
+      ChosenJobs(*backend, flags.jobs, action == cluster::JobAction::kCancel);
+  if (jobs.size() == 1 && !flags.jobs.ByMatch()) {
+    const Document done = Act(*backend, jobs[0], action);
     return flags.json ? PrintDocument(done) : PrintAsked(done, action, word);
   }
+  if (jobs.empty() && !flags.json) LogInfo("no jobs match");
   Document all = Document::array();
   std::optional<Error> first;
-  for (const std::string& job : flags.jobs) {
+  for (const std::string& job : jobs) {
     try {
       all.push_back(Act(*backend, job, action));
       if (!flags.json) PrintAsked(all.back(), action, word);
     } catch (const Error& error) {
+      if (flags.jobs.ByMatch() && HasEnded(*backend, job)) continue;
       all.push_back({{"job", job}, {"error", error.what()}});
       if (first)
         LogError("{}", error.what());
@@ -69,8 +79,9 @@ void AddActVerb(CLI::App& job, cluster::JobAction action, const std::string& wor
                 const std::string& what, const std::string& footer) {
   CLI::App* verb = job.add_subcommand(word, what);
   const auto flags = std::make_shared<ActFlags>();
-  verb->add_option("ID", flags->jobs, kJobHelp)->required();
-  verb->add_flag("--json", flags->json, "Print JSON; several jobs as {\"jobs\": [...]}");
+  AddJobChoice(*verb, flags->jobs);
+  verb->add_flag("--json", flags->json,
+                 "Print JSON; several jobs, and those that match, as {\"jobs\": [...]}");
   AddClusterChoice(*verb, flags->cluster);
   verb->footer(footer);
   verb->callback([flags, action, word] { ActOnAll(*flags, action, word); });
@@ -89,8 +100,9 @@ void AddJobVerb(CLI::App& app) {
   AddJobExplainVerb(*verb);
   AddJobLogsVerb(*verb);
   AddActVerb(*verb, cluster::JobAction::kCancel, "cancel", "End jobs for good",
-             "Their workers get SIGTERM, and SIGKILL after the grace period.\nExample: renzan job "
-             "cancel 12 13");
+             "Their workers get SIGTERM, and SIGKILL after the grace period.\n"
+             "Example: renzan job cancel 12 13\n"
+             "Example: renzan job cancel --queue vision --state pending");
   AddActVerb(*verb, cluster::JobAction::kPreempt, "preempt",
              "Stop jobs with a checkpoint; they return to the pending queue",
              "Example: renzan job preempt 12");
