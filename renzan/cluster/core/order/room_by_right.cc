@@ -36,22 +36,30 @@ ClusterView& RoomByRight::EmptiedFor(const Job& job) {
   return emptied;
 }
 
+ClusterView& RoomByRight::FreeFor(int queue) {
+  return free_.try_emplace(queue, view_).first->second;
+}
+
 bool RoomByRight::Take(const Job& job) {
   const std::pair key(AskerOf(job), job.request);
   if (nowhere_.Known(key, job.min_workers)) return false;
-  std::optional<Placement> room = FindPlacement(EmptiedFor(job), {.request = job.request,
-                                                                  .min_workers = job.min_workers,
-                                                                  .max_workers = job.min_workers,
-                                                                  .checkpoints = job.checkpoints,
-                                                                  .room = Room::kFuture,
-                                                                  .unreserved = false});
+  const PlacementQuery wanted{.request = job.request,
+                              .min_workers = job.min_workers,
+                              .max_workers = job.min_workers,
+                              .checkpoints = job.checkpoints,
+                              .room = Room::kFuture,
+                              .unreserved = false};
+  ClusterView& free = FreeFor(job.queue);
+  std::optional<Placement> room = FindPlacement(free, wanted);
+  if (!room) room = FindPlacement(EmptiedFor(job), wanted);
   if (!room) {
     nowhere_.Add(key, job.min_workers);
     return false;
   }
+  const Resources& each = view_.snapshot().worker_requests[job.request].per_worker;
+  free.TakeFuture(each, *room);
   for (auto& [asker, emptied] : emptied_)
-    if (std::get<0>(asker) == job.queue)
-      emptied.TakeFuture(view_.snapshot().worker_requests[job.request].per_worker, *room);
+    if (std::get<0>(asker) == job.queue) emptied.TakeFuture(each, *room);
   taken_[job.queue].push_back({job.request, std::move(*room)});
   return true;
 }

@@ -24,7 +24,8 @@ class RoomByRight {
   RoomByRight(const ClusterView& view, const Quota& quota, const Occupants& occupants,
               const Ranks& ranks, std::vector<bool> keep);
 
-  // Takes room for the job, beside earlier ones of its queue; false if there is none.
+  // Takes room for the job, beside earlier ones of its queue; false if there is none. What is free
+  // first, as the job itself will: others may have a right to what it leaves.
   bool Take(const Job& job);
 
  private:
@@ -37,6 +38,7 @@ class RoomByRight {
   Asker AskerOf(const Job& job) const;
   bool MayStopFor(const Job& job, int index) const;
   ClusterView& EmptiedFor(const Job& job);
+  ClusterView& FreeFor(int queue);
 
   const ClusterView& view_;
   const Quota& quota_;
@@ -44,6 +46,7 @@ class RoomByRight {
   const Ranks& ranks_;
   const std::vector<bool> keep_;
   std::map<Asker, ClusterView> emptied_;
+  std::map<int, ClusterView> free_;  // by queue: nothing stops
   std::map<int, std::vector<Taken>> taken_;  // by queue
   Failures<std::pair<Asker, int>> nowhere_;  // by request, too
 };
