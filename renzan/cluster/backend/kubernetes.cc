@@ -235,8 +235,8 @@ class KubernetesBackend : public Backend {
     // Only the API server knows who would submit it.
     spec::Submitter submitter = kubernetes::SubmitterOf(limits_, object.ns);
     submitter.user_was_checked = true;
-    if (const std::string why = kubernetes::WhyItMayNotStart(
-            object, &snapshot.queues[job.queue], snapshot, limits_, submitter, /*pending_jobs=*/0);
+    if (const std::string why = spec::WhyQueueRefuses(snapshot.queues[job.queue], snapshot.queues,
+                                                      object.spec, submitter);
         !why.empty())
       Fail(ErrorCode::kNoPermission, "{}: {}", submission.job.source, why);
     kubernetes::KeepOut(observed_, object.node_filter, snapshot, job);
