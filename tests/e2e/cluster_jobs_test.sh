@@ -101,8 +101,16 @@ expect_exit 0 "no jobs match" $renzan job cancel --queue small --user nobody
 expect_exit 64 "which jobs?" $renzan job cancel
 expect_exit 64 "not both" $renzan job cancel "$other" --queue small
 is "$other" state running || fail "a job was cancelled in spite of an error"
-expect_exit 0 "job $other: stopping" $renzan job cancel --queue small
+
+# A job that is held does not start, nor start again.
+id=$(submit --name held --queue small --gpus 1 -- true)
+expect_exit 0 "job $id: pending; held" $renzan job hold "$id"
+expect_exit 0 "job $other: stopping" $renzan job cancel --queue small --name other
 wait_for is "$other" state cancelled
+expect_explanation "$id" "held by $(id -un): \`renzan job release $id\` lets it start"
+is "$id" state pending || fail "a held job was started"
+expect_exit 0 "job $id: pending; released" $renzan job release --name held
+wait_for is "$id" state done
 
 # A job that checkpoints resumes where it was: after a manual preemption, a drain with notice, and a
 # preemption by a job of higher priority. After a failure without notice, unsaved steps are repeated.

@@ -59,6 +59,7 @@ VALUES = {
     "preemptible": ([True, False], ["sometimes"]),
     "grandChallenge": ([True, False], ["always"]),
     "cancelled": ([True, False], ["soon"]),
+    "held": ([True, False], ["soon"]),
     "checkpoint.onStop": ([True, False], ["maybe"]),
     "checkpoint.onRequest": ([True, False], ["maybe"]),
     "checkpoint.maxInterval": (["1ms", "0.5s", "10m", "3650d", "3651d"],
@@ -208,7 +209,7 @@ def test_defaults(cluster, specification):
     made = cluster.client.post(cluster.JOBS + "?dryRun=All", job())["spec"]
     expected = {"queue": "default", "priority": 0, "replicas": 1, "retries": 0,
                 "retryBackoff": "1s", "timeout": "0s", "startTimeout": "30m", "preemptible": True,
-                "grandChallenge": False, "cancelled": False,
+                "grandChallenge": False, "cancelled": False, "held": False,
                 "checkpoint": {"onStop": False, "onRequest": False, "maxInterval": "10m"},
                 "template": {"spec": {"containers": [CONTAINER]}}}
     expect(made == expected, f"the defaults are {made}")

@@ -1,4 +1,5 @@
-// renzan job show|explain|logs ID, cancel|preempt|checkpoint ID... or of those that match
+// renzan job show|explain|logs ID, cancel|preempt|checkpoint|hold|release ID... or those
+// that match
 
 #include <fmt/format.h>
 
@@ -30,11 +31,25 @@ Document Act(cluster::Backend& backend, const std::string& job, cluster::JobActi
   return {{"job", job}, {"state", state.empty() ? Document() : Document(state)}};
 }
 
+const char* Remark(cluster::JobAction action) {
+  switch (action) {
+    case cluster::JobAction::kCheckpoint:
+      return "; a checkpoint is requested";
+    case cluster::JobAction::kHold:
+      return "; held";
+    case cluster::JobAction::kRelease:
+      return "; released";
+    case cluster::JobAction::kCancel:
+    case cluster::JobAction::kPreempt:
+      break;
+  }
+  return "";
+}
+
 void PrintAsked(const Document& done, cluster::JobAction action, const std::string& word) {
   const std::string job = done.at("job");
   if (done.at("state").is_null()) return fmt::print("job {}: asked to {}\n", job, word);
-  fmt::print("job {}: {}{}\n", job, done.at("state").get<std::string>(),
-             action == cluster::JobAction::kCheckpoint ? "; a checkpoint is requested" : "");
+  fmt::print("job {}: {}{}\n", job, done.at("state").get<std::string>(), Remark(action));
 }
 
 bool HasEnded(cluster::Backend& backend, const std::string& job) {
@@ -49,8 +64,9 @@ bool HasEnded(cluster::Backend& backend, const std::string& job) {
 // code. One that matched and has ended since is no error.
 void ActOnAll(const ActFlags& flags, cluster::JobAction action, const std::string& word) {
   const auto backend = BackendOf(flags.cluster);
-  const std::vector<std::string> jobs =
-      ChosenJobs(*backend, flags.jobs, action == cluster::JobAction::kCancel);
+  const std::vector<std::string> jobs = ChosenJobs(
+      *backend, flags.jobs,
+      action != cluster::JobAction::kPreempt && action != cluster::JobAction::kCheckpoint);
   if (jobs.size() == 1 && !flags.jobs.ByMatch()) {
     const Document done = Act(*backend, jobs[0], action);
     return flags.json ? PrintDocument(done) : PrintAsked(done, action, word);
@@ -110,6 +126,11 @@ void AddJobVerb(CLI::App& app) {
              "Request a checkpoint; the jobs continue",
              "Needs checkpoint.on_request: their workers get SIGUSR1.\n"
              "Example: renzan job checkpoint 12");
+  AddActVerb(*verb, cluster::JobAction::kHold, "hold",
+             "Keep jobs from starting until they are released; what runs continues",
+             "To stop it as well: renzan job preempt.\nExample: renzan job hold 12");
+  AddActVerb(*verb, cluster::JobAction::kRelease, "release", "Let held jobs start",
+             "Example: renzan job release --name 'sweep-*'");
 }
 
 }  // namespace renzan

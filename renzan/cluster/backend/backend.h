@@ -55,7 +55,8 @@ struct JobsQuery {
   std::string queue = {}, user = {}, state = {};  // only these
 };
 
-enum class JobAction { kCancel, kPreempt, kCheckpoint };
+// A held job does not start (again) until it is released.
+enum class JobAction { kCancel, kPreempt, kCheckpoint, kHold, kRelease };
 
 struct LogQuery {
   int64_t worker = 0;

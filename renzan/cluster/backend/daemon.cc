@@ -74,6 +74,10 @@ const char* WordOf(JobAction action) {
       return "cancel";
     case JobAction::kPreempt:
       return "preempt";
+    case JobAction::kHold:
+      return "hold";
+    case JobAction::kRelease:
+      return "release";
     case JobAction::kCheckpoint:
       break;
   }

@@ -118,6 +118,10 @@ class KubernetesBackend : public Backend {
       Patch(job, {{"spec", {{"cancelled", true}}}});
       return "";
     }
+    if (action == JobAction::kHold || action == JobAction::kRelease) {
+      Patch(job, {{"spec", {{"held", action == JobAction::kHold}}}});
+      return NameOf(state);
+    }
     if (state != RecordState::kRunning)
       Fail(ErrorCode::kUsage, "job {} is not running (state {})", name, NameOf(state));
     if (action == JobAction::kPreempt) {

@@ -84,7 +84,7 @@ json RepeatedGangJob(const kubernetes::GangJob& job) {
       {"kind", kubernetes::GangJobs().name},
       {"metadata", {{"namespace", job.ns}, {"generateName", job.name.substr(0, kMaxBytes) + "-"}}},
       {"spec", kubernetes::At(*job.object, {"spec"})}};
-  object["spec"].erase("cancelled");
+  for (const char* wish : {"cancelled", "held"}) object["spec"].erase(wish);
   return object;
 }
 

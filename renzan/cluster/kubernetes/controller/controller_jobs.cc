@@ -122,10 +122,11 @@ void Controller::HonourRequests(LiveJob& live) {
   }
 }
 
-// Except for the size, changes apply when the job starts again.
+// Except for the size and a hold, changes apply when the job starts again.
 void Controller::Edit(LiveJob& live) {
   live.edited = true;
   Job& job = *snapshot_.Find(live.object.status.id);
+  ApplyHold(live.object, job);
   const spec::JobSpec& spec = live.object.spec;
   if (!live.object.invalid.empty()) return;
   switch (WhenSizeApplies(spec, static_cast<int>(live.workers.size()),

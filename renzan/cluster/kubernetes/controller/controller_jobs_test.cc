@@ -47,6 +47,33 @@ TEST(KubernetesControllerJobs, CancelAndDelete) {
   EXPECT_THAT(world.wrong, IsEmpty());
 }
 
+TEST(KubernetesControllerJobs, AHeldJobStartsOnlyWhenItIsReleased) {
+  World world;
+  world.cluster.AddNode("a", 8);
+  Json held = JobSpec(1, 4);
+  held["held"] = true;
+  world.cluster.AddJob("ads", "waits", held, kHour);
+  world.cluster.AddJob("ads", "runs", JobSpec(1, 4), kHour);
+  world.Run(kMinute);
+  EXPECT_EQ(world.PhaseOf("waits"), "pending");
+  EXPECT_THAT(world.StatusOf("waits", "message"), HasSubstr("held"));
+  const auto hold = [&](const char* name, bool value) {
+    world.cluster.EditJob("ads", name, [&](Json& spec) { spec["held"] = value; });
+    world.Run(kMinute);
+  };
+  hold("runs", true);
+  EXPECT_EQ(world.PhaseOf("runs"), "running") << "a hold stops nothing";
+  world.cluster.MergePatch(GangJobs(), "ads", "runs",
+                           {{"metadata", {{"annotations", {{kRequestPreempt, "now"}}}}}}, "");
+  world.StartController();  // a new leader knows it, too
+  world.Run(3 * kMinute);
+  EXPECT_EQ(world.PhaseOf("runs"), "pending");
+  EXPECT_EQ(world.PhaseOf("waits"), "pending");
+  for (const char* name : {"waits", "runs"}) hold(name, false);
+  for (const char* name : {"waits", "runs"}) EXPECT_EQ(world.PhaseOf(name), "running");
+  EXPECT_THAT(world.wrong, IsEmpty());
+}
+
 TEST(KubernetesControllerJobs, HonoursRequestsForCheckpointsAndStopsOnce) {
   World world;
   world.cluster.AddNode("a", 8);

@@ -104,6 +104,13 @@ std::string WhyItMayNotStart(const GangJob& object, const Queue* queue, const Sn
   return WhyForbidden(limits, object.ns, object.spec, pending_jobs);
 }
 
+void ApplyHold(const GangJob& object, Job& job) {
+  static const std::string why =
+      "held by spec.held: `renzan job release`, or a patch to false, lets it start";
+  if (object.held && job.held.empty()) job.held = why;
+  if (!object.held && job.held == why) job.held.clear();
+}
+
 void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Job& job) {
   const spec::JobSpec& spec = object.spec;
   job.submitted = object.created;
@@ -147,6 +154,7 @@ void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Jo
     job.held = error.what();
     job.request = snapshot.InternRequest({});
   }
+  ApplyHold(object, job);
 }
 
 SizeApplies WhenSizeApplies(const spec::JobSpec& wanted, int workers, bool runs, bool saves) {

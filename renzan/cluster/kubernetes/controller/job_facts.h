@@ -42,6 +42,9 @@ std::string WhyItMayNotStart(const GangJob& object, const Queue* queue, const Sn
                              const NamespaceLimits& limits, const spec::Submitter& submitter,
                              int64_t pending_jobs);
 
+// Sets or ends Job::held as spec.held says, unless the job is held for another reason.
+void ApplyHold(const GangJob& object, Job& job);
+
 // Sets what follows from a job's specification; Job::held says why it cannot start.
 void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Job& job);
 

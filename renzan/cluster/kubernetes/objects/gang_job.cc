@@ -56,6 +56,7 @@ void ReadSpec(const json& spec, GangJob& job) {
     for (const auto& [name, value] : selector.items())
       if (value.is_string()) job.node_selector[name] = value.get<std::string>();
   job.cancelled = IsTrueAt(spec, {"cancelled"});
+  job.held = IsTrueAt(spec, {"held"});
   const std::string start_timeout = TextAt(spec, {"startTimeout"}, "30m");
   if (const auto limit = spec::TryParseMilliseconds(start_timeout))
     job.start_timeout_ms = *limit;

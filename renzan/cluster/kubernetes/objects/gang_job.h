@@ -44,6 +44,7 @@ struct GangJob {
   TimeMs created = 0;
   bool deleting = false;
   bool cancelled = false;  // spec.cancelled
+  bool held = false;       // spec.held
   std::string checkpoint_request, preempt_request;
   TimeMs start_timeout_ms = 0;  // 0: none
   spec::JobSpec spec;           // without command and resources, which are the template's

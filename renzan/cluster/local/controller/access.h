@@ -35,6 +35,7 @@ class AccessControl {
   AccessControl(uid_t daemon_uid, const spec::ClusterConfig::LimitsConfig& limits)
       : daemon_uid_(daemon_uid), limits_(limits) {}
 
+  bool IsOperator(const Caller& caller) const;
   bool MayChange(const JobRecord& job, const Caller& caller) const;
   // Required to see and change the job.
   void RequireOwner(const JobRecord& job, const Caller& caller) const;
@@ -50,8 +51,6 @@ class AccessControl {
   int64_t max_priority() const { return limits_.max_priority; }
 
  private:
-  bool IsOperator(const Caller& caller) const;
-
   uid_t daemon_uid_;
   spec::ClusterConfig::LimitsConfig limits_;
 };

@@ -30,7 +30,8 @@ struct LiveJob {
   RetryPolicy policy;
   std::optional<AttemptRecord> attempt;  // the one that has not ended
   int64_t text_bytes = 0;                // of the specification and the manifest
-  bool stop_unsent = false;              // it has to stop, but the request could not be written
+  std::string unusable;  // why it cannot start with this configuration or version; empty: it can
+  bool stop_unsent = false;  // it has to stop, but the request could not be written
   // Set if its processes were gone when the daemon started: when they were last known to run.
   std::optional<TimeMs> lost_at;
 };

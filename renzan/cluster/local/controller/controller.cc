@@ -146,6 +146,7 @@ void Controller::RecoverJob(JobRecord record) {
   const JobId id = record.id;
   LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = std::move(spec)};
   live.policy = spec::RetryPolicyOf(live.spec);
+  live.unusable = job.held;
   live.text_bytes = DropTexts(live.record) + inherited_.BytesOf(id);
   live.record.waiting_since = live.record.submitted;
   for (const AttemptRecord& attempt : store_.Attempts(id)) {
@@ -212,7 +213,7 @@ void Controller::Schedule() {
   for (const auto& [id, live] : state_.live)
     if (live.record.state == RecordState::kRunning) progress_.Read(live, now - kScheduleStatusMs);
   pools_.Observe();
-  HoldWhileNearlyFull();
+  UpdateHeld();
   Validated validated = options_.validate(state_.snapshot, options_.schedule(state_.snapshot));
   const Decisions& decisions = validated.decisions;
   waits_.clear();

@@ -94,6 +94,10 @@ class Controller {
   RecordState Cancel(JobId job, const Caller& caller);
   RecordState Preempt(JobId job, const Caller& caller);
   void Checkpoint(JobId job, const Caller& caller);
+  // The job does not start (again) until it is released; its workers stay. An operator's hold is
+  // only released by an operator.
+  RecordState Hold(JobId job, const Caller& caller);
+  RecordState Release(JobId job, const Caller& caller);
   // Nothing starts on the node until it is restored; its workers stay.
   void Cordon(const std::string& node, const Caller& caller);
   // With a notice the node goes away after it. Without one nothing starts there until it is
@@ -139,7 +143,8 @@ class Controller {
   void WatchDisk(TimeMs now, bool at_once = false);
   void ReserveRoom();
   void ReserveLogRoom() const;
-  void HoldWhileNearlyFull();
+  void UpdateHeld();
+  void SetHold(LiveJob& live, const std::string& by, const char* kind, const Caller& caller);
   void AdvanceNodes();
   void Schedule();
   JobId Admit(const Submission& submission);

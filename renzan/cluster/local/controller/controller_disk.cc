@@ -11,9 +11,6 @@ namespace renzan::cluster::local {
 namespace {
 
 constexpr TimeMs kBetweenReservationsMs = 10'000;
-constexpr const char* kHeld =
-    "the disk of the daemon's state directory is nearly full: nothing starts until there is room "
-    "(`renzan cluster status` says how much is free, and which jobs use most)";
 
 }  // namespace
 
@@ -50,17 +47,6 @@ void Controller::ReserveRoom() {
   if (why != no_room_ && !why.empty())
     LogWarning("nothing can be recorded if jobs fill the disk: {}", why);
   no_room_ = why;
-}
-
-// A start would fail, and be tried again later and later. Running jobs are held once they wait.
-void Controller::HoldWhileNearlyFull() {
-  for (Job& job : state_.snapshot.jobs) {
-    const bool hold = disk_.nearly_full() && job.state == JobState::kPending;
-    if (hold && job.held.empty())
-      job.held = kHeld;
-    else if (!hold && job.held == kHeld)
-      job.held.clear();
-  }
 }
 
 }  // namespace renzan::cluster::local

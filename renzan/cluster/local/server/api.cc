@@ -34,6 +34,8 @@ const std::vector<Route>& Routes() {
       {"POST", {"v1", "jobs", "*", "cancel"}, ChangeJob},
       {"POST", {"v1", "jobs", "*", "preempt"}, ChangeJob},
       {"POST", {"v1", "jobs", "*", "checkpoint"}, ChangeJob},
+      {"POST", {"v1", "jobs", "*", "hold"}, ChangeJob},
+      {"POST", {"v1", "jobs", "*", "release"}, ChangeJob},
       {"GET", {"v1", "nodes"}, ListNodes},
       {"POST", {"v1", "nodes", "*", "cordon"}, ChangeNode},
       {"POST", {"v1", "nodes", "*", "drain"}, ChangeNode},

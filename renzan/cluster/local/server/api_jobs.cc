@@ -183,6 +183,8 @@ ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request) {
   const RecordState state = context.loop.Run([&](Controller& controller) {
     if (verb == "cancel") return controller.Cancel(id, request.caller);
     if (verb == "preempt") return controller.Preempt(id, request.caller);
+    if (verb == "hold") return controller.Hold(id, request.caller);
+    if (verb == "release") return controller.Release(id, request.caller);
     controller.Checkpoint(id, request.caller);
     return controller.View(id).record.state;
   });

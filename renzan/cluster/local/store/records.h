@@ -38,6 +38,7 @@ struct JobRecord : JobFacts {
   int64_t cpu_millis = 0, memory_mib = 0, gpus = 0;  // of each worker
   TimeMs submitted = 0;
   bool cancel_requested = false;
+  std::string held_by;   // who holds it; empty: it may start
   std::string manifest;  // JSON
 };
 

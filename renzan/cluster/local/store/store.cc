@@ -78,6 +78,10 @@ void Store::Put(const JobRecord& job) {
   if (!was_there) PutPrediction(job);
   if (job.reservation_yields > 0)
     store::ReservationYields().Put(*database_, {job.id, int64_t{job.reservation_yields}});
+  if (!job.held_by.empty())
+    store::Holds().Put(*database_, {job.id, job.held_by});
+  else if (was_there)
+    store::Holds().Delete(*database_, "job", job.id);
   const auto put = [&](const char* fact, int64_t value) {
     store::Facts().Put(*database_, {std::string(fact), value});
   };
@@ -88,6 +92,7 @@ void Store::Put(const JobRecord& job) {
   store::Collections().Delete(*database_, "job", job.id);
   store::PredictedRunTimes().Delete(*database_, "job", job.id);
   store::ReservationYields().Delete(*database_, "job", job.id);
+  store::Holds().Delete(*database_, "job", job.id);
   CountEnded(job, 1, Usage(job.id));
 }
 
@@ -227,9 +232,12 @@ std::vector<JobRecord> Store::UnfinishedJobs() {
     std::map<JobId, int> yields;
     for (const SqlRow& row : store::ReservationYields().Select(*database_))
       yields[row.Int(0)] = static_cast<int>(row.Int(1));
+    std::map<JobId, std::string> holds;
+    for (const SqlRow& row : store::Holds().Select(*database_)) holds[row.Int(0)] = row.Text(1);
     for (JobRecord& job : jobs) {
       job.run_time = predicted[job.id];
       job.reservation_yields = yields[job.id];
+      job.held_by = holds[job.id];
     }
     return jobs;
   });

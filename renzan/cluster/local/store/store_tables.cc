@@ -226,6 +226,12 @@ const CheckedTable& ReservationYields() {
   return table;
 }
 
+const CheckedTable& Holds() {
+  static const CheckedTable table("holds", {"job INTEGER NOT NULL", "by TEXT NOT NULL"}, 1,
+                                  "FOREIGN KEY (job) REFERENCES jobs (id)");
+  return table;
+}
+
 const CheckedTable& Pools() {
   static const CheckedTable table(
       "pools", {"name TEXT NOT NULL", "node_ms INTEGER NOT NULL", "interruptions INTEGER NOT NULL"},
@@ -252,6 +258,7 @@ std::vector<const CheckedTable*> TablesOf(int64_t version) {
     tables.insert(tables.end(), {&EndedRunTimes(), &PredictedRunTimes(), &PoolHours()});
   if (version >= 6) tables.insert(tables.end(), {&EarlyFailures(), &Closures()});
   if (version >= 7) tables.push_back(&ReservationYields());
+  if (version >= 8) tables.push_back(&Holds());
   return tables;
 }
 

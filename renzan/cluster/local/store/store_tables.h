@@ -11,7 +11,7 @@
 namespace renzan::cluster::local::store {
 
 // Increased with every change of a definition below. Store::Upgrade() converts older databases.
-inline constexpr int64_t kSchemaVersion = 7;
+inline constexpr int64_t kSchemaVersion = 8;
 
 // Facts.
 inline constexpr const char* kSchemaFact = "schema_version";
@@ -47,6 +47,7 @@ const CheckedTable& EarlyFailures();  // see EarlyFailure
 const CheckedTable& Closures();       // of nodes, other than by an operator
 // Since version 7. Of jobs that have not ended: how often they were stopped for a reservation.
 const CheckedTable& ReservationYields();
+const CheckedTable& Holds();
 // The tables until version 2; only for upgrades.
 const CheckedTable& JobsV2();
 const CheckedTable& QuotaOverridesV2();

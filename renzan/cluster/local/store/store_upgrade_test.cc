@@ -274,6 +274,32 @@ TEST(StoreUpgrade, UpgradesVersion6) {
   }
 }
 
+TEST(StoreUpgrade, UpgradesVersion7) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  {
+    Store store(path);
+    store.Transact([&] {
+      store.Put(SampleJob(1));
+      store.Put(SampleAttempt(1));
+    });
+  }
+  {
+    Database database(path);
+    database.Transact([&] { MakeOlder(database, 7); });
+  }
+  for (int opened = 0; opened < 2; ++opened) {
+    Store store(path);
+    EXPECT_EQ(store.UnfinishedJobs().at(0).held_by, opened == 0 ? "" : "ann");
+    JobRecord job = SampleJob(1);
+    job.held_by = "ann";
+    store.Transact([&] { store.Put(job); });
+  }
+  Store store(path);
+  store.Transact([&] { store.Put(SampleJob(1)); });
+  EXPECT_EQ(store.UnfinishedJobs().at(0).held_by, "");
+}
+
 TEST(StoreUpgrade, RefusesANewerVersion) {
   TemporaryDirectory directory;
   const std::string path = directory / "state.db";
