@@ -103,5 +103,23 @@ TEST_F(QueueOrderTest, LessServiceFirstThenEarlierSubmission) {
   EXPECT_THAT(Started(Run()), ElementsAre(much));
 }
 
+// Otherwise the gang would seem to have two nodes, and to need the quota.
+TEST_F(QueueOrderTest, AClaimOnQuotaTakesWhatIsFreeBeforeItTakesWhatOthersWouldLeave) {
+  TwoQueues(24, 0);
+  Nodes(3);
+  const JobId borrower =
+      Add({.queue = 1, .priority = 3, .gpus = 8, .checkpoints = false, .on = {{0, 1}}});
+  Add({.queue = 0, .gpus = 2, .checkpoints = false, .on = {{2, 1}}, .preemptible = false});
+  Add({.queue = 1, .gpus = 6, .on = {{2, 1}}});
+  const JobId small = Add({.queue = 0, .priority = 3, .checkpoints = false, .preemptible = false});
+  const JobId gang = Add({.queue = 0, .workers = 2, .gpus = 8});
+  const JobId one = Add({.queue = 0, .gpus = 8});
+  const Decisions decisions = Run();
+  EXPECT_THAT(Started(decisions), ElementsAre(small));
+  EXPECT_THAT(Stopped(decisions), ElementsAre(borrower));
+  EXPECT_EQ(ReasonOf(decisions, one), WaitReason::kPipelined);
+  EXPECT_EQ(ReasonOf(decisions, gang), WaitReason::kResources);
+}
+
 }  // namespace
 }  // namespace renzan::cluster
