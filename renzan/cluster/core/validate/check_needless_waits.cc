@@ -65,7 +65,8 @@ class NeedlessWaits {
 
   // If one pending job has higher priority than all others, and could run once jobs of lower
   // priority have ended that it may not stop, room is kept for it; unless it is next when any of
-  // them ends.
+  // them ends. Jobs that start in this cycle are not waited for yet: room may have been made for
+  // one in an earlier cycle, when another job was first.
   void CheckClaimOfTheFirst() {
     const Job* first = nullptr;
     bool alone = true;
@@ -83,10 +84,6 @@ class NeedlessWaits {
       return;
     std::vector<Resources> room = FreeOnceAllHaveStopped();
     Release(room, [&](const Job& other) { return IsBelow(other, *first); });
-    for (const auto& [id, start] : context_.starts)
-      if (const Job& job = *snapshot_.Find(id); IsBelow(job, *first))
-        for (const Placed& placed : start->placement)
-          room[placed.node] += Of(snapshot_, job, placed.workers);
     if (PackTogether(snapshot_, room, {{first, first->min_workers}}) == Packs::kYes)
       context_.ReportFor(first->id,
                          "job {} waits ({}) for jobs of lower priority, but no room is kept for it",
