@@ -96,8 +96,12 @@ void Print(const JobsFlags& flags, const Json& answer) {
     LogInfo("{}", note.get<std::string>());
   if (!jobs.empty() || answer.at("more") != 0 || !answer.value("unreadable", Json()).empty())
     return;
-  LogInfo("no jobs{}",
-          flags.query.all ? "" : " that are pending, running or ended in the last hour: see --all");
+  const bool filtered =
+      !flags.query.queue.empty() || !flags.query.user.empty() || !flags.query.state.empty();
+  LogInfo("no jobs{}{}", filtered ? " match" : "",
+          flags.query.all ? ""
+          : filtered      ? "; of those that have ended, only the last hour counts: see --all"
+                          : " that are pending, running or ended in the last hour: see --all");
 }
 
 void List(const JobsFlags& flags) {

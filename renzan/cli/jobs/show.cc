@@ -64,7 +64,8 @@ void PrintSummary(const Json& job, int64_t now) {
   Line("submitted", TimeOrNothing(job.at("submitted"), now));
   Line("started", TimeOrNothing(job.at("started"), now));
   Line("ended", TimeOrNothing(job.at("ended"), now));
-  Line("exit code", TextOf(job.at("exit_code")));
+  if (const std::string code = TextOf(job.at("exit_code")); !code.empty())
+    Line("exit code", job.at("ended").is_null() ? code + " of an earlier attempt" : code);
   Line("counts", fmt::format("{}, {}, {}", Counted(job.at("attempts").dump(), "attempt"),
                              Counted(job.at("failures").dump(), "failure"),
                              Counted(job.at("preemptions").dump(), "preemption")));
