@@ -37,10 +37,10 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-bool ConnectOutput(const ChildOptions& options) {
-  const int null = open("/dev/null", O_RDONLY);
-  if (null < 0 || dup2(null, STDIN_FILENO) < 0) return false;
-  if (null != STDIN_FILENO) close(null);
+bool ConnectStandardStreams(const ChildOptions& options) {
+  const int input = options.stdin_fd >= 0 ? options.stdin_fd : open("/dev/null", O_RDONLY);
+  if (input < 0 || dup2(input, STDIN_FILENO) < 0) return false;
+  if (options.stdin_fd < 0 && input != STDIN_FILENO) close(input);
   return (options.stdout_fd < 0 || dup2(options.stdout_fd, STDOUT_FILENO) >= 0) &&
          (options.stderr_fd < 0 || dup2(options.stderr_fd, STDERR_FILENO) >= 0);
 }
@@ -74,9 +74,10 @@ void SetSignals(const ChildOptions& options) {
 // Runs in the child; returns only on failure: the step that failed.
 Step Become(const ChildOptions& options, const std::vector<std::pair<int, rlimit>>& limits,
             const char* program, char* const* argv, char** envp, pid_t parent) {
-  const bool session = options.leads == ChildOptions::Leads::kSession;
-  if (session ? setsid() < 0 : setpgid(0, 0) != 0) return Step::kSession;
-  if (!ConnectOutput(options)) return Step::kOutput;
+  using Leads = ChildOptions::Leads;
+  if (options.leads == Leads::kSession && setsid() < 0) return Step::kSession;
+  if (options.leads == Leads::kProcessGroup && setpgid(0, 0) != 0) return Step::kSession;
+  if (!ConnectStandardStreams(options)) return Step::kOutput;
   // Before changing users: the other user may lack the permission.
   if (options.out_of_memory_score) RaiseOutOfMemoryScore(*options.out_of_memory_score);
   if (options.niceness) setpriority(PRIO_PROCESS, 0, *options.niceness);

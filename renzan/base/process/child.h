@@ -27,12 +27,12 @@ struct ChildOptions {
   std::vector<std::string> environment;  // "NAME=value"
   std::string working_directory;         // empty: inherited
 
-  // stdin is /dev/null. Negative: inherited.
-  int stdout_fd = -1, stderr_fd = -1;
+  int stdin_fd = -1;                   // negative: /dev/null
+  int stdout_fd = -1, stderr_fd = -1;  // negative: inherited
 
   // The child leads its own process group (so that Ctrl-C in a terminal reaches it only through us)
-  // or its own session.
-  enum class Leads { kProcessGroup, kSession };
+  // or its own session. One that reads from our terminal must stay in our group.
+  enum class Leads { kNothing, kProcessGroup, kSession };
   Leads leads = Leads::kProcessGroup;
   int death_signal = SIGKILL;  // sent to it if this process dies; 0: none
 
