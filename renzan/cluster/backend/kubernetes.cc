@@ -77,7 +77,7 @@ class KubernetesBackend : public Backend {
         return api_->List(kind, job.ns, selector).at("items");
       } catch (const ApiError& error) {
         // A user who may see jobs need not be allowed to see more.
-        if (error.code() != ErrorCode::kNoPermission) throw;
+        if (!error.is_forbidden()) throw;
         return json::array();
       }
     };
@@ -291,7 +291,7 @@ class KubernetesBackend : public Backend {
       try {
         list = api_->List(kubernetes::GangJobs(), "", {});
       } catch (const ApiError& error) {
-        if (error.code() != ErrorCode::kNoPermission) throw;
+        if (!error.is_forbidden()) throw;
         list = api_->List(kubernetes::GangJobs(), target_.ns, {});
         note = fmt::format("only the namespace {}: you may not list other namespaces' jobs",
                            target_.ns);

@@ -84,7 +84,7 @@ Document LeaderOf(kubernetes::Api& api) {
     const std::string holder = kubernetes::TextAt(lease, {"spec", "holderIdentity"});
     return holder.empty() ? Document() : Document(holder);
   } catch (const ApiError& error) {
-    if (!error.is_not_found() && error.code() != ErrorCode::kNoPermission) throw;
+    if (!error.is_not_found() && !error.is_forbidden()) throw;
     return nullptr;
   }
 }

@@ -5,10 +5,10 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/cluster/kubernetes/api/yaml.h"
 #include "renzan/cluster/kubernetes/objects/gang_job_manifest.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
-#include "renzan/cluster/kubernetes/objects/yaml.h"
 
 namespace renzan::cluster {
 namespace {

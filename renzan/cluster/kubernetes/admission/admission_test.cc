@@ -50,7 +50,7 @@ class AdmissionTest : public ::testing::Test {
                          .key = folder_ / "tls.key",
                          .reread_seconds = 0.05},
         // There is no API server: the check works without one.
-        MakeCurlApis({.from = "the test", .server = "http://127.0.0.1:9"}, {}, SystemClock()),
+        MakeCurlApis({.from = "the test", .server = "http://127.0.0.1:9"}),
         /*seed=*/1, SystemClock());
   }
   static int PortOf(const Admission& admission) {

@@ -2,7 +2,10 @@
 
 // How to reach a cluster, and as whom. Read by kube_config.h.
 
+#include <memory>
 #include <string>
+
+#include "renzan/cluster/kubernetes/api/credentials.h"
 
 namespace renzan::cluster::kubernetes {
 
@@ -20,7 +23,8 @@ struct Access {
   std::string client_certificate_pem = {};
   std::string client_key_pem = {};
   std::string token = {};
-  std::string token_file = {};  // read again every minute, since it is replaced; wins over `token`
+  // What changes with time: its token and its certificate win over these.
+  std::shared_ptr<Credentials> credentials = {};
 };
 
 }  // namespace renzan::cluster::kubernetes

@@ -61,6 +61,8 @@ class ApiError : public Error {
 
   bool no_answer() const { return http_status_ == 0; }
   bool is_not_found() const { return http_status_ == 404; }
+  // The user lacks the right. Without credentials that the server accepts, it is not known.
+  bool is_forbidden() const { return http_status_ == 403; }
   bool is_conflict() const { return reason_ == "Conflict"; }
   bool is_already_exists() const { return reason_ == "AlreadyExists"; }
   // The version or page asked for is too old: list again.

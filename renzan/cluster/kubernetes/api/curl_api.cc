@@ -40,18 +40,17 @@ std::string NameOf(const Json& object) {
 
 }  // namespace
 
-CurlApi::CurlApi(const Access& access, CurlApiOptions options, std::stop_token stop,
-                 const Clock& clock)
+CurlApi::CurlApi(const Access& access, CurlApiOptions options, std::stop_token stop)
     : options_(options),
-      session_(access, options.connect_timeout_seconds, options.max_answer_bytes, std::move(stop),
-               clock) {}
+      session_(access, options.connect_timeout_seconds, options.max_answer_bytes, std::move(stop)) {
+}
 
 HttpAnswer CurlApi::Send(HttpRequest request) {
   bool renewed = false;
   for (int attempt = 0;; ++attempt) {
     HttpAnswer answer = session_.Send(request);
     if (answer.status >= 200 && answer.status < 300) return answer;
-    if (answer.status == 401 && !renewed && session_.RenewToken()) {
+    if (answer.status == 401 && !renewed && session_.RenewCredentials()) {
       renewed = true;
       continue;
     }
@@ -199,9 +198,9 @@ void CurlApi::Watch(const Kind& kind, const std::string& ns, const Selector& sel
                    asked.what + ": the stream ended in the middle of an event: try again", false);
 }
 
-ApiFactory MakeCurlApis(Access access, CurlApiOptions options, const Clock& clock) {
-  return [access = std::move(access), options, &clock](std::stop_token stop) {
-    return std::make_unique<CurlApi>(access, options, std::move(stop), clock);
+ApiFactory MakeCurlApis(Access access, CurlApiOptions options) {
+  return [access = std::move(access), options](std::stop_token stop) {
+    return std::make_unique<CurlApi>(access, options, std::move(stop));
   };
 }
 

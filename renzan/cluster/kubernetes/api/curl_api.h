@@ -9,7 +9,6 @@
 #include <memory>
 #include <string>
 
-#include "renzan/base/clock.h"
 #include "renzan/cluster/kubernetes/api/access.h"
 #include "renzan/cluster/kubernetes/api/api.h"
 #include "renzan/cluster/kubernetes/api/http_session.h"
@@ -30,9 +29,8 @@ struct CurlApiOptions {
 
 class CurlApi : public Api {
  public:
-  // Connects with the first request. Throws Error kOsError. `clock` must outlive this object.
-  explicit CurlApi(const Access& access, CurlApiOptions options = {}, std::stop_token stop = {},
-                   const Clock& clock = SystemClock());
+  // Connects with the first request. Throws Error kOsError.
+  explicit CurlApi(const Access& access, CurlApiOptions options = {}, std::stop_token stop = {});
 
   Json Get(const Kind& kind, const std::string& ns, const std::string& name,
            const std::string& subresource = "") override;
@@ -63,8 +61,7 @@ class CurlApi : public Api {
   HttpSession session_;
 };
 
-// Each Api has a connection of its own. `clock` must outlive them.
-ApiFactory MakeCurlApis(Access access, CurlApiOptions options = {},
-                        const Clock& clock = SystemClock());
+// Each Api has a connection of its own.
+ApiFactory MakeCurlApis(Access access, CurlApiOptions options = {});
 
 }  // namespace renzan::cluster::kubernetes

@@ -190,9 +190,9 @@ TEST(CurlApiTroubleTest, AReplacedTokenIsReadAgain) {
     response.set_content(NamedObject("a").dump(), "application/json");
   });
   Access access = AccessTo(server.url());
-  access.token_file = directory / "token";
   ManualClock clock;
-  CurlApi api(access, {}, {}, clock);
+  access.credentials = MakeTokenFile(directory / "token", "", access.from, clock);
+  CurlApi api(access);
   const auto get = [&] {
     api.Get(kPods, "ns", "a");
     return server.asked().back().get_header_value("Authorization");
@@ -214,7 +214,7 @@ TEST(CurlApiTroubleTest, AReplacedTokenIsReadAgain) {
 TEST(CurlApiTroubleTest, ATokenThatCannotBeReadIsAnError) {
   TemporaryDirectory directory;
   Access access = AccessTo("http://127.0.0.1:1");
-  access.token_file = directory / "token";
+  access.credentials = MakeTokenFile(directory / "token", "", access.from);
   CurlApi api(access);
   EXPECT_THROW(api.Get(kPods, "ns", "a"), Error);
   WriteFileAtomically(directory / "token", "two\nlines");

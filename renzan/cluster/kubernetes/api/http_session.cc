@@ -193,12 +193,11 @@ struct HttpSession::Transfer {
 };
 
 HttpSession::HttpSession(const Access& access, double connect_timeout_seconds,
-                         size_t max_body_bytes, std::stop_token stop, const Clock& clock)
+                         size_t max_body_bytes, std::stop_token stop)
     : access_(access),
       connect_timeout_seconds_(connect_timeout_seconds),
       max_body_bytes_(max_body_bytes),
       stop_(std::move(stop)),
-      token_(access_, clock),
       handles_(std::make_unique<Handles>()) {}
 
 HttpSession::~HttpSession() = default;
@@ -228,8 +227,13 @@ HttpAnswer HttpSession::Send(const HttpRequest& request) {
   return std::move(transfer.answer);
 }
 
+bool HttpSession::RenewCredentials() {
+  return credential_ && access_.credentials->Renew(credential_, stop_);
+}
+
 void HttpSession::SetUp(Transfer& transfer, const HttpRequest& request) {
   CURL* const easy = handles_->easy;
+  if (access_.credentials) credential_ = access_.credentials->Get(stop_);
   curl_easy_reset(easy);
   handles_->error[0] = '\0';
   curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, handles_->error);
@@ -242,7 +246,7 @@ void HttpSession::SetUp(Transfer& transfer, const HttpRequest& request) {
     curl_easy_setopt(easy, CURLOPT_CONNECT_TO, transfer.connect_to.get());
   }
   curl_easy_setopt(easy, CURLOPT_URL, (server + request.target).c_str());
-  const std::string& token = token_.Get();
+  const std::string& token = credential_ ? credential_->token : access_.token;
   if (!token.empty()) transfer.Header("Authorization: Bearer " + token);
   transfer.Header("Accept: application/json");
   if (transfer.is_write()) {
@@ -279,8 +283,11 @@ void HttpSession::SetUpTls() {
     if (!pem.empty()) curl_easy_setopt(easy, option, &blob);
   };
   set_blob(CURLOPT_CAINFO_BLOB, access_.ca_pem);
-  set_blob(CURLOPT_SSLCERT_BLOB, access_.client_certificate_pem);
-  set_blob(CURLOPT_SSLKEY_BLOB, access_.client_key_pem);
+  // libcurl uses neither a connection nor a TLS session that was begun with another certificate.
+  const bool renewed = credential_ && !credential_->client_certificate_pem.empty();
+  set_blob(CURLOPT_SSLCERT_BLOB,
+           renewed ? credential_->client_certificate_pem : access_.client_certificate_pem);
+  set_blob(CURLOPT_SSLKEY_BLOB, renewed ? credential_->client_key_pem : access_.client_key_pem);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, access_.verify_server ? 1L : 0L);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, access_.verify_server ? 2L : 0L);
   curl_easy_setopt(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));

@@ -10,9 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "renzan/base/clock.h"
 #include "renzan/cluster/kubernetes/api/access.h"
-#include "renzan/cluster/kubernetes/api/token.h"
 
 namespace renzan::cluster::kubernetes {
 
@@ -37,20 +35,20 @@ class HttpSession {
  public:
   // Connects with the first request. Throws Error kOsError.
   HttpSession(const Access& access, double connect_timeout_seconds, size_t max_body_bytes,
-              std::stop_token stop, const Clock& clock);
+              std::stop_token stop);
   ~HttpSession();
   HttpSession(const HttpSession&) = delete;
   HttpSession& operator=(const HttpSession&) = delete;
 
   // Returns the answer, whatever its status. Throws an ApiError without a status if there is none,
-  // or if it is incomplete or too large.
+  // if it is incomplete or too large, or if there are no credentials.
   HttpAnswer Send(const HttpRequest& request);
 
   // "PUT https://HOST:PORT/PATH", for messages.
   std::string Describe(const HttpRequest& request) const;
   const Access& access() const { return access_; }
-  // After a 401: whether it is worth another attempt.
-  bool RenewToken() { return token_.Renew(); }
+  // After a 401: whether it is worth another attempt. Throws ApiError if there are no credentials.
+  bool RenewCredentials();
   std::stop_token stop() const { return stop_; }
 
  private:
@@ -65,7 +63,8 @@ class HttpSession {
   const double connect_timeout_seconds_;
   const size_t max_body_bytes_;
   const std::stop_token stop_;
-  Token token_;
+  // Of the last request; null if Access has no Credentials.
+  std::shared_ptr<const Credential> credential_;
   struct Handles;
   std::unique_ptr<Handles> handles_;
 };

@@ -3,14 +3,15 @@
 // Finds out how to reach a cluster: from a kubeconfig file as kubectl reads it, or, in a pod, from
 // its service account.
 //
-// One file is read; several in $KUBECONFIG are not merged. Credential plugins and passwords are not
-// supported: the message says what to use instead.
+// One file is read; several in $KUBECONFIG are not merged. Passwords, impersonation and
+// auth-providers are not supported: the message says what to use instead.
 
 #include <functional>
 #include <string>
 
 #include "renzan/base/clock.h"
 #include "renzan/cluster/kubernetes/api/access.h"
+#include "renzan/cluster/kubernetes/api/exec_plugin.h"
 
 namespace renzan::cluster::kubernetes {
 
@@ -23,6 +24,8 @@ struct AccessRequest {
   std::string what_else = {};
   // Where a pod finds its service account.
   std::string pod_directory = "/var/run/secrets/kubernetes.io/serviceaccount";
+  // Of a program that provides credentials.
+  ExecSurroundings surroundings = OwnExecSurroundings();
 };
 
 // Reads the file at `path`; if that is empty, the first file of $KUBECONFIG that exists; if the
@@ -33,6 +36,9 @@ struct AccessRequest {
 //   kNoInput  a file is missing or cannot be read, or no configuration was found
 //   kConfig   the file is invalid, the context is missing, a credential is unsupported or has
 //             expired
+//   kNoPermission  a token file contains no token
+// A program that provides credentials runs with the first request, not yet. `clock` must outlive
+// the result.
 Access FindAccess(const AccessRequest& request, const Clock& clock = SystemClock());
 
 }  // namespace renzan::cluster::kubernetes

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "renzan/base/clock_testing.h"
 #include "renzan/base/error.h"
@@ -102,7 +103,7 @@ TEST_F(KubeConfigTest, ReadsFilesBesideIt) {
   EXPECT_TRUE(access.verify_server);
   EXPECT_EQ(access.client_certificate_pem, client_.pem());
   EXPECT_EQ(access.client_key_pem, client_.key_pem());
-  EXPECT_EQ(access.token_file, directory_ / "token");
+  EXPECT_EQ(access.credentials->Get({})->token, "t");
   EXPECT_EQ(access.from, directory_ / "config" + ", context dev");
 }
 
@@ -221,12 +222,129 @@ TEST_F(KubeConfigTest, ChecksClientCertificates) {
 }
 
 TEST_F(KubeConfigTest, UnsupportedCredentialsSayWhatToUse) {
-  for (const std::string key : {"exec: {command: x}", "auth-provider: {name: x}", "password: x",
-                                "username: x", "as: someone"}) {
+  for (const std::string key :
+       {"auth-provider: {name: x}", "password: x", "username: x", "as: someone"}) {
     const std::string name = key.substr(0, key.find(':'));
     EXPECT_THAT(ErrorOf(Write(server_, key)),
-                AllOf(HasSubstr("config: users.u.user." + name + ": "), HasSubstr("put a token")));
+                AllOf(HasSubstr("config: users.u.user." + name + ": "), HasSubstr("`exec`")));
   }
+}
+
+TEST_F(KubeConfigTest, AuthProvidersHaveSuccessors) {
+  EXPECT_THAT(ErrorOf(Write(server_, "auth-provider: {name: gcp}")),
+              AllOf(HasSubstr("users.u.user.auth-provider: Kubernetes has had no such providers"),
+                    HasSubstr("get-credentials")));
+}
+
+// A program that answers with the token "t" and writes down what it was told.
+class KubeExecTest : public KubeConfigTest {
+ protected:
+  KubeExecTest() {
+    CreateDirectories(directory_ / "bin");
+    WriteFileAtomically(
+        directory_ / "bin/plugin",
+        "#!/bin/sh\necho \"$1 $A $B\" > " + (directory_ / "seen") +
+            "\nprintf %s \"$KUBERNETES_EXEC_INFO\" > " + (directory_ / "info") +
+            "\necho '{\"apiVersion\": \"client.authentication.k8s.io/v1beta1\", \"kind\": "
+            "\"ExecCredential\", \"status\": {\"token\": \"t\"}}'\n");
+    std::filesystem::permissions(directory_ / "bin/plugin", std::filesystem::perms::owner_all);
+  }
+  static std::string Exec(const std::string& more = "") {
+    return "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: bin/plugin" + more +
+           "}";
+  }
+  nlohmann::json Info() { return nlohmann::json::parse(ReadFile(directory_ / "info")); }
+};
+
+TEST_F(KubeExecTest, TheProgramLiesBesideTheFile) {
+  const Access access =
+      Find(Write(server_, Exec(", args: [get-token], env: [{name: A, value: '1'}, {name: B, value: "
+                               "x=y}], installHint: x, interactiveMode: Never")));
+  ASSERT_TRUE(access.credentials);
+  EXPECT_FALSE(FileExists(directory_ / "seen"));
+  EXPECT_EQ(access.credentials->Get({})->token, "t");
+  EXPECT_EQ(ReadFile(directory_ / "seen"), "get-token 1 x=y\n");
+  EXPECT_EQ(Info()["spec"], nlohmann::json({{"interactive", false}}));
+}
+
+TEST_F(KubeExecTest, TheProgramIsToldAboutTheClusterIfItAsks) {
+  const std::string cluster = fmt::format(
+      "{}, certificate-authority-data: {}, tls-server-name: api, proxy-url: 'http://proxy', "
+      "extensions: [{{name: other, extension: {{}}}}, {{name: client.authentication.k8s.io/exec, "
+      "extension: {{audience: '7', n: 7}}}}]",
+      server_, Base64(authority_.pem()));
+  Find(Write(cluster, Exec(", provideClusterInfo: true"))).credentials->Get({});
+  EXPECT_EQ(Info()["spec"]["cluster"],
+            nlohmann::json({{"server", "https://h:6443"},
+                            {"certificate-authority-data", Base64(authority_.pem())},
+                            {"tls-server-name", "api"},
+                            {"proxy-url", "http://proxy"},
+                            {"config", {{"audience", "7"}, {"n", 7}}}}));
+  Find(Write(server_ + ", insecure-skip-tls-verify: true", Exec(", provideClusterInfo: true")))
+      .credentials->Get({});
+  EXPECT_EQ(Info()["spec"]["cluster"],
+            nlohmann::json({{"server", "https://h:6443"}, {"insecure-skip-tls-verify", true}}));
+  Find(Write(cluster, Exec(", provideClusterInfo: false"))).credentials->Get({});
+  EXPECT_FALSE(Info()["spec"].contains("cluster"));
+}
+
+TEST_F(KubeExecTest, OtherCredentialsWin) {
+  EXPECT_FALSE(Find(Write(server_, "token: mine, " + Exec())).credentials);
+  WriteFileAtomically(directory_ / "token", "file");
+  EXPECT_EQ(Find(Write(server_, "tokenFile: token, " + Exec())).credentials->Get({})->token,
+            "file");
+  EXPECT_FALSE(
+      Find(Write(server_, fmt::format("client-certificate-data: {}, client-key-data: {}, {}",
+                                      Base64(client_.pem()), Base64(client_.key_pem()), Exec())))
+          .credentials);
+}
+
+TEST_F(KubeExecTest, ChecksTheProgramsEntry) {
+  const auto error_of = [&](const std::string& exec) { return ErrorOf(Write(server_, exec)); };
+  EXPECT_THAT(error_of("exec: {command: x}"),
+              HasSubstr("config: users.u.user.exec.apiVersion: is not set: have"));
+  EXPECT_THAT(error_of("exec: {command: x, apiVersion: client.authentication.k8s.io/v1alpha1}"),
+              HasSubstr("'client.authentication.k8s.io/v1alpha1' is not supported: have"));
+  EXPECT_THAT(error_of("exec: {apiVersion: client.authentication.k8s.io/v1}"),
+              HasSubstr("users.u.user.exec.command: is not set: name the program"));
+  EXPECT_THAT(error_of("exec: x"), HasSubstr("users.u.user.exec is not a section"));
+  EXPECT_THAT(error_of(Exec(", interactiveMode: Sometimes")),
+              HasSubstr("interactiveMode: 'Sometimes' is none of Never"));
+  EXPECT_THAT(error_of(Exec(", args: x")), HasSubstr("exec.args: must be a list"));
+  EXPECT_THAT(error_of(Exec(", args: [[x]]")),
+              HasSubstr("exec.args: every entry must be a single"));
+  EXPECT_THAT(error_of(Exec(", env: [{value: x}]")), HasSubstr("exec.env.name: is not set"));
+  EXPECT_THAT(ErrorOf(Write("server: 'http://h:80'", Exec())), HasSubstr("unencrypted"));
+}
+
+TEST_F(KubeConfigTest, ATokenFileThatVanishesKeepsItsToken) {
+  WriteFileAtomically(directory_ / "token", "first");
+  const Access access = Find(Write(server_, "tokenFile: token"));
+  std::filesystem::remove(directory_ / "token");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(access.credentials->Get({})->token, "first");
+  clock_.seconds += 60;
+  EXPECT_EQ(access.credentials->Get({})->token, "first");
+  clock_.seconds += 5;
+  EXPECT_EQ(access.credentials->Get({})->token, "first");
+  const std::string warned = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(warned, HasSubstr("context dev names: cannot read " + (directory_ / "token")));
+  EXPECT_EQ(warned.find("stays in use"), warned.rfind("stays in use"));
+  WriteFileAtomically(directory_ / "token", "second");
+  clock_.seconds += 5;
+  EXPECT_EQ(access.credentials->Get({})->token, "second");
+}
+
+TEST_F(KubeConfigTest, ARefusedTokenOfAFileIsReadAgain) {
+  WriteFileAtomically(directory_ / "token", "first");
+  const auto credentials = Find(Write(server_, "tokenFile: token")).credentials;
+  const auto first = credentials->Get({});
+  EXPECT_FALSE(credentials->Renew(first, {}));
+  WriteFileAtomically(directory_ / "token", "second");
+  EXPECT_TRUE(credentials->Renew(first, {}));
+  // Refused on another connection as well, which sees that it has been renewed.
+  EXPECT_TRUE(credentials->Renew(first, {}));
+  EXPECT_FALSE(credentials->Renew(credentials->Get({}), {}));
 }
 
 TEST_F(KubeConfigTest, TokensAreNotSentUnencrypted) {
@@ -265,7 +383,7 @@ TEST_F(KubeConfigTest, APodHasAServiceAccount) {
   WriteFileAtomically(directory_ / "pod/namespace", "team");
   const Access access = Find();
   EXPECT_EQ(access.server, "https://10.0.0.1:6443");
-  EXPECT_EQ(access.token_file, directory_ / "pod/token");
+  EXPECT_EQ(access.credentials->Get({})->token, "t");
   EXPECT_EQ(access.token, "");
   EXPECT_EQ(access.ca_pem, authority_.pem());
   EXPECT_EQ(access.default_namespace, "team");

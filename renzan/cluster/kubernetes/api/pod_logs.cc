@@ -16,8 +16,8 @@ constexpr size_t kMaxErrorBytes = 1 << 20;
 
 class CurlPodLogs : public PodLogs {
  public:
-  CurlPodLogs(const Access& access, const Clock& clock)
-      : session_(access, kLogConnectSeconds, kMaxErrorBytes, {}, clock) {}
+  explicit CurlPodLogs(const Access& access)
+      : session_(access, kLogConnectSeconds, kMaxErrorBytes, {}) {}
 
   void Read(const LogRequest& log,
             const std::function<void(std::string_view piece)>& take) override {
@@ -30,7 +30,7 @@ class CurlPodLogs : public PodLogs {
         .take = take};
     if (log.tail_lines) request.target += fmt::format("&tailLines={}", *log.tail_lines);
     HttpAnswer answer = session_.Send(request);
-    if (answer.status == 401 && session_.RenewToken()) answer = session_.Send(request);
+    if (answer.status == 401 && session_.RenewCredentials()) answer = session_.Send(request);
     if (answer.status < 200 || answer.status >= 300)
       FailAsAnswered({session_.Describe(request), session_.access().from, /*is_write=*/false},
                      answer.status, answer.body);
@@ -42,8 +42,8 @@ class CurlPodLogs : public PodLogs {
 
 }  // namespace
 
-std::unique_ptr<PodLogs> MakeCurlPodLogs(const Access& access, const Clock& clock) {
-  return std::make_unique<CurlPodLogs>(access, clock);
+std::unique_ptr<PodLogs> MakeCurlPodLogs(const Access& access) {
+  return std::make_unique<CurlPodLogs>(access);
 }
 
 }  // namespace renzan::cluster::kubernetes

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include "renzan/base/clock.h"
 #include "renzan/cluster/kubernetes/api/access.h"
 
 namespace renzan::cluster::kubernetes {
@@ -29,7 +28,7 @@ class PodLogs {
                     const std::function<void(std::string_view piece)>& take) = 0;
 };
 
-// Reads from a real server, over a connection of its own. `clock` must outlive it.
-std::unique_ptr<PodLogs> MakeCurlPodLogs(const Access& access, const Clock& clock = SystemClock());
+// Reads from a real server, over a connection of its own.
+std::unique_ptr<PodLogs> MakeCurlPodLogs(const Access& access);
 
 }  // namespace renzan::cluster::kubernetes

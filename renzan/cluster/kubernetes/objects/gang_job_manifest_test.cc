@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/kubernetes/api/yaml.h"
 #include "renzan/cluster/kubernetes/objects/gang_job.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
-#include "renzan/cluster/kubernetes/objects/yaml.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

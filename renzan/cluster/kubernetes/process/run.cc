@@ -169,7 +169,7 @@ void RunController(const RunOptions& options) {
   const Clock& clock = SystemClock();
   const Access access = FindAccess(options.access, clock);
   ApiCounts requests;
-  const ApiFactory make_api = MakeCountedApis(MakeCurlApis(access, {}, clock), requests, clock);
+  const ApiFactory make_api = MakeCountedApis(MakeCurlApis(access), requests, clock);
   LineFile decision_lines(options.decision_log);
   record::Recorder recorder({.program = options.program, .writer = options.lease.identity});
   LogInfo("{} controls the cluster at {} ({}) once it leads", options.lease.identity, access.server,
@@ -177,9 +177,8 @@ void RunController(const RunOptions& options) {
   ChangeQueue changes(clock);
   const LeaseKeeper lease(
       options.lease,
-      MakeCountedApis(
-          MakeCurlApis(access, {.request_timeout_seconds = kLeaseRequestSeconds}, clock), requests,
-          clock),
+      MakeCountedApis(MakeCurlApis(access, {.request_timeout_seconds = kLeaseRequestSeconds}),
+                      requests, clock),
       [&] { changes.Wake(); }, clock);
   Vitals vitals(clock);
   std::optional<HttpServer> probes;

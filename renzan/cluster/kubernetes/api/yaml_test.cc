@@ -1,4 +1,4 @@
-#include "renzan/cluster/kubernetes/objects/yaml.h"
+#include "renzan/cluster/kubernetes/api/yaml.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "renzan/cluster/kubernetes/objects/yaml.h"
+#include "renzan/cluster/kubernetes/api/yaml.h"
 
 #include <yaml-cpp/yaml.h>
 
@@ -82,6 +82,10 @@ json JsonFromYaml(const std::string& text, const std::string& source) {
     Fail(ErrorCode::kConfig, "{}:{}:{}: {}: correct the file", source, error.mark.line + 1,
          error.mark.column + 1, error.msg);
   }
+}
+
+json JsonFromYaml(const YAML::Node& node, const std::string& source) {
+  return ValueFrom(node, source, 0);
 }
 
 }  // namespace renzan::cluster::kubernetes
