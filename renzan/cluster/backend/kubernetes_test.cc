@@ -64,6 +64,18 @@ class SharedApi : public kubernetes::Api {
   FakeCluster& cluster_;
 };
 
+// Its credentials expire before it reads pods.
+class ExpiringApi : public SharedApi {
+ public:
+  using SharedApi::SharedApi;
+  Json List(const kubernetes::Kind& kind, const std::string& ns,
+            const kubernetes::Selector& selector) override {
+    if (kind.plural == "pods")
+      throw kubernetes::ApiError(401, "Unauthorized", "the credentials have expired", false);
+    return SharedApi::List(kind, ns, selector);
+  }
+};
+
 // Returns a description of each request as the log.
 class FakeLogs : public kubernetes::PodLogs {
  public:
@@ -294,6 +306,15 @@ TEST_F(KubernetesBackendTest, WhoSeesOneNamespaceSeesNothingOfOthers) {
   const Document explained = ExplainJob(*backend_, "mine");
   EXPECT_THAT(explained.at("why").get<std::string>(), HasSubstr("8 GPUs"));  // the controller's
   EXPECT_THAT(explained.at("note").get<std::string>(), HasSubstr("only what the controller says"));
+}
+
+TEST_F(KubernetesBackendTest, RefusedCredentialsAreNoMissingRight) {
+  AddJob("ads", "mine", 1, 8);
+  Run(5 * kSecond);
+  backend_ = MakeKubernetesBackend(std::make_unique<ExpiringApi>(cluster_),
+                                   std::make_unique<FakeLogs>(), {.ns = "ads"}, clock_);
+  EXPECT_THAT(Refusal(ErrorCode::kNoPermission, [&] { backend_->ShowJob("mine"); }),
+              HasSubstr("have expired"));
 }
 
 TEST_F(KubernetesBackendTest, ReadsThePodsOfAnAttempt) {
