@@ -46,7 +46,7 @@ class RoomByRight {
   const Ranks& ranks_;
   const std::vector<bool> keep_;
   std::map<Asker, ClusterView> emptied_;
-  std::map<int, ClusterView> free_;  // by queue: nothing stops
+  std::map<int, ClusterView> free_;          // by queue: nothing stops
   std::map<int, std::vector<Taken>> taken_;  // by queue
   Failures<std::pair<Asker, int>> nowhere_;  // by request, too
 };

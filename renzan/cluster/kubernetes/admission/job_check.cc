@@ -41,7 +41,8 @@ std::string WhyNotEdited(const GangJob& job, const GangJob& before, const Keys& 
 // When the changes to a job that has workers apply, if not immediately.
 std::vector<std::string> WhenEditsApply(const GangJob& job, const GangJob& before, Keys changed) {
   std::vector<std::string> warnings;
-  for (const char* at_once : {"cancelled", "held", "retries", "retryBackoff", "startTimeout", "timeout"})
+  for (const char* at_once :
+       {"cancelled", "held", "retries", "retryBackoff", "startTimeout", "timeout"})
     changed.erase(at_once);
   const bool is_size = changed.erase("replicas") + changed.erase("minReplicas") > 0;
   const int workers = NumWorkers(before.status.placement);
