@@ -50,7 +50,7 @@ std::vector<std::string> ChosenJobs(cluster::Backend& backend, const JobChoice& 
   if (!choice.ByMatch()) return choice.ids;
   cluster::JobsQuery query{.limit = 0, .queue = choice.queue, .state = choice.state};
   if (choice.user != kEverybody)
-    query.user = choice.user.empty() ? backend.Observe().user : choice.user;
+    query.user = choice.user.empty() ? backend.User() : choice.user;
   std::vector<std::string> ids;
   const cluster::Document answer = backend.ListJobs(query);
   for (const cluster::Document& job : answer.at("jobs"))

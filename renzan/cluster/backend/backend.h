@@ -72,7 +72,7 @@ struct View {
   Snapshot snapshot;
   ScheduleOptions scheduling;
   spec::WorkerClasses worker_classes;
-  std::string user;                // whose jobs the caller's would be
+  std::string user;                // User()
   spec::Submitter submitter = {};  // the caller, as queues know them
   // The most that a job's user could ask for; not set: ShowJob() says it.
   std::function<int64_t(const Job&)> most_priority = {};
@@ -81,6 +81,9 @@ struct View {
 class Backend {
  public:
   virtual ~Backend() = default;
+
+  // Whose jobs the caller's are: a user, or on Kubernetes a namespace.
+  virtual std::string User() = 0;
 
   // --- Jobs. `job` is its number, or, on Kubernetes, NAME or NAMESPACE/NAME.
 

@@ -31,6 +31,7 @@ class OneJob : public Backend {
     return view;
   }
 
+  std::string User() override { FailCall(); }
   Document ListJobs(const JobsQuery&) override { FailCall(); }
   Submitted Submit(const Submission&) override { FailCall(); }
   JobText JobAgain(const std::string&) override { FailCall(); }

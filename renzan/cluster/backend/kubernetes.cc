@@ -56,6 +56,8 @@ class KubernetesBackend : public Backend {
                     KubernetesTarget target, const Clock& clock)
       : api_(std::move(api)), logs_(std::move(logs)), target_(std::move(target)), clock_(clock) {}
 
+  std::string User() override { return target_.ns; }
+
   Document ListJobs(const JobsQuery& query) override {
     if (!query.state.empty() && !RecordStateNamed(query.state))
       Fail(ErrorCode::kUsage, "unknown state of a job: {}", query.state);
