@@ -2,9 +2,12 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string_view>
 #include <utility>
 
@@ -12,7 +15,8 @@ namespace renzan::cluster::local {
 namespace {
 
 // Bounds the memory. What is beyond is not counted.
-constexpr size_t kMostRemembered = 200'000;
+constexpr size_t kMostRemembered = 200'000, kMostPathBytes = 32 << 20;
+constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
@@ -25,18 +29,35 @@ struct DiskUse::Open {
   std::unique_ptr<DIR, CloseDirectory> entries;
 };
 
-DiskUse::DiskUse(std::string directory) { pending_.push_back(std::move(directory)); }
+DiskUse::DiskUse(const std::string& directory) : root_(::open(directory.c_str(), kDirectory)) {
+  if (!root_) return;
+  pending_.emplace_back(".");
+  pending_bytes_ = 1;
+}
 DiskUse::~DiskUse() = default;
 DiskUse::DiskUse(DiskUse&&) noexcept = default;
 DiskUse& DiskUse::operator=(DiskUse&&) noexcept = default;
+
+// Negative: it is gone, or not a directory any more, or behind a link.
+int DiskUse::OpenDirectory(const std::string& path) const {
+  open_how how{};
+  how.flags = kDirectory;
+  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
+  const auto fd =
+      static_cast<int>(::syscall(SYS_openat2, root_.get(), path.c_str(), &how, sizeof(how)));
+  // Before Linux 5.6, and where a container does not allow it: only its last part is no link.
+  if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+    return ::openat(root_.get(), path.c_str(), kDirectory);
+  return fd;
+}
 
 // Opens the next directory; false: there is none.
 bool DiskUse::Next() {
   while (!pending_.empty()) {
     const std::string path = std::move(pending_.back());
     pending_.pop_back();
-    // Its owner may have put something else there.
-    const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    pending_bytes_ -= path.size();
+    const int fd = OpenDirectory(path);
     DIR* const entries = fd < 0 ? nullptr : ::fdopendir(fd);
     if (entries == nullptr) {
       if (fd >= 0) ::close(fd);
@@ -60,7 +81,10 @@ void DiskUse::LookAt(const char* name) {
   if (::fstatat(::dirfd(open_->entries.get()), name, &about, AT_SYMLINK_NOFOLLOW) != 0) return;
   if (about.st_dev != device_) return;
   if (S_ISDIR(about.st_mode)) {
-    if (pending_.size() < kMostRemembered) pending_.push_back(open_->path + "/" + name);
+    std::string path = open_->path + "/" + name;
+    if (pending_.size() >= kMostRemembered || pending_bytes_ + path.size() > kMostPathBytes) return;
+    pending_bytes_ += path.size();
+    pending_.push_back(std::move(path));
     return;
   }
   if (about.st_nlink > 1 &&

@@ -3,7 +3,8 @@
 // The disk space of all files below a directory, as `du` counts it: allocated blocks, of files with
 // several names once, on one file system. Measured in small steps, because there may be millions of
 // files. Files that come and go meanwhile may be missed, as are files that are still open but have
-// no name any more, and what the process may not read. Not thread-safe.
+// no name any more, and what the process may not read. Whoever owns a directory below cannot lead
+// it elsewhere by a link. Not thread-safe.
 
 #include <sys/types.h>
 
@@ -13,11 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "renzan/base/process/descriptor.h"
+
 namespace renzan::cluster::local {
 
 class DiskUse {
  public:
-  explicit DiskUse(std::string directory);
+  explicit DiskUse(const std::string& directory);
   ~DiskUse();
   DiskUse(DiskUse&&) noexcept;
   DiskUse& operator=(DiskUse&&) noexcept;
@@ -31,10 +34,13 @@ class DiskUse {
   struct Open;
 
   bool Next();
+  int OpenDirectory(const std::string& path) const;
   void Count(int64_t blocks) { bytes_ += blocks * 512; }
   void LookAt(const char* name);
 
-  std::vector<std::string> pending_;  // directories
+  Descriptor root_;                   // none: the directory does not exist
+  std::vector<std::string> pending_;  // directories, relative to it
+  size_t pending_bytes_ = 0;          // of their paths
   std::unique_ptr<Open> open_;        // the one that is being read
   dev_t device_ = 0;                  // of the first one
   std::set<ino_t> linked_;            // files with several names that have been counted

@@ -38,6 +38,23 @@ TEST(DiskUse, CountsAllFilesOnce) {
   EXPECT_LT(BytesIn(root) - before, 1 << 16);
 }
 
+// Between two looks, the owner of a directory puts a link in its place.
+TEST(DiskUse, FollowsNoLinkThatAppearsMeanwhile) {
+  const TemporaryDirectory directory;
+  const std::string root = directory / "jobs";
+  CreateDirectories(root + "/a/b");
+  CreateDirectories(directory / "elsewhere/b");
+  std::ofstream(directory / "elsewhere/b/large") << std::string(1 << 20, 'x');
+  DiskUse use(root);
+  // The root's ".", ".." and "a", its end; and then those of a.
+  ASSERT_FALSE(use.Advance(4 + 3));
+  std::filesystem::rename(root + "/a", root + "/moved");
+  std::filesystem::create_directory_symlink(directory / "elsewhere", root + "/a");
+  while (!use.Advance(1)) {
+  }
+  EXPECT_LT(use.bytes(), 1 << 20);
+}
+
 TEST(DiskUse, StopsInBetween) {
   const TemporaryDirectory directory;
   for (int i = 0; i < 20; ++i) std::ofstream(directory / std::to_string(i)) << "x";

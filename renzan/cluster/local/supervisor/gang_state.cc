@@ -86,9 +86,10 @@ void GangState::MemoryExceeded(int rank, int64_t used_mib, double now) {
   if (!kill_at_) BeginToEnd(EndedBy::kWorkerFailed, FailureGrace(), now);
 }
 
-// At once, as it may be filling the disk; nor would it have room to save its work.
+// At once, even while it is stopping: it may be filling the disk, and would have no room to save
+// its work.
 void GangState::DiskExceeded(int64_t used_mib, double now) {
-  if (kill_at_ || !AnyRunning()) return;
+  if (too_much_disk_mib_ > 0 || !AnyRunning()) return;
   too_much_disk_mib_ = used_mib;
   BeginToEnd(EndedBy::kWorkerFailed, 0, now);
 }

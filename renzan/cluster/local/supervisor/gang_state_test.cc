@@ -141,6 +141,17 @@ TEST(GangState, TooManyFilesEndAllWorkersAtOnceAndBlameNoNode) {
   EXPECT_THAT(end.message, HasSubstr("took 1.5GiB, more than the 1GiB that a job may have there"));
 }
 
+TEST(GangState, AJobThatTakesTooMuchDiskWhileItStopsIsKilledAtOnce) {
+  AttemptPlan plan = GangPlan();
+  plan.max_disk_mib = 1024;
+  GangState state(plan, 0);
+  state.StopRequested(600, 0);
+  state.Step(0);
+  state.DiskExceeded(1536, 10);
+  EXPECT_THAT(state.Step(10),
+              ElementsAre(Signal{0, SIGKILL}, Signal{1, SIGKILL}, Signal{2, SIGKILL}));
+}
+
 TEST(GangState, ReportsThatNoWorkerWasKilledAtTheEndOfTheGrace) {
   GangState state(GangPlan(), 0);
   state.StopRequested(60, 0);
