@@ -20,6 +20,9 @@ namespace {
 using Outcome = ProgramResult::Outcome;
 
 constexpr size_t kLastErrorBytes = 4096;
+// All that a pipe holds. One call reads no more, or a program that writes all the time would
+// neither be stopped nor run out of time.
+constexpr int kBuffersOfAPipe = 16;
 // Without pidfds, the end of the program is noticed this late.
 constexpr int kLongestPollMs = 50;
 
@@ -88,7 +91,8 @@ class Run {
   template <typename Take>
   void Read(Descriptor& pipe, const Take& take) {
     std::array<char, 4096> buffer;
-    while (pipe && result_.output.size() <= limits_.output_bytes) {
+    for (int left = kBuffersOfAPipe;
+         left > 0 && pipe && result_.output.size() <= limits_.output_bytes; --left) {
       const ssize_t count = read(pipe.get(), buffer.data(), buffer.size());
       if (count < 0 && errno == EINTR) continue;
       if (count < 0 && errno == EAGAIN) return;
