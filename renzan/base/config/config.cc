@@ -183,6 +183,12 @@ class ConfigReader final : public ConfigFields {
     ReadSection(*tree, PathOf(key), describe);
   }
 
+  bool IsEmptySection(const char* key) const override {
+    const ConfigTree::Entry* entry = section_.Find(key);
+    return entry != nullptr && entry->value.entries.empty() &&
+           (entry->value.kind == Kind::kMap || entry->value.kind == Kind::kNull);
+  }
+
   void Require(bool condition, const char* key, const std::string& message) override {
     if (condition || !state_.broken_rule.empty()) return;
     // A key that the file does not mention has no line.

@@ -106,6 +106,9 @@ class ConfigFields {
         key, values, [](ConfigFields& fields, T& item) { item.Describe(fields); }, doc);
   }
 
+  // Whether the file has the section, but nothing below it. Not when printing.
+  virtual bool IsEmptySection(const char* /*key*/) const { return false; }
+
   // A rule beyond one value's type and range; `key` is the field that the message is about. Does
   // nothing when printing. The error is thrown only after everything is read: if a key is misspelt,
   // that explains more than the rule that its default breaks.

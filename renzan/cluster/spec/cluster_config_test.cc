@@ -224,6 +224,9 @@ TEST(ClusterConfig, RejectsRightsThatNobodyCouldHave) {
               HasSubstr("queues.a.members.users and the other lists of members are empty: nobody "
                         "could use the queue"));
   EXPECT_THAT(ErrorWith("queues: {a: {members: {users: [], groups: []}}}"), HasSubstr("nobody"));
+  for (const char* empty : {"{}", "", "~"})
+    EXPECT_THAT(ErrorWith(fmt::format("queues:\n  a:\n    members: {}\n", empty)),
+                HasSubstr("queues.a.members is there, but empty"));
   EXPECT_EQ(ErrorWith("queues: {a: {members: {users: [], groups: [g]}}}"), "no error");
   EXPECT_THAT(ErrorWith("queues: {a: {members: {users: ['']}}}"), HasSubstr("is empty"));
   EXPECT_THAT(ErrorWith("queues: {a: {members: {users: ann}}}"), HasSubstr("[ann]"));

@@ -12,6 +12,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/log.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -112,8 +113,9 @@ std::string WhyNoUser(const std::string& name) {
   passwd* found = nullptr;
   const int error = getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
   if (found != nullptr) return "";
-  return error == 0 ? "there is no such user"
-                    : fmt::format("cannot look the user up: {}", std::strerror(error));
+  if (error == 0) return "there is no such user";
+  LogWarning("cannot look user '{}' up: {}", name, std::strerror(error));
+  return "";
 }
 
 std::string WhyNoGroup(const std::string& name) {
@@ -122,8 +124,9 @@ std::string WhyNoGroup(const std::string& name) {
   ::group* found = nullptr;
   const int error = getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
   if (found != nullptr) return "";
-  return error == 0 ? "there is no such group"
-                    : fmt::format("cannot look the group up: {}", std::strerror(error));
+  if (error == 0) return "there is no such group";
+  LogWarning("cannot look group '{}' up: {}", name, std::strerror(error));
+  return "";
 }
 
 void MakeDirectoryFor(const JobUser& user, const std::string& path) {
