@@ -99,6 +99,7 @@ is "$other" state running || fail "a job that does not match was cancelled"
 expect_exit 0 "no jobs match" $renzan job cancel --name 'sweep-*'
 expect_exit 0 "no jobs match" $renzan job cancel --queue small --user nobody
 expect_exit 64 "which jobs?" $renzan job cancel
+expect_exit 64 "is empty" $renzan job cancel --queue '' --state pending
 expect_exit 64 "not both" $renzan job cancel "$other" --queue small
 is "$other" state running || fail "a job was cancelled in spite of an error"
 
@@ -108,7 +109,7 @@ expect_exit 0 "job $id: pending; held" $renzan job hold "$id"
 expect_exit 0 "job $other: stopping" $renzan job cancel --queue small --name other
 wait_for is "$other" state cancelled
 expect_explanation "$id" "held by $(id -un): \`renzan job release $id\` lets it start"
-is "$id" state pending || fail "a held job was started"
+is "$id" 'state, reason' "('pending', 'held')" || fail "a held job was started, or is not shown as held"
 expect_exit 0 "job $id: pending; released" $renzan job release --name held
 wait_for is "$id" state done
 

@@ -52,22 +52,23 @@ void PrintAsked(const Document& done, cluster::JobAction action, const std::stri
   fmt::print("job {}: {}{}\n", job, done.at("state").get<std::string>(), Remark(action));
 }
 
-bool HasEnded(cluster::Backend& backend, const std::string& job) {
+// Whether it has ended or changed its state since it matched.
+bool MatchesNoMore(cluster::Backend& backend, const JobChoice& choice, cluster::JobAction action,
+                   const std::string& job) {
   try {
-    return !backend.ShowJob(job).at("ended").is_null();
+    return !Matches(choice, action, backend.ShowJob(job));
   } catch (const Error& error) {
     return error.code() == ErrorCode::kNoInput;  // removed
   }
 }
 
 // A job that cannot be acted on does not keep the others from it; the first such error is the exit
-// code. One that matched and has ended since is no error.
+// code. One that no longer matches is no error.
 void ActOnAll(const ActFlags& flags, cluster::JobAction action, const std::string& word) {
   const auto backend = BackendOf(flags.cluster);
-  const std::vector<std::string> jobs = ChosenJobs(
-      *backend, flags.jobs,
-      action != cluster::JobAction::kPreempt && action != cluster::JobAction::kCheckpoint);
-  if (jobs.size() == 1 && !flags.jobs.ByMatch()) {
+  const bool by_match = flags.jobs.ByMatch();
+  const auto [jobs, answer] = Choose(*backend, flags.jobs, action);
+  if (jobs.size() == 1 && !by_match) {
     const Document done = Act(*backend, jobs[0], action);
     return flags.json ? PrintDocument(done) : PrintAsked(done, action, word);
   }
@@ -79,7 +80,7 @@ void ActOnAll(const ActFlags& flags, cluster::JobAction action, const std::strin
       all.push_back(Act(*backend, job, action));
       if (!flags.json) PrintAsked(all.back(), action, word);
     } catch (const Error& error) {
-      if (flags.jobs.ByMatch() && HasEnded(*backend, job)) continue;
+      if (by_match && MatchesNoMore(*backend, flags.jobs, action, job)) continue;
       all.push_back({{"job", job}, {"error", error.what()}});
       if (first)
         LogError("{}", error.what());
@@ -89,6 +90,10 @@ void ActOnAll(const ActFlags& flags, cluster::JobAction action, const std::strin
   }
   if (flags.json) PrintDocument({{"jobs", all}});
   if (first) throw *first;
+  if (!by_match) return;
+  if (const Document note = answer.value("note", Document()); note.is_string())
+    LogWarning("{}", note.get<std::string>());
+  FailForUnreadable(answer);
 }
 
 void AddActVerb(CLI::App& job, cluster::JobAction action, const std::string& word,

@@ -20,25 +20,46 @@ std::string IdOf(const cluster::Document& job) {
   return fmt::format("{}/{}", job.at("user").get<std::string>(), job.at("name").get<std::string>());
 }
 
-bool Matches(const std::string& pattern, const std::string& name) {
-  return pattern.empty() || fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+// Whether a job that has not ended can be in this state when the action succeeds.
+bool AppliesTo(cluster::JobAction action, const std::string& state) {
+  switch (action) {
+    case cluster::JobAction::kPreempt:
+    case cluster::JobAction::kCheckpoint:
+      return state == cluster::NameOf(cluster::RecordState::kRunning);
+    case cluster::JobAction::kHold:
+    case cluster::JobAction::kRelease:
+      return state != cluster::NameOf(cluster::RecordState::kCollecting);
+    case cluster::JobAction::kCancel:
+      break;
+  }
+  return true;
 }
 
 }  // namespace
 
 void AddJobChoice(CLI::App& verb, JobChoice& choice) {
   verb.add_option("ID", choice.ids, kJobHelp);
-  verb.add_option("--name", choice.name,
-                  "Your jobs whose name matches, instead of IDs: 'sweep-*', as in a shell");
-  verb.add_option("--queue", choice.queue, "Your jobs in this queue");
-  verb.add_option("--state", choice.state, "Your jobs in this state, such as pending")
+  const CLI::Validator not_empty(
+      [](const std::string& text) { return text.empty() ? std::string("is empty") : ""; }, "");
+  const auto add = [&](const char* name, std::string& value, const char* help) {
+    return verb.add_option(name, value, help)->check(not_empty);
+  };
+  add("--name", choice.name,
+      "Your jobs whose name matches, instead of IDs: 'sweep-*', as in a shell");
+  add("--queue", choice.queue, "Your jobs in this queue");
+  add("--state", choice.state, "Your jobs in this state, such as pending")
       ->check(OneOf({cluster::kRecordStates.begin(), cluster::kRecordStates.end()}));
-  verb.add_option("--user", choice.user,
-                  "Jobs of this user (on Kubernetes a namespace) instead of yours; '*': of all");
+  add("--user", choice.user,
+      "Jobs of this user (on Kubernetes a namespace) instead of yours; '*': of all");
 }
 
-std::vector<std::string> ChosenJobs(cluster::Backend& backend, const JobChoice& choice,
-                                    bool pending_too) {
+bool Matches(const JobChoice& choice, cluster::JobAction action, const cluster::Document& job) {
+  const std::string name = job.at("name");
+  return job.at("ended").is_null() && AppliesTo(action, job.at("state")) &&
+         (choice.name.empty() || fnmatch(choice.name.c_str(), name.c_str(), 0) == 0);
+}
+
+ChosenJobs Choose(cluster::Backend& backend, const JobChoice& choice, cluster::JobAction action) {
   const bool any_filter = !choice.name.empty() || !choice.queue.empty() || !choice.user.empty() ||
                           !choice.state.empty();
   if (any_filter != choice.ByMatch())
@@ -47,17 +68,13 @@ std::vector<std::string> ChosenJobs(cluster::Backend& backend, const JobChoice& 
              ? "give ids of jobs, or what jobs must match (--name, --queue, --state, --user), "
                "not both"
              : "which jobs? Give their ids, or --name, --queue, --state or --user");
-  if (!choice.ByMatch()) return choice.ids;
+  if (!choice.ByMatch()) return {.ids = choice.ids};
   cluster::JobsQuery query{.limit = 0, .queue = choice.queue, .state = choice.state};
-  if (choice.user != kEverybody)
-    query.user = choice.user.empty() ? backend.User() : choice.user;
-  std::vector<std::string> ids;
-  const cluster::Document answer = backend.ListJobs(query);
-  for (const cluster::Document& job : answer.at("jobs"))
-    if (job.at("ended").is_null() && (pending_too || job.at("state") != "pending") &&
-        Matches(choice.name, job.at("name")))
-      ids.push_back(IdOf(job));
-  return ids;
+  if (choice.user != kEverybody) query.user = choice.user.empty() ? backend.User() : choice.user;
+  ChosenJobs chosen{.ids = {}, .answer = backend.ListJobs(query)};
+  for (const cluster::Document& job : chosen.answer.at("jobs"))
+    if (Matches(choice, action, job)) chosen.ids.push_back(IdOf(job));
+  return chosen;
 }
 
 }  // namespace renzan

@@ -28,9 +28,13 @@ constexpr const char* kJobHelp =
 // The options, of which ids or one of the others must be given.
 void AddJobChoice(CLI::App& verb, JobChoice& choice);
 
-// None if none match, of which pending ones are left out unless `pending_too`. Throws Error kUsage
-// if neither or both kinds of options are given.
-std::vector<std::string> ChosenJobs(cluster::Backend& backend, const JobChoice& choice,
-                                    bool pending_too);
+struct ChosenJobs {
+  std::vector<std::string> ids;   // none if none match
+  cluster::Document answer = {};  // which jobs could not be looked at; see Backend::ListJobs()
+};
+// Jobs in a state that the action does not apply to do not match. Throws Error kUsage if neither or
+// both kinds of options are given.
+ChosenJobs Choose(cluster::Backend& backend, const JobChoice& choice, cluster::JobAction action);
+bool Matches(const JobChoice& choice, cluster::JobAction action, const cluster::Document& job);
 
 }  // namespace renzan

@@ -121,7 +121,13 @@ class KubernetesBackend : public Backend {
       return "";
     }
     if (action == JobAction::kHold || action == JobAction::kRelease) {
-      Patch(job, {{"spec", {{"held", action == JobAction::kHold}}}});
+      const bool held = action == JobAction::kHold;
+      const json patched = Patch(job, {{"spec", {{"held", held}}}});
+      // Its schema would drop what it does not know.
+      if (kubernetes::IsTrueAt(patched, {"spec", "held"}) != held)
+        Fail(ErrorCode::kUnavailable,
+             "the cluster's definition of GangJobs is of an earlier version and knows no hold: an "
+             "administrator must apply deploy/kubernetes/crds of this one");
       return NameOf(state);
     }
     if (state != RecordState::kRunning)
@@ -324,9 +330,9 @@ class KubernetesBackend : public Backend {
   }
 
   // With the uid as a precondition: not for a later job of that name.
-  void Patch(const GangJob& job, json patch) {
+  json Patch(const GangJob& job, json patch) {
     patch["metadata"]["uid"] = job.uid;
-    api_->MergePatch(kubernetes::GangJobs(), job.ns, job.name, patch);
+    return api_->MergePatch(kubernetes::GangJobs(), job.ns, job.name, patch);
   }
 
   void Ask(const GangJob& job, const char* annotation) {

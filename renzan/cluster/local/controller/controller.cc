@@ -413,7 +413,9 @@ JobView Controller::ViewOf(const JobRecord& record) {
   }
   const auto wait = waits_.find(record.id);
   if (record.state == RecordState::kPending && wait != waits_.end())
-    view.reason = disk_.nearly_full() ? "disk nearly full" : NameOf(wait->second);
+    view.reason = !live.record.held_by.empty() ? "held"
+                  : disk_.nearly_full()        ? "disk nearly full"
+                                               : NameOf(wait->second);
   return view;
 }
 
