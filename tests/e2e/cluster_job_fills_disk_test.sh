@@ -22,8 +22,9 @@ up
 filler='while :; do dd if=/dev/zero of=$RENZAN_RUN_DIR/$$.$(date +%N) bs=64k 2>/dev/null; sleep 0.02; done'
 
 other=$($renzan submit --gpus 1 -- sh -c 'until [ -e go ]; do sleep 0.05; done; exit 6')
-filling=$($renzan submit --gpus 1 -- sh -c "$filler")
+filling=$($renzan submit --gpus 1 -- sh -c "until [ -e fill ]; do sleep 0.05; done; $filler")
 waiting=$($renzan submit --gpus 2 --replicas 2 -- true)
+touch fill
 is_full() { [ "$(df --output=avail small | tail -1)" -eq 0 ]; }
 wait_for is_full
 is "$filling" state running || fail "job $filling no longer runs"
