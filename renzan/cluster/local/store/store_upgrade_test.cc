@@ -60,6 +60,11 @@ void MakeOlder(Database& database, int64_t version) {
   database.Run(fmt::format("PRAGMA user_version = {}", version));
 }
 
+void MakeOlder(const std::string& path, int64_t version) {
+  Database database(path);
+  database.Transact([&] { MakeOlder(database, version); });
+}
+
 // As a program of version 1 would write it.
 void MakeVersion1(const std::string& path) {
   Database database(path);
@@ -149,10 +154,7 @@ TEST(StoreUpgrade, UpgradesVersion3) {
       store.Put(SampleAttempt(1));
     });
   }
-  {
-    Database database(path);
-    database.Transact([&] { MakeOlder(database, 3); });
-  }
+  MakeOlder(path, 3);
   for (int opened = 0; opened < 2; ++opened) {
     Store store(path);
     ASSERT_TRUE(store.FindJob(1));
@@ -219,10 +221,7 @@ TEST(StoreUpgrade, UpgradesVersion5) {
       store.Put(SampleAttempt(1));
     });
   }
-  {
-    Database database(path);
-    database.Transact([&] { MakeOlder(database, 5); });
-  }
+  MakeOlder(path, 5);
   for (int opened = 0; opened < 2; ++opened) {
     Store store(path);
     EXPECT_EQ(store.EarlyFailures().size(), static_cast<size_t>(opened));
@@ -260,10 +259,7 @@ TEST(StoreUpgrade, UpgradesVersion6) {
       }
     });
   }
-  {
-    Database database(path);
-    database.Transact([&] { MakeOlder(database, 6); });
-  }
+  MakeOlder(path, 6);
   for (int opened = 0; opened < 2; ++opened) {
     Store store(path);
     const std::vector<JobRecord> jobs = store.UnfinishedJobs();
@@ -284,10 +280,7 @@ TEST(StoreUpgrade, UpgradesVersion7) {
       store.Put(SampleAttempt(1));
     });
   }
-  {
-    Database database(path);
-    database.Transact([&] { MakeOlder(database, 7); });
-  }
+  MakeOlder(path, 7);
   for (int opened = 0; opened < 2; ++opened) {
     Store store(path);
     EXPECT_EQ(store.UnfinishedJobs().at(0).held_by, opened == 0 ? "" : "ann");
