@@ -277,6 +277,8 @@ def queues_say_what_holds_and_what_is_used(world):
     expect_condition("Accepted")
     expect_condition("Guaranteed")
     world.submit("counted", replicas=2, gpus=6, run_seconds=600)
+    # What has been written of the job: a leader that comes after counts it, too.
+    world.wait_for("counted", "running")
     status = wait_until(lambda: (status := world.client.get(f"{QUEUES}/default")["status"])
                         and status["running"] == 1 and status, "the job is counted")
     expect((status["used"][GPU], status["borrowed"][GPU]) == ("12", "4"), status)

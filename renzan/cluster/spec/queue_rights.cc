@@ -26,8 +26,10 @@ void DescribeNames(ConfigFields& fields, const char* key, Names& names, bool& gi
 }
 
 void DescribeMembers(ConfigFields& fields, std::optional<QueueMembers>& rights, bool namespaces) {
-  fields.Require(!fields.IsEmptySection("members"), "members",
-                 "is there, but empty: name users or groups, or leave it out for everybody");
+  fields.Require(
+      !fields.IsEmptySection("members"), "members",
+      "is there, but empty: nobody could use the queue; name users or groups, or leave it "
+      "out for everybody");
   fields.Section(
       "members",
       [&](ConfigFields& section) {

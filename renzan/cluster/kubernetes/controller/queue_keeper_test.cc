@@ -286,7 +286,7 @@ TEST(KubernetesQueues, MembersThatAreNobodyAreAnError) {
   world.AddJob("job", "empty", 1);
   world.Run(10 * kSecond);
   EXPECT_THAT(world.ConditionOf("none", "Accepted"),
-              HasSubstr("False Invalid: spec.members is emp"));
+              HasSubstr("members is there, but empty: nobody could use the queue"));
   EXPECT_THAT(world.ConditionOf("empty", "Accepted"), HasSubstr("nobody could use the queue"));
   EXPECT_THAT(world.ConditionOf("high", "Accepted"), HasSubstr("must be from -1000000 to 1000000"));
   EXPECT_EQ(world.PhaseOf("job"), "pending") << "a queue that was never valid is nobody's";

@@ -50,10 +50,6 @@ QueueRights RightsFrom(const json& spec) {
     if (const json& value = At(spec, {InCamelCase(key)}); !value.is_null()) keys[key] = value;
   }
   ReadConfigText(keys.dump(), "spec", {}, describe);
-  if (At(spec, {"members"}).is_object() && !rights.members)
-    Fail(ErrorCode::kConfig,
-         "spec.members is empty: nobody could use the queue; name users, groups or namespaces, or "
-         "leave members out for everybody");
   return rights;
 }
 
