@@ -6,13 +6,13 @@ import tempfile
 from commands import RENZAN, run
 
 
-def criteo(output, rows, table_rows):
+def criteo(output, rows, table_rows, program=RENZAN):
     """26 tables of `table_rows` rows. Values follow power laws, as clicks do."""
     with tempfile.TemporaryDirectory() as directory:
         text = f"{directory}/clicks.tsv"
-        run(RENZAN, "data", "synth", "--format", "criteo", "--seed", 1, "--rows", rows, "--output",
-            text)
-        run(RENZAN, "data", "import", "--format", "criteo", "--vocabulary", f"hash:{table_rows}",
+        run(program, "data", "synth", "--format", "criteo", "--seed", 1, "--rows", rows,
+            "--output", text)
+        run(program, "data", "import", "--format", "criteo", "--vocabulary", f"hash:{table_rows}",
             "--output", output, text)
 
 

@@ -46,7 +46,7 @@ def against_pytorch(model, quick, *, rounds, steps, torch_steps, warm_up=10):
                   "--torch-steps", torch_steps, "--torch-warm-up", warm_up)
 
 
-def bench_train(data, model, steps, **settings):
+def bench_train(data, model, steps, program=RENZAN, **settings):
     """`renzan bench train` of a model on a dataset; `settings` become --set options."""
     with tempfile.TemporaryDirectory() as directory:
         config = pathlib.Path(directory) / "config.yaml"
@@ -55,7 +55,7 @@ def bench_train(data, model, steps, **settings):
                           f"training: {{batch_size: {BATCH}}}\nthreads: {THREADS}\n")
         sets = [word for key, value in settings.items()
                 for word in ("--set", f"{key.replace('__', '.')}={value}")]
-        return json.loads(run(RENZAN, "bench", "train", config, "--json", "--steps", steps, *sets))
+        return json.loads(run(program, "bench", "train", config, "--json", "--steps", steps, *sets))
 
 
 def roofline(quick):
@@ -118,39 +118,51 @@ def estimates(quick):
     return script("estimates", *(["--quick"] if quick else []))
 
 
-def other(quick):
-    """Seconds of whole commands that do other work than training, by the number of threads."""
-    parts = [{"what": what, "seconds": {"1": [], "2": []}} for what in (
-        "evaluate 400,000 rows, Kaggle size", "initialize, hash and save a model of 1.2 GB",
-        "load a model of 1.2 GB and score 10 rows")]
-    with tempfile.TemporaryDirectory() as directory:
-        work, rows = pathlib.Path(directory), 20_000 if quick else 400_000
-        datasets.criteo(work / "clicks", rows, TABLE_ROWS)
-        run(RENZAN, "data", "synth", "--format", "dataset", "--seed", 1, "--rows", 2 * BATCH,
-            "--rows-per-table", 40_000 if quick else 4_000_000, "--output", work / "large")
+class OtherWork:
+    """Whole commands that do other work than training, and what they need below `folder`: the
+    dataset `clicks`, a trained model, and the dataset of a model with large tables."""
+
+    def __init__(self, folder, rows, rows_per_table, program=RENZAN):
+        self._folder, self._program = folder, program
+        datasets.criteo(folder / "clicks", rows, TABLE_ROWS, program)
+        run(program, "data", "synth", "--format", "dataset", "--seed", 1, "--rows", 2 * BATCH,
+            "--rows-per-table", rows_per_table, "--output", folder / "large")
         for name, model in (("clicks", MODELS["kaggle"]),
                             ("large", {"embedding_dim": 32, "bottom_mlp": [64], "top_mlp": [64]})):
-            (work / f"{name}.yaml").write_text(
-                f"data: {{train: {{path: {work / name}}}}}\nmodel: {json.dumps(model)}\n"
+            (folder / f"{name}.yaml").write_text(
+                f"data: {{train: {{path: {folder / name}}}}}\nmodel: {json.dumps(model)}\n"
                 f"training: {{batch_size: {BATCH}, max_steps: 0}}\n")
+            run(program, "train", folder / f"{name}.yaml", "--run-dir", folder / f"{name}-trained")
+        large, model = folder / "large", folder / "large-trained/model"
+        self._commands = {
+            f"evaluate {rows:,} rows, Kaggle size":
+                ("eval", folder / "clicks-trained/model", "--data", folder / "clicks"),
+            f"initialize, hash and save tables of {rows_per_table:,} rows":
+                ("train", folder / "large.yaml", "--run-dir", folder / "saved"),
+            f"load tables of {rows_per_table:,} rows and score 10 samples":
+                ("eval", model, "--data", large, "--rows", 0, 10)}
 
-        def seconds(*command):
-            start = time.monotonic()
-            run(RENZAN, *command)
-            return time.monotonic() - start
+    def names(self):
+        return list(self._commands)
 
-        run(RENZAN, "train", work / "clicks.yaml", "--run-dir", work / "trained")
+    def seconds(self, name, threads):
+        start = time.monotonic()
+        run(self._program, *self._commands[name], "--threads", threads)
+        took = time.monotonic() - start
+        shutil.rmtree(self._folder / "saved", ignore_errors=True)
+        return took
+
+
+def other(quick):
+    """Seconds of whole commands, by the number of threads."""
+    with tempfile.TemporaryDirectory() as directory:
+        work = OtherWork(pathlib.Path(directory), rows=20_000 if quick else 400_000,
+                         rows_per_table=40_000 if quick else 4_000_000)
+        parts = [{"what": name, "seconds": {"1": [], "2": []}} for name in work.names()]
         for index in range(1 if quick else 5):
             for threads in ("1", "2"):
-                flags = ["--threads", threads]
-                save, load = work / f"run{index}-{threads}", ["--rows", 0, 10]
-                commands = [
-                    ("eval", work / "trained/model", "--data", work / "clicks", *flags),
-                    ("train", work / "large.yaml", "--run-dir", save, *flags),
-                    ("eval", save / "model", "--data", work / "large", *load, *flags)]
-                for part, command in zip(parts, commands):
-                    part["seconds"][threads].append(seconds(*command))
-                shutil.rmtree(save)
+                for part in parts:
+                    part["seconds"][threads].append(work.seconds(part["what"], threads))
             say(f"round {index + 1}: " + ", ".join(
                 f"{part['seconds']['1'][-1]:.2f} / {part['seconds']['2'][-1]:.2f} s"
                 for part in parts))
