@@ -430,7 +430,13 @@ class SchedulingCycle final : private PreemptionOracle {
 Decisions Schedule(const Snapshot& snapshot, const ScheduleOptions& options) {
   if (!HasAvoidance(snapshot)) return SchedulingCycle(snapshot, options).Run();
   const Snapshot avoiding = WithAvoidance(snapshot);
-  return SchedulingCycle(avoiding, options).Run();
+  Decisions decisions = SchedulingCycle(avoiding, options).Run();
+  for (const Wait& wait : decisions.waits) {
+    const Job& job = *snapshot.Find(wait.job);
+    if (!job.failed_on.empty() && AvoidsUntil(job) > snapshot.now)
+      decisions.look_again = std::min(decisions.look_again, AvoidsUntil(job));
+  }
+  return decisions;
 }
 
 }  // namespace renzan::cluster

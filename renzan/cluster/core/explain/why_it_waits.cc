@@ -10,6 +10,7 @@
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/labels.h"
 #include "renzan/cluster/core/order/quota.h"
+#include "renzan/cluster/core/place/avoidance.h"
 #include "renzan/cluster/core/place/view.h"
 
 namespace renzan::cluster {
@@ -165,16 +166,22 @@ class Reasons {
     return why;
   }
 
+  // Of a node that does not match its request.
+  std::string WhyUnused(const Node& node) const {
+    const TimeMs avoids = AvoidsUntil(job_) - snapshot_.now;
+    if (avoids > 0 && std::ranges::binary_search(job_.failed_on, node.name))
+      return fmt::format("is avoided for another {}: the job failed there soon after its start",
+                         Duration(avoids));
+    return "is excluded by the job (constraints.exclude_nodes)";
+  }
+
   // Nodes that it could use if they were in service, and that it must not use: "own-3 is cordoned".
   std::vector<std::string> OutOfService() const {
     std::vector<std::string> closed;
     for (const Node& node : snapshot_.nodes) {
       if (!IsThere(node.state) || !HasAll(node.labels, request_.required)) continue;
       if (!Matches(node, request_))
-        closed.push_back(fmt::format("{} {}", node.name,
-                                     std::ranges::binary_search(job_.failed_on, node.name)
-                                         ? "is avoided: the job failed there soon after its start"
-                                         : "is excluded by the job (constraints.exclude_nodes)"));
+        closed.push_back(fmt::format("{} {}", node.name, WhyUnused(node)));
       else if (node.state == NodeState::kCordoned || node.state == NodeState::kDraining)
         closed.push_back(
             fmt::format("{} is {}{}", node.name,

@@ -57,6 +57,7 @@ Snapshot WithAvoidance(Snapshot snapshot) {
   Snapshot in_service = InService(snapshot);
   std::map<std::tuple<int, int, int, int, bool, bool>, bool> can_run;
   for (Job& job : snapshot.jobs) {
+    if (job.state == JobState::kPending && AvoidsUntil(job) <= snapshot.now) continue;
     WorkerRequest request = snapshot.worker_requests[job.request];
     std::set<std::string> excluded(request.excluded_nodes.begin(), request.excluded_nodes.end());
     std::set_intersection(job.failed_on.begin(), job.failed_on.end(), there.begin(), there.end(),

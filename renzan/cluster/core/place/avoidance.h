@@ -1,11 +1,18 @@
 #pragma once
 
 // A job avoids the nodes on which it failed soon after its start (Job::failed_on), so that a broken
-// node does not get all of its attempts. This is the one place that decides whether it does.
+// node does not get all of its attempts. This is the one place that decides whether it does. A job
+// that waits for other nodes does so for an hour: it may fail by its own fault, and the others be
+// busy for days.
 
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster {
+
+inline constexpr TimeMs kAvoidMs = kHour;
+
+// When a pending job that has failed somewhere takes those nodes, too.
+inline TimeMs AvoidsUntil(const Job& job) { return job.waiting_since + kAvoidMs; }
 
 // Whether any job has failed on a node that is there.
 bool HasAvoidance(const Snapshot& snapshot);

@@ -17,12 +17,19 @@ class AvoidanceTest : public ScheduleTest {
       if (start.job == job) return snapshot.nodes[start.placement.at(0).node].name;
     return "";
   }
+
+  // It has just failed there.
+  void FailedOn(JobId id, const std::vector<std::string>& nodes) {
+    Job& job = *snapshot.Find(id);
+    job.failed_on = nodes;
+    if (job.state == JobState::kPending) job.waiting_since = snapshot.now;
+  }
 };
 
 TEST_F(AvoidanceTest, AJobStartsWhereItHasNotFailed) {
   Nodes(2);
   const JobId job = Add({.gpus = 1});
-  snapshot.Find(job)->failed_on = {"n0"};
+  FailedOn(job, {"n0"});
   EXPECT_EQ(NodeOf(Run(), job), "n1");
 }
 
@@ -30,17 +37,32 @@ TEST_F(AvoidanceTest, ItWaitsForAnotherNodeWhileThatIsBusy) {
   Nodes(2);
   Add({.gpus = 8, .checkpoints = false, .on = {{1, 1}}});
   const JobId job = Add({.gpus = 1});
-  snapshot.Find(job)->failed_on = {"n0"};
+  FailedOn(job, {"n0"});
   EXPECT_THAT(Started(Run()), IsEmpty());
-  EXPECT_THAT(Explain(snapshot, job).why,
-              HasSubstr("n0 is avoided: the job failed there soon after its start"));
+  EXPECT_THAT(
+      Explain(snapshot, job).why,
+      HasSubstr("n0 is avoided for another 60 min: the job failed there soon after its start"));
+}
+
+// It may fail by its own fault, and others hold the node for days.
+TEST_F(AvoidanceTest, ItWaitsForAnotherNodeForAnHour) {
+  Nodes(2);
+  Add({.gpus = 8, .checkpoints = false, .on = {{1, 1}}});
+  const JobId job = Add({.gpus = 1});
+  FailedOn(job, {"n0"});
+  const TimeMs failed = snapshot.now;
+  snapshot.now = failed + kHour - 1;
+  EXPECT_THAT(Started(Run()), IsEmpty());
+  EXPECT_EQ(Run().look_again, failed + kHour);
+  snapshot.now = failed + kHour;
+  EXPECT_EQ(NodeOf(Run(), job), "n0");
 }
 
 TEST_F(AvoidanceTest, ItTakesWhatItAvoidsIfNothingElseCouldEverServeIt) {
   Nodes(2);
   const JobId everywhere = Add({.gpus = 1}), large = Add({.workers = 2, .gpus = 6});
-  snapshot.Find(everywhere)->failed_on = {"n0", "n1"};
-  snapshot.Find(large)->failed_on = {"n0"};
+  FailedOn(everywhere, {"n0", "n1"});
+  FailedOn(large, {"n0"});
   EXPECT_THAT(Started(Run()), ElementsAre(everywhere, large));
 }
 
@@ -48,7 +70,7 @@ TEST_F(AvoidanceTest, ACordonedNodeDoesNotServeIt) {
   Nodes(2);
   snapshot.nodes[1].state = NodeState::kCordoned;
   const JobId job = Add({.gpus = 1});
-  snapshot.Find(job)->failed_on = {"n0"};
+  FailedOn(job, {"n0"});
   EXPECT_EQ(NodeOf(Run(), job), "n0");
 }
 
@@ -59,7 +81,7 @@ TEST_F(AvoidanceTest, ANodeThatCanBeBoughtServesIt) {
                      .boot_ms = kMinute}};
   Nodes(1);
   const JobId job = Add({.gpus = 1});
-  snapshot.Find(job)->failed_on = {"n0"};
+  FailedOn(job, {"n0"});
   const Decisions decisions = Run();
   EXPECT_THAT(Started(decisions), IsEmpty());
   EXPECT_EQ(decisions.scale_out.size(), 1u);
@@ -68,7 +90,7 @@ TEST_F(AvoidanceTest, ANodeThatCanBeBoughtServesIt) {
 TEST_F(AvoidanceTest, AGrowingJobAvoidsTheNodeToo) {
   Nodes(3, 1);
   const JobId job = Add({.workers = 1, .max_workers = 3, .gpus = 1, .on = {{0, 1}}});
-  snapshot.Find(job)->failed_on = {"n1"};
+  FailedOn(job, {"n1"});
   const Decisions decisions = Run();
   ASSERT_EQ(decisions.resizes.size(), 1u);
   EXPECT_THAT(decisions.resizes[0].target, ElementsAre(Placed{0, 1}, Placed{2, 1}));
@@ -93,7 +115,7 @@ TEST_F(AvoidanceTest, TheValidatorSeesViolations) {
   Nodes(2);
   const JobId avoids = Add({.gpus = 1});
   const JobId excludes = Add({.gpus = 1, .request = {.excluded_nodes = {"n0"}}});
-  snapshot.Find(avoids)->failed_on = {"n0"};
+  FailedOn(avoids, {"n0"});
   Decisions decisions;
   decisions.starts = {{avoids, {{0, 1}}}, {excludes, {{0, 1}}}};
   EXPECT_THAT(

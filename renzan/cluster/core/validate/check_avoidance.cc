@@ -1,9 +1,10 @@
-// Nodes that jobs exclude or avoid. Does not rely on avoidance.h: counts for itself whether others
-// could serve the job.
+// Nodes that jobs exclude or avoid. Of avoidance.h it knows only for how long: it counts for itself
+// whether others could serve the job.
 
 #include <algorithm>
 
 #include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/place/avoidance.h"
 #include "renzan/cluster/core/validate/check.h"
 
 namespace renzan::cluster::check {
@@ -33,6 +34,7 @@ bool OthersCouldServe(const Snapshot& observed, const Job& job) {
 void CheckPlacement(const Snapshot& observed, const Job& job, const Placement& placement,
                     CheckContext& context) {
   const std::vector<std::string>& excluded = observed.worker_requests[job.request].excluded_nodes;
+  const bool avoids = job.state != JobState::kPending || AvoidsUntil(job) > observed.now;
   const std::map<int, int> had = WorkersByNode(job.placement);
   for (const Placed& placed : placement) {
     const Node& node = observed.nodes[placed.node];
@@ -41,7 +43,7 @@ void CheckPlacement(const Snapshot& observed, const Job& job, const Placement& p
     if (Names(excluded, node))
       context.ReportFor(job.id, "job {} gets workers on node {}, which it excludes", job.id,
                         node.name);
-    else if (Names(job.failed_on, node) && OthersCouldServe(observed, job))
+    else if (avoids && Names(job.failed_on, node) && OthersCouldServe(observed, job))
       context.ReportFor(
           job.id, "job {} gets workers on node {}, where it failed, although others could serve it",
           job.id, node.name);
