@@ -178,7 +178,6 @@ void RunSimulations(SimulateOptions options) {
     Fail(ErrorCode::kUsage, "--record works with the policy renzan only");
   for (const std::string& output : {options.record, options.svg})
     if (!output.empty()) CheckOutputFile(output);
-  options.simulator.exact = !options.record.empty();
   const ScheduleOptions scheduling = spec::ScheduleOptionsOf(config);
   std::vector<std::unique_ptr<SimulatedPolicy>> policies;
   for (const std::string& name : options.policies)

@@ -59,6 +59,16 @@ int DrawRank(double uniform, int n) {
   return rank;
 }
 
+// Most jobs that fail do so soon after their start, and as many times as they are tried (Jeon et
+// al., Analysis of Large-Scale Multi-Tenant GPU Clusters, 2019): one to four failures, with three
+// retries, so that a quarter of these jobs never gets its work done.
+std::vector<TimeMs> DrawFailures(const Draws& draws) {
+  constexpr double kMedianMs = 60e3, kSigma = 2;
+  const int failures = 1 + static_cast<int>(draws.Uniform("workload/failures") * 4);
+  const double after = kMedianMs * std::exp(kSigma * draws.Normal("workload/fails_after"));
+  return std::vector<TimeMs>(failures, static_cast<TimeMs>(std::clamp(after, 1e3, 86400e3)));
+}
+
 WorkloadJob GenerateJob(const GenerateOptions& options, const Draws& draws, int64_t most_gpus,
                         int64_t gpus_per_node, const Resources& share) {
   WorkloadJob job;
@@ -81,6 +91,10 @@ WorkloadJob GenerateJob(const GenerateOptions& options, const Draws& draws, int6
   job.work_ms = static_cast<TimeMs>(std::clamp(minutes * 60e3, 10e3, 14 * 86400e3));
   job.restart_cost_ms = static_cast<TimeMs>(options.restart_seconds * 1e3);
   job.checkpoint_cost_ms = static_cast<TimeMs>(options.checkpoint_seconds * 1e3);
+  if (draws.Uniform("workload/fails") < options.failing_share) {
+    job.fails_after = DrawFailures(draws);
+    job.retries = 3;
+  }
   return job;
 }
 
@@ -100,6 +114,8 @@ void GenerateOptions::Describe(ConfigFields& fields) {
   fields.Range("high_priority_share", &high_priority_share, 0.0, 1.0, "of jobs");
   fields.Range("elastic_share", &elastic_share, 0.0, 1.0, "of jobs with more than one GPU");
   fields.Range("checkpoint_share", &checkpoint_share, 0.0, 1.0, "of jobs");
+  fields.Range("failing_share", &failing_share, 0.0, 1.0,
+               "of jobs that fail one to four times, mostly within minutes, with three retries");
   fields.Range("restart_seconds", &restart_seconds, 0.0, 86400.0, "lost by each restart");
   fields.Range("checkpoint_seconds", &checkpoint_seconds, 0.0, 86400.0, "taken by each stop");
 }

@@ -24,6 +24,7 @@ struct GenerateOptions {
   double high_priority_share = 0.1;
   double elastic_share = 0.2;  // of jobs with more than one GPU
   double checkpoint_share = 0.8;
+  double failing_share = 0;  // of jobs; see DrawFailures()
   double restart_seconds = 30;
   double checkpoint_seconds = 5;
 

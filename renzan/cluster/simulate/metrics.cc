@@ -39,6 +39,8 @@ void SumJobs(const SimulationResult& result, Metrics& metrics) {
     metrics.drains += job.drains;
     metrics.node_failures += job.node_failures;
     metrics.resizes += job.resizes;
+    metrics.failures += job.failures;
+    metrics.failed_jobs += job.failed;
     metrics.most_preemptions_of_a_job =
         std::max<int64_t>(metrics.most_preemptions_of_a_job, job.preemptions);
     const double gpus = static_cast<double>(job.gpus_per_worker) * kMs;

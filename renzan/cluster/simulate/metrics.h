@@ -56,7 +56,9 @@ struct Metrics {
   double fragmentation = 0;
 
   int64_t starts = 0, preemptions = 0, drains = 0, node_failures = 0, resizes = 0,
-          checkpoints_requested = 0;
+          failures = 0,  // of jobs' own
+      failed_jobs = 0,   // among those that ended
+      checkpoints_requested = 0;
   int64_t most_preemptions_of_a_job = 0;
   int64_t deadlocks = 0;
   double useful_gpu_s = 0;

@@ -4,11 +4,17 @@
 
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/simulate/room.h"
 
 namespace renzan::cluster::simulate {
 namespace {
+
+// Of attempts, as jobs that Renzan trains end them.
+constexpr char kStopped[] = "stopped";
+constexpr int kStoppedCode = static_cast<int>(ErrorCode::kTempFail);
+constexpr int kFailureCode = 1;
 
 JobTraits TraitsOf(const WorkloadJob& job) {
   return {job.queue, job.user, job.name, job.gpus() > 0 ? job.gpus() : job.max_workers};
@@ -24,8 +30,7 @@ bool SavesInTime(const WorkloadJob& job) {
 
 }  // namespace
 
-SimulatedCluster::SimulatedCluster(Snapshot cluster, bool exact)
-    : snapshot_(std::move(cluster)), exact_(exact) {
+SimulatedCluster::SimulatedCluster(Snapshot cluster) : snapshot_(std::move(cluster)) {
   used_.resize(snapshot_.nodes.size());
   free_.resize(snapshot_.nodes.size());
   workers_on_.resize(snapshot_.nodes.size());
@@ -106,8 +111,11 @@ TimeMs SimulatedCluster::Adopt(const Job& job, int64_t work_left) {
                 .submitted = job.submitted};
   its.work = work_left;
   its.since = now();
+  its.recorded = std::make_unique<Recorded>();
   lives_.push_back(std::move(its));
   JobLife& life = lives_.back();
+  auto& [facts, attempt] = *life.recorded;
+  if (job.state != JobState::kPending) BeginAttempt(job, {}, facts, attempt);
   if (job.state == JobState::kPending) {
     Enqueue(job, life);
     return kNever;
@@ -120,6 +128,7 @@ TimeMs SimulatedCluster::Adopt(const Job& job, int64_t work_left) {
   if (job.last_checkpoint) life.saved = (*job.last_checkpoint - job.started) * workers;
   Occupy(job, HeldBy(job), 1);
   if (job.state != JobState::kRunning) {
+    StopAttempt(job, snapshot_, kStopped, facts, attempt);
     CloseRun(job, life);
     return now() + (SavesInTime(life.job) ? job.checkpoint_cost_ms : job.grace_ms);
   }
@@ -150,6 +159,7 @@ void SimulatedCluster::Submit(JobId id) {
           .restart_cost_ms = from.restart_cost_ms,
           .checkpoint_cost_ms = from.checkpoint_cost_ms};
   job.run_time = run_times_.Predict(TraitsOf(from));
+  its.recorded = std::make_unique<Recorded>(Recorded{.facts = {.run_time = job.run_time}});
   CHECK(snapshot_.jobs.empty() || snapshot_.jobs.back().id < id);
   snapshot_.jobs.push_back(std::move(job));
   Enqueue(snapshot_.jobs.back(), its);
@@ -178,6 +188,8 @@ TimeMs SimulatedCluster::Started(JobId id) {
 }
 
 TimeMs SimulatedCluster::BeginRun(const Job& job, JobLife& life) {
+  // Nobody looks its nodes up by name: snapshots of simulations are not restored.
+  BeginAttempt(job, {}, life.recorded->facts, life.recorded->attempt);
   if (!life.record.first_start) life.record.first_start = now();
   life.at_start = life.saved;
   // Restarting from saved work takes time; a first start is part of the work.
@@ -193,13 +205,26 @@ TimeMs SimulatedCluster::EndTime(JobId id) const {
   const JobLife& its = life(id);
   const Job& job = *snapshot_.Find(id);
   const int64_t workers = NumWorkers(job.placement);
-  return std::max(now(), its.productive_from + (its.work - its.at_start + workers - 1) / workers);
+  const TimeMs done = its.productive_from + (its.work - its.at_start + workers - 1) / workers;
+  return std::max(now(), std::min(done, job.started + FailsAfter(its)));
 }
 
 TimeMs SimulatedCluster::RunTime(JobId id, int workers) const {
   const JobLife& its = life(id);
-  return (its.saved > 0 ? its.job.restart_cost_ms : 0) +
-         (its.work - its.saved + workers - 1) / workers;
+  const TimeMs done = (its.saved > 0 ? its.job.restart_cost_ms : 0) +
+                      (its.work - its.saved + workers - 1) / workers;
+  return std::min(done, FailsAfter(its));
+}
+
+TimeMs SimulatedCluster::FailsAfter(const JobLife& life) const {
+  const auto failures = static_cast<size_t>(life.record.failures);
+  return failures < life.job.fails_after.size() ? life.job.fails_after[failures] : kNever / 2;
+}
+
+TimeMs SimulatedCluster::LongestTime(JobId id) const {
+  const JobLife& its = life(id);
+  const auto failures = static_cast<TimeMs>(its.job.fails_after.size());
+  return (1 + failures) * (its.job.restart_cost_ms + its.work) + failures * kLongestBackoffMs;
 }
 
 int64_t SimulatedCluster::DoneAt(const JobLife& life, const Job& job, TimeMs when) const {
@@ -218,6 +243,7 @@ void SimulatedCluster::CloseRun(const Job& job, JobLife& life) {
 }
 
 TimeMs SimulatedCluster::BeginStop(const Job& job, JobLife& life) {
+  StopAttempt(job, snapshot_, kStopped, life.recorded->facts, life.recorded->attempt);
   CloseRun(job, life);
   // A job that does not checkpoint stops immediately; one that is too slow is killed after its
   // grace.
@@ -257,7 +283,7 @@ void SimulatedCluster::FinishStop(JobId id) {
   JobLife& its = life(id);
   CloseStop(job, its, SavesInTime(its.job));
   Occupy(job, job.placement, -1);
-  Requeue(job, its);
+  Requeue(EndedBy::kRequest, job, its);
   if (its.keeps.empty()) return;
   Occupy(job, its.keeps, 1);
   held_[id] = std::exchange(its.keeps, {});
@@ -269,36 +295,60 @@ TimeMs SimulatedCluster::FinishResize(JobId id) {
   JobLife& its = life(id);
   CloseStop(job, its, SavesInTime(its.job));
   Occupy(job, HeldBy(job), -1);
-  RestartGang(job, now());
+  const Start restart{job.id, job.target, job.backfilled};
+  const Outcome outcome = CloseAttempt(EndedBy::kRequest, kStoppedCode, job, its);
+  CHECK(outcome.state == RecordState::kResizing);
+  StartGang(job, restart.placement, restart.backfill, now());
   Occupy(job, job.placement, 1);
   return BeginRun(job, its);
 }
 
-void SimulatedCluster::Requeue(Job& job, JobLife& life) {
-  RequeueGang(job, now());
+Outcome SimulatedCluster::CloseAttempt(EndedBy by, int exit_code, Job& job, JobLife& life) {
+  AttemptEnd end{.by = by,
+                 .exit_code = exit_code,
+                 .started_ms = job.started,
+                 .ended_ms = now(),
+                 .ran_ms = now() - job.started};
+  if (exit_code == kFailureCode) end.failed_on = snapshot_.nodes[job.placement[0].node].name;
+  const RetryPolicy policy{.retries = life.job.retries, .saves_on_stop = life.job.checkpoints};
   ++life.version;
+  auto& [facts, attempt] = *life.recorded;
+  return cluster::EndAttempt(end, {policy, /*cancelled=*/false, kEarlyFailureMs}, now(), job, facts,
+                             attempt)
+      .outcome;
+}
+
+void SimulatedCluster::Requeue(EndedBy by, Job& job, JobLife& life) {
+  const Outcome outcome = CloseAttempt(by, kStoppedCode, job, life);
+  CHECK(outcome.state == RecordState::kPending && outcome.backoff_ms == 0);
   Enqueue(job, life);
 }
 
-void SimulatedCluster::End(JobId id) {
+bool SimulatedCluster::EndAttempt(JobId id) {
   Job& job = Get(id);
   JobLife& its = life(id);
   CloseRun(job, its);
-  CHECK_MSG(its.done == its.work, "job {} ends before its work is done", id);
+  const bool fails = its.done < its.work;
+  CHECK_MSG(!fails || now() - job.started == FailsAfter(its), "job {} ends before its work is done",
+            id);
   Occupy(job, job.placement, -1);
-  its.record.useful = its.work;
+  const Outcome outcome = CloseAttempt(EndedBy::kItself, fails ? kFailureCode : 0, job, its);
+  its.record.failures += fails;
+  if (!HasEnded(outcome.state)) {
+    its.record.lost += its.done - its.saved;
+    if (job.eligible_at <= now()) Enqueue(job, its);
+    return false;
+  }
+  its.record.failed = fails;
+  (fails ? its.record.lost : its.record.useful) += its.done;
   its.record.end = now();
-  RequeueGang(job, now());
+  its.recorded.reset();
   run_times_.Add(TraitsOf(its.job), job.attained_worker_ms / job.max_workers);
-  job.eligible_at = kNever;
-  ++ended_in_snapshot_;
-  if (exact_ || ended_in_snapshot_ > 16 + snapshot_.jobs.size() / 32) RemoveEnded();
+  snapshot_.jobs.erase(snapshot_.jobs.begin() + (&job - snapshot_.jobs.data()));
+  return true;
 }
 
-void SimulatedCluster::RemoveEnded() {
-  std::erase_if(snapshot_.jobs, [](const Job& job) { return job.eligible_at == kNever; });
-  ended_in_snapshot_ = 0;
-}
+void SimulatedCluster::BecomeEligible(JobId id) { Enqueue(Get(id), life(id)); }
 
 void SimulatedCluster::Checkpoint(JobId id) {
   Job& job = Get(id);

@@ -10,10 +10,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
 
+#include "renzan/cluster/core/engine/job_facts.h"
+#include "renzan/cluster/core/engine/outcome.h"
 #include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/simulate/policy.h"
 #include "renzan/cluster/simulate/workload.h"
@@ -33,6 +36,8 @@ struct JobRecord {
   int drains = 0;         // stops and moves because of draining nodes
   int node_failures = 0;  // that interrupted it
   int resizes = 0;        // and moves, without drains
+  int failures = 0;       // of its own
+  bool failed = false;    // it ended with a failure
   int64_t useful = 0;     // work that was not repeated
   int64_t lost = 0;       // work that had to be repeated
   int64_t overhead = 0;   // time held while restarting, saving, or waiting for other workers
@@ -47,10 +52,8 @@ struct Interval {
 
 class SimulatedCluster {
  public:
-  // `cluster` may have jobs, even running ones: Adopt() each of them first. Unless `exact`, ended
-  // jobs may stay in the snapshot for a while, as jobs that are never eligible, because erasing
-  // each immediately would be slow.
-  explicit SimulatedCluster(Snapshot cluster, bool exact = false);
+  // `cluster` may have jobs, even running ones: Adopt() each of them first.
+  explicit SimulatedCluster(Snapshot cluster);
 
   const Snapshot& snapshot() const { return snapshot_; }
   // For CarryOut() only (core/engine/carry_out.h); after each transition its method below is
@@ -83,7 +86,10 @@ class SimulatedCluster {
 
   void FinishStop(JobId id);
   TimeMs FinishResize(JobId id);
-  void End(JobId id);
+  // Its attempt has ended by itself: its work is done, or it has failed. Returns whether the job
+  // has ended; otherwise it waits in the queue once it is eligible (Job::eligible_at).
+  bool EndAttempt(JobId id);
+  void BecomeEligible(JobId id);
   // Saves its work so far. Does nothing for a job that does not checkpoint or is still restarting.
   void Checkpoint(JobId id);
 
@@ -95,10 +101,12 @@ class SimulatedCluster {
   // Releases everything that a partially placed job holds.
   void ReleaseHeld(JobId id);
 
-  // When a running job would end if undisturbed; how long a pending job would run with that many
-  // workers.
+  // When the attempt of a running job would end if undisturbed; how long that of a pending job
+  // would take with that many workers.
   TimeMs EndTime(JobId id) const;
   TimeMs RunTime(JobId id, int workers) const;
+  // The time of all its attempts on one worker if none of them saves anything, with its pauses.
+  TimeMs LongestTime(JobId id) const;
 
   // When a node fails, jobs with workers on it are requeued with their last saved work. Failing a
   // node that is gone does nothing.
@@ -115,16 +123,22 @@ class SimulatedCluster {
   int64_t present_gpus() const { return present_gpus_; }     // on nodes that are ready or draining
 
  private:
+  // What any environment records of a job that has not ended (core/engine/lifecycle.h).
+  struct Recorded {
+    JobFacts facts;
+    AttemptFacts attempt;
+  };
   struct JobLife {
     WorkloadJob job;
     JobRecord record;
-    int64_t work = 0;            // in total
-    int64_t saved = 0;           // done and saved
-    int64_t at_start = 0;        // done at the last start
-    int64_t done = 0;            // while stopping: done when the stop began
-    TimeMs productive_from = 0;  // while running: the end of the restart
-    TimeMs since = 0;            // last change of its state
-    TimeMs held_since = 0;       // last change of what it holds without running
+    std::unique_ptr<Recorded> recorded;  // from its submission to its end
+    int64_t work = 0;                    // in total
+    int64_t saved = 0;                   // done and saved
+    int64_t at_start = 0;                // done at the last start
+    int64_t done = 0;                    // while stopping: done when the stop began
+    TimeMs productive_from = 0;          // while running: the end of the restart
+    TimeMs since = 0;                    // last change of its state
+    TimeMs held_since = 0;               // last change of what it holds without running
     TimeMs next_checkpoint = kNever;
     int64_t version = 0;
     Placement keeps;  // while stopping for an eviction: the workers that stay placed
@@ -138,6 +152,7 @@ class SimulatedCluster {
   void Enqueue(const Job& job, JobLife& life);
   void Dequeue(const Job& job, JobLife& life);
   TimeMs BeginRun(const Job& job, JobLife& life);
+  TimeMs FailsAfter(const JobLife& life) const;
   TimeMs BeginStop(const Job& job, JobLife& life);
   int64_t DoneAt(const JobLife& life, const Job& job, TimeMs when) const;
   void CloseRun(const Job& job, JobLife& life);
@@ -146,9 +161,9 @@ class SimulatedCluster {
   void Interrupt(Job& job, JobLife& life);
   void LoseTarget(Job& job);
   void Count(const Node& node, int sign);
-  void Requeue(Job& job, JobLife& life);
+  void Requeue(EndedBy by, Job& job, JobLife& life);
+  Outcome CloseAttempt(EndedBy by, int exit_code, Job& job, JobLife& life);
   void ScheduleCheckpoint(JobId id, JobLife& life, TimeMs when);
-  void RemoveEnded();
 
   Snapshot snapshot_;
   std::vector<JobLife> lives_;  // sorted by id
@@ -157,8 +172,6 @@ class SimulatedCluster {
   std::vector<int> workers_on_;
   std::map<JobId, Placement> held_;
   std::set<std::pair<TimeMs, JobId>> checkpoints_due_;
-  const bool exact_;
-  size_t ended_in_snapshot_ = 0;
   int64_t busy_gpus_ = 0, idle_gpus_ = 0, present_gpus_ = 0;
   double price_per_hour_ = 0;
   std::vector<Interval> runs_, waits_;

@@ -4,6 +4,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/simulate/room.h"
 #include "renzan/cluster/simulate/simulated_cluster.h"
@@ -137,6 +138,8 @@ void SimulatedCluster::FailNode(int node) {
 void SimulatedCluster::LoseTarget(Job& job) {
   Occupy(job, HeldBy(job), -1);
   EvictGang(job);
+  auto& [facts, attempt] = *life(job.id).recorded;
+  StopAttempt(job, snapshot_, attempt.stop_reason, facts, attempt);
   Occupy(job, job.placement, 1);
 }
 
@@ -146,7 +149,7 @@ void SimulatedCluster::Interrupt(Job& job, JobLife& life) {
   Occupy(job, HeldBy(job), -1);
   life.keeps.clear();
   ++life.record.node_failures;
-  Requeue(job, life);
+  Requeue(EndedBy::kNodeFailed, job, life);
 }
 
 }  // namespace renzan::cluster::simulate

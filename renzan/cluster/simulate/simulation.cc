@@ -80,7 +80,7 @@ SimulationResult SimulateFrom(Snapshot cluster, const std::vector<int64_t>& work
 }
 
 Simulation::Simulation(Snapshot cluster, SimulatedPolicy& policy, const SimulatorOptions& options)
-    : cluster_(std::move(cluster), options.check || options.exact),
+    : cluster_(std::move(cluster)),
       policy_(policy),
       options_(options),
       run_time_([this](JobId job, int workers) { return cluster_.RunTime(job, workers); }),
@@ -188,6 +188,7 @@ bool Simulation::Handle(const Event& event) {
     case What::kJobEnds:
     case What::kStopEnds:
     case What::kResizeEnds:
+    case What::kMayStartAgain:
       if (event.version != cluster_.version(event.subject)) return false;
       break;
     case What::kNodeReady:
@@ -201,8 +202,7 @@ bool Simulation::Handle(const Event& event) {
   }
   switch (event.what) {
     case What::kJobEnds:
-      cluster_.End(event.subject);
-      ++ended_;
+      EndAttempt(event.subject);
       break;
     case What::kStopEnds:
       cluster_.FinishStop(event.subject);
@@ -213,6 +213,9 @@ bool Simulation::Handle(const Event& event) {
         cluster_.FinishStop(event.subject);
       else
         ExpectOfJob(cluster_.FinishResize(event.subject), What::kJobEnds, event.subject);
+      break;
+    case What::kMayStartAgain:
+      cluster_.BecomeEligible(event.subject);
       break;
     case What::kNodeReady:
       NodeIsReady(node);
@@ -228,6 +231,15 @@ bool Simulation::Handle(const Event& event) {
       break;
   }
   return true;
+}
+
+void Simulation::EndAttempt(JobId job) {
+  if (cluster_.EndAttempt(job)) {
+    ++ended_;
+    return;
+  }
+  const TimeMs again = cluster_.snapshot().Find(job)->eligible_at;
+  if (again > cluster_.now()) ExpectOfJob(again, What::kMayStartAgain, job);
 }
 
 void Simulation::Cycle() {
@@ -255,15 +267,16 @@ bool Simulation::NothingCanChange() const {
   if (next_submission_ < submissions_.size()) return false;
   for (const Node& node : snapshot.nodes)
     if (node.state == NodeState::kBooting || node.state == NodeState::kDraining) return false;
-  return std::all_of(snapshot.jobs.begin(), snapshot.jobs.end(),
-                     [](const Job& job) { return job.state == JobState::kPending; });
+  return std::all_of(snapshot.jobs.begin(), snapshot.jobs.end(), [&](const Job& job) {
+    return job.state == JobState::kPending && job.eligible_at <= snapshot.now;
+  });
 }
 
 SimulationResult Simulation::Run() {
   const TimeMs max_duration = [&] {
     TimeMs all = 86'400'000;
-    for (const auto& [id, submitted] : submissions_) all += cluster_.RunTime(id, 1);
-    for (const PendingJob& job : cluster_.pending()) all += cluster_.RunTime(job.job, 1);
+    for (const auto& [id, submitted] : submissions_) all += cluster_.LongestTime(id);
+    for (const PendingJob& job : cluster_.pending()) all += cluster_.LongestTime(job.job);
     return all * kMaxDurationFactor;
   }();
   while (!AllEnded() && !NothingCanChange()) {

@@ -27,6 +27,7 @@ class Simulation : private Environment {
     kJobEnds,
     kStopEnds,
     kResizeEnds,
+    kMayStartAgain,
     kNodeReady,
     kNodeGone,
     kNodeNotice,
@@ -49,6 +50,7 @@ class Simulation : private Environment {
   void AdvanceTo(TimeMs time);
   bool HandleDue();
   bool Handle(const Event& event);
+  void EndAttempt(JobId job);
   void SubmitNext();
   void Cycle();
   bool NothingCanChange() const;

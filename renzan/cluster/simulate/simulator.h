@@ -7,7 +7,9 @@
 // period, a stop takes its checkpoint cost and loses nothing. Otherwise it loses all work since its
 // last checkpoint, or since its start if it makes none; so does a job whose node fails. A job with
 // saved work spends its restart cost before it resumes. Jobs that checkpoint also do so every
-// checkpoint_interval_ms, in the background and without slowing down.
+// checkpoint_interval_ms, in the background and without slowing down. A job may fail by itself: it
+// loses its unsaved work, pauses and is tried again, by the rules of every environment
+// (core/engine/lifecycle.h).
 
 #include <cstdint>
 #include <map>
@@ -32,8 +34,6 @@ struct SimulatorOptions {
   // Checks the cluster before every cycle and a scheduler's decisions after it, that a repeated
   // cycle decides the same, and that every job ends. Slow.
   bool check = false;
-  // Whether ended jobs leave the snapshot immediately, which is slow: for a recording of it.
-  bool exact = false;
 };
 
 // Sums over time: GPU-milliseconds.

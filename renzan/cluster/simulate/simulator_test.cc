@@ -36,6 +36,19 @@ WorkloadJob MakeJob(TimeMs submitted_s, int workers, int gpus, TimeMs work_s, in
   return job;
 }
 
+// With the nodes that the jobs are for, and their queues.
+Workload GenerateFor(Snapshot& cluster, const GenerateOptions& options) {
+  const Pool& pool = cluster.pools[0];
+  for (int node = 0; node < pool.min_nodes; ++node)
+    cluster.nodes.push_back({.name = fmt::format("own-{}", node),
+                             .pool = 0,
+                             .capacity = pool.capacity,
+                             .spot = pool.spot});
+  Workload jobs = GenerateWorkload(options, cluster);
+  MakeQueues(jobs, Quotas::kNone, cluster);
+  return jobs;
+}
+
 std::vector<TimeMs> EndsInSeconds(const SimulationResult& result) {
   std::vector<TimeMs> ends;
   for (const JobRecord& job : result.jobs) ends.push_back(job.end.value_or(-1) / kSecond);
@@ -97,6 +110,91 @@ INSTANTIATE_TEST_SUITE_P(Baselines, PolicyTable,
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// A job of 100 s that fails after 10 s and, the second time, after 30 s.
+WorkloadJob FailingJob(int retries) {
+  WorkloadJob job = MakeJob(0, 1, 1, 100);
+  job.fails_after = {10 * kSecond, 30 * kSecond};
+  job.retries = retries;
+  return job;
+}
+
+TEST(Simulator, AJobThatFailsIsTriedAgainAfterAPause) {
+  const SimulationResult result = RunPolicy("renzan", Cluster(1, 1), {FailingJob(2)});
+  // Pauses of 1 s and 2 s.
+  EXPECT_THAT(EndsInSeconds(result), ElementsAre(10 + 1 + 30 + 2 + 100));
+  const JobRecord& job = result.jobs[0];
+  EXPECT_EQ(job.failures, 2);
+  EXPECT_FALSE(job.failed);
+  EXPECT_EQ(job.waited_ms, 0) << "a pause is no waiting time";
+  EXPECT_EQ(job.lost, 40 * kSecond);
+  ExpectAccountsBalance(result, {FailingJob(2)});
+}
+
+TEST(Simulator, AJobWithoutRetriesLeftHasFailed) {
+  const SimulationResult result = RunPolicy("renzan", Cluster(1, 1), {FailingJob(1)});
+  EXPECT_THAT(EndsInSeconds(result), ElementsAre(10 + 1 + 30));
+  const JobRecord& job = result.jobs[0];
+  EXPECT_EQ(job.failures, 2);
+  EXPECT_TRUE(job.failed);
+  EXPECT_EQ(job.useful, 0);
+  EXPECT_EQ(job.lost, 40 * kSecond);
+  const Metrics metrics = Measure(result);
+  EXPECT_EQ(metrics.failures, 2);
+  EXPECT_EQ(metrics.failed_jobs, 1);
+}
+
+TEST(Simulator, AnotherJobUsesTheNodeDuringThePause) {
+  for (const char* policy : {"renzan", "backfill", "fifo"}) {
+    const SimulationResult result =
+        RunPolicy(policy, Cluster(1, 1), {FailingJob(2), MakeJob(0, 1, 1, 50)});
+    EXPECT_EQ(result.jobs[1].first_start, 10 * kSecond) << policy;
+    EXPECT_EQ(result.jobs[0].waited_ms, 49 * kSecond) << policy << ": from the end of its pause";
+  }
+}
+
+// It has failed on two of three nodes within minutes.
+TEST(Simulator, AJobThatFailedEarlyAvoidsTheNode) {
+  std::vector<int> nodes;
+  const auto scheduler = MakeScheduler([&](const Snapshot& snapshot) {
+    Decisions decisions = Schedule(snapshot, {});
+    for (const Start& start : decisions.starts) nodes.push_back(start.placement[0].node);
+    return decisions;
+  });
+  Simulate(Cluster(3, 1), {FailingJob(2)}, *scheduler);
+  ASSERT_EQ(nodes.size(), 3u);
+  EXPECT_EQ((std::set<int>(nodes.begin(), nodes.end()).size()), 3u);
+}
+
+TEST(Simulator, AccountsBalanceWhereJobsFail) {
+  Snapshot cluster = Cluster(4, 8);
+  const Workload jobs = GenerateFor(cluster, {.jobs = 400, .failing_share = 0.4});
+  for (const char* policy : {"renzan", "fifo", "backfill", "kubernetes"}) {
+    const SimulationResult result = RunPolicy(policy, cluster, jobs);
+    EXPECT_THAT(result.never_ended, ElementsAre()) << policy;
+    int64_t accounted = 0, demanded = 0, useful = 0;
+    for (const JobRecord& job : result.jobs) {
+      accounted += (job.useful + job.lost + job.overhead) * job.gpus_per_worker;
+      useful += job.useful;
+      if (!job.failed) demanded += jobs[job.id - 1].work_ms * jobs[job.id - 1].max_workers;
+    }
+    EXPECT_EQ(useful, demanded) << policy;
+    EXPECT_EQ(static_cast<double>(accounted), result.totals.busy) << policy;
+    const Metrics metrics = Measure(result);
+    EXPECT_GT(metrics.failures, metrics.failed_jobs) << policy;
+    EXPECT_GT(metrics.failed_jobs, 0) << policy;
+  }
+}
+
+// Nothing that only watches changes what happens.
+TEST(Simulator, AChecksResultIsTheResultWithoutIt) {
+  Snapshot cluster = Cluster(8, 8);
+  const Workload jobs = GenerateFor(cluster, {.jobs = 500, .seed = 3, .elastic_share = 0.5});
+  const SimulationResult checked = RunPolicy("renzan", cluster, jobs);
+  const SimulationResult result = Simulate(cluster, jobs, *MakePolicy("renzan", 1));
+  EXPECT_EQ(result.totals.cycles, checked.totals.cycles);
+  EXPECT_EQ(EndsInSeconds(result), EndsInSeconds(checked));
+}
 
 // One GPU. A job has run for two of its five hours when another comes. It takes 5 s to save and
 // 30 s to restart.
@@ -250,22 +348,14 @@ TEST(Elastic, RunsAtTheSpeedOfItsWorkers) {
 }
 
 TEST(Interruptions, AllWorkIsDoneInTheEndAndResultsAreRepeatable) {
-  GenerateOptions generate{.jobs = 150, .seed = 5, .median_minutes = 60};
   Snapshot cluster = Cluster(6, 4);
   cluster.pools[0].interruptions_per_hour = 0.3;
   cluster.pools[0].spot = true;
-  Snapshot with_nodes = cluster;
-  for (int node = 0; node < 6; ++node)
-    with_nodes.nodes.push_back({.name = fmt::format("own-{}", node),
-                                .pool = 0,
-                                .capacity = cluster.pools[0].capacity,
-                                .spot = true});
-  const Workload jobs = GenerateWorkload(generate, with_nodes);
-  MakeQueues(jobs, Quotas::kNone, with_nodes);
+  const Workload jobs = GenerateFor(cluster, {.jobs = 150, .seed = 5, .median_minutes = 60});
   for (const std::string policy : {"backfill", "kubernetes"}) {
     for (const TimeMs notice : {TimeMs{0}, 120 * kSecond}) {
       const SimulatorOptions options{.seed = 3, .notice_ms = notice};
-      const SimulationResult result = RunPolicy(policy, with_nodes, jobs, options);
+      const SimulationResult result = RunPolicy(policy, cluster, jobs, options);
       EXPECT_GT(result.totals.nodes_failed, 10);
       EXPECT_THAT(result.never_ended, ElementsAre());
       ExpectAccountsBalance(result, jobs);
@@ -273,7 +363,7 @@ TEST(Interruptions, AllWorkIsDoneInTheEndAndResultsAreRepeatable) {
       EXPECT_GT(metrics.lost_gpu_s, 0);
       EXPECT_EQ(metrics.drains > 0, notice > 0);
       const SimulationResult again =
-          Simulate(with_nodes, jobs, *MakePolicy(policy, 1), {.seed = 3, .notice_ms = notice});
+          Simulate(cluster, jobs, *MakePolicy(policy, 1), {.seed = 3, .notice_ms = notice});
       EXPECT_EQ(WriteJson({{policy, Measure(again)}}), WriteJson({{policy, metrics}})) << policy;
     }
   }

@@ -1,7 +1,8 @@
 // The scheduler on small clusters, where rights show: one to six nodes, few and long jobs, of which
-// often none saves its work, mixed priorities, some that nobody may stop, guarantees beside queues
-// that only borrow. Every cycle is validated: no job waits for room that is its by right. And no
-// job waits much longer than under plain backfill, unless jobs with a right went first.
+// often none saves its work, mixed priorities, some that nobody may stop, some that fail,
+// guarantees beside queues that only borrow. Every cycle is validated: no job waits for room that
+// is its by right. And no job waits much longer than under plain backfill, unless jobs with a right
+// went first.
 // RENZAN_TEST_SEEDS=FIRST..LAST replaces the default seeds; a failure names its seed.
 
 #include <gtest/gtest.h>
@@ -91,6 +92,17 @@ void ForbidToStop(Draws& draws, const Snapshot& cluster, Workload& jobs) {
         (guarantees && job.gpus() > cluster.queues[std::stoul(job.queue)].guaranteed.gpu());
 }
 
+// Makes some jobs fail, mostly early: they pause, avoid nodes, and lose what they have not saved.
+void LetFail(Draws& draws, Workload& jobs) {
+  const double share = draws.Chance(0.5) ? 0 : 0.3;
+  for (WorkloadJob& job : jobs) {
+    if (!draws.Chance(share)) continue;
+    job.fails_after.resize(draws.Between(1, 3));
+    for (TimeMs& after : job.fails_after) after = Time(draws, kSecond, 2 * job.work_ms + kSecond);
+    job.retries = static_cast<int>(draws.Between(0, 3));
+  }
+}
+
 // Renzan's scheduler, watched: for how long does each job wait although it would have room if only
 // jobs with a right had gone first (precedence.h), and nothing were reserved for another?
 class WaitsWithoutCause : public SimulatedPolicy {
@@ -177,6 +189,7 @@ TEST(SmallClusters, NoJobWaitsWithoutARightOfAnother) {
     const Snapshot cluster = SmallCluster(draws);
     Workload jobs = FewLongJobs(draws, cluster);
     ForbidToStop(draws, cluster, jobs);
+    LetFail(draws, jobs);
     WaitsWithoutCause renzan(seed);
     const SimulationResult result = Simulate(cluster, jobs, renzan, {.check = true});
     ASSERT_TRUE(result.never_ended.empty()) << "seed " << seed;

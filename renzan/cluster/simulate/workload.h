@@ -25,6 +25,10 @@ struct WorkloadJob {
   TimeMs checkpoint_cost_ms = 5'000;  // from the request to stop until its work is saved
   TimeMs grace_ms = 30'000;
   TimeMs checkpoint_interval_ms = 600'000;  // of checkpoints in the background
+  // After its k-th failure, the job fails again as soon as an attempt has run for fails_after[k],
+  // unless it ends before.
+  std::vector<TimeMs> fails_after;
+  int retries = 0;  // after failures
 
   int64_t gpus() const { return per_worker.gpu() * max_workers; }
   bool operator==(const WorkloadJob&) const = default;

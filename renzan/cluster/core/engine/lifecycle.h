@@ -1,9 +1,10 @@
 #pragma once
 
 // The life of a job: how what happens to its gang (gang.h) and how its attempts end (outcome.h)
-// change the facts that its environment records. The daemon and the Kubernetes controller
-// both use these functions, so they count, back off, requeue and restart by the same rules. They
-// change the values passed to them: an environment that commits first passes copies.
+// change the facts that its environment records. The daemon, the Kubernetes
+// controller and the simulator use these functions, so they count, back off, requeue and restart by
+// the same rules. They change the values passed to them: an environment that commits first passes
+// copies.
 
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@ void BeginAttempt(const Job& job, NamedPlacement placement, JobFacts& facts, Att
 // The gang has been told to stop or to move, or has been evicted, for that reason.
 void StopAttempt(const Job& job, const Snapshot& snapshot, const std::string& why, JobFacts& facts,
                  AttemptFacts& attempt);
+
+// A job that has run for this long has run well, unless the cluster's configuration says otherwise.
+inline constexpr TimeMs kEarlyFailureMs = 300'000;
 
 // All workers have ended: requeues the gang. An attempt that failed within `early_ms` after its
 // start makes the job avoid the node.

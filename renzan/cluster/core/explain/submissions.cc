@@ -38,7 +38,6 @@ Submissions::Submissions(const Snapshot& snapshot, TimeMs lately) : lately_(late
   double weight = 0;
   for (const Job& job : snapshot.jobs) {
     if (job.submitted <= snapshot.now - lately || !job.held.empty()) continue;
-    if (job.eligible_at == kNever) continue;  // a simulated job that has ended
     weight += WeightOf(job, snapshot.now);
     jobs_.push_back(AsSubmitted(job));
     weights_.push_back(weight);
