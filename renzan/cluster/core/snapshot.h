@@ -75,11 +75,6 @@ struct Pool {
   TimeMs idle_ms = 600'000;  // a bought node is returned after being idle for this long
   // Interruptions per node and hour, measured or assumed; 0 for machines that are never taken away.
   double interruptions_per_hour = 0;
-  // Nodes that were in use at an hour of the week in at least this share of the past weeks are
-  // bought before they are needed; 0: never.
-  double boot_ahead = 0;
-  // How many these are, by hour of the week (predict/node_demand.h); empty: not known yet.
-  std::vector<int> expected_nodes;
 };
 
 struct Queue {

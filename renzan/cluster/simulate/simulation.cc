@@ -161,7 +161,6 @@ void Simulation::AdvanceTo(TimeMs time) {
     }
   }
   cluster_.SetTime(time);
-  demand_.Observe(time, cluster_.facts());
 }
 
 void Simulation::SubmitNext() { cluster_.Submit(submissions_[next_submission_++].first); }

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "renzan/cluster/core/engine/carry_out.h"
-#include "renzan/cluster/core/predict/node_demand.h"
 #include "renzan/cluster/simulate/simulator.h"
 
 namespace renzan::cluster::simulate {
@@ -78,7 +77,6 @@ class Simulation : private Environment {
   void Perform(const NodeChange& change) override;
 
   SimulatedCluster cluster_;
-  DemandWatch demand_;
   SimulatedPolicy& policy_;
   const SimulatorOptions options_;
   SimulationResult result_;

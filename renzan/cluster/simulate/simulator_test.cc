@@ -412,34 +412,5 @@ TEST(Simulate, ReportsDecisionsThatAreNotRepeatable) {
   EXPECT_THAT(result.violations, testing::Contains(testing::HasSubstr("gave different decisions")));
 }
 
-// Four jobs come at nine every day but the last, when nobody works.
-TEST(Simulator, NodesAreBootedAheadOfTheMorning) {
-  Snapshot cluster = Cluster(4, 4);
-  Pool& pool = cluster.pools[0];
-  pool.min_nodes = 0;
-  pool.boot_ms = 10 * kMinute;
-  pool.price_per_hour = 1;
-  constexpr int kDays = 28, kWorkDays = 27;
-  Workload jobs;
-  for (int day = 0; day < kWorkDays; ++day)
-    for (int job = 0; job < 4; ++job) jobs.push_back(MakeJob((day * 24 + 9) * 3600, 1, 4, 1800));
-  jobs.push_back(MakeJob(kDays * 24 * 3600, 1, 4, 60));  // until then it is simulated
-  const auto waited = [](const SimulationResult& result, int day) {
-    return result.jobs[day * 4].waited_ms;
-  };
-  const SimulationResult never = RunPolicy("renzan", cluster, jobs);
-  EXPECT_EQ(waited(never, kWorkDays - 1), pool.boot_ms);
-  pool.boot_ahead = 1;
-  const SimulationResult ahead = RunPolicy("renzan", cluster, jobs);
-  EXPECT_EQ(waited(ahead, 6), pool.boot_ms);
-  EXPECT_EQ(waited(ahead, 13), pool.boot_ms) << "once is not enough";
-  for (int day = 14; day < kWorkDays; ++day) EXPECT_EQ(waited(ahead, day), 0) << day;
-  // Every morning the same nodes are paid for 10 minutes longer, and on the last day for an hour
-  // and more.
-  EXPECT_EQ(ahead.totals.nodes_bought, never.totals.nodes_bought + 4);
-  EXPECT_LT(ahead.totals.cost, never.totals.cost + kWorkDays * 4 * 0.5 + 4 * 1.5);
-  EXPECT_GT(ahead.totals.cost, never.totals.cost);
-}
-
 }  // namespace
 }  // namespace renzan::cluster::simulate

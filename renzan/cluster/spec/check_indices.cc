@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/core/predict/node_demand.h"
 
 namespace renzan::cluster::spec {
 namespace {
@@ -56,13 +55,6 @@ void CheckIndices(const Snapshot& snapshot) {
   Require(names.size() >= kFirstNamedResource && names.size() <= kMaxResources &&
               names[kCpu] == "cpu" && names[kMemory] == "memory" && names[kGpu] == "gpu",
           "resource_names", "must be cpu, memory, gpu and at most 5 more");
-  for (size_t i = 0; i < snapshot.pools.size(); ++i) {
-    const std::vector<int>& expected = snapshot.pools[i].expected_nodes;
-    Require((expected.empty() || expected.size() == NodeDemand::kHoursOfWeek) &&
-                std::all_of(expected.begin(), expected.end(), [](int nodes) { return nodes >= 0; }),
-            fmt::format("pools[{}].expected_nodes", i),
-            "must have a number of nodes for each hour of the week");
-  }
   for (size_t i = 0; i < snapshot.nodes.size(); ++i) {
     CheckIndex(snapshot.nodes[i].pool, snapshot.pools, -1, fmt::format("nodes[{}].pool", i));
     CheckAmounts(snapshot.nodes[i].capacity, fmt::format("nodes[{}].capacity", i));

@@ -83,11 +83,6 @@ void ClusterConfig::PoolConfig::Describe(ConfigFields& fields) {
   DescribeDuration(fields, "boot", &boot, "from buying a node until it is ready");
   DescribeDuration(fields, "idle", &idle, "a bought node is returned after being idle this long");
   fields.Range("interruptions_per_hour", &interruptions_per_hour, 0, 3600, "of one node");
-  fields.Range("boot_ahead", &boot_ahead, 0, 1,
-               "boot nodes that were in use at the same hour in this share of the past weeks; 0: "
-               "never");
-  fields.Require(boot_ahead == 0 || (range && range->min < range->max), "boot_ahead",
-                 "is for nodes that are bought: give nodes as a range such as 0..20");
 }
 
 void ClusterConfig::QuotaConfig::Describe(ConfigFields& fields) {

@@ -51,7 +51,6 @@ struct ClusterConfig {
     std::string boot = "0s";
     std::string idle = "10m";
     double interruptions_per_hour = 0;
-    double boot_ahead = 0;
     void Describe(ConfigFields& fields);
   };
   struct QuotaConfig {

@@ -30,7 +30,6 @@ pools:
     boot: 3m
     idle: 5m
     interruptions_per_hour: 0.05
-    boot_ahead: 0.75
 queues:
   vision: {guaranteed: {gpu: 16, other: {nic: 1}}, limit: {gpu: 24, cpu: 100.5}}
   default: {}
@@ -87,7 +86,6 @@ TEST(ClusterConfig, BecomesASnapshot) {
   EXPECT_EQ(spot.boot_ms, 180'000);
   EXPECT_EQ(spot.idle_ms, 300'000);
   EXPECT_EQ(spot.interruptions_per_hour, 0.05);
-  EXPECT_EQ(spot.boot_ahead, 0.75);
   EXPECT_EQ(spot.capacity, (Resources{{16'000, 64 << 10, 4, 0}}));
   EXPECT_EQ(snapshot.pools[0].min_nodes, 4);
   EXPECT_EQ(snapshot.pools[0].max_nodes, 4);
@@ -277,8 +275,6 @@ TEST(ClusterConfig, RejectsInvalidPools) {
   EXPECT_THAT(PoolError("idle: -1s"), HasSubstr("idle must be a duration"));
   EXPECT_THAT(PoolError("price_per_hour: -1"), HasSubstr("out of range"));
   EXPECT_THAT(PoolError("interruptions_per_hour: .nan"), HasSubstr("out of range"));
-  EXPECT_THAT(PoolError("boot_ahead: 2"), HasSubstr("out of range"));
-  EXPECT_THAT(PoolError("boot_ahead: 0.5"), HasSubstr("give nodes as a range"));
   EXPECT_THAT(ErrorOf("pools: {'a b': {}}"), HasSubstr("has the pool 'a b': a name must be"));
   EXPECT_THAT(PoolError("resources: {other: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1}}"),
               HasSubstr("6 named resources (a, b, c, d, e, f), but at most 5"));

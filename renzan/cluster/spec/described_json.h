@@ -45,6 +45,8 @@ template <typename T>
 struct AbsentIfNone {
   std::optional<T>& value;
 };
+// A key of earlier versions, which is read over.
+struct Dropped {};
 
 // A state that is a word in JSON.
 template <typename State>
@@ -85,6 +87,7 @@ class JsonWriter {
   void operator()(const char* key, AbsentIfNone<T> value) {
     if (value.value) (*this)(key, *value.value);
   }
+  void operator()(const char*, Dropped) {}
   template <typename T>
   void operator()(const char* key, T&& value) {
     Separate('{');
@@ -194,6 +197,9 @@ class JsonReader {
   void operator()(const char* key, AbsentIfNone<T> value) {
     value.value.reset();
     if (Has(key)) (*this)(key, value.value.emplace());
+  }
+  void operator()(const char* key, Dropped) {
+    if (Has(key)) keys_.insert(key);
   }
   template <typename T>
   void operator()(const char* key, T&& value) {

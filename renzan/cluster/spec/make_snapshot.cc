@@ -82,7 +82,6 @@ Pool MakePool(const Snapshot& snapshot, const std::string& name,
   pool.boot_ms = TryParseMilliseconds(config.boot).value_or(0);
   pool.idle_ms = TryParseMilliseconds(config.idle).value_or(0);
   pool.interruptions_per_hour = config.interruptions_per_hour;
-  pool.boot_ahead = config.boot_ahead;
   return pool;
 }
 

@@ -45,8 +45,8 @@ void Describe(Io& io, Pool& pool) {
   io("boot_ms", pool.boot_ms);
   io("idle_ms", pool.idle_ms);
   io("interruptions_per_hour", pool.interruptions_per_hour);
-  io("boot_ahead", pool.boot_ahead);
-  io("expected_nodes", pool.expected_nodes);
+  io("boot_ahead", Dropped{});
+  io("expected_nodes", Dropped{});
 }
 
 template <typename Io>

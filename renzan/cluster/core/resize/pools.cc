@@ -15,7 +15,6 @@
 #include "renzan/cluster/core/place/placement.h"
 #include "renzan/cluster/core/place/projected_capacity.h"
 #include "renzan/cluster/core/place/sites.h"
-#include "renzan/cluster/core/predict/node_demand.h"
 
 namespace renzan::cluster {
 namespace {
@@ -53,7 +52,6 @@ class Scaler {
   void Run() {
     for (size_t pool = 0; pool < existing_.size(); ++pool) KeepMinimum(static_cast<int>(pool));
     for (Wait& wait : decisions_.waits) Consider(wait);
-    for (size_t pool = 0; pool < bought_.size(); ++pool) BootAhead(static_cast<int>(pool));
     decisions_.scale_out = BoughtWith({});
     ReturnIdle();
   }
@@ -114,26 +112,6 @@ class Scaler {
     const int missing = snapshot_.pools[pool].min_nodes - existing_[pool];
     const int nodes = std::min(missing, Buyable(pool, {}));
     if (nodes > 0) Buy(pool, nodes);
-  }
-
-  // Buys nodes that will be needed by the time they have booted, if no job waits for the budget.
-  void BootAhead(int pool) {
-    const Pool& of = snapshot_.pools[pool];
-    if (of.expected_nodes.empty()) return;
-    const TimeMs hour = snapshot_.now / kHour;
-    for (const TimeMs change : {(hour + 1) * kHour, (hour + 1) * kHour - of.boot_ms % kHour,
-                                (hour + 2) * kHour - of.boot_ms % kHour})
-      if (change > snapshot_.now) decisions_.look_again = std::min(decisions_.look_again, change);
-    const int missing = Wanted(of) - existing_[pool] - bought_[pool];
-    const int nodes = std::min(missing, Buyable(pool, {}));
-    if (nodes > 0) Buy(pool, nodes);
-  }
-
-  // How many nodes are kept although they are idle.
-  int Wanted(const Pool& pool) const {
-    if (waits_in_vain_) return pool.min_nodes;
-    return std::max(pool.min_nodes,
-                    ExpectedNodes(pool, snapshot_.now, snapshot_.now + pool.boot_ms));
   }
 
   // Each job takes what will be free, in pending-queue order, so nothing is counted twice.
@@ -344,7 +322,7 @@ class Scaler {
     for (const int index : idle) {
       const Node& node = snapshot_.nodes[index];
       const Pool& pool = snapshot_.pools[node.pool];
-      if (existing_[node.pool] <= Wanted(pool)) continue;
+      if (existing_[node.pool] <= pool.min_nodes) continue;
       const TimeMs due = node.idle_since + pool.idle_ms;
       if (due > snapshot_.now) {
         decisions_.look_again = std::min(decisions_.look_again, due);
@@ -399,7 +377,6 @@ Snapshot Emptied(const Snapshot& snapshot, bool scaled_at_minimum) {
                              .labels = pool.labels,
                              .spot = pool.spot});
   }
-  for (Pool& pool : empty.pools) pool.expected_nodes.clear();
   return empty;
 }
 

@@ -293,40 +293,6 @@ TEST_F(Pools, KeepsNodesThatAreInUseOrReserved) {
   EXPECT_EQ(Scale().scale_in[0].node, 0);
 }
 
-TEST_F(Pools, BootsAheadWhatWillBeInUse) {
-  Pool& pool = snapshot.pools[0];
-  snapshot.now = 8 * kHour + 49 * kMinute;
-  pool.max_nodes = 9;
-  pool.boot_ms = 10 * kMinute;
-  pool.expected_nodes.assign(168, 0);
-  pool.expected_nodes[9] = 3;
-  EXPECT_THAT(Scale().scale_out, IsEmpty());
-  EXPECT_EQ(Scale().look_again, 8 * kHour + 50 * kMinute);
-  snapshot.now += kMinute;
-  EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(0, 3)));
-  Add(8, 2);
-  EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(0, 3))) << "they are for jobs";
-  before.waits = {};
-  pool.price_per_hour = 4;
-  snapshot.budget_per_hour = 8;
-  EXPECT_THAT(Scale().scale_out, testing::ElementsAre(Buys(0, 2)));
-}
-
-TEST_F(Pools, KeepsNodesThatAreExpectedToBeInUseUnlessTheBudgetIsNeeded) {
-  Pool& pool = snapshot.pools[2];
-  pool.expected_nodes.assign(168, 1);
-  AddNode(2);
-  AddNode(2);
-  EXPECT_EQ(Scale().scale_in.size(), 1u);
-  Add(8, 2);
-  snapshot.jobs.back().checkpoints = false;
-  snapshot.pools[0].max_nodes = snapshot.pools[1].max_nodes = 0;
-  snapshot.worker_requests[snapshot.jobs.back().request].required["gpu_model"] = "other";
-  EXPECT_EQ(Scale().scale_in.size(), 1u);
-  snapshot.budget_per_hour = 50;
-  EXPECT_EQ(Scale().scale_in.size(), 2u);
-}
-
 TEST_F(Pools, RefillsAScaledPoolToItsMinimum) {
   snapshot.pools[1].min_nodes = 2;
   AddNode(1, NodeState::kGone);

@@ -8,7 +8,6 @@
 #include "renzan/base/philox.h"
 #include "renzan/cluster/core/labels.h"
 #include "renzan/cluster/core/place/sites.h"
-#include "renzan/cluster/core/predict/node_demand.h"
 #include "renzan/cluster/core/validate/check.h"
 
 namespace renzan::cluster {
@@ -32,9 +31,6 @@ void AddPool(Draws& draws, Snapshot& snapshot, const std::string& name, bool sca
   pool.max_nodes = nodes;
   pool.min_nodes = scaled ? static_cast<int>(draws.Between(0, nodes - 1)) : nodes;
   snapshot.pools.push_back(pool);
-  if (scaled && draws.Chance(0.3))
-    for (int hour = 0; hour < NodeDemand::kHoursOfWeek; ++hour)
-      snapshot.pools.back().expected_nodes.push_back(static_cast<int>(draws.Between(0, nodes)));
   const int index = static_cast<int>(snapshot.pools.size()) - 1;
   for (int node = 0; node < pool.min_nodes; ++node)
     snapshot.nodes.push_back(RandomNode(draws, snapshot, index, node));

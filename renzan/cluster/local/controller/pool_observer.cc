@@ -14,12 +14,7 @@ void PoolObserver::Recover() {
   for (const PoolRecord& record : store_.Pools())
     for (PoolHistory& pool : pools_)
       if (pool.seen.name == record.name) pool.seen = record;
-  for (const PoolHourRecord& record : store_.PoolHours())
-    for (size_t pool = 0; pool < pools_.size(); ++pool)
-      if (pools_[pool].seen.name == record.pool && record.hour <= snapshot_.now / kHour)
-        demand_.Add(static_cast<int>(pool), record.hour, record.nodes);
   observed_until_ = snapshot_.now;
-  Committed();
   Observe();
 }
 
@@ -30,7 +25,6 @@ void PoolObserver::Observe() {
     if (node.pool >= 0 && IsThere(node.state)) pools_[node.pool].seen.node_ms += passed;
   for (size_t pool = 0; pool < pools_.size(); ++pool)
     snapshot_.pools[pool].interruptions_per_hour = InterruptionsPerHour(pools_[pool]);
-  demand_.Observe(now, snapshot_);
 }
 
 void PoolObserver::CountInterruption(int node) {
@@ -51,16 +45,6 @@ void PoolObserver::Put() {
   Observe();
   for (const PoolHistory& pool : pools_)
     if (pool.seen.node_ms > 0) store_.Put(pool.seen);
-  PutHours();
-}
-
-void PoolObserver::PutHours() {
-  for (const auto& [pool, demand] : demand_.demand()) {
-    const std::map<int64_t, int>& hours = demand.hours();
-    for (auto hour = hours.lower_bound(stored_until_); hour != hours.end(); ++hour)
-      store_.Put(PoolHourRecord{pools_[pool].seen.name, hour->first, hour->second},
-                 hours.begin()->first);
-  }
 }
 
 const std::vector<PoolHistory>& PoolObserver::Histories() {
@@ -68,10 +52,6 @@ const std::vector<PoolHistory>& PoolObserver::Histories() {
   return pools_;
 }
 
-void PoolObserver::ClockWentBack(TimeMs now) {
-  observed_until_ = std::min(observed_until_, now);
-  stored_until_ = std::min(stored_until_, now / kHour);
-  demand_.ClockWentBack(now);
-}
+void PoolObserver::ClockWentBack(TimeMs now) { observed_until_ = std::min(observed_until_, now); }
 
 }  // namespace renzan::cluster::local

@@ -17,7 +17,6 @@ void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptR
     store_.AddEvent({.job = record.id, .time = NowMs(clock_), .kind = kind, .text = text});
   });
   usage_.Committed(until);
-  pools_.Committed();
   if (HasEnded(record.state)) inherited_.Remove(record.id);
   state_.needs_scheduling = true;
 }

@@ -131,13 +131,6 @@ struct PoolRecord {
   int64_t interruptions = 0;  // nodes that went away, with or without notice
 };
 
-// The most nodes of a pool that were in use during an hour, counted from 1970 (UTC).
-struct PoolHourRecord {
-  std::string pool;
-  int64_t hour = 0;
-  int nodes = 0;
-};
-
 struct UsageRecord {
   double gpu_seconds = 0;
   double cost = 0;

@@ -157,11 +157,6 @@ void Store::Put(const PoolRecord& pool) {
   store::Pools().Put(*database_, {pool.name, pool.node_ms, pool.interruptions});
 }
 
-void Store::Put(const PoolHourRecord& hour, int64_t first) {
-  store::PoolHours().Put(*database_, {hour.pool, hour.hour, int64_t{hour.nodes}});
-  database_->Run("DELETE FROM pool_hours WHERE pool = ? AND hour < ?", {hour.pool, first});
-}
-
 void Store::Put(const LoanRecord& loan) {
   store::Loans().Put(*database_, {loan.lender, loan.borrower, loan.gpu_seconds});
 }
@@ -420,15 +415,6 @@ std::vector<PoolRecord> Store::Pools() {
     for (const SqlRow& row : store::Pools().Select(*database_))
       pools.push_back({row.Text(0), row.Int(1), row.Int(2)});
     return pools;
-  });
-}
-
-std::vector<PoolHourRecord> Store::PoolHours() {
-  return Guarded([&] {
-    std::vector<PoolHourRecord> hours;
-    for (const SqlRow& row : store::PoolHours().Select(*database_))
-      hours.push_back({row.Text(0), row.Int(1), static_cast<int>(row.Int(2))});
-    return hours;
   });
 }
 

@@ -63,8 +63,6 @@ class Store {
   void PutUsage(JobId job, const UsageRecord& usage);
   void PutMeasured(JobId job, const Measured& measured);
   void Put(const PoolRecord& pool);
-  // Deletes the pool's hours before `first`.
-  void Put(const PoolHourRecord& hour, int64_t first);
   void Put(const LoanRecord& loan);
   void PutAccountedUntil(TimeMs time);
   void AddEvent(const EventRecord& event);
@@ -98,7 +96,6 @@ class Store {
   UsageRecord Usage(JobId job);
   Measured MeasuredOf(JobId job);
   std::vector<PoolRecord> Pools();
-  std::vector<PoolHourRecord> PoolHours();
   std::vector<CollectionRecord> Collections();
   // Of all ended jobs, including deleted ones.
   std::map<QueueAndUser, UsageRecord> UsageOfEnded();

@@ -182,9 +182,8 @@ void Store::CheckSmallTables() {
   for (const CheckedTable* table :
        {&store::Facts(), &store::Nodes(), &store::Pools(), &store::QuotaOverrides(),
         &store::Loans(), &store::EndedSums(), &store::Collections(), &store::Reservations(),
-        &store::EndedRunTimes(), &store::PredictedRunTimes(), &store::PoolHours(),
-        &store::EarlyFailures(), &store::Closures(), &store::ReservationYields(),
-        &store::Holds()}) {
+        &store::EndedRunTimes(), &store::PredictedRunTimes(), &store::EarlyFailures(),
+        &store::Closures(), &store::ReservationYields(), &store::Holds()}) {
     const std::string verdict =
         database_->QueryOne(fmt::format("PRAGMA integrity_check({})", table->name())).Text(0);
     if (verdict != "ok") throw CorruptDatabase(verdict);
@@ -225,6 +224,8 @@ void Store::Upgrade() {
     if (version < 3) UpgradeToVersion3(version);
     if (version < 5) UpgradeToVersion5();
     if (version < 7) UpgradeToVersion7();
+    // Nodes in use by hour of the week: nothing is predicted from them any more.
+    if (version >= 5 && version < 9) database_->Run("DROP TABLE " + store::PoolHoursV5().name());
     MarkVersion(*database_);
   });
 }

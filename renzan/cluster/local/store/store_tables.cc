@@ -198,7 +198,7 @@ const CheckedTable& PredictedRunTimes() {
   return table;
 }
 
-const CheckedTable& PoolHours() {
+const CheckedTable& PoolHoursV5() {
   static const CheckedTable table(
       "pool_hours", {"pool TEXT NOT NULL", "hour INTEGER NOT NULL", "nodes INTEGER NOT NULL"}, 2);
   return table;
@@ -254,8 +254,8 @@ std::vector<const CheckedTable*> TablesOf(int64_t version) {
   if (version >= 3)
     tables.insert(tables.end(), {&MeasuredTimes(), &EndedSums(), &Collections(), &RowCounts()});
   if (version >= 4) tables.push_back(&Reservations());
-  if (version >= 5)
-    tables.insert(tables.end(), {&EndedRunTimes(), &PredictedRunTimes(), &PoolHours()});
+  if (version >= 5) tables.insert(tables.end(), {&EndedRunTimes(), &PredictedRunTimes()});
+  if (version >= 5 && version < 9) tables.push_back(&PoolHoursV5());
   if (version >= 6) tables.insert(tables.end(), {&EarlyFailures(), &Closures()});
   if (version >= 7) tables.push_back(&ReservationYields());
   if (version >= 8) tables.push_back(&Holds());

@@ -11,7 +11,7 @@
 namespace renzan::cluster::local::store {
 
 // Increased with every change of a definition below. Store::Upgrade() converts older databases.
-inline constexpr int64_t kSchemaVersion = 8;
+inline constexpr int64_t kSchemaVersion = 9;
 
 // Facts.
 inline constexpr const char* kSchemaFact = "schema_version";
@@ -41,7 +41,7 @@ const CheckedTable& RowCounts();  // see row_counts.h
 // Since version 5. See Store::AddRunTime() and JobRecord::run_time.
 const CheckedTable& EndedRunTimes();
 const CheckedTable& PredictedRunTimes();
-const CheckedTable& PoolHours();  // see PoolHourRecord
+const CheckedTable& PoolHoursV5();
 // Since version 6.
 const CheckedTable& EarlyFailures();  // see EarlyFailure
 const CheckedTable& Closures();       // of nodes, other than by an operator

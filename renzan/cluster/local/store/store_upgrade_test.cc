@@ -50,12 +50,17 @@ void ExpectNewWords(Store& store, JobId id) {
   EXPECT_EQ(store.QuotaOverrides()[0].quota_override.max_gpus, 9);
 }
 
-// Without the tables that later versions have added, since version 3.
+// With the tables of that version, 3 or later.
 void MakeOlder(Database& database, int64_t version) {
-  const std::vector<const CheckedTable*> kept = store::TablesOf(version);
-  for (const CheckedTable* table : store::TablesOf(store::kSchemaVersion))
-    if (std::find(kept.begin(), kept.end(), table) == kept.end())
-      database.Run("DROP TABLE " + table->name());
+  const std::vector<const CheckedTable*> old = store::TablesOf(version),
+                                         now = store::TablesOf(store::kSchemaVersion);
+  const auto is_in = [](const std::vector<const CheckedTable*>& tables, const CheckedTable* table) {
+    return std::find(tables.begin(), tables.end(), table) != tables.end();
+  };
+  for (const CheckedTable* table : now)
+    if (!is_in(old, table)) database.Run("DROP TABLE " + table->name());
+  for (const CheckedTable* table : old)
+    if (!is_in(now, table)) database.Run(table->definition());
   store::Facts().Put(database, {std::string(store::kSchemaFact), version});
   database.Run(fmt::format("PRAGMA user_version = {}", version));
 }
