@@ -27,4 +27,9 @@ int64_t OomKills(const std::string& root) {
   return CountIn(root + "/proc/vmstat").value_or(0);
 }
 
+int64_t OomKillsIn(const Cgroup& group) {
+  const char* file = group.v2 ? "/memory.events" : "/memory.oom_control";
+  return CountIn(group.directory + file).value_or(0);
+}
+
 }  // namespace renzan

@@ -8,8 +8,13 @@
 #include <cstdint>
 #include <string>
 
+#include "renzan/base/cgroup.h"
+
 namespace renzan {
 
 int64_t OomKills(const std::string& root = "");
+
+// Of this group of the memory controller, and of groups inside it.
+int64_t OomKillsIn(const Cgroup& group);
 
 }  // namespace renzan

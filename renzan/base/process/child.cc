@@ -45,6 +45,12 @@ bool ConnectStandardStreams(const ChildOptions& options) {
          (options.stderr_fd < 0 || dup2(options.stderr_fd, STDERR_FILENO) >= 0);
 }
 
+bool EnterCgroups(const std::vector<int>& cgroups) {
+  for (const int group : cgroups)
+    if (write(group, "0", 1) != 1) return false;
+  return true;
+}
+
 // Does nothing without the permission.
 void RaiseOutOfMemoryScore(int wanted) {
   const int file = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
@@ -75,6 +81,7 @@ void SetSignals(const ChildOptions& options) {
 Step Become(const ChildOptions& options, const std::vector<std::pair<int, rlimit>>& limits,
             const char* program, char* const* argv, char** envp, pid_t parent) {
   using Leads = ChildOptions::Leads;
+  if (!EnterCgroups(options.cgroups)) return Step::kCgroup;
   if (options.leads == Leads::kSession && setsid() < 0) return Step::kSession;
   if (options.leads == Leads::kProcessGroup && setpgid(0, 0) != 0) return Step::kSession;
   if (!ConnectStandardStreams(options)) return Step::kOutput;

@@ -44,13 +44,15 @@ struct ChildOptions {
   ResourceLimits limits;        // those not named: inherited
   // From -20 to 19. Stays as it is where we may not lower it.
   std::optional<int> niceness;
+  // Files cgroup.procs of control groups that it enters before everything else.
+  std::vector<int> cgroups;
   // oom_score_adj, -1000 to 1000: the OOM killer prefers high scores. Only ever raised.
   std::optional<int> out_of_memory_score;
 };
 
 // Why a program could not be started: the failed step and its errno.
 struct StartError {
-  enum class Step { kSession, kOutput, kUser, kDirectory, kLimits, kExec };
+  enum class Step { kCgroup, kSession, kOutput, kUser, kDirectory, kLimits, kExec };
   Step step = Step::kExec;
   int error = 0;
 };

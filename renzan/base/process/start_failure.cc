@@ -61,6 +61,8 @@ StartFailure ExplainStartError(const StartError& error, const ChildOptions& opti
   const std::string& program = options.program.empty() ? options.argv[0] : options.program;
   const char* const why = std::strerror(error.error);
   switch (error.step) {
+    case StartError::Step::kCgroup:
+      return {kExitCannotExecute, fmt::format("cannot enter its control group: {}", why)};
     case StartError::Step::kSession:
     case StartError::Step::kOutput:
       return {kExitCannotExecute, fmt::format("cannot set up its session and output: {}", why)};

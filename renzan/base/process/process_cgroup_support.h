@@ -1,0 +1,32 @@
+#pragma once
+
+// Whether this process may make control groups for the processes that it starts: version 2 where
+// its own group is delegated to it, else version 1.
+
+#include <string>
+
+#include "renzan/base/cgroup.h"
+
+namespace renzan {
+
+struct CgroupSupport {
+  // A group inside which it can make others. Without a directory: there is none, for this reason.
+  struct Parent {
+    Cgroup group{.directory = "", .v2 = true};
+    std::string why_not;
+  };
+  Parent hold;         // to hold processes (ProcessCgroup)
+  Parent cpu, memory;  // to limit these
+};
+
+struct CgroupSupportOptions {
+  std::string parent;   // a group of version 2 instead of this process's own
+  bool enable = false;  // may enable controllers of version 2 for the groups in the parent
+  std::string root;     // prefixed to every path that is read (for tests)
+};
+
+// Tries it: makes a group, lets a child enter it, and removes it. Throws Error kConfig if
+// `parent` is no such group.
+CgroupSupport FindCgroupSupport(const CgroupSupportOptions& options = {});
+
+}  // namespace renzan
