@@ -13,7 +13,7 @@ import json
 
 checks = {check["name"]: check for check in json.load(open("doctor.json"))["checks"]}
 for name in ("cores", "instruction set", "AMX", "GPU", "MPI", "Gloo interface", "memory", "disk",
-             "job system", "object stores", "Kubernetes"):
+             "job system", "control groups", "object stores", "Kubernetes"):
     check = checks[name]
     assert check["here"], name
     assert check["state"] in ("ok", "limited", "missing"), check

@@ -145,10 +145,4 @@ bool IsProcessWith(pid_t pid, const std::string& variable, uid_t uid) {
   return false;
 }
 
-std::vector<pid_t> ProcessesWith(const std::string& variable, uid_t uid) {
-  std::vector<pid_t> processes = AllProcesses();
-  std::erase_if(processes, [&](pid_t pid) { return !IsProcessWith(pid, variable, uid); });
-  return processes;
-}
-
 }  // namespace renzan

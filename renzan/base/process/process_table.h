@@ -33,11 +33,8 @@ std::vector<pid_t> ChildrenOf(pid_t pid);
 // Whether the process handles or ignores this signal. False: the signal would end it.
 bool HandlesOrIgnores(pid_t pid, int signal);
 
-// The processes of user `uid` that were started with `variable` ("NAME=value") in their
+// Whether it is a process of user `uid` that was started with `variable` ("NAME=value") in its
 // environment. Only root can read the environments of other users' processes.
-std::vector<pid_t> ProcessesWith(const std::string& variable, uid_t uid);
-
-// The same for one process.
 bool IsProcessWith(pid_t pid, const std::string& variable, uid_t uid);
 
 }  // namespace renzan

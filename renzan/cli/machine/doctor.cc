@@ -10,6 +10,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/cli/job_system/load.h"
+#include "renzan/cli/machine/control_groups.h"
 #include "renzan/cli/machine/disk.h"
 #include "renzan/cli/machine/gpus.h"
 #include "renzan/cli/machine/installation.h"
@@ -79,6 +80,7 @@ std::vector<Finding> Examine(const std::string& directory) {
           FindMemory(),
           FindDisk(directory, SystemClock()),
           FindJobSystem(),
+          FindControlGroups(FindCgroupSupport()),
           FindObjectStores(),
           FindKubernetes(FindKubernetesServer([](const char* name) { return std::getenv(name); }))};
 }

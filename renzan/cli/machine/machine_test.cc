@@ -8,6 +8,7 @@
 #include "renzan/base/host.h"
 #include "renzan/base/memory_budget.h"
 #include "renzan/base/oom_kills.h"
+#include "renzan/cli/machine/control_groups.h"
 #include "renzan/cli/machine/disk.h"
 #include "renzan/cli/machine/gpus.h"
 #include "renzan/cli/machine/kubernetes.h"
@@ -88,6 +89,24 @@ TEST_F(Machine, CountsProcessesKilledForMemoryWhereTheyAreCounted) {
   Write("sys/fs/cgroup/team/job/memory.max", "max\n");
   Write("sys/fs/cgroup/team/job/memory.events.local", "low 0\noom 3\noom_kill 2\n");
   EXPECT_EQ(OomKills(root()), 2);
+}
+
+TEST(ControlGroups, WhatIsMissingIsNamedWithAdvice) {
+  const CgroupSupport::Parent there{.group = {"/groups/own", true}, .why_not = ""};
+  const auto missing = [](const std::string& why) {
+    return CgroupSupport::Parent{.group = {}, .why_not = why};
+  };
+  Finding finding = FindControlGroups({there, there, there});
+  EXPECT_EQ(finding.state, State::kGood);
+  EXPECT_EQ(finding.here, "hold jobs in /groups/own; limits: cgroups.cpu, cgroups.memory");
+  finding = FindControlGroups({there, missing("no cpu"), there});
+  EXPECT_EQ(finding.state, State::kLimited);
+  EXPECT_EQ(finding.here, "hold jobs in /groups/own; no cpu; limits: cgroups.memory");
+  EXPECT_THAT(finding.advice, HasSubstr("cgroups.parent"));
+  finding = FindControlGroups({missing("not delegated"), there, there});
+  EXPECT_EQ(finding.state, State::kMissing);
+  EXPECT_EQ(finding.here, "not delegated");
+  EXPECT_THAT(finding.advice, HasSubstr("Delegate=yes"));
 }
 
 TEST_F(Machine, ACpuQuotaIsShownWithItsCgroup) {

@@ -23,6 +23,7 @@
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/validate/invariants.h"
 #include "renzan/cluster/local/agent.h"
+#include "renzan/cluster/local/cgroups.h"
 #include "renzan/cluster/local/controller/controller.h"
 #include "renzan/cluster/local/loop.h"
 #include "renzan/cluster/local/server/api_server.h"
@@ -115,6 +116,7 @@ void RunDaemon(const DaemonOptions& options) {
   CheckDatabaseExists(options, database);
   const Clock& clock = SystemClock();
   const TimeMs now = clock.UnixMs();
+  const AttemptPlan::Cgroups cgroups = FindCgroups(options.config.cgroups);
   Store store(database);
   const auto agent = MakeLocalAgent(options.supervisor, options.renzan);
   const ScheduleOptions scheduling = spec::ScheduleOptionsOf(options.config);
@@ -132,8 +134,9 @@ void RunDaemon(const DaemonOptions& options) {
   };
   Controller controller({.state_dir = options.state_dir,
                          .uid = ::geteuid(),
-                         .enforced = {.memory = options.config.enforce_memory,
-                                      .max_disk_mib = options.config.disk.max_per_job_mib()},
+                         .enforced = Enforced{.memory = options.config.enforce_memory,
+                                              .max_disk_mib = options.config.disk.max_per_job_mib(),
+                                              .cgroups = cgroups},
                          .machine_gpus = options.machine_gpus,
                          .schedule = schedule,
                          .validate = Validate,

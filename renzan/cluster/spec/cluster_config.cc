@@ -212,6 +212,20 @@ int64_t ClusterConfig::DiskConfig::max_per_job_mib() const {
   return max_per_job.empty() ? 0 : ParseMebibytes(max_per_job);
 }
 
+void ClusterConfig::CgroupsConfig::Describe(ConfigFields& fields) {
+  fields.Field("hold", &hold,
+               "each job's processes are in a control group, where the daemon may make some, so "
+               "that all can be ended");
+  fields.Field("cpu", &cpu, "a job gets no more CPU time than its workers request");
+  fields.Field("memory", &memory,
+               "the kernel kills processes of a job that need more memory than its workers "
+               "request, counting the page cache that they cannot do without");
+  fields.Field("parent", &parent,
+               "a group of cgroup2, without processes of its own, for the groups of jobs; empty: "
+               "the daemon's own");
+  fields.Require(parent.empty() || parent.starts_with('/'), "parent", "must be an absolute path");
+}
+
 void ClusterConfig::Describe(ConfigFields& fields) {
   DescribeTopology(fields, &topology);
   fields.Map("pools", &pools, "nodes of one machine type each");
@@ -237,6 +251,7 @@ void ClusterConfig::Describe(ConfigFields& fields) {
   fields.Section("retention", &retention, "how long ended jobs and attempts are kept");
   fields.Section("node_health", &node_health, "nodes that fail the jobs that start on them");
   fields.Section("disk", &disk, "the file system of the daemon's state directory");
+  fields.Section("cgroups", &cgroups, "control groups of jobs");
   DescribeDuration(fields, "artifacts_timeout", &artifacts_timeout,
                    "for copying and uploading what a job leaves; what remains then is not copied");
   fields.Require(TryParseMilliseconds(artifacts_timeout).value_or(1) > 0, "artifacts_timeout",

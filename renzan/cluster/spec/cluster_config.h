@@ -19,6 +19,7 @@
 //   node_health: {early_failure: 5m, suspect_after: 3, suspect_for: 1h,
 //     check: [/usr/local/bin/check-node], check_interval: 5m, check_timeout: 30s}
 //   disk: {keep_free: 256MiB, max_per_job: 200GiB}
+//   cgroups: {hold: true, cpu: true, memory: true, parent: /sys/fs/cgroup/renzan}
 //   enforce_memory: true
 //   simulated: false
 
@@ -129,6 +130,14 @@ struct ClusterConfig {
     int64_t max_per_job_mib() const;  // 0: no limit
   };
 
+  // Control groups for jobs, by the daemon; docs/cluster.md.
+  struct CgroupsConfig {
+    bool hold = true;  // where the daemon may make them
+    bool cpu = false, memory = false;
+    std::string parent;
+    void Describe(ConfigFields& fields);
+  };
+
   std::vector<std::string> topology;
   std::map<std::string, PoolConfig> pools;
   std::map<std::string, QueueConfig> queues;  // if empty: one, "default", without quota
@@ -140,6 +149,7 @@ struct ClusterConfig {
   RetentionConfig retention;
   NodeHealthConfig node_health;  // by the daemon
   DiskConfig disk;
+  CgroupsConfig cgroups;
   std::string artifacts_timeout = "10m";  // for copying a job's artifacts
   int64_t artifacts_timeout_ms() const;
   bool enforce_memory = true;  // by the daemon; the simulator ignores it

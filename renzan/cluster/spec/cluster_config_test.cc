@@ -41,6 +41,7 @@ limits: {max_priority: 7, max_pending_jobs: 12, not_preemptible: false, grand_ch
 retention: {keep_ended_for: 45d}
 node_health: {early_failure: 90s, suspect_after: 4, suspect_for: 2h, check: [check-node, --all], check_interval: 10m, check_timeout: 5s}
 disk: {keep_free: 1GiB, max_per_job: 200GiB}
+cgroups: {hold: false, cpu: true, memory: true, parent: /sys/fs/cgroup/jobs}
 enforce_memory: false
 )";
 
@@ -162,6 +163,18 @@ TEST(ClusterConfig, MemoryIsEnforcedByDefault) {
   EXPECT_THAT(ErrorWith("disk: {max_per_job: 0}"), HasSubstr("max_per_job"));
   EXPECT_THAT(ErrorWith("disk: {keep_free: much}"), HasSubstr("such as 512MiB"));
   EXPECT_THAT(ErrorWith("enforce_memory: 3"), HasSubstr("cluster.yaml:2:17: enforce_memory"));
+}
+
+TEST(ClusterConfig, ControlGroupsHoldJobsByDefaultAndLimitNothing) {
+  const ClusterConfig::CgroupsConfig by_default = Read("pools: {own: {}}").cgroups;
+  EXPECT_TRUE(by_default.hold);
+  EXPECT_FALSE(by_default.cpu || by_default.memory);
+  EXPECT_EQ(by_default.parent, "");
+  const ClusterConfig::CgroupsConfig given = Read(kWholeCluster).cgroups;
+  EXPECT_FALSE(given.hold);
+  EXPECT_TRUE(given.cpu && given.memory);
+  EXPECT_EQ(given.parent, "/sys/fs/cgroup/jobs");
+  EXPECT_THAT(ErrorWith("cgroups: {parent: jobs}"), HasSubstr("must be an absolute path"));
 }
 
 TEST(ClusterConfig, RejectsInvalidScheduling) {

@@ -59,7 +59,8 @@ AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
                    .grace_seconds = static_cast<double>(live.spec.grace_ms()) / 1000,
                    .saves_on_stop = live.policy.saves_on_stop,
                    .enforce_memory = enforced.memory,
-                   .max_disk_mib = enforced.max_disk_mib};
+                   .max_disk_mib = enforced.max_disk_mib,
+                   .cgroups = enforced.cgroups};
   if (live.policy.timeout_ms > 0)
     plan.timeout_ms = std::max<TimeMs>(1, live.policy.timeout_ms - record.run_ms);
   for (const NodeShare& share : live.attempt->placement)

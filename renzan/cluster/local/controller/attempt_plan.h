@@ -19,6 +19,7 @@ NamedPlacement WithDevices(const ClusterState& state, const Placement& placement
 struct Enforced {
   bool memory = true;        // resources.memory
   int64_t max_disk_mib = 0;  // AttemptPlan::max_disk_mib
+  AttemptPlan::Cgroups cgroups = {};
 };
 
 // The plan of live.attempt, whose placement has devices.

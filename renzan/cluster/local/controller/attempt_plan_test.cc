@@ -60,9 +60,11 @@ TEST_F(AttemptPlanTest, HasAWorkerForEachRankAndTheTimeThatIsLeft) {
   Resources per_worker;
   per_worker[kCpu] = 1500;
   per_worker[kMemory] = 64;
-  const AttemptPlan plan =
-      MakeAttemptPlan(live, per_worker, JobDirectories("/state"), "/state/inherited/7.json",
-                      {.memory = true, .max_disk_mib = 77});
+  const AttemptPlan plan = MakeAttemptPlan(
+      live, per_worker, JobDirectories("/state"), "/state/inherited/7.json",
+      {.memory = true,
+       .max_disk_mib = 77,
+       .cgroups = {.name = "", .hold = {"/groups", true}, .cpu = {}, .memory = {}}});
   EXPECT_EQ(plan.attempt, 3);
   EXPECT_EQ(plan.run_dir, "/state/jobs/7/run");
   EXPECT_EQ(plan.inherited_file, "/state/inherited/7.json");
@@ -70,6 +72,7 @@ TEST_F(AttemptPlanTest, HasAWorkerForEachRankAndTheTimeThatIsLeft) {
   EXPECT_EQ(plan.timeout_ms, 600);
   EXPECT_TRUE(plan.enforce_memory);
   EXPECT_EQ(plan.max_disk_mib, 77);
+  EXPECT_EQ(plan.cgroups.hold.directory, "/groups");
   ASSERT_EQ(plan.workers.size(), 3u);
   EXPECT_EQ(plan.workers[2].node, "own-1");
   EXPECT_EQ(plan.workers[2].local_rank, 1);

@@ -14,6 +14,7 @@
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/file_lock.h"
 #include "renzan/base/log.h"
+#include "renzan/cluster/local/supervisor/attempt_cgroups.h"
 #include "renzan/cluster/local/supervisor/attempt_directory.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
 #include "renzan/cluster/local/supervisor/request_box.h"
@@ -90,7 +91,9 @@ pid_t StartAttempt(const std::string& supervisor, const std::string& directory,
   const std::unique_ptr<FileLock> lock = FileLock::WaitForLock(paths.lock, "", kLockSeconds);
   if (!lock) Fail(ErrorCode::kCantCreate, "an attempt is being started in {}", paths.directory);
   SetMode(paths.lock, 0600);  // anyone who can read it can hold the lock
-  WriteFileAtomically(paths.plan, PlanToJson(plan));
+  AttemptPlan named = plan;
+  NameCgroups(named, paths.directory);
+  WriteFileAtomically(paths.plan, PlanToJson(named));
   SetMode(paths.plan, 0600);
   MakeRequestBox(paths);
   MakeSpares(paths, plan);

@@ -23,8 +23,9 @@
 // Workers have what the job inherited from its submitter (spec/inherited.h), with no limit above
 // the daemon's hard ones. With enforce_memory, the supervisor also checks about
 // once a second and ends the gang when a worker uses more than its memory_mib (memory_use.h).
-// cpu_millis is not enforced. With max_disk_mib, it measures the job's directory again and again
-// (disk_use.h), and kills the gang once its files take more.
+// Control groups (AttemptPlan::cgroups) hold all processes of the attempt, and may limit the CPU
+// time and memory of all workers together. With max_disk_mib, it measures the job's directory again
+// and again (disk_use.h), and kills the gang once its files take more.
 //
 // Functions are thread-safe; each works on one directory.
 
@@ -36,6 +37,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/base/cgroup.h"
 #include "renzan/cluster/core/engine/outcome.h"
 
 namespace renzan::cluster::local {
@@ -64,9 +66,16 @@ struct AttemptPlan {
     std::vector<int> devices;                // CUDA_VISIBLE_DEVICES; empty: "" (none)
     int64_t cpu_millis = 0, memory_mib = 0;  // 0: not specified
   };
-  std::vector<Worker> workers;   // by rank
-  bool enforce_memory = false;   // for workers with a memory_mib
-  int64_t max_disk_mib = 0;      // of the job's directory, DIR/..; 0: no limit
+  std::vector<Worker> workers;  // by rank
+  bool enforce_memory = false;  // for workers with a memory_mib
+  int64_t max_disk_mib = 0;     // of the job's directory, DIR/..; 0: no limit
+  // The attempt's control groups (attempt_cgroups.h) are made in these. Without a directory: it has
+  // none of that kind, and no limit.
+  struct Cgroups {
+    std::string name;  // of its groups; StartAttempt() chooses one
+    Cgroup hold, cpu, memory;
+  };
+  Cgroups cgroups;
   int64_t log_bytes = 64 << 20;  // a log is rotated at this size
   int log_files = 4;             // kept for each worker
 };
@@ -111,9 +120,9 @@ void ReportNodeFailed(const std::string& directory, const std::string& node);
 // written.
 int SuperviseAttempt(const std::string& directory);
 
-// Kills the processes that a dead supervisor left behind (kLost), which it finds by the variable
-// RENZAN_ATTEMPT_DIR in their environment. Returns their number. Does nothing while a supervisor is
-// alive.
+// Kills the processes that a dead supervisor left behind (kLost), which it finds by their control
+// group, and by the variable RENZAN_ATTEMPT_DIR in their environment. Returns their number. Does
+// nothing while a supervisor is alive.
 int CleanUpAttempt(const std::string& directory);
 
 }  // namespace renzan::cluster::local

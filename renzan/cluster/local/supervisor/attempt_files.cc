@@ -52,6 +52,28 @@ AttemptPlan::Worker WorkerPlanFromJson(const Json& json) {
           .memory_mib = json.at("memory_mib")};
 }
 
+Json CgroupToJson(const Cgroup& group) {
+  return {{"directory", group.directory}, {"v2", group.v2}};
+}
+
+Cgroup CgroupFromJson(const Json& json) {
+  return {.directory = json.at("directory"), .v2 = json.at("v2")};
+}
+
+Json CgroupsToJson(const AttemptPlan::Cgroups& cgroups) {
+  return {{"name", cgroups.name},
+          {"hold", CgroupToJson(cgroups.hold)},
+          {"cpu", CgroupToJson(cgroups.cpu)},
+          {"memory", CgroupToJson(cgroups.memory)}};
+}
+
+AttemptPlan::Cgroups CgroupsFromJson(const Json& json) {
+  return {.name = json.at("name"),
+          .hold = CgroupFromJson(json.at("hold")),
+          .cpu = CgroupFromJson(json.at("cpu")),
+          .memory = CgroupFromJson(json.at("memory"))};
+}
+
 AttemptPlan PlanFromJson(const Json& json) {
   AttemptPlan plan;
   plan.job = json.at("job");
@@ -71,6 +93,7 @@ AttemptPlan PlanFromJson(const Json& json) {
   plan.enforce_memory = json.value("enforce_memory", false);
   plan.max_disk_mib = json.value("max_disk_mib", int64_t{0});
   plan.inherited_file = json.value("inherited_file", "");
+  if (json.contains("cgroups")) plan.cgroups = CgroupsFromJson(json.at("cgroups"));
   plan.saves_on_stop = json.value("saves_on_stop", false);
   for (const Json& worker : json.at("workers")) plan.workers.push_back(WorkerPlanFromJson(worker));
   return plan;
@@ -154,6 +177,7 @@ std::string PlanToJson(const AttemptPlan& plan) {
                      {"log_files", plan.log_files},
                      {"enforce_memory", plan.enforce_memory},
                      {"max_disk_mib", plan.max_disk_mib},
+                     {"cgroups", CgroupsToJson(plan.cgroups)},
                      {"workers", std::move(workers)}};
   try {
     return Dump(json, Json::error_handler_t::strict);

@@ -31,6 +31,10 @@ AttemptPlan WholePlan() {
   plan.log_files = 7;
   plan.enforce_memory = true;
   plan.max_disk_mib = 5;
+  plan.cgroups = {.name = "renzan-job-1",
+                  .hold = {"/groups/a", true},
+                  .cpu = {"/groups/b", false},
+                  .memory = {}};
   plan.workers = {
       {.node = "n0", .local_rank = 1, .devices = {2, 3}, .cpu_millis = 500, .memory_mib = 64},
       {.node = "n1"}};
@@ -58,6 +62,12 @@ TEST(AttemptFiles, PlansRoundTrip) {
   EXPECT_EQ(read.log_files, plan.log_files);
   EXPECT_TRUE(read.enforce_memory);
   EXPECT_EQ(read.max_disk_mib, 5);
+  EXPECT_EQ(read.cgroups.name, "renzan-job-1");
+  EXPECT_EQ(read.cgroups.hold.directory, "/groups/a");
+  EXPECT_TRUE(read.cgroups.hold.v2);
+  EXPECT_EQ(read.cgroups.cpu.directory, "/groups/b");
+  EXPECT_FALSE(read.cgroups.cpu.v2);
+  EXPECT_EQ(read.cgroups.memory.directory, "");
   ASSERT_EQ(read.workers.size(), 2u);
   EXPECT_EQ(read.workers[0].node, "n0");
   EXPECT_EQ(read.workers[0].local_rank, 1);

@@ -44,7 +44,8 @@ spec::Inherited InheritedBy(const AttemptPlan& plan) {
 
 }  // namespace
 
-Gang::Gang(const AttemptPaths& paths, const AttemptPlan& plan) : paths_(paths), plan_(plan) {}
+Gang::Gang(const AttemptPaths& paths, const AttemptPlan& plan)
+    : paths_(paths), plan_(plan), cgroups_(plan) {}
 
 std::optional<StartFailure> Gang::StartAll() {
   const JobUser user = LookUpUser(plan_.uid, plan_.gid);
@@ -53,6 +54,7 @@ std::optional<StartFailure> Gang::StartAll() {
   if (!plan_.run_dir.empty()) RemoveStopNotice(plan_.run_dir);  // of an earlier attempt
   const int port = plan_.workers.size() > 1 ? FreePort() : 0;
   const spec::Inherited inherited = InheritedBy(plan_);
+  cgroups_.Make();
   for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank) {
     Descriptor output =
         logs_.Add({paths_.Log(rank), plan_.log_bytes, plan_.log_files, plan_.uid, plan_.gid});
@@ -66,6 +68,7 @@ std::optional<StartFailure> Gang::StartAll() {
         .working_directory = plan_.working_directory,
         .user = user,
         .output_fd = output.get(),
+        .cgroups = cgroups_.entrances(),
         .umask = inherited.umask,
         .limits = inherited.limits,
         .niceness = inherited.niceness};
@@ -130,8 +133,11 @@ void Gang::RequestCheckpoint(int rank) const {
 }
 
 void Gang::KillLeftovers() {
+  cgroups_.Kill();
   if (!KillChildren())
     LogWarning("cannot kill processes that the job left behind: they belong to another user");
+  out_of_memory_ = cgroups_.OutOfMemory();
+  cgroups_.Remove();
   logs_.Finish();
 }
 

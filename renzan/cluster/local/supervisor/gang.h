@@ -8,8 +8,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "renzan/cluster/local/supervisor/attempt_cgroups.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
 #include "renzan/cluster/local/supervisor/gang_state.h"
 #include "renzan/cluster/local/supervisor/log_pump.h"
@@ -36,18 +38,21 @@ class Gang {
   // SIGUSR1, unless the worker does not handle it and would be killed.
   void RequestCheckpoint(int rank) const;
 
-  // After all workers have been reaped: kills all processes that they left behind. After that the
-  // logs are complete.
+  // After all workers have been reaped: kills all processes that they left behind, and removes
+  // their control groups. After that the logs are complete.
   void KillLeftovers();
 
-  // After KillLeftovers(): output that could not be written.
+  // After KillLeftovers(): output that could not be written, and AttemptCgroups::OutOfMemory().
   int64_t lost_output_bytes() const { return logs_.dropped_bytes(); }
+  const std::string& out_of_memory() const { return out_of_memory_; }
 
  private:
   std::optional<StartFailure> StartAll();
 
   const AttemptPaths& paths_;
   const AttemptPlan& plan_;
+  AttemptCgroups cgroups_;
+  std::string out_of_memory_;
   LogPump logs_;
   std::vector<pid_t> pids_;  // by rank
 };

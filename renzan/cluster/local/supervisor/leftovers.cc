@@ -1,6 +1,7 @@
 // Processes that a dead supervisor left behind: its workers died with it, but their detached
 // processes did not.
 
+#include <algorithm>
 #include <csignal>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "renzan/base/process/pidfd.h"
 #include "renzan/base/process/process_table.h"
 #include "renzan/cluster/local/supervisor/attempt.h"
+#include "renzan/cluster/local/supervisor/attempt_cgroups.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
 #include "renzan/cluster/local/supervisor/launch_environment.h"
 
@@ -19,6 +21,8 @@ namespace {
 // A limit, so that this ends even if processes are started faster than they are killed.
 constexpr int kMaxRounds = 100;
 constexpr int kSecondsToDie = 5;
+// A process that hands on to a new one and ends while they are listed is seen in neither.
+constexpr int kQuietRounds = 5;
 
 // Returns whether it was killed. The handle prevents the process id from being reused between the
 // check and the signal.
@@ -36,14 +40,20 @@ int CleanUpAttempt(const std::string& directory) {
   const AttemptPaths paths(directory);
   if (FileLock::IsHeld(paths.lock)) return 0;  // its supervisor cleans up
   const std::string mark = std::string(kAttemptMark) + "=" + paths.directory;
-  const uid_t uid = ReadPlan(paths).uid;
-  int killed = 0;
-  for (int round = 0; round < kMaxRounds; ++round) {
+  const AttemptPlan plan = ReadPlan(paths);
+  const AttemptCgroups cgroups(plan);
+  int killed = cgroups.Kill();
+  // Without control groups, and for what has left them.
+  for (int round = 0, quiet = 0; round < kMaxRounds && quiet < kQuietRounds; ++round) {
     int this_round = 0;
-    for (const pid_t pid : ProcessesWith(mark, uid)) this_round += Kill(pid, mark, uid) ? 1 : 0;
-    if (this_round == 0) break;
+    // The newest first, and at once: the last link of a chain that hands on soon has a successor.
+    std::vector<pid_t> processes = AllProcesses();
+    std::sort(processes.rbegin(), processes.rend());
+    for (const pid_t pid : processes) this_round += Kill(pid, mark, plan.uid) ? 1 : 0;
+    quiet = this_round == 0 ? quiet + 1 : 0;
     killed += this_round;
   }
+  cgroups.Remove();
   return killed;
 }
 

@@ -84,6 +84,7 @@ class Supervisor {
     } else {
       end = Watch(started_ms);
     }
+    if (!gang_.out_of_memory().empty()) end.message += "; " + gang_.out_of_memory();
     if (gang_.lost_output_bytes() > 0)
       end.message += fmt::format("; {} bytes of its output were lost", gang_.lost_output_bytes());
     end.started_ms = started_ms;

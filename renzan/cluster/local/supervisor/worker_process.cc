@@ -24,6 +24,7 @@ std::variant<pid_t, StartFailure> StartWorker(const WorkerCommand& command) {
                                 .user = command.user,
                                 .limits = LowerTo(OwnLimits(), command.limits),
                                 .niceness = command.niceness,
+                                .cgroups = command.cgroups,
                                 // Out of memory, the kernel must kill workers before the supervisor
                                 // and the daemon.
                                 .out_of_memory_score = kOutOfMemoryScore};

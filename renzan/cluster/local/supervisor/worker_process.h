@@ -21,7 +21,8 @@ struct WorkerCommand {
   std::vector<std::string> environment;  // "NAME=value"
   std::string working_directory;
   JobUser user;
-  int output_fd = -1;  // becomes stdout and stderr
+  int output_fd = -1;        // becomes stdout and stderr
+  std::vector<int> cgroups;  // as ChildOptions::cgroups
   mode_t umask = 022;
   ResourceLimits limits;        // those not named, or above our hard limits, are ours
   std::optional<int> niceness;  // unset: ours

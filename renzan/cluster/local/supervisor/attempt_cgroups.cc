@@ -1,0 +1,143 @@
+#include "renzan/cluster/local/supervisor/attempt_cgroups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "renzan/base/clock.h"
+#include "renzan/base/counted.h"
+#include "renzan/base/error.h"
+#include "renzan/base/log.h"
+#include "renzan/base/oom_kills.h"
+#include "renzan/base/sha256.h"
+#include "renzan/cluster/spec/amounts.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+constexpr double kSecondsToEmpty = 5;
+constexpr int64_t kCpuPeriodUs = 100'000;
+constexpr int64_t kLeastQuotaUs = 1'000;  // the kernel's
+
+Cgroup Inside(const Cgroup& parent, const AttemptPlan& plan) {
+  return {parent.directory + "/" + plan.cgroups.name, parent.v2};
+}
+
+void Set(const ProcessCgroup& group, const std::string& file, const std::string& value,
+         int ignored_errno = 0) {
+  const int error = group.Write(file, value);
+  if (error != 0 && error != ignored_errno)
+    Fail(ErrorCode::kOsError, "cannot write {} to {}/{}: {}", value, group.directory(), file,
+         std::strerror(error));
+}
+
+}  // namespace
+
+AttemptCgroups::AttemptCgroups(const AttemptPlan& plan) : plan_(plan) {
+  for (const Cgroup& parent : {plan.cgroups.hold, plan.cgroups.cpu, plan.cgroups.memory}) {
+    if (parent.directory.empty()) continue;
+    const Cgroup group = Inside(parent, plan);
+    const bool known = std::any_of(groups_.begin(), groups_.end(), [&](const ProcessCgroup& other) {
+      return other.directory() == group.directory;
+    });
+    if (!known) groups_.emplace_back(group);
+  }
+}
+
+int64_t AttemptCgroups::CpuMillis() const {
+  if (plan_.cgroups.cpu.directory.empty()) return 0;
+  int64_t millis = 0;
+  for (const AttemptPlan::Worker& worker : plan_.workers) millis += worker.cpu_millis;
+  return millis;
+}
+
+int64_t AttemptCgroups::MemoryMib() const {
+  if (plan_.cgroups.memory.directory.empty()) return 0;
+  int64_t mib = 0;
+  for (const AttemptPlan::Worker& worker : plan_.workers) {
+    if (worker.memory_mib == 0) return 0;
+    mib += worker.memory_mib;
+  }
+  return mib;
+}
+
+void AttemptCgroups::Make() {
+  for (const ProcessCgroup& group : groups_) group.Make();
+  if (CpuMillis() > 0) LimitCpu(CpuMillis());
+  if (MemoryMib() > 0) LimitMemory(MemoryMib());
+  for (const ProcessCgroup& group : groups_) entrances_.push_back(group.Entrance());
+}
+
+void AttemptCgroups::LimitCpu(int64_t millis) const {
+  const ProcessCgroup group(Inside(plan_.cgroups.cpu, plan_));
+  const int64_t quota = std::max(kLeastQuotaUs, millis * kCpuPeriodUs / 1000);
+  if (plan_.cgroups.cpu.v2) return Set(group, "cpu.max", fmt::format("{} {}", quota, kCpuPeriodUs));
+  Set(group, "cpu.cfs_period_us", std::to_string(kCpuPeriodUs));
+  // EINVAL: more than what a group around this one may use, which limits the job anyway.
+  Set(group, "cpu.cfs_quota_us", std::to_string(quota), EINVAL);
+}
+
+// Without swap: a job that needs more would slow the machine down instead of ending.
+void AttemptCgroups::LimitMemory(int64_t mib) const {
+  const ProcessCgroup group(Inside(plan_.cgroups.memory, plan_));
+  const std::string bytes = std::to_string(mib << 20);
+  // ENOENT: the kernel does not count swap.
+  if (plan_.cgroups.memory.v2) {
+    Set(group, "memory.max", bytes);
+    Set(group, "memory.swap.max", "0", ENOENT);
+  } else {
+    Set(group, "memory.limit_in_bytes", bytes);
+    Set(group, "memory.memsw.limit_in_bytes", bytes, ENOENT);
+  }
+}
+
+std::vector<int> AttemptCgroups::entrances() const {
+  std::vector<int> descriptors;
+  for (const Descriptor& entrance : entrances_) descriptors.push_back(entrance.get());
+  return descriptors;
+}
+
+int AttemptCgroups::Kill() const {
+  int killed = 0;
+  for (const ProcessCgroup& group : groups_) {
+    killed += static_cast<int>(group.Processes().size());
+    if (!group.Kill(kSecondsToEmpty))
+      LogWarning("processes in {} do not end after SIGKILL: they wait for a disk or device",
+                 group.directory());
+  }
+  return killed;
+}
+
+void AttemptCgroups::Remove() const {
+  for (const ProcessCgroup& group : groups_)
+    if (!group.Remove()) LogWarning("cannot remove the control group {}", group.directory());
+}
+
+std::string AttemptCgroups::OutOfMemory() const {
+  if (MemoryMib() == 0) return "";
+  const int64_t kills = OomKillsIn(Inside(plan_.cgroups.memory, plan_));
+  if (kills == 0) return "";
+  const bool several = plan_.workers.size() > 1;
+  return fmt::format(
+      "the kernel killed {} of the job, which needed more than the {} of memory that {} "
+      "(resources.memory): request more",
+      Counted(kills, "process", "processes"), spec::MebibytesText(MemoryMib()),
+      several ? "its workers request together" : "it requests");
+}
+
+// Never the name of another attempt's, also where daemons in containers share the groups' parent
+// and have the same paths.
+void NameCgroups(AttemptPlan& plan, const std::string& directory) {
+  AttemptPlan::Cgroups& cgroups = plan.cgroups;
+  if (!cgroups.name.empty()) return;
+  constexpr size_t kDigits = 12;
+  const std::string unique =
+      fmt::format("{} {} {}", directory, SystemClock().UnixMs(), SystemClock().MonotonicSeconds());
+  cgroups.name = fmt::format("renzan-job-{}-attempt-{}-{}", plan.job, plan.attempt,
+                             Sha256Hex(unique).substr(0, kDigits));
+}
+
+}  // namespace renzan::cluster::local

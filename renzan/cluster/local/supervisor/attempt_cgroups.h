@@ -1,0 +1,51 @@
+#pragma once
+
+// The control groups of one attempt (AttemptPlan::Cgroups): one that holds its processes, and one
+// that limits each resource; these may be the same. The limits are those of all workers together.
+// Without groups in the plan, every function does nothing. Not thread-safe.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "renzan/base/process/descriptor.h"
+#include "renzan/base/process/process_cgroup.h"
+#include "renzan/cluster/local/supervisor/attempt.h"
+
+namespace renzan::cluster::local {
+
+class AttemptCgroups {
+ public:
+  // Those that the plan names, whether they exist or not.
+  explicit AttemptCgroups(const AttemptPlan& plan);
+
+  // Makes them and sets the limits. Throws Error kOsError, kCantCreate or kIo.
+  void Make();
+  // For ChildOptions::cgroups; after Make().
+  std::vector<int> entrances() const;
+
+  // Kills all processes in them. Returns how many there were.
+  int Kill() const;
+  // Once they are empty.
+  void Remove() const;
+
+  // That the kernel has killed processes because the limit of memory was reached, and what to do;
+  // "" if it has killed none.
+  std::string OutOfMemory() const;
+
+ private:
+  // All workers'; 0: no limit.
+  int64_t CpuMillis() const;
+  int64_t MemoryMib() const;
+  void LimitCpu(int64_t millis) const;
+  void LimitMemory(int64_t mib) const;
+
+  const AttemptPlan& plan_;
+  std::vector<ProcessCgroup> groups_;  // the one that holds first
+  std::vector<Descriptor> entrances_;
+};
+
+// Names groups that have none, for an attempt in this directory.
+void NameCgroups(AttemptPlan& plan, const std::string& directory);
+
+}  // namespace renzan::cluster::local
