@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -51,6 +52,11 @@ std::string ListText(const std::vector<int>& cpus) {
   return text;
 }
 
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 std::vector<int> AffinityMask() {
   // The kernel rejects a set smaller than its own, which may be larger than glibc's 1024.
   for (size_t count = 1024; count <= size_t{1} << 18; count *= 2) {
@@ -80,15 +86,22 @@ CpuBudget ReadCpuBudget(const std::string& root) {
     budget.quota = *quota;
     budget.cgroup = group.directory;
   }
+  if (const double requested = std::strtod(Variable("RENZAN_CPUS").c_str(), nullptr);
+      requested > 0) {
+    budget.requested = requested;
+    budget.worker = Variable("RENZAN_ATTEMPT_DIR") + " " + Variable("RENZAN_WORKER");
+  }
   return budget;
 }
 
-int UsableCpus(const CpuBudget& budget) { return UsableCpus(budget, 1, 1); }
+int UsableCpus(const CpuBudget& budget) { return UsableCpus(budget, 1, 1, 1); }
 
-int UsableCpus(const CpuBudget& budget, int sharing_allowed, int sharing_quota) {
+int UsableCpus(const CpuBudget& budget, int sharing_allowed, int sharing_quota,
+               int sharing_requested) {
   const double allowed = std::floor(static_cast<double>(budget.allowed) / sharing_allowed);
   const double quota = std::floor(budget.quota / sharing_quota);
-  return static_cast<int>(std::max(1.0, std::min(allowed, quota)));
+  const double requested = std::floor(budget.requested / sharing_requested);
+  return static_cast<int>(std::max(1.0, std::min({allowed, quota, requested})));
 }
 
 }  // namespace renzan

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -34,6 +35,9 @@ class CpuQuota : public testing::Test {
           "30 22 0:28 " + mount_root + " /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n" +
               "31 22 0:29 " + mount_root +
               " /sys/fs/cgroup/cpu,cpuacct rw shared:4 - cgroup cgroup rw,cpu,cpuacct\n");
+  }
+  void TearDown() override {
+    for (const char* name : {"RENZAN_CPUS", "RENZAN_ATTEMPT_DIR", "RENZAN_WORKER"}) unsetenv(name);
   }
   CpuBudget Budget() { return ReadCpuBudget(root_.path()); }
 
@@ -95,15 +99,39 @@ TEST_F(CpuQuota, UnreadableFilesImposeNoLimit) {
   EXPECT_EQ(Budget().quota, kNone);
 }
 
+TEST_F(CpuQuota, AJobHasWhatItRequested) {
+  EXPECT_EQ(Budget().requested, kNone);
+  EXPECT_EQ(Budget().worker, "");
+  setenv("RENZAN_ATTEMPT_DIR", "/jobs/1/attempt-0", 1);
+  setenv("RENZAN_WORKER", "3", 1);
+  setenv("RENZAN_CPUS", "1.5", 1);
+  EXPECT_EQ(Budget().requested, 1.5);
+  EXPECT_EQ(Budget().worker, "/jobs/1/attempt-0 3");
+  EXPECT_EQ(UsableCpus(Budget()), 1);
+  for (const char* none : {"", "many", "0", "-1"}) {
+    setenv("RENZAN_CPUS", none, 1);
+    EXPECT_EQ(Budget().requested, kNone) << none;
+  }
+}
+
 TEST_F(CpuQuota, WholeCpusAreUsable) {
-  CpuBudget budget{.allowed = 64, .allowed_list = "0-63", .quota = 2.5, .cgroup = "/g"};
+  CpuBudget budget{.allowed = 64,
+                   .allowed_list = "0-63",
+                   .quota = 2.5,
+                   .cgroup = "/g",
+                   .requested = kNone,
+                   .worker = ""};
   EXPECT_EQ(UsableCpus(budget), 2);
   budget.quota = kNone;
   EXPECT_EQ(UsableCpus(budget), 64);
   budget.quota = 6;
-  EXPECT_EQ(UsableCpus(budget, 1, 4), 1);   // different cores, a shared quota
-  EXPECT_EQ(UsableCpus(budget, 16, 1), 4);  // the same cores, separate quotas
-  EXPECT_EQ(UsableCpus(budget, 100, 100), 1);
+  EXPECT_EQ(UsableCpus(budget, 1, 4, 1), 1);   // different cores, a shared quota
+  EXPECT_EQ(UsableCpus(budget, 16, 1, 1), 4);  // the same cores, separate quotas
+  EXPECT_EQ(UsableCpus(budget, 100, 100, 100), 1);
+  budget.requested = 4.5;
+  EXPECT_EQ(UsableCpus(budget), 4);
+  EXPECT_EQ(UsableCpus(budget, 16, 1, 1), 4);
+  EXPECT_EQ(UsableCpus(budget, 1, 1, 2), 2);  // two processes of one worker of a job
 }
 
 TEST(CpuAffinity, IsRespected) {

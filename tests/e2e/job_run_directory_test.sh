@@ -31,6 +31,8 @@ expect_resumed() {
 # A run directory of its own has the checkpoints, too. The same command, as another job:
 id=$($renzan submit --checkpoints -- "$renzan" train small.yaml --run-dir own "${long[@]}")
 cancel_training "$id"
+# A job requests one CPU unless it says otherwise.
+expect_log "1 thread "
 cmp own/status.json "state/jobs/$id/run/status.json" || fail "the job system sees no progress"
 [ -n "$(checkpoints_in own/checkpoints)" ] || fail "the run's checkpoints are not in its directory"
 again=$($renzan submit --again "$id" --wait) || fail "$again: $($renzan job logs "$again")"

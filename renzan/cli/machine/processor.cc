@@ -17,6 +17,11 @@ Finding FindCores(const std::string& root) {
     finding.here += fmt::format(", but a quota of {:.3g} ({})", budget.quota, budget.cgroup);
     finding.advice = "raise the container's CPU limit, or set --threads to at most that limit";
   }
+  if (budget.requested < budget.allowed) {
+    finding.state = Finding::State::kLimited;
+    finding.here += fmt::format(", but this job requests {:.3g}", budget.requested);
+    finding.advice = "request more (resources.cpu, --cpus)";
+  }
   return finding;
 }
 

@@ -18,17 +18,22 @@
 namespace renzan {
 namespace {
 
-// The CPUs available to this worker: workers with the same CPUs, or in the same cgroup, share them
-// evenly.
+// The CPUs available to this worker: workers with the same CPUs, in the same cgroup, or in the same
+// worker of a job share them evenly.
 int ResolveThreads(int threads, Communicator& comm) {
   const CpuBudget budget = ReadCpuBudget();
   const std::string cpus = HostName() + " " + budget.allowed_list;
   const std::string quota = HostName() + " " + budget.cgroup;
   const std::vector<std::string> all_cpus = GatherStrings(comm, cpus);
   const std::vector<std::string> all_quotas = GatherStrings(comm, quota);
+  const std::string request = HostName() + " " + budget.worker;
+  const std::vector<std::string> all_requests = GatherStrings(comm, request);
   if (threads > 0) return threads;
-  return UsableCpus(budget, static_cast<int>(std::count(all_cpus.begin(), all_cpus.end(), cpus)),
-                    static_cast<int>(std::count(all_quotas.begin(), all_quotas.end(), quota)));
+  const auto sharing = [](const std::vector<std::string>& all, const std::string& own) {
+    return static_cast<int>(std::count(all.begin(), all.end(), own));
+  };
+  return UsableCpus(budget, sharing(all_cpus, cpus), sharing(all_quotas, quota),
+                    sharing(all_requests, request));
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ constexpr int kMostNice = 19;
 // What a shell says about itself.
 constexpr std::array<std::string_view, 4> kOfShell = {"_", "OLDPWD", "PWD", "SHLVL"};
 // What the job system says about the job that submits this one, besides IsContractVariable().
-constexpr std::array<std::string_view, 5> kOfJob = {
-    "LOCAL_WORLD_SIZE", "RENZAN_ATTEMPT", "RENZAN_ATTEMPT_DIR", "RENZAN_JOB_ID", "RENZAN_NODE"};
+constexpr std::array<std::string_view, 7> kOfJob = {
+    "LOCAL_WORLD_SIZE", "RENZAN_ATTEMPT", "RENZAN_ATTEMPT_DIR", "RENZAN_CPUS",
+    "RENZAN_JOB_ID",    "RENZAN_NODE",    "RENZAN_WORKER"};
 
 bool IsOfShell(const std::string& name) {
   return std::find(kOfShell.begin(), kOfShell.end(), name) != kOfShell.end();

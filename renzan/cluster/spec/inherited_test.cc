@@ -16,9 +16,10 @@ using ::testing::Pair;
 using Variables = std::map<std::string, std::string>;
 
 const Variables kOfSubmitter = {
-    {"PATH", "/venv/bin:/bin"}, {"TOKEN", "a=b\n"},  {"BAD", "\xff"},
-    {"PWD", "/home/ann"},       {"RANK", "3"},       {"RENZAN_JOB_ID", "7"},
-    {"RENZAN_SOCKET", "/s"},    {"_", "/bin/renzan"}};
+    {"PATH", "/venv/bin:/bin"}, {"TOKEN", "a=b\n"},     {"BAD", "\xff"},
+    {"PWD", "/home/ann"},       {"RANK", "3"},          {"RENZAN_JOB_ID", "7"},
+    {"RENZAN_CPUS", "1"},       {"RENZAN_WORKER", "0"}, {"RENZAN_SOCKET", "/s"},
+    {"_", "/bin/renzan"}};
 
 TEST(Exported, AllIsWhatDoesNotDescribeTheSubmitterItself) {
   for (const char* all : {"", "ALL"}) {

@@ -45,6 +45,9 @@ std::vector<std::string> WorkerEnvironment(const AttemptPlan& plan, int rank,
   variables["RENZAN_JOB_ID"] = std::to_string(plan.job);
   variables["RENZAN_ATTEMPT"] = std::to_string(plan.attempt);
   variables["RENZAN_NODE"] = worker.node;
+  variables["RENZAN_WORKER"] = std::to_string(rank);
+  if (worker.cpu_millis > 0)
+    variables["RENZAN_CPUS"] = fmt::format("{}", static_cast<double>(worker.cpu_millis) / 1000);
   variables["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(worker.devices, ","));
   variables[kAttemptMark] = attempt_directory;
   std::vector<std::string> result;

@@ -23,7 +23,7 @@ AttemptPlan PlanOfThreeWorkers() {
   plan.grace_seconds = 2.5;
   plan.workers = {{.node = "n0", .local_rank = 0, .devices = {0, 1}},
                   {.node = "n1", .local_rank = 0, .devices = {}},
-                  {.node = "n0", .local_rank = 1, .devices = {3}}};
+                  {.node = "n0", .local_rank = 1, .devices = {3}, .cpu_millis = 2500}};
   return plan;
 }
 
@@ -35,15 +35,16 @@ std::vector<std::string> Of(const AttemptPlan& plan, int rank) {
 }
 
 TEST(WorkerEnvironment, HasTheLaunchContractAndALogin) {
-  EXPECT_THAT(
-      Of(PlanOfThreeWorkers(), 2),
-      testing::ElementsAre(
-          "CUDA_VISIBLE_DEVICES=3", "HOME=/home/ann", "LANG=C.UTF-8", "LOCAL_RANK=1",
-          "LOCAL_WORLD_SIZE=2", "LOGNAME=ann", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=4321",
-          "MODE=slow", "PATH=/my/bin:/bin", "RANK=2", "RENZAN_ATTEMPT=3",
-          "RENZAN_ATTEMPT_DIR=/jobs/12/attempt-3", "RENZAN_CHECKPOINT_DIR=/jobs/12/checkpoints",
-          "RENZAN_GRACE_SECONDS=2.5", "RENZAN_JOB_ID=12", "RENZAN_NODE=n0",
-          "RENZAN_RUN_DIR=/jobs/12/run", "SHELL=/bin/zsh", "USER=ann", "WORLD_SIZE=3"));
+  EXPECT_THAT(Of(PlanOfThreeWorkers(), 2),
+              testing::ElementsAre("CUDA_VISIBLE_DEVICES=3", "HOME=/home/ann", "LANG=C.UTF-8",
+                                   "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "LOGNAME=ann",
+                                   "MASTER_ADDR=127.0.0.1", "MASTER_PORT=4321", "MODE=slow",
+                                   "PATH=/my/bin:/bin", "RANK=2", "RENZAN_ATTEMPT=3",
+                                   "RENZAN_ATTEMPT_DIR=/jobs/12/attempt-3",
+                                   "RENZAN_CHECKPOINT_DIR=/jobs/12/checkpoints", "RENZAN_CPUS=2.5",
+                                   "RENZAN_GRACE_SECONDS=2.5", "RENZAN_JOB_ID=12", "RENZAN_NODE=n0",
+                                   "RENZAN_RUN_DIR=/jobs/12/run", "RENZAN_WORKER=2",
+                                   "SHELL=/bin/zsh", "USER=ann", "WORLD_SIZE=3"));
 }
 
 TEST(WorkerEnvironment, HasTheDevicesOfTheWorker) {
