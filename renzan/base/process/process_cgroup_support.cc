@@ -1,6 +1,7 @@
 #include "renzan/base/process/process_cgroup_support.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,9 +56,10 @@ std::string WhyNot(const Cgroup& parent, const std::string& file) {
   const ProcessCgroup group(
       {fmt::format("{}/renzan-probe-{}-{}", parent.directory, getpid(), SystemClock().UnixMs()),
        parent.v2});
+  if (mkdir(group.directory().c_str(), 0755) != 0)
+    return fmt::format("no groups can be made in {}: {}", parent.directory, std::strerror(errno));
   std::string why;
   try {
-    group.Make();
     why = Exists(group.directory() + "/" + file)
               ? WhyNoEntrance(group)
               : fmt::format("groups in {} have no {}", parent.directory, file);
