@@ -17,7 +17,7 @@ Finding FindControlGroups(const CgroupSupport& support) {
         "hide from it then";
     return finding;
   }
-  finding.here = "hold jobs in " + support.hold.group.directory;
+  finding.here = "hold jobs' processes in " + support.hold.group.directory;
   std::string limits;
   for (const auto& [key, parent] :
        {std::pair{"cpu", &support.cpu}, std::pair{"memory", &support.memory}}) {

@@ -98,10 +98,11 @@ TEST(ControlGroups, WhatIsMissingIsNamedWithAdvice) {
   };
   Finding finding = FindControlGroups({there, there, there});
   EXPECT_EQ(finding.state, State::kGood);
-  EXPECT_EQ(finding.here, "hold jobs in /groups/own; limits: cgroups.cpu, cgroups.memory");
+  EXPECT_EQ(finding.here,
+            "hold jobs' processes in /groups/own; limits: cgroups.cpu, cgroups.memory");
   finding = FindControlGroups({there, missing("no cpu"), there});
   EXPECT_EQ(finding.state, State::kLimited);
-  EXPECT_EQ(finding.here, "hold jobs in /groups/own; no cpu; limits: cgroups.memory");
+  EXPECT_EQ(finding.here, "hold jobs' processes in /groups/own; no cpu; limits: cgroups.memory");
   EXPECT_THAT(finding.advice, HasSubstr("cgroups.parent"));
   finding = FindControlGroups({missing("not delegated"), there, there});
   EXPECT_EQ(finding.state, State::kMissing);

@@ -26,15 +26,33 @@ Cgroup Inside(const Cgroup& parent, const AttemptPlan& plan) {
   return {parent.directory + "/" + plan.cgroups.name, parent.v2};
 }
 
-void Set(const ProcessCgroup& group, const std::string& file, const std::string& value,
-         int ignored_errno = 0) {
-  const int error = group.Write(file, value);
-  if (error != 0 && error != ignored_errno)
-    Fail(ErrorCode::kOsError, "cannot write {} to {}/{}: {}", value, group.directory(), file,
-         std::strerror(error));
+void Write(const std::vector<CgroupSetting>& settings, const Cgroup& to) {
+  const ProcessCgroup group(to);
+  for (const CgroupSetting& setting : settings) {
+    const int error = group.Write(setting.file, setting.value);
+    if (error != 0 && error != setting.ignored_errno)
+      Fail(ErrorCode::kOsError, "cannot write {} to {}/{}: {}", setting.value, group.directory(),
+           setting.file, std::strerror(error));
+  }
 }
 
 }  // namespace
+
+std::vector<CgroupSetting> CpuSettings(bool v2, int64_t millis) {
+  const int64_t quota = std::max(kLeastQuotaUs, millis * kCpuPeriodUs / 1000);
+  if (v2) return {{"cpu.max", fmt::format("{} {}", quota, kCpuPeriodUs)}};
+  // EINVAL: more than what a group around this one may use, which limits the job anyway.
+  return {{"cpu.cfs_period_us", std::to_string(kCpuPeriodUs)},
+          {"cpu.cfs_quota_us", std::to_string(quota), EINVAL}};
+}
+
+// Without swap: a job that needs more would slow the machine down instead of ending.
+std::vector<CgroupSetting> MemorySettings(bool v2, int64_t mib) {
+  const std::string bytes = std::to_string(mib << 20);
+  // ENOENT: the kernel does not count swap.
+  if (v2) return {{"memory.max", bytes}, {"memory.swap.max", "0", ENOENT}};
+  return {{"memory.limit_in_bytes", bytes}, {"memory.memsw.limit_in_bytes", bytes, ENOENT}};
+}
 
 AttemptCgroups::AttemptCgroups(const AttemptPlan& plan) : plan_(plan) {
   for (const Cgroup& parent : {plan.cgroups.hold, plan.cgroups.cpu, plan.cgroups.memory}) {
@@ -66,32 +84,10 @@ int64_t AttemptCgroups::MemoryMib() const {
 
 void AttemptCgroups::Make() {
   for (const ProcessCgroup& group : groups_) group.Make();
-  if (CpuMillis() > 0) LimitCpu(CpuMillis());
-  if (MemoryMib() > 0) LimitMemory(MemoryMib());
+  const Cgroup cpu = Inside(plan_.cgroups.cpu, plan_), memory = Inside(plan_.cgroups.memory, plan_);
+  if (CpuMillis() > 0) Write(CpuSettings(cpu.v2, CpuMillis()), cpu);
+  if (MemoryMib() > 0) Write(MemorySettings(memory.v2, MemoryMib()), memory);
   for (const ProcessCgroup& group : groups_) entrances_.push_back(group.Entrance());
-}
-
-void AttemptCgroups::LimitCpu(int64_t millis) const {
-  const ProcessCgroup group(Inside(plan_.cgroups.cpu, plan_));
-  const int64_t quota = std::max(kLeastQuotaUs, millis * kCpuPeriodUs / 1000);
-  if (plan_.cgroups.cpu.v2) return Set(group, "cpu.max", fmt::format("{} {}", quota, kCpuPeriodUs));
-  Set(group, "cpu.cfs_period_us", std::to_string(kCpuPeriodUs));
-  // EINVAL: more than what a group around this one may use, which limits the job anyway.
-  Set(group, "cpu.cfs_quota_us", std::to_string(quota), EINVAL);
-}
-
-// Without swap: a job that needs more would slow the machine down instead of ending.
-void AttemptCgroups::LimitMemory(int64_t mib) const {
-  const ProcessCgroup group(Inside(plan_.cgroups.memory, plan_));
-  const std::string bytes = std::to_string(mib << 20);
-  // ENOENT: the kernel does not count swap.
-  if (plan_.cgroups.memory.v2) {
-    Set(group, "memory.max", bytes);
-    Set(group, "memory.swap.max", "0", ENOENT);
-  } else {
-    Set(group, "memory.limit_in_bytes", bytes);
-    Set(group, "memory.memsw.limit_in_bytes", bytes, ENOENT);
-  }
 }
 
 std::vector<int> AttemptCgroups::entrances() const {

@@ -37,13 +37,19 @@ class AttemptCgroups {
   // All workers'; 0: no limit.
   int64_t CpuMillis() const;
   int64_t MemoryMib() const;
-  void LimitCpu(int64_t millis) const;
-  void LimitMemory(int64_t mib) const;
 
   const AttemptPlan& plan_;
   std::vector<ProcessCgroup> groups_;  // the one that holds first
   std::vector<Descriptor> entrances_;
 };
+
+// What is written to a group's files, in this order, to limit CPU time and memory.
+struct CgroupSetting {
+  std::string file, value;
+  int ignored_errno = 0;  // the limit holds even so
+};
+std::vector<CgroupSetting> CpuSettings(bool v2, int64_t millis);
+std::vector<CgroupSetting> MemorySettings(bool v2, int64_t mib);
 
 // Names groups that have none, for an attempt in this directory.
 void NameCgroups(AttemptPlan& plan, const std::string& directory);

@@ -10,10 +10,12 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "renzan/base/file/file.h"
 #include "renzan/base/process/process_cgroup_support.h"
 #include "renzan/cluster/local/supervisor/attempt.h"
+#include "renzan/cluster/local/supervisor/attempt_cgroups.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
 #include "renzan/cluster/local/supervisor/attempt_testing.h"
 
@@ -95,6 +97,41 @@ TEST(Supervisor, AChainWithItsEnvironmentIsFoundAfterTheSupervisorWasKilled) {
   const size_t before = size();
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ(size(), before);
+}
+
+std::string Written(const std::vector<CgroupSetting>& settings) {
+  std::string text;
+  for (const CgroupSetting& setting : settings) text += setting.file + "=" + setting.value + ";";
+  return text;
+}
+
+TEST(AttemptCgroups, LimitsAreWrittenAsEachVersionHasThem) {
+  EXPECT_EQ(Written(CpuSettings(true, 1500)), "cpu.max=150000 100000;");
+  EXPECT_EQ(Written(CpuSettings(false, 1500)), "cpu.cfs_period_us=100000;cpu.cfs_quota_us=150000;");
+  EXPECT_EQ(Written(CpuSettings(true, 1)), "cpu.max=1000 100000;") << "the kernel allows no less";
+  EXPECT_EQ(Written(MemorySettings(true, 64)), "memory.max=67108864;memory.swap.max=0;");
+  EXPECT_EQ(Written(MemorySettings(false, 64)),
+            "memory.limit_in_bytes=67108864;memory.memsw.limit_in_bytes=67108864;");
+}
+
+TEST(AttemptCgroups, NamesTheMemoryThatRanOut) {
+  TemporaryDirectory parent;
+  AttemptPlan plan{
+      .workers = {{.node = "n0", .memory_mib = 512}, {.node = "n1", .memory_mib = 512}}};
+  plan.cgroups.memory = {parent.path(), true};
+  plan.job = 7;
+  NameCgroups(plan, "/jobs/7/attempt-0");
+  EXPECT_THAT(plan.cgroups.name, testing::StartsWith("renzan-job-7-attempt-0-"));
+  const AttemptCgroups cgroups(plan);
+  EXPECT_EQ(cgroups.OutOfMemory(), "");
+  const std::string group = parent / plan.cgroups.name;
+  CreateDirectories(group);
+  std::ofstream(group + "/memory.events") << "low 0\noom 3\noom_kill 2\noom_group_kill 0\n";
+  EXPECT_EQ(cgroups.OutOfMemory(),
+            "the kernel killed 2 processes of the job, which needed more than the 1GiB of memory "
+            "that its workers request together (resources.memory): request more");
+  plan.workers[1].memory_mib = 0;
+  EXPECT_EQ(cgroups.OutOfMemory(), "") << "there is no limit";
 }
 
 TEST(SupervisorLimits, TheKernelEndsAJobThatNeedsMoreMemoryThanItRequests) {
