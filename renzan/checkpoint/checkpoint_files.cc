@@ -12,10 +12,12 @@
 namespace renzan {
 namespace {
 
+constexpr char kRemedy[] = "restore it from a copy, or use another checkpoint of its run";
+
 void CheckSize(const std::string& path, uint64_t bytes, uint64_t expected) {
   if (bytes != expected)
-    Fail(ErrorCode::kData, "{} has {} bytes, but the manifest says {}: the file is corrupt", path,
-         bytes, expected);
+    Fail(ErrorCode::kData, "{} is corrupt: it has {} bytes, but the manifest says {}: {}", path,
+         bytes, expected, kRemedy);
 }
 
 // Earlier builds saved Adagrad's state of a block of one column as [rows]: the shape of a state
@@ -59,8 +61,8 @@ const SafetensorsReader& CheckpointFiles::Open(size_t index) {
     // Reads the file rather than the map, where an I/O error would raise SIGBUS.
     const std::string sum = Xxh128OfFile(reader->local_path());
     if (sum != expected.xxh128)
-      Fail(ErrorCode::kData, "{} is corrupt: its XXH128 is {}, but the manifest says {}", path, sum,
-           expected.xxh128);
+      Fail(ErrorCode::kData, "{} is corrupt: its XXH128 is {}, but the manifest says {}: {}", path,
+           sum, expected.xxh128, kRemedy);
   }
   for (const CheckpointFile::Tensor& tensor : expected.tensors) {
     const SafetensorsReader::Tensor* found = reader->Find(tensor.info.key);
@@ -87,8 +89,9 @@ void CheckpointFiles::VerifyAll() {
       const std::string sum =
           Sha256Hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
       if (sum != sha256)
-        Fail(ErrorCode::kData, "{}: tensor '{}' has the SHA-256 {}, but the manifest says {}",
-             reader.path(), info.key, sum, sha256);
+        Fail(ErrorCode::kData,
+             "{} is corrupt: tensor '{}' has the SHA-256 {}, but the manifest says {}: {}",
+             reader.path(), info.key, sum, sha256, kRemedy);
     }
   }
 }

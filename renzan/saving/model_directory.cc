@@ -118,8 +118,10 @@ ModelPlace FindModel(const std::string& path) {
   }
   if (model) return {model->path, ""};
   if (run)
-    Fail(ErrorCode::kData, "{} is an unfinished run: it has neither a model nor a valid checkpoint",
-         path);
+    Fail(ErrorCode::kData,
+         "{} is an unfinished run: it has neither a model nor a valid checkpoint; `renzan train` "
+         "with the same configuration and --run-dir {} goes on with it",
+         path, path);
   if (IsAbsent(path))
     Fail(ErrorCode::kNoInput, "{} does not exist: name a run, a model or a checkpoint{}", path,
          RunsBeside(path));
