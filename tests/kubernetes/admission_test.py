@@ -11,6 +11,7 @@ import json
 import pathlib
 import re
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -151,10 +152,15 @@ def queues_are_for_their_members(world):
     wait_until(is_refused, "the queue is seen")
     why = refused(world, job("theirs", queue="closed"))
     expect("queue 'closed' is for its members" in why and "ours" in why, why)
-    accepted(world, job("mine", queue="ours", run_seconds=1))
-    world.wait_for("mine", "done")
     world.kubectl("wait", "--for=condition=MembersChecked", "queue.renzan.dev/ours",
                   "--timeout=60s")
+    # Another replica may have seen the queue later.
+    accepted(world, job("early", queue="ours", run_seconds=1))
+    time.sleep(11)
+    accepted(world, job("mine", queue="ours", run_seconds=1))
+    world.wait_for("mine", "done")
+    message = world.wait_for_message("early")
+    expect("who submitted this job was not checked" in message, message)
     why = refused(world, job("urgent", priority=2))
     expect("may have at most 1 (spec.maxPriority of the Queue)" in why, why)
 

@@ -284,7 +284,8 @@ STATUS = {
     "conditions": [{"type": name, "status": status, "reason": "Resizing", "message": "m",
                     "lastTransitionTime": "2026-01-02T03:04:05Z", "observedGeneration": 1}
                    for name, status in (("Running", "True"), ("SpecApplied", "False"))],
-    "facts": {"id": 2**53, "startedMs": 1767323045000, "backfilled": True, "stoppingFor": 7,
+    "facts": {"id": 2**53, "movedMs": 1, "startedMs": 1767323045000, "backfilled": True,
+              "stoppingFor": 7,
               "waitingSinceMs": 1, "eligibleAtMs": 2, "lastResizeMs": 3, "runMs": 4,
               "attainedWorkerMs": 2**60, "preemptions": 5, "reservationYields": 6, "failures": 7,
               "requeues": 8, "firstStartedMs": 9, "endedMs": 10, "term": 11, "writer": "w",

@@ -246,7 +246,7 @@ class KubernetesBackend : public Backend {
     if (!job.held.empty()) Fail(ErrorCode::kConfig, "{}: {}", submission.job.source, job.held);
     // Only the API server knows who would submit it.
     spec::Submitter submitter = kubernetes::SubmitterOf(limits_, object.ns);
-    submitter.user_was_checked = true;
+    submitter.checked = spec::Submitter::Checked::kYes;
     if (const std::string why = spec::WhyQueueRefuses(snapshot.queues[job.queue], snapshot.queues,
                                                       object.spec, submitter);
         !why.empty())

@@ -54,10 +54,14 @@ bool Contains(const Names& names, const std::string& name) {
   return std::binary_search(names.begin(), names.end(), name);
 }
 
+bool HasPersons(const QueueMembers& members) {
+  return !members.users.empty() || !members.groups.empty();
+}
+
 bool IsMember(const QueueMembers& members, const Submitter& submitter) {
-  const auto& [user, groups, ns, administrator, max_priority, user_was_checked] = submitter;
+  const auto& [user, groups, ns, administrator, max_priority, checked] = submitter;
   if (!ns.empty() && Contains(members.namespaces, ns)) return true;
-  if (user.empty()) return user_was_checked && !(members.users.empty() && members.groups.empty());
+  if (user.empty()) return checked == Submitter::Checked::kYes && HasPersons(members);
   return Contains(members.users, user) ||
          std::any_of(groups.begin(), groups.end(),
                      [&](const std::string& group) { return Contains(members.groups, group); });
@@ -86,6 +90,13 @@ const char* WhoMayChangeIt(const Submitter& submitter) {
 
 std::string WhyNoMember(const Queue& queue, std::span<const Queue> queues,
                         const Submitter& submitter) {
+  if (submitter.user.empty() && submitter.checked == Submitter::Checked::kTooEarly &&
+      HasPersons(*queue.rights.members))
+    return fmt::format(
+        "queue '{}' is for its members, and who submitted this job was not checked, since it was "
+        "in the queue before they were ({}; namespace '{}' is none of them): one of them has to "
+        "create it again, or move it to another queue and back",
+        queue.name, KeyOf(queue, submitter, "members", "members"), submitter.ns);
   Names others;
   for (const Queue& other : queues)
     if (!other.removed && !other.name.empty() && MayUse(other.rights, submitter))

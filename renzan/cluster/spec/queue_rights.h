@@ -29,8 +29,14 @@ struct Submitter {
   bool administrator = false;
   // Of jobs in queues that say nothing about it: limits.max_priority.
   int64_t max_priority = std::numeric_limits<int>::max();
-  // `user` is not known here, but whoever knew has checked that a queue's members include them.
-  bool user_was_checked = false;
+  // Where `user` is not known: whether whoever knew has checked that the queue's members include
+  // them.
+  enum class Checked {
+    kNo,        // nobody checks that
+    kTooEarly,  // somebody does, but the job was in its queue before
+    kYes,
+  };
+  Checked checked = Checked::kNo;
 };
 
 // The keys of a queue in cluster.yaml or, with `namespaces`, of a Queue's spec as

@@ -67,11 +67,18 @@ TEST(QueueRights, ARefusalSaysWhichQueuesTheUserMayUse) {
 // Where only the namespace is known, the user's rights were checked before, or nobody has them.
 TEST(QueueRights, AnUnknownUserHasRightsOnlyIfTheyWereChecked) {
   EXPECT_THAT(Why(2, {.ns = "web"}), HasSubstr("namespace 'web' is none of them"));
-  EXPECT_EQ(Why(2, {.ns = "web", .user_was_checked = true}), "");
+  using Checked = Submitter::Checked;
+  EXPECT_EQ(Why(2, {.ns = "web", .checked = Checked::kYes}), "");
+  EXPECT_THAT(Why(2, {.ns = "web", .checked = Checked::kTooEarly}),
+              HasSubstr("who submitted this job was not checked"));
+  EXPECT_EQ(Why(2, {.ns = "web", .administrator = true, .checked = Checked::kTooEarly}), "");
   const std::vector<Queue> by_namespace = {Named("a", {.members = QueueMembers{{}, {}, {"ads"}}})};
-  EXPECT_NE(
-      WhyQueueRefuses(by_namespace[0], by_namespace, {}, {.ns = "web", .user_was_checked = true}),
-      "");
+  const auto why = [&](const char* ns, Checked checked) {
+    return WhyQueueRefuses(by_namespace[0], by_namespace, {}, {.ns = ns, .checked = checked});
+  };
+  EXPECT_EQ(why("ads", Checked::kTooEarly), "");
+  for (const Checked checked : {Checked::kTooEarly, Checked::kYes})
+    EXPECT_THAT(why("web", checked), HasSubstr("namespace 'web' is none of them"));
 }
 
 TEST(QueueRights, APriorityNeedsTheRightOfItsQueueOrElseOfTheCluster) {

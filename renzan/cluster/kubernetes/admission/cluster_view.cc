@@ -45,6 +45,7 @@ void ClusterView::TakePolicy(const WatchChange& change, TimeMs now) {
   if (change.type == Type::kRelisted) return;
   const std::lock_guard lock(mutex_);
   if (change.type == Type::kSynced) {
+    policies_listed_ = true;
     policy_.emplace();
     for (const Json& object : *change.object)
       if (!PutPolicy(object, /*removed=*/false)) policy_.reset();
@@ -64,11 +65,17 @@ bool ClusterView::PutPolicy(const Json& object, bool removed) {
   }
 }
 
+bool ClusterView::KnowsRights() {
+  const std::lock_guard lock(mutex_);
+  return synced_.contains(Source::kQueues) && policies_listed_;
+}
+
 std::string ClusterView::WhyItIsForbidden(const GangJob& job, const Requester* requester) {
   const std::lock_guard lock(mutex_);
   const NamespaceLimits limits = policy_ ? policy_->limits : NamespaceLimits::None();
   spec::Submitter submitter = SubmitterOf(limits, job.ns);
-  submitter.user_was_checked = requester == nullptr;
+  submitter.checked =
+      requester == nullptr ? spec::Submitter::Checked::kYes : spec::Submitter::Checked::kNo;
   if (requester != nullptr) {
     submitter.user = requester->user;
     submitter.groups = requester->groups;

@@ -31,8 +31,12 @@ class ClusterView {
 
   void TakePolicy(const WatchChange& change, TimeMs now);
 
+  // Whether Queues and ClusterPolicies have been listed: until then, whoever submits a job cannot
+  // be checked, and nobody does it later.
+  bool KnowsRights();
+
   // Why the job's submitter or namespace may not have it, in the controller's words, except for the
-  // number of pending jobs. "": they may, or its queue is not known yet. Until policies have been
+  // number of pending jobs. "": they may, or its queue is not known. Until policies have been
   // listed, no namespace is exempt, and only queues limit priorities. `submitter`: null if they
   // have been checked before.
   std::string WhyItIsForbidden(const GangJob& job, const Requester* submitter);
@@ -52,6 +56,7 @@ class ClusterView {
   const PodBook no_pods_;
   std::map<std::string, QueueSpec> queues_;
   std::set<Source> synced_;
+  bool policies_listed_ = false;
   std::optional<ClusterPolicy> policy_;  // the last valid one; none: not known
 };
 

@@ -94,6 +94,13 @@ JobVerdict CheckJob(const GangJob& job, const GangJob* before, const Requester& 
   }
   // Who edits a job that stays in its queue has not submitted it.
   const bool stays = before != nullptr && before->spec.queue == job.spec.queue;
+  if (!stays && !cluster.KnowsRights()) {
+    verdict.refusal =
+        "this replica of the controller has just started and has not read the Queues yet, which "
+        "say who may use them: try again in a few seconds";
+    verdict.try_again = true;
+    return verdict;
+  }
   const Requester* const submitter = stays ? nullptr : &requester;
   verdict.refusal = cluster.WhyItIsForbidden(job, submitter);
   if (!verdict.refusal.empty()) {

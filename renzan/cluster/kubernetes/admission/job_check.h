@@ -19,6 +19,7 @@ namespace renzan::cluster::kubernetes {
 struct JobVerdict {
   std::string refusal;     // why not; empty: it is allowed
   bool forbidden = false;  // it was refused for lack of rights
+  bool try_again = false;  // it was refused because this replica cannot say yet
   std::vector<std::string> warnings;
 };
 

@@ -102,14 +102,23 @@ JobVerdict Judge(const Json& request, ClusterView& cluster, TimeMs now) {
   return CheckJob(job, &before, requester, cluster, now);
 }
 
+Json RefusalStatus(const JobVerdict& verdict) {
+  // kubectl does try again.
+  if (verdict.try_again)
+    return {{"code", 503},
+            {"reason", "ServiceUnavailable"},
+            {"message", verdict.refusal},
+            {"details", {{"retryAfterSeconds", 1}}}};
+  // Not "Invalid": kubectl before 1.24 would not print its message.
+  return {{"code", verdict.forbidden ? 403 : 400},
+          {"reason", verdict.forbidden ? "Forbidden" : "BadRequest"},
+          {"message", verdict.refusal}};
+}
+
 Json Answered(const Json& review, const std::string& uid, const JobVerdict& verdict) {
   Json response = {{"uid", uid}, {"allowed", verdict.refusal.empty()}};
   if (!verdict.warnings.empty()) response["warnings"] = verdict.warnings;
-  // Not "Invalid": kubectl before 1.24 would not print its message.
-  if (!verdict.refusal.empty())
-    response["status"] = {{"code", verdict.forbidden ? 403 : 400},
-                          {"reason", verdict.forbidden ? "Forbidden" : "BadRequest"},
-                          {"message", verdict.refusal}};
+  if (!verdict.refusal.empty()) response["status"] = RefusalStatus(verdict);
   return {{"apiVersion", At(review, {"apiVersion"})},
           {"kind", "AdmissionReview"},
           {"response", std::move(response)}};

@@ -83,6 +83,14 @@ struct Verdict {
 
 class ReviewTest : public ::testing::Test {
  protected:
+  // There are no queues, and no policy that could be used: without one, no job had a priority.
+  void SetUp() override {
+    SeeQueues(Json::array());
+    const Json policy = {{"metadata", {{"name", "default"}}},
+                         {"spec", {{"limits", {{"maxPriority", "high"}}}}}};
+    view_.TakePolicy(Listed(Json::array({policy})), kNow);
+  }
+
   void SeeNodes(const Json& nodes) { view_.Take(Source::kNodes, Listed(nodes), kNow); }
   void SeeQueues(const Json& queues) { view_.Take(Source::kQueues, Listed(queues), kNow); }
 
@@ -119,6 +127,30 @@ TEST_F(ReviewTest, GoesOnAfterAWatchWasCutOff) {
   EXPECT_TRUE(Create(JobObject()).allowed);
 }
 
+// Nobody would check a user later.
+TEST_F(ReviewTest, KeepsNoJobThatItCannotCheckYet) {
+  ClusterView unread;
+  const auto ask = [&](const Json& review) {
+    return Json::parse(AnswerReview(review.dump(), unread, kNow).text).at("response");
+  };
+  const Json create = Review("CREATE", JobObject());
+  for (int listed = 0; listed < 2; ++listed) {
+    const Json answer = ask(create);
+    EXPECT_EQ(answer["allowed"], false);
+    EXPECT_EQ(answer["status"]["code"], 503);
+    EXPECT_EQ(answer["status"]["details"]["retryAfterSeconds"], 1);
+    EXPECT_THAT(answer["status"]["message"].get<std::string>(), HasSubstr("try again in a few"));
+    EXPECT_EQ(ask(Review("UPDATE", JobObject({{"queue", "b"}}), JobObject()))["allowed"], false);
+    // What needs no right is allowed, and what is wrong in any case is said.
+    EXPECT_EQ(ask(Review("UPDATE", JobObject({{"cancelled", true}}), JobObject()))["allowed"],
+              true);
+    EXPECT_EQ(ask(Review("CREATE", JobObject({{"minReplicas", 3}})))["status"]["code"], 400);
+    unread.Take(Source::kQueues, Listed(Json::array()), kNow);
+  }
+  unread.TakePolicy(Listed(Json::array()), kNow);
+  EXPECT_EQ(ask(create)["allowed"], true);
+}
+
 TEST_F(ReviewTest, AnswersInTheVersionOfTheQuestion) {
   for (const char* version : {"admission.k8s.io/v1", "admission.k8s.io/v1beta1"}) {
     Json review = Review("CREATE", JobObject());
@@ -152,11 +184,9 @@ TEST_F(ReviewTest, NamesItsJobBeforeTheObjectDoes) {
 }
 
 TEST_F(ReviewTest, WarnsOfWhatTheClusterLacks) {
-  // Nothing has been listed yet.
+  // No nodes have been listed yet.
   EXPECT_THAT(Create(JobWithGpus(9, {{"queue", "none"}})).warnings, IsEmpty());
   SeeNodes({NodeObject("n0", 8), NodeObject("n1", 8)});
-  EXPECT_THAT(Create(JobWithGpus(9, {{"queue", "none"}})).warnings, IsEmpty());
-  SeeQueues(Json::array());
 
   EXPECT_THAT(Create(JobWithGpus(8)).warnings, IsEmpty());
   Verdict verdict = Create(JobWithGpus(9));
@@ -276,9 +306,8 @@ TEST_F(ReviewTest, RefusesWhatThePolicyForbidsItsNamespace) {
     return Json{{"metadata", {{"name", "default"}}}, {"spec", spec}};
   };
   SeeQueues(Json::array());
-  // The policy is not known yet.
+  // No policy has been valid yet.
   EXPECT_TRUE(Create(urgent).allowed);
-  view_.TakePolicy(Listed(Json::array({policy({{"limits", {{"maxPriority", "high"}}}})})), 0);
   EXPECT_TRUE(Create(JobObject({{"priority", 1'000}})).allowed);
   view_.TakePolicy({WatchChange::Type::kChanged,
                     std::make_shared<const Json>(policy({{"limits", {{"maxPriority", 5}}}}))},

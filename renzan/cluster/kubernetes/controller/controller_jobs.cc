@@ -87,6 +87,8 @@ void Controller::Update(LiveJob& live, GangJob object) {
     return;
   }
   object.status = live.object.status;
+  // Whoever moved it was checked by the webhook, then at the latest.
+  if (object.spec.queue != live.object.spec.queue) object.status.moved = Now();
   const bool changed = object.generation != live.object.generation;
   const bool was_cancelled = live.object.cancelled;
   live.object = std::move(object);
@@ -166,6 +168,8 @@ void Controller::Reload() {
         runner_.ObjectDeleted(id);
         continue;
       }
+      job.status.moved =
+          job.spec.queue == old.spec.queue ? std::max(job.status.moved, old.status.moved) : Now();
       // Pods that the watch may not have shown yet.
       const Json pods =
           api_.List(Pods(), old.ns, {.labels = fmt::format("{}={}", kJobNameLabel, old.name)});

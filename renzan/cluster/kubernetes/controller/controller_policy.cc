@@ -56,7 +56,7 @@ void Controller::ApplyLimits() {
     live.forbidden.clear();
     if (job.state != JobState::kPending || !job.held.empty()) continue;
     spec::Submitter submitter = SubmitterOf(limits, live.object.ns);
-    submitter.user_was_checked = options_.serves_admission;
+    submitter.checked = queues_.WasSubmitterChecked(live.object);
     live.forbidden = job.held = WhyItMayNotStart(live.object, &snapshot_.queues[job.queue],
                                                  snapshot_, limits, submitter, pending[job.user]);
     pending[job.user] += job.held.empty() ? 1 : 0;

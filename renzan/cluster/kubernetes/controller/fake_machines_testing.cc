@@ -9,6 +9,7 @@
 #include "renzan/cluster/kubernetes/controller/inventory.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/kubernetes/objects/time_text.h"
 
 namespace renzan::cluster::kubernetes {
 
@@ -33,6 +34,7 @@ void FakeCluster::Apply(const Kind& kind, const std::string& name, Json spec) {
                     : Json{{"metadata",
                             {{"name", name},
                              {"uid", fmt::format("{}-{}", kind.plural, ++uids_)},
+                             {"creationTimestamp", TimeText(clock_.UnixMs())},
                              {"generation", 0}}}};
   object["spec"] = std::move(spec);
   object["metadata"]["generation"] = object["metadata"]["generation"].get<int64_t>() + 1;

@@ -78,11 +78,11 @@ Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now
   PodBook pods;
   for (const auto& pod : objects.pods) pods.Put(PodFrom(pod));
   std::map<std::string, QueueSpec> queues;
-  std::set<std::string> unchecked;
+  std::map<std::string, const json*> statuses;  // of queues
   for (const json& queue : objects.queues) {
     const std::string name = TextAt(queue, {"metadata", "name"});
     queues[name] = HoldingQueueSpec(queue);
-    if (AreMembersUnchecked(queue)) unchecked.insert(name);
+    statuses[name] = &At(queue, {"status"});
   }
   for (const auto& node : objects.nodes) inventory.Put(NodeFrom(node), now);
 
@@ -115,7 +115,8 @@ Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now
     // In order of submission, as the controller does.
     if (job.state == JobState::kPending && job.held.empty()) {
       spec::Submitter submitter = SubmitterOf(policy.limits, object.ns);
-      submitter.user_was_checked = !unchecked.contains(object.spec.queue);
+      if (const auto at = statuses.find(object.spec.queue); at != statuses.end())
+        submitter.checked = WasSubmitterChecked(*at->second, object.entered());
       job.held = WhyItMayNotStart(object, &snapshot.queues[job.queue], snapshot, policy.limits,
                                   submitter, pending[job.user]);
       pending[job.user] += job.held.empty() ? 1 : 0;

@@ -1,5 +1,6 @@
 #include "renzan/cluster/kubernetes/controller/queue_keeper.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "renzan/cluster/kubernetes/objects/conditions.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/kubernetes/objects/time_text.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {
@@ -64,6 +66,12 @@ std::map<std::string, QueueSpec> QueueKeeper::holding() const {
   return specs;
 }
 
+spec::Submitter::Checked QueueKeeper::WasSubmitterChecked(const GangJob& job) const {
+  const auto queue = known_.find(job.spec.queue);
+  if (!serves_admission_ || queue == known_.end()) return spec::Submitter::Checked::kNo;
+  return kubernetes::WasSubmitterChecked(queue->second.status.status(), job.entered());
+}
+
 bool QueueKeeper::Flush(const Snapshot& snapshot, Requests& requests, TimeMs now) {
   if (known_.empty() || now < flush_at_) return true;
   flush_at_ = now + kBetweenFlushesMs;
@@ -76,8 +84,8 @@ bool QueueKeeper::Flush(const Snapshot& snapshot, Requests& requests, TimeMs now
     const Condition& guaranteed = at->second.guaranteed;
     const int64_t generation = NumberAt(known.status.object(), {"metadata", "generation"});
     const bool accepted = known.wrong.empty();
-    const auto object_of = [&](const Condition& condition) {
-      return ConditionObject(condition, generation, known.status.status(), now);
+    const auto object_of = [&](const Condition& condition, TimeMs since = 0) {
+      return ConditionObject(condition, generation, known.status.status(), std::max(now, since));
     };
     status["observedGeneration"] = generation;
     status["conditions"] = {
@@ -85,9 +93,15 @@ bool QueueKeeper::Flush(const Snapshot& snapshot, Requests& requests, TimeMs now
         object_of(guaranteed)};
     std::string message = !accepted ? known.wrong : guaranteed.value ? "" : guaranteed.message;
     if (NeedsSubmitters(known.spec.rights)) {
-      status["conditions"].push_back(object_of({kMembersChecked, serves_admission_,
-                                                serves_admission_ ? "Webhook" : "NoWebhook",
-                                                serves_admission_ ? "" : kNobodyChecks}));
+      const Condition checked = {kMembersChecked, serves_admission_,
+                                 serves_admission_ ? "Webhook" : "NoWebhook",
+                                 serves_admission_ ? "" : kNobodyChecks};
+      // Jobs that are older than the Queue are held even if this clock is slow: the server's is
+      // not.
+      const auto made = ParseTime(TextAt(known.status.object(), {"metadata", "creationTimestamp"}));
+      status["conditions"].push_back(object_of(checked, made.value_or(0)));
+      // Why jobs are held follows from that.
+      changed_ |= MembersCheckedSince(status) != MembersCheckedSince(known.status.status());
       if (message.empty() && !serves_admission_) message = kNobodyChecks;
     }
     if (!message.empty()) status["message"] = message;

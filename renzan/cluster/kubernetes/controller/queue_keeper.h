@@ -14,6 +14,7 @@
 
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/kubernetes/controller/kept_status.h"
+#include "renzan/cluster/kubernetes/objects/gang_job.h"
 #include "renzan/cluster/kubernetes/objects/queue.h"
 
 namespace renzan::cluster::kubernetes {
@@ -31,6 +32,9 @@ class QueueKeeper {
   std::map<std::string, QueueSpec> holding() const;
   // Whether that has changed since the last call. True at first.
   bool TakeChanged() { return std::exchange(changed_, false); }
+
+  // Whether the job's submitter was found to be one of its queue's members.
+  spec::Submitter::Checked WasSubmitterChecked(const GangJob& job) const;
 
   // Writes the statuses that have changed; those of all queues every few seconds, however busy they
   // are. False: something failed; the next call tries again.

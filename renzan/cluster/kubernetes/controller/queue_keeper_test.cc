@@ -58,6 +58,10 @@ struct QueueWorld : World {
     const Job* const job = observed.snapshot.Find(id);
     return job == nullptr ? "there is no such job" : job->held;
   }
+  void Ask(const char* name, const char* annotation) {
+    cluster.MergePatch(GangJobs(), "ads", name,
+                       {{"metadata", {{"annotations", {{annotation, "now"}}}}}}, "");
+  }
   std::string MessageOf(const char* name) {
     return TextAt(*cluster.FindJob("ads", name), {"status", "message"});
   }
@@ -265,17 +269,125 @@ TEST(KubernetesQueues, UsersAndGroupsAreNoMembersUnlessTheWebhookChecksThem) {
   EXPECT_EQ(world.HeldToClients(1), world.MessageOf("job"));
   world.serves_admission = true;
   world.StartController();
-  world.Run(10 * kSecond);
-  EXPECT_EQ(world.PhaseOf("job"), "running");
+  world.Run(90 * kSecond);
   EXPECT_THAT(world.ConditionOf("vision", kMembersChecked), HasSubstr("True Webhook"));
   EXPECT_EQ(TextAt(world.StatusOf("vision"), {"message"}), "");
-  world.cluster.MergePatch(GangJobs(), "ads", "job",
-                           {{"metadata", {{"annotations", {{kRequestPreempt, "now"}}}}}}, "");
-  EXPECT_EQ(world.HeldToClients(1), "");
+  // The job is older than the webhook.
+  EXPECT_EQ(world.PhaseOf("job"), "pending");
+  EXPECT_THAT(world.MessageOf("job"), HasSubstr("who submitted this job was not checked"));
+  EXPECT_EQ(world.HeldToClients(1), world.MessageOf("job"));
+  world.AddJob("later", "vision", 1);
+  world.Run(10 * kSecond);
+  EXPECT_EQ(world.PhaseOf("later"), "running");
+  world.Ask("later", kRequestPreempt);
+  EXPECT_EQ(world.HeldToClients(2), "");
   world.cluster.Apply(Queues(), "vision", {{"members", {{"namespaces", {"web"}}}}});
   world.Run(10 * kSecond);
+  EXPECT_EQ(world.PhaseOf("later"), "pending");
+  EXPECT_EQ(world.HeldToClients(2), world.MessageOf("later"));
+}
+
+struct CheckedWorld : QueueWorld {
+  CheckedWorld() {
+    serves_admission = true;
+    StartController();
+    cluster.Apply(Queues(), "default", Json::object());
+  }
+  void SetMembers(const Json& members) {
+    cluster.Apply(Queues(), "vision", {{"members", members}});
+  }
+  void Move(const char* name, const char* queue) {
+    cluster.EditJob("ads", name, [&](Json& spec) { spec["queue"] = queue; });
+  }
+};
+
+// Whoever had a job in the queue before was checked by nobody, and is not checked again.
+TEST(KubernetesQueues, HoldJobsThatAreOlderThanTheirMembers) {
+  CheckedWorld world;
+  world.AddJob("before-queue", "vision", 1);
+  world.Run(20 * kSecond);
+  world.SetMembers({{"namespaces", {"web"}}});
+  world.AddJob("before-users", "vision", 1);
+  world.Run(20 * kSecond);
+  world.SetMembers({{"users", {"ann"}}});
+  world.AddJob("meanwhile", "vision", 1);
+  world.Run(20 * kSecond);
+  world.AddJob("checked", "vision", 1);
+  world.Run(kMinute);
+  for (int leader = 0; leader < 2; ++leader) {
+    world.Run(10 * kSecond);
+    for (const char* name : {"before-queue", "before-users", "meanwhile"}) {
+      EXPECT_EQ(world.PhaseOf(name), "pending") << name;
+      EXPECT_THAT(world.MessageOf(name), HasSubstr("one of them has to create it again")) << name;
+    }
+    EXPECT_EQ(world.PhaseOf("checked"), "running");
+    world.StartController();
+  }
+  EXPECT_EQ(world.HeldToClients(1), world.MessageOf("before-queue"));
+  // Other members change nothing for whoever was one when he submitted.
+  world.SetMembers({{"users", {"bob"}}, {"groups", {"ml"}}});
+  world.Ask("checked", kRequestPreempt);
+  world.Run(30 * kSecond);
+  EXPECT_EQ(world.PhaseOf("checked"), "running");
+  // Rights that need no user have no gap.
+  world.SetMembers({{"users", {"ann"}}, {"namespaces", {"ads"}}});
+  world.Run(10 * kSecond);
+  for (const char* name : {"before-queue", "before-users", "meanwhile"})
+    EXPECT_EQ(world.PhaseOf(name), "running") << name;
+}
+
+// The server's clock says when jobs were created, and when the queue was.
+TEST(KubernetesQueues, WithASlowClockJobsThatAreOlderThanTheirQueueAreHeld) {
+  CheckedWorld world;
+  world.leader->clock.ahead_seconds = -600;
+  world.Run(2 * kMinute);
+  world.AddJob("before", "vision", 1);
+  world.SetMembers({{"users", {"ann"}}});
+  world.Run(20 * kSecond);
+  EXPECT_EQ(world.PhaseOf("before"), "pending");
+  world.AddJob("later", "vision", 1);
+  world.Run(20 * kSecond);
+  EXPECT_EQ(world.PhaseOf("later"), "running");
+}
+
+TEST(KubernetesQueues, ExemptNamespacesNeedNoCheckOfUsers) {
+  CheckedWorld world;
+  world.AddJob("job", "vision", 1);
+  world.Run(20 * kSecond);
+  world.SetMembers({{"users", {"ann"}}});
+  world.Run(10 * kSecond);
   EXPECT_EQ(world.PhaseOf("job"), "pending");
-  EXPECT_EQ(world.HeldToClients(1), world.MessageOf("job"));
+  world.cluster.Apply(ClusterPolicies(), "default", {{"limits", {{"exemptNamespaces", {"ads"}}}}});
+  world.Run(10 * kSecond);
+  EXPECT_EQ(world.PhaseOf("job"), "running");
+}
+
+TEST(KubernetesQueues, WhoeverMovesAJobIsCheckedThen) {
+  CheckedWorld world;
+  world.AddJob("old", "vision", 1);
+  world.AddJob("other", "nowhere", 1);
+  world.Run(20 * kSecond);
+  world.SetMembers({{"users", {"ann"}}});
+  world.Run(20 * kSecond);
+  EXPECT_EQ(world.PhaseOf("old"), "pending");
+  world.Move("other", "vision");
+  world.Run(5 * kSecond);
+  EXPECT_EQ(world.PhaseOf("other"), "running");
+  // An edit is no move.
+  world.cluster.EditJob("ads", "old", [](Json& spec) { spec["retries"] = 7; });
+  world.Run(5 * kSecond);
+  EXPECT_EQ(world.PhaseOf("old"), "pending");
+  world.Move("old", "nowhere");
+  world.Run(kSecond);
+  world.Move("old", "vision");
+  world.Run(5 * kSecond);
+  EXPECT_EQ(world.PhaseOf("old"), "running");
+  // The next leader knows it, too.
+  for (const char* name : {"old", "other"}) world.Ask(name, kRequestPreempt);
+  world.Run(kSecond);
+  world.StartController();
+  world.Run(30 * kSecond);
+  for (const char* name : {"old", "other"}) EXPECT_EQ(world.PhaseOf(name), "running") << name;
 }
 
 TEST(KubernetesQueues, MembersThatAreNobodyAreAnError) {

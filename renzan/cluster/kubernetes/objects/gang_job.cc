@@ -109,6 +109,7 @@ GangJobStatus StatusFrom(const json& object, const std::string& path) {
     status.exit_code = code.get<int>();
   const json& facts = At(object, {"facts"});
   status.id = NumberAt(facts, {"id"});
+  status.moved = NumberAt(facts, {"movedMs"});
   status.started = NumberAt(facts, {"startedMs"});
   status.started_generation = NumberAt(facts, {"startedGeneration"});
   status.backfilled = IsTrueAt(facts, {"backfilled"});
@@ -220,6 +221,7 @@ json StatusObject(const GangJob& job, const json& before, TimeMs now) {
   const auto put_number = [&](const char* key, int64_t number) {
     if (number != 0) facts[key] = number;
   };
+  put_number("movedMs", status.moved);
   put_number("startedMs", status.started);
   put_number("startedGeneration", status.started_generation);
   put_number("stoppingFor", status.stopping_for);

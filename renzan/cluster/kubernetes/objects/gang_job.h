@@ -4,6 +4,7 @@
 // has happened to it (status, which only the leading controller writes and which is all that a new
 // leader knows).
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -20,6 +21,7 @@ namespace renzan::cluster::kubernetes {
 
 struct GangJobStatus : JobFacts, AttemptFacts {
   JobId id = 0;                    // 0: not admitted yet
+  TimeMs moved = 0;                // when it was last seen to be in another queue than before
   int64_t started_generation = 0;  // generation of the spec that the attempt was started with
   NamedPlacement reservation;      // nodes that are kept for it while it is pending
   std::optional<TimeMs> checkpoint_cost;  // as measured at its stops
@@ -56,6 +58,8 @@ struct GangJob {
   std::shared_ptr<const nlohmann::json> object;
 
   std::string path() const { return ns + "/" + name; }
+  // It has been in its queue since then, or for a shorter time.
+  TimeMs entered() const { return std::max(created, status.moved); }
 };
 
 // An invalid spec is reported in `invalid`; a status that cannot be read throws Error kData.

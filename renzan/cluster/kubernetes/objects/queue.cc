@@ -1,19 +1,20 @@
 #include "renzan/cluster/kubernetes/objects/queue.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
-#include "renzan/cluster/spec/queue_rights.h"
+#include "renzan/cluster/kubernetes/objects/time_text.h"
 
 namespace renzan::cluster::kubernetes {
 
 using nlohmann::json;
 
 namespace {
+
+constexpr TimeMs kUnsureMs = 10 * kSecond;
 
 Amounts ReadAmounts(const json& quantities, const char* where) {
   CheckAmounts(quantities, where);
@@ -99,12 +100,20 @@ bool NeedsSubmitters(const QueueRights& rights) {
   return rights.members && !(rights.members->users.empty() && rights.members->groups.empty());
 }
 
-bool AreMembersUnchecked(const json& object) {
-  const json& conditions = At(object, {"status", "conditions"});
-  return std::any_of(conditions.begin(), conditions.end(), [](const json& condition) {
-    return TextAt(condition, {"type"}) == kMembersChecked &&
-           TextAt(condition, {"status"}) == "False";
-  });
+std::optional<TimeMs> MembersCheckedSince(const json& status) {
+  for (const json& condition : At(status, {"conditions"}))
+    if (TextAt(condition, {"type"}) == kMembersChecked)
+      return TextAt(condition, {"status"}) == "True"
+                 ? ParseTime(TextAt(condition, {"lastTransitionTime"})).value_or(kNever)
+                 : kNever;
+  return std::nullopt;
+}
+
+spec::Submitter::Checked WasSubmitterChecked(const json& status, TimeMs entered) {
+  using Checked = spec::Submitter::Checked;
+  const std::optional<TimeMs> since = MembersCheckedSince(status);
+  if (since == kNever) return Checked::kNo;
+  return since && entered >= *since + kUnsureMs ? Checked::kYes : Checked::kTooEarly;
 }
 
 }  // namespace renzan::cluster::kubernetes

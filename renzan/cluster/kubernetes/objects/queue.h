@@ -3,9 +3,11 @@
 // A Queue: its guaranteed quota, the most that it may use, and who may use it.
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 
 #include "renzan/cluster/core/queue_rights.h"
 #include "renzan/cluster/kubernetes/objects/amounts.h"
+#include "renzan/cluster/spec/queue_rights.h"
 
 namespace renzan::cluster::kubernetes {
 
@@ -29,7 +31,13 @@ QueueSpec HoldingQueueSpec(const nlohmann::json& object);
 inline constexpr const char* kMembersChecked = "MembersChecked";
 // Whether a Queue's members are users or groups.
 bool NeedsSubmitters(const QueueRights& rights);
-// Whether the Queue's status says that nobody checks them.
-bool AreMembersUnchecked(const nlohmann::json& object);
+// Since when somebody checks them, as the Queue's status says; kNever: nobody does; none: it does
+// not say.
+std::optional<TimeMs> MembersCheckedSince(const nlohmann::json& status);
+// Whether the webhook has checked who put a job into the queue at `entered`, as the Queue's status
+// says, whose condition is True since the first moment in which the webhook was there and the Queue
+// had such members. Jobs of the seconds around that moment do not count as checked: clocks differ,
+// and a replica may have seen the Queue later.
+spec::Submitter::Checked WasSubmitterChecked(const nlohmann::json& status, TimeMs entered);
 
 }  // namespace renzan::cluster::kubernetes
