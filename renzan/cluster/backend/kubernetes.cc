@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/cluster/backend/kubernetes_documents.h"
@@ -308,11 +310,28 @@ class KubernetesBackend : public Backend {
     Jobs found = JobsOf(std::move(list.at("items")));
     found.note = std::move(note);
     kubernetes::SortByArrival(found.jobs);
+    // Of two with the same number, the first.
+    for (auto job = found.jobs.rbegin(); job != found.jobs.rend(); ++job)
+      if (job->status.id > 0) names_[job->status.id] = {job->ns, job->name};
     return found;
+  }
+
+  // The job that had this number when jobs were listed, if it still does.
+  std::optional<GangJob> FindListed(JobId number) {
+    const auto at = names_.find(number);
+    if (at == names_.end()) return std::nullopt;
+    try {
+      GangJob job = JobFrom(api_->Get(kubernetes::GangJobs(), at->second.first, at->second.second));
+      if (job.status.id == number) return job;
+    } catch (const ApiError& error) {
+      if (!error.is_not_found()) throw;
+    }
+    return std::nullopt;
   }
 
   GangJob Find(const std::string& name) {
     if (const auto number = JobNumber(name)) {
+      if (std::optional<GangJob> job = FindListed(*number)) return std::move(*job);
       Jobs found = VisibleJobs();
       for (GangJob& job : found.jobs)
         if (job.status.id == *number) return std::move(job);
@@ -366,6 +385,8 @@ class KubernetesBackend : public Backend {
   const std::unique_ptr<kubernetes::PodLogs> logs_;
   const KubernetesTarget target_;
   const Clock& clock_;
+  // Namespaces and names of jobs that have been listed: to find many by number takes one list.
+  std::map<JobId, std::pair<std::string, std::string>> names_;
   kubernetes::Observed observed_;       // by Observe()
   kubernetes::NamespaceLimits limits_;  // likewise
 };

@@ -24,13 +24,15 @@ using kubernetes::Json;
 // Each client and the controller have an Api of their own; all lead to the same cluster.
 class SharedApi : public kubernetes::Api {
  public:
-  explicit SharedApi(FakeCluster& cluster) : cluster_(cluster) {}
+  // `lists`: how many lists have been asked for.
+  SharedApi(FakeCluster& cluster, int& lists) : cluster_(cluster), lists_(lists) {}
   Json Get(const kubernetes::Kind& kind, const std::string& ns, const std::string& name,
            const std::string& subresource) override {
     return cluster_.Get(kind, ns, name, subresource);
   }
   Json List(const kubernetes::Kind& kind, const std::string& ns,
             const kubernetes::Selector& selector) override {
+    ++lists_;
     return cluster_.List(kind, ns, selector);
   }
   Json Create(const kubernetes::Kind& kind, const std::string& ns, const Json& object) override {
@@ -60,6 +62,7 @@ class SharedApi : public kubernetes::Api {
 
  private:
   FakeCluster& cluster_;
+  int& lists_;
 };
 
 // Returns a description of each request as the log.
@@ -80,7 +83,7 @@ class KubernetesBackendTest : public ::testing::Test {
   }
 
   std::unique_ptr<Backend> Of(KubernetesTarget target) {
-    return MakeKubernetesBackend(std::make_unique<SharedApi>(cluster_),
+    return MakeKubernetesBackend(std::make_unique<SharedApi>(cluster_, lists_),
                                  std::make_unique<FakeLogs>(), std::move(target), clock_);
   }
 
@@ -131,6 +134,7 @@ class KubernetesBackendTest : public ::testing::Test {
   }
 
   kubernetes::World world_;
+  int lists_ = 0;
   ManualClock& clock_ = world_.clock;
   FakeCluster& cluster_ = world_.cluster;
   std::unique_ptr<Backend> backend_;

@@ -49,6 +49,24 @@ TEST_F(KubernetesBackendTest, SubmitsRunsAndCancelsAJob) {
   EXPECT_EQ(backend_->ListJobs({.all = true, .limit = 0}).at("more"), 1);
 }
 
+// By number, as `renzan job cancel --name` does.
+TEST_F(KubernetesBackendTest, OneListIsEnoughForManyJobs) {
+  for (const char* name : {"one", "two", "three"}) AddJob("ads", name, 1, 1);
+  Run(5 * kSecond);
+  lists_ = 0;
+  const Document listed = backend_->ListJobs({}).at("jobs");
+  ASSERT_EQ(listed.size(), 3u);
+  for (const Document& job : listed) backend_->ActOn(job["id"].dump(), JobAction::kHold);
+  EXPECT_EQ(lists_, 1);
+  // The name belongs to another job by now.
+  cluster_.DeleteJob("ads", "two");
+  AddJob("ads", "two", 1, 1);
+  Run(5 * kSecond);
+  EXPECT_THAT(Refusal(ErrorCode::kNoInput, [&] { backend_->ActOn("2", JobAction::kCancel); }),
+              HasSubstr("there is no job 2"));
+  EXPECT_EQ(StateOf("ads/two"), "running");
+}
+
 TEST_F(KubernetesBackendTest, AJobThatCannotBeReadDoesNotHideTheOthers) {
   AddJob("ads", "mine", 1, 4);
   AddJob("ads", "strange", 1, 4);
@@ -199,7 +217,7 @@ class ExpiringApi : public SharedApi {
 TEST_F(KubernetesBackendTest, RefusedCredentialsAreNoMissingRight) {
   AddJob("ads", "mine", 1, 8);
   Run(5 * kSecond);
-  backend_ = MakeKubernetesBackend(std::make_unique<ExpiringApi>(cluster_),
+  backend_ = MakeKubernetesBackend(std::make_unique<ExpiringApi>(cluster_, lists_),
                                    std::make_unique<FakeLogs>(), {.ns = "ads"}, clock_);
   EXPECT_THAT(Refusal(ErrorCode::kNoPermission, [&] { backend_->ShowJob("mine"); }),
               HasSubstr("have expired"));
