@@ -176,14 +176,23 @@ def nothing_depends_on_it(world, webhook):
     world.wait_for("bad", "done")
 
 
+def metrics_are_elsewhere(replica):
+    expect(replica.fetch("probes", "/healthz")[0] == 200, "there are no probes")
+    expect(replica.fetch("probes", "/metrics")[0] == 404, "the port of the probes has metrics")
+    status, metrics = replica.fetch("only metrics", "/metrics")
+    expect(status == 200 and b"renzan_leads" in metrics, metrics)
+    expect(replica.fetch("only metrics", "/healthz")[0] == 404, "the port of metrics has probes")
+
+
 def main():
     with testing(nodes=["--count=2"], overlay="1.20/admission") as world:
         create_queue(world, "default", maxPriority=1)
         world.play(the_script_makes_certificates, world)
         webhook = ("--admission=127.0.0.1:0", f"--tls-certificate={world.run}/certs/server.crt",
                    f"--tls-key={world.run}/certs/server.key")
-        world.start_replica(*webhook)
+        first = world.start_replica(*webhook, "--metrics=127.0.0.1:0")
         world.leading()
+        world.play(metrics_are_elsewhere, first)
         follower = world.start_replica(*webhook)
         ask(world, follower.url("admission reviews"))
         for scenario in (bad_jobs_are_refused, doubtful_ones_are_warned_of, edits_are_checked,

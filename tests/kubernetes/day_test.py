@@ -85,6 +85,7 @@ def make_checkout(folder, probe_port, api_port):
     deployment = folder / "deploy/kubernetes/controller/deployment.yaml"
     text = deployment.read_text().replace("--listen=0.0.0.0:8080",
                                           f"--listen=$(HOST_IP):{probe_port}")
+    text = text.replace("--metrics=0.0.0.0:8082", "--metrics=$(HOST_IP):0")
     deployment.write_text(re.sub("--debug-port=[0-9]+", "--debug-port=0", text))
     container = "/spec/template/spec/containers/0"
     kustomization = folder / "deploy/kubernetes/1.20/controller/kustomization.yaml"

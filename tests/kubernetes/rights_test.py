@@ -129,8 +129,23 @@ def test_users(rights):
     rights.expect({each: READ | WRITE for each in OURS}, OURS, "root", ["system:masters"], "")
 
 
+def test_network(client):
+    """Anybody may reach the probes; only labelled namespaces the metrics."""
+    container = client.get("/apis/apps/v1/namespaces/renzan-system/deployments/renzan-controller")[
+        "spec"]["template"]["spec"]["containers"][0]
+    served = {option: int(address.rpartition(":")[2]) for option, _, address in (
+        word.partition("=") for word in container["command"]) if option in ("--listen", "--metrics")}
+    rules = client.get("/apis/networking.k8s.io/v1/namespaces/renzan-system/networkpolicies/"
+                       "renzan-controller")["spec"]["ingress"]
+    opened = {port["port"]: rule.get("from") for rule in rules for port in rule["ports"]}
+    labelled = [{"namespaceSelector": {"matchLabels": {"renzan.dev/metrics": "true"}}}]
+    if opened != {served["--listen"]: None, served["--metrics"]: labelled}:
+        sys.exit(f"FAILED: {served} are served, and {opened} are open")
+
+
 def main():
     rights = Rights(Client(sys.argv[1]))
+    test_network(rights.client)
     test_controller(rights)
     test_users(rights)
 

@@ -35,6 +35,8 @@ void AddRunVerb(CLI::App& kubernetes) {
       ->capture_default_str();
   verb->add_option("--listen", options->listen,
                    "HOST:PORT for /healthz, /readyz and Prometheus's /metrics");
+  verb->add_option("--metrics", options->metrics,
+                   "HOST:PORT for /metrics instead, so that who may reach it can be limited");
   CLI::Option* const admission =
       verb->add_option("--admission", options->admission.listen,
                        "HOST:PORT for a validating webhook: POST /validate over HTTPS; see "

@@ -81,8 +81,11 @@ Probes ProbesOf(const Vitals& vitals, const LeaseKeeper& lease, const Clock& clo
            [&lease, &clock, answer] {
              return answer(clock.MonotonicSeconds() - lease.answered_at(), kLongestSilenceSeconds,
                            "the API server has not answered");
-           }},
-          {"/metrics", [&vitals] {
+           }}};
+}
+
+Probes MetricsOf(const Vitals& vitals) {
+  return {{"/metrics", [&vitals] {
              return ServerAnswer{200, vitals.metrics()};
            }}};
 }
@@ -183,8 +186,15 @@ void RunController(const RunOptions& options) {
   Vitals vitals(clock);
   std::optional<HttpServer> probes;
   if (!options.listen.empty()) {
-    probes.emplace(options.listen, HttpHandlers{.get = ProbesOf(vitals, lease, clock)});
-    LogInfo("probes and metrics at {}", probes->url());
+    Probes answers = ProbesOf(vitals, lease, clock);
+    if (options.metrics.empty()) answers.merge(MetricsOf(vitals));
+    probes.emplace(options.listen, HttpHandlers{.get = std::move(answers)});
+    LogInfo("probes{} at {}", options.metrics.empty() ? " and metrics" : "", probes->url());
+  }
+  std::optional<HttpServer> metrics;
+  if (!options.metrics.empty()) {
+    metrics.emplace(options.metrics, HttpHandlers{.get = MetricsOf(vitals)}, "--metrics");
+    LogInfo("only metrics at {}", metrics->url());
   }
   std::optional<HttpServer> debug;
   if (options.debug_port) {

@@ -18,6 +18,8 @@ struct RunOptions {
   LeaseOptions lease;
   // HOST:PORT for /healthz, /readyz and /metrics; empty: none.
   std::string listen;
+  // HOST:PORT for /metrics, which then is not there; empty: none.
+  std::string metrics;
   AdmissionOptions admission;
   // A port of the loopback address for /debug/cycles; 0: any free one. Recordings reveal the jobs
   // of all namespaces, so they are for users who may forward ports of the controller's pods.
