@@ -10,6 +10,8 @@ import base64
 import json
 import pathlib
 import re
+import socket
+import ssl
 import sys
 import time
 
@@ -76,7 +78,15 @@ def the_script_makes_certificates(world):
     code, out = world.command(script, "none")
     expect(code != 0 and "NotFound" in out, f"it writes a Secret into no namespace: {out}")
     certificates = []
-    for _ in range(3):
+    for run in range(3):
+        if run == 2:
+            # A run that did not come to its end has left an authority that nobody uses.
+            trusted = world.client.get(WEBHOOK)["webhooks"][0]["clientConfig"]["caBundle"]
+            unused = pathlib.Path(f"{world.run}/certs/ca.crt").read_bytes()
+            world.client.patch(WEBHOOK, [{
+                "op": "replace", "path": "/webhooks/0/clientConfig/caBundle",
+                "value": base64.b64encode(unused + base64.b64decode(trusted)).decode()}],
+                JSON_PATCH)
         code, out = world.command(script)
         expect(code == 0 and "renzan-admission.renzan-system.svc" in out, out)
         secret = world.client.get("/api/v1/namespaces/renzan-system/secrets/renzan-admission")
@@ -176,6 +186,57 @@ def nothing_depends_on_it(world, webhook):
     world.wait_for("bad", "done")
 
 
+def replicas_renew_the_certificate(world):
+    world.kubectl("apply", "-k", str(DEPLOY / "1.20/admission-renewed"))
+    secret = "/api/v1/namespaces/renzan-system/secrets/renzan-admission-renewed"
+    replicas = [world.start_replica("--admission=127.0.0.1:0",
+                                    "--admission-secret=renzan-admission-renewed")
+                for _ in range(2)]
+
+    def bundle():
+        text = world.client.get(WEBHOOK)["webhooks"][0]["clientConfig"].get("caBundle", "")
+        return base64.b64decode(text).decode()
+
+    def served(replica):
+        """The certificate, if it is trusted for the webhook's name."""
+        port = int(replica.url("admission reviews").rpartition(":")[2].partition("/")[0])
+        context = ssl.create_default_context(cadata=bundle())
+        try:
+            with socket.create_connection(("127.0.0.1", port)) as plain, context.wrap_socket(
+                    plain, server_hostname="renzan-admission.renzan-system.svc") as connection:
+                return ssl.DER_cert_to_PEM_cert(connection.getpeercert(True))
+        except ssl.SSLError:
+            return ""
+
+    def all_serve_what_is_kept():
+        data = world.client.get(secret).get("data") or {}
+        kept = base64.b64decode(data.get("tls.crt", "")).decode()
+        return kept if kept and all(served(each) == kept for each in replicas) else None
+
+    first = wait_until(all_serve_what_is_kept, "the replicas have a certificate")
+    # After it is applied again, everything stays as it is.
+    data, before = world.client.get(secret)["data"], bundle()
+    world.kubectl("apply", "-k", str(DEPLOY / "1.20/admission-renewed"))
+    expect(world.client.get(secret)["data"] == data and bundle() == before,
+           "applying the manifests again removes the certificate")
+    # The API server trusts it, too.
+    world.client.patch(WEBHOOK, [{"op": "replace", "path": "/webhooks/0/clientConfig", "value": {
+        "url": replicas[1].url("admission reviews"),
+        "caBundle": base64.b64encode(bundle().encode()).decode()}}], JSON_PATCH)
+    wait_until(lambda: apply(world, job("bad", minReplicas=2))[0] == 1, "the webhook is asked")
+    expires = re.search(rb"\nrenzan_admission_certificate_expiry_timestamp_seconds (\S+)",
+                        replicas[1].fetch("probes and metrics", "/metrics")[1])
+    expect(expires and 89 < (float(expires[1]) - time.time()) / 86400 < 91, str(expires))
+    # Renewed by one, taken up by both. The former authority stays trusted.
+    before = bundle()
+    world.client.patch(secret, {"data": None})
+    wait_until(lambda: all_serve_what_is_kept() not in (None, first), "the replicas have another")
+    expect(before.strip() in bundle(), "what is still served is not trusted any more")
+    wait_until(lambda: apply(world, job("bad", minReplicas=2))[0] == 1, "the webhook is asked")
+    for replica in replicas:
+        replica.stop()
+
+
 def metrics_are_elsewhere(replica):
     expect(replica.fetch("probes", "/healthz")[0] == 200, "there are no probes")
     expect(replica.fetch("probes", "/metrics")[0] == 404, "the port of the probes has metrics")
@@ -188,6 +249,7 @@ def main():
     with testing(nodes=["--count=2"], overlay="1.20/admission") as world:
         create_queue(world, "default", maxPriority=1)
         world.play(the_script_makes_certificates, world)
+        world.play(replicas_renew_the_certificate, world)
         webhook = ("--admission=127.0.0.1:0", f"--tls-certificate={world.run}/certs/server.crt",
                    f"--tls-key={world.run}/certs/server.key")
         first = world.start_replica(*webhook, "--metrics=127.0.0.1:0")

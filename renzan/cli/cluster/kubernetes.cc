@@ -8,6 +8,7 @@
 
 #include "renzan/base/build_id.h"
 #include "renzan/base/clock.h"
+#include "renzan/base/error.h"
 #include "renzan/base/host.h"
 #include "renzan/cli/cluster/verbs.h"
 #include "renzan/cli/verbs.h"
@@ -46,9 +47,13 @@ void AddRunVerb(CLI::App& kubernetes) {
                        "File with the webhook's certificate; it is read again when it changes");
   CLI::Option* const key = verb->add_option("--tls-key", options->admission.key,
                                             "File with the certificate's private key");
-  admission->needs(certificate)->needs(key);
-  certificate->needs(admission);
-  key->needs(admission);
+  CLI::Option* const secret = verb->add_option(
+      "--admission-secret", options->admission.secret,
+      "Secret of --namespace in which the replicas keep the webhook's certificate and renew it, "
+      "instead of files; see deploy/kubernetes/admission-renewed");
+  certificate->needs(admission)->needs(key);
+  key->needs(admission)->needs(certificate);
+  secret->needs(admission)->excludes(certificate);
   verb->add_option("--debug-port", options->debug_port,
                    "Port of 127.0.0.1 for /debug/cycles, a recording of the last scheduling cycles "
                    "that decided anything")
@@ -64,6 +69,11 @@ void AddRunVerb(CLI::App& kubernetes) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   verb->callback([options] {
+    const auto& admission = options->admission;
+    if (!admission.listen.empty() && admission.certificate.empty() && admission.secret.empty())
+      Fail(ErrorCode::kUsage,
+           "--admission needs a certificate: --tls-certificate and --tls-key, or "
+           "--admission-secret");
     options->access.environment = EnvironmentVariable;
     options->access.what_else =
         "name one by --kubeconfig; in a cluster, deploy/kubernetes gives the controller what it "

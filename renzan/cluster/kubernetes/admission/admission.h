@@ -3,6 +3,7 @@
 // A validating webhook, served by every replica: API servers ask it about GangJobs before they keep
 // them (job_check.h). It runs in threads of its own; the controller never waits for it.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,9 +16,14 @@
 namespace renzan::cluster::kubernetes {
 
 struct AdmissionOptions {
-  std::string listen;            // HOST:PORT; empty: none
-  std::string certificate, key;  // files in PEM format
-  double reread_seconds = 10;    // a Secret's files are replaced while in use
+  std::string listen;  // HOST:PORT; empty: none
+  // Where its certificate comes from: files in PEM format, or a Secret of this namespace in which
+  // the replicas renew it.
+  std::string certificate, key;
+  std::string secret, ns;
+  double reread_seconds = 10;  // files and Secrets are replaced while in use
+  // Called, from another thread, too, with the second in which the certificate in use expires.
+  std::function<void(double unix_seconds)> on_certificate = [](double) {};
 };
 
 class Admission {
@@ -31,12 +37,16 @@ class Admission {
   std::string url() const { return server_.url() + "/validate"; }
 
  private:
-  TlsCredentials ReadCredentials();
+  TlsCredentials FirstCredentials();
+  TlsCredentials ReadFiles();
+  // Says what is wrong with them, and when they expire.
+  void Judge(const TlsCredentials& read);
   void KeepCredentials(const std::stop_token& stop);
 
   const AdmissionOptions options_;
+  const ApiFactory make_api_;
   const Clock& clock_;
-  std::string complaint_;  // the last complaint about the files
+  std::string complaint_;  // the last complaint about the certificate
   ClusterView cluster_;
   TlsCredentials credentials_;
   HttpServer server_;

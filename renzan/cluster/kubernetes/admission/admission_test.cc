@@ -6,6 +6,7 @@
 #include <httplib.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <ctime>
 #include <functional>
@@ -48,7 +49,8 @@ class AdmissionTest : public ::testing::Test {
         AdmissionOptions{.listen = "127.0.0.1:0",
                          .certificate = folder_ / "tls.crt",
                          .key = folder_ / "tls.key",
-                         .reread_seconds = 0.05},
+                         .reread_seconds = 0.05,
+                         .on_certificate = [this](double expires) { expires_ = expires; }},
         // There is no API server: the check works without one.
         MakeCurlApis({.from = "the test", .server = "http://127.0.0.1:9"}),
         /*seed=*/1, SystemClock());
@@ -89,6 +91,7 @@ class AdmissionTest : public ::testing::Test {
   const TemporaryDirectory folder_;
   const TestCertificate authority_, certificate_;
   ErrorCode code_ = ErrorCode::kUsage;
+  std::atomic<double> expires_ = 0;
 };
 
 TEST_F(AdmissionTest, AnswersOverHttpsWithoutAnApiServer) {
@@ -103,8 +106,10 @@ TEST_F(AdmissionTest, AnswersOverHttpsWithoutAnApiServer) {
 
 TEST_F(AdmissionTest, TakesUpNewCertificates) {
   const auto admission = Start();
+  EXPECT_EQ(expires_, now_ + kTestDay);
   const TestCertificate other("other", "", nullptr, now_ - kTestDay, now_ + kTestDay);
-  const TestCertificate next("service", "IP:127.0.0.1", &other, now_ - kTestDay, now_ + kTestDay);
+  const TestCertificate next("service", "IP:127.0.0.1", &other, now_ - kTestDay,
+                             now_ + 9 * kTestDay);
   // For a while the key does not belong to the certificate: the old pair stays in use.
   WriteFileAtomically(folder_ / "tls.crt", next.pem());
   ::usleep(300'000);
@@ -112,6 +117,7 @@ TEST_F(AdmissionTest, TakesUpNewCertificates) {
   WriteFileAtomically(folder_ / "tls.key", next.key_pem());
   EXPECT_TRUE(Eventually([&] { return !Ask(*admission, other).empty(); }));
   EXPECT_EQ(Ask(*admission, authority_), "");
+  EXPECT_EQ(expires_, now_ + 9 * kTestDay);
   // And again, as the socket is the same.
   Write(certificate_.pem(), certificate_.key_pem());
   EXPECT_TRUE(Eventually([&] { return !Ask(*admission, authority_).empty(); }));

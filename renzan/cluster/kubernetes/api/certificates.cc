@@ -3,16 +3,25 @@
 #include <fmt/format.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
-#include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
+#include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <memory>
+#include <vector>
 
 #include "renzan/base/clock.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {
+
+constexpr double kDaySeconds = 86'400;
+// Time for somebody to do something about it, but not all the time for a short-lived certificate.
+constexpr double kMostWarningSeconds = 14 * kDaySeconds;
+constexpr double kWarningPart = 0.2;
 
 struct Free {
   void operator()(BIO* bio) const { BIO_free(bio); }
@@ -33,6 +42,30 @@ Certificate ReadCertificate(const std::string& pem) {
   Certificate certificate(PEM_read_bio_X509(Open(pem).get(), nullptr, &NoPassphrase, nullptr));
   ERR_clear_error();  // else libcurl, in this thread, may take the error for its own
   return certificate;
+}
+
+std::vector<Certificate> ReadCertificates(const std::string& pem) {
+  std::vector<Certificate> certificates;
+  const auto in = Open(pem);
+  while (X509* const next = PEM_read_bio_X509(in.get(), nullptr, &NoPassphrase, nullptr))
+    certificates.emplace_back(next);
+  ERR_clear_error();  // that of the end
+  return certificates;
+}
+
+bool HasIssued(const Certificate& authority, const Certificate& certificate) {
+  const bool has = X509_check_issued(authority.get(), certificate.get()) == X509_V_OK &&
+                   X509_verify(certificate.get(), X509_get0_pubkey(authority.get())) == 1;
+  ERR_clear_error();
+  return has;
+}
+
+std::string PemOf(const Certificate& certificate) {
+  const std::unique_ptr<BIO, Free> out(BIO_new(BIO_s_mem()));
+  CHECK(PEM_write_bio_X509(out.get(), certificate.get()) == 1);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(out.get(), &data);
+  return {data, static_cast<size_t>(size)};
 }
 
 PrivateKey ReadPrivateKey(const std::string& pem) {
@@ -112,6 +145,47 @@ std::string CheckServerCertificate(const std::string& certificate_pem,
     return fmt::format("{}: the certificate is not valid before {}: check this machine's clock",
                        certificate_where, FormatUtc(first));
   return "";
+}
+
+std::optional<Validity> ValidityOf(const std::string& pem) {
+  const Certificate certificate = ReadCertificate(pem);
+  if (!certificate) return std::nullopt;
+  return Validity{FirstSecond(certificate), LastSecond(certificate)};
+}
+
+std::string WhyItEndsSoon(const std::string& pem, const std::string& where, double unix_seconds) {
+  const auto validity = ValidityOf(pem);
+  if (!validity || unix_seconds > validity->last) return "";
+  const double warning =
+      std::min(kMostWarningSeconds, (validity->last - validity->first) * kWarningPart);
+  const double left = validity->last - unix_seconds;
+  if (left > warning) return "";
+  return fmt::format("{}: the certificate expires at {}, within {}: renew it", where,
+                     FormatUtc(validity->last),
+                     Counted(static_cast<int64_t>(std::ceil(left / kDaySeconds)), "day"));
+}
+
+std::string AuthoritiesInUse(const std::string& authorities_pem, const std::string& certificate_pem,
+                             double unix_seconds, size_t most) {
+  const Certificate certificate = ReadCertificate(certificate_pem);
+  std::string kept;
+  for (const Certificate& each : ReadCertificates(authorities_pem)) {
+    if (LastSecond(each) < unix_seconds) continue;
+    if (most == 0 && !(certificate && HasIssued(each, certificate))) continue;
+    const std::string pem = PemOf(each);
+    if (kept.find(pem) != std::string::npos) continue;
+    most -= most > 0 ? 1 : 0;
+    kept += pem;
+  }
+  return kept;
+}
+
+bool IsIssuedBy(const std::string& certificate_pem, const std::string& authorities_pem) {
+  const Certificate certificate = ReadCertificate(certificate_pem);
+  const std::vector<Certificate> authorities = ReadCertificates(authorities_pem);
+  return certificate &&
+         std::any_of(authorities.begin(), authorities.end(),
+                     [&](const Certificate& each) { return HasIssued(each, certificate); });
 }
 
 }  // namespace renzan::cluster::kubernetes

@@ -1,14 +1,15 @@
 #include "renzan/cluster/kubernetes/api/config_section.h"
 
-#include <openssl/evp.h>
 #include <yaml-cpp/yaml.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/cluster/kubernetes/api/base64.h"
 #include "renzan/cluster/kubernetes/api/yaml.h"
 
 namespace renzan::cluster::kubernetes {
@@ -16,19 +17,11 @@ namespace {
 
 constexpr uint64_t kMaxFileBytes = 16 << 20;
 
-std::string DecodeBase64(std::string text, const std::string& where) {
-  std::erase_if(text, [](char c) { return c == '\n' || c == '\r' || c == ' '; });
-  std::string bytes(text.size() / 4 * 3, '\0');
-  const int size = text.size() % 4 != 0
-                       ? -1
-                       : EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
-                                         reinterpret_cast<const unsigned char*>(text.data()),
-                                         static_cast<int>(text.size()));
-  if (size < 0)
+std::string DecodedBase64(const std::string& text, const std::string& where) {
+  std::optional<std::string> bytes = DecodeBase64(text);
+  if (!bytes)
     Fail(ErrorCode::kConfig, "{}: is not valid base64: copy the configuration again", where);
-  // OpenSSL counts the padding as bytes.
-  for (size_t i = text.size(); i > 0 && text[i - 1] == '='; --i) bytes.pop_back();
-  return bytes;
+  return std::move(*bytes);
 }
 
 }  // namespace
@@ -168,7 +161,7 @@ Pem ReadPem(const Section& section, const std::string& key) {
   const std::string data_key = key + "-data";
   if (const std::string data = section.Text(data_key); !data.empty()) {
     const std::string where = section.Where(data_key);
-    return {DecodeBase64(data, where), where};
+    return {DecodedBase64(data, where), where};
   }
   const std::string path = ResolvePath(section, section.Text(key));
   if (path.empty()) return {};

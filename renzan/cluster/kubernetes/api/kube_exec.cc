@@ -1,27 +1,17 @@
 #include "renzan/cluster/kubernetes/api/kube_exec.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
 #include "renzan/cluster/kubernetes/api/api.h"
+#include "renzan/cluster/kubernetes/api/base64.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {
 
 // Where clusters[].cluster.extensions has what the program is to know about the cluster.
 constexpr const char* kExtension = "client.authentication.k8s.io/exec";
-
-std::string EncodeBase64(const std::string& bytes) {
-  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                   reinterpret_cast<const unsigned char*>(bytes.data()),
-                                   static_cast<int>(bytes.size()));
-  text.resize(static_cast<size_t>(size));
-  return text;
-}
 
 std::string ClusterInfo(const Section& cluster, const Access& access) {
   Json info = {{"server", access.server}};

@@ -67,5 +67,14 @@ inline const Kind& Leases() {
   static const Kind kind{"coordination.k8s.io", "v1", "leases", "Lease"};
   return kind;
 }
+inline const Kind& Secrets() {
+  static const Kind kind{"", "v1", "secrets", "Secret"};
+  return kind;
+}
+inline const Kind& ValidatingWebhooks() {
+  static const Kind kind{"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations",
+                         "ValidatingWebhookConfiguration"};
+  return kind;
+}
 
 }  // namespace renzan::cluster::kubernetes

@@ -134,6 +134,14 @@ void PutRecorder(PrometheusText& text, const record::RecorderCounts& recorder) {
 
 }  // namespace
 
+std::string MetricsOfCertificate(double expires) {
+  PrometheusText text;
+  text.Family("renzan_admission_certificate_expiry_timestamp_seconds", "gauge",
+              "When the certificate that the admission webhook serves expires, since 1970.");
+  text.Sample(expires);
+  return text.Take();
+}
+
 std::string MetricsOfFollower(const ApiCounts::Values& requests) {
   PrometheusText text;
   PutLeads(text, false);

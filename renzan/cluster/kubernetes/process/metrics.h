@@ -30,5 +30,7 @@ struct LeaderVitals {
 std::string MetricsOfLeader(const LeaderVitals& vitals, const ApiCounts::Values& requests);
 // The metrics of a replica that does not lead.
 std::string MetricsOfFollower(const ApiCounts::Values& requests);
+// Those that every replica with an admission webhook adds. `expires`: in seconds since 1970.
+std::string MetricsOfCertificate(double expires);
 
 }  // namespace renzan::cluster::kubernetes

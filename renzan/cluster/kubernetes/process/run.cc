@@ -1,6 +1,7 @@
 #include "renzan/cluster/kubernetes/process/run.h"
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <map>
 #include <memory>
@@ -77,16 +78,17 @@ Probes ProbesOf(const Vitals& vitals, const LeaseKeeper& lease, const Clock& clo
            [&vitals, answer] {
              return answer(vitals.silent_seconds(), kLongestTurnSeconds, "no turn has ended");
            }},
-          {"/readyz",
-           [&lease, &clock, answer] {
+          {"/readyz", [&lease, &clock, answer] {
              return answer(clock.MonotonicSeconds() - lease.answered_at(), kLongestSilenceSeconds,
                            "the API server has not answered");
            }}};
 }
 
-Probes MetricsOf(const Vitals& vitals) {
-  return {{"/metrics", [&vitals] {
-             return ServerAnswer{200, vitals.metrics()};
+// `expires`: the admission webhook's certificate; 0: there is none.
+Probes MetricsOf(const Vitals& vitals, const std::atomic<double>& expires) {
+  return {{"/metrics", [&] {
+             const double at = expires;
+             return ServerAnswer{200, vitals.metrics() + (at == 0 ? "" : MetricsOfCertificate(at))};
            }}};
 }
 
@@ -184,16 +186,18 @@ void RunController(const RunOptions& options) {
                       requests, clock),
       [&] { changes.Wake(); }, clock);
   Vitals vitals(clock);
+  std::atomic<double> certificate_expires = 0;
   std::optional<HttpServer> probes;
   if (!options.listen.empty()) {
     Probes answers = ProbesOf(vitals, lease, clock);
-    if (options.metrics.empty()) answers.merge(MetricsOf(vitals));
+    if (options.metrics.empty()) answers.merge(MetricsOf(vitals, certificate_expires));
     probes.emplace(options.listen, HttpHandlers{.get = std::move(answers)});
     LogInfo("probes{} at {}", options.metrics.empty() ? " and metrics" : "", probes->url());
   }
   std::optional<HttpServer> metrics;
   if (!options.metrics.empty()) {
-    metrics.emplace(options.metrics, HttpHandlers{.get = MetricsOf(vitals)}, "--metrics");
+    metrics.emplace(options.metrics, HttpHandlers{.get = MetricsOf(vitals, certificate_expires)},
+                    "--metrics");
     LogInfo("only metrics at {}", metrics->url());
   }
   std::optional<HttpServer> debug;
@@ -205,7 +209,10 @@ void RunController(const RunOptions& options) {
   }
   std::optional<Admission> admission;
   if (!options.admission.listen.empty()) {
-    admission.emplace(options.admission, make_api, SeedOf(options.lease.identity), clock);
+    AdmissionOptions with_metric = options.admission;
+    with_metric.on_certificate = [&](double expires) { certificate_expires = expires; };
+    with_metric.ns = options.lease.ns;
+    admission.emplace(std::move(with_metric), make_api, SeedOf(options.lease.identity), clock);
     LogInfo("admission reviews at {}", admission->url());
   }
   if (!WaitUntilItLeads(lease, signals, changes, vitals, requests)) return;
