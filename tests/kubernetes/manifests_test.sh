@@ -137,4 +137,13 @@ controller=system:serviceaccount:renzan-system:renzan-controller
 [ "$(kubectl auth can-i --all-namespaces --as=$controller get secrets || true)" = no ] ||
   fail "the controller may read secrets"
 
+# --- Rights in some namespaces only, by the commands that the manifest names.
+
+commands=$(sed -n 's/^#   \(kubectl .*\)/\1/p; s/^#     \(--.*\)/\1/p' \
+  "$deploy/controller-by-namespace/kustomization.yaml" | sed "s|deploy/kubernetes|$deploy/1.20|
+    s|/1.20/crds|/crds|")
+[ "$(wc -l <<<"$commands")" -eq 4 ] || fail "the commands of controller-by-namespace: $commands"
+eval "$commands" >by_namespace.txt
+"$here/rights_test.py" c/kubeconfig --by-namespace
+
 kubectl delete -k "$deploy/1.20" >/dev/null || fail "it cannot be removed"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Who may do what once deploy/kubernetes is applied: called by manifests_test.sh.
 
-  rights_test.py KUBECONFIG
+  rights_test.py KUBECONFIG [--by-namespace]
 
 Asks the API server about every verb of every resource that it has: the controller may do what it
 needs and nothing else.
@@ -31,6 +31,14 @@ CONTROLLER = {
     ("", "services"): {"get", "create"},
     ("", "persistentvolumeclaims"): {"get"},
     ("", "events"): {"create"},
+}
+# Where a RoleBinding grants it, with controller-by-namespace.
+JOBS = {
+    ("renzan.dev", "gangjobs/finalizers"): {"update"},
+    ("", "pods"): {"create", "delete", "patch"},
+    ("", "pods/binding"): {"create"},
+    ("", "services"): {"get", "create"},
+    ("", "persistentvolumeclaims"): {"get"},
 }
 IN_OWN_NAMESPACE = {("coordination.k8s.io", "leases"): {"create"}}
 # Only for the Lease by which the replicas elect a leader.
@@ -103,6 +111,17 @@ def test_controller(rights):
     rights.expect(IN_OWN_NAMESPACE, leases, user, groups, "renzan-system", "other")
 
 
+def test_by_namespace(rights):
+    """After deploy/kubernetes/controller-by-namespace and a RoleBinding in the namespace ads."""
+    user = "system:serviceaccount:renzan-system:renzan-controller"
+    groups = ["system:serviceaccounts", "system:serviceaccounts:renzan-system"]
+    resources = rights.resources()
+    elsewhere = {of: verbs - JOBS.get(of, set()) for of, verbs in CONTROLLER.items()}
+    rights.expect(CONTROLLER, resources, user, groups, "ads")
+    rights.expect(elsewhere, resources, user, groups, "default")
+    rights.expect(elsewhere | IN_OWN_NAMESPACE, resources, user, groups, "renzan-system")
+
+
 def test_users(rights):
     client = rights.client
     client.post("/api/v1/namespaces", {"metadata": {"name": "ads"}})
@@ -145,6 +164,9 @@ def test_network(client):
 
 def main():
     rights = Rights(Client(sys.argv[1]))
+    if "--by-namespace" in sys.argv:
+        test_by_namespace(rights)
+        return
     test_network(rights.client)
     test_controller(rights)
     test_users(rights)

@@ -13,11 +13,12 @@ AUDIT_POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [
 # Whoever says that a GangJob may go only after its pods needs a right on it.
 STRICT_OWNERS = ["--api=--enable-admission-plugins=OwnerReferencesPermissionEnforcement"]
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/renzan-controller"
+JOBS_ROLE = ROLE + "-jobs"
 
 
 def rights_are_those_that_are_used(world, audit_log):
     granted = set()
-    for path in (ROLE, "/apis/rbac.authorization.k8s.io/v1/namespaces/renzan-system/roles/"
+    for path in (ROLE, JOBS_ROLE, "/apis/rbac.authorization.k8s.io/v1/namespaces/renzan-system/roles/"
                  "renzan-controller",
                  # Used by machines_are_bought_and_returned.
                  "/apis/rbac.authorization.k8s.io/v1/clusterroles/scale-deployments"):
@@ -60,7 +61,7 @@ def the_right_on_finalizers_is_needed(world):
         return False
 
     expect(not is_refused(), "the controller may not create pods")
-    rules = [rule for rule in world.client.get(ROLE)["rules"]
+    rules = [rule for rule in world.client.get(JOBS_ROLE)["rules"]
              if rule["resources"] != ["gangjobs/finalizers"]]
-    world.client.patch(ROLE, {"rules": rules})
+    world.client.patch(JOBS_ROLE, {"rules": rules})
     wait_until(is_refused, "pods are refused without the right")

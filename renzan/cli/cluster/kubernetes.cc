@@ -38,6 +38,9 @@ void AddRunVerb(CLI::App& kubernetes) {
                    "HOST:PORT for /healthz, /readyz and Prometheus's /metrics");
   verb->add_option("--metrics", options->metrics,
                    "HOST:PORT for /metrics instead, so that who may reach it can be limited");
+  verb->add_flag("--rights-by-namespace", options->controller.rights_by_namespace,
+                 "Hold jobs of namespaces in which this account may not run pods; see "
+                 "deploy/kubernetes/controller-by-namespace");
   CLI::Option* const admission =
       verb->add_option("--admission", options->admission.listen,
                        "HOST:PORT for a validating webhook: POST /validate over HTTPS; see "

@@ -64,6 +64,7 @@ Controller::Controller(const ControllerOptions& options, Api& api, Requests& req
       inventory_(snapshot_),
       pools_(snapshot_, inventory_, pods_, requests, clock),
       queues_(options.serves_admission),
+      rights_(options.rights_by_namespace),
       runner_(options.identity, options.at_once, snapshot_, inventory_, pods_, requests, clock) {
   runner_.OnNodeChange([this](const NodeChange& change) { pools_.Perform(change); });
 }
@@ -225,6 +226,7 @@ TimeMs Controller::Turn() {
   pools_.Refresh();
   if (inventory_.TakeFiltersChanged() || pools_.TakeChanged()) SpecifyAll();
   needs_scheduling_ |= runner_.TakeChanged();
+  AskForRights();
   if (needs_scheduling_ || now >= schedule_at_) Schedule();
   const TimeMs tell_at = TellWaits() ? now + kRetryMs : kNever;
   bool all = runner_.Flush();
@@ -238,7 +240,7 @@ TimeMs Controller::Turn() {
   return needs_scheduling_ || runner_.HasWork()
              ? now
              : std::min({timeout, schedule_at_, tell_at, delete_at, pools_.NextLook(),
-                         queues_.NextFlush()});
+                         queues_.NextFlush(), rights_.NextAsk()});
 }
 
 void Controller::Schedule() {

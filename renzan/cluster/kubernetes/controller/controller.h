@@ -23,6 +23,7 @@
 #include "renzan/cluster/kubernetes/controller/ended_jobs.h"
 #include "renzan/cluster/kubernetes/controller/gang_runner.h"
 #include "renzan/cluster/kubernetes/controller/inventory.h"
+#include "renzan/cluster/kubernetes/controller/namespace_rights.h"
 #include "renzan/cluster/kubernetes/controller/pod_book.h"
 #include "renzan/cluster/kubernetes/controller/policies.h"
 #include "renzan/cluster/kubernetes/controller/pool_keeper.h"
@@ -46,6 +47,8 @@ struct ControllerOptions {
   size_t at_once = 256;
   // This replica, and thus every one, checks at admission who submits a job. Otherwise nobody does.
   bool serves_admission = false;
+  // Its right to run jobs is bound in some namespaces only: it asks in which.
+  bool rights_by_namespace = false;
 };
 
 class Controller {
@@ -93,6 +96,8 @@ class Controller {
   void DropUnused();
   // Holds pending jobs that their queues or namespaces may not have, and releases them again.
   void ApplyLimits();
+  // Asks whether it may run the jobs that wait.
+  void AskForRights();
   void HandleNodes();
   void HandlePods();
   void Reload();
@@ -114,6 +119,7 @@ class Controller {
   PoolKeeper pools_;
   Policies policies_;
   QueueKeeper queues_;
+  NamespaceRights rights_;
   EndedJobs ended_;
   GangRunner runner_;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "renzan/cluster/kubernetes/controller/controller.h"
@@ -46,6 +47,14 @@ void Controller::DropUnused() {
   });
 }
 
+void Controller::AskForRights() {
+  if (!options_.rights_by_namespace) return;
+  std::set<std::string> namespaces;
+  for (const auto& [id, live] : runner_.live())
+    if (live.object.status.state == RecordState::kPending) namespaces.insert(live.object.ns);
+  needs_scheduling_ |= rights_.Refresh(namespaces, requests_, Now());
+}
+
 // In order of submission: jobs submitted beyond the limit wait for the others.
 void Controller::ApplyLimits() {
   const NamespaceLimits& limits = policies_.current().limits;
@@ -57,6 +66,8 @@ void Controller::ApplyLimits() {
     if (job.state != JobState::kPending || !job.held.empty()) continue;
     spec::Submitter submitter = SubmitterOf(limits, live.object.ns);
     submitter.checked = queues_.WasSubmitterChecked(live.object);
+    live.forbidden = job.held = rights_.WhyNot(live.object.ns);
+    if (!job.held.empty()) continue;
     live.forbidden = job.held = WhyItMayNotStart(live.object, &snapshot_.queues[job.queue],
                                                  snapshot_, limits, submitter, pending[job.user]);
     pending[job.user] += job.held.empty() ? 1 : 0;

@@ -210,6 +210,21 @@ Json FakeCluster::List(const Kind& kind, const std::string& ns, const Selector& 
 Json FakeCluster::Create(const Kind& kind, const std::string& ns, const Json& given) {
   Authorize(kind, ns);
   Json object = given;
+  if (kind.plural == OwnAccessReviews().plural) {
+    const Json& asked = At(given, {"spec", "resourceAttributes"});
+    const bool creates_pods = asked == Json{{"namespace", TextAt(asked, {"namespace"})},
+                                            {"verb", "create"},
+                                            {"group", ""},
+                                            {"resource", "pods"},
+                                            {"subresource", ""}};
+    object["status"]["allowed"] =
+        !creates_pods || !closed_namespaces.contains(TextAt(asked, {"namespace"}));
+    return object;
+  }
+  if (kind.plural == Pods().plural && closed_namespaces.contains(ns)) {
+    ++forbidden;
+    Refuse(403, "Forbidden", "pods of " + ns);
+  }
   if (const std::string start = TextAt(object, {"metadata", "generateName"}); !start.empty())
     object["metadata"]["name"] = start + std::to_string(uids_);
   const std::string name = TextAt(object, {"metadata", "name"});

@@ -58,6 +58,10 @@ class FakeCluster : public Api {
   bool refuses_scaling = false;
   // The only namespace whose objects the caller may see or touch; empty: no limit.
   std::string allowed_namespace;
+  // Namespaces in which the controller has no right to create pods.
+  std::set<std::string> closed_namespaces;
+  // How often it has tried nevertheless.
+  int forbidden = 0;
   // Pods that a kubelet has refused for lack of room.
   int refused = 0;
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
+#include "renzan/cluster/kubernetes/controller/namespace_rights.h"
 #include "renzan/cluster/kubernetes/controller/pod_book.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/node.h"
@@ -119,6 +120,7 @@ Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now
         submitter.checked = WasSubmitterChecked(*at->second, object.entered());
       job.held = WhyItMayNotStart(object, &snapshot.queues[job.queue], snapshot, policy.limits,
                                   submitter, pending[job.user]);
+      if (job.held.empty() && status.message.starts_with(kLacksRight)) job.held = status.message;
       pending[job.user] += job.held.empty() ? 1 : 0;
     }
     snapshot.jobs.push_back(std::move(job));

@@ -39,14 +39,15 @@ Json JobSpec(int replicas, int gpus, bool saves) {
 
 Replica::Replica(const std::string& identity, uint64_t seed, FakeCluster& cluster,
                  const Network& network, const Clock& right_clock, size_t at_once,
-                 bool serves_admission)
+                 bool serves_admission, bool rights_by_namespace)
     : clock(right_clock),
       connection(seed, cluster, network),
       requests(MakeSequentialRequests(connection)),
       controller({.identity = identity,
                   .on_cycle = ReplaySome,
                   .at_once = at_once,
-                  .serves_admission = serves_admission},
+                  .serves_admission = serves_admission,
+                  .rights_by_namespace = rights_by_namespace},
                  connection, *requests, clock) {
   for (const Source source : kAllSources)
     known_.try_emplace(source, [this, source](WatchChange change) {
@@ -80,9 +81,9 @@ void Replica::Work(size_t most_changes) {
 
 std::unique_ptr<Replica> World::StartController() {
   const uint64_t number = static_cast<uint64_t>(++replicas);
-  return std::exchange(
-      leader, std::make_unique<Replica>(fmt::format("replica-{}", number), seed * 1000 + number,
-                                        cluster, network, clock, at_once, serves_admission));
+  return std::exchange(leader, std::make_unique<Replica>(
+                                   fmt::format("replica-{}", number), seed * 1000 + number, cluster,
+                                   network, clock, at_once, serves_admission, rights_by_namespace));
 }
 
 void World::Play() {

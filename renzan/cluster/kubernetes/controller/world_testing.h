@@ -35,7 +35,7 @@ class Replica {
  public:
   Replica(const std::string& identity, uint64_t seed, FakeCluster& cluster, const Network& network,
           const Clock& right_clock, size_t at_once = ControllerOptions().at_once,
-          bool serves_admission = false);
+          bool serves_admission = false, bool rights_by_namespace = false);
 
   // Shows it up to `most` changes that it has not seen; all objects if it has seen none, or its
   // version has expired.
@@ -77,7 +77,8 @@ struct World {
 
   const uint64_t seed;
   const size_t at_once;
-  bool serves_admission = false;  // of leaders that start from now on
+  bool serves_admission = false;     // of leaders that start from now on
+  bool rights_by_namespace = false;  // likewise
   ManualClock clock;
   FakeCluster cluster;
   Network network;

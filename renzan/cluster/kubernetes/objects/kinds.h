@@ -67,6 +67,12 @@ inline const Kind& Leases() {
   static const Kind kind{"coordination.k8s.io", "v1", "leases", "Lease"};
   return kind;
 }
+// Asked, never kept.
+inline const Kind& OwnAccessReviews() {
+  static const Kind kind{"authorization.k8s.io", "v1", "selfsubjectaccessreviews",
+                         "SelfSubjectAccessReview"};
+  return kind;
+}
 inline const Kind& Secrets() {
   static const Kind kind{"", "v1", "secrets", "Secret"};
   return kind;
