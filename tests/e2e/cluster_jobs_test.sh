@@ -113,6 +113,23 @@ is "$id" 'state, reason' "('pending', 'held')" || fail "a held job was started, 
 expect_exit 0 "job $id: pending; released" $renzan job release --name held
 wait_for is "$id" state done
 
+# A job that waits can get another queue and priority, one that runs another time limit.
+running=$(submit --queue small --gpus 1 -- sleep 1000)
+waiting=$(submit --queue small --gpus 1 -- true)
+wait_for is "$running" state running
+is "$waiting" state pending || fail "a queue's limit does not hold"
+expect_exit 0 "job $waiting: pending; priority 0 -> 3, queue small -> default" \
+  $renzan job update "$waiting" --priority 3 --to-queue default
+wait_for is "$waiting" state done
+expect_field "$waiting" 'queue, priority' "('default', 3)"
+expect_exit 64 "its queue can be changed only while it waits" \
+  $renzan job update "$running" --to-queue default
+expect_exit 78 "--timeout soon: " $renzan job update "$running" --timeout soon
+expect_exit 64 "what is to change?" $renzan job update "$running"
+expect_exit 0 "it was so already" $renzan job update --queue small --timeout 0s
+expect_exit 0 "timeout 0s -> 100ms" $renzan job update "$running" --timeout 100ms
+wait_for is "$running" state timeout
+
 # A job that checkpoints resumes where it was: after a manual preemption, a drain with notice, and a
 # preemption by a job of higher priority. After a failure without notice, unsaved steps are repeated.
 cat >steps.sh <<'SH'

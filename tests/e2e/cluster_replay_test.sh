@@ -101,6 +101,16 @@ expect_exit 65 "damaged.zst is damaged in recorded cycle" $renzan cluster replay
 # The daemon of one machine records, too; jobs have names there.
 $renzan cluster up --nodes 1 --record daemon.zst >/dev/null
 expect_exit 0 "" $renzan submit --wait --name first -- true
+# A job that is changed meanwhile: in later cycles it has another priority.
+cpus=$(node_field local-0 capacity | python3 -c 'import json, sys; print(json.load(sys.stdin)["cpu"])')
+busy=$($renzan submit --cpus "$cpus" -- sleep 1000)
+wait_for is "$busy" state running
+early=$($renzan submit --cpus "$cpus" -- true) late=$($renzan submit --cpus "$cpus" -- true)
+expect_exit 0 "priority 0 -> -1" $renzan job update "$early" --priority -1
+expect_exit 0 "timeout 0s -> 100ms" $renzan job update "$busy" --timeout 100ms
+wait_for is "$early" state done
+job_field "$early" started >early; job_field "$late" started >late
+[ "$(cat late)" -lt "$(cat early)" ] || fail "the job of lower priority went first"
 $renzan cluster down >/dev/null
 expect_exit 0 "the same decisions" $renzan cluster replay daemon.zst --explain first
 grep -q 'start *first (1) .*fits' out.txt || { cat out.txt >&2; fail "the start is not listed"; }

@@ -1,4 +1,4 @@
-// renzan job show|explain|logs ID, cancel|preempt|checkpoint|hold|release ID... or those
+// renzan job show|explain|logs ID, cancel|preempt|checkpoint|hold|release|update ID... or those
 // that match
 
 #include <fmt/format.h>
@@ -6,24 +6,14 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <vector>
+#include <string>
 
-#include "renzan/base/error.h"
-#include "renzan/base/log.h"
-#include "renzan/cli/cluster/cluster_access.h"
-#include "renzan/cli/jobs/job_choice.h"
+#include "renzan/cli/jobs/for_all_jobs.h"
 #include "renzan/cli/jobs/verbs.h"
 #include "renzan/cli/verbs.h"
 
 namespace renzan {
 namespace {
-
-struct ActFlags {
-  JobChoice jobs;
-  ClusterFlags cluster;
-  bool json = false;
-};
 
 // Asks for the action on one job. Returns what to print.
 Document Act(cluster::Backend& backend, const std::string& job, cluster::JobAction action) {
@@ -52,58 +42,18 @@ void PrintAsked(const Document& done, cluster::JobAction action, const std::stri
   fmt::print("job {}: {}{}\n", job, done.at("state").get<std::string>(), Remark(action));
 }
 
-// Whether it has ended or changed its state since it matched.
-bool MatchesNoMore(cluster::Backend& backend, const JobChoice& choice, cluster::JobAction action,
-                   const std::string& job) {
-  try {
-    return !Matches(choice, action, backend.ShowJob(job));
-  } catch (const Error& error) {
-    return error.code() == ErrorCode::kNoInput;  // removed
-  }
-}
-
-// A job that cannot be acted on does not keep the others from it; the first such error is the exit
-// code. One that no longer matches is no error.
-void ActOnAll(const ActFlags& flags, cluster::JobAction action, const std::string& word) {
-  const auto backend = BackendOf(flags.cluster);
-  const bool by_match = flags.jobs.ByMatch();
-  const auto [jobs, answer] = Choose(*backend, flags.jobs, action);
-  if (jobs.size() == 1 && !by_match) {
-    const Document done = Act(*backend, jobs[0], action);
-    return flags.json ? PrintDocument(done) : PrintAsked(done, action, word);
-  }
-  if (jobs.empty() && !flags.json) LogInfo("no jobs match");
-  Document all = Document::array();
-  std::optional<Error> first;
-  for (const std::string& job : jobs) {
-    try {
-      all.push_back(Act(*backend, job, action));
-      if (!flags.json) PrintAsked(all.back(), action, word);
-    } catch (const Error& error) {
-      if (by_match && MatchesNoMore(*backend, flags.jobs, action, job)) continue;
-      all.push_back({{"job", job}, {"error", error.what()}});
-      if (first)
-        LogError("{}", error.what());
-      else
-        first = error;
-    }
-  }
-  if (flags.json) PrintDocument({{"jobs", all}});
-  if (first) throw *first;
-  if (!by_match) return;
-  if (const Document note = answer.value("note", Document()); note.is_string())
-    LogWarning("{}", note.get<std::string>());
-  FailForUnreadable(answer);
+void ActOnAll(const ManyJobsFlags& flags, cluster::JobAction action, const std::string& word) {
+  ForAllJobs(flags, {.applies = WhereApplies(action),
+                     .act = [action](cluster::Backend& backend,
+                                     const std::string& job) { return Act(backend, job, action); },
+                     .print = [&](const Document& done) { PrintAsked(done, action, word); }});
 }
 
 void AddActVerb(CLI::App& job, cluster::JobAction action, const std::string& word,
                 const std::string& what, const std::string& footer) {
   CLI::App* verb = job.add_subcommand(word, what);
-  const auto flags = std::make_shared<ActFlags>();
-  AddJobChoice(*verb, flags->jobs);
-  verb->add_flag("--json", flags->json,
-                 "Print JSON; several jobs, and those that match, as {\"jobs\": [...]}");
-  AddClusterChoice(*verb, flags->cluster);
+  const auto flags = std::make_shared<ManyJobsFlags>();
+  AddManyJobsFlags(*verb, *flags);
   verb->footer(footer);
   verb->callback([flags, action, word] { ActOnAll(*flags, action, word); });
 }
@@ -115,7 +65,7 @@ void AddJobOption(CLI::App& verb, std::string& job) {
 }
 
 void AddJobVerb(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("job", "Show one job, or stop jobs");
+  CLI::App* verb = app.add_subcommand("job", "Show one job, or stop or change jobs");
   verb->require_subcommand(1);
   AddJobShowVerb(*verb);
   AddJobExplainVerb(*verb);
@@ -136,6 +86,7 @@ void AddJobVerb(CLI::App& app) {
              "To stop it as well: renzan job preempt.\nExample: renzan job hold 12");
   AddActVerb(*verb, cluster::JobAction::kRelease, "release", "Let held jobs start",
              "Example: renzan job release --name 'sweep-*'");
+  AddJobUpdateVerb(*verb);
 }
 
 }  // namespace renzan

@@ -20,22 +20,29 @@ std::string IdOf(const cluster::Document& job) {
   return fmt::format("{}/{}", job.at("user").get<std::string>(), job.at("name").get<std::string>());
 }
 
-// Whether a job that has not ended can be in this state when the action succeeds.
-bool AppliesTo(cluster::JobAction action, const std::string& state) {
-  switch (action) {
-    case cluster::JobAction::kPreempt:
-    case cluster::JobAction::kCheckpoint:
-      return state == cluster::NameOf(cluster::RecordState::kRunning);
-    case cluster::JobAction::kHold:
-    case cluster::JobAction::kRelease:
-      return state != cluster::NameOf(cluster::RecordState::kCollecting);
-    case cluster::JobAction::kCancel:
-      break;
-  }
-  return true;
+bool IsRunning(const std::string& state) {
+  return state == cluster::NameOf(cluster::RecordState::kRunning);
 }
 
 }  // namespace
+
+bool IsNotCollecting(const std::string& state) {
+  return state != cluster::NameOf(cluster::RecordState::kCollecting);
+}
+
+Applies WhereApplies(cluster::JobAction action) {
+  switch (action) {
+    case cluster::JobAction::kPreempt:
+    case cluster::JobAction::kCheckpoint:
+      return IsRunning;
+    case cluster::JobAction::kHold:
+    case cluster::JobAction::kRelease:
+      return IsNotCollecting;
+    case cluster::JobAction::kCancel:
+      break;
+  }
+  return [](const std::string&) { return true; };
+}
 
 void AddJobChoice(CLI::App& verb, JobChoice& choice) {
   verb.add_option("ID", choice.ids, kJobHelp);
@@ -53,13 +60,13 @@ void AddJobChoice(CLI::App& verb, JobChoice& choice) {
       "Jobs of this user (on Kubernetes a namespace) instead of yours; '*': of all");
 }
 
-bool Matches(const JobChoice& choice, cluster::JobAction action, const cluster::Document& job) {
+bool Matches(const JobChoice& choice, const Applies& applies, const cluster::Document& job) {
   const std::string name = job.at("name");
-  return job.at("ended").is_null() && AppliesTo(action, job.at("state")) &&
+  return job.at("ended").is_null() && applies(job.at("state")) &&
          (choice.name.empty() || fnmatch(choice.name.c_str(), name.c_str(), 0) == 0);
 }
 
-ChosenJobs Choose(cluster::Backend& backend, const JobChoice& choice, cluster::JobAction action) {
+ChosenJobs Choose(cluster::Backend& backend, const JobChoice& choice, const Applies& applies) {
   const bool any_filter = !choice.name.empty() || !choice.queue.empty() || !choice.user.empty() ||
                           !choice.state.empty();
   if (any_filter != choice.ByMatch())
@@ -73,7 +80,7 @@ ChosenJobs Choose(cluster::Backend& backend, const JobChoice& choice, cluster::J
   if (choice.user != kEverybody) query.user = choice.user.empty() ? backend.User() : choice.user;
   ChosenJobs chosen{.ids = {}, .answer = backend.ListJobs(query)};
   for (const cluster::Document& job : chosen.answer.at("jobs"))
-    if (Matches(choice, action, job)) chosen.ids.push_back(IdOf(job));
+    if (Matches(choice, applies, job)) chosen.ids.push_back(IdOf(job));
   return chosen;
 }
 

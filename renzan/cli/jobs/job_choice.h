@@ -2,6 +2,7 @@
 
 // The jobs that a verb acts on: by id, or those that match.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,14 @@ struct ChosenJobs {
   std::vector<std::string> ids;   // none if none match
   cluster::Document answer = {};  // which jobs could not be looked at; see Backend::ListJobs()
 };
-// Jobs in a state that the action does not apply to do not match. Throws Error kUsage if neither or
+// Whether a verb succeeds for a job that is in this state and has not ended.
+using Applies = std::function<bool(const std::string& state)>;
+Applies WhereApplies(cluster::JobAction action);
+bool IsNotCollecting(const std::string& state);
+
+// Jobs in a state that the verb does not apply to do not match. Throws Error kUsage if neither or
 // both kinds of options are given.
-ChosenJobs Choose(cluster::Backend& backend, const JobChoice& choice, cluster::JobAction action);
-bool Matches(const JobChoice& choice, cluster::JobAction action, const cluster::Document& job);
+ChosenJobs Choose(cluster::Backend& backend, const JobChoice& choice, const Applies& applies);
+bool Matches(const JobChoice& choice, const Applies& applies, const cluster::Document& job);
 
 }  // namespace renzan

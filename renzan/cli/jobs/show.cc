@@ -52,6 +52,8 @@ void PrintSummary(const Json& job, int64_t now) {
   Line("state", TextOf(job.at("state")));
   Line("reason", TextOf(job.at("reason")));
   Line("queue", fmt::format("{}, priority {}", TextOf(job.at("queue")), job.at("priority").dump()));
+  if (const Json timeout = job.value("timeout_ms", Json()); timeout.is_number())
+    Line("time limit", DurationText(timeout.get<int64_t>()));
   Line("user", TextOf(job.at("user")));
   Line("workers", fmt::format("{} now, {}", job.at("workers").dump(),
                               least == most ? fmt::format("{} wanted", most)

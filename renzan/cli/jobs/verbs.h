@@ -16,5 +16,6 @@ void AddJobOption(CLI::App& verb, std::string& job);
 void AddJobShowVerb(CLI::App& job);
 void AddJobExplainVerb(CLI::App& job);
 void AddJobLogsVerb(CLI::App& job);
+void AddJobUpdateVerb(CLI::App& job);
 
 }  // namespace renzan

@@ -20,6 +20,7 @@
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/spec/inherited.h"
+#include "renzan/cluster/spec/job_change.h"
 #include "renzan/cluster/spec/queue_rights.h"
 #include "renzan/cluster/spec/worker_classes.h"
 
@@ -96,6 +97,9 @@ class Backend {
   virtual JobText JobAgain(const std::string& job) = 0;
   // The job's state afterwards; "" if that is not known yet.
   virtual std::string ActOn(const std::string& job, JobAction action) = 0;
+  // {"state": afterwards, "changed": "priority 0 -> 5", or "" if it was so already, "note": what
+  // else to know, or null}.
+  virtual Document ChangeJob(const std::string& job, const spec::JobChange& change) = 0;
   // Following ends with the job, or with the attempt that the query names. Throws Error
   // kUnavailable if the output breaks off before.
   virtual void ReadLog(const std::string& job, const LogQuery& query,

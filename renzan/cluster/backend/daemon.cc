@@ -188,6 +188,15 @@ class DaemonBackend : public Backend {
         .value("state", "");
   }
 
+  Document ChangeJob(const std::string& job, const spec::JobChange& change) override {
+    const Document body = {
+        {"priority", change.priority}, {"queue", change.queue}, {"timeout", change.timeout}};
+    Document answer = Post(fmt::format("/v1/jobs/{}/update", NumberOf(job)),
+                           body.dump(-1, ' ', false, Document::error_handler_t::replace));
+    answer["note"] = nullptr;
+    return answer;
+  }
+
   void ReadLog(const std::string& job, const LogQuery& query,
                const std::function<void(std::string_view)>& take) override {
     std::string target = fmt::format("/v1/jobs/{}/logs?worker={}", NumberOf(job), query.worker);

@@ -36,6 +36,7 @@ class OneJob : public Backend {
   Submitted Submit(const Submission&) override { FailCall(); }
   JobText JobAgain(const std::string&) override { FailCall(); }
   std::string ActOn(const std::string&, JobAction) override { FailCall(); }
+  Document ChangeJob(const std::string&, const spec::JobChange&) override { FailCall(); }
   void ReadLog(const std::string&, const LogQuery&,
                const std::function<void(std::string_view)>&) override {
     FailCall();

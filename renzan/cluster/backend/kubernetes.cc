@@ -147,6 +147,18 @@ class KubernetesBackend : public Backend {
     return NameOf(state);
   }
 
+  Document ChangeJob(const std::string& name, const spec::JobChange& change) override {
+    const GangJob job = Find(name);
+    const RecordState state = job.status.state;
+    if (HasEnded(state))
+      Fail(ErrorCode::kUsage, "job {} has ended already ({})", name, NameOf(state));
+    const SpecChange wanted = SpecChangeOf(job, change);
+    if (!wanted.what.empty()) Patch(job, {{"spec", json::parse(wanted.patch)}});
+    return {{"state", NameOf(state)},
+            {"changed", wanted.what},
+            {"note", wanted.note.empty() ? Document() : Document(wanted.note)}};
+  }
+
   void ReadLog(const std::string& name, const LogQuery& query,
                const std::function<void(std::string_view)>& take) override {
     const GangJob job = Find(name);

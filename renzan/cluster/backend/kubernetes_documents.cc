@@ -147,6 +147,8 @@ Document JobDocument(const GangJob& job) {
 Document ShownJobDocument(const GangJob& job, const json& pods, const json& events, TimeMs now) {
   Document out = JobDocument(job);
   out["spec"] = kubernetes::At(*job.object, {"spec"}).dump();
+  const TimeMs timeout = job.spec.timeout_ms();
+  out["timeout_ms"] = timeout > 0 ? Document(timeout) : Document();
   out["message"] = job.status.message;
   std::vector<Pod> of_job;
   for (const json& pod : pods)

@@ -88,4 +88,28 @@ json RepeatedGangJob(const kubernetes::GangJob& job) {
   return object;
 }
 
+SpecChange SpecChangeOf(const kubernetes::GangJob& job, const spec::JobChange& change) {
+  const auto& [priority, queue, timeout] = change;
+  // Refuses what the schema would refuse.
+  const spec::JobSpec given = spec::WithChange("command: [x]", job.path(), change);
+  spec::JobSpec after = job.spec;
+  json patch = json::object();
+  if (!priority.empty()) patch["priority"] = after.priority = given.priority;
+  if (!queue.empty()) patch["queue"] = after.queue = given.queue;
+  if (!timeout.empty()) patch["timeout"] = after.timeout = given.timeout;
+  SpecChange wanted{
+      .patch = patch.dump(), .what = spec::DifferenceText(job.spec, after), .note = ""};
+  const RecordState state = job.status.state;
+  if (state == RecordState::kPending) return wanted;
+  if (after.queue != job.spec.queue)
+    Fail(ErrorCode::kUsage,
+         "job {} is {}: its queue can be changed only while it waits (`renzan job hold` and "
+         "`renzan job preempt` make it wait)",
+         job.path(), NameOf(state));
+  // As the controller does it (Controller::Edit).
+  if (after.priority != job.spec.priority)
+    wanted.note = fmt::format("it is {}: the priority applies when it next starts", NameOf(state));
+  return wanted;
+}
+
 }  // namespace renzan::cluster

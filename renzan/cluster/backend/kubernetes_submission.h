@@ -1,6 +1,7 @@
 #pragma once
 
-// What is sent to the API server for a submission. Reads the pod template file, otherwise pure.
+// What is sent to the API server for a submission or a change. Reads the pod template file,
+// otherwise pure.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -21,5 +22,14 @@ nlohmann::json GangJobOf(const Submission& submission, const std::string& ns, bo
 
 // The same job again, under a new name.
 nlohmann::json RepeatedGangJob(const kubernetes::GangJob& job);
+
+// A change of the job's specification.
+struct SpecChange {
+  std::string patch;  // of `spec`, as JSON
+  std::string what;   // spec::DifferenceText()
+  std::string note;   // when it applies; empty: at once
+};
+// Throws Error kConfig, or kUsage for what cannot be changed of a job with workers.
+SpecChange SpecChangeOf(const kubernetes::GangJob& job, const spec::JobChange& change);
 
 }  // namespace renzan::cluster

@@ -145,6 +145,36 @@ TEST_F(KubernetesBackendTest, HoldsAJobUntilItIsReleased) {
   EXPECT_EQ(StateOf("mine"), "running");
 }
 
+TEST_F(KubernetesBackendTest, ChangesWhatWaitsAndWhatRuns) {
+  AddJob("ads", "runs", 2, 8);
+  AddJob("ads", "waits", 2, 8);
+  Run(5 * kSecond);
+  ASSERT_EQ(StateOf("waits"), "pending");
+  for (const char* queue : {"default", "urgent"})
+    cluster_.Apply(kubernetes::Queues(), queue, Json::object());
+  Run(5 * kSecond);
+  Document done =
+      backend_->ChangeJob("waits", {.priority = "3", .queue = "urgent", .timeout = "2h"});
+  EXPECT_EQ(done.at("state"), "pending");
+  EXPECT_EQ(done.at("changed"), "priority 0 -> 3, queue default -> urgent, timeout 0s -> 2h");
+  EXPECT_EQ(done.at("note"), nullptr);
+  const Document shown = backend_->ShowJob("waits");
+  EXPECT_EQ(shown.at("priority"), 3);
+  EXPECT_EQ(shown.at("queue"), "urgent");
+  EXPECT_EQ(shown.at("timeout_ms"), 7'200'000);
+  EXPECT_EQ(backend_->ChangeJob("waits", {.priority = "3"}).at("changed"), "");
+
+  done = backend_->ChangeJob("runs", {.priority = "1", .timeout = "3h"});
+  EXPECT_THAT(done.at("note").get<std::string>(),
+              HasSubstr("running: the priority applies when it next starts"));
+  EXPECT_EQ(backend_->ChangeJob("runs", {.timeout = "4h"}).at("note"), nullptr);
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { backend_->ChangeJob("runs", {.queue = "urgent"}); }),
+              HasSubstr("its queue can be changed only while it waits"));
+  EXPECT_THAT(
+      Refusal(ErrorCode::kConfig, [&] { backend_->ChangeJob("waits", {.timeout = "soon"}); }),
+      HasSubstr("timeout"));
+}
+
 TEST_F(KubernetesBackendTest, ExplainsWithTheControllersSnapshot) {
   AddJob("ads", "train", 2, 8);
   AddJob("other", "next", 1, 8);

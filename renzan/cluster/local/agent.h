@@ -25,6 +25,7 @@ class Agent {
   virtual AttemptReport Report(const std::string& directory) = 0;
   virtual void Stop(const std::string& directory, double grace_seconds) = 0;
   virtual void Checkpoint(const std::string& directory) = 0;
+  virtual void SetTimeLimit(const std::string& directory, int64_t timeout_ms) = 0;
   virtual void NodeFailed(const std::string& directory, const std::string& node) = 0;
   virtual int CleanUp(const std::string& directory) = 0;
 

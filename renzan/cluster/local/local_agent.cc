@@ -60,6 +60,9 @@ class LocalAgent : public Agent {
     RequestStop(directory, grace_seconds);
   }
   void Checkpoint(const std::string& directory) override { RequestCheckpoint(directory); }
+  void SetTimeLimit(const std::string& directory, int64_t timeout_ms) override {
+    RequestTimeLimit(directory, timeout_ms);
+  }
   void NodeFailed(const std::string& directory, const std::string& node) override {
     ReportNodeFailed(directory, node);
   }

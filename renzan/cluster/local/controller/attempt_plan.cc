@@ -41,6 +41,11 @@ NamedPlacement WithDevices(const ClusterState& state, const Placement& placement
   return named;
 }
 
+TimeMs TimeLimitOf(const LiveJob& live) {
+  const TimeMs timeout = live.policy.timeout_ms;
+  return timeout > 0 ? std::max<TimeMs>(1, timeout - live.record.run_ms) : 0;
+}
+
 AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
                             const JobDirectories& directories, const std::string& inherited_file,
                             const Enforced& enforced) {
@@ -61,8 +66,7 @@ AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
                    .enforce_memory = enforced.memory,
                    .max_disk_mib = enforced.max_disk_mib,
                    .cgroups = enforced.cgroups};
-  if (live.policy.timeout_ms > 0)
-    plan.timeout_ms = std::max<TimeMs>(1, live.policy.timeout_ms - record.run_ms);
+  plan.timeout_ms = TimeLimitOf(live);
   for (const NodeShare& share : live.attempt->placement)
     for (int worker = 0; worker < share.workers; ++worker)
       plan.workers.push_back({.node = share.node,

@@ -15,6 +15,9 @@ namespace renzan::cluster::local {
 NamedPlacement WithDevices(const ClusterState& state, const Placement& placement,
                            int64_t gpus_per_worker);
 
+// Of the job's next attempt, or of the one that runs, what its time limit leaves to it; 0: none.
+TimeMs TimeLimitOf(const LiveJob& live);
+
 // What a supervisor enforces.
 struct Enforced {
   bool memory = true;        // resources.memory

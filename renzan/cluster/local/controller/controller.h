@@ -36,6 +36,7 @@
 #include "renzan/cluster/record/cycle.h"
 #include "renzan/cluster/spec/cluster_config.h"
 #include "renzan/cluster/spec/inherited.h"
+#include "renzan/cluster/spec/job_change.h"
 #include "renzan/cluster/spec/job_spec.h"
 
 namespace renzan::cluster::local {
@@ -46,6 +47,11 @@ struct Submission {
   std::string manifest;  // JSON
   Caller caller;
   std::optional<spec::Inherited> inherited = {};  // none: from a client of an earlier version
+};
+
+struct JobChanged {
+  RecordState state = RecordState::kPending;
+  std::string what;  // "priority 0 -> 5"; empty: it was so already
 };
 
 struct ControllerOptions {
@@ -98,6 +104,9 @@ class Controller {
   // only released by an operator.
   RecordState Hold(JobId job, const Caller& caller);
   RecordState Release(JobId job, const Caller& caller);
+  // Needs the rights that submitting the job so would need. The queue of a job can be changed only
+  // while it is pending.
+  JobChanged Update(JobId job, const spec::JobChange& change, const Caller& caller);
   // Nothing starts on the node until it is restored; its workers stay.
   void Cordon(const std::string& node, const Caller& caller);
   // With a notice the node goes away after it. Without one nothing starts there until it is
@@ -145,6 +154,9 @@ class Controller {
   void ReserveLogRoom() const;
   void UpdateHeld();
   void SetHold(LiveJob& live, const std::string& by, const char* kind, const Caller& caller);
+  void RequireMayChangeTo(const spec::JobSpec& after, const LiveJob& live,
+                          const Caller& caller) const;
+  Job MovedJob(const spec::JobSpec& after, const LiveJob& live);
   void AdvanceNodes();
   void Schedule();
   JobId Admit(const Submission& submission);

@@ -24,6 +24,7 @@ class FakeAgent : public Agent {
     std::vector<double> stops;
     int checkpoints = 0, clean_ups = 0;
     std::vector<std::string> failed_nodes;
+    std::vector<TimeMs> time_limits;
   };
 
   pid_t Start(const std::string& directory, const AttemptPlan& plan) override {
@@ -43,6 +44,10 @@ class FakeAgent : public Agent {
     runs[directory].stops.push_back(grace);
   }
   void Checkpoint(const std::string& directory) override { ++runs[directory].checkpoints; }
+  void SetTimeLimit(const std::string& directory, int64_t timeout_ms) override {
+    if (fail_requests) Fail(ErrorCode::kIo, "no room for a request");
+    runs[directory].time_limits.push_back(timeout_ms);
+  }
   void NodeFailed(const std::string& directory, const std::string& node) override {
     if (fail_requests) Fail(ErrorCode::kIo, "no room for a request");
     runs[directory].failed_nodes.push_back(node);

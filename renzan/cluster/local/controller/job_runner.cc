@@ -181,6 +181,19 @@ void JobRunner::SendStop(LiveJob& live) {
   }
 }
 
+void JobRunner::SendTimeLimit(LiveJob& live) {
+  live.limit_unsent = false;
+  try {
+    agent_.SetTimeLimit(DirectoryOf(live), TimeLimitOf(live));
+  } catch (const Error& error) {
+    // As in SendStop().
+    LogWarning("job {} could not be told its time limit: {}", live.record.id, error.what());
+    live.limit_unsent = true;
+    to_check_.insert(live.record.id);
+    state_.retry_at = Now() + kRetryMs;
+  }
+}
+
 double JobRunner::GraceOf(const LiveJob& live) const {
   double grace = static_cast<double>(live.spec.grace_ms()) / 1000;
   for (const Placed& placed : state_.snapshot.Find(live.record.id)->placement) {
@@ -265,6 +278,7 @@ void JobRunner::FinishEnded() {
       to_check_.insert(id);
       state_.retry_at = state_.snapshot.now + kRetryMs;
       if (live.stop_unsent) SendStop(live);
+      if (live.limit_unsent) SendTimeLimit(live);
       continue;
     }
     AttemptEnd end = report.phase == AttemptPhase::kNone
@@ -360,6 +374,7 @@ void JobRunner::Finish(LiveJob& live, const AttemptEnd& end) {
   live.record = record;
   live.attempt.reset();
   live.lost_at.reset();
+  live.limit_unsent = false;
   to_check_.erase(id);
   progress_.AttemptEnded(id);
   Release(id, placement);

@@ -64,6 +64,9 @@ class JobRunner : private Environment {
   // Removes a pending job, stops others. Returns the new state.
   RecordState Cancel(LiveJob& live, const std::string& user);
 
+  // The attempt gets what the job's time limit leaves to it.
+  void SendTimeLimit(LiveJob& live);
+
   // Supervisors end (or may have ended) at any time; FinishEnded() deals with them.
   void ProcessEnded(JobId job) { to_check_.insert(job); }
   void FinishEnded();
@@ -109,6 +112,7 @@ class JobRunner : private Environment {
   void Remove(JobId job);
 
   void Restore(const LiveJob& live, Job& job);
+  bool MayHaveAnotherLimit(const LiveJob& live) const;
 
   std::string DirectoryOf(const LiveJob& live) const;
   TimeMs Now() const { return NowMs(clock_); }

@@ -1,6 +1,7 @@
 // JobRunner, after a restart of the daemon: jobs that run, or ran when it ended.
 
 #include <algorithm>
+#include <vector>
 
 #include "renzan/base/log.h"
 #include "renzan/cluster/core/engine/lifecycle.h"
@@ -37,9 +38,17 @@ void JobRunner::Adopt(LiveJob& live) {
     if (alive && !EndOnFailedNode(live, state_.snapshot.nodes[placed.node].name))
       unsent_.insert(placed.node);
   }
+  if (alive && MayHaveAnotherLimit(live)) SendTimeLimit(live);
   // The previous daemon may have been killed between committing the stop and requesting it.
   if (alive && !node_failed && (state == RecordState::kStopping || state == RecordState::kResizing))
     SendStop(live);
+}
+
+// The previous daemon may have been killed before it told the supervisor.
+bool JobRunner::MayHaveAnotherLimit(const LiveJob& live) const {
+  const std::vector<EventRecord> events = store_.Events(live.record.id);
+  return std::any_of(events.begin(), events.end(),
+                     [](const EventRecord& event) { return event.kind == kUpdatedEvent; });
 }
 
 void JobRunner::Restore(const LiveJob& live, Job& job) {

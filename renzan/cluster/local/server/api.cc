@@ -36,6 +36,7 @@ const std::vector<Route>& Routes() {
       {"POST", {"v1", "jobs", "*", "checkpoint"}, ChangeJob},
       {"POST", {"v1", "jobs", "*", "hold"}, ChangeJob},
       {"POST", {"v1", "jobs", "*", "release"}, ChangeJob},
+      {"POST", {"v1", "jobs", "*", "update"}, UpdateJob},
       {"GET", {"v1", "nodes"}, ListNodes},
       {"POST", {"v1", "nodes", "*", "cordon"}, ChangeNode},
       {"POST", {"v1", "nodes", "*", "drain"}, ChangeNode},

@@ -67,6 +67,7 @@ ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request);
 ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request);  // api_jobs.cc
 ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request);
 ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request);
+ApiResponse UpdateJob(const ApiContext& context, const ApiRequest& request);
 ApiResponse PredictRunTime(const ApiContext& context, const ApiRequest& request);
 ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request);    // api_logs.cc
 ApiResponse ListNodes(const ApiContext& context, const ApiRequest& request);  // api_nodes.cc

@@ -106,14 +106,13 @@ void RequireQueue(const Snapshot& snapshot, const std::string& name) {
                                nearest.empty() ? "" : "did you mean " + nearest + "? "));
 }
 
-// A specification that an earlier version accepted may no longer be valid.
-std::string CheckpointDirectory(const JobRecord& job, const std::string& directory) {
-  spec::JobSpec spec;
+// One that an earlier version accepted may no longer be valid.
+spec::JobSpec SpecOf(const JobRecord& job) {
   try {
-    spec = spec::ReadJobSpec(job.spec, fmt::format("job {}", job.id));
+    return spec::ReadJobSpec(job.spec, fmt::format("job {}", job.id));
   } catch (const Error&) {
+    return {};
   }
-  return CheckpointDirectoryOf(spec, directory);
 }
 
 // The most that its user's jobs may have in its queue; null: there is no such queue any more.
@@ -151,6 +150,8 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     // Environments contain secrets.
     const bool owner = controller.access().MayChange(job, request.caller);
     out["spec"] = owner ? Json(job.spec) : Json();
+    const spec::JobSpec spec = SpecOf(job);
+    out["timeout_ms"] = spec.timeout_ms() > 0 ? Json(spec.timeout_ms()) : Json();
     const std::string directory = controller.directories().Of(id);
     const Measured& measured = view.measured;
     out["checkpoint_ms"] = OrNull(measured.checkpoint_ms);
@@ -159,7 +160,7 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     out["warning"] = view.warning;
     out["max_priority"] = MostPriorityOf(job, controller);
     out["run_dir"] = directory + "/run";
-    out["checkpoint_dir"] = CheckpointDirectory(job, directory);
+    out["checkpoint_dir"] = CheckpointDirectoryOf(spec, directory);
     out["artifacts_dir"] = directory + "/artifacts";
     out["manifest"] = owner ? Json::parse(job.manifest, nullptr, false) : Json();
     out["message"] = job.message;
@@ -189,6 +190,23 @@ ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request) {
     return controller.View(id).record.state;
   });
   return {.body = BodyOf({{"state", NameOf(state)}})};
+}
+
+ApiResponse UpdateJob(const ApiContext& context, const ApiRequest& request) {
+  const JobId id = JobInPath(request);
+  const Json body = ParseBody(request);
+  spec::JobChange change;
+  try {
+    change = {.priority = body.value("priority", ""),
+              .queue = body.value("queue", ""),
+              .timeout = body.value("timeout", "")};
+  } catch (const Json::exception&) {
+    throw BadRequest("expected priority, queue and timeout as text");
+  }
+  const Caller caller = WithGroups(context, request.caller);
+  const JobChanged changed = context.loop.Run(
+      [&](Controller& controller) { return controller.Update(id, change, caller); });
+  return {.body = BodyOf({{"state", NameOf(changed.state)}, {"changed", changed.what}})};
 }
 
 // Predicts for a job that the caller would submit.

@@ -68,6 +68,8 @@ struct CollectionRecord {
   std::string text;  // for the job's events
 };
 
+inline constexpr const char* kUpdatedEvent = "updated";  // its user or the operator changed it
+
 struct EventRecord {
   JobId job = 0;
   TimeMs time = 0;

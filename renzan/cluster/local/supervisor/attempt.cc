@@ -128,11 +128,16 @@ void RequestStop(const std::string& directory, double grace_seconds) {
 }
 
 void RequestCheckpoint(const std::string& directory) {
-  PostRequest(AttemptPaths(directory), {AttemptRequest::Kind::kCheckpoint, 0, ""});
+  PostRequest(AttemptPaths(directory), {.kind = AttemptRequest::Kind::kCheckpoint});
+}
+
+void RequestTimeLimit(const std::string& directory, int64_t timeout_ms) {
+  PostRequest(AttemptPaths(directory),
+              {.kind = AttemptRequest::Kind::kTimeLimit, .timeout_ms = timeout_ms});
 }
 
 void ReportNodeFailed(const std::string& directory, const std::string& node) {
-  PostRequest(AttemptPaths(directory), {AttemptRequest::Kind::kNodeFailed, 0, node});
+  PostRequest(AttemptPaths(directory), {.kind = AttemptRequest::Kind::kNodeFailed, .node = node});
 }
 
 }  // namespace renzan::cluster::local

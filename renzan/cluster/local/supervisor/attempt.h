@@ -113,6 +113,8 @@ AttemptReport ReportOn(const std::string& directory);
 void RequestStop(const std::string& directory, double grace_seconds);
 // SIGUSR1 to the workers that handle it (it would kill others).
 void RequestCheckpoint(const std::string& directory);
+// From now on the attempt has this time limit (AttemptPlan::timeout_ms; 0: none).
+void RequestTimeLimit(const std::string& directory, int64_t timeout_ms);
 // Kills the workers on a failed node, without notice; the gang ends with kNodeFailed.
 void ReportNodeFailed(const std::string& directory, const std::string& node);
 

@@ -20,10 +20,15 @@ constexpr double kForever = std::numeric_limits<double>::infinity();
 }  // namespace
 
 GangState::GangState(const AttemptPlan& plan, double now)
-    : plan_(plan),
-      timeout_at_(plan.timeout_ms > 0 ? now + static_cast<double>(plan.timeout_ms) / 1000
-                                      : kForever),
-      workers_(plan.workers.size()) {}
+    : plan_(plan), began_(now), timeout_at_(kForever), workers_(plan.workers.size()) {
+  TimeLimitChanged(plan.timeout_ms);
+}
+
+void GangState::TimeLimitChanged(int64_t timeout_ms) {
+  if (kill_at_) return;
+  plan_.timeout_ms = timeout_ms;
+  timeout_at_ = timeout_ms > 0 ? began_ + static_cast<double>(timeout_ms) / 1000 : kForever;
+}
 
 double GangState::FailureGrace() const {
   return std::min(kFailureGraceSeconds, plan_.grace_seconds);

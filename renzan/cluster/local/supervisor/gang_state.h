@@ -9,7 +9,7 @@
 //                                     later request shortens it and the job saves on stop
 //   a worker uses too much memory     SIGKILL to it; the others as after a failure
 //   the job's files take too much     SIGKILL to all
-//   timeout                           SIGTERM to all; the plan's grace
+//   timeout, which may be changed     SIGTERM to all; the plan's grace
 //   a node fails                      SIGKILL to its workers; the others as after a failure
 //
 // SIGKILL follows at the end of the grace period, which can be shortened but not extended. The
@@ -43,6 +43,8 @@ class GangState {
   // Workers that were found to have ended. The most severe failure is taken to be the first one.
   void WorkersEnded(std::vector<Exit> exits, double now);
   void StopRequested(double grace_seconds, double now);
+  // Counts from the start; 0: none. It changes nothing for workers that are being ended.
+  void TimeLimitChanged(int64_t timeout_ms);
   void NodeFailed(const std::string& node, double now);
   // The worker uses more memory than the plan allows.
   void MemoryExceeded(int rank, int64_t used_mib, double now);
@@ -82,6 +84,7 @@ class GangState {
   std::string Message() const;
 
   AttemptPlan plan_;
+  double began_;
   double timeout_at_;
   std::vector<Worker> workers_;
   EndedBy by_ = EndedBy::kItself;

@@ -185,6 +185,25 @@ TEST(GangState, TheTimeoutCountsFromTheStart) {
   EXPECT_THAT(state.Result().message, HasSubstr("its timeout of 2.5 s"));
 }
 
+TEST(GangState, AnotherTimeLimitCountsFromTheStartToo) {
+  AttemptPlan plan = GangPlan();
+  plan.timeout_ms = 2500;
+  GangState state(plan, 100);
+  state.TimeLimitChanged(4000);
+  EXPECT_EQ(state.NextStep(), 104);
+  EXPECT_THAT(state.Step(103.9), IsEmpty());
+  state.TimeLimitChanged(0);
+  EXPECT_EQ(state.NextStep(), std::nullopt);
+  EXPECT_THAT(state.Step(200), IsEmpty());
+  state.TimeLimitChanged(50'000);  // which are over
+  EXPECT_EQ(state.Step(200).size(), 3u);
+  state.TimeLimitChanged(0);  // too late
+  EXPECT_EQ(state.NextStep(), 230);
+  EndAll(state, 0, 0, 201);
+  EXPECT_EQ(state.Result().by, EndedBy::kTimeout);
+  EXPECT_THAT(state.Result().message, HasSubstr("its timeout of 50 s"));
+}
+
 TEST(GangState, KillsWorkersOfAFailedNodeImmediately) {
   GangState state(GangPlan(), 0);
   state.NodeFailed("n9", 1);

@@ -33,6 +33,7 @@ constexpr size_t kSpareBytes = 4096;
 constexpr const char* kStop = "stop";
 constexpr const char* kCheckpoint = "checkpoint";
 constexpr const char* kNodeFailed = "node lost";  // the word that earlier supervisors understand
+constexpr const char* kTimeLimit = "time limit";
 
 std::string ToText(const AttemptRequest& request) {
   Json json;
@@ -46,6 +47,9 @@ std::string ToText(const AttemptRequest& request) {
     case AttemptRequest::Kind::kNodeFailed:
       json = {{"request", kNodeFailed}, {"node", request.node}};
       break;
+    case AttemptRequest::Kind::kTimeLimit:
+      json = {{"request", kTimeLimit}, {"timeout_ms", request.timeout_ms}};
+      break;
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -55,10 +59,16 @@ std::optional<AttemptRequest> FromText(const std::string& text) {
     const Json json = Json::parse(text);
     const std::string kind = json.at("request");
     if (kind == kStop)
-      return AttemptRequest{AttemptRequest::Kind::kStop, json.at("grace_seconds"), ""};
-    if (kind == kCheckpoint) return AttemptRequest{AttemptRequest::Kind::kCheckpoint, 0, ""};
-    if (kind == kNodeFailed)
-      return AttemptRequest{AttemptRequest::Kind::kNodeFailed, 0, json.at("node")};
+      return AttemptRequest{.kind = AttemptRequest::Kind::kStop,
+                            .grace_seconds = json.at("grace_seconds")};
+    if (kind == kCheckpoint) return AttemptRequest{.kind = AttemptRequest::Kind::kCheckpoint};
+    if (kind == kNodeFailed) {
+      std::string node = json.at("node");
+      return AttemptRequest{.kind = AttemptRequest::Kind::kNodeFailed, .node = std::move(node)};
+    }
+    if (kind == kTimeLimit)
+      return AttemptRequest{.kind = AttemptRequest::Kind::kTimeLimit,
+                            .timeout_ms = json.at("timeout_ms")};
   } catch (const Json::exception&) {
   }
   return std::nullopt;

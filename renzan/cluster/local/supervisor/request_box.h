@@ -5,6 +5,7 @@
 // to a process id, a byte in the pipe can never reach another process. Spare files in DIR/requests
 // make sure that a job can be stopped when it has filled the disk.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,11 @@
 namespace renzan::cluster::local {
 
 struct AttemptRequest {
-  enum class Kind { kStop, kCheckpoint, kNodeFailed };
+  enum class Kind { kStop, kCheckpoint, kNodeFailed, kTimeLimit };
   Kind kind = Kind::kStop;
   double grace_seconds = 0;  // kStop
-  std::string node;          // kNodeFailed
+  std::string node = {};     // kNodeFailed
+  int64_t timeout_ms = 0;    // kTimeLimit; as AttemptPlan::timeout_ms
 };
 
 // Creates the directory and the pipe, before the supervisor is started.

@@ -196,6 +196,8 @@ class Supervisor {
         return state.StopRequested(request.grace_seconds, now);
       case AttemptRequest::Kind::kNodeFailed:
         return state.NodeFailed(request.node, now);
+      case AttemptRequest::Kind::kTimeLimit:
+        return state.TimeLimitChanged(request.timeout_ms);
       case AttemptRequest::Kind::kCheckpoint:
         for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank)
           if (state.running(rank)) gang_.RequestCheckpoint(rank);
