@@ -241,7 +241,10 @@ HttpAnswer Http::Send(const HttpRequest& request) {
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.stall_seconds));
   }
-  if (request.fresh_connection) curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+  if (request.fresh_connection) {
+    curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+    curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+  }
   if (!request.unix_socket.empty())
     curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request.unix_socket.c_str());
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, kDownloadBufferBytes);

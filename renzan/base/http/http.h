@@ -35,7 +35,8 @@ struct HttpRequest {
   uint64_t take_at_most = 0;
   double timeout_seconds = 30;  // of the whole transfer; 0: none
   double stall_seconds = 20;    // without a byte in either direction; 0: no limit
-  // Connects anew, so that a kept connection that the server is just closing cannot lose it.
+  // Connects anew, so that a kept connection that the server is just closing cannot lose it, and
+  // closes the connection after the answer, so that none is held for nothing.
   bool fresh_connection = false;
 };
 

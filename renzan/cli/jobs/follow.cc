@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <thread>
 
@@ -21,7 +22,9 @@ using cluster::Backend;
 using Json = cluster::Document;
 
 constexpr double kMaxDaemonAbsenceSeconds = 60;
-constexpr double kFirstPause = 0.02, kLongestPause = 1;
+// Thousands may wait for jobs that run for days: the pause between two questions grows with the
+// time that they have waited, so the end of a job is noticed late by little of its run time.
+constexpr double kFirstPause = 0.02, kUsualPause = 1, kPauseOfWaited = 0.02, kLongestPause = 10;
 
 bool HasEnded(const std::string& state) {
   return state == "done" || state == "failed" || state == "cancelled" || state == "timeout";
@@ -42,6 +45,24 @@ int ExitCodeOf(const std::string& id, const Json& job, const std::string& state,
   // 75 says "run me again", but the job has ended for good: by its timeout, say.
   return status == 0 || status == static_cast<int>(ErrorCode::kTempFail) ? 1 : status;
 }
+
+// Asks less often, and not when others do who have waited for as long.
+class Pauses {
+ public:
+  void Restart() { pause_ = kFirstPause; }
+  void Sleep() {
+    const double waited = SystemClock().MonotonicSeconds() - began_;
+    const double longest = std::clamp(kPauseOfWaited * waited, kUsualPause, kLongestPause);
+    const double jittered = pause_ * std::uniform_real_distribution(0.5, 1.0)(random_);
+    std::this_thread::sleep_for(std::chrono::duration<double>(jittered));
+    pause_ = std::min(pause_ * 1.5, longest);
+  }
+
+ private:
+  const double began_ = SystemClock().MonotonicSeconds();
+  double pause_ = kFirstPause;
+  std::minstd_rand random_{std::random_device()()};
+};
 
 // How much output has been shown.
 struct Shown {
@@ -67,11 +88,11 @@ void ShowAttempt(Backend& backend, const std::string& id, Shown& shown) {
 
 int WaitForJob(Backend& backend, const std::string& id, bool follow) {
   Shown shown;
-  double pause = kFirstPause;
+  Pauses pauses;
   double last_answer = SystemClock().MonotonicSeconds();
   for (;;) {
     try {
-      const Json job = backend.ShowJob(id);
+      const Json job = follow ? backend.ShowJob(id) : backend.StateOfJob(id);
       last_answer = SystemClock().MonotonicSeconds();
       const std::string state = job.at("state");
       const int64_t attempts = job.at("attempts");
@@ -86,7 +107,7 @@ int WaitForJob(Backend& backend, const std::string& id, bool follow) {
           LogWarning("{}", error.what());
         }
         if (is_over) shown = {.attempt = shown.attempt + 1};
-        pause = kFirstPause;
+        pauses.Restart();
         continue;
       }
       if (HasEnded(state)) return ExitCodeOf(id, job, state, follow);
@@ -95,8 +116,7 @@ int WaitForJob(Backend& backend, const std::string& id, bool follow) {
       if (SystemClock().MonotonicSeconds() - last_answer > kMaxDaemonAbsenceSeconds)
         throw error.WithContext(fmt::format("job {} continues; no longer waiting for it", id));
     }
-    std::this_thread::sleep_for(std::chrono::duration<double>(pause));
-    pause = std::min(pause * 1.5, kLongestPause);
+    pauses.Sleep();
   }
 }
 

@@ -92,6 +92,9 @@ class Backend {
   // here and in Status() and Usage(): for each job that cannot be read and is left out, why.
   virtual Document ListJobs(const JobsQuery& query) = 0;
   virtual Document ShowJob(const std::string& job) = 0;
+  // For who waits for the job's end: only its "state", "attempts", "exit_code" and "message", which
+  // cost the cluster little.
+  virtual Document StateOfJob(const std::string& job) = 0;
   virtual Submitted Submit(const Submission& submission) = 0;
   // What to submit to run the job again. Fails with kNoPermission for a job of another user.
   virtual JobText JobAgain(const std::string& job) = 0;

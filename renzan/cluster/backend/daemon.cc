@@ -166,6 +166,11 @@ class DaemonBackend : public Backend {
     return Get(fmt::format("/v1/jobs/{}", NumberOf(job)));
   }
 
+  // A daemon of an earlier version tells more.
+  Document StateOfJob(const std::string& job) override {
+    return Get(fmt::format("/v1/jobs/{}?brief=1", NumberOf(job)));
+  }
+
   Submitted Submit(const Submission& submission) override {
     const Document answer = Post("/v1/jobs", RequestOf(submission));
     for (const Document& warning : answer.value("warnings", Document::array()))

@@ -32,6 +32,7 @@ class OneJob : public Backend {
   }
 
   std::string User() override { FailCall(); }
+  Document StateOfJob(const std::string&) override { FailCall(); }
   Document ListJobs(const JobsQuery&) override { FailCall(); }
   Submitted Submit(const Submission&) override { FailCall(); }
   JobText JobAgain(const std::string&) override { FailCall(); }

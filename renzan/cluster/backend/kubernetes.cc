@@ -92,6 +92,14 @@ class KubernetesBackend : public Backend {
         list(kubernetes::Events(), {.fields = "involvedObject.uid=" + job.uid}), Now());
   }
 
+  Document StateOfJob(const std::string& name) override {
+    const kubernetes::GangJobStatus status = Find(name).status;
+    return {{"state", NameOf(status.state)},
+            {"attempts", status.attempts},
+            {"exit_code", status.exit_code ? Document(*status.exit_code) : Document()},
+            {"message", status.message}};
+  }
+
   Submitted Submit(const Submission& submission) override {
     const json object = GangJobOf(submission, target_.ns, target_.only_namespace);
     const std::string ns = kubernetes::TextAt(object, {"metadata", "namespace"});

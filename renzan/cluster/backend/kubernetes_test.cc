@@ -38,6 +38,7 @@ TEST_F(KubernetesBackendTest, SubmitsRunsAndCancelsAJob) {
   EXPECT_EQ(shown["attempts_list"][0]["state"], "running");
   EXPECT_FALSE(shown["events"].empty());
 
+  EXPECT_EQ(backend_->StateOfJob("train").at("state"), "running");
   EXPECT_EQ(backend_->ActOn("1", JobAction::kCancel), "");
   Run(kMinute);
   EXPECT_EQ(StateOf("1"), "cancelled");

@@ -9,10 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
@@ -47,6 +49,9 @@ class Server {
   std::string asked() {
     const std::lock_guard lock(mutex_);
     return asked_;
+  }
+  unsigned connections() const {
+    return MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections;
   }
 
  private:
@@ -108,6 +113,17 @@ TEST_F(ClientTest, SendsRequestsAndReturnsResponses) {
   EXPECT_EQ(server.asked(), "POST /v1/jobs -\n{\"spec\": \"x\"}");
   EXPECT_EQ(client.Post("/v1/shutdown", ""), R"({"jobs": []})");
   EXPECT_EQ(server.asked(), "POST /v1/shutdown -\n");
+}
+
+// Thousands of clients may wait for their jobs, each with a request now and then.
+TEST_F(ClientTest, HoldsNoConnectionBetweenRequests) {
+  Server server(socket_, 200, "{}");
+  Client first(socket_), second(socket_);
+  for (int each = 0; each < 3; ++each)
+    for (Client* client : {&first, &second}) client->Get("/v1/jobs/1");
+  for (int tries = 0; server.connections() > 0 && tries < 500; ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(server.connections(), 0u);
 }
 
 TEST_F(ClientTest, SendsLargeBodies) {

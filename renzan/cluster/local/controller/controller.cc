@@ -430,6 +430,14 @@ JobView Controller::View(JobId id) {
   return view;
 }
 
+JobRecord Controller::Record(JobId id) {
+  if (const auto at = state_.live.find(id); at != state_.live.end()) return at->second.record;
+  if (const JobRecord* record = collector_.Find(id)) return *record;
+  const auto record = store_.FindJob(id);
+  if (!record) FailNoJob(id);
+  return *record;
+}
+
 JobList Controller::List(const JobFilter& filter) {
   const EndedFilter& wanted = filter.ended;
   JobList list;

@@ -121,6 +121,8 @@ class Controller {
   // --- Queries.
   const Snapshot& snapshot();  // as of now
   JobView View(JobId job);
+  // What is known without looking anywhere else; of a job that has not ended, without its texts.
+  JobRecord Record(JobId job);
   // With `ended.before` (the next page) only jobs that have ended.
   JobList List(const JobFilter& filter);
   // Of all jobs ever, up to now.

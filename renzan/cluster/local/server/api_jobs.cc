@@ -143,6 +143,15 @@ ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request) {
 
 ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
   const JobId id = JobInPath(request);
+  if (NumberIn(request, "brief", 0) != 0) {
+    const JobRecord job =
+        context.loop.Run([&](Controller& controller) { return controller.Record(id); });
+    return {.body = BodyOf({{"id", id},
+                            {"state", NameOf(job.state)},
+                            {"attempts", job.attempts},
+                            {"exit_code", OrNull(job.exit_code)},
+                            {"message", job.message}})};
+  }
   const Json body = context.loop.Run([&](Controller& controller) {
     const JobView view = controller.View(id);
     const JobRecord& job = view.record;

@@ -108,7 +108,7 @@ MHD_Result Begin(ApiServer& server, MHD_Connection* connection, const char* url,
         ErrorResponse(429, ErrorCode::kUnavailable,
                       fmt::format("too many connections to this daemon: at most {} of one user "
                                   "and {} of all users are served; end some of yours (job "
-                                  "logs --follow, submit --wait) and try again",
+                                  "logs --follow, submit --follow) and try again",
                                   connections.LimitFor(fd), server.limits().connections.all_users)),
         true);
   const std::optional<Caller> caller = server.CallerOf(

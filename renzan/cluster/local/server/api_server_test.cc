@@ -149,6 +149,7 @@ TEST_F(ApiServerTest, AcceptsAJobAndShowsIt) {
   EXPECT_EQ(job["resources"]["gpu"], 2);
   EXPECT_THAT(job["spec"].get<std::string>(), HasSubstr("working_directory: /tmp"));
   EXPECT_EQ(job["manifest"]["sha256"].get<std::string>().size(), 64u);
+  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs/1?brief=1")).size(), 5u);
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs?user=nobody-here"))["jobs"].size(), 0u);
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/jobs"))["jobs"].size(), 1u);
   EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/nodes"))["nodes"][0]["capacity"]["gpu"], 4);
