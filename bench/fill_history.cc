@@ -44,6 +44,13 @@ void PutEndedJob(Store& store, JobId id) {
   job.ended = submitted + kRunMs;
   store.Put(job);
   store.AddRunTime(TraitsOf(job), kRunMs);
+  store.Put(UsageSpan{.job = id,
+                      .attempt = 0,
+                      .queue = job.queue,
+                      .user = job.user,
+                      .started = submitted,
+                      .ended = *job.ended,
+                      .usage = store.Usage(id)});
   AttemptRecord attempt;
   attempt.job = id;
   attempt.placement = {{.node = "own-0", .workers = 4}};

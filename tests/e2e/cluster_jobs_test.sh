@@ -228,7 +228,22 @@ wait_for is "$second" state running
 expect_explanation "$second" "it has been running since"
 touch go
 wait_for is "$second" state done
-$renzan cluster usage >/dev/null
+
+# What was used, by date: all of it, since nothing runs.
+$renzan cluster usage --json >usage.json
+$renzan cluster usage --from 2020-01-01 --json >dated.json
+python3 - <<'PY'
+import json
+usage, dated = (json.load(open(name)) for name in ("usage.json", "dated.json"))
+for groups in ("users", "queue_users"):
+    all_time = sum(row["gpu_seconds"] for row in usage[groups])
+    assert all_time > 1 and abs(all_time - sum(row["gpu_seconds"] for row in dated[groups])) < 1e-6, groups
+PY
+$renzan cluster usage --to 2020-01-01 --csv >usage.csv
+[ "$(cat usage.csv)" = "queue,user,gpu_seconds,cost" ] || fail "used before 2020: $(cat usage.csv)"
+expect_exit 0 "default" $renzan cluster usage --from 2020-01-01T12:00 --by queue
+expect_exit 64 "must be a date such as" $renzan cluster usage --from yesterday
+expect_exit 64 "must be before --to 2020-01-01" $renzan cluster usage --from 2020-01-02 --to 2020-01-01
 
 # A job may not use more memory than it requests, unless the cluster does not enforce it. `tail` keeps
 # a line in memory until the line ends.

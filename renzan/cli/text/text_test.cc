@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "renzan/cli/text/amounts_text.h"
+#include "renzan/cli/text/moment.h"
 #include "renzan/cli/text/table.h"
 
 namespace renzan {
@@ -27,6 +28,24 @@ TEST(Table, AlignsColumns) {
 }
 
 TEST(Table, WithoutRowsIsJustTheHeader) { EXPECT_EQ(Table({{"a"}, {"b"}}).Text(), "a  b\n"); }
+
+TEST(Moment, IsLocalUnlessItSaysOtherwise) {
+  ::setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+  ::tzset();
+  EXPECT_EQ(ParseMoment("2026-01-31"), 1'769'814'000'000);  // 2026-01-30T23:00:00Z
+  EXPECT_EQ(ParseMoment("2026-07-31"), 1'785'448'800'000);  // in summer, two hours
+  EXPECT_EQ(ParseMoment("2026-01-31 14:03"), ParseMoment("2026-01-31T13:03:00Z"));
+  EXPECT_EQ(ParseMoment("2026-01-31T14:03:59"), ParseMoment("2026-01-31T18:33:59+05:30"));
+  EXPECT_EQ(ParseMoment("2026-01-31T00:00:00-01:00"), ParseMoment("2026-01-31T01:00:00Z"));
+  EXPECT_EQ(ParseMoment("1970-01-01T00:00:01Z"), 1000);
+  for (const char* wrong :
+       {"", "yesterday", "2026", "2026-02-30", "2026-02-30T00:00Z", "2026-13-01", "2026-1-1",
+        "2026-01-31T25:00", "2026-01-31T", "2026-01-31Z", "2026-01-31T14:03:59+1", "31.01.2026",
+        "2026-01-31T14:03:59 ", "2026-01-31T14:03:"})
+    EXPECT_EQ(ParseMoment(wrong), std::nullopt) << wrong;
+  ::unsetenv("TZ");
+  ::tzset();
+}
 
 TEST(AmountsText, Durations) {
   EXPECT_EQ(DurationText(-5), "0s");

@@ -56,6 +56,11 @@ struct JobsQuery {
   std::string queue = {}, user = {}, state = {};  // only these
 };
 
+// A span of time; without either, all that has been used.
+struct UsageQuery {
+  std::optional<TimeMs> from = {}, to = {};  // from then on; before then
+};
+
 // A held job does not start (again) until it is released.
 enum class JobAction { kCancel, kPreempt, kCheckpoint, kHold, kRelease };
 
@@ -115,7 +120,7 @@ class Backend {
   // is complete only when the node's last worker has ended.
   virtual bool ChangeNode(const std::string& node, NodeAction action, double notice_seconds) = 0;
   virtual Document Status() = 0;
-  virtual Document Usage() = 0;
+  virtual Document Usage(const UsageQuery& query) = 0;
   virtual void OverrideQuota(const std::string& user, int64_t max_gpus, double seconds) = 0;
 
   // --- For questions that are answered in this process, on a snapshot.

@@ -238,7 +238,17 @@ class DaemonBackend : public Backend {
     return status;
   }
 
-  Document Usage() override { return Get("/v1/usage"); }
+  Document Usage(const UsageQuery& query) override {
+    if (!query.from && !query.to) return Get("/v1/usage");
+    std::string target = fmt::format("/v1/usage?from={}", query.from.value_or(0));
+    if (query.to) target += fmt::format("&to={}", *query.to);
+    const Document usage = Get(target);
+    if (!usage.contains("from"))
+      Fail(ErrorCode::kUnavailable,
+           "the daemon is of an earlier version and does not sum usage by date: start it again "
+           "(`renzan cluster down`, `renzan cluster up`)");
+    return usage;
+  }
 
   void OverrideQuota(const std::string& user, int64_t max_gpus, double seconds) override {
     const Document body = {{"max_gpus", max_gpus}, {"for_seconds", seconds}};

@@ -45,7 +45,7 @@ class OneJob : public Backend {
   Document ListNodes() override { FailCall(); }
   bool ChangeNode(const std::string&, NodeAction, double) override { FailCall(); }
   Document Status() override { FailCall(); }
-  Document Usage() override { FailCall(); }
+  Document Usage(const UsageQuery&) override { FailCall(); }
   void OverrideQuota(const std::string&, int64_t, double) override { FailCall(); }
   Job Imagine(const Submission&, const View&, Snapshot&) override { FailCall(); }
   Document PlanChallenge(const Submission&) override { FailCall(); }

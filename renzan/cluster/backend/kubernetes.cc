@@ -224,7 +224,11 @@ class KubernetesBackend : public Backend {
     return status;
   }
 
-  Document Usage() override {
+  Document Usage(const UsageQuery& query) override {
+    if (query.from || query.to)
+      Fail(ErrorCode::kUsage,
+           "--from and --to are for a daemon: a GangJob does not say when its earlier attempts "
+           "ran. Leave them out, or ask Prometheus for renzan_gpu_seconds_total of that time");
     const Jobs found = VisibleJobs();
     Document usage = UsageDocument(found.jobs, Now());
     usage["unreadable"] = found.unreadable;

@@ -48,11 +48,16 @@ TEST_F(KubernetesBackendTest, SumsWhatIsUsed) {
   EXPECT_EQ(status.at("jobs").at("pending"), 1);
   EXPECT_EQ(status.at("nodes").at("ready"), 2);
   EXPECT_EQ(status.at("users")[0].at("gpus"), 8);
-  const Document usage = backend_->Usage();
+  const Document usage = backend_->Usage({});
   const double gpu_seconds = usage.at("queues")[0].at("gpu_seconds");
   EXPECT_GT(gpu_seconds, 8 * 5);
   EXPECT_LE(gpu_seconds, 8 * 10);
   EXPECT_EQ(usage.at("users")[0].at("gpu_seconds"), gpu_seconds);
+  ASSERT_EQ(usage.at("queue_users").size(), 1u);
+  EXPECT_EQ(usage.at("queue_users")[0].at("user"), "ads");
+  EXPECT_EQ(usage.at("queue_users")[0].at("gpu_seconds"), gpu_seconds);
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { backend_->Usage({.from = 5}); }),
+              ::testing::HasSubstr("renzan_gpu_seconds_total"));
 }
 
 TEST_F(KubernetesBackendTest, PlansAChallenge) {

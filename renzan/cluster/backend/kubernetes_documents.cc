@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
@@ -167,11 +168,13 @@ Document ShownJobDocument(const GangJob& job, const json& pods, const json& even
 
 Document UsageDocument(const std::vector<GangJob>& jobs, TimeMs now) {
   std::map<std::string, double> queues, users;
+  std::map<std::pair<std::string, std::string>, double> queue_users;
   Document of_jobs = Document::array();
   for (const GangJob& job : jobs) {
     const double gpu_seconds = GpuSeconds(job, now);
     queues[job.spec.queue] += gpu_seconds;
     users[job.ns] += gpu_seconds;
+    queue_users[{job.spec.queue, job.ns}] += gpu_seconds;
     of_jobs.push_back({{"id", job.status.id == 0 ? Document() : Document(job.status.id)},
                        {"queue", job.spec.queue},
                        {"user", job.ns},
@@ -187,7 +190,17 @@ Document UsageDocument(const std::vector<GangJob>& jobs, TimeMs now) {
                         {"lent", Document::array()}});
   for (const auto& [name, gpu_seconds] : users)
     by_user.push_back({{"name", name}, {"gpu_seconds", gpu_seconds}, {"cost", nullptr}});
-  return {{"jobs", of_jobs}, {"more_jobs", 0}, {"queues", by_queue}, {"users", by_user}};
+  Document by_both = Document::array();
+  for (const auto& [owner, gpu_seconds] : queue_users)
+    by_both.push_back({{"queue", owner.first},
+                       {"user", owner.second},
+                       {"gpu_seconds", gpu_seconds},
+                       {"cost", nullptr}});
+  return {{"jobs", of_jobs},
+          {"more_jobs", 0},
+          {"queues", by_queue},
+          {"users", by_user},
+          {"queue_users", by_both}};
 }
 
 }  // namespace renzan::cluster

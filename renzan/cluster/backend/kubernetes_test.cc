@@ -77,7 +77,7 @@ TEST_F(KubernetesBackendTest, AJobThatCannotBeReadDoesNotHideTheOthers) {
   const Document listed = backend_->ListJobs({});
   ASSERT_EQ(listed.at("jobs").size(), 1u);
   EXPECT_EQ(listed.at("jobs")[0]["name"], "mine");
-  for (const Document& answer : {listed, backend_->Status(), backend_->Usage()}) {
+  for (const Document& answer : {listed, backend_->Status(), backend_->Usage({})}) {
     ASSERT_EQ(answer.at("unreadable").size(), 1u);
     EXPECT_THAT(answer.at("unreadable")[0].get<std::string>(),
                 HasSubstr("ads/strange: its status has the unknown phase dreams: use"));

@@ -401,6 +401,13 @@ std::vector<const JobRecord*> Controller::Unfinished() const {
   return jobs;
 }
 
+std::vector<UsageSpan> Controller::RunningUsage() const {
+  std::vector<UsageSpan> spans;
+  for (const auto& [id, live] : state_.live)
+    if (live.attempt) spans.push_back(usage_.SpanOf(live.record, *live.attempt));
+  return spans;
+}
+
 JobView Controller::ViewOf(const JobRecord& record) {
   JobView view{.record = record};
   const Job* job = state_.snapshot.Find(record.id);

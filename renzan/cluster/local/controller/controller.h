@@ -127,6 +127,8 @@ class Controller {
   JobList List(const JobFilter& filter);
   // Of all jobs ever, up to now.
   std::map<QueueAndUser, UsageRecord> UsageUntilNow() const { return usage_.Sums(Unfinished()); }
+  // Of the attempts that have not ended, up to now.
+  std::vector<UsageSpan> RunningUsage() const;
   // What the run time of such a job, submitted now, is expected to be.
   RunTimeQuantiles PredictRunTime(const JobTraits& traits) { return run_times_.Predict(traits); }
   // Which invariant the scheduler's last decisions violated, so that some were not carried out; or

@@ -1,5 +1,7 @@
 #include "renzan/cluster/local/controller/transition_log.h"
 
+#include <algorithm>
+
 namespace renzan::cluster::local {
 
 void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
@@ -9,6 +11,7 @@ void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptR
   store_.Transact([&] {
     usage_.Put(until);  // before the job's end, after which its usage is final
     pools_.Put();
+    if (attempt && attempt->ended) PutUsageSpan(record, *attempt);
     store_.Put(record);
     if (attempt) store_.Put(*attempt);
     if (collection) store_.Put(*collection);
@@ -19,6 +22,21 @@ void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptR
   usage_.Committed(until);
   if (HasEnded(record.state)) inherited_.Remove(record.id);
   state_.needs_scheduling = true;
+}
+
+// What the job has used since its earlier attempts.
+void TransitionLog::PutUsageSpan(const JobRecord& record, const AttemptRecord& attempt) {
+  constexpr double kNothing = 1e-6;  // rounding
+  UsageRecord used = store_.Usage(record.id);
+  for (const UsageSpan& span : store_.UsageSpansOf(record.id)) used -= span.usage;
+  if (used.gpu_seconds < kNothing && used.cost < kNothing) return;
+  store_.Put(UsageSpan{.job = record.id,
+                       .attempt = attempt.number,
+                       .queue = record.queue,
+                       .user = record.user,
+                       .started = std::min(attempt.started, *attempt.ended),
+                       .ended = *attempt.ended,
+                       .usage = used});
 }
 
 // A job that never ran teaches nothing.

@@ -43,6 +43,7 @@ class TransitionLog {
 
  private:
   void LearnRunTime(const JobRecord& record);
+  void PutUsageSpan(const JobRecord& record, const AttemptRecord& attempt);
 
   ClusterState& state_;
   Store& store_;

@@ -6,14 +6,6 @@
 #include "renzan/cluster/local/controller/cluster_state.h"
 
 namespace renzan::cluster::local {
-namespace {
-
-void Add(UsageRecord& sum, const UsageRecord& more) {
-  sum.gpu_seconds += more.gpu_seconds;
-  sum.cost += more.cost;
-}
-
-}  // namespace
 
 void UsageLedger::Recover() {
   accounted_until_ = store_.AccountedUntil().value_or(snapshot_.now);
@@ -34,7 +26,7 @@ void UsageLedger::Put(TimeMs until) {
   for (const Job& job : snapshot_.jobs) {
     if (job.placement.empty()) continue;
     UsageRecord usage = store_.Usage(job.id);
-    Add(usage, UsageSince(job, until));
+    usage += UsageSince(job, until);
     store_.PutUsage(job.id, usage);
   }
   const double seconds = static_cast<double>(until - accounted_until_) / 1000;
@@ -63,15 +55,45 @@ std::vector<LoanRecord> UsageLedger::LoansAfter(double seconds) const {
 UsageRecord UsageLedger::Of(JobId id) const {
   UsageRecord usage = store_.Usage(id);
   const Job* job = snapshot_.Find(id);
-  if (job && !job->placement.empty()) Add(usage, UsageSince(*job, NowMs(clock_)));
+  if (job && !job->placement.empty()) usage += UsageSince(*job, NowMs(clock_));
   return usage;
 }
 
 std::map<QueueAndUser, UsageRecord> UsageLedger::Sums(
     const std::vector<const JobRecord*>& unfinished) const {
   std::map<QueueAndUser, UsageRecord> sums = store_.UsageOfEnded();
-  for (const JobRecord* job : unfinished) Add(sums[{job->queue, job->user}], Of(job->id));
+  for (const JobRecord* job : unfinished) {
+    if (job->attempts == 0) continue;
+    UsageRecord rest = Of(job->id);
+    for (const UsageSpan& span : store_.UsageSpansOf(job->id)) {
+      sums[{span.queue, span.user}] += span.usage;
+      rest -= span.usage;
+    }
+    sums[{job->queue, job->user}] += rest;
+  }
   return sums;
+}
+
+UsageSpan UsageLedger::SpanOf(const JobRecord& job, const AttemptRecord& attempt) const {
+  UsageRecord used = Of(job.id);
+  for (const UsageSpan& span : store_.UsageSpansOf(job.id)) used -= span.usage;
+  const TimeMs now = NowMs(clock_);
+  return {.job = job.id,
+          .attempt = attempt.number,
+          .queue = job.queue,
+          .user = job.user,
+          .started = std::min(attempt.started, now),
+          .ended = now,
+          .usage = used};
+}
+
+UsageRecord UsedWithin(const UsageSpan& span, TimeMs from, TimeMs to) {
+  if (span.started == span.ended)
+    return from <= span.ended && span.ended < to ? span.usage : UsageRecord();
+  const TimeMs within = std::min(span.ended, to) - std::max(span.started, from);
+  if (within <= 0) return {};
+  const double share = static_cast<double>(within) / static_cast<double>(span.ended - span.started);
+  return {.gpu_seconds = span.usage.gpu_seconds * share, .cost = span.usage.cost * share};
 }
 
 std::vector<LoanRecord> UsageLedger::Loans() const {

@@ -40,6 +40,8 @@ class UsageLedger {
   // The usage of all jobs ever; `unfinished` are those that have not ended.
   std::map<QueueAndUser, UsageRecord> Sums(const std::vector<const JobRecord*>& unfinished) const;
   std::vector<LoanRecord> Loans() const;
+  // Of the attempt that has not ended, up to now.
+  UsageSpan SpanOf(const JobRecord& job, const AttemptRecord& attempt) const;
 
  private:
   UsageRecord UsageSince(const Job& job, TimeMs until) const;
@@ -51,5 +53,8 @@ class UsageLedger {
   TimeMs accounted_until_ = 0;
   bool recovering_ = false;
 };
+
+// The part of it that was used from `from` until before `to`.
+UsageRecord UsedWithin(const UsageSpan& span, TimeMs from, TimeMs to);
 
 }  // namespace renzan::cluster::local

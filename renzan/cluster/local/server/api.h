@@ -74,9 +74,9 @@ ApiResponse ListNodes(const ApiContext& context, const ApiRequest& request);  //
 ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request);
 ApiResponse OverrideUserQuota(const ApiContext& context, const ApiRequest& request);
 ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request);  // api_status.cc
-ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest& request);
 ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest& request);
 ApiResponse ShutDown(const ApiContext& context, const ApiRequest& request);
+ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest& request);  // api_usage.cc
 
 // With the names of the groups, if queues ask for them: looking them up may take a while.
 Caller WithGroups(const ApiContext& context, Caller caller);

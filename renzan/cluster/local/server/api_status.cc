@@ -72,55 +72,6 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request) 
   return {.body = BodyOf(body)};
 }
 
-ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest&) {
-  JobList list;
-  std::vector<UsageRecord> of_jobs;
-  std::map<QueueAndUser, UsageRecord> all;
-  std::vector<LoanRecord> loans;
-  context.loop.Run([&](Controller& controller) {
-    list = controller.List({.most_ended = kMaxEndedListed});
-    for (const JobView& job : list.jobs) of_jobs.push_back(controller.usage().Of(job.record.id));
-    all = controller.UsageUntilNow();
-    loans = controller.usage().Loans();
-  });
-  Json jobs = Json::array();
-  for (size_t i = 0; i < of_jobs.size(); ++i) {
-    const JobRecord& job = list.jobs[i].record;
-    jobs.push_back({{"id", job.id},
-                    {"queue", job.queue},
-                    {"user", job.user},
-                    {"gpu_seconds", of_jobs[i].gpu_seconds},
-                    {"cost", of_jobs[i].cost}});
-  }
-  std::map<std::string, UsageRecord> queues, users;
-  for (const auto& [owner, usage] : all)
-    for (UsageRecord* sum : {&queues[owner.queue], &users[owner.user]}) {
-      sum->gpu_seconds += usage.gpu_seconds;
-      sum->cost += usage.cost;
-    }
-  for (const LoanRecord& loan : loans) queues[loan.lender];
-  Json by_queue = Json::array(), by_user = Json::array();
-  for (const auto& [name, usage] : queues) {
-    double borrowed = 0;
-    Json lent = Json::array();
-    for (const LoanRecord& loan : loans) {
-      if (loan.borrower == name) borrowed += loan.gpu_seconds;
-      if (loan.lender == name)
-        lent.push_back({{"to", loan.borrower}, {"gpu_seconds", loan.gpu_seconds}});
-    }
-    by_queue.push_back({{"name", name},
-                        {"gpu_seconds", usage.gpu_seconds},
-                        {"cost", usage.cost},
-                        {"borrowed_gpu_seconds", borrowed},
-                        {"lent", lent}});
-  }
-  for (const auto& [name, usage] : users)
-    by_user.push_back({{"name", name}, {"gpu_seconds", usage.gpu_seconds}, {"cost", usage.cost}});
-  return {
-      .body = BodyOf(
-          {{"jobs", jobs}, {"more_jobs", list.more}, {"queues", by_queue}, {"users", by_user}})};
-}
-
 ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest&) {
   return {.body = spec::SnapshotToJson(
               context.loop.Run([](Controller& controller) { return controller.snapshot(); }))};

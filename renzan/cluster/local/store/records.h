@@ -136,6 +136,35 @@ struct PoolRecord {
 struct UsageRecord {
   double gpu_seconds = 0;
   double cost = 0;
+
+  UsageRecord& operator+=(const UsageRecord& more) {
+    gpu_seconds += more.gpu_seconds;
+    cost += more.cost;
+    return *this;
+  }
+  UsageRecord& operator-=(const UsageRecord& less) {
+    gpu_seconds -= less.gpu_seconds;
+    cost -= less.cost;
+    return *this;
+  }
+};
+
+// Spans in the order of their ends.
+struct UsageSpanKey {
+  TimeMs ended = 0;
+  JobId job = 0;
+  int attempt = 0;
+};
+
+// What one attempt of a job used, evenly from its start to its end. Outlives the job.
+struct UsageSpan {
+  JobId job = 0;
+  int attempt = 0;
+  std::string queue, user;  // the job's at that time
+  TimeMs started = 0, ended = 0;
+  UsageRecord usage;
+
+  UsageSpanKey key() const { return {ended, job, attempt}; }
 };
 
 struct QueueAndUser {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/cluster/local/store/guarded-inl.h"
 #include "renzan/cluster/local/store/reserved_room.h"
 #include "renzan/cluster/local/store/row_counts.h"
 #include "renzan/cluster/local/store/store_tables.h"
@@ -41,15 +42,6 @@ Query QueryEnded(const std::string& what, const EndedFilter& filter, bool newest
 
 Store::~Store() {
   if (room_reserved_) store::KeepLogRoom(path_);
-}
-
-template <typename F>
-auto Store::Guarded(F&& use) {
-  try {
-    return use();
-  } catch (const CorruptDatabase& error) {
-    FailCorrupt(error.what());
-  }
 }
 
 void Store::Transact(const std::function<void()>& change) {
@@ -93,7 +85,7 @@ void Store::Put(const JobRecord& job) {
   store::PredictedRunTimes().Delete(*database_, "job", job.id);
   store::ReservationYields().Delete(*database_, "job", job.id);
   store::Holds().Delete(*database_, "job", job.id);
-  CountEnded(job, 1, Usage(job.id));
+  CountUsageOfEnded(job);
 }
 
 void Store::Put(const CollectionRecord& collection) {

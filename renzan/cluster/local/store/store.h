@@ -60,6 +60,8 @@ class Store {
   void DeleteEarlyFailures(JobId job);
   void DeleteEarlyFailuresOn(const std::string& node);
   void PutReservations(const std::vector<ReservationRecord>& reservations);  // replaces all
+  // Those of an attempt that has ended and used anything.
+  void Put(const UsageSpan& span);
   void PutUsage(JobId job, const UsageRecord& usage);
   void PutMeasured(JobId job, const Measured& measured);
   void Put(const PoolRecord& pool);
@@ -94,6 +96,11 @@ class Store {
   // Those with higher numbers, in order.
   std::vector<EndedRunTime> EndedRunTimesAfter(int64_t number);
   UsageRecord Usage(JobId job);
+  std::vector<UsageSpan> UsageSpansOf(JobId job);  // by attempt
+  // The next ones, in the order of their keys, of all jobs, including deleted ones.
+  std::vector<UsageSpan> UsageSpansAfter(const UsageSpanKey& after, int limit);
+  // Of jobs that had been deleted by then there are no spans; nothing: there are all.
+  std::optional<TimeMs> UsageDatedSince();
   Measured MeasuredOf(JobId job);
   std::vector<PoolRecord> Pools();
   std::vector<CollectionRecord> Collections();
@@ -114,10 +121,12 @@ class Store {
   void CheckSmallTables();
   void CheckUnfinished();
   void CountEnded(const JobRecord& job, int64_t jobs, const UsageRecord& usage);
+  void CountUsageOfEnded(const JobRecord& job);
   void Upgrade();
   void UpgradeToVersion3(int64_t from);
   void UpgradeToVersion5();
   void UpgradeToVersion7();
+  void UpgradeToVersion9();
   void PutPrediction(const JobRecord& job);
   [[noreturn]] void FailCorrupt(const std::string& what);
 

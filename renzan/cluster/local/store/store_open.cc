@@ -226,6 +226,7 @@ void Store::Upgrade() {
     if (version < 7) UpgradeToVersion7();
     // Nodes in use by hour of the week: nothing is predicted from them any more.
     if (version >= 5 && version < 9) database_->Run("DROP TABLE " + store::PoolHoursV5().name());
+    if (version < 9) UpgradeToVersion9();
     MarkVersion(*database_);
   });
 }

@@ -232,6 +232,16 @@ const CheckedTable& Holds() {
   return table;
 }
 
+const CheckedTable& UsageSpans() {
+  static const CheckedTable table(
+      "usage_spans",
+      {"job INTEGER NOT NULL", "attempt INTEGER NOT NULL", "queue TEXT NOT NULL",
+       "user TEXT NOT NULL", "started INTEGER NOT NULL", "ended INTEGER NOT NULL",
+       "gpu_seconds REAL NOT NULL", "cost REAL NOT NULL"},
+      2);
+  return table;
+}
+
 const CheckedTable& Pools() {
   static const CheckedTable table(
       "pools", {"name TEXT NOT NULL", "node_ms INTEGER NOT NULL", "interruptions INTEGER NOT NULL"},
@@ -259,6 +269,7 @@ std::vector<const CheckedTable*> TablesOf(int64_t version) {
   if (version >= 6) tables.insert(tables.end(), {&EarlyFailures(), &Closures()});
   if (version >= 7) tables.push_back(&ReservationYields());
   if (version >= 8) tables.push_back(&Holds());
+  if (version >= 9) tables.push_back(&UsageSpans());
   return tables;
 }
 
@@ -270,6 +281,8 @@ std::vector<std::string> DefinitionsOf(int64_t version) {
     definitions.push_back("CREATE INDEX jobs_by_owner ON jobs (queue, user, state, ended)");
   if (version >= 3)
     definitions.push_back("CREATE INDEX jobs_unfinished ON jobs (state) WHERE ended IS NULL");
+  if (version >= 9)
+    definitions.push_back("CREATE INDEX usage_spans_by_end ON usage_spans (ended, job, attempt)");
   return definitions;
 }
 

@@ -19,6 +19,7 @@ inline constexpr const char* kAccountedUntil = "accounted_until";
 // Since version 3. They reveal jobs that a corrupt index or page has lost.
 inline constexpr const char* kLastJob = "last_job";
 inline constexpr const char* kUnfinishedJobs = "unfinished_jobs";
+inline constexpr const char* kUsageDatedSince = "usage_dated_since";  // since version 9
 
 const CheckedTable& Jobs();
 const CheckedTable& Attempts();
@@ -48,6 +49,8 @@ const CheckedTable& Closures();       // of nodes, other than by an operator
 // Since version 7. Of jobs that have not ended: how often they were stopped for a reservation.
 const CheckedTable& ReservationYields();
 const CheckedTable& Holds();
+// Since version 9; see UsageSpan.
+const CheckedTable& UsageSpans();
 // The tables until version 2; only for upgrades.
 const CheckedTable& JobsV2();
 const CheckedTable& QuotaOverridesV2();

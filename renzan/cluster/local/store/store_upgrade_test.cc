@@ -148,6 +148,44 @@ TEST(StoreUpgrade, UpgradesVersion2) {
   }
 }
 
+// As a program of version 8 would write it: what a job used is not dated.
+TEST(StoreUpgrade, UpgradesVersion8) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  {
+    Store store(path);
+    FillStore(store, 2);
+    store.Transact([&] {
+      JobRecord job = SampleJob(1);
+      job.attempts = 2;
+      store.Put(job);
+      for (int number : {0, 1}) {  // of one and of three seconds
+        AttemptRecord attempt = SampleAttempt(1);
+        attempt.number = number;
+        attempt.started = 1000 + 1000 * number;
+        attempt.ended = 2000 + 3000 * number;
+        store.Put(attempt);
+      }
+    });
+  }
+  MakeOlder(path, 8);
+  for (int opened = 0; opened < 2; ++opened) {
+    Store store(path);
+    const std::vector<UsageSpan> spans = store.UsageSpansOf(1);
+    ASSERT_EQ(spans.size(), 2u);
+    EXPECT_EQ(spans[1].started, 2000);
+    EXPECT_EQ(spans[1].ended, 5000);
+    EXPECT_EQ(spans[1].user, "ann");
+    EXPECT_DOUBLE_EQ(spans[0].usage.gpu_seconds, 1.5 / 4);
+    EXPECT_DOUBLE_EQ(spans[1].usage.gpu_seconds, 1.5 * 3 / 4);
+    EXPECT_DOUBLE_EQ(spans[1].usage.cost, 0.25 * 3 / 4);
+    EXPECT_TRUE(store.UsageSpansOf(2).empty()) << "its attempt has not ended";
+    EXPECT_EQ(store.UsageDatedSince(), std::nullopt) << "no job has been deleted";
+    EXPECT_EQ(store.UsageSpansAfter({}, 1).size(), 1u);
+    EXPECT_EQ(store.UsageSpansAfter(store.UsageSpansAfter({}, 1)[0].key(), 5).size(), 1u);
+  }
+}
+
 // As a program of version 3 would write it, without reservations.
 TEST(StoreUpgrade, UpgradesVersion3) {
   TemporaryDirectory directory;
