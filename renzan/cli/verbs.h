@@ -28,8 +28,11 @@ void AddJobVerb(CLI::App& app);  // job show|explain|logs|cancel|...
 void AddPodRunVerb(CLI::App& app, int& exit_status);
 void AddNodesVerb(CLI::App& app);                      // nodes [cordon|drain|fail|restore]
 void AddClusterVerb(CLI::App& app, int& exit_status);  // cluster up|down|status|...
-// For `renzan doctor`: what this machine's daemon says of its disk, if that is nearly full; "" if
-// it is not, or there is no daemon.
-std::string DiskTroubleOfDaemon();
+// For `renzan doctor`: what this machine's daemon says of its disk, if that is nearly full, and of
+// the history that it keeps; "" if it says nothing, or there is no daemon.
+struct DaemonFacts {
+  std::string disk_trouble = {}, history = {};
+};
+DaemonFacts FactsOfDaemon();
 
 }  // namespace renzan

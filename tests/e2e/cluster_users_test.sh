@@ -55,18 +55,30 @@ expect_exit 77 "job 2 belongs to daemon" as nobody "$renzan" job logs 2
 as daemon "$renzan" job show 1 --json >shown.json
 ! grep -q private shown.json || fail "the command of another user is shown"
 for path in state.db daemon.log jobs jobs/1/run jobs/1/run/file jobs/1/checkpoints/file \
-  jobs/1/artifacts jobs/1/attempt-0 jobs/1/attempt-0/worker-0.log jobs/1/attempt-0/plan.json; do
+  jobs/1/attempt-0 jobs/1/attempt-0/worker-0.log; do
   [ -e "$work/state/$path" ] || fail "no $path"
   if as daemon cat "$work/state/$path" >/dev/null 2>&1; then fail "daemon can read $path"; fi
   if as daemon ls "$work/state/$path/" >/dev/null 2>&1; then fail "daemon can list $path"; fi
 done
-for path in state.db jobs/1/attempt-0/plan.json; do
-  if as nobody cat "$work/state/$path" >/dev/null 2>&1; then fail "nobody can read $path"; fi
-done
+if as nobody cat "$work/state/state.db" >/dev/null 2>&1; then fail "nobody can read state.db"; fi
+# What only the daemon reads goes with the job, and so do empty directories.
+[ "$(ls "$work/state/jobs/1/attempt-0")" = worker-0.log ] ||
+  fail "kept: $(ls "$work/state/jobs/1/attempt-0")"
+[ ! -e "$work/state/jobs/1/artifacts" ] || fail "an empty directory was kept"
 
 # ... nor stop or change it, except for root.
 cd ../of_nobody
 sleeper=$(as nobody "$renzan" submit --checkpoints -- sleep 1000)
+has_plan() { [ -e "$work/state/jobs/$1/attempt-0/plan.json" ]; }
+wait_for has_plan "$sleeper"
+for user in nobody daemon; do
+  if as $user cat "$work/state/jobs/$sleeper/attempt-0/plan.json" >/dev/null 2>&1; then
+    fail "$user can read the plan of job $sleeper"
+  fi
+done
+if as daemon ls "$work/state/jobs/$sleeper/artifacts/" >/dev/null 2>&1; then
+  fail "daemon can list the artifacts of job $sleeper"
+fi
 [ -e "$work/state/inherited/$sleeper.json" ] || fail "what it inherits is not kept"
 for user in nobody daemon; do
   if as $user cat "$work/state/inherited/$sleeper.json" >/dev/null 2>&1; then

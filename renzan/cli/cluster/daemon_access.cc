@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
+#include "renzan/cli/text/amounts_text.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/cluster/client/paths.h"
 
@@ -28,16 +30,36 @@ client::Endpoint EndpointOf(const std::string& flag) {
   return {socket, client::TokenPath(EnvironmentVariable, state)};
 }
 
-std::string DiskTroubleOfDaemon() {
+std::string HistoryText(const cluster::Document& history) {
+  const cluster::Document& first = history.at("first_ended");
+  return fmt::format(
+      "{}{}, {} in state.db", Counted(history.at("ended_jobs").get<int64_t>(), "ended job"),
+      first.is_null() ? "" : fmt::format(" since {}", LocalTimeText(first.get<int64_t>(), 0)),
+      MebibytesText((history.at("database_bytes").get<int64_t>() + (1 << 20) - 1) >> 20));
+}
+
+std::string RetentionText(const cluster::Document& history) {
+  const auto kept = [&](const char* key) {
+    const int64_t ms = history.at(key);
+    return ms == 0 ? "forever" : fmt::format("for {}", DurationText(ms));
+  };
+  return fmt::format("kept {}, those that left only output {}", kept("keep_ended_for_ms"),
+                     kept("keep_output_for_ms"));
+}
+
+DaemonFacts FactsOfDaemon() {
   constexpr double kPatienceSeconds = 5;
   try {
     client::Endpoint endpoint = EndpointOf("");
-    if (client::IsTcpAddress(endpoint.socket)) return "";  // of another machine, perhaps
+    if (client::IsTcpAddress(endpoint.socket)) return {};  // of another machine, perhaps
     client::Client daemon(std::move(endpoint), kPatienceSeconds);
-    const auto status = nlohmann::json::parse(daemon.Get("/v1/status"));
-    return status.contains("disk") ? status.at("disk").at("nearly_full").get<std::string>() : "";
+    const auto status = cluster::Document::parse(daemon.Get("/v1/status"));
+    DaemonFacts facts;
+    if (status.contains("disk")) facts.disk_trouble = status.at("disk").at("nearly_full");
+    if (status.contains("history")) facts.history = HistoryText(status.at("history"));
+    return facts;
   } catch (const Error&) {
-    return "";
+    return {};
   }
 }
 

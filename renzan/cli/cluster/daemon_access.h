@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "renzan/cluster/backend/backend.h"
 #include "renzan/cluster/client/client.h"
 
 namespace CLI {
@@ -23,5 +24,10 @@ const char* EnvironmentVariable(const char* name);
 
 // The value of --socket, else from the environment.
 client::Endpoint EndpointOf(const std::string& flag);
+
+// Of the history in a daemon's status: "1234 ended jobs since 2026-01-31 14:03:59, 12MiB in
+// state.db", and how long they are kept.
+std::string HistoryText(const cluster::Document& history);
+std::string RetentionText(const cluster::Document& history);
 
 }  // namespace renzan

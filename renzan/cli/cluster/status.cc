@@ -8,6 +8,7 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/cli/cluster/cluster_access.h"
+#include "renzan/cli/cluster/daemon_access.h"
 #include "renzan/cli/cluster/verbs.h"
 #include "renzan/cli/text/amounts_text.h"
 #include "renzan/cli/text/table.h"
@@ -122,7 +123,11 @@ void PrintUsers(const Json& users) {
 void Print(const StatusFlags& flags, const Json& status) {
   if (flags.json) return PrintDocument(status);
   PrintWhoAnswers(status);
-  fmt::print("nodes   {}\njobs    {}\n\n", Counts(status.at("nodes")), Counts(status.at("jobs")));
+  fmt::print("nodes   {}\njobs    {}\n", Counts(status.at("nodes")), Counts(status.at("jobs")));
+  if (status.contains("history"))
+    fmt::print("history {}; {}\n", HistoryText(status.at("history")),
+               RetentionText(status.at("history")));
+  fmt::print("\n");
   if (status.contains("trouble"))
     fmt::print(
         "NOTHING STARTS, STOPS OR ENDS: the daemon cannot record changes ({}). It continues "

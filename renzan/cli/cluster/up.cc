@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "renzan/base/build_id.h"
+#include "renzan/base/clock.h"
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/host.h"
@@ -141,11 +142,24 @@ void RefuseSecond(const std::string& socket) {
        socket, Json::parse(status).value("pid", Json()).dump());
 }
 
+// Nobody reads the documents of each version.
+void WarnOfRemovals(const Json& history) {
+  const Json& first = history.at("first_ended");
+  const int64_t keep = history.at("keep_output_for_ms");
+  if (first.is_null() || keep == 0 || SystemClock().UnixMs() - first.get<int64_t>() < keep) return;
+  LogWarning(
+      "in an hour, the daemon begins to remove jobs that ended more than {} ago and have left only "
+      "their output (retention.keep_output_for: 0s keeps them)",
+      DurationText(keep));
+}
+
 void PrintCluster(const cluster::local::DaemonOptions& options) {
   client::Client client(options.socket);
   const Json answer = Json::parse(client.Get("/v1/nodes"));
+  const Json status = Json::parse(client.Get("/v1/status"));
   fmt::print("socket {}\n", options.socket);
-  if (const Json tcp = Json::parse(client.Get("/v1/status")).at("tcp"); !tcp.is_null())
+  WarnOfRemovals(status.at("history"));
+  if (const Json& tcp = status.at("tcp"); !tcp.is_null())
     fmt::print("tcp    {}, with the token in {}\n", tcp.get<std::string>(),
                client::TokenPath([](const char*) { return nullptr; }, options.state_dir));
   for (const Json& node : answer.at("nodes")) {

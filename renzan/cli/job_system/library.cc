@@ -29,8 +29,11 @@ __attribute__((visibility("default"))) void renzan_jobs_add_verbs(CLI::App* app,
   });
 }
 
-__attribute__((visibility("default"))) void renzan_jobs_disk_trouble(std::string* text) {
-  *text = renzan::DiskTroubleOfDaemon();
+__attribute__((visibility("default"))) void renzan_jobs_daemon_facts(std::string* disk_trouble,
+                                                                     std::string* history) {
+  const renzan::DaemonFacts facts = renzan::FactsOfDaemon();
+  *disk_trouble = facts.disk_trouble;
+  *history = facts.history;
 }
 
 __attribute__((visibility("default"))) void renzan_jobs_library_versions(std::string* sqlite,

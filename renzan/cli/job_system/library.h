@@ -16,6 +16,6 @@ extern "C" {
 const char* renzan_jobs_build();
 // Adds the verbs to `app`; they set `exit_status`, and log through `log`.
 void renzan_jobs_add_verbs(CLI::App* app, int* exit_status, const renzan::LogFunctions* log);
-void renzan_jobs_disk_trouble(std::string* text);
+void renzan_jobs_daemon_facts(std::string* disk_trouble, std::string* history);
 void renzan_jobs_library_versions(std::string* sqlite, std::string* microhttpd);
 }

@@ -45,10 +45,11 @@ void AddJobSystemVerbs(CLI::App& app, int& exit_status) {
 
 void CheckJobSystem() { Library(); }
 
-std::string DiskTroubleInJobSystem() {
-  std::string text;
-  FunctionOf<decltype(renzan_jobs_disk_trouble)>("renzan_jobs_disk_trouble")(&text);
-  return text;
+DaemonState DaemonInJobSystem() {
+  DaemonState state;
+  FunctionOf<decltype(renzan_jobs_daemon_facts)>("renzan_jobs_daemon_facts")(&state.disk_trouble,
+                                                                             &state.history);
+  return state;
 }
 
 std::optional<JobSystemVersions> VersionsInJobSystem() {

@@ -24,9 +24,12 @@ void AddJobSystemVerbs(CLI::App& app, int& exit_status);
 // Throws the same unless they can be added.
 void CheckJobSystem();
 
-// What this machine's daemon says of its disk, if that is nearly full; "" if it is not, or there is
-// no daemon. Throws as CheckJobSystem().
-std::string DiskTroubleInJobSystem();
+// What this machine's daemon says of its disk, if that is nearly full, and of what it keeps; "" if
+// it says nothing, or there is no daemon. Throws as CheckJobSystem().
+struct DaemonState {
+  std::string disk_trouble, history;
+};
+DaemonState DaemonInJobSystem();
 
 // Versions of the libraries that the job system uses; nothing if it cannot be loaded.
 struct JobSystemVersions {

@@ -49,10 +49,12 @@ Finding FindJobSystem() {
     finding.advice = "install renzan-supervisor too: `renzan cluster up` needs it";
     return finding;
   }
-  if (const std::string trouble = DiskTroubleInJobSystem(); !trouble.empty()) {
+  const DaemonState daemon = DaemonInJobSystem();
+  if (!daemon.history.empty()) finding.here += "; its daemon has " + daemon.history;
+  if (!daemon.disk_trouble.empty()) {
     finding.state = Finding::State::kLimited;
     finding.here = "the daemon's disk is nearly full";
-    finding.advice = trouble;
+    finding.advice = daemon.disk_trouble;
   }
   return finding;
 }

@@ -123,6 +123,7 @@ void RunDaemon(const DaemonOptions& options) {
   const auto schedule = [scheduling](const Snapshot& at) { return Schedule(at, scheduling); };
   const RetentionOptions retention{
       .keep_ended_ms = options.config.retention.keep_ended_ms(),
+      .keep_output_ms = options.config.retention.keep_output_ms(),
       .keep_attempts = static_cast<int>(options.config.retention.keep_attempts)};
   record::Recorder recorder({.program = options.program, .writer = options.socket});
   std::optional<record::RecordingFile> recording;

@@ -63,6 +63,12 @@ std::string WrongDomains(const ClusterConfig::PoolConfig& pool,
   return "";
 }
 
+int64_t AsRead(const std::string& duration) {
+  const std::optional<int64_t> given = TryParseMilliseconds(duration);
+  CHECK_MSG(given.has_value(), "the configuration has not been read");
+  return *given;
+}
+
 }  // namespace
 
 void ClusterConfig::PoolConfig::Describe(ConfigFields& fields) {
@@ -148,15 +154,16 @@ void ClusterConfig::LimitsConfig::Describe(ConfigFields& fields) {
 void ClusterConfig::RetentionConfig::Describe(ConfigFields& fields) {
   DescribeDuration(fields, "keep_ended_for", &keep_ended_for,
                    "then a job and its directory are removed, except its usage; 0s: forever");
+  DescribeDuration(fields, "keep_output_for", &keep_output_for,
+                   "likewise, of a job that has left nothing but its workers' output: no run "
+                   "directory, checkpoints or artifacts; 0s: forever");
   fields.Range("keep_attempts", &keep_attempts, 1, kMaxCount,
                "newest attempts of a job that has not ended; logs of older ones are removed");
 }
 
-int64_t ClusterConfig::RetentionConfig::keep_ended_ms() const {
-  const std::optional<int64_t> given = TryParseMilliseconds(keep_ended_for);
-  CHECK_MSG(given.has_value(), "the configuration has not been read");
-  return *given;
-}
+int64_t ClusterConfig::RetentionConfig::keep_ended_ms() const { return AsRead(keep_ended_for); }
+
+int64_t ClusterConfig::RetentionConfig::keep_output_ms() const { return AsRead(keep_output_for); }
 
 void ClusterConfig::NodeHealthConfig::Describe(ConfigFields& fields) {
   DescribeDuration(fields, "early_failure", &early_failure,
@@ -176,16 +183,6 @@ void ClusterConfig::NodeHealthConfig::Describe(ConfigFields& fields) {
        {std::pair{"check_interval", &check_interval}, {"check_timeout", &check_timeout}})
     fields.Require(TryParseMilliseconds(*text).value_or(1) > 0, key, "must be more than 0");
 }
-
-namespace {
-
-int64_t AsRead(const std::string& duration) {
-  const std::optional<int64_t> given = TryParseMilliseconds(duration);
-  CHECK_MSG(given.has_value(), "the configuration has not been read");
-  return *given;
-}
-
-}  // namespace
 
 int64_t ClusterConfig::NodeHealthConfig::early_failure_ms() const { return AsRead(early_failure); }
 int64_t ClusterConfig::NodeHealthConfig::suspect_for_ms() const { return AsRead(suspect_for); }

@@ -91,11 +91,13 @@ struct ClusterConfig {
     void Describe(ConfigFields& fields);
   };
   struct RetentionConfig {
-    // "0s": forever. Job directories contain models, so nothing is removed by default.
-    std::string keep_ended_for = "0s";
+    // "0s": forever. Job directories may contain models, so by default only jobs are removed that
+    // have left nothing but their workers' output.
+    std::string keep_ended_for = "0s", keep_output_for = "365d";
     int64_t keep_attempts = 10;  // of a job that has not ended
     void Describe(ConfigFields& fields);
     int64_t keep_ended_ms() const;  // 0: forever
+    int64_t keep_output_ms() const;
   };
 
   // Nodes that fail the jobs that start on them.

@@ -70,7 +70,7 @@ Controller::Controller(const ControllerOptions& options, Snapshot cluster, Store
              .machine_gpus = options.machine_gpus},
       pools_(state_.snapshot, store, clock),
       usage_(state_.snapshot, store, clock),
-      log_(state_, store, usage_, pools_, inherited_, clock),
+      log_(state_, store, usage_, pools_, inherited_, directories_, clock),
       collector_(options.artifacts_timeout_ms, log_, store, agent, directories_, inherited_,
                  state_.watched, clock),
       retention_(options.retention, store, agent, directories_, state_.watched),

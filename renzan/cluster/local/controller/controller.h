@@ -139,6 +139,7 @@ class Controller {
   // Why the last turn failed, so that nothing proceeds until one succeeds (a full disk); or "".
   const std::string& trouble() const { return trouble_; }
   const DiskWatch& disk() const { return disk_; }
+  const RetentionOptions& retention() const { return options_.retention; }
   Store& store() { return store_; }
   const UsageLedger& usage() const { return usage_; }
   PoolObserver& pools() { return pools_; }

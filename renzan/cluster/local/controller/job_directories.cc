@@ -1,13 +1,17 @@
 #include "renzan/cluster/local/controller/job_directories.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/process/descriptor.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -25,6 +29,41 @@ void CreateForUser(const std::string& path, uid_t uid, gid_t gid) {
     FailErrno(errno, "cannot change the owner of " + path);
 }
 
+// In the job's directory, for its user to write to.
+constexpr const char* kUsersDirectories[] = {"run", "checkpoints", "artifacts"};
+constexpr const char* kStopNotice = "stop.json";  // of the supervisor, in "run"
+// In an attempt's directory, read only until the job has ended.
+constexpr const char* kWorkingFiles[] = {"plan.json", "started.json", "end.json", "lock", "wake"};
+
+// Not through a link that the job's user may have put there.
+Descriptor OpenDirectory(const std::string& path) {
+  return Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+void TrimAttempt(const std::string& path) {
+  const Descriptor attempt = OpenDirectory(path);
+  if (!attempt) return;
+  for (const char* name : kWorkingFiles) ::unlinkat(attempt.get(), name, 0);
+  struct stat log {};
+  if (::fstatat(attempt.get(), "supervisor.log", &log, AT_SYMLINK_NOFOLLOW) == 0 &&
+      log.st_size == 0)
+    ::unlinkat(attempt.get(), "supervisor.log", 0);
+  const Descriptor requests = OpenDirectory(path + "/requests");
+  if (!requests) return;
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(path + "/requests", unreadable))
+    ::unlinkat(requests.get(), entry.path().filename().c_str(), 0);
+  ::unlinkat(attempt.get(), "requests", AT_REMOVEDIR);
+}
+
+// Whether the job has left a file there, as far as can be seen.
+bool HasFiles(const std::string& directory) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error))
+    if (entry.path().filename() != kStopNotice) return true;
+  return static_cast<bool>(error);
+}
+
 }  // namespace
 
 std::string JobDirectories::Of(JobId job) const { return fmt::format("{}/{}", root_, job); }
@@ -40,7 +79,7 @@ void JobDirectories::Create(const JobRecord& job,
   // The environment in the manifest may hold secrets: other users cannot enter the directory before
   // the file's mode is set.
   if (manifest) ChangeMode(directory, 0700);
-  for (const char* name : {"run", "checkpoints", "artifacts"})
+  for (const char* name : kUsersDirectories)
     CreateForUser(directory + "/" + name, job.uid, job.gid);
   if (manifest) {
     const std::string path = directory + "/manifest.json";
@@ -49,6 +88,26 @@ void JobDirectories::Create(const JobRecord& job,
     ChangeMode(path, 0600);
   }
   ChangeMode(directory, 0711);
+}
+
+// What cannot be removed stays: it is only a little room.
+void JobDirectories::Trim(JobId job, int attempts) const {
+  for (int attempt = 0; attempt < attempts; ++attempt) TrimAttempt(OfAttempt(job, attempt));
+  const Descriptor directory = OpenDirectory(Of(job));
+  if (!directory) return;
+  if (const Descriptor run = OpenDirectory(Of(job) + "/run"); run)
+    ::unlinkat(run.get(), kStopNotice, 0);
+  for (const char* name : kUsersDirectories) ::unlinkat(directory.get(), name, AT_REMOVEDIR);
+}
+
+bool JobDirectories::HasOnlyOutput(JobId job) const {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(Of(job), error)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("attempt-") || name == "manifest.json") continue;
+    if (HasFiles(entry.path())) return false;
+  }
+  return !error || error == std::errc::no_such_file_or_directory;
 }
 
 }  // namespace renzan::cluster::local

@@ -21,6 +21,12 @@ class JobDirectories {
   // too, before the first attempt.
   void Create(const JobRecord& job, const std::optional<std::string>& manifest) const;
 
+  // Of a job that has ended: removes what only its supervisors and the daemon read, and directories
+  // that it has left empty.
+  void Trim(JobId job, int attempts) const;
+  // Whether it has left nothing but its workers' output (or not even that).
+  bool HasOnlyOutput(JobId job) const;
+
  private:
   std::string root_;
 };

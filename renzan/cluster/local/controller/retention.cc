@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
 
@@ -12,6 +13,12 @@ namespace {
 constexpr int kBatch = 32;
 constexpr TimeMs kMaxBetweenLooksMs = 600'000;
 constexpr JobId kChildKey = 0;  // in WatchedProcesses
+// Directories that are looked at in one turn, and the time until the next one.
+constexpr int kLooks = 256;
+constexpr TimeMs kBetweenPartsMs = 100;
+constexpr TimeMs kDoubtfulClockMs = 86'400'000;
+// What only the default says is not removed at once: the operator may have just read of it.
+constexpr TimeMs kOutputAfterStartMs = 3'600'000;
 
 }  // namespace
 
@@ -40,7 +47,7 @@ void Retention::Advance(TimeMs now) {
   }
   if (!removing_.empty()) DeleteRemovedJobs();
   if (!old_attempts_.empty()) return StartRemovingAttempts();
-  if (options_.keep_ended_ms == 0)
+  if (options_.keep_ended_ms == 0 && options_.keep_output_ms == 0)
     next_look_ = kNever;
   else if (now >= next_look_)
     StartRemovingJobs(now);
@@ -56,16 +63,39 @@ void Retention::StartRemovingAttempts() {
 }
 
 void Retention::StartRemovingJobs(TimeMs now) {
+  next_look_ = now + kMaxBetweenLooksMs;
+  if (options_.keep_ended_ms > 0) QueueOutdated(now);
+  if (removing_.empty() && options_.keep_output_ms > 0) QueueWithOnlyOutput(now);
+  std::vector<std::string> directories;
+  for (const JobId job : removing_) directories.push_back(directories_.Of(job));
+  if (!removing_.empty() && !StartChild(directories)) removing_.clear();
+}
+
+void Retention::QueueOutdated(TimeMs now) {
   // Jobs that cannot be removed come first in each answer and must not crowd out later ones.
   const int most = kBatch + static_cast<int>(irremovable_.size());
-  std::vector<std::string> directories;
-  for (const JobId job : store_.EndedBefore(now - options_.keep_ended_ms, most)) {
-    if (irremovable_.count(job)) continue;
-    removing_.push_back(job);
-    directories.push_back(directories_.Of(job));
+  for (const EndedKey& job : store_.EndedBefore(now - options_.keep_ended_ms, {}, most))
+    if (!irremovable_.count(job.id)) removing_.push_back(job.id);
+  next_look_ = std::min(next_look_, now + options_.keep_ended_ms);
+}
+
+// Those that have left more are not looked at again before the daemon restarts.
+void Retention::QueueWithOnlyOutput(TimeMs now) {
+  if (!first_look_) first_look_ = now;
+  if (const TimeMs begin = *first_look_ + kOutputAfterStartMs; now < begin) {
+    next_look_ = std::min(next_look_, begin);
+    return;
   }
-  next_look_ = now + std::min(kMaxBetweenLooksMs, options_.keep_ended_ms);
-  if (!removing_.empty() && !StartChild(directories)) removing_.clear();
+  const std::vector<EndedKey> jobs =
+      store_.EndedBefore(now - options_.keep_output_ms, looked_at_, kLooks);
+  for (const EndedKey& job : jobs) {
+    if (removing_.size() == kBatch) break;
+    looked_at_ = job;
+    if (!irremovable_.count(job.id) && directories_.HasOnlyOutput(job.id))
+      removing_.push_back(job.id);
+  }
+  next_look_ =
+      std::min(next_look_, jobs.empty() ? now + options_.keep_output_ms : now + kBetweenPartsMs);
 }
 
 bool Retention::StartChild(const std::vector<std::string>& directories) {
@@ -93,12 +123,20 @@ void Retention::DeleteRemovedJobs() {
           job, directories_.Of(job));
     }
   }
-  if (!removed.empty()) store_.Transact([&] { store_.DeleteJobs(removed); });
+  if (!removed.empty()) {
+    store_.Transact([&] { store_.DeleteJobs(removed); });
+    LogInfo("removed {} that ended long ago (retention)", Counted(removed.size(), "job"));
+  }
   removing_.clear();
+}
+
+void Retention::ClockJumped(TimeMs now) {
+  if (child_ == 0) next_look_ = now + kDoubtfulClockMs;
 }
 
 void Retention::ClockWentBack(TimeMs now) {
   if (child_ == 0) next_look_ = now;
+  if (first_look_) first_look_ = std::min(*first_look_, now);
 }
 
 }  // namespace renzan::cluster::local

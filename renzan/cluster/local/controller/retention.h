@@ -1,10 +1,11 @@
 #pragma once
 
 // Garbage-collects the files of jobs. Of a job that has not ended the newest attempt directories
-// are kept. A job that ended long ago is deleted: first its directory, by a child process, then its
-// records in the store. If the daemon is killed in between, the next one finds the job without its
-// directory and deletes the records.
+// are kept. A job that ended long ago is deleted, earlier if it has left only its output: first its
+// directory, by a child process, then its records in the store. If the daemon is killed in between,
+// the next one finds the job without its directory and deletes the records.
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,8 +18,9 @@
 namespace renzan::cluster::local {
 
 struct RetentionOptions {
-  TimeMs keep_ended_ms = 0;  // 0: for ever
-  int keep_attempts = 10;    // directories with logs, of a job that has not ended
+  TimeMs keep_ended_ms = 0;   // 0: for ever
+  TimeMs keep_output_ms = 0;  // likewise; of a job that has left nothing else
+  int keep_attempts = 10;     // directories with logs, of a job that has not ended
 };
 
 class Retention {
@@ -39,11 +41,15 @@ class Retention {
   // When to look for jobs to delete.
   TimeMs next_look() const { return next_look_; }
   void ClockWentBack(TimeMs now);
+  // A clock that was set forward may be wrong, and what is deleted is gone.
+  void ClockJumped(TimeMs now);
 
  private:
   void QueueAttempt(JobId job, int attempt);
   void StartRemovingAttempts();
   void StartRemovingJobs(TimeMs now);
+  void QueueOutdated(TimeMs now);
+  void QueueWithOnlyOutput(TimeMs now);
   void DeleteRemovedJobs();
   bool StartChild(const std::vector<std::string>& directories);
 
@@ -56,6 +62,9 @@ class Retention {
   std::vector<std::string> old_attempts_;  // directories to remove
   std::vector<JobId> removing_;            // jobs whose directories the child removes
   std::set<JobId> irremovable_;            // not tried again before the daemon restarts
+  std::optional<TimeMs> first_look_;
+  // Of those that ended so long ago that only their output would not keep them: looked at so far.
+  EndedKey looked_at_;
   TimeMs next_look_ = 0;
 };
 

@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "renzan/base/file/file.h"
 #include "renzan/cluster/local/controller/fake_agent_for_test.h"
@@ -74,6 +78,74 @@ TEST_F(RetentionTest, AJobIsDeletedAfterItsDirectory) {
   retention->Advance(8000);
   EXPECT_FALSE(store_.FindJob(1));
   EXPECT_THAT(watched_, IsEmpty());
+}
+
+TEST_F(RetentionTest, AJobThatLeftOnlyOutputIsDeletedEarlier) {
+  for (const char* name : {"/run", "/checkpoints", "/artifacts"})
+    CreateDirectories(directories_.Of(1) + name);
+  WriteFileAtomically(directories_.Of(1) + "/run/stop.json", "{}");  // not of the job
+  const auto retention = Make({.keep_ended_ms = 100'000'000, .keep_output_ms = 1000});
+  EndedJob(5000);
+  retention->Advance(7000);
+  EXPECT_THAT(agent_.removed, IsEmpty()) << "not just after the daemon's start";
+  TimeMs now = 7000;
+  for (; agent_.removed.empty() && now < 10'000'000; now = retention->next_look())
+    retention->Advance(now);
+  EXPECT_THAT(agent_.removed, ElementsAre(ElementsAre(directories_.Of(1))));
+  agent_.copy_status = 0;
+  retention->Advance(3'700'000);
+  EXPECT_FALSE(store_.FindJob(1));
+}
+
+TEST_F(RetentionTest, WhatMayBeAModelIsKept) {
+  CreateDirectories(directories_.Of(1) + "/run");
+  WriteFileAtomically(directories_.Of(1) + "/run/model", "precious");
+  const auto retention = Make({.keep_output_ms = 1000});
+  EndedJob(5000);
+  for (TimeMs now = 7000; now < 10'000'000; now = std::max(now + 1, retention->next_look()))
+    retention->Advance(now);
+  EXPECT_THAT(agent_.removed, IsEmpty());
+  EXPECT_TRUE(store_.FindJob(1));
+}
+
+TEST_F(RetentionTest, AClockThatWasSetForwardDeletesNothingForADay) {
+  const auto retention = Make({.keep_output_ms = 1000});
+  EndedJob(5000);
+  retention->ClockJumped(1'000'000);
+  retention->Advance(1'000'000);
+  EXPECT_THAT(agent_.removed, IsEmpty());
+  while (agent_.removed.empty() && retention->next_look() < kNever)
+    retention->Advance(retention->next_look());
+  EXPECT_EQ(agent_.removed.size(), 1u);
+}
+
+// Of a job that has ended.
+TEST_F(RetentionTest, WhatNobodyReadsIsTrimmed) {
+  const std::string job = directories_.Of(1);
+  const auto attempt = [&](int number, const char* name) {
+    return directories_.OfAttempt(1, number) + name;
+  };
+  const std::string elsewhere = state_dir_ / "elsewhere";
+  for (const std::string& directory :
+       {job + "/run", job + "/checkpoints", attempt(0, "/requests"), elsewhere})
+    CreateDirectories(directory);
+  for (const std::string& file :
+       {job + "/checkpoints/step-1", attempt(0, "/plan.json"), attempt(0, "/end.json"),
+        attempt(0, "/requests/spare-0"), attempt(0, "/worker-0.log"), attempt(1, "/started.json"),
+        attempt(1, "/supervisor.log"), job + "/run/stop.json", elsewhere + "/plan.json"})
+    WriteFileAtomically(file, "text");
+  WriteFileAtomically(attempt(0, "/supervisor.log"), "");
+  std::filesystem::remove(directories_.OfAttempt(1, 2));
+  std::filesystem::create_symlink(elsewhere, directories_.OfAttempt(1, 2));
+  directories_.Trim(1, 5);
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(job))
+    if (!entry.is_directory()) left.insert(entry.path().string().substr(job.size() + 1));
+  EXPECT_THAT(left, ElementsAre("attempt-0/worker-0.log", "attempt-1/supervisor.log",
+                                "checkpoints/step-1"));
+  EXPECT_FALSE(FileExists(job + "/run")) << "it was empty";
+  EXPECT_FALSE(FileExists(attempt(0, "/requests")));
+  EXPECT_TRUE(FileExists(elsewhere + "/plan.json")) << "links are not followed";
 }
 
 TEST_F(RetentionTest, KeepsWhatCannotBeRemoved) {

@@ -20,7 +20,10 @@ void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptR
     store_.AddEvent({.job = record.id, .time = NowMs(clock_), .kind = kind, .text = text});
   });
   usage_.Committed(until);
-  if (HasEnded(record.state)) inherited_.Remove(record.id);
+  if (HasEnded(record.state)) {
+    inherited_.Remove(record.id);
+    directories_.Trim(record.id, record.attempts);
+  }
   state_.needs_scheduling = true;
 }
 

@@ -11,6 +11,7 @@
 #include "renzan/base/clock.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
 #include "renzan/cluster/local/controller/inherited_files.h"
+#include "renzan/cluster/local/controller/job_directories.h"
 #include "renzan/cluster/local/controller/pool_observer.h"
 #include "renzan/cluster/local/controller/usage_ledger.h"
 #include "renzan/cluster/local/store/store.h"
@@ -20,17 +21,19 @@ namespace renzan::cluster::local {
 class TransitionLog {
  public:
   TransitionLog(ClusterState& state, Store& store, UsageLedger& usage, PoolObserver& pools,
-                const InheritedFiles& inherited, const Clock& clock)
+                const InheritedFiles& inherited, const JobDirectories& directories,
+                const Clock& clock)
       : state_(state),
         store_(store),
         usage_(usage),
         pools_(pools),
         inherited_(inherited),
+        directories_(directories),
         clock_(clock) {}
 
   // The job's next state, with an event (`kind`, `text`), as one transaction. Usage is counted up
   // to `until`, when the transition happened: from then on other jobs may use the nodes. What a
-  // job inherited is removed when it has ended.
+  // job inherited is removed when it has ended, and what nobody reads any more.
   void Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
               const std::string& kind, const std::string& text, TimeMs until,
               const CollectionRecord* collection = nullptr,
@@ -50,6 +53,7 @@ class TransitionLog {
   UsageLedger& usage_;
   PoolObserver& pools_;
   const InheritedFiles& inherited_;
+  const JobDirectories& directories_;
   const Clock& clock_;
 };
 

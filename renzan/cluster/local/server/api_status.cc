@@ -1,7 +1,9 @@
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "renzan/cluster/core/engine/record_state.h"
 #include "renzan/cluster/local/server/api_json.h"
@@ -9,6 +11,28 @@
 #include "renzan/cluster/spec/snapshot_json.h"
 
 namespace renzan::cluster::local {
+namespace {
+
+// How much is kept of the jobs that have ended, besides their directories.
+Json HistoryJson(const ApiContext& context, Controller& controller,
+                 const std::map<std::string, int64_t>& jobs) {
+  int64_t ended = 0, bytes = 0;
+  for (const auto& [state, count] : jobs)
+    if (const auto known = RecordStateNamed(state); known && HasEnded(*known)) ended += count;
+  for (const char* file : {"/state.db", "/state.db-wal"}) {
+    std::error_code missing;
+    const auto size = std::filesystem::file_size(context.state_dir + file, missing);
+    if (!missing) bytes += static_cast<int64_t>(size);
+  }
+  const std::optional<TimeMs> first = controller.store().FirstEnd();
+  return {{"ended_jobs", ended},
+          {"first_ended", first ? Json(*first) : Json()},
+          {"database_bytes", bytes},
+          {"keep_ended_for_ms", controller.retention().keep_ended_ms},
+          {"keep_output_for_ms", controller.retention().keep_output_ms}};
+}
+
+}  // namespace
 
 ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request) {
   const Caller caller = WithGroups(context, request.caller);
@@ -19,10 +43,12 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request) 
   std::string violation, trouble, disk;
   std::vector<std::pair<JobId, int64_t>> largest;
   std::vector<std::string> faults;
+  Json history;
   const Snapshot snapshot = context.loop.Run([&](Controller& controller) {
     you = controller.access().SubmitterOf(caller);
     max_priority = controller.access().max_priority();
     jobs = controller.store().CountByState();
+    history = HistoryJson(context, controller, jobs);
     pools = controller.pools().Histories();
     violation = controller.violation();
     faults = controller.faults();
@@ -48,6 +74,7 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request) 
       {"service_levels_ms", context.scheduling.levels.thresholds_ms},
       {"gittins", context.scheduling.levels.gittins}};
   for (const char* state : kRecordStates) body["jobs"][state] = jobs[state];
+  body["history"] = history;
   body["resources"] = use["resources"];
   body["worker_classes"] = Json::object();
   for (const auto& [name, request] : context.worker_classes)

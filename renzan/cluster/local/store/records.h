@@ -7,6 +7,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -147,6 +148,12 @@ struct UsageRecord {
     cost -= less.cost;
     return *this;
   }
+};
+
+// Ended jobs in the order of their ends.
+struct EndedKey {
+  TimeMs ended = std::numeric_limits<TimeMs>::min();
+  JobId id = 0;
 };
 
 // Spans in the order of their ends.

@@ -255,15 +255,21 @@ int64_t Store::CountEnded(const EndedFilter& filter) {
   });
 }
 
-std::vector<JobId> Store::EndedBefore(TimeMs time, int limit) {
+std::vector<EndedKey> Store::EndedBefore(TimeMs time, const EndedKey& after, int limit) {
   return Guarded([&] {
-    std::vector<JobId> jobs;
+    std::vector<EndedKey> jobs;
     for (const SqlRow& row : database_->Query(
-             "SELECT id FROM jobs INDEXED BY jobs_by_end WHERE ended < ? ORDER BY ended LIMIT ?",
-             {time, int64_t{limit}}))
-      jobs.push_back(row.Int(0));
+             "SELECT ended, id FROM jobs INDEXED BY jobs_by_end WHERE ended < ? AND (ended, id) > "
+             "(?, ?) ORDER BY ended, id LIMIT ?",
+             {time, after.ended, after.id, int64_t{limit}}))
+      jobs.push_back({row.Int(0), row.Int(1)});
     return jobs;
   });
+}
+
+std::optional<TimeMs> Store::FirstEnd() {
+  const std::vector<EndedKey> first = EndedBefore(kNever, {}, 1);
+  return first.empty() ? std::nullopt : std::optional(first.front().ended);
 }
 
 std::optional<JobRecord> Store::FindJob(JobId job) {

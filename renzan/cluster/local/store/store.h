@@ -83,8 +83,10 @@ class Store {
   // The at most `limit` jobs with the highest ids, sorted by id, without `spec` and `manifest`.
   std::vector<JobRecord> EndedJobs(const EndedFilter& filter, int limit);
   int64_t CountEnded(const EndedFilter& filter);
-  // The at most `limit` jobs that ended first.
-  std::vector<JobId> EndedBefore(TimeMs time, int limit);
+  // The at most `limit` jobs that ended first, of those after `after`.
+  std::vector<EndedKey> EndedBefore(TimeMs time, const EndedKey& after, int limit);
+  // When the first one ended that is still here.
+  std::optional<TimeMs> FirstEnd();
   std::optional<JobRecord> FindJob(JobId job);
   std::map<std::string, int64_t> CountByState();   // by NameOf(RecordState)
   std::vector<AttemptRecord> Attempts(JobId job);  // the first one first

@@ -67,7 +67,10 @@ TEST(Store, ListsRecentlyEndedJobs) {
   EXPECT_EQ(store.EndedJobs({}, 9).size(), 2u);
   EXPECT_EQ(store.CountEnded({}), 2);
   EXPECT_EQ(store.CountEnded({.user = "bob"}), 0);
-  EXPECT_EQ(store.EndedBefore(200, 9), std::vector<JobId>{1});
+  ASSERT_EQ(store.EndedBefore(200, {}, 9).size(), 1u);
+  EXPECT_EQ(store.EndedBefore(200, {}, 9)[0].id, 1);
+  EXPECT_TRUE(store.EndedBefore(200, store.EndedBefore(200, {}, 9)[0], 9).empty());
+  EXPECT_EQ(store.FirstEnd(), 100);
   ASSERT_EQ(store.UnfinishedJobs().size(), 1u);
   EXPECT_EQ(store.UnfinishedJobs()[0].id, 3);
 }
