@@ -34,6 +34,15 @@ std::string FormatUtc(double unix_seconds) {
   return text;
 }
 
+std::string FormatLocal(double unix_seconds) {
+  const std::time_t seconds = static_cast<std::time_t>(unix_seconds);
+  std::tm parts{};
+  localtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
+}
+
 std::optional<double> ParseUtc(std::string_view text) {
   const std::string copy(text);
   std::tm parts{};

@@ -25,7 +25,9 @@ const Clock& SystemClock();
 
 // "2026-01-31T12:34:56Z"
 std::string FormatUtc(double unix_seconds);
-// The same, or with a fraction of a second, to Unix seconds.
+// "2026-01-31 14:34:56" in the local time zone: for people. Logs and files have UTC.
+std::string FormatLocal(double unix_seconds);
+// As FormatUtc(), or with a fraction of a second, to Unix seconds.
 std::optional<double> ParseUtc(std::string_view text);
 // "Sat, 31 Jan 2026 12:34:56 GMT", as HTTP's Date header (RFC 9110, 5.6.7), to Unix seconds.
 std::optional<double> ParseHttpDate(std::string_view text);

@@ -92,6 +92,10 @@ $renzan cluster up --nodes 2 --gpus-per-node 4 --simulated >/dev/null
 pid=$(daemon_pid)
 expect_exit 69 "already running at $work/state/socket (process $pid)" $renzan cluster up
 expect_exit 69 "already running" $renzan cluster up --socket "$work/other"
+mv state/socket removed
+expect_exit 69 "although one is running (pid $pid)" $renzan jobs
+expect_exit 69 "if its socket was removed, with \`kill\` and this number" $renzan cluster up
+mv removed state/socket
 
 # Errors of the daemon.
 expect_exit 78 "can never run here" $renzan submit --gpus 5 -- sleep 1

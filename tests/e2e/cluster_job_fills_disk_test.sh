@@ -36,7 +36,7 @@ wait_for is "$other" state failed
 expect_field "$other" exit_code 6
 names_it() { $renzan cluster status | grep -q "^DISK NEARLY FULL: .*; job $filling uses [0-9.]*MiB"; }
 wait_for names_it
-grep -q "warning: .*has .* free, less than the 16MiB" "$RENZAN_STATE_DIR/daemon.log" ||
+grep -q "^20[-0-9]*T[:0-9]*Z warning: .*has .* free, less than the 16MiB" "$RENZAN_STATE_DIR/daemon.log" ||
   fail "the daemon's log does not say it"
 $renzan doctor --dir "$work" | grep -q "job system  *limited .*less than the 16MiB" ||
   fail "renzan doctor does not say it"

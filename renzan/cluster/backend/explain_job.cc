@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -15,7 +16,7 @@ namespace renzan::cluster {
 namespace {
 
 std::string At(const Document& unix_ms) {
-  return FormatUtc(unix_ms.is_number() ? unix_ms.get<double>() / 1000 : 0);
+  return FormatLocal(unix_ms.is_number() ? unix_ms.get<double>() / 1000 : 0);
 }
 
 std::string WhereItIs(const Document& job) {
@@ -62,8 +63,9 @@ SubmissionRules RulesFor(const Document& job, const Job& waiting, const View& vi
   SubmissionRules rules;
   if (view.most_priority)
     rules.max_priority = static_cast<int>(view.most_priority(waiting));
-  else if (const Document most = job.value("max_priority", Document()); most.is_number())
-    rules.max_priority = most;
+  else if (job.contains("max_priority"))  // null: its queue is gone
+    rules.max_priority = job.at("max_priority").is_number() ? job.at("max_priority").get<int>()
+                                                            : std::numeric_limits<int>::min();
   if (!view.worker_classes.empty())
     rules.round_up = [&view](const Resources& worker) {
       return spec::RoundedUp(view.snapshot, view.worker_classes, worker);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
@@ -100,8 +102,9 @@ TEST(ExplainJob, SuggestsNothingThatItsUserMayNotSubmit) {
   EXPECT_THAT(suggestions(), Contains(HasSubstr("priority")));
   cluster.job["max_priority"] = 0;
   EXPECT_THAT(suggestions(), Not(Contains(HasSubstr("priority"))));
+  cluster.job["max_priority"] = nullptr;  // its queue is gone
+  EXPECT_THAT(suggestions(), Not(Contains(HasSubstr("priority"))));
   // Of Kubernetes, where the job says nothing about it, the view does.
-  cluster.job["max_priority"] = nullptr;
   int64_t most = 1;
   cluster.view.most_priority = [&](const Job&) { return most; };
   EXPECT_THAT(suggestions(), Contains(HasSubstr("priority")));
@@ -120,6 +123,8 @@ TEST(ExplainJob, SaysWhatTheControllerSaidIfNoMoreMayBeSeen) {
 }
 
 TEST(ExplainJob, SaysWhereAJobIsOrHowItEnded) {
+  ::setenv("TZ", "CET-1", 1);  // as `job show`, in local time
+  ::tzset();
   OneJob cluster;
   SetUpJob(cluster, 8);
   Job& job = cluster.view.snapshot.jobs[0];
@@ -128,7 +133,7 @@ TEST(ExplainJob, SaysWhereAJobIsOrHowItEnded) {
   cluster.job["state"] = "running";
   cluster.job["nodes"] = {"n0"};
   cluster.job["attempts_list"].push_back({{"started", 0}});
-  EXPECT_EQ(WhyOf(cluster), "it has been running since 1970-01-01T00:00:00Z on n0");
+  EXPECT_EQ(WhyOf(cluster), "it has been running since 1970-01-01 01:00:00 on n0");
   cluster.view.snapshot.nodes[0].state = NodeState::kDraining;
   EXPECT_THAT(WhyOf(cluster), HasSubstr("n0 is being drained, but the job may finish there"));
   job.checkpoints = true;
@@ -138,7 +143,9 @@ TEST(ExplainJob, SaysWhereAJobIsOrHowItEnded) {
   cluster.job["state"] = "failed";
   cluster.job["ended"] = 1000;
   cluster.job["message"] = "worker 0 exited with 3";
-  EXPECT_EQ(WhyOf(cluster), "it ended (failed) at 1970-01-01T00:00:01Z: worker 0 exited with 3");
+  EXPECT_EQ(WhyOf(cluster), "it ended (failed) at 1970-01-01 01:00:01: worker 0 exited with 3");
+  ::unsetenv("TZ");
+  ::tzset();
 }
 
 TEST(ExplainJob, DoesNotExplainAJobThatHasJustStarted) {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/file/file_lock.h"
 #include "renzan/cluster/client/paths.h"
 
 namespace renzan::cluster::client {
@@ -68,6 +70,17 @@ std::string ReadToken(const Endpoint& endpoint) {
          "{} does not contain a token: copy it from the daemon's state directory again",
          endpoint.token_file);
   return token;
+}
+
+// "pid 123" of the daemon whose state directory the missing socket was in; "" if there is none.
+std::string OwnerWithoutSocket(const std::string& socket) {
+  if (IsTcpAddress(socket) || FileExists(socket)) return "";
+  const std::string lock = std::filesystem::path(socket).parent_path() / "lock";
+  try {
+    return FileExists(lock) && FileLock::IsHeld(lock) ? FileLock::OwnerOf(lock) : "";
+  } catch (const Error&) {
+    return "";  // of another user
+  }
 }
 
 }  // namespace
@@ -140,6 +153,12 @@ void Client::FailTransfer(const HttpFailure& failure, bool writes) const {
              "{}: permission denied: the daemon belongs to another user; start your own with "
              "`renzan cluster up`, or ask its owner for access",
              socket());
+      if (const std::string owner = OwnerWithoutSocket(socket()); !owner.empty())
+        Fail(ErrorCode::kUnavailable,
+             "no daemon at {}, although one is running ({}): it is starting, or its socket was "
+             "removed. Try again; if that does not help, end it with `kill` and this number, which "
+             "does not touch its jobs, and start it with `renzan cluster up`",
+             socket(), owner);
       Fail(ErrorCode::kUnavailable, "no daemon at {}: start one with `renzan cluster up`",
            socket());
     case HttpFailure::Kind::kTimedOut:

@@ -18,6 +18,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/file/file_lock.h"
 #include "renzan/cluster/client/paths.h"
 
 namespace renzan::cluster::client {
@@ -179,6 +180,13 @@ TEST_F(ClientTest, ReportsThatNoDaemonListens) {
   error = GetError();
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error.what(), HasSubstr("renzan cluster up"));
+}
+
+// `renzan cluster up` would say that one is running, and `cluster down` that none is.
+TEST_F(ClientTest, ReportsADaemonWhoseSocketWasRemoved) {
+  const auto lock = FileLock::TryLock(dir_ / "lock", "pid 4711");
+  EXPECT_THAT(GetError().what(), AllOf(HasSubstr("one is running (pid 4711)"),
+                                       HasSubstr("end it with `kill` and this number")));
 }
 
 TEST_F(ClientTest, ReportsDisconnectsAndTimeouts) {

@@ -30,9 +30,10 @@ class Agent {
   virtual int CleanUp(const std::string& directory) = 0;
 
   // Starts a child that copies `from`, a file or directory, into the directory `to` with that
-  // user's permissions, and is killed when the calling thread ends. Throws Error kOsError.
-  virtual pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid,
-                             gid_t gid) = 0;
+  // user's permissions, and is killed when the calling thread ends. What it could not copy is in
+  // the file `log`. Throws Error kOsError.
+  virtual pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid, gid_t gid,
+                             const std::string& log) = 0;
   // Starts a child that copies files to a store in the same way: what `renzan upload` does.
   struct Upload {
     std::string sources;  // a file that lists them

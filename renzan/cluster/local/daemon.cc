@@ -44,7 +44,8 @@ std::unique_ptr<FileLock> LockState(const std::string& state_dir) {
   if (!lock)
     Fail(ErrorCode::kUnavailable,
          "a daemon is already running with state directory {} ({}): end it with `renzan cluster "
-         "down`, or choose another directory with --state",
+         "down` (if its socket was removed, with `kill` and this number), or choose another "
+         "directory with --state",
          state_dir, FileLock::OwnerOf(path));
   // Anyone who can read a lock file can hold the lock.
   if (::chmod(path.c_str(), 0600) != 0) FailErrno(errno, "cannot change the mode of " + path);

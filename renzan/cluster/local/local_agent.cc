@@ -71,11 +71,11 @@ class LocalAgent : public Agent {
   // Uses cp and rm, because a forked child of a multi-threaded process can do little before exec.
   // cp ends with the daemon: the next one copies from the start, and two must not write to the same
   // files.
-  pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid,
-                     gid_t gid) override {
+  pid_t StartCopying(const std::string& from, const std::string& to, uid_t uid, gid_t gid,
+                     const std::string& log) override {
     // --force: an interrupted earlier copy may have left read-only files.
     return StartTool({"cp", "-RPf", "--preserve=mode,timestamps", "-t", to, "--", from},
-                     LookUpUser(uid, gid), {.death_signal = SIGKILL});
+                     LookUpUser(uid, gid), {.log = log, .death_signal = SIGKILL});
   }
 
   pid_t StartUploading(const Upload& upload) override {

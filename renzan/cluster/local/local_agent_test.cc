@@ -42,7 +42,7 @@ TEST(LocalAgent, CopyingEndsWithTheDaemon) {
   const pid_t daemon = fork();
   if (daemon == 0) {
     const pid_t copying = MakeLocalAgent("", "")->StartCopying(
-        directory / "out", directory / "artifacts", geteuid(), getegid());
+        directory / "out", directory / "artifacts", geteuid(), getegid(), directory / "log");
     _exit(write(pipe.write_end.get(), &copying, sizeof copying) == sizeof copying ? 0 : 1);
   }
   ASSERT_EQ(StatusOf(daemon), 0);

@@ -1,6 +1,7 @@
 #include "renzan/cluster/local/controller/artifact_collector.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -74,7 +75,7 @@ void ArtifactCollector::StartStep(Collection& collection) {
     try {
       collection.child = is_copy ? agent_.StartCopying(collection.outputs.artifacts,
                                                        directories_.Of(record.id) + "/artifacts",
-                                                       record.uid, record.gid)
+                                                       record.uid, record.gid, LogOf(collection))
                                  : StartUpload(collection);
       watched_[record.id] = collection.child;
       return;
@@ -82,6 +83,12 @@ void ArtifactCollector::StartStep(Collection& collection) {
       AddProblem(collection, error.what());
     }
   }
+}
+
+// Of the child of its current step.
+std::string ArtifactCollector::LogOf(const Collection& collection) const {
+  return fmt::format("{}/{}.log", directories_.Of(collection.record.id),
+                     collection.step == Collection::Step::kCopy ? "collect" : "upload");
 }
 
 pid_t ArtifactCollector::StartUpload(const Collection& collection) {
@@ -96,7 +103,7 @@ pid_t ArtifactCollector::StartUpload(const Collection& collection) {
   return agent_.StartUploading({.sources = sources,
                                 .to = collection.outputs.upload_to,
                                 .environment = std::move(environment),
-                                .log = directory + "/upload.log",
+                                .log = LogOf(collection),
                                 .uid = collection.record.uid,
                                 .gid = collection.record.gid});
 }
@@ -146,9 +153,8 @@ void ArtifactCollector::CheckChild(Collection& collection) {
   bool goes_on = !collection.cancelled;
   if (const std::optional<int> status = agent_.Reap(collection.child)) {
     const bool is_copy = collection.step == Step::kCopy;
-    const std::string reason =
-        is_copy || *status < 0 ? ""
-                               : LastLineOf(directories_.Of(collection.record.id) + "/upload.log");
+    const std::string reason = *status < 0 ? "" : LastLineOf(LogOf(collection));
+    if (*status == 0 && is_copy) ::unlink(LogOf(collection).c_str());  // it is empty
     if (*status != 0 && is_copy && IsMissing(collection.outputs.artifacts))
       AddProblem(collection, "it does not exist");
     else if (*status != 0)

@@ -67,6 +67,7 @@ class ArtifactCollector {
 
   // Begins with the current step, or the first later one that is needed.
   void StartStep(Collection& collection);
+  std::string LogOf(const Collection& collection) const;
   pid_t StartUpload(const Collection& collection);
   void CheckChild(Collection& collection);
   void AddProblem(Collection& collection, const std::string& why) const;

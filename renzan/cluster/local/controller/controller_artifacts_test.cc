@@ -27,6 +27,20 @@ TEST_F(ControllerTest, AJobIsDoneOnceItsArtifactsAreCollected) {
   EXPECT_THAT(store_->Events(job).back().text, HasSubstr("could be collected from /tmp/out"));
 }
 
+TEST_F(ControllerTest, TheFileThatCouldNotBeCollectedIsNamed) {
+  const JobId job = Submit("command: [a]\nartifacts: " + directory_.path());
+  Settle();
+  End(job, EndedBy::kItself, 0);
+  WriteFileAtomically(controller_->directories().Of(job) + "/collect.log",
+                      "cp: cannot open 'out/a' for reading: Permission denied\n");
+  agent_.copy_status = 1;
+  controller_->ProcessEnded(job);
+  Settle();
+  EXPECT_THAT(
+      store_->Events(job).back().text,
+      HasSubstr("(cp ended with 1: cp: cannot open 'out/a' for reading: Permission denied)"));
+}
+
 TEST_F(ControllerTest, WhatAJobLeavesIsUploadedOnceItsArtifactsAreCollected) {
   const JobId job =
       Submit("command: [a]\nartifacts: out\nupload_to: s3://b/p\nenvironment: {KEY: k}");

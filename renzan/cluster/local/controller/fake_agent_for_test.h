@@ -53,7 +53,8 @@ class FakeAgent : public Agent {
     runs[directory].failed_nodes.push_back(node);
   }
   int CleanUp(const std::string& directory) override { return runs[directory].clean_ups++; }
-  pid_t StartCopying(const std::string& from, const std::string& to, uid_t, gid_t) override {
+  pid_t StartCopying(const std::string& from, const std::string& to, uid_t, gid_t,
+                     const std::string&) override {
     copies.emplace_back(from, to);
     return next_pid_++;
   }

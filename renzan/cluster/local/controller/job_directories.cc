@@ -104,7 +104,7 @@ bool JobDirectories::HasOnlyOutput(JobId job) const {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(Of(job), error)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("attempt-") || name == "manifest.json") continue;
+    if (name.starts_with("attempt-") || name == "manifest.json" || name == "collect.log") continue;
     if (HasFiles(entry.path())) return false;
   }
   return !error || error == std::errc::no_such_file_or_directory;
