@@ -65,6 +65,11 @@ id=$(submit --wait -- seq 9000000)
 [ "$(ls state/jobs/"$id"/attempt-0 | grep -c '^worker-0.log')" = 2 ] || fail "not rotated"
 $renzan job logs "$id" | cmp - <(seq 9000000)
 
+# A job can be awaited after its submission, too, also when it has ended.
+id=$(submit -- sh -c 'sleep 0.5; exit 7')
+for _ in 1 2; do expect_exit 7 "job $id ended: failed, exit status 7" $renzan job wait "$id"; done
+expect_exit 66 "there is no job 999" $renzan job wait 999
+
 # Cancelled, and killed after its grace period.
 id=$(submit -- sh -c 'trap "echo asked; exit 0" TERM; echo up; while :; do sleep 0.05; done')
 wait_for has_said "$id" up

@@ -19,7 +19,7 @@ __attribute__((visibility("default"))) void renzan_jobs_add_verbs(CLI::App* app,
   renzan::AddVerbGroup(*app, "Jobs", [&] {
     renzan::AddSubmitVerb(*app, *exit_status);
     renzan::AddJobsVerb(*app);
-    renzan::AddJobVerb(*app);
+    renzan::AddJobVerb(*app, *exit_status);
     renzan::AddPodRunVerb(*app, *exit_status);
   });
   renzan::AddVerbGroup(*app, "Clusters", [&] {

@@ -1,5 +1,5 @@
-// renzan job show|explain|logs ID, cancel|preempt|checkpoint|hold|release|update ID... or those
-// that match
+// renzan job show|explain|logs|wait ID, cancel|preempt|checkpoint|hold|release|update ID... or
+// those that match
 
 #include <fmt/format.h>
 
@@ -64,12 +64,13 @@ void AddJobOption(CLI::App& verb, std::string& job) {
   verb.add_option("ID", job, kJobHelp)->required();
 }
 
-void AddJobVerb(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("job", "Show one job, or stop or change jobs");
+void AddJobVerb(CLI::App& app, int& exit_status) {
+  CLI::App* verb = app.add_subcommand("job", "Show or await one job, or stop or change jobs");
   verb->require_subcommand(1);
   AddJobShowVerb(*verb);
   AddJobExplainVerb(*verb);
   AddJobLogsVerb(*verb);
+  AddJobWaitVerb(*verb, exit_status);
   AddActVerb(*verb, cluster::JobAction::kCancel, "cancel", "End jobs for good",
              "Their workers get SIGTERM, and SIGKILL after the grace period.\n"
              "Example: renzan job cancel 12 13\n"

@@ -17,5 +17,6 @@ void AddJobShowVerb(CLI::App& job);
 void AddJobExplainVerb(CLI::App& job);
 void AddJobLogsVerb(CLI::App& job);
 void AddJobUpdateVerb(CLI::App& job);
+void AddJobWaitVerb(CLI::App& job, int& exit_status);
 
 }  // namespace renzan
