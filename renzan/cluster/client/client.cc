@@ -72,9 +72,9 @@ std::string ReadToken(const Endpoint& endpoint) {
   return token;
 }
 
-// "pid 123" of the daemon whose state directory the missing socket was in; "" if there is none.
-std::string OwnerWithoutSocket(const std::string& socket) {
-  if (IsTcpAddress(socket) || FileExists(socket)) return "";
+// "pid 123" of the daemon in whose state directory the socket is, or was; "" if there is none.
+std::string OwnerOf(const std::string& socket) {
+  if (IsTcpAddress(socket)) return "";
   const std::string lock = std::filesystem::path(socket).parent_path() / "lock";
   try {
     return FileExists(lock) && FileLock::IsHeld(lock) ? FileLock::OwnerOf(lock) : "";
@@ -138,6 +138,19 @@ HttpAnswer Client::Send(HttpRequest request, const std::string& target) {
   }
 }
 
+void Client::FailInSpiteOf(const std::string& owner) const {
+  if (FileExists(socket()))
+    Fail(ErrorCode::kUnavailable,
+         "the daemon at {} ({}) takes no connection now: it has too many clients, is starting, or "
+         "is ending: try again",
+         socket(), owner);
+  Fail(ErrorCode::kUnavailable,
+       "no daemon at {}, although one is running ({}): it is starting, or its socket was removed. "
+       "Try again; if that does not help, end it with `kill` and this number, which does not touch "
+       "its jobs, and start it with `renzan cluster up`",
+       socket(), owner);
+}
+
 void Client::FailTransfer(const HttpFailure& failure, bool writes) const {
   // The daemon may have executed a request whose response was lost.
   const char* const next = writes ? "check with `renzan jobs` whether it was done"
@@ -153,12 +166,7 @@ void Client::FailTransfer(const HttpFailure& failure, bool writes) const {
              "{}: permission denied: the daemon belongs to another user; start your own with "
              "`renzan cluster up`, or ask its owner for access",
              socket());
-      if (const std::string owner = OwnerWithoutSocket(socket()); !owner.empty())
-        Fail(ErrorCode::kUnavailable,
-             "no daemon at {}, although one is running ({}): it is starting, or its socket was "
-             "removed. Try again; if that does not help, end it with `kill` and this number, which "
-             "does not touch its jobs, and start it with `renzan cluster up`",
-             socket(), owner);
+      if (const std::string owner = OwnerOf(socket()); !owner.empty()) FailInSpiteOf(owner);
       Fail(ErrorCode::kUnavailable, "no daemon at {}: start one with `renzan cluster up`",
            socket());
     case HttpFailure::Kind::kTimedOut:

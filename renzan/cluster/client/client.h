@@ -44,6 +44,8 @@ class Client {
 
  private:
   HttpAnswer Send(HttpRequest request, const std::string& target);
+  // Not reached, although `owner` is its daemon.
+  [[noreturn]] void FailInSpiteOf(const std::string& owner) const;
   [[noreturn]] void FailTransfer(const HttpFailure& failure, bool writes) const;
 
   Endpoint endpoint_;

@@ -187,6 +187,8 @@ TEST_F(ClientTest, ReportsADaemonWhoseSocketWasRemoved) {
   const auto lock = FileLock::TryLock(dir_ / "lock", "pid 4711");
   EXPECT_THAT(GetError().what(), AllOf(HasSubstr("one is running (pid 4711)"),
                                        HasSubstr("end it with `kill` and this number")));
+  ::close(Listen(socket_));  // it is there, but nobody accepts
+  EXPECT_THAT(GetError().what(), HasSubstr("(pid 4711) takes no connection now"));
 }
 
 TEST_F(ClientTest, ReportsDisconnectsAndTimeouts) {

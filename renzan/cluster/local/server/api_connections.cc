@@ -35,15 +35,25 @@ void ConnectionTable::GiveWay(uid_t uid) {
   oldest->second.admission = Admission::kNone;
 }
 
+bool ConnectionTable::HasRoom(uid_t uid, const Count& count) const {
+  return count.served < LimitOf(uid) && (IsOperator(uid) || users_served_ < limits_.all_users);
+}
+
+// A connection of anybody replaces another one.
+bool ConnectionTable::HasRoomFor(uid_t uid) {
+  const std::lock_guard lock(mutex_);
+  const auto at = counts_.find(uid);
+  return uid == kAnybody || HasRoom(uid, at == counts_.end() ? Count() : at->second);
+}
+
 ConnectionTable::Admission ConnectionTable::Admit(uid_t uid) {
   const auto at = counts_.find(uid);
   Count count = at == counts_.end() ? Count() : at->second;
-  const bool is_operator = IsOperator(uid);
   Admission admission = Admission::kNone;
-  if (count.served < LimitOf(uid) && (is_operator || users_served_ < limits_.all_users)) {
+  if (HasRoom(uid, count)) {
     admission = Admission::kServed;
     ++count.served;
-    users_served_ += is_operator ? 0 : 1;
+    users_served_ += IsOperator(uid) ? 0 : 1;
   } else if (count.refused < limits_.refusals_per_user && refused_ < limits_.refusals) {
     admission = Admission::kRefused;
     ++count.refused;

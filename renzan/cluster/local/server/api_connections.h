@@ -37,6 +37,8 @@ class ConnectionTable {
   // Adds a connection of `uid`, identified by its descriptor, unless the result is kNone. If
   // necessary, a connection of kAnybody replaces the oldest such connection without a request.
   Admission Open(int fd, uid_t uid, Time now = {});
+  // Whether Open() would serve it.
+  bool HasRoomFor(uid_t uid);
   // The headers of its first request have arrived.
   void Asked(int fd);
   // Shuts down connections without a request that were opened before that time. Returns when the
@@ -64,6 +66,7 @@ class ConnectionTable {
   bool IsOperator(uid_t uid) const { return uid == 0 || uid == own_uid_; }
   int LimitOf(uid_t uid) const { return IsOperator(uid) ? limits_.per_operator : limits_.per_user; }
   const Peer& At(int fd) const;
+  bool HasRoom(uid_t uid, const Count& count) const;
   Admission Admit(uid_t uid);
   void Forget(const Peer& peer);
   void GiveWay(uid_t uid);

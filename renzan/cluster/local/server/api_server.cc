@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -167,8 +168,7 @@ void Completed(void* self, MHD_Connection* connection, void** state, MHD_Request
 }
 
 void Changed(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode what) {
-  if (what == MHD_CONNECTION_NOTIFY_CLOSED)
-    static_cast<ApiServer*>(self)->connections().Close(FdOf(connection));
+  if (what == MHD_CONNECTION_NOTIFY_CLOSED) static_cast<ApiServer*>(self)->Ended(FdOf(connection));
 }
 
 }  // namespace
@@ -183,7 +183,8 @@ ApiServer::ApiServer(ApiContext context, Sockets sockets, std::vector<std::strin
       limits_(limits),
       connections_(limits.connections, ::geteuid()),
       sockets_(std::move(sockets)),
-      stop_fd_(::eventfd(0, EFD_CLOEXEC)) {
+      stop_fd_(::eventfd(0, EFD_CLOEXEC)),
+      room_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   daemon_.reset(MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
                                      MHD_USE_POLL | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET,
                                  0, nullptr, nullptr, Handle, this, MHD_OPTION_CONNECTION_LIMIT,
@@ -191,9 +192,10 @@ ApiServer::ApiServer(ApiContext context, Sockets sockets, std::vector<std::strin
                                  MHD_OPTION_CONNECTION_TIMEOUT, limits_.between_requests_seconds,
                                  MHD_OPTION_NOTIFY_COMPLETED, Completed, this,
                                  MHD_OPTION_NOTIFY_CONNECTION, Changed, this, MHD_OPTION_END));
-  if (!daemon_ || stop_fd_ < 0) {
+  if (!daemon_ || stop_fd_ < 0 || room_fd_ < 0) {
     CloseSockets();
-    if (stop_fd_ >= 0) ::close(stop_fd_);
+    for (const int fd : {stop_fd_, room_fd_})
+      if (fd >= 0) ::close(fd);
     Fail(ErrorCode::kOsError, "cannot start the API server: out of threads or memory");
   }
   accepting_ = std::thread([this] { AcceptAll(); });
@@ -204,7 +206,14 @@ ApiServer::~ApiServer() {
   accepting_.join();
   daemon_.reset();
   CloseSockets();
+  for (const Queued& each : queue_) ::close(each.fd);
   ::close(stop_fd_);
+  ::close(room_fd_);
+}
+
+void ApiServer::Ended(int fd) {
+  connections_.Close(fd);
+  ::eventfd_write(room_fd_, 1);
 }
 
 void ApiServer::CloseSockets() const {
@@ -230,13 +239,49 @@ std::optional<Caller> ApiServer::CallerOf(int fd, const char* authorization) con
 // its user is known.
 void ApiServer::AcceptAll() {
   for (;;) {
+    const int silent = CloseSilent(), expires = UntilQueuedExpires();
     // poll() skips a descriptor of -1.
-    pollfd fds[] = {
-        {stop_fd_, POLLIN, 0}, {sockets_.listen_fd, POLLIN, 0}, {sockets_.tcp_fd, POLLIN, 0}};
-    ::poll(fds, 3, CloseSilent());
+    pollfd fds[] = {{stop_fd_, POLLIN, 0},
+                    {sockets_.listen_fd, POLLIN, 0},
+                    {sockets_.tcp_fd, POLLIN, 0},
+                    {room_fd_, POLLIN, 0}};
+    ::poll(fds, 4,
+           silent < 0 || expires < 0 ? std::max(silent, expires) : std::min(silent, expires));
     if (fds[0].revents != 0) return;
+    eventfd_t ended = 0;
+    ::eventfd_read(room_fd_, &ended);
+    ServeQueued();
     for (const pollfd& each : {fds[1], fds[2]})
       if (each.revents != 0) Accept(each.fd);
+  }
+}
+
+// In how many milliseconds; -1: none is queued.
+int ApiServer::UntilQueuedExpires() const {
+  using std::chrono::ceil, std::chrono::milliseconds;
+  if (queue_.empty()) return -1;
+  const auto left = queue_.front().since + std::chrono::seconds(limits_.queued_seconds) -
+                    std::chrono::steady_clock::now();
+  return static_cast<int>(std::max<int64_t>(0, ceil<milliseconds>(left).count()));
+}
+
+size_t ApiServer::QueuedOf(uid_t uid) const {
+  return static_cast<size_t>(std::count_if(queue_.begin(), queue_.end(),
+                                           [&](const Queued& each) { return each.uid == uid; }));
+}
+
+// Those that have waited for too long get the error.
+void ApiServer::ServeQueued() {
+  if (queue_.empty()) return;
+  const auto expired =
+      std::chrono::steady_clock::now() - std::chrono::seconds(limits_.queued_seconds);
+  std::deque<Queued> queue;
+  std::swap(queue, queue_);
+  for (const Queued& each : queue) {
+    if (each.since <= expired || connections_.HasRoomFor(each.uid))
+      Begin(each.fd, each.uid);
+    else
+      queue_.push_back(each);
   }
 }
 
@@ -250,10 +295,7 @@ int ApiServer::CloseSilent() {
 }
 
 void ApiServer::Accept(int listen_fd) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  const int fd = ::accept4(listen_fd, reinterpret_cast<sockaddr*>(&address), &size,
-                           SOCK_CLOEXEC | SOCK_NONBLOCK);
+  const int fd = ::accept4(listen_fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) {
     if (errno == ECONNABORTED || errno == EINTR || errno == EAGAIN) return;
     LogWarning("cannot accept a connection: {}", std::strerror(errno));
@@ -261,7 +303,21 @@ void ApiServer::Accept(int listen_fd) {
     ::poll(&stop, 1, kOutOfDescriptorsMs);
     return;
   }
-  if (connections_.Open(fd, UidOrNobody(fd), std::chrono::steady_clock::now()) ==
+  const uid_t uid = UidOrNobody(fd);
+  // Each in its turn.
+  const size_t of_user = queue_.empty() ? 0 : QueuedOf(uid);
+  if ((of_user > 0 || !connections_.HasRoomFor(uid)) && of_user < limits_.queued_per_user &&
+      queue_.size() < limits_.queued && limits_.queued_seconds > 0)
+    queue_.push_back({fd, uid, std::chrono::steady_clock::now()});
+  else
+    Begin(fd, uid);
+}
+
+void ApiServer::Begin(int fd, uid_t uid) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  ::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  if (connections_.Open(fd, uid, std::chrono::steady_clock::now()) ==
       ConnectionTable::Admission::kNone) {
     ::close(fd);
   } else if (MHD_add_connection(daemon_.get(), fd, reinterpret_cast<sockaddr*>(&address), size) !=

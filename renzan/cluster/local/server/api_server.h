@@ -4,6 +4,8 @@
 // thread per connection, so that a client that follows a log or explains a job does not block
 // others. Connections are limited by user (api_connections.h), and idle ones are closed.
 
+#include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,6 +26,10 @@ struct ApiLimits {
   unsigned between_requests_seconds = 10, within_request_seconds = 120;
   // How long the headers of a connection's first request may take, however they trickle in.
   unsigned first_request_seconds = 10;
+  // Where its user has too many, a connection waits for so long until one of them ends; so many
+  // may.
+  unsigned queued_seconds = 5;
+  size_t queued_per_user = 1024, queued = 4096;
 };
 
 class ApiServer {
@@ -48,12 +54,24 @@ class ApiServer {
   const ApiLimits& limits() const { return limits_; }
   ConnectionTable& connections() { return connections_; }
   void ShutDown() const { shut_down_(); }
+  // A connection has ended.
+  void Ended(int fd);
 
  private:
   void AcceptAll();
   int CloseSilent();
   void CloseSockets() const;
   void Accept(int listen_fd);
+  // Has been accepted, and waits until its user has fewer connections. No thread serves it.
+  struct Queued {
+    int fd;
+    uid_t uid;
+    std::chrono::steady_clock::time_point since;
+  };
+  size_t QueuedOf(uid_t uid) const;
+  void ServeQueued();
+  int UntilQueuedExpires() const;
+  void Begin(int fd, uid_t uid);
   struct StopDaemon {
     void operator()(MHD_Daemon* daemon) const;
   };
@@ -64,7 +82,9 @@ class ApiServer {
   const ApiLimits limits_;
   ConnectionTable connections_;
   const Sockets sockets_;
-  int stop_fd_;  // readable when accepting must end
+  int stop_fd_;               // readable when accepting must end
+  int room_fd_;               // readable when a connection has ended
+  std::deque<Queued> queue_;  // of the accepting thread
   std::unique_ptr<MHD_Daemon, StopDaemon> daemon_;
   std::thread accepting_;
 };

@@ -405,7 +405,7 @@ TEST_F(ApiServerTest, SlowTcpConnectionsDoNotBlockOthers) {
 }
 
 TEST_F(ApiServerTest, LimitsConnections) {
-  Serve({.connections = {.per_operator = 2, .refusals_per_user = 1}});
+  Serve({.connections = {.per_operator = 2, .refusals_per_user = 1}, .queued_seconds = 1});
   const int first = Connect(socket_), second = Connect(socket_);
   const std::string refused = Ask(socket_, "GET", "/v1/status");
   EXPECT_THAT(refused, HasSubstr("HTTP/1.1 429"));
@@ -416,6 +416,12 @@ TEST_F(ApiServerTest, LimitsConnections) {
   while (!Ask(socket_, "GET", "/v1/status").starts_with("HTTP/1.1 200")) {
   }
   ::close(second);
+}
+
+TEST_F(ApiServerTest, AConnectionWaitsForItsTurn) {
+  Serve({.connections = {.per_operator = 1}});
+  const std::jthread idle([fd = Connect(socket_)] { ::usleep(300'000), ::close(fd); });
+  EXPECT_THAT(Ask(socket_, "GET", "/v1/status"), HasSubstr("HTTP/1.1 200"));
 }
 
 // Even with hundreds of connections.

@@ -11,7 +11,7 @@
 
 namespace renzan::cluster::local {
 
-inline constexpr int kListenBacklog = 128;
+inline constexpr int kListenBacklog = 1024;
 
 // A listening socket at `path`, with mode 0600, or 0666 if `for_others`. Replaces the socket of a
 // dead daemon. Throws Error kConfig (path too long), kUnavailable (another daemon listens there) or
