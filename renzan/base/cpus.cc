@@ -89,7 +89,8 @@ CpuBudget ReadCpuBudget(const std::string& root) {
   if (const double requested = std::strtod(Variable("RENZAN_CPUS").c_str(), nullptr);
       requested > 0) {
     budget.requested = requested;
-    budget.worker = Variable("RENZAN_ATTEMPT_DIR") + " " + Variable("RENZAN_WORKER");
+    if (const std::string worker = Variable("RENZAN_WORKER"); !worker.empty())
+      budget.worker = Variable("RENZAN_ATTEMPT_DIR") + " " + worker;
   }
   return budget;
 }

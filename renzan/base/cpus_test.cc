@@ -103,9 +103,10 @@ TEST_F(CpuQuota, AJobHasWhatItRequested) {
   EXPECT_EQ(Budget().requested, kNone);
   EXPECT_EQ(Budget().worker, "");
   setenv("RENZAN_ATTEMPT_DIR", "/jobs/1/attempt-0", 1);
-  setenv("RENZAN_WORKER", "3", 1);
   setenv("RENZAN_CPUS", "1.5", 1);
   EXPECT_EQ(Budget().requested, 1.5);
+  EXPECT_EQ(Budget().worker, "") << "another job system does not say which worker this is";
+  setenv("RENZAN_WORKER", "3", 1);
   EXPECT_EQ(Budget().worker, "/jobs/1/attempt-0 3");
   EXPECT_EQ(UsableCpus(Budget()), 1);
   for (const char* none : {"", "many", "0", "-1"}) {

@@ -2,18 +2,19 @@
 
 #include <fstream>
 #include <optional>
+#include <string_view>
 
 #include "renzan/base/cgroup.h"
 
 namespace renzan {
 namespace {
 
-// The number after "oom_kill" in a file of such pairs.
-std::optional<int64_t> CountIn(const std::string& path) {
+// The number after a word in a file of such pairs.
+std::optional<int64_t> CountIn(const std::string& path, std::string_view word = "oom_kill") {
   std::ifstream file(path);
   std::string key;
   for (int64_t value; file >> key >> value;)
-    if (key == "oom_kill") return value;
+    if (key == word) return value;
   return std::nullopt;
 }
 
@@ -27,9 +28,14 @@ int64_t OomKills(const std::string& root) {
   return CountIn(root + "/proc/vmstat").value_or(0);
 }
 
-int64_t OomKillsIn(const Cgroup& group) {
-  const char* file = group.v2 ? "/memory.events" : "/memory.oom_control";
-  return CountIn(group.directory + file).value_or(0);
+OomKillsOf OomKillsIn(const Cgroup& group) {
+  if (group.v2) {
+    const std::string events = group.directory + "/memory.events";
+    return {CountIn(events).value_or(0), CountIn(events, "oom").value_or(0) > 0};
+  }
+  int64_t failures = 0;
+  std::ifstream(group.directory + "/memory.failcnt") >> failures;
+  return {CountIn(group.directory + "/memory.oom_control").value_or(0), failures > 0};
 }
 
 }  // namespace renzan

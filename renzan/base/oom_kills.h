@@ -14,7 +14,11 @@ namespace renzan {
 
 int64_t OomKills(const std::string& root = "");
 
-// Of this group of the memory controller, and of groups inside it.
-int64_t OomKillsIn(const Cgroup& group);
+// Of this group of the memory controller; in version 2 of groups inside it, too.
+struct OomKillsOf {
+  int64_t kills = 0;
+  bool reached_limit = false;  // the group's own; otherwise another one, or the machine's memory
+};
+OomKillsOf OomKillsIn(const Cgroup& group);
 
 }  // namespace renzan

@@ -19,6 +19,13 @@ namespace {
 // each.
 std::atomic<int> members = 0;
 
+// Whatever was requested: who starts more threads than that may spin while others are idle.
+int AvailableCpus() {
+  CpuBudget budget = ReadCpuBudget();
+  budget.requested = CpuBudget().requested;
+  return UsableCpus(budget);
+}
+
 }  // namespace
 
 struct ThreadPool::State {
@@ -95,7 +102,7 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(int num_threads) : ThreadPool(num_threads, UsableCpus(ReadCpuBudget())) {}
+ThreadPool::ThreadPool(int num_threads) : ThreadPool(num_threads, AvailableCpus()) {}
 
 ThreadPool::ThreadPool(int num_threads, int usable_cpus)
     : num_threads_(num_threads), state_(std::make_unique<State>(num_threads, usable_cpus)) {

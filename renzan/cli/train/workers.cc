@@ -26,7 +26,9 @@ int ResolveThreads(int threads, Communicator& comm) {
   const std::string quota = HostName() + " " + budget.cgroup;
   const std::vector<std::string> all_cpus = GatherStrings(comm, cpus);
   const std::vector<std::string> all_quotas = GatherStrings(comm, quota);
-  const std::string request = HostName() + " " + budget.worker;
+  // Of a job system that does not name its workers, each process is one.
+  const std::string request =
+      HostName() + " " + (budget.worker.empty() ? std::to_string(comm.rank()) : budget.worker);
   const std::vector<std::string> all_requests = GatherStrings(comm, request);
   if (threads > 0) return threads;
   const auto sharing = [](const std::vector<std::string>& all, const std::string& own) {

@@ -66,7 +66,7 @@ PolicyOutput JobStory::Decide(const PolicyInput& input) {
 void JobStory::Watch(const PolicyInput& input, const PolicyOutput& output) {
   const Snapshot& snapshot = input.snapshot;
   const Job* job = snapshot.Find(job_);
-  if (job == nullptr || job->eligible_at == kNever) return CloseWaiting(snapshot.now);
+  if (job == nullptr) return CloseWaiting(snapshot.now);
   if (lines_.empty())
     Tell(job->submitted,
          fmt::format("submitted: {}, queue {}, {}", Gpus(GpusOf(snapshot, *job, job->max_workers)),
@@ -80,7 +80,12 @@ void JobStory::Watch(const PolicyInput& input, const PolicyOutput& output) {
 
 void JobStory::WatchPending(const PolicyInput& input, const Job& job, const PolicyOutput& output) {
   const Snapshot& snapshot = input.snapshot;
-  if (runs_ && !leaves_) Tell(job.waiting_since, "a node with its workers failed");
+  // Only its own failure is followed by a pause.
+  if (runs_ && !leaves_)
+    Tell(job.waiting_since, job.eligible_at > job.waiting_since
+                                ? fmt::format("fails; it may start again after {}",
+                                              Duration(job.eligible_at - job.waiting_since))
+                                : "a node with its workers failed");
   runs_ = leaves_ = false;
   const Placement placement = StartOf(job, input, output);
   if (!placement.empty()) {
@@ -165,8 +170,8 @@ std::string JobStory::Text(const SimulationResult& result) {
   for (const auto& [time, what] : lines_) text += fmt::format("{:>12}  {}\n", Duration(time), what);
   if (record->end)
     text +=
-        fmt::format("{:>12}  ends; it waited {} in all; stops: {}\n", Duration(*record->end),
-                    Duration(record->waited_ms),
+        fmt::format("{:>12}  {}; it waited {} in all; stops: {}\n", Duration(*record->end),
+                    record->failed ? "fails for good" : "ends", Duration(record->waited_ms),
                     record->preemptions + record->drains + record->resizes + record->node_failures);
   else
     text += "never ends\n";

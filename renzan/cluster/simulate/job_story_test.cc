@@ -67,6 +67,16 @@ TEST(JobStory, OfAJobWhoseNodeFails) {
   EXPECT_THAT(story, HasSubstr("a node with its workers failed"));
 }
 
+TEST(JobStory, OfAJobThatFails) {
+  WorkloadJob job{.work_ms = kHour, .fails_after = {kMinute, 2 * kMinute}, .retries = 1};
+  job.per_worker[kGpu] = 2;
+  JobStory story(MakePolicy("renzan", 1), 1, {});
+  const std::string text = story.Text(Simulate(OneNodeOfTwoGpus(), {job}, story));
+  EXPECT_THAT(text, HasSubstr("60s  fails; it may start again after 1s"));
+  EXPECT_THAT(text, HasSubstr("fails for good; it waited"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("a node with its workers failed")));
+}
+
 TEST(JobStory, OfAJobThatIsNotThere) {
   try {
     StoryOf(4);

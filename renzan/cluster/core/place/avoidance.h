@@ -5,14 +5,19 @@
 // that waits for other nodes does so for an hour: it may fail by its own fault, and the others be
 // busy for days.
 
+#include <algorithm>
+
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster {
 
 inline constexpr TimeMs kAvoidMs = kHour;
 
-// When a pending job that has failed somewhere takes those nodes, too.
-inline TimeMs AvoidsUntil(const Job& job) { return job.waiting_since + kAvoidMs; }
+// When a pending job that has failed somewhere takes those nodes, too. The hour begins after its
+// back-off.
+inline TimeMs AvoidsUntil(const Job& job) {
+  return std::max(job.waiting_since, job.eligible_at) + kAvoidMs;
+}
 
 // Whether any job has failed on a node that is there.
 bool HasAvoidance(const Snapshot& snapshot);

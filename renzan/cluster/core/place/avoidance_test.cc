@@ -56,6 +56,8 @@ TEST_F(AvoidanceTest, ItWaitsForAnotherNodeForAnHour) {
   EXPECT_EQ(Run().look_again, failed + kHour);
   snapshot.now = failed + kHour;
   EXPECT_EQ(NodeOf(Run(), job), "n0");
+  snapshot.Find(job)->eligible_at = failed + kHour;
+  EXPECT_THAT(Started(Run()), IsEmpty()) << "the hour begins after its back-off";
 }
 
 TEST_F(AvoidanceTest, ItTakesWhatItAvoidsIfNothingElseCouldEverServeIt) {

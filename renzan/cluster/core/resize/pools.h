@@ -36,10 +36,6 @@ class PreemptionOracle {
 // idle for longer than the pool's idle_ms, most expensive first, down to min_nodes, unless a start
 // or reservation of this cycle uses them. Refills a scaled pool that has fallen below min_nodes.
 //
-// With what the jobs leave of the budget, it buys and keeps the nodes that are expected to be in
-// use by the time that they have booted (Pool::expected_nodes), unless a job waits for which
-// nothing could be bought: idle nodes may hold the budget that it needs.
-//
 // The rack of a node is not known before it is up, unless its pool's labels give it. For a gang
 // that must run in one rack, enough nodes are bought to complete the best rack, and again if they
 // came up in another one.

@@ -13,7 +13,6 @@
 namespace renzan::cluster::kubernetes {
 namespace {
 
-// A gang that fails sooner than this after its start avoids the node.
 // How the attempt ended, in a word for metrics.
 const char* EndWord(const AttemptEnd& end, const Outcome& outcome) {
   if (HasEnded(outcome.state)) return NameOf(outcome.state);

@@ -83,6 +83,17 @@ int64_t AttemptCgroups::MemoryMib() const {
 }
 
 void AttemptCgroups::Make() {
+  try {
+    MakeAll();
+  } catch (const Error& error) {
+    entrances_.clear();
+    if (CpuMillis() > 0 || MemoryMib() > 0)
+      throw error.WithContext("a limit of cgroups.cpu or cgroups.memory cannot be set");
+    LogWarning("the workers start without a control group: {}", error.what());
+  }
+}
+
+void AttemptCgroups::MakeAll() {
   for (const ProcessCgroup& group : groups_) group.Make();
   const Cgroup cpu = Inside(plan_.cgroups.cpu, plan_), memory = Inside(plan_.cgroups.memory, plan_);
   if (CpuMillis() > 0) Write(CpuSettings(cpu.v2, CpuMillis()), cpu);
@@ -109,19 +120,24 @@ int AttemptCgroups::Kill() const {
 
 void AttemptCgroups::Remove() const {
   for (const ProcessCgroup& group : groups_)
-    if (!group.Remove()) LogWarning("cannot remove the control group {}", group.directory());
+    if (!group.Remove())
+      LogWarning(
+          "cannot remove the control group {0}: run `rmdir {0}` once its processes have ended",
+          group.directory());
 }
 
 std::string AttemptCgroups::OutOfMemory() const {
   if (MemoryMib() == 0) return "";
-  const int64_t kills = OomKillsIn(Inside(plan_.cgroups.memory, plan_));
-  if (kills == 0) return "";
-  const bool several = plan_.workers.size() > 1;
+  const OomKillsOf oom = OomKillsIn(Inside(plan_.cgroups.memory, plan_));
+  if (oom.kills == 0) return "";
+  const std::string killed =
+      fmt::format("the kernel killed {} of the job", Counted(oom.kills, "process", "processes"));
+  if (!oom.reached_limit)
+    return killed + ", because the machine or a group around the daemon ran out of memory";
   return fmt::format(
-      "the kernel killed {} of the job, which needed more than the {} of memory that {} "
-      "(resources.memory): request more",
-      Counted(kills, "process", "processes"), spec::MebibytesText(MemoryMib()),
-      several ? "its workers request together" : "it requests");
+      "{}, which needed more than the {} of memory that {} (resources.memory): request more",
+      killed, spec::MebibytesText(MemoryMib()),
+      plan_.workers.size() > 1 ? "its workers request together" : "it requests");
 }
 
 // Never the name of another attempt's, also where daemons in containers share the groups' parent

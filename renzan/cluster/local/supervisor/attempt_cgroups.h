@@ -19,7 +19,8 @@ class AttemptCgroups {
   // Those that the plan names, whether they exist or not.
   explicit AttemptCgroups(const AttemptPlan& plan);
 
-  // Makes them and sets the limits. Throws Error kOsError, kCantCreate or kIo.
+  // Makes them and sets the limits. Throws Error kOsError, kCantCreate or kIo if a limit cannot be
+  // set; if only processes cannot be held, that is a warning.
   void Make();
   // For ChildOptions::cgroups; after Make().
   std::vector<int> entrances() const;
@@ -29,11 +30,12 @@ class AttemptCgroups {
   // Once they are empty.
   void Remove() const;
 
-  // That the kernel has killed processes because the limit of memory was reached, and what to do;
-  // "" if it has killed none.
+  // That the kernel has killed processes because memory ran out, and what to do; "" if it has
+  // killed none, or the plan has no limit.
   std::string OutOfMemory() const;
 
  private:
+  void MakeAll();
   // All workers'; 0: no limit.
   int64_t CpuMillis() const;
   int64_t MemoryMib() const;

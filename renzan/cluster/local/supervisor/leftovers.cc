@@ -21,7 +21,8 @@ namespace {
 // A limit, so that this ends even if processes are started faster than they are killed.
 constexpr int kMaxRounds = 100;
 constexpr int kSecondsToDie = 5;
-// A process that hands on to a new one and ends while they are listed is seen in neither.
+// A process that hands on to a new one and ends while they are listed is seen in neither. A control
+// group holds such ones; without, several rounds must find nothing.
 constexpr int kQuietRounds = 5;
 
 // Returns whether it was killed. The handle prevents the process id from being reused between the
@@ -44,7 +45,8 @@ int CleanUpAttempt(const std::string& directory) {
   const AttemptCgroups cgroups(plan);
   int killed = cgroups.Kill();
   // Without control groups, and for what has left them.
-  for (int round = 0, quiet = 0; round < kMaxRounds && quiet < kQuietRounds; ++round) {
+  const int quiet_rounds = plan.cgroups.hold.directory.empty() ? kQuietRounds : 1;
+  for (int round = 0, quiet = 0; round < kMaxRounds && quiet < quiet_rounds; ++round) {
     int this_round = 0;
     // The newest first, and at once: the last link of a chain that hands on soon has a successor.
     std::vector<pid_t> processes = AllProcesses();

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/process/process_cgroup_support.h"
 #include "renzan/cluster/local/supervisor/attempt.h"
@@ -114,6 +115,21 @@ TEST(AttemptCgroups, LimitsAreWrittenAsEachVersionHasThem) {
             "memory.limit_in_bytes=67108864;memory.memsw.limit_in_bytes=67108864;");
 }
 
+// The parent may be removed while the daemon runs.
+TEST(AttemptCgroups, HoldingIsNotWorthAJob) {
+  TemporaryDirectory parent;
+  AttemptPlan plan{.workers = {{.node = "n0", .memory_mib = 512}}};
+  plan.cgroups.hold = {parent / "gone", true};
+  NameCgroups(plan, "/jobs/7/attempt-0");
+  AttemptCgroups held(plan);
+  EXPECT_NO_THROW(held.Make());
+  EXPECT_TRUE(held.entrances().empty());
+  EXPECT_EQ(held.Kill(), 0);
+  plan.cgroups.memory = plan.cgroups.hold;
+  AttemptCgroups limited(plan);
+  EXPECT_THROW(limited.Make(), Error) << "it would run without its limit";
+}
+
 TEST(AttemptCgroups, NamesTheMemoryThatRanOut) {
   TemporaryDirectory parent;
   AttemptPlan plan{
@@ -130,6 +146,10 @@ TEST(AttemptCgroups, NamesTheMemoryThatRanOut) {
   EXPECT_EQ(cgroups.OutOfMemory(),
             "the kernel killed 2 processes of the job, which needed more than the 1GiB of memory "
             "that its workers request together (resources.memory): request more");
+  std::ofstream(group + "/memory.events") << "low 0\noom 0\noom_kill 1\noom_group_kill 0\n";
+  EXPECT_EQ(cgroups.OutOfMemory(),
+            "the kernel killed 1 process of the job, because the machine or a group around the "
+            "daemon ran out of memory");
   plan.workers[1].memory_mib = 0;
   EXPECT_EQ(cgroups.OutOfMemory(), "") << "there is no limit";
 }
@@ -149,6 +169,8 @@ TEST(SupervisorLimits, TheKernelEndsAJobThatNeedsMoreMemoryThanItRequests) {
 
 TEST(SupervisorLimits, AJobWithinItsLimitsIsNotKilled) {
   const CgroupSupport support = FindCgroupSupport();
+  if (const std::string why = support.memory.why_not + support.cpu.why_not; !why.empty())
+    GTEST_SKIP() << why;
   TestAttempt attempt("head -c 20M /dev/zero | tail > /dev/null");
   attempt.plan.cgroups.memory = support.memory.group;
   attempt.plan.cgroups.cpu = support.cpu.group;
