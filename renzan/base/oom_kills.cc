@@ -33,9 +33,13 @@ OomKillsOf OomKillsIn(const Cgroup& group) {
     const std::string events = group.directory + "/memory.events";
     return {CountIn(events).value_or(0), CountIn(events, "oom").value_or(0) > 0};
   }
-  int64_t failures = 0;
-  std::ifstream(group.directory + "/memory.failcnt") >> failures;
-  return {CountIn(group.directory + "/memory.oom_control").value_or(0), failures > 0};
+  // memory.failcnt does not count if memory and swap together have the same limit.
+  int64_t most = 0, limit = 0;
+  std::ifstream(group.directory + "/memory.max_usage_in_bytes") >> most;
+  std::ifstream(group.directory + "/memory.limit_in_bytes") >> limit;
+  // Several pages may be needed at once.
+  constexpr int64_t kAtOnce = 2 << 20;
+  return {CountIn(group.directory + "/memory.oom_control").value_or(0), most + kAtOnce >= limit};
 }
 
 }  // namespace renzan

@@ -72,7 +72,7 @@ TEST(JobStory, OfAJobThatFails) {
   job.per_worker[kGpu] = 2;
   JobStory story(MakePolicy("renzan", 1), 1, {});
   const std::string text = story.Text(Simulate(OneNodeOfTwoGpus(), {job}, story));
-  EXPECT_THAT(text, HasSubstr("60s  fails; it may start again after 1s"));
+  EXPECT_THAT(text, HasSubstr("1m00s  fails; it may start again after 1s"));
   EXPECT_THAT(text, HasSubstr("fails for good; it waited"));
   EXPECT_THAT(text, testing::Not(HasSubstr("a node with its workers failed")));
 }

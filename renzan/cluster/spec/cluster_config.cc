@@ -155,8 +155,8 @@ void ClusterConfig::RetentionConfig::Describe(ConfigFields& fields) {
   DescribeDuration(fields, "keep_ended_for", &keep_ended_for,
                    "then a job and its directory are removed, except its usage; 0s: forever");
   DescribeDuration(fields, "keep_output_for", &keep_output_for,
-                   "likewise, of a job that has left nothing but its workers' output: no run "
-                   "directory, checkpoints or artifacts; 0s: forever");
+                   "likewise, of a job whose directory has nothing but its workers' output: "
+                   "no file in run, checkpoints or artifacts; 0s: forever");
   fields.Range("keep_attempts", &keep_attempts, 1, kMaxCount,
                "newest attempts of a job that has not ended; logs of older ones are removed");
 }

@@ -93,7 +93,7 @@ struct ClusterConfig {
   struct RetentionConfig {
     // "0s": forever. Job directories may contain models, so by default only jobs are removed that
     // have left nothing but their workers' output.
-    std::string keep_ended_for = "0s", keep_output_for = "365d";
+    std::string keep_ended_for = "0s", keep_output_for = "0s";
     int64_t keep_attempts = 10;  // of a job that has not ended
     void Describe(ConfigFields& fields);
     int64_t keep_ended_ms() const;  // 0: forever

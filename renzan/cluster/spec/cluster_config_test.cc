@@ -201,7 +201,7 @@ TEST(ClusterConfig, LimitsAndRetention) {
   EXPECT_FALSE(config.limits.not_preemptible);
   EXPECT_TRUE(config.limits.grand_challenge);
   EXPECT_EQ(config.retention.keep_ended_ms(), 45 * 86'400'000LL);
-  EXPECT_EQ(config.retention.keep_output_ms(), 365 * 86'400'000LL);
+  EXPECT_EQ(config.retention.keep_output_ms(), 0) << "nothing is deleted unless that is wanted";
   EXPECT_FALSE(ClusterConfig().limits.grand_challenge);
   EXPECT_THAT(ErrorWith("limits: {max_pending_jobs: -1}"), HasSubstr("out of range"));
   EXPECT_THAT(ErrorWith("limits: {max_priority: 2000000}"), HasSubstr("out of range"));

@@ -24,7 +24,7 @@ void Controller::ClockJumped(TimeMs by) {
   LogWarning("the clock jumped forward by {} s, which counts for no job",
              static_cast<double>(by) / 1000);
   usage_.ClockJumped(by);
-  retention_.ClockJumped(Now());
+  retention_.ClockJumped(by, Now());
   pools_.ClockJumped(by);
   for (Job& job : state_.snapshot.jobs) {
     if (job.state == JobState::kPending) {

@@ -50,17 +50,19 @@ void TrimAttempt(const std::string& path) {
     ::unlinkat(attempt.get(), "supervisor.log", 0);
   const Descriptor requests = OpenDirectory(path + "/requests");
   if (!requests) return;
-  std::error_code unreadable;
-  for (const auto& entry : std::filesystem::directory_iterator(path + "/requests", unreadable))
-    ::unlinkat(requests.get(), entry.path().filename().c_str(), 0);
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(path + "/requests", error), end; !error && at != end;
+       at.increment(error))
+    ::unlinkat(requests.get(), at->path().filename().c_str(), 0);
   ::unlinkat(attempt.get(), "requests", AT_REMOVEDIR);
 }
 
 // Whether the job has left a file there, as far as can be seen.
 bool HasFiles(const std::string& directory) {
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error))
-    if (entry.path().filename() != kStopNotice) return true;
+  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error))
+    if (at->path().filename() != kStopNotice) return true;
   return static_cast<bool>(error);
 }
 
@@ -102,12 +104,14 @@ void JobDirectories::Trim(JobId job, int attempts) const {
 
 bool JobDirectories::HasOnlyOutput(JobId job) const {
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(Of(job), error)) {
-    const std::string name = entry.path().filename();
+  for (std::filesystem::directory_iterator at(Of(job), error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename();
     if (name.starts_with("attempt-") || name == "manifest.json" || name == "collect.log") continue;
-    if (HasFiles(entry.path())) return false;
+    if (HasFiles(at->path())) return false;
   }
-  return !error || error == std::errc::no_such_file_or_directory;
+  // A directory that is not there may be on a disk that is not mounted.
+  return !error;
 }
 
 }  // namespace renzan::cluster::local

@@ -16,8 +16,10 @@ constexpr JobId kChildKey = 0;  // in WatchedProcesses
 // Directories that are looked at in one turn, and the time until the next one.
 constexpr int kLooks = 256;
 constexpr TimeMs kBetweenPartsMs = 100;
-constexpr TimeMs kDoubtfulClockMs = 86'400'000;
-// What only the default says is not removed at once: the operator may have just read of it.
+// A clock that jumps this far may be wrong, and for how long it is not believed. A machine that is
+// suspended every night still removes jobs.
+constexpr TimeMs kDoubtfulJumpMs = 86'400'000, kDoubtfulClockMs = 86'400'000;
+// Of such jobs none is removed at once: the operator may have just read of it.
 constexpr TimeMs kOutputAfterStartMs = 3'600'000;
 
 }  // namespace
@@ -49,6 +51,8 @@ void Retention::Advance(TimeMs now) {
   if (!old_attempts_.empty()) return StartRemovingAttempts();
   if (options_.keep_ended_ms == 0 && options_.keep_output_ms == 0)
     next_look_ = kNever;
+  else if (now >= next_look_ && now < doubtful_until_)
+    next_look_ = doubtful_until_;
   else if (now >= next_look_)
     StartRemovingJobs(now);
 }
@@ -130,12 +134,13 @@ void Retention::DeleteRemovedJobs() {
   removing_.clear();
 }
 
-void Retention::ClockJumped(TimeMs now) {
-  if (child_ == 0) next_look_ = now + kDoubtfulClockMs;
+void Retention::ClockJumped(TimeMs by, TimeMs now) {
+  if (by >= kDoubtfulJumpMs) doubtful_until_ = now + kDoubtfulClockMs;
 }
 
 void Retention::ClockWentBack(TimeMs now) {
   if (child_ == 0) next_look_ = now;
+  doubtful_until_ = std::min(doubtful_until_, now);
   if (first_look_) first_look_ = std::min(*first_look_, now);
 }
 

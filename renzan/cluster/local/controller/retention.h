@@ -42,7 +42,7 @@ class Retention {
   TimeMs next_look() const { return next_look_; }
   void ClockWentBack(TimeMs now);
   // A clock that was set forward may be wrong, and what is deleted is gone.
-  void ClockJumped(TimeMs now);
+  void ClockJumped(TimeMs by, TimeMs now);
 
  private:
   void QueueAttempt(JobId job, int attempt);
@@ -66,6 +66,7 @@ class Retention {
   // Of those that ended so long ago that only their output would not keep them: looked at so far.
   EndedKey looked_at_;
   TimeMs next_look_ = 0;
+  TimeMs doubtful_until_ = 0;  // the clock; until then nothing is removed because of its age
 };
 
 }  // namespace renzan::cluster::local

@@ -109,13 +109,25 @@ TEST_F(RetentionTest, WhatMayBeAModelIsKept) {
 }
 
 TEST_F(RetentionTest, AClockThatWasSetForwardDeletesNothingForADay) {
-  const auto retention = Make({.keep_output_ms = 1000});
+  constexpr TimeMs kDay = 86'400'000, kJump = 40 * kDay;
+  const auto retention = Make({.keep_ended_ms = 30 * kDay});
   EndedJob(5000);
-  retention->ClockJumped(1'000'000);
-  retention->Advance(1'000'000);
+  retention->ClockJumped(kJump, kJump);
+  retention->Advance(kJump);
+  retention->Advance(kJump + kDay - 1);
   EXPECT_THAT(agent_.removed, IsEmpty());
-  while (agent_.removed.empty() && retention->next_look() < kNever)
-    retention->Advance(retention->next_look());
+  EXPECT_LE(retention->next_look(), kJump + kDay);
+  retention->Advance(kJump + kDay);
+  EXPECT_EQ(agent_.removed.size(), 1u);
+}
+
+// As every night.
+TEST_F(RetentionTest, AMachineThatWasSuspendedStillRemovesJobs) {
+  constexpr TimeMs kDay = 86'400'000;
+  const auto retention = Make({.keep_ended_ms = 30 * kDay});
+  EndedJob(5000);
+  retention->ClockJumped(kDay / 2, 40 * kDay);
+  retention->Advance(40 * kDay);
   EXPECT_EQ(agent_.removed.size(), 1u);
 }
 
