@@ -117,13 +117,14 @@ def what_cannot_be_uploaded_stays(machine):
     for environment, words in (({}, "credentials"),
                                ({**machine.store.environment(), "AWS_SECRET_ACCESS_KEY": WRONG},
                                 "SignatureDoesNotMatch")):
-        number = machine.submit(command=["true"], upload_to=f"s3://{BUCKET}/jobs/refused",
+        number = machine.submit(command=["sh", "-c", "echo metrics > $RENZAN_RUN_DIR/metrics"],
+                                upload_to=f"s3://{BUCKET}/jobs/refused",
                                 environment={**environment, "AWS_EC2_METADATA_DISABLED": "true"})
         job, last = machine.end_of(number)
         expect_equal(job["state"], "done", last)
         expect("could be uploaded to s3://" in last and words in last, last)
         expect(WRONG not in last, last)
-        expect(pathlib.Path(job["run_dir"]).is_dir(), "the run directory")
+        expect((pathlib.Path(job["run_dir"]) / "metrics").is_file(), "the run directory")
     expect_equal(objects(machine.store, "jobs/refused/"), {}, "the objects")
 
 
