@@ -133,21 +133,28 @@ class OtherWork:
                 f"data: {{train: {{path: {folder / name}}}}}\nmodel: {json.dumps(model)}\n"
                 f"training: {{batch_size: {BATCH}, max_steps: 0}}\n")
             run(program, "train", folder / f"{name}.yaml", "--run-dir", folder / f"{name}-trained")
-        large, model = folder / "large", folder / "large-trained/model"
+        self._load = lambda model: ("eval", model, "--data", folder / "large", "--rows", 0, 10)
         self._commands = {
             f"evaluate {rows:,} rows, Kaggle size":
                 ("eval", folder / "clicks-trained/model", "--data", folder / "clicks"),
             f"initialize, hash and save tables of {rows_per_table:,} rows":
                 ("train", folder / "large.yaml", "--run-dir", folder / "saved"),
             f"load tables of {rows_per_table:,} rows and score 10 samples":
-                ("eval", model, "--data", large, "--rows", 0, 10)}
+                self._load(folder / "large-trained/model")}
 
     def names(self):
         return list(self._commands)
 
     def seconds(self, name, threads):
+        return self._seconds(self._commands[name], threads)
+
+    def load_seconds(self, saved_by, threads):
+        """Of loading the large tables that another OtherWork has saved."""
+        return self._seconds(self._load(saved_by._folder / "large-trained/model"), threads)
+
+    def _seconds(self, command, threads):
         start = time.monotonic()
-        run(self._program, *self._commands[name], "--threads", threads)
+        run(self._program, *command, "--threads", threads)
         took = time.monotonic() - start
         shutil.rmtree(self._folder / "saved", ignore_errors=True)
         return took

@@ -24,7 +24,9 @@ std::string_view AsText(std::span<const std::byte> bytes) {
 InitialTensor::InitialTensor(const InitialRows& initial, TensorInfo whole)
     : initial_(initial), whole_(std::move(whole)) {
   const std::optional<TableTensorKey> parts = ParseTableTensorKey(whole_.key);
-  if (!parts || !IsFloat(whole_.dtype) || whole_.shape.empty() || whole_.shape.size() > 2)
+  if (!parts || parts->block.row_blocks < 1 ||
+      static_cast<uint32_t>(parts->block.row_blocks) > kMostRowStride || !IsFloat(whole_.dtype) ||
+      whole_.shape.empty() || whole_.shape.size() > 2)
     Fail(ErrorCode::kData, "'{}' {} {} is not a tensor of a table", whole_.key, Name(whole_.dtype),
          ShapeText(whole_.shape));
   if (whole_.shape[0] > std::numeric_limits<int32_t>::max())
@@ -44,18 +46,26 @@ void InitialTensor::Read(int64_t first_element, std::span<float> out) const {
     std::ranges::fill(out, initial_.state);
     return;
   }
-  std::vector<float> partial;
+  const auto draw = [&](int64_t row, std::span<float> values) {
+    DrawInitialRows(initial_.key, initial_.bound,
+                    {.first_row = first_row_ + row * row_stride_,
+                     .row_stride = static_cast<uint32_t>(row_stride_),
+                     .first_column = first_column_,
+                     .columns = columns_},
+                    values);
+  };
+  const size_t columns = static_cast<size_t>(columns_);
+  std::vector<float> partial;  // a row of which `out` has only a part
   for (size_t done = 0; done < out.size();) {
     const int64_t element = first_element + static_cast<int64_t>(done);
-    const int64_t table_row = first_row_ + element / columns_ * row_stride_;
-    const size_t column = static_cast<size_t>(element % columns_);
-    const size_t size = std::min(static_cast<size_t>(columns_) - column, out.size() - done);
-    if (static_cast<int64_t>(size) == columns_) {
-      DrawInitialRow(initial_.key, initial_.bound, table_row, first_column_,
-                     out.subspan(done, size));
+    const size_t column = static_cast<size_t>(element % columns_), left = out.size() - done;
+    size_t size = left - left % columns;
+    if (column == 0 && size > 0) {
+      draw(element / columns_, out.subspan(done, size));
     } else {
-      partial.resize(static_cast<size_t>(columns_));
-      DrawInitialRow(initial_.key, initial_.bound, table_row, first_column_, partial);
+      size = std::min(columns - column, left);
+      partial.resize(columns);
+      draw(element / columns_, partial);
       std::copy_n(partial.begin() + static_cast<int64_t>(column), size,
                   out.begin() + static_cast<int64_t>(done));
     }

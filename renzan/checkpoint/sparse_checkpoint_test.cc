@@ -269,6 +269,10 @@ TEST(SparseCheckpoints, AreChecked) {
   EXPECT_THAT(ErrorAfter([](CheckpointFile& file) { file.sparse->tensors[0].info.key = "x"; }),
               HasSubstr("'x' F32 [40, 3] is not a tensor of a table"));
   EXPECT_THAT(ErrorAfter([](CheckpointFile& file) {
+                file.sparse->tensors[0].info.key = "embedding.C1.row_block_0_of_2000000000.weight";
+              }),
+              HasSubstr("_of_2000000000.weight' F32 [40, 3] is not a tensor of a table"));
+  EXPECT_THAT(ErrorAfter([](CheckpointFile& file) {
                 for (CheckpointFile::Tensor& tensor : file.sparse->tensors) {
                   tensor.info.shape[0] = int64_t{1} << 31;
                   tensor.sha256 = "";

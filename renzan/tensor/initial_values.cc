@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "renzan/base/philox.h"
+#include "renzan/base/error.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "renzan/tensor/initial_values.cc"
@@ -53,24 +53,62 @@ HWY_INLINE auto ValuesOf(U u, V words, float bound) {
   return hn::Mul(hn::Set(f, bound), hn::Sub(hn::Mul(hn::Set(f, 2.0f), uniform), hn::Set(f, 1.0f)));
 }
 
-// Draws whole Philox blocks, which are groups of four columns.
-void DrawGroups(uint64_t key, float bound, uint64_t row, uint32_t first_group, float* out,
-                size_t groups) {
+// The same for lanes that stand for the groups of row after row, so that short rows leave none
+// idle.
+void DrawRows(uint64_t key, float bound, const RowsOfColumns& of, size_t rows, float* out) {
   const hn::ScalableTag<uint32_t> u;
   const hn::RebindToFloat<decltype(u)> f;
   const size_t lanes = hn::Lanes(u);
+  const size_t skipped = static_cast<size_t>(of.first_column % 4);
+  const size_t columns = static_cast<size_t>(of.columns);
+  const size_t groups = (skipped + columns + 3) / 4;
+  const bool only_whole_groups = skipped == 0 && columns % 4 == 0;
+
+  // Of each lane: its group within its row, and its row.
+  HWY_ALIGN uint32_t group_of_lane[hn::MaxLanes(u)], row_of_lane[hn::MaxLanes(u)];
+  for (size_t lane = 0, in_row = 0, row = 0; lane < lanes; ++lane) {
+    group_of_lane[lane] = static_cast<uint32_t>(in_row);
+    row_of_lane[lane] = static_cast<uint32_t>(row) * of.row_stride;
+    if (++in_row == groups) in_row = 0, ++row;
+  }
+  const auto first_group = hn::Set(u, static_cast<uint32_t>(of.first_column / 4));
+  const auto num_groups = hn::Set(u, static_cast<uint32_t>(groups));
+  const auto next_row = hn::Set(u, of.row_stride);
+  const auto step_groups = hn::Set(u, static_cast<uint32_t>(lanes % groups));
+  const auto step_rows = hn::Set(u, static_cast<uint32_t>(lanes / groups) * of.row_stride);
+  const auto one = hn::Set(u, 1u);
+  auto group = hn::Load(u, group_of_lane);
+  const auto begin = hn::Set(u, static_cast<uint32_t>(of.first_row));
+  auto row_low = hn::Add(begin, hn::Load(u, row_of_lane));
+  auto row_high = hn::Add(hn::Set(u, static_cast<uint32_t>(of.first_row >> 32)),
+                          hn::IfThenElseZero(hn::Lt(row_low, begin), one));
+
   HWY_ALIGN float values[4 * hn::MaxLanes(u)];
-  for (size_t done = 0; done < groups; done += lanes) {
-    auto c0 = hn::Set(u, static_cast<uint32_t>(row));
-    auto c1 = hn::Set(u, static_cast<uint32_t>(row >> 32));
-    auto c2 = hn::Iota(u, first_group + static_cast<uint32_t>(done));
-    auto c3 = hn::Zero(u);
+  size_t group_of_copy = 0;
+  for (size_t left = rows * groups; left > 0;) {
+    auto c0 = row_low, c1 = row_high, c2 = hn::Add(first_group, group), c3 = hn::Zero(u);
     DrawLanes(u, key, &c0, &c1, &c2, &c3);
-    const bool whole = done + lanes <= groups;
-    float* const to = whole ? out + 4 * done : values;
+    const size_t drawn = std::min(left, lanes);
+    const bool in_place = only_whole_groups && drawn == lanes;
     hn::StoreInterleaved4(ValuesOf(u, c0, bound), ValuesOf(u, c1, bound), ValuesOf(u, c2, bound),
-                          ValuesOf(u, c3, bound), f, to);
-    if (!whole) std::copy_n(values, 4 * (groups - done), out + 4 * done);
+                          ValuesOf(u, c3, bound), f, in_place ? out : values);
+    if (in_place) {
+      out += 4 * lanes;
+    } else {
+      for (size_t i = 0; i < drawn; ++i) {
+        const size_t from = group_of_copy == 0 ? skipped : 0;
+        const size_t to = std::min<size_t>(4, skipped + columns - 4 * group_of_copy);
+        out = std::copy(values + 4 * i + from, values + 4 * i + to, out);
+        if (++group_of_copy == groups) group_of_copy = 0;
+      }
+    }
+    left -= drawn;
+    group = hn::Add(group, step_groups);
+    const auto is_in_next = hn::Not(hn::Lt(group, num_groups));
+    group = hn::Sub(group, hn::IfThenElseZero(is_in_next, num_groups));
+    const auto step = hn::Add(step_rows, hn::IfThenElseZero(is_in_next, next_row));
+    row_low = hn::Add(row_low, step);
+    row_high = hn::Add(row_high, hn::IfThenElseZero(hn::Lt(row_low, step), one));
   }
 }
 
@@ -80,31 +118,21 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace renzan {
-namespace {
 
-HWY_EXPORT(DrawGroups);
+HWY_EXPORT(DrawRows);
 
-void DrawOne(uint64_t key, float bound, uint64_t row, uint64_t first_column,
-             std::span<float> values) {
-  Philox::Block words{};
-  for (size_t i = 0; i < values.size(); ++i) {
-    const uint64_t column = first_column + i;
-    if (i == 0 || column % 4 == 0) words = Philox::Draw(key, row, column / 4);
-    values[i] = bound * (2.0f * Philox::Uniform(words[column % 4]) - 1.0f);
-  }
+void DrawInitialRows(uint64_t key, float bound, const RowsOfColumns& of, std::span<float> values) {
+  CHECK(of.columns > 0 && of.first_column >= 0 && of.row_stride <= kMostRowStride);
+  const size_t columns = static_cast<size_t>(of.columns);
+  CHECK(values.size() % columns == 0);
+  HWY_DYNAMIC_DISPATCH(DrawRows)(key, bound, of, values.size() / columns, values.data());
 }
-
-}  // namespace
 
 void DrawInitialRow(uint64_t key, float bound, int64_t row, int64_t first_column,
                     std::span<float> values) {
-  if (values.size() % 4 == 0 && first_column % 4 == 0) {
-    HWY_DYNAMIC_DISPATCH(DrawGroups)
-    (key, bound, static_cast<uint64_t>(row), static_cast<uint32_t>(first_column / 4), values.data(),
-     values.size() / 4);
-  } else {
-    DrawOne(key, bound, static_cast<uint64_t>(row), static_cast<uint64_t>(first_column), values);
-  }
+  DrawInitialRows(key, bound,
+                  {.first_row = row, .first_column = first_column, .columns = std::ssize(values)},
+                  values);
 }
 
 }  // namespace renzan

@@ -11,30 +11,34 @@
 namespace renzan {
 namespace {
 
-TEST(DrawInitialRow, IsItsDefinitionOnEveryInstructionSet) {
+TEST(DrawInitialRows, IsItsDefinitionOnEveryInstructionSet) {
   constexpr uint64_t kKey = 0x123456789ABCDEF0;
   constexpr float kBound = 0.037f;
   renzan::testing::OnEveryInstructionSet([&] {
-    for (const int64_t columns : {1, 3, 4, 6, 8, 20, 64, 100})
+    for (const int64_t columns : {1, 3, 4, 6, 8, 10, 12, 16, 20, 64, 100})
       for (const int64_t first_column : {0, 3, 8})
-        for (const int64_t row : {int64_t{0}, int64_t{7}, (int64_t{1} << 32) + 5}) {
-          std::vector<float> drawn(static_cast<size_t>(columns));
-          DrawInitialRow(kKey, kBound, row, first_column, drawn);
-          for (int64_t c = 0; c < columns; ++c) {
-            const uint64_t column = static_cast<uint64_t>(first_column + c);
-            const Philox::Block words = Philox::Draw(kKey, static_cast<uint64_t>(row), column / 4);
-            ASSERT_EQ(drawn[static_cast<size_t>(c)],
-                      kBound * (2.0f * Philox::Uniform(words[column % 4]) - 1.0f))
-                << columns << " columns from " << first_column << " of row " << row << ", at " << c;
-          }
-        }
+        for (const int64_t first_row : {int64_t{0}, int64_t{7}, (int64_t{1} << 32) - 20})
+          for (const uint32_t stride : {1u, 8u, kMostRowStride})
+            for (const int64_t rows : {1, 2, 37}) {
+              std::vector<float> drawn(static_cast<size_t>(rows * columns));
+              DrawInitialRows(kKey, kBound, {first_row, stride, first_column, columns}, drawn);
+              for (int64_t i = 0; i < rows * columns; ++i) {
+                const int64_t row = first_row + i / columns * stride;
+                const uint64_t column = static_cast<uint64_t>(first_column + i % columns);
+                const Philox::Block words =
+                    Philox::Draw(kKey, static_cast<uint64_t>(row), column / 4);
+                ASSERT_EQ(drawn[static_cast<size_t>(i)],
+                          kBound * (2.0f * Philox::Uniform(words[column % 4]) - 1.0f))
+                    << "column " << column << " of row " << row << ", drawn with " << columns
+                    << " columns, stride " << stride;
+              }
+            }
   });
 }
 
-TEST(DrawInitialRow, FillsTheRangeEvenly) {
+TEST(DrawInitialRows, FillsTheRangeEvenly) {
   std::vector<float> drawn(64 * 1000);
-  for (size_t row = 0; row < 1000; ++row)
-    DrawInitialRow(7, 2.0f, static_cast<int64_t>(row), 0, std::span(drawn).subspan(row * 64, 64));
+  DrawInitialRows(7, 2.0f, {.columns = 64}, drawn);
   const auto [least, most] = std::minmax_element(drawn.begin(), drawn.end());
   EXPECT_GE(*least, -2.0f);
   EXPECT_LT(*least, -1.99f);
