@@ -123,7 +123,7 @@ class SimulatedCluster {
   int64_t present_gpus() const { return present_gpus_; }     // on nodes that are ready or draining
 
  private:
-  // What any environment records of a job that has not ended (core/engine/lifecycle.h).
+  // What any environment records of a job that has not ended (core/engine/attempts.h).
   struct Recorded {
     JobFacts facts;
     AttemptFacts attempt;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/cluster/core/engine/attempts.h"
 #include "renzan/cluster/core/engine/gang.h"
-#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/simulate/room.h"
 #include "renzan/cluster/simulate/simulated_cluster.h"

@@ -2,7 +2,7 @@
 
 // What has happened to a job, as its environment records it: rows of the daemon's database, the
 // status of a GangJob. A Job (snapshot.h) is what the scheduler sees of it. Plain data, which
-// lifecycle.h changes as attempts begin and end.
+// attempts.h changes as attempts begin and end.
 
 #include <optional>
 #include <string>

@@ -1,114 +1,132 @@
 #include "renzan/cluster/core/engine/lifecycle.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "renzan/cluster/core/engine/gang.h"
 
 namespace renzan::cluster {
-namespace {
 
-// After an attempt this long, fruitless requeues are counted anew.
-constexpr TimeMs kFruitfulMs = 600'000;
+using Kind = Transition::Kind;
 
-RecordState StateOf(JobState state) {
-  switch (state) {
-    case JobState::kPending:
-      return RecordState::kPending;
-    case JobState::kRunning:
-      return RecordState::kRunning;
-    case JobState::kStopping:
-      return RecordState::kStopping;
-    case JobState::kResizing:
-      return RecordState::kResizing;
+void Lifecycle::CarryOut(const Decisions& decisions) {
+  cluster::CarryOut(decisions, snapshot_, *this);
+}
+
+void Lifecycle::Stop(JobId job, const std::string& user) {
+  cluster::CarryOut(cluster::Stop{job, StopReason::kRequested, 0, user}, snapshot_, *this);
+}
+
+void Lifecycle::Commit(const cluster::Start& start) {
+  // Carrying out decisions takes time, which must not count as running.
+  const TimeMs now = snapshot_.now = clock_.UnixMs();
+  Job after = *snapshot_.Find(start.job);
+  StartGang(after, start.placement, start.backfill, now);
+  Transition transition{
+      .kind = Kind::kStarted, .job = start.job, .facts = journal_.FactsOf(start.job), .when = now};
+  BeginAttempt(after, workers_.Assign(after, start.placement), transition.facts,
+               transition.attempt);
+  transition.text = fmt::format("attempt {} on {}", transition.facts.attempts - 1,
+                                Describe(transition.attempt.placement));
+  journal_.Commit(transition);
+}
+
+void Lifecycle::Commit(const cluster::Stop& stop) {
+  Job after = *snapshot_.Find(stop.job);
+  StopGang(after, stop);
+  CommitStop(Kind::kStopping, after, TextOf(stop), TextOf(stop));
+}
+
+void Lifecycle::Commit(const Resize& resize) {
+  Job after = *snapshot_.Find(resize.job);
+  MoveGang(after, resize);
+  const std::string text = TextOf(resize, snapshot_);
+  CommitStop(Kind::kResizing, after, text, text);
+}
+
+void Lifecycle::Commit(const std::vector<Reservation>& reservations) {
+  std::vector<std::pair<JobId, NamedPlacement>> named;
+  for (const Reservation& each : reservations)
+    named.emplace_back(each.job, WithNames(snapshot_, each.placement));
+  journal_.Commit(named, NoLongerBackfilled(reservations, snapshot_));
+}
+
+void Lifecycle::CommitStop(Kind kind, const Job& after, const std::string& reason,
+                           const std::string& text) {
+  Transition transition{.kind = kind,
+                        .job = after.id,
+                        .facts = journal_.FactsOf(after.id),
+                        .attempt = journal_.AttemptOf(after.id),
+                        .text = text,
+                        .when = clock_.UnixMs()};
+  StopAttempt(after, snapshot_, reason, transition.facts, transition.attempt);
+  journal_.Commit(transition);
+}
+
+void Lifecycle::Evict(JobId id, const std::string& why) {
+  Job& job = *snapshot_.Find(id);
+  Job after = job;
+  EvictGang(after);
+  CommitStop(Kind::kEvicted, after, why, why);
+  job = std::move(after);
+}
+
+RecordState Lifecycle::Cancel(JobId id, const std::string& why) {
+  Job& job = *snapshot_.Find(id);
+  if (job.state == JobState::kPending) {
+    Transition transition{.kind = Kind::kCancelled,
+                          .job = id,
+                          .facts = journal_.FactsOf(id),
+                          .text = why,
+                          .when = clock_.UnixMs()};
+    transition.facts.state = RecordState::kCancelled;
+    transition.facts.ended = transition.when;
+    journal_.Commit(transition);
+    return RecordState::kCancelled;
   }
-  return RecordState::kPending;
+  Job after = job;
+  EvictGang(after);
+  // Why it was stopped before stays the reason.
+  CommitStop(Kind::kCancelling, after, journal_.AttemptOf(id).stop_reason, why);
+  job = std::move(after);
+  workers_.Stop(id);
+  return journal_.FactsOf(id).state;
 }
 
-void Record(const Job& job, JobFacts& facts) {
-  facts.state = StateOf(job.state);
-  facts.eligible_at = job.eligible_at;
-  facts.last_resize = job.last_resize;
-  facts.waiting_since = job.waiting_since;
-  facts.attained_worker_ms = job.attained_worker_ms;
-  facts.preemptions = job.preemptions;
-  facts.reservation_yields = job.reservation_yields;
-  facts.failed_on = job.failed_on;
-}
-
-}  // namespace
-
-void BeginAttempt(const Job& job, NamedPlacement placement, JobFacts& facts,
-                  AttemptFacts& attempt) {
-  Record(job, facts);
-  ++facts.attempts;
-  if (!facts.first_started) facts.first_started = job.started;
-  attempt = {
-      .placement = std::move(placement), .started = job.started, .backfilled = job.backfilled};
-}
-
-void StopAttempt(const Job& job, const Snapshot& snapshot, const std::string& why, JobFacts& facts,
-                 AttemptFacts& attempt) {
-  Record(job, facts);
-  attempt.target = WithNames(snapshot, job.target);
-  attempt.stop_reason = why;
-  attempt.stopping_for = job.stopping_for;
-}
-
-EndedAttempt EndAttempt(const AttemptEnd& end, const EndRules& rules, TimeMs now, Job& job,
-                        JobFacts& facts, AttemptFacts& attempt) {
-  const RunHistory history{.state = facts.state,
-                           .cancel_requested = rules.cancelled,
-                           .stop_reason = attempt.stop_reason,
-                           .failures = facts.failures,
-                           .requeues = facts.requeues,
-                           .run_ms = facts.run_ms};
-  EndedAttempt ended{.outcome = OutcomeOf(history, end, rules.retries)};
-  const Outcome& outcome = ended.outcome;
-  facts.run_ms += end.ran_ms;
-  facts.failures += outcome.failure;
-  facts.requeues = !outcome.requeue ? 0 : end.ran_ms >= kFruitfulMs ? 1 : facts.requeues + 1;
-  if (HasRun(end.by)) facts.exit_code = end.exit_code;
-
-  AttemptEnd blamed = end;
-  // It may not be known which worker was the first.
-  if (outcome.failure && blamed.failed_on.empty() && attempt.placement.size() == 1)
-    blamed.failed_on = attempt.placement[0].node;
-  ended.failed_early_on = FailedEarlyOn(blamed, outcome, rules.early_ms);
-
-  RequeueGang(job, end.ended_ms);
-  job.eligible_at = outcome.backoff_ms == 0 ? 0 : now + outcome.backoff_ms;
-  if (!ended.failed_early_on.empty()) FailedEarly(job, ended.failed_early_on);
-  attempt = {};
-  Record(job, facts);
-  if (!HasEnded(outcome.state)) return ended;
-  facts.state = outcome.state;
-  facts.ended = end.ended_ms;
+EndedAttempt Lifecycle::Finish(JobId id, const AttemptEnd& end, const EndRules& rules, TimeMs now,
+                               bool may_restart) {
+  Job& job = *snapshot_.Find(id);
+  Job after = job;
+  Transition transition{.kind = Kind::kEnded,
+                        .job = id,
+                        .facts = journal_.FactsOf(id),
+                        .attempt = journal_.AttemptOf(id),
+                        .when = std::min(end.ended_ms, now),
+                        .end = &end};
+  const EndedAttempt ended =
+      EndAttempt(end, rules, now, after, transition.facts, transition.attempt);
+  transition.text = ended.outcome.text;
+  transition.ended = &ended;
+  journal_.Commit(transition);
+  const cluster::Start restart{id, job.target, job.backfilled};
+  const Placement placement = job.placement;
+  job = std::move(after);
+  workers_.Ended(id, placement, ended);
+  if (ended.outcome.state == RecordState::kResizing && may_restart &&
+      HasRoom(job, restart.placement))
+    cluster::CarryOut(restart, snapshot_, *this);
   return ended;
 }
 
-TimeMs SteadyCheckpointCost(std::optional<TimeMs> before, TimeMs measured) {
-  return std::max(measured, before.value_or(0) / 2);
-}
-
-void RestoreJob(const JobFacts& facts, const AttemptFacts& attempt, const Placement& placement,
-                const Placement& target, Job& job) {
-  job.waiting_since = facts.waiting_since;
-  if (facts.state != RecordState::kPending) {
-    StartGang(job, placement, attempt.backfilled, attempt.started);
-    if (facts.state == RecordState::kResizing && target.size() == attempt.target.size())
-      MoveGang(job, {job.id, target, attempt.stopping_for});
-    else if (facts.state != RecordState::kRunning)
-      EvictGang(job);
-    job.stopping_for = attempt.stopping_for;
-  }
-  job.eligible_at = facts.eligible_at;
-  job.last_resize = facts.last_resize;
-  job.attained_worker_ms = facts.attained_worker_ms;
-  job.preemptions = facts.preemptions;
-  job.reservation_yields = facts.reservation_yields;
-  job.failed_on = facts.failed_on;
-  job.run_time = facts.run_time;
+bool Lifecycle::HasRoom(const Job& job, const Placement& placement) const {
+  const Resources& per_worker = snapshot_.worker_requests[job.request].per_worker;
+  return !placement.empty() && std::ranges::all_of(placement, [&](const Placed& placed) {
+    const Resources* offered = workers_.Offered(placed.node);
+    return offered != nullptr && snapshot_.nodes[placed.node].state == NodeState::kReady &&
+           (UsedOn(snapshot_, placed.node) + per_worker * placed.workers).FitsIn(*offered);
+  });
 }
 
 }  // namespace renzan::cluster

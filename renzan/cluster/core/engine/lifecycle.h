@@ -1,52 +1,58 @@
 #pragma once
 
-// The life of a job: how what happens to its gang (gang.h) and how its attempts end (outcome.h)
-// change the facts that its environment records. The daemon, the Kubernetes
-// controller and the simulator use these functions, so they count, back off, requeue and restart by
-// the same rules. They change the values passed to them: an environment that commits first passes
-// copies.
+// The lives of jobs: carries out decisions, and what users and nodes do to gangs. Each transition
+// is committed to a journal first, then the snapshot changes, then workers are told. The daemon and
+// the Kubernetes controller are journals and workers (journal.h) of it, so that counting, back-off,
+// requeues and restarts are the same in both. For one thread.
 
-#include <optional>
 #include <string>
 
-#include "renzan/cluster/core/engine/job_facts.h"
-#include "renzan/cluster/core/engine/outcome.h"
-#include "renzan/cluster/core/snapshot.h"
+#include "renzan/base/clock.h"
+#include "renzan/cluster/core/engine/carry_out.h"
+#include "renzan/cluster/core/engine/journal.h"
 
 namespace renzan::cluster {
 
-// The gang has been started (StartGang) on `placement`.
-void BeginAttempt(const Job& job, NamedPlacement placement, JobFacts& facts, AttemptFacts& attempt);
+class Lifecycle : private Environment {
+ public:
+  Lifecycle(Snapshot& snapshot, Journal& journal, Workers& workers, const Clock& clock)
+      : snapshot_(snapshot), journal_(journal), workers_(workers), clock_(clock) {}
 
-// The gang has been told to stop or to move, or has been evicted, for that reason.
-void StopAttempt(const Job& job, const Snapshot& snapshot, const std::string& why, JobFacts& facts,
-                 AttemptFacts& attempt);
+  void CarryOut(const Decisions& decisions);
 
-// A job that has run for this long has run well, unless the cluster's configuration says otherwise.
-inline constexpr TimeMs kEarlyFailureMs = 300'000;
+  // A running job is to stop because `user` wants it to, and waits again. Others are left alone.
+  void Stop(JobId job, const std::string& user);
+  // The workers of a job end for another reason than a decision. The caller ends them.
+  void Evict(JobId job, const std::string& why);
+  // A pending job has ended, one with workers stops. `why` is told to the user. Returns its state.
+  RecordState Cancel(JobId job, const std::string& why);
 
-// All workers have ended: requeues the gang. An attempt that failed within `early_ms` after its
-// start makes the job avoid the node.
-struct EndedAttempt {
-  Outcome outcome;
-  std::string failed_early_on;  // the node; empty: none
+  // All its workers have ended. Requeues it, or starts it where it was to move, if its room is
+  // still there. `may_restart`: a job that its user has changed meanwhile waits instead.
+  EndedAttempt Finish(JobId job, const AttemptEnd& end, const EndRules& rules, TimeMs now,
+                      bool may_restart = true);
+
+ private:
+  void Commit(const cluster::Start& start) override;
+  void Commit(const cluster::Stop& stop) override;
+  void Commit(const Resize& resize) override;
+  void Commit(const NodeChange& change) override { journal_.Commit(change); }
+  void Commit(const std::vector<Reservation>& reservations) override;
+  void Perform(const cluster::Start& start) override { workers_.Start(start.job); }
+  void Perform(const cluster::Stop& stop) override { workers_.Stop(stop.job); }
+  void Perform(const Resize& resize) override { workers_.Stop(resize.job); }
+  void Perform(const CheckpointRequest& request) override { workers_.Checkpoint(request.job); }
+  void Perform(const NodeChange& change) override { workers_.Change(change); }
+
+  // Commits that the attempt ends, as `after` says. `reason` is the attempt's, `text` the user's.
+  void CommitStop(Transition::Kind kind, const Job& after, const std::string& reason,
+                  const std::string& text);
+  bool HasRoom(const Job& job, const Placement& placement) const;
+
+  Snapshot& snapshot_;
+  Journal& journal_;
+  Workers& workers_;
+  const Clock& clock_;
 };
-struct EndRules {
-  const RetryPolicy& retries;
-  bool cancelled;  // its user has cancelled it
-  TimeMs early_ms;
-};
-EndedAttempt EndAttempt(const AttemptEnd& end, const EndRules& rules, TimeMs now, Job& job,
-                        JobFacts& facts, AttemptFacts& attempt);
-
-// The cost of a checkpoint by the latest measurement. A stop that coincides with a regular
-// checkpoint looks as if it took no time, so a shorter time than before at most halves it.
-TimeMs SteadyCheckpointCost(std::optional<TimeMs> before, TimeMs measured);
-
-// Restores what the facts say has happened to `job`, which is pending. The placements are those of
-// the attempt, if there is one. A gang whose target is no longer there as a whole stops instead of
-// moving.
-void RestoreJob(const JobFacts& facts, const AttemptFacts& attempt, const Placement& placement,
-                const Placement& target, Job& job);
 
 }  // namespace renzan::cluster

@@ -3,186 +3,184 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "renzan/cluster/core/engine/gang.h"
+#include "renzan/base/clock_testing.h"
+#include "renzan/base/error.h"
 
 namespace renzan::cluster {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using Kind = Transition::Kind;
 
-constexpr TimeMs kEarlyMs = 1000;
+constexpr JobId kJob = 7;
 
-// A job on one of two nodes, and its facts, driven as an environment does.
-class Life {
- public:
-  Life() {
+class LifecycleTest : public ::testing::Test, private Journal, private Workers {
+ protected:
+  LifecycleTest() {
     for (const char* name : {"a", "b"})
-      snapshot_.nodes.push_back({.name = name, .state = NodeState::kReady});
-    job_.id = 1;
-    job_.checkpoints = true;
-    snapshot_.worker_requests.emplace_back();
+      snapshot_.nodes.push_back({.name = name, .capacity = {{2, 0, 0}}});
+    snapshot_.worker_requests.push_back({.per_worker = {{1, 0, 0}}});
+    snapshot_.users.emplace_back();
+    snapshot_.queues.emplace_back();
+    snapshot_.jobs.push_back({.id = kJob, .max_workers = 2, .checkpoints = true});
   }
 
-  void Start(int node) {
-    StartGang(job_, {{node, 2}}, false, now_);
-    BeginAttempt(job_, WithNames(snapshot_, job_.placement), facts_, attempt_);
+  Job& job() { return snapshot_.jobs[0]; }
+  void StartOn(int node) { Start({kJob, {{node, 2}}, false}); }
+  void Start(const cluster::Start& start) {
+    Decisions decisions;
+    decisions.starts.push_back(start);
+    lifecycle_.CarryOut(decisions);
   }
-  void Stop(StopReason reason, JobId on_behalf_of) {
-    const cluster::Stop stop{1, reason, on_behalf_of};
-    StopGang(job_, stop);
-    StopAttempt(job_, snapshot_, TextOf(stop), facts_, attempt_);
+  void MoveTo(int node) {
+    Decisions decisions;
+    decisions.resizes.push_back({kJob, {{node, 2}}});
+    lifecycle_.CarryOut(decisions);
   }
-  void Move(int node) {
-    const Resize resize{1, {{node, 1}}, 7};
-    MoveGang(job_, resize);
-    StopAttempt(job_, snapshot_, TextOf(resize, snapshot_), facts_, attempt_);
-  }
-  void Evict() {
-    EvictGang(job_);
-    StopAttempt(job_, snapshot_, "node a failed", facts_, attempt_);
-  }
-  EndedAttempt End(EndedBy by, int exit_code, TimeMs ran_ms) {
-    now_ += ran_ms;
-    const AttemptEnd end{.by = by, .exit_code = exit_code, .ended_ms = now_, .ran_ms = ran_ms};
-    return EndAttempt(end, {policy_, cancelled_, kEarlyMs}, now_, job_, facts_, attempt_);
-  }
-  // The job as the next leader, or the next daemon, sees it.
-  Job Restored() const {
-    const auto placement_of = [&](const NamedPlacement& named) {
-      Placement placement;
-      for (const NodeShare& share : named)
-        placement.push_back({share.node == "a" ? 0 : 1, share.workers});
-      return placement;
-    };
-    Job job;
-    job.id = 1;
-    job.checkpoints = true;
-    RestoreJob(facts_, attempt_, placement_of(attempt_.placement), placement_of(attempt_.target),
-               job);
-    return job;
+  EndedAttempt End(EndedBy by, int exit_code, bool may_restart = true) {
+    clock_.seconds += 1;
+    const TimeMs now = clock_.UnixMs();
+    const AttemptEnd end{.by = by, .exit_code = exit_code, .ended_ms = now, .ran_ms = 1000};
+    return lifecycle_.Finish(kJob, end, {retries_, false, 0}, now, may_restart);
   }
 
-  Snapshot snapshot_;
-  Job& job_ = snapshot_.jobs.emplace_back();
+  // What happened, in order: "commit started", "start", ...
+  std::vector<std::string> TakeLog() { return std::exchange(log_, {}); }
+
   JobFacts facts_;
   AttemptFacts attempt_;
-  RetryPolicy policy_{.retries = 1000, .backoff_ms = 100, .saves_on_stop = true};
-  bool cancelled_ = false;
-  TimeMs now_ = 1'000'000;
+  bool disk_is_full_ = false;
+  std::vector<bool> offered_ = {true, true};
+  std::string text_;
+  Snapshot snapshot_;
+
+ private:
+  ManualClock clock_;
+
+  const JobFacts& FactsOf(JobId) const override { return facts_; }
+  const AttemptFacts& AttemptOf(JobId) const override { return attempt_; }
+  void Commit(const Transition& transition) override {
+    static const std::map<Kind, std::string> names = {{Kind::kStarted, "started"},
+                                                      {Kind::kStopping, "stopping"},
+                                                      {Kind::kResizing, "resizing"},
+                                                      {Kind::kEvicted, "evicted"},
+                                                      {Kind::kCancelling, "cancelling"},
+                                                      {Kind::kCancelled, "cancelled"},
+                                                      {Kind::kEnded, "ended"}};
+    if (disk_is_full_) Fail(ErrorCode::kIo, "disk full");
+    log_.push_back("commit " + names.at(transition.kind));
+    facts_ = transition.facts;
+    attempt_ = transition.attempt;
+    text_ = transition.text;
+  }
+  void Commit(const std::vector<std::pair<JobId, NamedPlacement>>&,
+              const std::vector<JobId>&) override {}
+  NamedPlacement Assign(const Job&, const Placement& placement) override {
+    return WithNames(snapshot_, placement);
+  }
+  const Resources* Offered(int node) const override {
+    return offered_[static_cast<size_t>(node)] ? &snapshot_.nodes[node].capacity : nullptr;
+  }
+  void Start(JobId) override { log_.push_back("start"); }
+  void Stop(JobId) override { log_.push_back("stop"); }
+  void Checkpoint(JobId) override { log_.push_back("checkpoint"); }
+  void Change(const NodeChange&) override {}
+  void Ended(JobId, const Placement& placement, const EndedAttempt&) override {
+    log_.push_back("ended on " + snapshot_.nodes[placement[0].node].name);
+  }
+
+  const RetryPolicy retries_ = {.retries = 0, .saves_on_stop = true};
+  std::vector<std::string> log_;
+
+ protected:
+  Lifecycle lifecycle_{snapshot_, *this, *this, clock_};
 };
 
-void ExpectSame(const Job& restored, const Job& job) {
-  EXPECT_EQ(restored.state, job.state);
-  EXPECT_EQ(restored.placement, job.placement);
-  EXPECT_EQ(restored.target, job.target);
-  EXPECT_EQ(restored.stopping_for, job.stopping_for);
-  EXPECT_EQ(restored.started, job.started);
-  EXPECT_EQ(restored.last_resize, job.last_resize);
-  EXPECT_EQ(restored.backfilled, job.backfilled);
-  EXPECT_EQ(restored.waiting_since, job.waiting_since);
-  EXPECT_EQ(restored.attained_worker_ms, job.attained_worker_ms);
-  EXPECT_EQ(restored.preemptions, job.preemptions);
-  EXPECT_EQ(restored.reservation_yields, job.reservation_yields);
-  EXPECT_EQ(restored.eligible_at, job.eligible_at);
-  EXPECT_EQ(restored.failed_on, job.failed_on);
+TEST_F(LifecycleTest, CommitsBeforeItActs) {
+  StartOn(0);
+  EXPECT_THAT(TakeLog(), ElementsAre("commit started", "start"));
+  EXPECT_EQ(text_, "attempt 0 on a (2 workers)");
+  EXPECT_EQ(facts_.state, RecordState::kRunning);
+  lifecycle_.Stop(kJob, "ann");
+  EXPECT_THAT(TakeLog(), ElementsAre("commit stopping", "stop"));
+  EXPECT_THAT(attempt_.stop_reason, HasSubstr("ann"));
+  EXPECT_EQ(End(EndedBy::kRequest, 75).outcome.state, RecordState::kPending);
+  EXPECT_THAT(TakeLog(), ElementsAre("commit ended", "ended on a"));
+  EXPECT_EQ(job().state, JobState::kPending);
+  EXPECT_EQ(attempt_, AttemptFacts());
 }
 
-TEST(Lifecycle, FactsRestoreTheJobAfterEveryTransition) {
-  for (uint32_t seed = 0; seed < 200; ++seed) {
-    SCOPED_TRACE(seed);
-    std::mt19937 random(seed);
-    const auto pick = [&](int below) { return static_cast<int>(random() % below); };
-    Life life;
-    for (int step = 0; step < 60 && !HasEnded(life.facts_.state); ++step) {
-      life.now_ += pick(900'000);
-      if (life.job_.state == JobState::kPending) {
-        life.Start(pick(2));
-      } else if (const int what = pick(6); what == 0 && life.job_.state != JobState::kStopping) {
-        life.Stop(pick(2) == 0 ? StopReason::kReservation : StopReason::kRequested, pick(3));
-      } else if (what == 1 && life.job_.state == JobState::kRunning) {
-        life.Move(pick(2));
-      } else if (what == 2) {
-        life.Evict();
-      } else {
-        const int codes[] = {0, 1, 75, 137};
-        const auto by = EndedBy{pick(static_cast<int>(EndedBy::kLost) + 1)};
-        life.End(by, codes[pick(4)], pick(2'000));
-        EXPECT_EQ(life.attempt_, AttemptFacts{});
-      }
-      if (!HasEnded(life.facts_.state)) ExpectSame(life.Restored(), life.job_);
-    }
+TEST_F(LifecycleTest, NothingHappensThatCannotBeCommitted) {
+  disk_is_full_ = true;
+  EXPECT_THROW(StartOn(0), Error);
+  EXPECT_EQ(job().state, JobState::kPending);
+  EXPECT_THROW(lifecycle_.Cancel(kJob, "by ann"), Error);
+  disk_is_full_ = false;
+  StartOn(0);
+  TakeLog();
+  disk_is_full_ = true;
+  EXPECT_THROW(lifecycle_.Stop(kJob, "ann"), Error);
+  EXPECT_THROW(lifecycle_.Evict(kJob, "node a failed"), Error);
+  EXPECT_THROW(lifecycle_.Cancel(kJob, "by ann"), Error);
+  EXPECT_THROW(MoveTo(1), Error);
+  EXPECT_THROW(End(EndedBy::kItself, 0), Error);
+  EXPECT_EQ(job().state, JobState::kRunning);
+  EXPECT_THAT(TakeLog(), IsEmpty());
+}
+
+TEST_F(LifecycleTest, AMovedGangStartsWhereItsRoomIs) {
+  StartOn(0);
+  MoveTo(1);
+  EXPECT_THAT(TakeLog(), ElementsAre("commit started", "start", "commit resizing", "stop"));
+  End(EndedBy::kRequest, 75);
+  EXPECT_THAT(TakeLog(), ElementsAre("commit ended", "ended on a", "commit started", "start"));
+  EXPECT_EQ(job().placement, (Placement{{1, 2}}));
+  EXPECT_EQ(facts_.attempts, 2);
+}
+
+TEST_F(LifecycleTest, AMovedGangWaitsWithoutItsRoom) {
+  StartOn(0);
+  for (const bool offered : {false, true}) {
+    MoveTo(1);
+    offered_[1] = offered;
+    TakeLog();
+    // Where there is room, its user has changed it meanwhile.
+    End(EndedBy::kRequest, 75, /*may_restart=*/!offered);
+    EXPECT_THAT(TakeLog(), ElementsAre("commit ended", "ended on a"));
+    EXPECT_EQ(job().state, JobState::kPending);
+    StartOn(0);
   }
+  MoveTo(1);
+  snapshot_.nodes[1].state = NodeState::kDraining;
+  End(EndedBy::kRequest, 75);
+  EXPECT_EQ(job().state, JobState::kPending);
 }
 
-TEST(Lifecycle, CountsAttemptsFailuresAndTime) {
-  Life life;
-  life.Start(0);
-  EXPECT_EQ(life.End(EndedBy::kWorkerFailed, 1, 400).failed_early_on, "a");
-  EXPECT_EQ(life.facts_.state, RecordState::kPending);
-  EXPECT_EQ(life.facts_.failures, 1);
-  EXPECT_EQ(life.facts_.exit_code, 1);
-  EXPECT_EQ(life.facts_.eligible_at, life.now_ + 100);
-  EXPECT_THAT(life.job_.failed_on, ElementsAre("a"));
-
-  life.now_ += 500;
-  life.Start(1);
-  EXPECT_EQ(life.End(EndedBy::kWorkerFailed, 2, 5000).failed_early_on, "");
-  EXPECT_EQ(life.facts_.eligible_at, life.now_ + 200);
-  life.Start(1);
-  EXPECT_EQ(life.End(EndedBy::kItself, 0, 700).outcome.state, RecordState::kDone);
-  EXPECT_EQ(life.facts_.state, RecordState::kDone);
-  EXPECT_EQ(life.facts_.ended, life.now_);
-  EXPECT_EQ(life.facts_.attempts, 3);
-  EXPECT_EQ(life.facts_.failures, 2);
-  EXPECT_EQ(life.facts_.run_ms, 400 + 5000 + 700);
-  EXPECT_EQ(life.facts_.attained_worker_ms, 2 * (400 + 5000 + 700));
-  EXPECT_EQ(life.facts_.first_started, 1'000'000);
+TEST_F(LifecycleTest, AnEvictedGangIsNotMoved) {
+  StartOn(0);
+  MoveTo(1);
+  lifecycle_.Evict(kJob, "node b, to which it was to move, failed");
+  EXPECT_EQ(attempt_.target, NamedPlacement());
+  End(EndedBy::kRequest, 75);
+  EXPECT_EQ(job().state, JobState::kPending);
 }
 
-TEST(Lifecycle, FruitlessRequeuesBackOffUntilOneRunsLong) {
-  Life life;
-  for (const TimeMs backoff : {100, 200, 400}) {
-    life.Start(0);
-    life.End(EndedBy::kLost, 0, 10);
-    EXPECT_EQ(life.facts_.eligible_at - life.now_, backoff);
-  }
-  EXPECT_FALSE(life.facts_.exit_code);
-  EXPECT_THAT(life.facts_.failed_on, IsEmpty());
-  EXPECT_EQ(life.facts_.failures, 0);
-  life.Start(0);
-  life.End(EndedBy::kItself, 75, 600'000);
-  EXPECT_EQ(life.facts_.requeues, 1);
-  life.Start(0);
-  life.Stop(StopReason::kRequested, 0);
-  life.End(EndedBy::kRequest, 75, 10);
-  EXPECT_EQ(life.facts_.requeues, 0);
-  EXPECT_EQ(life.facts_.eligible_at, 0);
-}
-
-TEST(Lifecycle, ACancelledAttemptEndsTheJobHoweverItEnds) {
-  for (int by = 0; by <= static_cast<int>(EndedBy::kLost); ++by) {
-    Life life;
-    life.cancelled_ = true;
-    life.Start(0);
-    EXPECT_EQ(life.End(EndedBy{by}, 75, 10).outcome.state, RecordState::kCancelled);
-    EXPECT_EQ(life.facts_.state, RecordState::kCancelled);
-    EXPECT_EQ(life.facts_.ended, life.now_);
-  }
-}
-
-TEST(Lifecycle, AGangWhoseTargetIsGoneStops) {
-  Life life;
-  life.Start(0);
-  life.Move(1);
-  Job job;
-  job.id = 1;
-  RestoreJob(life.facts_, life.attempt_, {{0, 2}}, {}, job);
-  EXPECT_EQ(job.state, JobState::kStopping);
-  EXPECT_TRUE(job.target.empty());
-  EXPECT_EQ(job.stopping_for, 7);
+TEST_F(LifecycleTest, CancelEndsAPendingJobAndStopsOthers) {
+  StartOn(0);
+  TakeLog();
+  EXPECT_EQ(lifecycle_.Cancel(kJob, "by ann"), RecordState::kStopping);
+  EXPECT_THAT(TakeLog(), ElementsAre("commit cancelling", "stop"));
+  End(EndedBy::kRequest, 75);
+  EXPECT_EQ(lifecycle_.Cancel(kJob, "by ann"), RecordState::kCancelled);
+  EXPECT_THAT(TakeLog(), ElementsAre("commit ended", "ended on a", "commit cancelled"));
+  EXPECT_TRUE(facts_.ended);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@
 namespace renzan::cluster {
 namespace {
 
-std::string Workers(int workers) { return Counted(workers, "worker"); }
+std::string WorkersText(int workers) { return Counted(workers, "worker"); }
 
 std::string WhyNotByQuota(const Snapshot& snapshot, const Job& job) {
   if (job.grand_challenge) return "";  // exempt from quotas
@@ -113,7 +113,7 @@ std::string WhyNoDomain(const Snapshot& snapshot, const std::vector<Site>& sites
       room.begin(), room.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const int64_t most = anywhere + (room.empty() ? 0 : largest->second);
   if (most >= job.min_workers) return "";
-  return fmt::format("needs {} of {} in one {}; {} has room for {}", Workers(job.min_workers),
+  return fmt::format("needs {} of {} in one {}; {} has room for {}", WorkersText(job.min_workers),
                      DescribeResources(snapshot, request.per_worker), level,
                      room.empty() ? "none" : "the largest (" + largest->first + ")", most);
 }
@@ -142,7 +142,7 @@ std::string WhyNoRoom(const Snapshot& snapshot, const std::vector<Site>& sites, 
   if (room >= job.min_workers) return "";
   const bool grows =
       std::any_of(sites.begin(), sites.end(), [](const Site& s) { return s.node == nullptr; });
-  return fmt::format("needs {} of {}; {} there is room for {}{}", Workers(job.min_workers),
+  return fmt::format("needs {} of {}; {} there is room for {}{}", WorkersText(job.min_workers),
                      DescribeResources(snapshot, request.per_worker),
                      grows ? "with every pool at its maximum" : "on the empty cluster", room,
                      !request.required.empty()         ? " on nodes with its labels"
@@ -169,7 +169,7 @@ std::string WhyInfeasible(const Snapshot& snapshot, const Job& job) {
   return fmt::format(
       "needs {} of {}; the budget of {} an hour does not cover the nodes that would have to be "
       "bought",
-      Workers(job.min_workers),
+      WorkersText(job.min_workers),
       DescribeResources(snapshot, snapshot.worker_requests[job.request].per_worker),
       snapshot.budget_per_hour);
 }

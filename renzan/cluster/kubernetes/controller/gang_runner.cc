@@ -6,8 +6,6 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
-#include "renzan/cluster/core/engine/gang.h"
-#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
 #include "renzan/cluster/kubernetes/objects/worker_pod.h"
 #include "renzan/cluster/spec/retry_policy.h"
@@ -32,7 +30,8 @@ GangRunner::GangRunner(std::string identity, size_t at_once, Snapshot& snapshot,
       inventory_(inventory),
       pods_(pods),
       requests_(requests),
-      clock_(clock) {}
+      clock_(clock),
+      lifecycle_(snapshot, *this, *this, clock) {}
 
 LiveJob* GangRunner::FindByUid(const std::string& uid) {
   const auto at = by_uid_.find(uid);
@@ -92,24 +91,9 @@ void GangRunner::Remove(const std::set<JobId>& ids) {
 
 void GangRunner::Cancel(JobId id, const std::string& why) {
   changed_ = true;
-  LiveJob& live = live_.at(id);
-  Job& job = *snapshot_.Find(id);
-  live.object.cancelled = true;
-  GangJobStatus& status = live.object.status;
-  if (job.state == JobState::kPending) {
-    status.state = RecordState::kCancelled;
-    status.ended = Now();
-    job.held = "it has ended";
-    status.message = why;
-    to_write_.insert(id);
-    Tell(live, "Cancelled", why);
-    return;
-  }
-  if (job.state == JobState::kRunning || job.state == JobState::kResizing) {
-    EvictGang(job);
-    RecordStop(job, live, why);
-  }
-  StopWorkers(live);
+  live_.at(id).object.cancelled = true;
+  if (lifecycle_.Cancel(id, why) == RecordState::kCancelled)
+    snapshot_.Find(id)->held = "it has ended";
 }
 
 void GangRunner::ObjectDeleted(JobId id) {
@@ -125,10 +109,7 @@ void GangRunner::ObjectDeleted(JobId id) {
   Check(id);
 }
 
-void GangRunner::RequestStop(JobId id, const std::string& why) {
-  cluster::CarryOut(Stop{.job = id, .reason = StopReason::kRequested, .requested_by = why},
-                    snapshot_, *this);
-}
+void GangRunner::RequestStop(JobId id, const std::string& why) { lifecycle_.Stop(id, why); }
 
 void GangRunner::TellWait(JobId id, const std::string& reason, const std::string& message) {
   LiveJob& live = live_.at(id);
@@ -143,20 +124,45 @@ void GangRunner::TellWait(JobId id, const std::string& reason, const std::string
 // --- Decisions.
 
 void GangRunner::CarryOut(const Decisions& decisions) {
-  cluster::CarryOut(decisions, snapshot_, *this);
+  lifecycle_.CarryOut(decisions);
   // A started job must be looked at earlier than one that waits.
   changed_ |= !decisions.starts.empty() || !decisions.stops.empty() || !decisions.resizes.empty();
 }
 
-void GangRunner::Commit(const Start&) { snapshot_.now = Now(); }
-void GangRunner::Commit(const Stop&) {}
-void GangRunner::Commit(const Resize&) {}
+void GangRunner::Commit(const Transition& transition) {
+  LiveJob& live = live_.at(transition.job);
+  GangJobStatus& status = live.object.status;
+  const bool was_stopping = status.state == RecordState::kStopping;
+  static_cast<JobFacts&>(status) = transition.facts;
+  static_cast<AttemptFacts&>(status) = transition.attempt;
+  to_write_.insert(transition.job);
+  const std::string& text = transition.text;
+  switch (transition.kind) {
+    case Transition::Kind::kStarted:
+      status.started_generation = live.object.generation;
+      status.message = text;
+      return Tell(live, "Started", text);
+    case Transition::Kind::kStopping:
+      return Tell(live, "Stopping", text);
+    case Transition::Kind::kResizing:
+      return Tell(live, "Resizing", fmt::format("{}: to {}", text, Describe(status.target)));
+    case Transition::Kind::kEvicted:
+      return;
+    case Transition::Kind::kCancelling:
+      if (!was_stopping) status.stop_reason = text;
+      return;
+    case Transition::Kind::kCancelled:
+      status.message = text;
+      return Tell(live, "Cancelled", text);
+    case Transition::Kind::kEnded:
+      return CommitEnd(live, transition);
+  }
+}
 
 // Reservations that change are written with their jobs.
-void GangRunner::Commit(const std::vector<Reservation>& reservations) {
-  std::map<JobId, NamedPlacement> kept;
-  for (const Reservation& each : reservations)
-    kept[each.job] = WithNames(snapshot_, each.placement);
+void GangRunner::Commit(const std::vector<std::pair<JobId, NamedPlacement>>& reservations,
+                        const std::vector<JobId>& no_longer_backfilled) {
+  const std::map<JobId, NamedPlacement> kept(reservations.begin(), reservations.end());
   for (auto& [id, live] : live_) {
     const auto at = kept.find(id);
     NamedPlacement reservation = at == kept.end() ? NamedPlacement{} : at->second;
@@ -164,54 +170,27 @@ void GangRunner::Commit(const std::vector<Reservation>& reservations) {
     live.object.status.reservation = std::move(reservation);
     to_write_.insert(id);
   }
-  for (const JobId id : NoLongerBackfilled(reservations, snapshot_)) {
+  for (const JobId id : no_longer_backfilled) {
     live_.at(id).object.status.backfilled = false;
     to_write_.insert(id);
   }
 }
 
-void GangRunner::Perform(const Start& start) {
-  LiveJob& live = live_.at(start.job);
-  const Job& job = *snapshot_.Find(start.job);
-  GangJobStatus& status = live.object.status;
-  BeginAttempt(job, WithNames(snapshot_, job.placement), status, status);
-  status.started_generation = live.object.generation;
-  ApplyEstimates(live.object, *snapshot_.Find(start.job));
-  status.message = fmt::format("attempt {} on {}", status.attempts - 1, Describe(status.placement));
-  to_write_.insert(start.job);
-  Tell(live, "Started", status.message);
-  live.workers = WorkersOf(status.placement);
+void GangRunner::Start(JobId id) {
+  LiveJob& live = live_.at(id);
+  ApplyEstimates(live.object, *snapshot_.Find(id));
+  live.workers = WorkersOf(live.object.status.placement);
   live.created = false;
-  to_start_.insert(start.job);
-}
-
-void GangRunner::Perform(const Stop& stop) {
-  LiveJob& live = live_.at(stop.job);
-  RecordStop(*snapshot_.Find(stop.job), live, TextOf(stop));
-  Tell(live, "Stopping", live.object.status.stop_reason);
-  StopWorkers(live);
-}
-
-void GangRunner::Perform(const Resize& resize) {
-  LiveJob& live = live_.at(resize.job);
-  GangJobStatus& status = live.object.status;
-  RecordStop(*snapshot_.Find(resize.job), live, TextOf(resize, snapshot_));
-  Tell(live, "Resizing", fmt::format("{}: to {}", status.stop_reason, Describe(status.target)));
-  StopWorkers(live);
+  to_start_.insert(id);
 }
 
 // Its workers' pods record when it was asked, also for the next leader. Nobody reports that it has
 // saved its work: asked again, it counts as if it had saved at once.
-void GangRunner::Perform(const CheckpointRequest& request) {
-  if (!live_.at(request.job).object.spec.checkpoint.on_request) return;
-  snapshot_.Find(request.job)->last_checkpoint = Now();
+void GangRunner::Checkpoint(JobId id) {
+  if (!live_.at(id).object.spec.checkpoint.on_request) return;
+  snapshot_.Find(id)->last_checkpoint = Now();
   changed_ = true;  // the next checkpoint is due later
-  to_checkpoint_.insert(request.job);
-}
-
-void GangRunner::RecordStop(const Job& job, LiveJob& live, const std::string& why) {
-  StopAttempt(job, snapshot_, why, live.object.status, live.object.status);
-  to_write_.insert(job.id);
+  to_checkpoint_.insert(id);
 }
 
 }  // namespace renzan::cluster::kubernetes

@@ -25,8 +25,7 @@
 #include <vector>
 
 #include "renzan/base/clock.h"
-#include "renzan/cluster/core/engine/carry_out.h"
-#include "renzan/cluster/core/engine/outcome.h"
+#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/kubernetes/controller/inventory.h"
 #include "renzan/cluster/kubernetes/controller/pod_book.h"
 #include "renzan/cluster/kubernetes/controller/requests.h"
@@ -82,7 +81,7 @@ struct LiveJob {
   std::set<std::string> own_versions;
 };
 
-class GangRunner : private Environment {
+class GangRunner : private Journal, private Workers {
  public:
   // `identity`: the leader's, which statuses name as their writer. `at_once`: see
   // ControllerOptions.
@@ -145,15 +144,22 @@ class GangRunner : private Environment {
   bool HasWork() const { return HasMoreThanEvents() || !to_tell_.empty(); }
 
  private:
-  void Commit(const Start& start) override;
-  void Commit(const Stop& stop) override;
-  void Commit(const Resize& resize) override;
-  void Commit(const std::vector<Reservation>& reservations) override;
-  void Perform(const Start& start) override;
-  void Perform(const Stop& stop) override;
-  void Perform(const Resize& resize) override;
-  void Perform(const CheckpointRequest& request) override;
-  void Perform(const NodeChange& change) override { change_node_(change); }
+  // Facts are those of the status, which is written later.
+  const JobFacts& FactsOf(JobId job) const override { return live_.at(job).object.status; }
+  const AttemptFacts& AttemptOf(JobId job) const override { return live_.at(job).object.status; }
+  void Commit(const Transition& transition) override;
+  void Commit(const std::vector<std::pair<JobId, NamedPlacement>>& reservations,
+              const std::vector<JobId>& no_longer_backfilled) override;
+
+  NamedPlacement Assign(const Job&, const Placement& placement) override {
+    return WithNames(snapshot_, placement);
+  }
+  const Resources* Offered(int node) const override { return inventory_.Offered(node); }
+  void Start(JobId job) override;
+  void Stop(JobId job) override { StopWorkers(live_.at(job)); }
+  void Checkpoint(JobId job) override;
+  void Change(const NodeChange& change) override { change_node_(change); }
+  void Ended(JobId job, const Placement& placement, const EndedAttempt& how) override;
 
   void Remove(JobId id) { Remove(std::set{id}); }
   void Remove(const std::set<JobId>& ids);
@@ -168,8 +174,8 @@ class GangRunner : private Environment {
   void SeeStart(LiveJob& live);
   void EndUnstarted(LiveJob& live);
   void Finish(LiveJob& live);
-  // Its gang has been told to stop or to move, or has been evicted.
-  void RecordStop(const Job& job, LiveJob& live, const std::string& why);
+  AttemptEnd EndOf(const LiveJob& live, const Job& job) const;
+  void CommitEnd(LiveJob& live, const Transition& transition);
   void StopWorkers(LiveJob& live);
   // The next of the jobs that are to start.
   std::set<JobId> NextToStart();
@@ -202,6 +208,7 @@ class GangRunner : private Environment {
   PodBook& pods_;
   Requests& requests_;
   const Clock& clock_;
+  Lifecycle lifecycle_;
   std::map<JobId, LiveJob> live_;
   std::map<std::string, JobId> by_uid_;
   std::set<JobId> to_write_, to_start_, to_checkpoint_, to_reload_;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "renzan/base/log.h"
-#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/kubernetes/controller/gang_runner.h"
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
 #include "renzan/cluster/kubernetes/objects/worker_pod.h"
@@ -75,12 +74,9 @@ void GangRunner::MeasureCheckpoint(LiveJob& live) {
   known = SteadyCheckpointCost(known, cost);
 }
 
-// Called when all of its workers have ended.
-void GangRunner::Finish(LiveJob& live) {
-  changed_ = true;
-  GangJobStatus& status = live.object.status;
-  const JobId id = status.id;
-  Job& job = *snapshot_.Find(id);
+// Of an attempt all of whose workers have ended.
+AttemptEnd GangRunner::EndOf(const LiveJob& live, const Job& job) const {
+  const GangJobStatus& status = live.object.status;
   // A gang may have ended by itself before it was told to stop, or before its node failed.
   const bool undisturbed = EndedByItself(live.workers);
   AttemptEnd end{.message = undisturbed || live.end_message.empty() ? "all workers exited with 0"
@@ -108,39 +104,48 @@ void GangRunner::Finish(LiveJob& live) {
   end.started_ms = job.started;
   end.ended_ms = last == 0 ? now : std::clamp(last, job.started, std::max(job.started, now));
   end.ran_ms = end.ended_ms - job.started;
+  return end;
+}
+
+void GangRunner::Finish(LiveJob& live) {
+  changed_ = true;
+  const JobId id = live.object.status.id;
+  const AttemptEnd end = EndOf(live, *snapshot_.Find(id));
   MeasureCheckpoint(live);
-  for (const Placed& placed : job.placement) snapshot_.nodes[placed.node].idle_since = now;
-  const Start restart{id, job.target, job.backfilled};
-  const Outcome outcome = EndAttempt(end, {live.policy, live.object.cancelled, kEarlyFailureMs},
-                                     now, job, status, status)
-                              .outcome;
-  ++attempt_ends_[EndWord(end, outcome)];
+  lifecycle_.Finish(id, end, {live.policy, live.object.cancelled, kEarlyFailureMs}, Now(),
+                    /*may_restart=*/!live.edited && !live.deleted);
+  if (live.deleted) Remove(id);
+}
+
+void GangRunner::CommitEnd(LiveJob& live, const Transition& transition) {
+  const Outcome& outcome = transition.ended->outcome;
+  ++attempt_ends_[EndWord(*transition.end, outcome)];
+  if (live.deleted) {
+    to_write_.erase(transition.job);
+    return;
+  }
+  live.object.status.reason.clear();
+  live.object.status.message = outcome.text;
+  if (HasEnded(outcome.state))
+    Tell(live, outcome.state == RecordState::kDone ? "Done" : "Ended", outcome.text,
+         outcome.state == RecordState::kFailed || outcome.state == RecordState::kTimeout);
+  else
+    Tell(live, "Requeued", outcome.text, outcome.failure);
+}
+
+void GangRunner::Ended(JobId id, const Placement& placement, const EndedAttempt& how) {
+  LiveJob& live = live_.at(id);
+  Job& job = *snapshot_.Find(id);
+  for (const Placed& placed : placement) snapshot_.nodes[placed.node].idle_since = Now();
   ApplyEstimates(live.object, job);
+  // It leaves the queue at once, and is forgotten when that has been written.
+  if (HasEnded(how.outcome.state)) job.held = "it has ended";
   live.last_workers = std::exchange(live.workers, {});
   live.created = live.started = live.never_started = false;
   live.start_trouble.clear();
   live.ended_by.reset();
   live.first_exit_code.reset();
   live.end_message.clear();
-  if (live.deleted) {
-    Remove(id);
-    return;
-  }
-  to_write_.insert(id);
-  status.reason.clear();
-  status.message = outcome.text;
-  if (HasEnded(outcome.state)) {
-    // It leaves the queue at once, and is forgotten when that has been written.
-    job.held = "it has ended";
-    Tell(live, status.state == RecordState::kDone ? "Done" : "Ended", outcome.text,
-         status.state == RecordState::kFailed || status.state == RecordState::kTimeout);
-    return;
-  }
-  Tell(live, "Requeued", outcome.text, outcome.failure);
-  if (outcome.state == RecordState::kResizing && !live.edited &&
-      inventory_.HasRoom(restart.placement, job)) {
-    cluster::CarryOut(restart, snapshot_, *this);
-  }
 }
 
 }  // namespace renzan::cluster::kubernetes

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "renzan/base/log.h"
-#include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/kubernetes/controller/gang_runner.h"
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
 #include "renzan/cluster/kubernetes/objects/worker_pod.h"
@@ -152,7 +151,7 @@ void GangRunner::EndUnstarted(LiveJob& live) {
 void GangRunner::End(LiveJob& live, EndedBy by, const std::string& message) {
   changed_ = true;
   const JobId id = live.object.status.id;
-  Job& job = *snapshot_.Find(id);
+  const Job& job = *snapshot_.Find(id);
   // Workers of a gang that was asked to stop end with the status that says so.
   const bool asked = job.state != JobState::kRunning && by == EndedBy::kWorkerFailed;
   live.ended_by = asked ? EndedBy::kRequest : by;
@@ -160,10 +159,8 @@ void GangRunner::End(LiveJob& live, EndedBy by, const std::string& message) {
   // Tells a leader that reads the job again that its program has not failed.
   const bool not_its_own =
       by == EndedBy::kRequest || by == EndedBy::kNodeFailed || by == EndedBy::kNeverStarted;
-  if (job.state == JobState::kRunning) {
-    EvictGang(job);
-    RecordStop(job, live, not_its_own ? message : live.object.status.stop_reason);
-  }
+  if (job.state == JobState::kRunning)
+    lifecycle_.Evict(id, not_its_own ? message : live.object.status.stop_reason);
   StopWorkers(live);
 }
 

@@ -56,15 +56,9 @@ std::string Inventory::AddressOf(const std::string& node) const {
   return at == known_.end() || at->second.address.empty() ? node : at->second.address;
 }
 
-bool Inventory::HasRoom(const Placement& placement, const Job& job) const {
-  if (placement.empty()) return false;
-  const Resources& per_worker = snapshot_.worker_requests[job.request].per_worker;
-  return std::all_of(placement.begin(), placement.end(), [&](const Placed& placed) {
-    const Node& node = snapshot_.nodes[placed.node];
-    return node.state == NodeState::kReady && offered_.contains(placed.node) &&
-           (UsedOn(snapshot_, placed.node) + per_worker * placed.workers)
-               .FitsIn(offered_.at(placed.node));
-  });
+const Resources* Inventory::Offered(int node) const {
+  const auto at = offered_.find(node);
+  return at == offered_.end() ? nullptr : &at->second;
 }
 
 int Inventory::PoolNamed(const std::string& name) {

@@ -70,8 +70,8 @@ class Inventory {
   int FindOrAdd(const std::string& name, TimeMs now);
   // The address by which others reach it; its name if it has not reported one.
   std::string AddressOf(const std::string& node) const;
-  // Whether the job's workers fit there now, on nodes that take work.
-  bool HasRoom(const Placement& placement, const Job& job) const;
+  // What gangs may use of the node, whoever uses it now; null if nothing is known of it.
+  const Resources* Offered(int node) const;
   // Nodes that have failed or gone since the last call.
   std::vector<int> TakeLost() { return std::exchange(lost_, {}); }
   // Nodes that were reported since the last call.

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/core/engine/lifecycle.h"
+#include "renzan/cluster/core/engine/attempts.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/spec/cluster_config.h"
 

@@ -6,10 +6,6 @@
 
 #include "renzan/base/counted.h"
 #include "renzan/base/log.h"
-#include "renzan/cluster/core/engine/gang.h"
-#include "renzan/cluster/core/engine/lifecycle.h"
-#include "renzan/cluster/core/engine/nodes.h"
-#include "renzan/cluster/core/engine/outcome.h"
 #include "renzan/cluster/local/controller/accounting.h"
 #include "renzan/cluster/local/controller/job_policy.h"
 #include "renzan/cluster/local/controller/recovered_job.h"
@@ -27,13 +23,52 @@ bool IsStopping(JobState state) {
   return state == JobState::kStopping || state == JobState::kResizing;
 }
 
-bool Fits(const Snapshot& snapshot, const Job& job, const Placement& placement) {
-  const Resources& per_worker = snapshot.worker_requests[job.request].per_worker;
-  return std::all_of(placement.begin(), placement.end(), [&](const Placed& placed) {
-    const Node& node = snapshot.nodes[placed.node];
-    return node.state == NodeState::kReady &&
-           (UsedOn(snapshot, placed.node) + per_worker * placed.workers).FitsIn(node.capacity);
-  });
+// The words of events are part of the daemon's API.
+const char* EventOf(const Transition& transition) {
+  switch (transition.kind) {
+    case Transition::Kind::kStarted:
+      return "started";
+    case Transition::Kind::kStopping:
+      return NameOf(RecordState::kStopping);
+    case Transition::Kind::kResizing:
+      return NameOf(RecordState::kResizing);
+    case Transition::Kind::kEvicted:
+      return "node_failed";
+    case Transition::Kind::kCancelling:
+      return "cancelling";
+    case Transition::Kind::kCancelled:
+      return "cancelled";
+    case Transition::Kind::kEnded:
+      break;
+  }
+  const RecordState state = transition.ended->outcome.state;
+  return transition.end->by == EndedBy::kNeverStarted && !HasEnded(state)
+             ? "not_started"
+             : NameOf(transition.facts.state);
+}
+
+AttemptRecord EndedRecord(AttemptRecord attempt, const AttemptEnd& end) {
+  attempt.ended = end.ended_ms;
+  attempt.ended_by = NameOf(end.by);
+  attempt.message = end.message;
+  if (HasRun(end.by)) attempt.exit_code = end.exit_code;
+  return attempt;
+}
+
+// The outputs that are collected before the job counts as ended.
+Outputs OutputsAtEnd(const LiveJob& live, const Outcome& outcome) {
+  return HasEnded(outcome.state) ? OutputsOf(live.spec) : Outputs();
+}
+
+CollectionRecord CollectionOf(JobId job, const AttemptEnd& end, const Outcome& outcome) {
+  return {.job = job, .becomes = outcome.state, .ended = end.ended_ms, .text = outcome.text};
+}
+
+std::optional<EarlyFailure> EarlyFailureOf(const JobRecord& record, const EndedAttempt& ended,
+                                           TimeMs now) {
+  if (ended.failed_early_on.empty()) return std::nullopt;
+  return EarlyFailure{
+      .job = record.id, .node = ended.failed_early_on, .user = record.user, .time = now};
 }
 
 }  // namespace
@@ -44,35 +79,33 @@ std::string JobRunner::DirectoryOf(const LiveJob& live) const {
 
 // --- Start and stop.
 
-void JobRunner::CarryOut(const Decisions& decisions) {
-  cluster::CarryOut(decisions, state_.snapshot, *this);
+NamedPlacement JobRunner::Assign(const Job& job, const Placement& placement) {
+  return WithDevices(state_, placement,
+                     state_.snapshot.worker_requests[job.request].per_worker.gpu());
 }
 
-void JobRunner::Preempt(JobId job, const std::string& user) {
-  cluster::CarryOut(Stop{job, StopReason::kRequested, 0, user}, state_.snapshot, *this);
-}
-
-void JobRunner::Commit(const Start& start) {
-  // A turn takes time: account for usage until now.
-  const TimeMs now = state_.snapshot.now = Now();
-  LiveJob& live = Live(start.job);
-  CHECK(live.record.state == RecordState::kPending && !live.attempt);
-  Job after = *state_.snapshot.Find(start.job);
-  const Resources& per_worker = state_.snapshot.worker_requests[after.request].per_worker;
-  AttemptRecord attempt;
-  attempt.job = start.job;
-  attempt.number = live.record.attempts;
+void JobRunner::Commit(const Transition& transition) {
+  LiveJob& live = Live(transition.job);
+  if (transition.kind == Transition::Kind::kEnded) return CommitEnd(live, transition);
   JobRecord record = live.record;
-  StartGang(after, start.placement, start.backfill, now);
-  BeginAttempt(after, WithDevices(state_, start.placement, per_worker.gpu()), record, attempt);
-  log_.Commit(record, attempt, "started",
-              fmt::format("attempt {} on {}", attempt.number, Describe(attempt.placement)), now);
-  live.record = record;
-  live.attempt = attempt;
+  static_cast<JobFacts&>(record) = transition.facts;
+  std::optional<AttemptRecord> attempt = live.attempt;
+  if (transition.kind == Transition::Kind::kStarted) {
+    CHECK(live.record.state == RecordState::kPending && !live.attempt);
+    attempt.emplace();
+    attempt->job = record.id;
+    attempt->number = live.record.attempts;
+  }
+  if (attempt) static_cast<AttemptFacts&>(*attempt) = transition.attempt;
+  record.cancel_requested |= transition.kind == Transition::Kind::kCancelling ||
+                             transition.kind == Transition::Kind::kCancelled;
+  log_.Commit(record, attempt, EventOf(transition), transition.text, transition.when);
+  live.record = std::move(record);
+  live.attempt = std::move(attempt);
 }
 
-void JobRunner::Perform(const Start& start) {
-  LiveJob& live = Live(start.job);
+void JobRunner::Start(JobId id) {
+  LiveJob& live = Live(id);
   const JobRecord& record = live.record;
   const int request = state_.snapshot.Find(record.id)->request;
   retention_.AttemptStarted(record.id, live.attempt->number);
@@ -93,77 +126,30 @@ void JobRunner::Perform(const Start& start) {
   }
 }
 
-void JobRunner::CommitStop(const Job& after, const std::string& kind, const std::string& why) {
-  LiveJob& live = Live(after.id);
-  JobRecord record = live.record;
-  AttemptRecord attempt = *live.attempt;
-  StopAttempt(after, state_.snapshot, why, record, attempt);
-  log_.Commit(record, attempt, kind, why, Now());
-  live.record = record;
-  live.attempt = attempt;
-}
-
-void JobRunner::Commit(const Stop& stop) {
-  Job after = *state_.snapshot.Find(stop.job);
-  StopGang(after, stop);
-  CommitStop(after, NameOf(RecordState::kStopping), TextOf(stop));
-}
-
-void JobRunner::Perform(const Stop& stop) { SendStop(Live(stop.job)); }
-
-void JobRunner::Commit(const Resize& resize) {
-  Job after = *state_.snapshot.Find(resize.job);
-  MoveGang(after, resize);
-  CommitStop(after, NameOf(RecordState::kResizing), TextOf(resize, state_.snapshot));
-}
-
-void JobRunner::Perform(const Resize& resize) { SendStop(Live(resize.job)); }
-
-void JobRunner::Commit(const NodeChange& change) { nodes_.Commit(change); }
-
-void JobRunner::Commit(const std::vector<Reservation>& reservations) {
+void JobRunner::Commit(const std::vector<std::pair<JobId, NamedPlacement>>& reservations,
+                       const std::vector<JobId>& no_longer_backfilled) {
   std::vector<ReservationRecord> records;
-  for (const Reservation& reservation : reservations)
-    records.push_back({reservation.job, WithNames(state_.snapshot, reservation.placement)});
-  const std::vector<JobId> freed = NoLongerBackfilled(reservations, state_.snapshot);
+  for (const auto& [job, placement] : reservations) records.push_back({job, placement});
   store_.Transact([&] {
     store_.PutReservations(records);
-    for (const JobId job : freed) {
+    for (const JobId job : no_longer_backfilled) {
       AttemptRecord attempt = *Live(job).attempt;
       attempt.backfilled = false;
       store_.Put(attempt);
     }
   });
-  for (const JobId job : freed) Live(job).attempt->backfilled = false;
-}
-
-void JobRunner::Perform(const CheckpointRequest& request) {
-  progress_.RequestCheckpointIfDue(Live(request.job));
+  for (const JobId job : no_longer_backfilled) Live(job).attempt->backfilled = false;
 }
 
 RecordState JobRunner::Cancel(LiveJob& live, const std::string& user) {
-  JobRecord record = live.record;
-  record.cancel_requested = true;
-  if (record.state == RecordState::kPending) {
-    record.state = RecordState::kCancelled;
-    record.ended = Now();
-    log_.Commit(record, std::nullopt, "cancelled", fmt::format("by {}", user), Now());
-    Remove(record.id);
-    return RecordState::kCancelled;
+  const JobId id = live.record.id;
+  if (live.record.cancel_requested && live.record.state != RecordState::kPending) {
+    SendStop(live);
+    return live.record.state;
   }
-  if (!live.record.cancel_requested) {
-    Job& job = *state_.snapshot.Find(record.id);
-    Job after = job;
-    EvictGang(after);
-    AttemptRecord attempt = *live.attempt;
-    StopAttempt(after, state_.snapshot, attempt.stop_reason, record, attempt);
-    log_.Commit(record, attempt, "cancelling", fmt::format("by {}", user), Now());
-    live.record = record;
-    live.attempt = attempt;
-    job = after;
-  }
-  SendStop(live);
-  return live.record.state;
+  const RecordState state = lifecycle_.Cancel(id, fmt::format("by {}", user));
+  if (HasEnded(state)) Remove(id);
+  return state;
 }
 
 void JobRunner::SendStop(LiveJob& live) {
@@ -215,7 +201,8 @@ void JobRunner::EndWorkersOn(int node) {
     if (IsOn(job.placement, node))
       all_sent &= EndOnFailedNode(live, name);
     else if (IsOn(job.target, node))
-      LoseTarget(live, name);
+      // It finishes saving its work, and then waits.
+      lifecycle_.Evict(id, fmt::format("node {}, to which it was to move, failed", name));
   }
   if (all_sent) unsent_.erase(node);
 }
@@ -226,9 +213,8 @@ void JobRunner::RetryEndWorkers() {
 
 // False: the request could not be written.
 bool JobRunner::EndOnFailedNode(LiveJob& live, const std::string& node) {
-  if (live.record.state == RecordState::kRunning) {
-    Evict(live, fmt::format("node {} failed", node));
-  }
+  if (live.record.state == RecordState::kRunning)
+    lifecycle_.Evict(live.record.id, fmt::format("node {} failed", node));
   try {
     agent_.NodeFailed(DirectoryOf(live), node);
   } catch (const Error& error) {
@@ -237,19 +223,6 @@ bool JobRunner::EndOnFailedNode(LiveJob& live, const std::string& node) {
     return false;
   }
   return true;
-}
-
-// The job finishes saving its work, and then waits.
-void JobRunner::LoseTarget(LiveJob& live, const std::string& node) {
-  Evict(live, fmt::format("node {}, to which it was to move, failed", node));
-}
-
-void JobRunner::Evict(LiveJob& live, const std::string& why) {
-  Job& job = *state_.snapshot.Find(live.record.id);
-  Job after = job;
-  EvictGang(after);
-  CommitStop(after, "node_failed", why);
-  job = after;
 }
 
 void JobRunner::ShortenGraceOn(int node) {
@@ -336,58 +309,52 @@ void JobRunner::Finish(LiveJob& live, const AttemptEnd& end) {
   const JobId id = live.record.id;
   if (end.by == EndedBy::kLost) KillLeftOvers(id, DirectoryOf(live));
   if (HasRun(end.by)) progress_.MeasureEnd(live, end);
-  Job& job = *state_.snapshot.Find(id);
-  Job after = job;
-  JobRecord record = live.record;
-  AttemptRecord attempt = *live.attempt;
-  AttemptFacts facts = attempt;
+  const AttemptRecord attempt = EndedRecord(*live.attempt, end);
   const TimeMs now = state_.snapshot.now;
-  const EndedAttempt result = EndAttempt(
-      end, {live.policy, record.cancel_requested, early_failure_ms_}, now, after, record, facts);
-  const Outcome& outcome = result.outcome;
-  std::optional<EarlyFailure> early;
-  if (!result.failed_early_on.empty())
-    early = {.job = id, .node = result.failed_early_on, .user = record.user, .time = now};
-  attempt.ended = end.ended_ms;
-  attempt.ended_by = NameOf(end.by);
-  attempt.message = record.message = end.message;
-  if (HasRun(end.by)) attempt.exit_code = end.exit_code;
+  const EndedAttempt ended = lifecycle_.Finish(
+      id, end, {live.policy, live.record.cancel_requested, early_failure_ms_}, now);
+  const JobRecord record = live.record;
+  if (HasEnded(ended.outcome.state)) {
+    const Outputs outputs = OutputsAtEnd(live, ended.outcome);
+    Remove(id);
+    if (!outputs.empty()) collector_.Start(record, CollectionOf(id, end, ended.outcome), outputs);
+  }
+  if (HasRun(end.by))
+    health_.AttemptEnded(attempt, record.user, end.ran_ms,
+                         ended.outcome.state == RecordState::kDone,
+                         EarlyFailureOf(record, ended, now));
+}
 
-  const Outputs outputs = HasEnded(record.state) ? OutputsOf(live.spec) : Outputs();
-  const CollectionRecord collection{
-      .job = id, .becomes = record.state, .ended = end.ended_ms, .text = outcome.text};
+void JobRunner::CommitEnd(LiveJob& live, const Transition& transition) {
+  const AttemptEnd& end = *transition.end;
+  const Outcome& outcome = transition.ended->outcome;
+  JobRecord record = live.record;
+  static_cast<JobFacts&>(record) = transition.facts;
+  record.message = end.message;
+  const CollectionRecord collection = CollectionOf(record.id, end, outcome);
+  const Outputs outputs = OutputsAtEnd(live, outcome);
+  std::string text = transition.text;
+  const char* event = EventOf(transition);
   if (!outputs.empty()) {
     record.state = RecordState::kCollecting;
     record.ended.reset();
+    event = NameOf(record.state);
+    text += "; " + WhatIsCollected(outputs);
   }
-  log_.Commit(record, attempt,
-              end.by == EndedBy::kNeverStarted && !HasEnded(outcome.state) ? "not_started"
-                                                                           : NameOf(record.state),
-              outputs.empty() ? outcome.text
-                              : fmt::format("{}; {}", outcome.text, WhatIsCollected(outputs)),
-              std::min(end.ended_ms, now), outputs.empty() ? nullptr : &collection,
-              early ? &*early : nullptr);
-
-  const Start restart{id, job.target, job.backfilled};
-  const Placement placement = job.placement;
-  job = after;
-  live.record = record;
+  const auto early = EarlyFailureOf(record, *transition.ended, state_.snapshot.now);
+  log_.Commit(record, EndedRecord(*live.attempt, end), event, text, transition.when,
+              outputs.empty() ? nullptr : &collection, early ? &*early : nullptr);
+  live.record = std::move(record);
   live.attempt.reset();
+}
+
+void JobRunner::Ended(JobId id, const Placement& placement, const EndedAttempt&) {
+  LiveJob& live = Live(id);
   live.lost_at.reset();
   live.limit_unsent = false;
   to_check_.erase(id);
   progress_.AttemptEnded(id);
   Release(id, placement);
-  if (HasEnded(outcome.state)) {
-    Remove(id);
-    if (!outputs.empty()) collector_.Start(record, collection, outputs);
-  } else if (outcome.state == RecordState::kResizing && !restart.placement.empty() &&
-             Fits(state_.snapshot, job, restart.placement)) {
-    cluster::CarryOut(restart, state_.snapshot, *this);
-  }
-  if (HasRun(end.by))
-    health_.AttemptEnded(attempt, record.user, end.ran_ms, outcome.state == RecordState::kDone,
-                         early);
 }
 
 // The job has no workers any more.

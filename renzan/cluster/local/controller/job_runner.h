@@ -10,7 +10,7 @@
 #include <string>
 
 #include "renzan/base/clock.h"
-#include "renzan/cluster/core/engine/carry_out.h"
+#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/controller/artifact_collector.h"
 #include "renzan/cluster/local/controller/attempt_plan.h"
@@ -26,7 +26,7 @@
 
 namespace renzan::cluster::local {
 
-class JobRunner : private Environment {
+class JobRunner : private Journal, private Workers {
  public:
   struct Dependencies {
     ClusterState& state;
@@ -56,11 +56,12 @@ class JobRunner : private Environment {
         directories_(with.directories),
         inherited_(with.inherited),
         clock_(with.clock),
+        lifecycle_(state_.snapshot, *this, *this, clock_),
         enforced_(enforced),
         early_failure_ms_(early_failure_ms) {}
 
-  void CarryOut(const Decisions& decisions);
-  void Preempt(JobId job, const std::string& user);
+  void CarryOut(const Decisions& decisions) { lifecycle_.CarryOut(decisions); }
+  void Preempt(JobId job, const std::string& user) { lifecycle_.Stop(job, user); }
   // Removes a pending job, stops others. Returns the new state.
   RecordState Cancel(LiveJob& live, const std::string& user);
 
@@ -83,30 +84,35 @@ class JobRunner : private Environment {
   void Adopt(LiveJob& live);
 
  private:
-  void Commit(const Start& start) override;
-  void Commit(const Stop& stop) override;
-  void Commit(const Resize& resize) override;
-  void Commit(const NodeChange& change) override;
-  void Commit(const std::vector<Reservation>& reservations) override;
-  void Perform(const Start& start) override;
-  void Perform(const Stop& stop) override;
-  void Perform(const Resize& resize) override;
-  void Perform(const CheckpointRequest& request) override;
-  void Perform(const NodeChange&) override { nodes_.ShareDevices(); }
+  const JobFacts& FactsOf(JobId job) const override { return state_.live.at(job).record; }
+  const AttemptFacts& AttemptOf(JobId job) const override {
+    return state_.live.at(job).attempt.value();
+  }
+  void Commit(const Transition& transition) override;
+  void Commit(const NodeChange& change) override { nodes_.Commit(change); }
+  void Commit(const std::vector<std::pair<JobId, NamedPlacement>>& reservations,
+              const std::vector<JobId>& no_longer_backfilled) override;
+
+  NamedPlacement Assign(const Job& job, const Placement& placement) override;
+  const Resources* Offered(int node) const override {
+    return &state_.snapshot.nodes[node].capacity;
+  }
+  void Start(JobId job) override;
+  void Stop(JobId job) override { SendStop(Live(job)); }
+  void Checkpoint(JobId job) override { progress_.RequestCheckpointIfDue(Live(job)); }
+  void Change(const NodeChange&) override { nodes_.ShareDevices(); }
+  void Ended(JobId job, const Placement& placement, const EndedAttempt& how) override;
 
   LiveJob& Live(JobId job) { return state_.live.at(job); }
-  // Commits that the attempt stops, as `after` says, and why.
-  void CommitStop(const Job& after, const std::string& kind, const std::string& why);
   void SendStop(LiveJob& live);
   double GraceOf(const LiveJob& live) const;
   bool EndOnFailedNode(LiveJob& live, const std::string& node);
-  void LoseTarget(LiveJob& live, const std::string& node);
-  void Evict(LiveJob& live, const std::string& why);
 
   AttemptReport Report(const LiveJob& live);
   AttemptEnd LostEnd(const LiveJob& live) const;
   AttemptEnd EndWithoutStart(const LiveJob& live, const std::string& why) const;
   void Finish(LiveJob& live, const AttemptEnd& end);
+  void CommitEnd(LiveJob& live, const Transition& transition);
   void KillLeftOvers(JobId job, const std::string& directory);
   void Release(JobId job, const Placement& placement);
   void Remove(JobId job);
@@ -129,6 +135,7 @@ class JobRunner : private Environment {
   const JobDirectories& directories_;
   const InheritedFiles& inherited_;
   const Clock& clock_;
+  Lifecycle lifecycle_;
   const Enforced enforced_;
   const TimeMs early_failure_ms_;
   std::set<JobId> to_check_;  // their processes have ended, or could not be looked at

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "renzan/base/log.h"
-#include "renzan/cluster/core/engine/lifecycle.h"
+#include "renzan/cluster/core/engine/attempts.h"
 #include "renzan/cluster/local/controller/job_runner.h"
 
 namespace renzan::cluster::local {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "renzan/base/log.h"
-#include "renzan/cluster/core/engine/lifecycle.h"
+#include "renzan/cluster/core/engine/attempts.h"
 #include "renzan/cluster/local/controller/measured.h"
 #include "renzan/cluster/local/untrusted_file.h"
 
