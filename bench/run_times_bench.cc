@@ -13,7 +13,8 @@
 #include <functional>
 #include <map>
 #include <queue>
-#include <tuple>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/options.h"
@@ -92,6 +93,48 @@ class Score {
   std::array<int64_t, kQuantiles.size()> covered_{};
 };
 
+// Whether jobs of a user run alike beyond what is predicted: the correlation, over pairs of jobs
+// submitted within six hours, of the shares of the predicted distributions that had ended by then.
+class Alike {
+ public:
+  void Add(const WorkloadJob& job, const RunTimeQuantiles& predicted) {
+    if (predicted.back() == 0) return;
+    std::vector<Seen>& seen = by_user_[{job.queue, job.user}];
+    seen.push_back({job.submitted, ShareEnded(predicted, job.work_ms)});
+    Add(seen.back().share, seen.back().share, alone_);
+    for (const size_t before : {1, 2, 5, 10, 20, 40})
+      if (before < seen.size() &&
+          job.submitted - seen[seen.size() - 1 - before].submitted <= 6 * kHour)
+        Add(seen.back().share, seen[seen.size() - 1 - before].share, pairs_);
+  }
+
+  double Correlation() const { return pairs_.Covariance() / alone_.Covariance(); }
+  int64_t pairs() const { return pairs_.count; }
+
+ private:
+  struct Seen {
+    TimeMs submitted;
+    double share;
+  };
+  struct Sums {
+    int64_t count = 0;
+    double x = 0, y = 0, xy = 0;
+    double Covariance() const {
+      const auto n = static_cast<double>(count);
+      return xy / n - x / n * (y / n);
+    }
+  };
+  static void Add(double x, double y, Sums& to) {
+    ++to.count;
+    to.x += x;
+    to.y += y;
+    to.xy += x * y;
+  }
+
+  std::map<std::pair<std::string, std::string>, std::vector<Seen>> by_user_;
+  Sums alone_, pairs_;
+};
+
 void Run(const std::string& trace) {
   LineReader lines({trace});
   Workload jobs = simulate::ReadTrace([&](std::string_view* line) { return lines.Next(line); },
@@ -100,6 +143,7 @@ void Run(const std::string& trace) {
   SizeQuantiles by_size;
   RunTimes learned, frozen, by_time;
   Score size_score, frozen_score, learned_score, by_time_score;
+  Alike alike;
   // A job is known once it has ended; here it starts when it is submitted.
   using End = std::pair<TimeMs, size_t>;
   std::priority_queue<End, std::vector<End>, std::greater<>> ends;
@@ -112,6 +156,7 @@ void Run(const std::string& trace) {
       if (at < half) by_size.Add(ended);
     }
     ends.emplace(job.submitted + job.work_ms, at);
+    alike.Add(job, learned.Predict(TraitsOf(job)));
     if (at == half) frozen = learned;
     if (at < half) continue;
     size_score.Add(by_size.Predict(job), job.work_ms);
@@ -127,6 +172,9 @@ void Run(const std::string& trace) {
   frozen_score.Print("learned from the first half");
   learned_score.Print("learned until the job is submitted");
   by_time_score.Print("and with hour and weekday as traits");
+  fmt::print(
+      "\nrun times of a user's jobs, beyond what is predicted: correlation {:.2f} ({} pairs)\n",
+      alike.Correlation(), alike.pairs());
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ TEST_F(ExplainTest, SaysWhatIsMissingAndWhatWouldHelp) {
   snapshot.jobs[0].expected_end = kNow + 600'000;
   Add({.gpus = 8, .on = {{1, 1}}});
   const JobId job = Add({.gpus = 8});
+  for (Job& each : snapshot.jobs) each.submitted = kNow - 100 * kHour;  // no more to expect
   const Explanation explanation = Explain(snapshot, job);
   EXPECT_THAT(explanation.why, HasSubstr("one worker with 8 GPUs"));
   EXPECT_THAT(explanation.why, HasSubstr("n0 has 6 of 8 GPUs free"));

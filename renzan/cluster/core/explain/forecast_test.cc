@@ -57,7 +57,8 @@ TEST_F(ForecastTest, TheFirstOfManyEndsSoonerThanHalfOfEach) {
   EXPECT_LT(*forecast.p90, kNow + LikelyRemaining(kUsual, kHour));
 }
 
-// Many worlds in which run times are really distributed like that.
+// Many worlds in which run times are really distributed like that: for two jobs of three, the same
+// share of those like it end sooner as for their user's others.
 TEST_F(ForecastTest, HoldsAsOftenAsItSays) {
   constexpr int kWorlds = 300, kJobs = 5;
   int by_median = 0, by_p90 = 0;
@@ -69,7 +70,8 @@ TEST_F(ForecastTest, HoldsAsOftenAsItSays) {
     for (int at = 0; at < kJobs; ++at) {
       Job& job = snapshot.jobs[at];
       job.id += JobId{world} * 10;  // other draws
-      const uint32_t drawn = Philox::Draw(77, world, at)[0];
+      const bool is_like_others = Philox::Draw(78, world, at)[0] % 3 != 0;
+      const uint32_t drawn = Philox::Draw(77, world, is_like_others ? kJobs : at)[0];
       first = std::min(first, kNow + RemainingQuantile(kUsual, ProgressOf(job, kNow),
                                                        Philox::Uniform(drawn) * 0.999 + 0.0005));
     }
@@ -107,7 +109,7 @@ TEST_F(ForecastTest, ALongQueueNeedsNoMoreCycles) {
   FullNodes(4, kHour);
   for (int ahead = 0; ahead < 400; ++ahead) Waits();
   const Forecast forecast = Of(Waits());
-  ASSERT_TRUE(forecast.median && forecast.p90);
+  ASSERT_TRUE(forecast.median);
   EXPECT_GT(*forecast.median, kNow + 100 * kHour);
   EXPECT_FALSE(forecast.out_of_cycles);
   EXPECT_TRUE(Of(snapshot.jobs.back().id, 20).out_of_cycles);
