@@ -6,10 +6,10 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
+#include "renzan/base/tls/make_certificate.h"
 #include "renzan/cluster/kubernetes/admission/certificate_renewal.h"
 #include "renzan/cluster/kubernetes/admission/review.h"
 #include "renzan/cluster/kubernetes/api/certificates.h"
-#include "renzan/cluster/kubernetes/api/make_certificate.h"
 #include "renzan/cluster/kubernetes/api/wait.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 

@@ -5,9 +5,9 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
+#include "renzan/base/tls/make_certificate.h"
 #include "renzan/cluster/kubernetes/api/base64.h"
 #include "renzan/cluster/kubernetes/api/certificates.h"
-#include "renzan/cluster/kubernetes/api/make_certificate.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "renzan/base/tls/make_certificate.h"
 #include "renzan/cluster/kubernetes/api/base64.h"
 #include "renzan/cluster/kubernetes/api/certificates.h"
-#include "renzan/cluster/kubernetes/api/make_certificate.h"
 #include "renzan/cluster/kubernetes/controller/world_testing.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"

@@ -17,7 +17,6 @@
 namespace renzan::cluster::kubernetes {
 namespace {
 
-constexpr const char* kTlsVersions = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 constexpr double kCutEverySeconds = 1;
 
 double Now() { return SystemClock().MonotonicSeconds(); }

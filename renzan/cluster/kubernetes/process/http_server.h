@@ -13,6 +13,8 @@
 #include <string>
 #include <thread>
 
+#include "renzan/base/tls/tls_credentials.h"
+
 struct MHD_Daemon;
 
 namespace renzan::cluster::kubernetes {
@@ -29,11 +31,6 @@ using Probes = std::map<std::string, std::function<ServerAnswer()>>;
 struct HttpHandlers {
   Probes get = {};
   std::map<std::string, std::function<ServerAnswer(const std::string& body)>> post = {};
-};
-
-// In PEM format; the issuers' certificates may follow the certificate.
-struct TlsCredentials {
-  std::string certificate, key;
 };
 
 struct HttpLimits {
