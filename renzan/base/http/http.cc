@@ -137,6 +137,7 @@ HttpFailure::Kind KindOf(CURLcode code) {
       return HttpFailure::Kind::kTimedOut;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
       return HttpFailure::Kind::kNotTrusted;
     default:
       return HttpFailure::Kind::kBroken;
@@ -247,6 +248,12 @@ HttpAnswer Http::Send(const HttpRequest& request) {
   }
   if (!request.unix_socket.empty())
     curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request.unix_socket.c_str());
+  if (!request.pinned_key.empty()) {
+    curl_easy_setopt(easy, CURLOPT_PINNEDPUBLICKEY, request.pinned_key.c_str());
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "https");
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+  }
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, kDownloadBufferBytes);
   curl_easy_setopt(easy, CURLOPT_USERAGENT, "renzan/" RENZAN_VERSION);
   curl_easy_setopt(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));

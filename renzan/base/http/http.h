@@ -28,6 +28,9 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string_view body = {};    // of PUT and POST; must outlive the call
   std::string unix_socket = {};  // its path; empty: over TCP
+  // The server's public key, as "sha256//" and Base64, which vouches for it instead of an authority
+  // and a name; checked before anything is sent. Only for https.
+  std::string pinned_key = {};
   // Receives the body of an answer with that status, up to this many bytes. All other bodies, or
   // all if it is unset, go to HttpAnswer::body.
   TakeBytes take = {};
@@ -57,7 +60,7 @@ struct HttpFailure {
     kBadUrl,
     kUnknownHost,
     kNotReached,  // no route, nothing listens
-    kNotTrusted,  // the server's certificate
+    kNotTrusted,  // the server's certificate, or its key is not the pinned one
     // The server may have executed the request:
     kTimedOut,
     kBroken,

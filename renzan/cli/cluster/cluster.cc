@@ -1,4 +1,4 @@
-// renzan cluster up|down|status|usage|override|challenge|what-if|replay|kubernetes
+// renzan cluster up|down|status|usage|override|token|challenge|what-if|replay|kubernetes
 
 #include <CLI/CLI.hpp>
 
@@ -16,6 +16,7 @@ void AddClusterVerb(CLI::App& app, int& exit_status) {
   AddClusterStatusVerb(*verb);
   AddClusterUsageVerb(*verb);
   AddClusterOverrideVerb(*verb);
+  AddClusterTokenVerb(*verb);
   AddClusterChallengeVerb(*verb);
   AddClusterWhatIfVerb(*verb);
   AddClusterReplayVerb(*verb, exit_status);

@@ -1,5 +1,7 @@
 #include "renzan/cli/cluster/daemon_access.h"
 
+#include <sys/stat.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -7,16 +9,29 @@
 
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
+#include "renzan/base/log.h"
 #include "renzan/cli/text/amounts_text.h"
 #include "renzan/cli/verbs.h"
+#include "renzan/cluster/client/credential.h"
 #include "renzan/cluster/client/paths.h"
 
 namespace renzan {
 
 void AddSocketOption(CLI::App& verb, std::string& socket) {
   verb.add_option("--socket", socket,
-                  "The daemon's socket, or http://HOST:PORT (default: $RENZAN_SOCKET)");
+                  "The daemon's socket, or https://HOST:PORT (default: $RENZAN_SOCKET, else the "
+                  "address in $RENZAN_TOKEN_FILE)");
 }
+
+namespace {
+
+void WarnOfReaders(const std::string& token_file) {
+  struct stat about;
+  if (::stat(token_file.c_str(), &about) == 0 && (about.st_mode & 077) != 0)
+    LogWarning("other users may read your token: `chmod 600 {}`", token_file);
+}
+
+}  // namespace
 
 const char* EnvironmentVariable(const char* name) { return std::getenv(name); }
 
@@ -24,10 +39,18 @@ client::Endpoint EndpointOf(const std::string& flag) {
   std::string socket = flag;
   if (const char* given = EnvironmentVariable("RENZAN_SOCKET"); socket.empty() && given != nullptr)
     socket = given;
-  if (!socket.empty() && !client::IsTcpAddress(socket)) return socket;
-  const std::string state = client::StateDirectory(EnvironmentVariable);
-  if (socket.empty()) return client::SocketPath(EnvironmentVariable, state);
-  return {socket, client::TokenPath(EnvironmentVariable, state)};
+  const std::string token_file = client::TokenFile(EnvironmentVariable);
+  if (socket.empty() && !token_file.empty()) socket = client::ReadCredential(token_file).address;
+  if (socket.empty())
+    return client::SocketPath(EnvironmentVariable, client::StateDirectory(EnvironmentVariable));
+  if (!client::IsTcpAddress(socket)) return socket;
+  if (token_file.empty())
+    Fail(ErrorCode::kNoPermission,
+         "{} needs a token: ask its operator for one (`renzan cluster token create`), and set "
+         "RENZAN_TOKEN_FILE to its file",
+         socket);
+  WarnOfReaders(token_file);
+  return {socket, token_file};
 }
 
 std::string HistoryText(const cluster::Document& history) {

@@ -16,13 +16,14 @@ namespace renzan {
 
 namespace client = cluster::client;
 
-// --socket PATH or http://HOST:PORT.
+// --socket PATH or https://HOST:PORT.
 void AddSocketOption(CLI::App& verb, std::string& socket);
 
 // An environment variable, as a client::Environment.
 const char* EnvironmentVariable(const char* name);
 
-// The value of --socket, else from the environment.
+// The value of --socket, else from the environment. Throws Error kNoPermission if there is no token
+// for an address.
 client::Endpoint EndpointOf(const std::string& flag);
 
 // Of the history in a daemon's status: "1234 ended jobs since 2026-01-31 14:03:59, 12MiB in

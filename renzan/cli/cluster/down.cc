@@ -52,7 +52,14 @@ void CancelAll(client::Client& client) {
 
 void Down(const client::Endpoint& endpoint, bool stop_jobs) {
   client::Client client(endpoint);
-  const std::string state = Json::parse(client.Get("/v1/status")).at("state_dir");
+  const Json status = Json::parse(client.Get("/v1/status"));
+  const std::string state = status.at("state_dir");
+  // Before any of their own jobs is cancelled.
+  if (status.contains("you") && !status.at("you").at("administrator"))
+    Fail(ErrorCode::kNoPermission,
+         "{}: only the operator (the user whose daemon this is, or root) may end it, and never "
+         "with a token",
+         endpoint.socket);
   if (stop_jobs) CancelAll(client);
   const bool leaves_jobs = !JobsInOrder(client).empty();
   client.Post("/v1/shutdown", "{}");

@@ -109,7 +109,7 @@ cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags
       AbsolutePath(flags.state.empty() ? client::StateDirectory(EnvironmentVariable) : flags.state);
   const char* const variable = EnvironmentVariable("RENZAN_SOCKET");
   for (const std::string& socket : {flags.cluster.socket, std::string(variable ? variable : "")})
-    if (client::IsTcpAddress(socket))
+    if (client::IsUrl(socket))
       Fail(ErrorCode::kUsage,
            "{}: a daemon needs a Unix socket: give its path (--socket, RENZAN_SOCKET), and use "
            "--listen HOST:PORT to add TCP",
@@ -160,8 +160,8 @@ void PrintCluster(const cluster::local::DaemonOptions& options) {
   fmt::print("socket {}\n", options.socket);
   WarnOfRemovals(status.at("history"));
   if (const Json& tcp = status.at("tcp"); !tcp.is_null())
-    fmt::print("tcp    {}, with the token in {}\n", tcp.get<std::string>(),
-               client::TokenPath([](const char*) { return nullptr; }, options.state_dir));
+    fmt::print("tcp    {}, for users with a token (`renzan cluster token create --user NAME`)\n",
+               tcp.get<std::string>());
   for (const Json& node : answer.at("nodes")) {
     const Json& capacity = node.at("capacity");
     fmt::print("node   {}: {}, {} memory, {}\n", node.at("name").get<std::string>(),
@@ -215,10 +215,8 @@ void AddClusterUpVerb(CLI::App& cluster) {
   verb->add_option("--state", flags->state,
                    "Directory of jobs, logs and the database (default: $RENZAN_STATE_DIR)");
   AddThisMachineOptions(*verb, flags->cluster);
-  verb->add_option(
-      "--listen", flags->listen,
-      "HOST:PORT for TCP clients with the token in STATE/token; not encrypted: use it in a "
-      "trusted network or through a tunnel");
+  verb->add_option("--listen", flags->listen,
+                   "HOST:PORT for TCP clients with a token (cluster token create), over TLS");
   verb->add_option(
           "--record", flags->record,
           "Keep the last scheduling cycles that decided anything in this file, for `renzan "

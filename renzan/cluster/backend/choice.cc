@@ -12,9 +12,8 @@ std::string Value(const client::Environment& environment, const char* name) {
 
 bool HasDaemonState(const client::Environment& environment,
                     const std::function<bool(const std::string&)>& exists) {
-  if (!Value(environment, "RENZAN_SOCKET").empty() ||
-      !Value(environment, "RENZAN_STATE_DIR").empty())
-    return true;
+  for (const char* variable : {"RENZAN_SOCKET", "RENZAN_STATE_DIR", "RENZAN_TOKEN_FILE"})
+    if (!Value(environment, variable).empty()) return true;
   if (Value(environment, "HOME").empty() && Value(environment, "XDG_STATE_HOME").empty())
     return false;
   return exists(client::StateDirectory(environment));

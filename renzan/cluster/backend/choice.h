@@ -22,9 +22,9 @@ struct ClusterChoice {
 
 // Chooses by --cluster, else RENZAN_CLUSTER: "local" is this machine's daemon, "kubernetes" the
 // kubeconfig file's current context (or the service account of a pod), any other name a context of
-// that file. With neither: the daemon if --socket or RENZAN_SOCKET is given or this machine has a
-// daemon's state; else Kubernetes if $KUBECONFIG or ~/.kube/config names a file that exists; else
-// the daemon.
+// that file. With neither: the daemon if --socket, RENZAN_SOCKET, RENZAN_STATE_DIR or
+// RENZAN_TOKEN_FILE is given or this machine has a daemon's state; else Kubernetes if $KUBECONFIG
+// or ~/.kube/config names a file that exists; else the daemon.
 //
 // Throws Error kUsage for flags that contradict each other.
 ClusterChoice ChooseCluster(const ClusterFlags& flags, const client::Environment& environment,

@@ -49,6 +49,9 @@ TEST_F(Choice, IsTheDaemonThatTheEnvironmentNames) {
   environment_.erase("RENZAN_SOCKET");
   environment_["RENZAN_STATE_DIR"] = "/state";
   EXPECT_EQ(Of(), "daemon");
+  environment_.erase("RENZAN_STATE_DIR");
+  environment_["RENZAN_TOKEN_FILE"] = "/token";
+  EXPECT_EQ(Of(), "daemon");
 }
 
 TEST_F(Choice, FollowsTheFlagThenTheVariable) {

@@ -135,7 +135,7 @@ class DaemonBackend : public Backend {
       : client_(std::move(endpoint)), user_(std::move(user)) {}
 
   // Page by page, so as not to block the daemon.
-  // As the daemon knows the caller: over TCP they have its owner's rights.
+  // As the daemon knows the caller: over TCP by their token.
   std::string User() override {
     const std::string user = SubmitterOf(Get("/v1/status")).user;
     return user.empty() ? user_ : user;

@@ -1,6 +1,5 @@
 #include "renzan/cluster/client/client.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <limits>
@@ -9,6 +8,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/file_lock.h"
+#include "renzan/cluster/client/credential.h"
 #include "renzan/cluster/client/paths.h"
 
 namespace renzan::cluster::client {
@@ -49,32 +49,12 @@ bool IsErrorCode(int code) {
 
 [[noreturn]] void FailAddress(const std::string& address) {
   Fail(ErrorCode::kUsage,
-       "{}: invalid address: expected http://HOST:PORT (--socket, RENZAN_SOCKET)", address);
-}
-
-std::string ReadToken(const Endpoint& endpoint) {
-  std::string token;
-  try {
-    token = ReadFile(endpoint.token_file);
-  } catch (const Error& error) {
-    Fail(ErrorCode::kNoPermission,
-         "{} requires the daemon's token: {}; copy the file `token` from the daemon's state "
-         "directory with mode 0600, and set RENZAN_TOKEN_FILE to the copy",
-         endpoint.socket, error.what());
-  }
-  while (!token.empty() && token.back() == '\n') token.pop_back();
-  const bool printable =
-      std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c <= '~'; });
-  if (token.empty() || !printable)
-    Fail(ErrorCode::kNoPermission,
-         "{} does not contain a token: copy it from the daemon's state directory again",
-         endpoint.token_file);
-  return token;
+       "{}: invalid address: expected https://HOST:PORT (--socket, RENZAN_SOCKET)", address);
 }
 
 // "pid 123" of the daemon in whose state directory the socket is, or was; "" if there is none.
 std::string OwnerOf(const std::string& socket) {
-  if (IsTcpAddress(socket)) return "";
+  if (IsUrl(socket)) return "";
   const std::string lock = std::filesystem::path(socket).parent_path() / "lock";
   try {
     return FileExists(lock) && FileLock::IsHeld(lock) ? FileLock::OwnerOf(lock) : "";
@@ -87,8 +67,8 @@ std::string OwnerOf(const std::string& socket) {
 
 Client::Client(Endpoint endpoint, double timeout_seconds)
     : endpoint_(std::move(endpoint)), timeout_seconds_(timeout_seconds) {
-  if (IsTcpAddress(socket())) {
-    if (socket().ends_with("://")) FailAddress(socket());
+  if (IsUrl(socket())) {
+    if (!IsTcpAddress(socket()) || socket().ends_with("://")) FailAddress(socket());
     if (socket().back() == '/') endpoint_.socket.pop_back();  // as in a copied URL
   } else {
     CheckSocketPath(socket());
@@ -121,14 +101,17 @@ void Client::Stream(const std::string& target, const std::function<void(std::str
 }
 
 HttpAnswer Client::Send(HttpRequest request, const std::string& target) {
-  const bool tcp = IsTcpAddress(socket());
+  const bool tcp = IsUrl(socket());
   request.url = (tcp ? socket() : "http://localhost") + target;
   request.stall_seconds = 0;  // a followed log may be silent for long
   request.fresh_connection = true;
-  if (tcp)
-    request.headers.emplace_back("Authorization", "Bearer " + ReadToken(endpoint_));
-  else
+  if (tcp) {
+    const Credential credential = ReadCredential(endpoint_.token_file);
+    request.pinned_key = credential.pin;
+    request.headers.emplace_back("Authorization", "Bearer " + credential.token);
+  } else {
     request.unix_socket = socket();
+  }
   try {
     HttpAnswer answer = http_.Send(request);
     if (answer.status >= 400) FailAsResponded(socket(), answer.status, answer.body);
@@ -173,6 +156,11 @@ void Client::FailTransfer(const HttpFailure& failure, bool writes) const {
       Fail(ErrorCode::kUnavailable, "the daemon at {} did not respond within {} s: {}", socket(),
            timeout_seconds_, next);
     case HttpFailure::Kind::kNotTrusted:
+      Fail(ErrorCode::kNoPermission,
+           "{} has another key than the daemon that {} is for, so the token was not sent: check "
+           "the address; if the daemon's key was replaced, ask its operator for a new token "
+           "(`renzan cluster token create`)",
+           socket(), endpoint_.token_file);
     case HttpFailure::Kind::kBroken:
       break;
   }

@@ -1,13 +1,14 @@
 #pragma once
 
-// A client of the daemon: HTTP over its Unix socket, or over TCP with its token. Each object is for
-// one thread at a time.
+// A client of the daemon: HTTP over its Unix socket, or HTTPS over TCP with a user's token. Each
+// object is for one thread at a time.
 //
 // Throws the daemon's Error (its code and message), or
 //   kUnavailable   no daemon listens there, or it disconnected or did not respond
-//   kNoPermission  the socket belongs to another user, or there is no token for a TCP address
+//   kNoPermission  the socket belongs to another user; there is no token for a TCP address, or it
+//                  is for another daemon
 //   kConfig        the socket's path is too long
-//   kUsage         invalid address after http://
+//   kUsage         invalid address after https://, or http://
 
 #include <functional>
 #include <string>
@@ -23,8 +24,8 @@ struct Endpoint {
   Endpoint(std::string address, std::string token_path)
       : socket(std::move(address)), token_file(std::move(token_path)) {}
 
-  std::string socket;           // its path, or http://HOST:PORT
-  std::string token_file = {};  // for TCP; read for every request
+  std::string socket;           // its path, or https://HOST:PORT
+  std::string token_file = {};  // for TCP: a Credential; read for every request
 };
 
 class Client {

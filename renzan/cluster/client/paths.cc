@@ -32,12 +32,15 @@ std::string SocketPath(const Environment& environment, const std::string& state_
   return socket.empty() ? state_directory + "/socket" : socket;
 }
 
-std::string TokenPath(const Environment& environment, const std::string& state_directory) {
-  const std::string token = Value(environment, "RENZAN_TOKEN_FILE");
-  return token.empty() ? state_directory + "/token" : token;
+std::string TokenFile(const Environment& environment) {
+  return Value(environment, "RENZAN_TOKEN_FILE");
 }
 
-bool IsTcpAddress(const std::string& socket) { return socket.starts_with("http://"); }
+bool IsUrl(const std::string& socket) {
+  return socket.starts_with("https://") || socket.starts_with("http://");
+}
+
+bool IsTcpAddress(const std::string& socket) { return socket.starts_with("https://"); }
 
 void CheckSocketPath(const std::string& path) {
   constexpr size_t kMaxPath = sizeof(sockaddr_un{}.sun_path) - 1;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Default paths of a daemon's state, socket and token. Pure functions of the given environment.
+// Default paths of a daemon's state and socket, and its address over TCP. Pure functions of the
+// given environment.
 
 #include <functional>
 #include <string>
@@ -17,10 +18,11 @@ std::string StateDirectory(const Environment& environment);
 // $RENZAN_SOCKET, else STATE/socket.
 std::string SocketPath(const Environment& environment, const std::string& state_directory);
 
-// $RENZAN_TOKEN_FILE, else STATE/token: the token for TCP.
-std::string TokenPath(const Environment& environment, const std::string& state_directory);
+// $RENZAN_TOKEN_FILE: a Credential, for TCP; "" if there is none.
+std::string TokenFile(const Environment& environment);
 
-// Whether it is "http://HOST:PORT" instead of a socket's path.
+// Whether it is a URL instead of a socket's path, and "https://HOST:PORT", which a daemon serves.
+bool IsUrl(const std::string& socket);
 bool IsTcpAddress(const std::string& socket);
 
 // Throws Error kConfig for a path that is too long for a socket's address.

@@ -29,6 +29,7 @@
 #include "renzan/cluster/local/server/api_server.h"
 #include "renzan/cluster/local/server/api_socket.h"
 #include "renzan/cluster/local/server/api_tcp.h"
+#include "renzan/cluster/local/server/tokens.h"
 #include "renzan/cluster/local/store/store.h"
 #include "renzan/cluster/record/recorder.h"
 #include "renzan/cluster/record/recording_file.h"
@@ -77,6 +78,30 @@ void RaiseFileLimit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
     LogWarning("cannot raise the limit of open files to {}: {}", limit.rlim_cur,
                std::strerror(errno));
+}
+
+// That of earlier versions, whose bearer was the daemon's owner.
+void RemoveOldToken(const std::string& path) {
+  if (::unlink(path.c_str()) != 0) return;
+  LogWarning(
+      "{} is no longer used, and has been removed: over TCP, every user needs a token of their own "
+      "(`renzan cluster token create --user NAME`)",
+      path);
+}
+
+struct Tcp {
+  int fd = -1;  // none
+  std::string url = {};
+  TcpIdentity identity = {};
+};
+
+// `address`: HOST:PORT; empty: nowhere.
+Tcp ListenAt(const std::string& address, const std::string& directory, const Clock& clock) {
+  if (address.empty()) return {};
+  Tcp tcp{.fd = ListenOnTcp(address)};
+  tcp.url = UrlForClients(tcp.fd);
+  tcp.identity = LoadTcpIdentity(directory + "/key.pem", clock.UnixSeconds());
+  return tcp;
 }
 
 void ReportReady(int fd, const std::string& socket) {
@@ -153,9 +178,10 @@ void RunDaemon(const DaemonOptions& options) {
                         spec::MakeSnapshot(options.config, now), store, *agent, clock);
   controller.Recover();
 
-  const int tcp_fd = options.listen.empty() ? -1 : ListenOnTcp(options.listen);
-  const std::string url = tcp_fd < 0 ? "" : UrlOf(tcp_fd);
-  const std::string token = tcp_fd < 0 ? "" : LoadToken(options.state_dir + "/token");
+  const std::string tcp_dir = MakePrivateDirectory(options.state_dir);
+  const Tcp tcp = ListenAt(options.listen, tcp_dir, clock);
+  Tokens tokens(tcp_dir + "/tokens.json", options.allow_users, clock);
+  RemoveOldToken(options.state_dir + "/token");
   const int listen_fd = ListenOn(options.socket, !options.allow_users.empty() && ::geteuid() == 0);
   const Descriptor server_ends(::eventfd(0, EFD_CLOEXEC));
   if (!server_ends) FailErrno(errno, "cannot create an eventfd");
@@ -167,13 +193,15 @@ void RunDaemon(const DaemonOptions& options) {
                             .started = now,
                             .scheduling = scheduling,
                             .worker_classes = options.config.worker_classes,
-                            .tcp = url,
+                            .tcp = tcp.url,
+                            .tcp_pin = tcp.identity.pin,
+                            .tokens = &tokens,
                             .stop_fd = server_ends.get(),
                             .needs_groups = HaveGroups(options.config.queues)},
-                           {.listen_fd = listen_fd, .tcp_fd = tcp_fd, .token = token},
+                           {.listen_fd = listen_fd, .tcp_fd = tcp.fd, .tls = tcp.identity.tls},
                            options.allow_users, [&] { loop.Stop(); });
     LogInfo("the daemon (pid {}) listens on {}{}", ::getpid(), options.socket,
-            url.empty() ? "" : " and " + url);
+            tcp.url.empty() ? "" : " and " + tcp.url);
     ReportReady(options.ready_fd, options.socket);
     // Ends followed logs also if the loop throws because the store is corrupt.
     struct EndStreams {

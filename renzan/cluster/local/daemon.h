@@ -21,7 +21,7 @@ struct DaemonOptions {
   // A daemon that runs as root also serves these users, and runs their jobs as them; "*": all
   // users.
   std::vector<std::string> allow_users;
-  // HOST:PORT for TCP, with the token in STATE/token; empty: no TCP.
+  // HOST:PORT for TCP, over TLS and for users with a token; empty: no TCP.
   std::string listen;
   // The file to which cycles are recorded for replay; empty: none.
   std::string record;

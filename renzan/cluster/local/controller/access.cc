@@ -7,7 +7,7 @@
 namespace renzan::cluster::local {
 
 bool AccessControl::IsOperator(const Caller& caller) const {
-  return caller.uid == daemon_uid_ || caller.uid == 0;
+  return !caller.by_token && (caller.uid == daemon_uid_ || caller.uid == 0);
 }
 
 bool AccessControl::MayChange(const JobRecord& job, const Caller& caller) const {
@@ -21,6 +21,10 @@ void AccessControl::RequireOwner(const JobRecord& job, const Caller& caller) con
 }
 
 void AccessControl::RequireOperator(const Caller& caller) const {
+  if (caller.by_token)
+    Fail(ErrorCode::kNoPermission,
+         "only the operator may do that, on the daemon's machine, as the user whose daemon this is "
+         "or root: a token gives the rights of an ordinary user");
   if (!IsOperator(caller))
     Fail(ErrorCode::kNoPermission,
          "only the operator (the user whose daemon this is, or root) may do that");

@@ -21,6 +21,7 @@ struct Caller {
   gid_t gid = 0;
   std::string name;
   std::vector<std::string> groups = {};  // by name, where a submission is checked
+  bool by_token = false;                 // over TCP: never an operator
 };
 
 // What one user's pending jobs take.
@@ -31,7 +32,8 @@ struct PendingUse {
 
 class AccessControl {
  public:
-  // `daemon_uid`: this user and root are operators. Others are bound by `limits`.
+  // `daemon_uid`: this user and root are operators, unless a token says who they are. Others are
+  // bound by `limits`.
   AccessControl(uid_t daemon_uid, const spec::ClusterConfig::LimitsConfig& limits)
       : daemon_uid_(daemon_uid), limits_(limits) {}
 

@@ -46,6 +46,26 @@ TEST(AccessControl, OperatorsAreRootAndTheDaemonsUser) {
   EXPECT_THAT(Denial([&] { access.RequireOperator(kAnn); }), HasSubstr("only the operator"));
 }
 
+// Whoever has a token is never the operator, also if it is of the daemon's own user.
+TEST(AccessControl, ATokenMakesNobodyAnOperator) {
+  const AccessControl access(kDaemon.uid, {.max_pending_jobs = 0});
+  for (Caller caller : {kRoot, kDaemon}) {
+    EXPECT_TRUE(access.SubmitterOf(caller).administrator);
+    access.RequireWithinLimits(caller, {}, 0, {});
+    caller.by_token = true;
+    EXPECT_THAT(Denial([&] { access.RequireOperator(caller); }), HasSubstr("only the operator"));
+    EXPECT_FALSE(access.SubmitterOf(caller).administrator);
+    EXPECT_NE(Denial([&] { access.RequireWithinLimits(caller, {}, 0, {}); }), "");
+  }
+  JobRecord job;
+  job.uid = kDaemon.uid;
+  Caller owner = kDaemon;
+  owner.by_token = true;
+  EXPECT_TRUE(access.MayChange(job, owner)) << "it is their job";
+  job.uid = kAnn.uid;
+  EXPECT_FALSE(access.MayChange(job, owner));
+}
+
 TEST(AccessControl, OnlyARootDaemonRunsJobsOfOtherUsers) {
   const AccessControl own(kDaemon.uid, {}), of_root(0, {});
   EXPECT_EQ(Denial([&] { own.RequireCanRunAs(kDaemon); }), "");

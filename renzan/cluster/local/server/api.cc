@@ -43,6 +43,9 @@ const std::vector<Route>& Routes() {
       {"POST", {"v1", "nodes", "*", "fail"}, ChangeNode},
       {"POST", {"v1", "nodes", "*", "restore"}, ChangeNode},
       {"POST", {"v1", "users", "*", "override"}, OverrideUserQuota},
+      {"GET", {"v1", "tokens"}, ListTokens},
+      {"POST", {"v1", "tokens"}, CreateToken},
+      {"POST", {"v1", "tokens", "*", "revoke"}, RevokeToken},
   };
   return routes;
 }
@@ -116,13 +119,15 @@ Caller WithGroups(const ApiContext& context, Caller caller) {
   return caller;
 }
 
-JobId JobInPath(const ApiRequest& request) {
+int64_t NumberInPath(const ApiRequest& request, const char* what) {
   const std::string& text = request.path.at(2);
-  JobId job = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), job);
-  if (error != std::errc() || end != text.data() + text.size() || job <= 0)
-    throw BadRequest("a job id must be a number such as 12");
-  return job;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number <= 0)
+    throw BadRequest(fmt::format("{} must be a number such as 12", what));
+  return number;
 }
+
+JobId JobInPath(const ApiRequest& request) { return NumberInPath(request, "a job id"); }
 
 }  // namespace renzan::cluster::local

@@ -34,6 +34,8 @@ struct ApiResponse {
   bool shut_down = false;  // after the response has been sent
 };
 
+class Tokens;
+
 // Common to all requests.
 struct ApiContext {
   Loop& loop;
@@ -43,6 +45,8 @@ struct ApiContext {
   ScheduleOptions scheduling;               // the controller's
   spec::WorkerClasses worker_classes = {};  // the configured ones
   std::string tcp = {};                     // URL for TCP clients; empty: none
+  std::string tcp_pin = {};                 // of the daemon's key, which they check
+  Tokens* tokens = nullptr;                 // of TCP clients; those of tests may have none
   int stop_fd = -1;                         // readable when the server must end
   bool needs_groups = false;                // queues have groups of users as members
 };
@@ -77,10 +81,14 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request);
 ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest& request);
 ApiResponse ShutDown(const ApiContext& context, const ApiRequest& request);
 ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest& request);  // api_usage.cc
+ApiResponse CreateToken(const ApiContext& context, const ApiRequest& request);   // api_tokens.cc
+ApiResponse ListTokens(const ApiContext& context, const ApiRequest& request);
+ApiResponse RevokeToken(const ApiContext& context, const ApiRequest& request);
 
 // With the names of the groups, if queues ask for them: looking them up may take a while.
 Caller WithGroups(const ApiContext& context, Caller caller);
-// The job id in the path. Throws BadRequest if it is not a number.
+// The third part of the path. Throws BadRequest if it is not a positive number.
+int64_t NumberInPath(const ApiRequest& request, const char* what);
 JobId JobInPath(const ApiRequest& request);
 // A nonnegative integer in the query; `otherwise` if it is missing. Throws BadRequest.
 int64_t NumberIn(const ApiRequest& request, const char* key, int64_t otherwise);

@@ -65,6 +65,18 @@ ConnectionTable::Admission ConnectionTable::Admit(uid_t uid) {
   return admission;
 }
 
+ConnectionTable::Admission ConnectionTable::Identify(int fd, uid_t uid) {
+  const std::lock_guard lock(mutex_);
+  const auto at = peers_.find(fd);
+  if (at == peers_.end()) return Admission::kNone;
+  Peer& peer = at->second;
+  if (peer.uid == uid || peer.admission == Admission::kNone) return peer.admission;
+  Forget(peer);
+  peer.uid = uid;
+  peer.admission = Admit(uid);
+  return peer.admission;
+}
+
 void ConnectionTable::Asked(int fd) {
   const std::lock_guard lock(mutex_);
   if (const auto peer = peers_.find(fd); peer != peers_.end()) peer->second.asked = true;

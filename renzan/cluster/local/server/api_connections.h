@@ -28,8 +28,10 @@ class ConnectionTable {
   // kRefused: gets an error response. kNone: closed immediately, or about to be.
   enum class Admission { kServed, kRefused, kNone };
 
-  // The uid of clients that could be anybody: all TCP clients before they show the token.
+  // The uid of clients that could be anybody: all TCP clients before they show a token.
   static constexpr uid_t kAnybody = static_cast<uid_t>(-1);
+  // That of the daemon's own user with a token, who could lock out the operator otherwise.
+  static constexpr uid_t kOwnerByToken = static_cast<uid_t>(-2);
 
   ConnectionTable(const ConnectionLimits& limits, uid_t own_uid)
       : limits_(limits), own_uid_(own_uid) {}
@@ -39,6 +41,9 @@ class ConnectionTable {
   Admission Open(int fd, uid_t uid, Time now = {});
   // Whether Open() would serve it.
   bool HasRoomFor(uid_t uid);
+  // A connection of anybody turns out to be one of `uid`, and counts as such from now on: it is
+  // refused if that user has too many.
+  Admission Identify(int fd, uid_t uid);
   // The headers of its first request have arrived.
   void Asked(int fd);
   // Shuts down connections without a request that were opened before that time. Returns when the

@@ -32,6 +32,28 @@ TEST(ConnectionTable, LimitsEachUser) {
   EXPECT_EQ(book.Open(1, kAnnUid), Admission::kServed);
 }
 
+TEST(ConnectionTable, CountsAConnectionForWhomItTurnsOutToBe) {
+  constexpr uid_t kAnybody = ConnectionTable::kAnybody;
+  ConnectionTable book(kFew, kDaemonUid);
+  for (int fd = 1; fd <= 2; ++fd) {
+    EXPECT_EQ(book.Open(fd, kAnybody), Admission::kServed);
+    EXPECT_EQ(book.Identify(fd, kAnnUid), Admission::kServed);
+    EXPECT_EQ(book.Identify(fd, kAnnUid), Admission::kServed) << "with its next request";
+  }
+  EXPECT_EQ(book.Open(3, kAnnUid), Admission::kRefused) << "over the socket";
+  EXPECT_EQ(book.Open(4, kAnybody), Admission::kServed) << "those two no longer count";
+  EXPECT_EQ(book.Identify(4, kAnnUid), Admission::kRefused);
+  EXPECT_EQ(book.AdmissionOf(4), Admission::kRefused);
+  EXPECT_EQ(book.Open(5, kAnybody), Admission::kServed);
+  EXPECT_EQ(book.Identify(5, kBobUid), Admission::kServed);
+  book.Close(1);
+  book.Close(3);
+  book.Close(4);
+  EXPECT_EQ(book.Open(4, kAnybody), Admission::kServed);
+  EXPECT_EQ(book.Identify(4, kAnnUid), Admission::kServed);
+  EXPECT_EQ(book.Identify(99, kAnnUid), Admission::kNone);
+}
+
 TEST(ConnectionTable, ReservesConnectionsForRootAndTheOperator) {
   ConnectionTable book(kFew, kDaemonUid);
   book.Open(1, kAnnUid);

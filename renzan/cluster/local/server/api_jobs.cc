@@ -116,9 +116,12 @@ spec::JobSpec SpecOf(const JobRecord& job) {
 }
 
 // The most that its user's jobs may have in its queue; null: there is no such queue any more.
-Json MostPriorityOf(const JobRecord& job, Controller& controller) {
+Json MostPriorityOf(const JobRecord& job, const Caller& caller, Controller& controller) {
   const spec::Submitter user =
-      controller.access().SubmitterOf({.uid = job.uid, .gid = job.gid, .name = job.user});
+      controller.access().SubmitterOf({.uid = job.uid,
+                                       .gid = job.gid,
+                                       .name = job.user,
+                                       .by_token = caller.by_token && caller.uid == job.uid});
   for (const Queue& queue : controller.snapshot().queues)
     if (queue.name == job.queue) return spec::MostPriority(queue.rights, user);
   return nullptr;
@@ -167,7 +170,7 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     out["killed_after_ms"] = OrNull(measured.killed_after_ms);
     out["restart_ms"] = OrNull(measured.restart_ms);
     out["warning"] = view.warning;
-    out["max_priority"] = MostPriorityOf(job, controller);
+    out["max_priority"] = MostPriorityOf(job, request.caller, controller);
     out["run_dir"] = directory + "/run";
     out["checkpoint_dir"] = CheckpointDirectoryOf(spec, directory);
     out["artifacts_dir"] = directory + "/artifacts";

@@ -1,4 +1,4 @@
-// Where the API listens: a socket that only its owner opens, or a TCP port that needs a token.
+// Where the API listens: a socket that only its owner opens, or a TCP port, with a key.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/host.h"
 #include "renzan/base/process/tcp_listener.h"
 #include "renzan/cluster/local/server/api_socket.h"
 #include "renzan/cluster/local/server/api_tcp.h"
@@ -45,21 +46,44 @@ TEST(ApiTcp, APortIsForOneDaemon) {
   ::close(fd);
 }
 
-TEST(ApiTcp, ATokenIsCreatedOnceAndKeptSecret) {
+TEST(ApiTcp, AKeyIsMadeOnceAndKeptSecret) {
   const TemporaryDirectory directory;
-  const std::string path = directory / "token";
-  const std::string token = LoadToken(path);
-  EXPECT_EQ(token.size(), 64u);
-  EXPECT_EQ(LoadToken(path), token);
-  EXPECT_NE(LoadToken(directory / "other"), token);
+  const std::string private_dir = MakePrivateDirectory(directory.path());
   struct stat about;
+  ASSERT_EQ(::stat(private_dir.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0700u);
+  const std::string path = private_dir + "/key.pem";
+  const TcpIdentity made = LoadTcpIdentity(path, 1.8e9);
+  // Years later, its clients still know it.
+  EXPECT_EQ(LoadTcpIdentity(path, 2.8e9).pin, made.pin);
+  EXPECT_NE(LoadTcpIdentity(directory / "other", 1.8e9).pin, made.pin);
   ASSERT_EQ(::stat(path.c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
-  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
-  EXPECT_THROW(LoadToken(path), Error);
-  WriteFileAtomically(directory / "other", "\n");
-  ASSERT_EQ(::chmod((directory / "other").c_str(), 0600), 0);
-  EXPECT_THROW(LoadToken(directory / "other"), Error);
+  const auto code = [&] {
+    try {
+      LoadTcpIdentity(path, 1.8e9);
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("key.pem"));
+      return error.code();
+    }
+    return ErrorCode::kSoftware;
+  };
+  ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+  EXPECT_EQ(code(), ErrorCode::kNoPermission);
+  WriteFileAtomically(path, made.tls.certificate);
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  EXPECT_EQ(code(), ErrorCode::kData);
+}
+
+TEST(ApiTcp, ClientsAreToldAnAddressThatTheyCanReach) {
+  const auto url = [](const char* address) {
+    const int fd = ListenOnTcp(address);
+    const std::string told = UrlForClients(fd);
+    ::close(fd);
+    return told;
+  };
+  EXPECT_THAT(url("127.0.0.1:0"), ::testing::StartsWith("https://127.0.0.1:"));
+  EXPECT_THAT(url("0.0.0.0:0"), ::testing::StartsWith("https://" + HostName() + ":"));
 }
 
 TEST(ApiSocket, RefusesPathsThatItCannotListenOn) {

@@ -10,12 +10,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <optional>
 
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/server/api_socket.h"
 #include "renzan/cluster/local/server/api_tcp.h"
-#include "renzan/cluster/local/supervisor/job_user.h"
+#include "renzan/cluster/local/server/tokens.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -52,8 +51,8 @@ int FdOf(MHD_Connection* connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
-// Begin() rejects unknown peers. All TCP clients share the limit of one user, because anybody can
-// connect.
+// Begin() rejects unknown peers. All TCP clients share the limit of one user until they show a
+// token, because anybody can connect.
 uid_t UidOrNobody(int fd) {
   if (IsTcp(fd)) return ConnectionTable::kAnybody;
   try {
@@ -95,38 +94,47 @@ MHD_Result Send(MHD_Connection* connection, ApiResponse answer, bool last) {
   return queued;
 }
 
+MHD_Result SendTooMany(ApiServer& server, MHD_Connection* connection) {
+  return Send(connection,
+              ErrorResponse(429, ErrorCode::kUnavailable,
+                            fmt::format("too many connections to this daemon: at most {} of one "
+                                        "user and {} of all users are served; end some of yours "
+                                        "(job logs --follow, submit --follow) and try again",
+                                        server.connections().LimitFor(FdOf(connection)),
+                                        server.limits().connections.all_users)),
+              true);
+}
+
 // Called once the headers have arrived: checks the connection's limit and the caller.
 MHD_Result Begin(ApiServer& server, MHD_Connection* connection, const char* url, const char* method,
                  void** state) {
+  using Admission = ConnectionTable::Admission;
   ConnectionTable& connections = server.connections();
   const int fd = FdOf(connection);
   connections.Asked(fd);
-  const ConnectionTable::Admission admission = connections.AdmissionOf(fd);
-  if (admission == ConnectionTable::Admission::kNone) return MHD_NO;  // it has been shut down
-  if (admission == ConnectionTable::Admission::kRefused)
-    return Send(
-        connection,
-        ErrorResponse(429, ErrorCode::kUnavailable,
-                      fmt::format("too many connections to this daemon: at most {} of one user "
-                                  "and {} of all users are served; end some of yours (job "
-                                  "logs --follow, submit --follow) and try again",
-                                  connections.LimitFor(fd), server.limits().connections.all_users)),
-        true);
-  const std::optional<Caller> caller = server.CallerOf(
-      fd, MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION));
-  if (!caller)
+  Admission admission = connections.AdmissionOf(fd);
+  if (admission == Admission::kNone) return MHD_NO;  // it has been shut down
+  if (admission == Admission::kRefused) return SendTooMany(server, connection);
+  Caller caller;
+  try {
+    caller = server.CallerOf(fd, MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+                                                             MHD_HTTP_HEADER_AUTHORIZATION));
+  } catch (const Error& error) {
+    const bool unknown = IsTcp(fd) && error.code() == ErrorCode::kNoPermission;
     return Send(connection,
-                IsTcp(fd)
-                    ? ErrorResponse(401, ErrorCode::kNoPermission,
-                                    "wrong token: copy the file `token` from the daemon's "
-                                    "state directory again")
-                    : ErrorResponse(403, ErrorCode::kNoPermission,
-                                    "you may not use this daemon: ask its operator for access"),
+                unknown ? ErrorResponse(401, error.code(), error.what()) : ErrorResponse(error),
                 true);
+  }
+  if (caller.by_token) {
+    const bool owner = caller.uid == ::geteuid();
+    admission = connections.Identify(fd, owner ? ConnectionTable::kOwnerByToken : caller.uid);
+    if (admission == Admission::kNone) return MHD_NO;
+    if (admission == Admission::kRefused) return SendTooMany(server, connection);
+  }
   SetTimeout(connection, server.limits().within_request_seconds);
   auto exchange = std::make_unique<Exchange>();
   exchange->request = {
-      .method = method, .path = SplitPath(url), .caller = *caller, .client_fd = fd};
+      .method = method, .path = SplitPath(url), .caller = std::move(caller), .client_fd = fd};
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, AddQuery, &exchange->request.query);
   *state = exchange.release();
   return MHD_YES;
@@ -185,25 +193,40 @@ ApiServer::ApiServer(ApiContext context, Sockets sockets, std::vector<std::strin
       sockets_(std::move(sockets)),
       stop_fd_(::eventfd(0, EFD_CLOEXEC)),
       room_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  daemon_.reset(MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
-                                     MHD_USE_POLL | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET,
-                                 0, nullptr, nullptr, Handle, this, MHD_OPTION_CONNECTION_LIMIT,
-                                 static_cast<unsigned>(limits_.connections.all() + kClosing),
-                                 MHD_OPTION_CONNECTION_TIMEOUT, limits_.between_requests_seconds,
-                                 MHD_OPTION_NOTIFY_COMPLETED, Completed, this,
-                                 MHD_OPTION_NOTIFY_CONNECTION, Changed, this, MHD_OPTION_END));
-  if (!daemon_ || stop_fd_ < 0 || room_fd_ < 0) {
+  daemon_.reset(Start(false));
+  if (sockets_.tcp_fd >= 0) tcp_daemon_.reset(Start(true));
+  const bool started = daemon_ && stop_fd_ >= 0 && room_fd_ >= 0;
+  if (!started || (sockets_.tcp_fd >= 0 && !tcp_daemon_)) {
     CloseSockets();
     for (const int fd : {stop_fd_, room_fd_})
       if (fd >= 0) ::close(fd);
+    if (started) Fail(ErrorCode::kConfig, "cannot serve TCP with the daemon's key");
     Fail(ErrorCode::kOsError, "cannot start the API server: out of threads or memory");
   }
   accepting_ = std::thread([this] { AcceptAll(); });
 }
 
+MHD_Daemon* ApiServer::Start(bool tls) {
+  unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
+                   MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET;
+  MHD_OptionItem with_tls[] = {
+      {MHD_OPTION_HTTPS_MEM_CERT, 0, const_cast<char*>(sockets_.tls.certificate.c_str())},
+      {MHD_OPTION_HTTPS_MEM_KEY, 0, const_cast<char*>(sockets_.tls.key.c_str())},
+      {MHD_OPTION_HTTPS_PRIORITIES, 0, const_cast<char*>(kTlsVersions)},
+      {MHD_OPTION_END, 0, nullptr}};
+  if (tls) flags |= MHD_USE_TLS;
+  return MHD_start_daemon(flags, 0, nullptr, nullptr, Handle, this, MHD_OPTION_CONNECTION_LIMIT,
+                          static_cast<unsigned>(limits_.connections.all() + kClosing),
+                          MHD_OPTION_CONNECTION_TIMEOUT, limits_.between_requests_seconds,
+                          MHD_OPTION_NOTIFY_COMPLETED, Completed, this,
+                          MHD_OPTION_NOTIFY_CONNECTION, Changed, this, MHD_OPTION_ARRAY,
+                          tls ? with_tls : with_tls + 3, MHD_OPTION_END);
+}
+
 ApiServer::~ApiServer() {
   ::eventfd_write(stop_fd_, 1);
   accepting_.join();
+  tcp_daemon_.reset();
   daemon_.reset();
   CloseSockets();
   for (const Queued& each : queue_) ::close(each.fd);
@@ -221,18 +244,15 @@ void ApiServer::CloseSockets() const {
   if (sockets_.tcp_fd >= 0) ::close(sockets_.tcp_fd);
 }
 
-std::optional<Caller> ApiServer::CallerOf(int fd, const char* authorization) const {
-  if (IsTcp(fd)) {
-    if (!HasToken(authorization, sockets_.token)) return std::nullopt;
-    return Caller{.uid = ::geteuid(), .gid = ::getegid(), .name = UserName(::geteuid())};
-  }
+Caller ApiServer::CallerOf(int fd, const char* authorization) const {
+  if (IsTcp(fd)) return context_.tokens->CallerOf(BearerOf(authorization));
   try {
-    const Caller caller = PeerOf(fd);
+    Caller caller = PeerOf(fd);
     if (IsAllowed(caller, allow_users_)) return caller;
   } catch (const Error& error) {
     LogWarning("{}", error.what());
   }
-  return std::nullopt;
+  Fail(ErrorCode::kNoPermission, "you may not use this daemon: ask its operator for access");
 }
 
 // libmicrohttpd does not accept connections itself, because it would start a thread for each before
@@ -320,8 +340,8 @@ void ApiServer::Begin(int fd, uid_t uid) {
   if (connections_.Open(fd, uid, std::chrono::steady_clock::now()) ==
       ConnectionTable::Admission::kNone) {
     ::close(fd);
-  } else if (MHD_add_connection(daemon_.get(), fd, reinterpret_cast<sockaddr*>(&address), size) !=
-             MHD_YES) {
+  } else if (MHD_add_connection(IsTcp(fd) ? tcp_daemon_.get() : daemon_.get(), fd,
+                                reinterpret_cast<sockaddr*>(&address), size) != MHD_YES) {
     connections_.Close(fd);  // MHD has closed the descriptor
   }
 }

@@ -1,18 +1,18 @@
 #pragma once
 
-// HTTP (libmicrohttpd) over the daemon's Unix socket, and over TCP for clients with its token. One
-// thread per connection, so that a client that follows a log or explains a job does not block
+// HTTP (libmicrohttpd) over the daemon's Unix socket, and HTTPS over TCP for clients with a token.
+// One thread per connection, so that a client that follows a log or explains a job does not block
 // others. Connections are limited by user (api_connections.h), and idle ones are closed.
 
 #include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "renzan/base/tls/tls_credentials.h"
 #include "renzan/cluster/local/server/api.h"
 #include "renzan/cluster/local/server/api_connections.h"
 
@@ -35,11 +35,12 @@ struct ApiLimits {
 class ApiServer {
  public:
   // Serves on `listen_fd` and, unless it is -1, the TCP socket `tcp_fd`; takes ownership of both.
-  // TCP clients with the token act as the daemon's own user. `shut_down` is called, on any thread,
-  // after the response to a shutdown request. Throws Error kOsError.
+  // TCP clients are the users of their tokens (context.tokens), and `tls` is what they know the
+  // daemon by. `shut_down` is called, on any thread, after the response to a shutdown request.
+  // Throws Error kOsError, or kConfig if `tls` cannot be used.
   struct Sockets {
     int listen_fd = -1, tcp_fd = -1;
-    std::string token = {};
+    TlsCredentials tls = {};
   };
   ApiServer(ApiContext context, Sockets sockets, std::vector<std::string> allow_users,
             std::function<void()> shut_down, const ApiLimits& limits = {});
@@ -48,8 +49,8 @@ class ApiServer {
   ApiServer(const ApiServer&) = delete;
   ApiServer& operator=(const ApiServer&) = delete;
 
-  // Nothing if the client must not be served.
-  std::optional<Caller> CallerOf(int fd, const char* authorization) const;
+  // Throws Error kNoPermission if the client must not be served.
+  Caller CallerOf(int fd, const char* authorization) const;
   const ApiContext& context() const { return context_; }
   const ApiLimits& limits() const { return limits_; }
   ConnectionTable& connections() { return connections_; }
@@ -58,6 +59,7 @@ class ApiServer {
   void Ended(int fd);
 
  private:
+  MHD_Daemon* Start(bool tls);
   void AcceptAll();
   int CloseSilent();
   void CloseSockets() const;
@@ -85,7 +87,7 @@ class ApiServer {
   int stop_fd_;               // readable when accepting must end
   int room_fd_;               // readable when a connection has ended
   std::deque<Queued> queue_;  // of the accepting thread
-  std::unique_ptr<MHD_Daemon, StopDaemon> daemon_;
+  std::unique_ptr<MHD_Daemon, StopDaemon> daemon_, tcp_daemon_;  // the latter with TLS
   std::thread accepting_;
 };
 

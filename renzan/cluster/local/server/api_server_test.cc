@@ -2,29 +2,20 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <netinet/in.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "renzan/base/file/file.h"
-#include "renzan/base/process/tcp_listener.h"
 #include "renzan/cluster/core/engine/record_state.h"
-#include "renzan/cluster/core/schedule.h"
-#include "renzan/cluster/core/validate/invariants.h"
-#include "renzan/cluster/local/controller/fake_agent_for_test.h"
-#include "renzan/cluster/local/server/api_socket.h"
-#include "renzan/cluster/local/server/api_tcp.h"
+#include "renzan/cluster/local/server/api_server_testing.h"
 #include "renzan/cluster/local/server/log_stream.h"
-#include "renzan/cluster/spec/cluster_config.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -32,113 +23,7 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
 
-// A connection with a timeout; -1 if nobody listens.
-int Connect(const std::string& socket) {
-  const bool tcp = socket.starts_with("http://");
-  const int fd = ::socket(tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const timeval long_enough{.tv_sec = 30};
-  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &long_enough, sizeof long_enough);
-  sockaddr_un by_path{.sun_family = AF_UNIX};
-  std::strncpy(by_path.sun_path, socket.c_str(), sizeof by_path.sun_path - 1);
-  sockaddr_in by_port{.sin_family = AF_INET, .sin_addr = {.s_addr = ::htonl(INADDR_LOOPBACK)}};
-  if (tcp) by_port.sin_port = ::htons(std::stoi(socket.substr(socket.rfind(':') + 1)));
-  const auto* address = tcp ? reinterpret_cast<const sockaddr*>(&by_port)
-                            : reinterpret_cast<const sockaddr*>(&by_path);
-  if (::connect(fd, address, tcp ? sizeof by_port : sizeof by_path) == 0) return fd;
-  ::close(fd);
-  return -1;
-}
-
-// Receives until the other side closes.
-std::string ReceiveAll(int fd) {
-  std::string answer;
-  char block[4096];
-  ssize_t got;
-  while ((got = ::recv(fd, block, sizeof block, 0)) > 0) answer.append(block, got);
-  return answer;
-}
-
-// Sends one request on a new connection and returns the response; "" if nobody listens.
-std::string Ask(const std::string& socket, const std::string& method, const std::string& target,
-                const std::string& body = "", const std::string& header = "") {
-  const int fd = Connect(socket);
-  if (fd < 0) return "";
-  const std::string request = fmt::format(
-      "{} {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}Content-Length: {}\r\n\r\n{}", method,
-      target, header, body.size(), body);
-  ::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
-  const std::string answer = ReceiveAll(fd);
-  ::close(fd);
-  return answer;
-}
-
-Json BodyOf(const std::string& answer) {
-  return Json::parse(answer.substr(std::min(answer.size(), answer.find("\r\n\r\n"))), nullptr,
-                     false);
-}
-
-class ApiServerTest : public ::testing::Test {
- protected:
-  ApiServerTest() {
-    spec::ClusterConfig config;
-    config.pools["own"].resources.gpu = 4;
-    controller_ = std::make_unique<Controller>(
-        ControllerOptions{.state_dir = directory_.path(),
-                          .uid = ::geteuid(),
-                          .schedule = [](const Snapshot& snapshot) { return Schedule(snapshot); },
-                          .validate =
-                              [this](const Snapshot& snapshot, const Decisions& decisions) {
-                                Validated validated = Validate(snapshot, decisions);
-                                if (!fault_.empty()) validated.faults.push_back(fault_);
-                                return validated;
-                              },
-                          .why_infeasible = [](const Snapshot&, const Job& job) -> std::string {
-                            return job.min_workers > 9 ? "there is no room for ten workers" : "";
-                          }},
-        spec::MakeSnapshot(config, 0), store_, agent_, SystemClock());
-    controller_->Recover();
-    loop_ = std::make_unique<Loop>(*controller_, -1);
-    Serve({});
-    thread_ = std::thread([this] { loop_->Serve(); });
-  }
-  ~ApiServerTest() override {
-    loop_->Stop();
-    thread_.join();
-    ::eventfd_write(stop_fd_, 1);
-    server_.reset();
-    ::close(stop_fd_);
-  }
-
-  void Serve(const ApiLimits& limits, const std::vector<std::string>& allow_users = {}) {
-    server_.reset();
-    const int tcp_fd = ListenOnTcp("127.0.0.1:0");
-    url_ = UrlOf(tcp_fd);
-    server_ = std::make_unique<ApiServer>(
-        ApiContext{.loop = *loop_,
-                   .state_dir = directory_.path(),
-                   .uid = ::geteuid(),
-                   .stop_fd = stop_fd_},
-        ApiServer::Sockets{ListenOn(socket_, true), tcp_fd, std::string(64, 'a')}, allow_users,
-        [this] { loop_->Stop(); }, limits);
-  }
-
-  std::string Submit(const std::string& yaml) {
-    return Ask(socket_, "POST", "/v1/jobs",
-               Json{{"spec", yaml}, {"source", "job.yaml"}, {"submit_dir", "/tmp"}}.dump());
-  }
-
-  TemporaryDirectory directory_;
-  std::string fault_;  // of the snapshot, as the validator would report it
-  const std::string socket_ = directory_ / "socket";
-  std::string url_;  // for TCP; the token is aaaa...
-  const int stop_fd_ = ::eventfd(0, EFD_CLOEXEC);
-  Store store_{directory_ / "state.db"};
-  FakeAgent agent_;
-  std::unique_ptr<Controller> controller_;
-  std::unique_ptr<Loop> loop_;
-  std::unique_ptr<ApiServer> server_;
-  std::thread thread_;
-};
+class ApiServerTest : public ServedApi {};
 
 TEST_F(ApiServerTest, AcceptsAJobAndShowsIt) {
   const std::string answer = Submit("command: [sleep, 1]\nresources: {gpu: 2}");
@@ -215,34 +100,6 @@ TEST_F(ApiServerTest, SaysWhatTheJobHasLessOfThanItsSubmitter) {
   EXPECT_THAT(submit(inherited), HasSubstr("the submitter's environment has 300 KiB"));
   inherited["environment"] = {{"A", 1}};
   EXPECT_THAT(submit(inherited), HasSubstr("HTTP/1.1 400"));
-}
-
-TEST_F(ApiServerTest, TcpNeedsTheToken) {
-  const std::string token(64, 'a');
-  const auto ask = [&](const std::string& header) {
-    return Ask(url_, "POST", "/v1/nodes/own-0/drain", "{}", header);
-  };
-  for (const std::string& wrong : std::vector<std::string>{
-           "", "Authorization: Bearer \r\n", "Authorization: " + token + "\r\n",
-           "Authorization: Bearer " + token.substr(1) + "\r\n",
-           "Authorization: Bearer " + token + "a\r\n",
-           "Authorization: Bearer " + token.substr(1) + "b\r\n"}) {
-    const std::string answer = ask(wrong);
-    EXPECT_THAT(answer, HasSubstr("HTTP/1.1 401")) << wrong;
-    EXPECT_EQ(BodyOf(answer)["error"]["code"], 77);
-  }
-  EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kReady);
-  EXPECT_THAT(ask("Authorization: Bearer " + token + "\r\n"), HasSubstr("HTTP/1.1 200"));
-  EXPECT_EQ(controller_->snapshot().nodes[0].state, NodeState::kDraining);
-  EXPECT_EQ(BodyOf(Ask(socket_, "GET", "/v1/status"))["nodes"]["draining"], 1);
-}
-
-// Clients without the token cannot lock out users of the socket.
-TEST_F(ApiServerTest, ManyTcpConnectionsDoNotBlockTheSocket) {
-  std::vector<int> idle;
-  for (int each = 0; each < 200; ++each) idle.push_back(Connect(url_));
-  EXPECT_THAT(Ask(socket_, "GET", "/v1/status"), HasSubstr("HTTP/1.1 200"));
-  for (const int fd : idle) ::close(fd);
 }
 
 TEST_F(ApiServerTest, RefusesOtherUsers) {
@@ -371,37 +228,6 @@ TEST_F(ApiServerTest, IdleConnectionsAreClosed) {
   ::send(asked, request.data(), request.size(), MSG_NOSIGNAL);
   EXPECT_THAT(ReceiveAll(asked), HasSubstr("HTTP/1.1 200"));
   ::close(asked);
-}
-
-// However slowly its headers trickle in, so that it is never idle.
-TEST_F(ApiServerTest, ARequestThatDoesNotArriveIsNotAwaited) {
-  Serve({.first_request_seconds = 1});
-  const int slow = Connect(url_);
-  const std::string request = "GET /v1/status HTTP/1.1\r\nHost: " + std::string(100, 'x');
-  const auto begin = std::chrono::steady_clock::now();
-  char byte;
-  for (const char each : request) {
-    if (::send(slow, &each, 1, MSG_NOSIGNAL) != 1) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    if (::recv(slow, &byte, 1, MSG_DONTWAIT) == 0) break;
-  }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(6));
-  ::close(slow);
-}
-
-// Clients without the token cannot lock out those that have it.
-TEST_F(ApiServerTest, SlowTcpConnectionsDoNotBlockOthers) {
-  Serve({.connections = {.per_user = 2}});
-  std::vector<int> slow;
-  for (int each = 0; each < 10; ++each) {
-    slow.push_back(Connect(url_));
-    ::send(slow.back(), "GET /", 5, MSG_NOSIGNAL);
-  }
-  for (int each = 0; each < 3; ++each)
-    EXPECT_THAT(Ask(url_, "GET", "/v1/status", "",
-                    "Authorization: Bearer " + std::string(64, 'a') + "\r\n"),
-                HasSubstr("HTTP/1.1 200"));
-  for (const int fd : slow) ::close(fd);
 }
 
 TEST_F(ApiServerTest, LimitsConnections) {

@@ -1,39 +1,40 @@
 #include "renzan/cluster/local/server/api_tcp.h"
 
-#include <fcntl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <string_view>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/host.h"
+#include "renzan/base/process/tcp_listener.h"
+#include "renzan/base/tls/make_certificate.h"
 
 namespace renzan::cluster::local {
 namespace {
 
-constexpr size_t kTokenBytes = 32;
+constexpr double kLifeSeconds = 10 * 365.25 * 24 * 3600;
 
-// Writes a new token to the file, which gets its mode before its content.
-std::string MakeToken(const std::string& path) {
-  unsigned char random[kTokenBytes];
-  if (::getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random))
-    FailErrno(errno, "cannot generate a token");
-  std::string token;
-  for (const unsigned char byte : random) token += fmt::format("{:02x}", byte);
-  const mode_t mask = ::umask(0177);
-  try {
-    WriteFileAtomically(path, token + "\n");
-  } catch (...) {
-    ::umask(mask);
-    throw;
-  }
-  ::umask(mask);
-  return token;
+std::string MakeKey(const std::string& path) {
+  std::string key = MakePrivateKey();
+  WriteFileAtomically(path, key);
+  if (::chmod(path.c_str(), 0600) != 0) FailErrno(errno, "cannot change the mode of " + path);
+  return key;
+}
+
+std::string LoadKey(const std::string& path) {
+  if (IsMissing(path)) return MakeKey(path);
+  struct stat about;
+  if (::stat(path.c_str(), &about) != 0) FailErrno(errno, "cannot stat " + path);
+  if (about.st_uid != ::geteuid() || (about.st_mode & 077) != 0)
+    Fail(ErrorCode::kNoPermission,
+         "other users can read the daemon's key {}, and stand in for it: remove it, and the daemon "
+         "makes a new one when it starts; then every user needs a new token",
+         path);
+  return ReadFile(path);
 }
 
 }  // namespace
@@ -45,28 +46,41 @@ bool IsTcp(int fd) {
          address.ss_family != AF_UNIX;
 }
 
-std::string LoadToken(const std::string& path) {
-  if (!FileExists(path)) return MakeToken(path);
-  struct stat about;
-  if (::stat(path.c_str(), &about) != 0) FailErrno(errno, "cannot stat " + path);
-  if (about.st_uid != ::geteuid() || (about.st_mode & 077) != 0)
-    Fail(ErrorCode::kNoPermission,
-         "other users can read {}: delete it, and the daemon creates a new token", path);
-  std::string token = ReadFile(path);
-  while (!token.empty() && token.back() == '\n') token.pop_back();
-  if (token.size() != 2 * kTokenBytes)
-    Fail(ErrorCode::kData,
-         "{} does not contain a valid token: delete it, and the daemon creates a new one", path);
-  return token;
+std::string BearerOf(const char* authorization) {
+  constexpr std::string_view kBearer = "Bearer ";
+  const std::string_view given = authorization != nullptr ? authorization : "";
+  return given.starts_with(kBearer) ? std::string(given.substr(kBearer.size())) : "";
 }
 
-bool HasToken(const char* authorization, const std::string& token) {
-  const std::string expected = "Bearer " + token;
-  const std::string given = authorization != nullptr ? authorization : "";
-  unsigned char differs = given.size() != expected.size();
-  for (size_t at = 0; at < expected.size(); ++at)
-    differs |= static_cast<unsigned char>(expected[at] ^ (at < given.size() ? given[at] : 0));
-  return differs == 0;
+std::string UrlForClients(int listen_fd) {
+  std::string url = "https" + UrlOf(listen_fd).substr(4);
+  for (const std::string_view all : {"//0.0.0.0:", "//[::]:"})
+    if (const size_t at = url.find(all); at != std::string::npos)
+      url.replace(at, all.size(), "//" + HostName() + ":");
+  return url;
+}
+
+std::string MakePrivateDirectory(const std::string& state_dir) {
+  std::string path = state_dir + "/tcp";
+  CreateDirectories(path);
+  // Files there get their own mode only once they have been written.
+  if (::chmod(path.c_str(), 0700) != 0) FailErrno(errno, "cannot change the mode of " + path);
+  return path;
+}
+
+TcpIdentity LoadTcpIdentity(const std::string& path, double unix_seconds) {
+  TcpIdentity identity{.tls = {.certificate = {}, .key = LoadKey(path)}, .pin = {}};
+  try {
+    identity.pin = PublicKeyPin(identity.tls.key);
+    identity.tls.certificate =
+        MakeSelfSignedCertificate(identity.tls.key, HostName(), unix_seconds, kLifeSeconds);
+  } catch (const Error& error) {
+    Fail(ErrorCode::kData,
+         "{}: {}: remove it, and the daemon makes a new key when it starts; then every user needs "
+         "a new token",
+         path, error.what());
+  }
+  return identity;
 }
 
 }  // namespace renzan::cluster::local

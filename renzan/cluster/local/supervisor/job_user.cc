@@ -94,6 +94,18 @@ JobUser LookUpUser(uid_t uid, gid_t gid) {
   return user;
 }
 
+std::optional<JobUser> FindUser(const std::string& name) {
+  std::vector<char> buffer(kEntryBytes);
+  passwd entry{};
+  passwd* found = nullptr;
+  const int error = getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  if (found != nullptr) return LookUpUser(found->pw_uid, found->pw_gid);
+  // Databases also say so for a name that they do not have (getpwnam(3)).
+  if (error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM)
+    return std::nullopt;
+  Fail(ErrorCode::kOsError, "cannot look user '{}' up: {}", name, std::strerror(error));
+}
+
 std::vector<std::string> GroupNames(uid_t uid, gid_t gid) {
   std::vector<std::string> names;
   std::vector<char> buffer(kEntryBytes);

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ std::string UserName(uid_t uid);
 
 // A user without a name gets the home directory / and /bin/sh. Thread-safe.
 JobUser LookUpUser(uid_t uid, gid_t gid);
+
+// With the user's own group; nothing if there is no user of that name. Throws Error kOsError if
+// that cannot be looked up. Thread-safe.
+std::optional<JobUser> FindUser(const std::string& name);
 
 // Of a user's jobs, by name; one without a name is its number. Thread-safe.
 std::vector<std::string> GroupNames(uid_t uid, gid_t gid);
