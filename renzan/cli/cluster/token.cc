@@ -158,7 +158,7 @@ void AddClusterTokenVerb(CLI::App& cluster) {
   CLI::App* list = verb->add_subcommand("list", "List the tokens, without their secrets");
   list->add_flag("--json", flags->json, "Print JSON");
   AddThisMachineOptions(*list, flags->cluster);
-  list->footer("LAST USED is to the hour.\nExample: renzan cluster token list");
+  list->footer("LAST USED is noted once an hour.\nExample: renzan cluster token list");
   list->callback([flags] { List(*flags); });
   CLI::App* revoke = verb->add_subcommand("revoke", "End a token before it expires");
   revoke->add_option("ID", flags->id, "Its number in `renzan cluster token list`")

@@ -148,7 +148,7 @@ TokenRecord Tokens::Revoke(int64_t id) {
 void Tokens::NoteUse(TokenRecord& record) {
   const int64_t now = clock_.UnixMs();
   if (now - record.last_used < kHourMs) return;
-  record.last_used = now - now % kHourMs;
+  record.last_used = now;
   try {
     Save(records_, next_);
   } catch (const Error& error) {

@@ -27,7 +27,7 @@ struct TokenRecord {
       0;  // of the user when it was made: an account may be removed, and its name given away
   std::string sha256;
   int64_t created = 0, expires = 0;  // in ms since 1970
-  int64_t last_used = 0;             // to the hour; 0: never
+  int64_t last_used = 0;             // written once an hour; 0: never
 };
 
 class Tokens {
