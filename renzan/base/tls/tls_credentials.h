@@ -11,7 +11,4 @@ struct TlsCredentials {
   std::string certificate, key;
 };
 
-// Which versions a server speaks, as GnuTLS writes it.
-inline constexpr const char* kTlsVersions = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
-
 }  // namespace renzan

@@ -10,6 +10,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/base/http/server_parts.h"
 #include "renzan/base/tls/make_certificate.h"
 #include "renzan/base/tls/tls_credentials.h"
 #include "renzan/cluster/client/client.h"
@@ -27,14 +28,11 @@ class TlsServer {
  public:
   explicit TlsServer(const std::string& key, bool tls = true) {
     const std::string certificate = MakeSelfSignedCertificate(key, "another.name", 1.7e9, 3600);
-    MHD_OptionItem with_tls[] = {
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, const_cast<char*>(certificate.c_str())},
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, const_cast<char*>(key.c_str())},
-        {MHD_OPTION_HTTPS_PRIORITIES, 0, const_cast<char*>(kTlsVersions)},
-        {MHD_OPTION_END, 0, nullptr}};
-    daemon_ = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | (tls ? MHD_USE_TLS : 0), 0,
-                               nullptr, nullptr, &Handle, this, MHD_OPTION_ARRAY,
-                               tls ? with_tls : with_tls + 3, MHD_OPTION_END);
+    const TlsCredentials credentials{.certificate = certificate, .key = key};
+    const TlsOptions options(tls ? &credentials : nullptr);
+    daemon_ =
+        MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | options.flags(), 0, nullptr, nullptr,
+                         &Handle, this, MHD_OPTION_ARRAY, options.get(), MHD_OPTION_END);
     CHECK(daemon_ != nullptr);
   }
   ~TlsServer() { MHD_stop_daemon(daemon_); }
@@ -58,11 +56,7 @@ class TlsServer {
       const std::lock_guard lock(server.mutex_);
       server.asked_ = given == nullptr ? "without a token" : given;
     }
-    static char answer[] = "{}";
-    MHD_Response* response = MHD_create_response_from_buffer(2, answer, MHD_RESPMEM_PERSISTENT);
-    const MHD_Result result = MHD_queue_response(connection, 200, response);
-    MHD_destroy_response(response);
-    return result;
+    return SendText(connection, 200, "{}", "application/json") ? MHD_YES : MHD_NO;
   }
 
   std::mutex mutex_;

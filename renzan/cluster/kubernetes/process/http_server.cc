@@ -11,6 +11,7 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/base/error.h"
+#include "renzan/base/http/server_parts.h"
 #include "renzan/base/process/tcp_listener.h"
 #include "renzan/cluster/kubernetes/api/wait.h"
 
@@ -27,18 +28,8 @@ struct Exchange {
   std::optional<ServerAnswer> refusal;
 };
 
-int FdOf(MHD_Connection* connection) {
-  return ::MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-}
-
 MHD_Result Send(MHD_Connection* connection, const ServerAnswer& answer) {
-  MHD_Response* response = ::MHD_create_response_from_buffer(
-      answer.text.size(), const_cast<char*>(answer.text.data()), MHD_RESPMEM_MUST_COPY);
-  if (response == nullptr) return MHD_NO;
-  ::MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer.content_type);
-  const MHD_Result result = ::MHD_queue_response(connection, answer.status, response);
-  ::MHD_destroy_response(response);
-  return result;
+  return SendText(connection, answer.status, answer.text, answer.content_type) ? MHD_YES : MHD_NO;
 }
 
 }  // namespace
@@ -73,7 +64,7 @@ class HttpServer::Callbacks {
     *state = nullptr;
     if (exchange) server.bodies_bytes_ -= exchange->body.size();
     const std::lock_guard lock(server.mutex_);
-    if (const auto at = server.since_.find(FdOf(connection)); at != server.since_.end())
+    if (const auto at = server.since_.find(DescriptorOf(connection)); at != server.since_.end())
       at->second = Now();
   }
 
@@ -82,9 +73,9 @@ class HttpServer::Callbacks {
     auto& server = *static_cast<HttpServer*>(self);
     const std::lock_guard lock(server.mutex_);
     if (what == MHD_CONNECTION_NOTIFY_CLOSED)
-      server.since_.erase(FdOf(connection));
+      server.since_.erase(DescriptorOf(connection));
     else
-      server.since_[FdOf(connection)] = Now();
+      server.since_[DescriptorOf(connection)] = Now();
   }
 
  private:
@@ -142,19 +133,14 @@ HttpServer::~HttpServer() {
 }
 
 MHD_Daemon* HttpServer::Start() {
-  unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC;
-  MHD_OptionItem with_tls[] = {
-      {MHD_OPTION_HTTPS_MEM_CERT, 0, tls_ ? tls_->certificate.data() : nullptr},
-      {MHD_OPTION_HTTPS_MEM_KEY, 0, tls_ ? tls_->key.data() : nullptr},
-      {MHD_OPTION_HTTPS_PRIORITIES, 0, const_cast<char*>(kTlsVersions)},
-      {MHD_OPTION_END, 0, nullptr}};
-  if (tls_) flags |= MHD_USE_TLS;
+  const TlsOptions tls(tls_ ? &*tls_ : nullptr);
+  const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC | tls.flags();
   return ::MHD_start_daemon(flags, 0, nullptr, nullptr, Callbacks::Handle, this,
                             MHD_OPTION_LISTEN_SOCKET, fd_, MHD_OPTION_CONNECTION_LIMIT,
                             limits_.connections, MHD_OPTION_CONNECTION_TIMEOUT,
                             limits_.idle_seconds, MHD_OPTION_NOTIFY_COMPLETED, Callbacks::Completed,
                             this, MHD_OPTION_NOTIFY_CONNECTION, Callbacks::Changed, this,
-                            MHD_OPTION_ARRAY, tls_ ? with_tls : with_tls + 3, MHD_OPTION_END);
+                            MHD_OPTION_ARRAY, tls.get(), MHD_OPTION_END);
 }
 
 void HttpServer::Use(TlsCredentials tls) {

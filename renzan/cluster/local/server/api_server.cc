@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "renzan/base/http/server_parts.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/server/api_socket.h"
 #include "renzan/cluster/local/server/api_tcp.h"
@@ -47,10 +48,6 @@ MHD_Result AddQuery(void* query, MHD_ValueKind, const char* key, const char* val
   return MHD_YES;
 }
 
-int FdOf(MHD_Connection* connection) {
-  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-}
-
 // Begin() rejects unknown peers. All TCP clients share the limit of one user until they show a
 // token, because anybody can connect.
 uid_t UidOrNobody(int fd) {
@@ -75,21 +72,18 @@ ssize_t ReadStream(void* stream, uint64_t, char* data, size_t max) {
 void FreeStream(void* stream) { delete static_cast<LogStream*>(stream); }
 
 MHD_Result Send(MHD_Connection* connection, ApiResponse answer, bool last) {
-  const bool streams = answer.stream != nullptr;
-  MHD_Response* response =
-      streams ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kStreamBlockBytes, ReadStream,
-                                                  answer.stream.release(), FreeStream)
-              : MHD_create_response_from_buffer(answer.body.size(), answer.body.data(),
-                                                MHD_RESPMEM_MUST_COPY);
+  const auto status = static_cast<unsigned>(answer.status);
+  if (!answer.stream)
+    return SendText(connection, status, answer.body, "application/json", last) ? MHD_YES : MHD_NO;
+  MHD_Response* response = MHD_create_response_from_callback(
+      MHD_SIZE_UNKNOWN, kStreamBlockBytes, ReadStream, answer.stream.release(), FreeStream);
   if (!response) return MHD_NO;
   // While a stream waits for new log output, the connection is idle and must not time out.
   // LogStream notices when the client disconnects.
-  if (streams) SetTimeout(connection, 0);
-  MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
-                          streams ? "text/plain; charset=utf-8" : "application/json");
+  SetTimeout(connection, 0);
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain; charset=utf-8");
   if (last) MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-  const MHD_Result queued =
-      MHD_queue_response(connection, static_cast<unsigned>(answer.status), response);
+  const MHD_Result queued = MHD_queue_response(connection, status, response);
   MHD_destroy_response(response);
   return queued;
 }
@@ -100,7 +94,7 @@ MHD_Result SendTooMany(ApiServer& server, MHD_Connection* connection) {
                             fmt::format("too many connections to this daemon: at most {} of one "
                                         "user and {} of all users are served; end some of yours "
                                         "(job logs --follow, submit --follow) and try again",
-                                        server.connections().LimitFor(FdOf(connection)),
+                                        server.connections().LimitFor(DescriptorOf(connection)),
                                         server.limits().connections.all_users)),
               true);
 }
@@ -110,7 +104,7 @@ MHD_Result Begin(ApiServer& server, MHD_Connection* connection, const char* url,
                  void** state) {
   using Admission = ConnectionTable::Admission;
   ConnectionTable& connections = server.connections();
-  const int fd = FdOf(connection);
+  const int fd = DescriptorOf(connection);
   connections.Asked(fd);
   Admission admission = connections.AdmissionOf(fd);
   if (admission == Admission::kNone) return MHD_NO;  // it has been shut down
@@ -163,7 +157,7 @@ MHD_Result Handle(void* self, MHD_Connection* connection, const char* url, const
         true);
   ApiResponse answer = Answer(server.context(), exchange.request);
   exchange.shut_down = answer.shut_down;
-  const bool last = exchange.shut_down || server.connections().IsCrowded(FdOf(connection));
+  const bool last = exchange.shut_down || server.connections().IsCrowded(DescriptorOf(connection));
   return Send(connection, std::move(answer), last);
 }
 
@@ -176,7 +170,8 @@ void Completed(void* self, MHD_Connection* connection, void** state, MHD_Request
 }
 
 void Changed(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode what) {
-  if (what == MHD_CONNECTION_NOTIFY_CLOSED) static_cast<ApiServer*>(self)->Ended(FdOf(connection));
+  if (what == MHD_CONNECTION_NOTIFY_CLOSED)
+    static_cast<ApiServer*>(self)->Ended(DescriptorOf(connection));
 }
 
 }  // namespace
@@ -193,8 +188,8 @@ ApiServer::ApiServer(ApiContext context, Sockets sockets, std::vector<std::strin
       sockets_(std::move(sockets)),
       stop_fd_(::eventfd(0, EFD_CLOEXEC)),
       room_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  daemon_.reset(Start(false));
-  if (sockets_.tcp_fd >= 0) tcp_daemon_.reset(Start(true));
+  daemon_.reset(Start(nullptr));
+  if (sockets_.tcp_fd >= 0) tcp_daemon_.reset(Start(&sockets_.tls));
   const bool started = daemon_ && stop_fd_ >= 0 && room_fd_ >= 0;
   if (!started || (sockets_.tcp_fd >= 0 && !tcp_daemon_)) {
     CloseSockets();
@@ -206,21 +201,15 @@ ApiServer::ApiServer(ApiContext context, Sockets sockets, std::vector<std::strin
   accepting_ = std::thread([this] { AcceptAll(); });
 }
 
-MHD_Daemon* ApiServer::Start(bool tls) {
-  unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
-                   MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET;
-  MHD_OptionItem with_tls[] = {
-      {MHD_OPTION_HTTPS_MEM_CERT, 0, const_cast<char*>(sockets_.tls.certificate.c_str())},
-      {MHD_OPTION_HTTPS_MEM_KEY, 0, const_cast<char*>(sockets_.tls.key.c_str())},
-      {MHD_OPTION_HTTPS_PRIORITIES, 0, const_cast<char*>(kTlsVersions)},
-      {MHD_OPTION_END, 0, nullptr}};
-  if (tls) flags |= MHD_USE_TLS;
-  return MHD_start_daemon(flags, 0, nullptr, nullptr, Handle, this, MHD_OPTION_CONNECTION_LIMIT,
-                          static_cast<unsigned>(limits_.connections.all() + kClosing),
-                          MHD_OPTION_CONNECTION_TIMEOUT, limits_.between_requests_seconds,
-                          MHD_OPTION_NOTIFY_COMPLETED, Completed, this,
-                          MHD_OPTION_NOTIFY_CONNECTION, Changed, this, MHD_OPTION_ARRAY,
-                          tls ? with_tls : with_tls + 3, MHD_OPTION_END);
+MHD_Daemon* ApiServer::Start(const TlsCredentials* credentials) {
+  const TlsOptions tls(credentials);
+  const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
+                         MHD_USE_POLL | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | tls.flags();
+  return MHD_start_daemon(
+      flags, 0, nullptr, nullptr, Handle, this, MHD_OPTION_CONNECTION_LIMIT,
+      static_cast<unsigned>(limits_.connections.all() + kClosing), MHD_OPTION_CONNECTION_TIMEOUT,
+      limits_.between_requests_seconds, MHD_OPTION_NOTIFY_COMPLETED, Completed, this,
+      MHD_OPTION_NOTIFY_CONNECTION, Changed, this, MHD_OPTION_ARRAY, tls.get(), MHD_OPTION_END);
 }
 
 ApiServer::~ApiServer() {

@@ -59,7 +59,7 @@ class ApiServer {
   void Ended(int fd);
 
  private:
-  MHD_Daemon* Start(bool tls);
+  MHD_Daemon* Start(const TlsCredentials* credentials);
   void AcceptAll();
   int CloseSilent();
   void CloseSockets() const;
