@@ -124,17 +124,22 @@ class SchedulingCycle final : private PreemptionOracle {
 
   void LookAgainWhenLevelsChange() {
     const ServiceLevels& levels = ranks_.levels();
-    if (levels.top() == 0) return;
+    if (levels.top() == 0 && !ranks_.fair_shares().any()) return;
     TimeMs& look_again = decisions_.look_again;
+    FairShares::Running running;
     for (const int index : occupants_.jobs()) {
       const Job& job = snapshot_.jobs[index];
       const int workers = NumWorkers(job.placement);
       look_again = std::min(look_again, levels.NextChange(job, workers, job.started));
+      running.emplace_back(&job, workers);
     }
-    for (const cluster::Start& start : decisions_.starts)
-      look_again =
-          std::min(look_again, levels.NextChange(*snapshot_.Find(start.job),
-                                                 NumWorkers(start.placement), snapshot_.now));
+    for (const cluster::Start& start : decisions_.starts) {
+      const Job& job = *snapshot_.Find(start.job);
+      const int workers = NumWorkers(start.placement);
+      look_again = std::min(look_again, levels.NextChange(job, workers, snapshot_.now));
+      running.emplace_back(&job, workers);
+    }
+    look_again = std::min(look_again, ranks_.fair_shares().NextChange(running));
   }
 
   // Jobs with equal keys are interchangeable: what kept one from starting keeps the others too,
@@ -291,8 +296,9 @@ class SchedulingCycle final : private PreemptionOracle {
     const int64_t size = Each(job)[kind] * job.min_workers;
     if (compactions_ == kMostCompactions || size < 2 || view_.free_now()[kind] == 0) return false;
     const Preemptor preemptor = AsPreemptor(job);
-    const auto& [beyond_quota, right, service] = ranks_.Of(job);
-    const CompactionKey key(job.request, quota_.guarantees() ? job.queue : -1, right, service,
+    const auto& [beyond_quota, right, use, service] = ranks_.Of(job);
+    const bool of_queue = quota_.guarantees() || ranks_.DependsOnQueue(job);
+    const CompactionKey key(job.request, of_queue ? job.queue : -1, right, use, service,
                             preemptor.reclaims, not_binding_);
     if (const auto known = uncompactable_.find(key);
         known != uncompactable_.end() && job.min_workers >= known->second.workers &&
@@ -392,9 +398,8 @@ class SchedulingCycle final : private PreemptionOracle {
     Wait(job, enough ? WaitReason::kFragmented : WaitReason::kResources);
   }
 
-  // Request, queue (if there are guaranteed quotas), rank, reclaims, reservations that do not bind
-  // it.
-  using CompactionKey = std::tuple<int, int, Right, Service, bool, int>;
+  // Request, queue (if it makes a difference), rank, reclaims, reservations that do not bind it.
+  using CompactionKey = std::tuple<int, int, Right, Use, Service, bool, int>;
   // Reservations that do not bind it, request, checkpoints, now, unreserved.
   using RequestKey = std::tuple<int, int, bool, bool, bool>;
 

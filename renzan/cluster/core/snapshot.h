@@ -77,6 +77,19 @@ struct Pool {
   double interruptions_per_hour = 0;
 };
 
+// What a user has used of a queue lately: each second of it counts half after the half-life.
+struct UsedLately {
+  int user = 0;        // in Snapshot::users
+  double seconds = 0;  // of a GPU; of a core where there are no GPUs
+  bool operator==(const UsedLately&) const = default;
+};
+
+struct FairShare {
+  TimeMs half_life = 0;
+  std::vector<UsedLately> used;  // as of Snapshot::now, sorted by user; others have used nothing
+  bool operator==(const FairShare&) const = default;
+};
+
 struct Queue {
   std::string name;
   // `guaranteed` is this queue's own whenever it needs it; it never uses more than `limit`. A kind
@@ -86,6 +99,8 @@ struct Queue {
   Resources limit = Unlimited();
   bool removed = false;  // the configuration no longer has it: its jobs are held
   QueueRights rights = {};
+  // Of equal priority, users who have used less of the queue lately go first (order/fair_share.h).
+  std::optional<FairShare> fair_share = {};
 
   static Resources Unlimited() {
     Resources all;

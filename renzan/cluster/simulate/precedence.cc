@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "renzan/cluster/core/order/entitlement.h"
-#include "renzan/cluster/core/order/pending_queue.h"
 #include "renzan/cluster/core/place/occupants.h"
 
 namespace renzan::cluster::simulate {
@@ -17,6 +16,7 @@ Precedence::Precedence(const Snapshot& snapshot, const Decisions& decisions,
       ranks_(snapshot, options.levels) {
   Entitlement(view_, quota_, Occupants(view_), ranks_, [](const Job&) { return true; });
   for (const Job& job : snapshot.jobs) room_is_made_.insert(job.stopping_for);
+  ExchangeTurns();
   const auto serve = [&](JobId id) {
     if (IsOverdue(*snapshot.Find(id))) overdue_served_.insert(id);
   };
@@ -24,6 +24,28 @@ Precedence::Precedence(const Snapshot& snapshot, const Decisions& decisions,
   for (const Wait& wait : decisions.waits)
     if (wait.reason == WaitReason::kPipelined || wait.reason == WaitReason::kNodesBooting)
       serve(wait.job);
+}
+
+void Precedence::ExchangeTurns() {
+  for (size_t queue = 0; queue < snapshot_.queues.size(); ++queue) {
+    if (!snapshot_.queues[queue].fair_share) continue;
+    std::vector<const Job*> jobs;
+    for (const Job& job : snapshot_.jobs)
+      if (job.queue == static_cast<int>(queue) && job.state == JobState::kPending &&
+          !job.grand_challenge && !room_is_made_.contains(job.id))
+        jobs.push_back(&job);
+    std::ranges::stable_sort(jobs,
+                             [&](const Job* a, const Job* b) { return ranks_.Outranks(*a, *b); });
+    const std::vector<Turn> turns = ExchangedTurns(jobs, ranks_, snapshot_);
+    for (size_t at = 0; at < jobs.size(); ++at) turns_.emplace(jobs[at]->id, turns[at]);
+  }
+}
+
+Turn Precedence::TurnOf(const Job& job) const {
+  const auto exchanged = turns_.find(job.id);
+  return exchanged != turns_.end()
+             ? exchanged->second
+             : Turn{ranks_.Of(job).AmongQueues(), static_cast<int>(&job - snapshot_.jobs.data())};
 }
 
 bool Precedence::IsOverdue(const Job& job) const {
@@ -48,10 +70,14 @@ std::optional<const char*> Precedence::RightOf(const Job& other, const Job& job)
   const bool overdue = IsOverdue(other);
   if (overdue && (!IsOverdue(job) || other.waiting_since < job.waiting_since)) return "overdue";
   if (IsOverdue(job) && NoOverdueServedBut(other)) return std::nullopt;
-  if (its != own) return if_so(its < own, WhyAhead(its, own));
+  if (other.queue == job.queue)
+    return its != own ? if_so(its < own, WhyAhead(its, own))
+                      : if_so(other.id < job.id, "submitted earlier");
+  const Turn theirs = TurnOf(other), mine = TurnOf(job);
+  if (theirs.rank != mine.rank) return if_so(theirs < mine, WhyAhead(theirs.rank, mine.rank));
   if (quota_.guarantees() && quota_.Share(other.queue) < quota_.Share(job.queue))
     return "of a queue that used less of its quota";
-  return if_so(other.id < job.id, "submitted earlier");
+  return if_so(theirs.submitted < mine.submitted, "submitted earlier");
 }
 
 }  // namespace renzan::cluster::simulate

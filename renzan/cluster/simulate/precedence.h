@@ -2,9 +2,11 @@
 
 // By which right one pending job goes before another (core/order/pending_queue.h). Not thread-safe.
 
+#include <map>
 #include <optional>
 #include <set>
 
+#include "renzan/cluster/core/order/pending_queue.h"
 #include "renzan/cluster/core/order/quota.h"
 #include "renzan/cluster/core/order/rank.h"
 #include "renzan/cluster/core/place/view.h"
@@ -23,6 +25,8 @@ class Precedence {
 
  private:
   bool IsOverdue(const Job& job) const;
+  void ExchangeTurns();
+  Turn TurnOf(const Job& job) const;
   // Whether no overdue job was served, or only this one.
   bool NoOverdueServedBut(const Job& job) const;
 
@@ -31,6 +35,7 @@ class Precedence {
   const ClusterView view_;
   const Quota quota_;
   Ranks ranks_;
+  std::map<JobId, Turn> turns_;     // in queues with fair share
   std::set<JobId> room_is_made_;    // for these
   std::set<JobId> overdue_served_;  // once one is, the others have their usual places
 };

@@ -60,5 +60,19 @@ TEST_F(PrecedenceTest, JobsWithinQuotaGoFirst) {
   EXPECT_EQ(RightOf(borrows, within), "");
 }
 
+TEST_F(PrecedenceTest, UsersWhoHaveUsedLessGoFirstInTheirQueueOnly) {
+  Nodes(1);
+  snapshot.queues = {{.name = "a"}, {.name = "b"}};
+  snapshot.queues[0].fair_share = {.half_life = kHour, .used = {{0, 1000}}};
+  const JobId anns = Add({.user = 0}), others = Add({.queue = 1}), bobs = Add({.user = 1});
+  EXPECT_EQ(RightOf(bobs, anns), "of a user who has used less of the queue lately");
+  EXPECT_EQ(RightOf(anns, bobs), "");
+  // Bob's job has the turn of ann's, which was submitted before the other queue's, and she has his.
+  EXPECT_EQ(RightOf(bobs, others), "submitted earlier");
+  EXPECT_EQ(RightOf(others, bobs), "");
+  EXPECT_EQ(RightOf(others, anns), "submitted earlier");
+  EXPECT_EQ(RightOf(anns, others), "");
+}
+
 }  // namespace
 }  // namespace renzan::cluster::simulate

@@ -5,6 +5,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/engine/attempts.h"
 #include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/core/order/fair_share.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/simulate/room.h"
 
@@ -68,7 +69,7 @@ Job& SimulatedCluster::Get(JobId id) {
 
 void SimulatedCluster::SetTime(TimeMs now) {
   CHECK(now >= snapshot_.now);
-  snapshot_.now = now;
+  AdvanceTo(now, snapshot_);
   while (!checkpoints_due_.empty() && checkpoints_due_.begin()->first <= now) {
     const auto [due, id] = *checkpoints_due_.begin();
     JobLife& its = life(id);

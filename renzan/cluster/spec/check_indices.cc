@@ -1,6 +1,7 @@
 #include "renzan/cluster/spec/check_indices.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "renzan/base/error.h"
 
@@ -48,6 +49,19 @@ void CheckJob(const Snapshot& snapshot, size_t index) {
   CheckPlacement(snapshot, job.target, where + ".target");
 }
 
+void CheckFairShare(const Snapshot& snapshot, const FairShare& fair_share,
+                    const std::string& where) {
+  Require(fair_share.half_life > 0, where + ".half_life_ms", "is not above 0");
+  for (size_t i = 0; i < fair_share.used.size(); ++i) {
+    const UsedLately& used = fair_share.used[i];
+    const std::string here = fmt::format("{}.used[{}]", where, i);
+    CheckIndex(used.user, snapshot.users, 0, here + ".user");
+    Require(i == 0 || fair_share.used[i - 1].user < used.user, here, "is not sorted by user");
+    Require(used.seconds >= 0 && std::isfinite(used.seconds), here + ".seconds",
+            "is negative or not finite");
+  }
+}
+
 }  // namespace
 
 void CheckIndices(const Snapshot& snapshot) {
@@ -71,6 +85,9 @@ void CheckIndices(const Snapshot& snapshot) {
   for (size_t i = 0; i < snapshot.queues.size(); ++i) {
     CheckAmounts(snapshot.queues[i].guaranteed, fmt::format("queues[{}].guaranteed", i));
     CheckAmounts(snapshot.queues[i].limit, fmt::format("queues[{}].limit", i));
+    if (snapshot.queues[i].fair_share)
+      CheckFairShare(snapshot, *snapshot.queues[i].fair_share,
+                     fmt::format("queues[{}].fair_share", i));
   }
   for (size_t i = 0; i < snapshot.worker_requests.size(); ++i)
     CheckAmounts(snapshot.worker_requests[i].per_worker,

@@ -50,12 +50,25 @@ void Describe(Io& io, Pool& pool) {
 }
 
 template <typename Io>
+void Describe(Io& io, UsedLately& used) {
+  io("user", used.user);
+  io("seconds", used.seconds);
+}
+
+template <typename Io>
+void Describe(Io& io, FairShare& fair_share) {
+  io("half_life_ms", fair_share.half_life);
+  io("used", fair_share.used);
+}
+
+template <typename Io>
 void Describe(Io& io, Queue& queue) {
   io("name", queue.name);
   io("guaranteed", queue.guaranteed);
   io("limit", queue.limit);
   io("removed", queue.removed);
   DescribeRightsJson(io, queue.rights);
+  io("fair_share", AbsentIfNone<FairShare>{queue.fair_share});
 }
 
 template <typename Io>

@@ -6,6 +6,7 @@
 
 #include "renzan/base/philox.h"
 #include "renzan/cluster/core/engine/gang.h"
+#include "renzan/cluster/core/order/fair_share.h"
 #include "renzan/cluster/core/predict/run_times.h"
 
 namespace renzan::cluster {
@@ -107,7 +108,7 @@ bool Future::Advance(double share) {
       batch_begin_ + std::llround(static_cast<double>(batch_begin_ - begin_) * share);
   while (Next() <= end && start_ == kNever) {
     const auto [when, subject] = *due_.begin();
-    snapshot_.now = std::max(snapshot_.now, when);
+    AdvanceTo(std::max(snapshot_.now, when), snapshot_);
     Expect(subject, kNever);
     Handle(subject);
   }
@@ -143,11 +144,12 @@ void Future::HandleJob(Job& job) {
 
 void Future::FormLine(const Decisions& decisions) {
   const Ranks ranks(snapshot_, options_.levels);
+  fair_shares_ = ranks.fair_shares();
   line_.clear();
   for (const Wait& wait : decisions.waits) {
     if (wait.reason != WaitReason::kResources && wait.reason != WaitReason::kFragmented) continue;
     const Job& job = *snapshot_.Find(wait.job);
-    if (MayTakeOver(job)) line_.push_back({ranks.Of(job), job.id});
+    if (MayTakeOver(job)) line_.push_back({ranks.Of(job), job.queue, job.id});
   }
   reserved_.assign(snapshot_.nodes.size(), false);
   for (const Reservation& reservation : snapshot_.reservations)
@@ -166,10 +168,15 @@ bool Future::MayTakeOver(const Job& job) const {
 void Future::JoinLine(const Job& job) {
   if (!MayTakeOver(job)) return;
   const Snapshot alone{.now = snapshot_.now, .jobs = {job}};
-  const Rank rank = Ranks(alone, options_.levels).Of(alone.jobs[0]);
+  Rank rank = Ranks(alone, options_.levels).Of(alone.jobs[0]);
+  if (fair_shares_) rank.use.level = fair_shares_->LevelOf(job.queue, job.user);
+  const auto goes_before = [&](const Waiting& other) {
+    return job.queue == other.queue ? rank < other.rank
+                                    : rank.AmongQueues() < other.rank.AmongQueues();
+  };
   auto place = line_.end();
-  while (place != line_.begin() && rank < std::prev(place)->rank) --place;
-  line_.insert(place, {rank, job.id});
+  while (place != line_.begin() && goes_before(*std::prev(place))) --place;
+  line_.insert(place, {rank, job.queue, job.id});
 }
 
 void Future::HandOver(const Job& ended) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -84,11 +85,13 @@ class Future : private Environment {
   // Jobs that wait for room, in the order of the last cycle; those submitted since are inserted.
   struct Waiting {
     Rank rank;
+    int queue;
     JobId job;
   };
   std::vector<Waiting> line_;
-  std::vector<bool> reserved_;         // by node
-  std::map<JobId, TimeMs> run_times_;  // in all, with all workers
+  std::optional<FairShares> fair_shares_;  // in the last cycle
+  std::vector<bool> reserved_;             // by node
+  std::map<JobId, TimeMs> run_times_;      // in all, with all workers
   std::map<Subject, TimeMs> when_;
   std::set<std::pair<TimeMs, Subject>> due_;
 };

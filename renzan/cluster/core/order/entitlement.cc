@@ -31,9 +31,9 @@ Entitlement::Entitlement(const ClusterView& view, const Quota& quota, const Occu
     const Job& job = snapshot.jobs[at];
     if (job.state == JobState::kStopping) continue;
     const bool pending = job.state == JobState::kPending;
-    const auto& [beyond_quota, right, service] = ranks.Of(job);
+    const auto& [beyond_quota, right, use, service] = ranks.Of(job);
     queues[job.queue].emplace_back(pending || !IsFixed(job), right,
-                                   pending || SavesWhenStopped(job), service, pending, at);
+                                   pending || SavesWhenStopped(job), use, service, pending, at);
   }
   for (Places& places : queues) std::sort(places.begin(), places.end());
   std::optional<RoomByRight> room;

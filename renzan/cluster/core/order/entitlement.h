@@ -3,12 +3,13 @@
 // Which jobs are within their queue's guaranteed quota? Running jobs that are not preemptible come
 // first: they never borrow, so what the queue has borrowed can always be reclaimed from its other
 // jobs. Then higher priority first; then running jobs that would lose work if stopped, so that a
-// reclaim costs work only where nothing else is borrowed; then less service, running jobs, earlier
-// submission. A job that does not fit into the rest of the guaranteed quota is skipped. Jobs within
-// quota cannot be preempted by other queues, and may reclaim what other queues have borrowed.
-// Workers that can be taken back one by one do not count: they are borrowed. Nor does a pending job
-// that could not find room, beside those before it, if all jobs stopped that may be stopped for it:
-// it stays within quota, but others use that quota until there is room for it.
+// reclaim costs work only where nothing else is borrowed; then, with fair share, users who have
+// used less; then less service, running jobs, earlier submission. A job that does not fit into the
+// rest of the guaranteed quota is skipped. Jobs within quota cannot be preempted by other queues,
+// and may reclaim what other queues have borrowed. Workers that can be taken back one by one do not
+// count: they are borrowed. Nor does a pending job that could not find room, beside those before
+// it, if all jobs stopped that may be stopped for it: it stays within quota, but others use that
+// quota until there is room for it.
 
 #include <functional>
 #include <tuple>
@@ -38,9 +39,9 @@ class Entitlement {
   const Ranks& ranks() const { return ranks_; }
 
  private:
-  // A job's place within its queue, the least first: movable, right, loses nothing, service,
+  // A job's place within its queue, the least first: movable, right, loses nothing, use, service,
   // pending, position in Snapshot::jobs.
-  using Places = std::vector<std::tuple<bool, Right, bool, Service, bool, int>>;
+  using Places = std::vector<std::tuple<bool, Right, bool, Use, Service, bool, int>>;
 
   bool MayLoseQuotaByGrowing(const Job& job) const;
   Resources UseOf(const Job& job) const;

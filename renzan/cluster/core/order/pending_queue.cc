@@ -16,13 +16,23 @@ TimeMs OverdueAt(const Job& job, TimeMs overdue_after) {
          kWaitPerService * RankedService(job, ServiceOf(job, job.waiting_since)) + 1;
 }
 
+std::vector<Turn> ExchangedTurns(const std::vector<const Job*>& jobs, const Ranks& ranks,
+                                 const Snapshot& snapshot) {
+  std::vector<Turn> turns;
+  turns.reserve(jobs.size());
+  for (const Job* job : jobs)
+    turns.push_back({ranks.Of(*job).AmongQueues(), static_cast<int>(job - snapshot.jobs.data())});
+  std::sort(turns.begin(), turns.end());
+  return turns;
+}
+
 PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota, const Ranks& ranks,
                            TimeMs overdue_after)
     : snapshot_(view.snapshot()),
       quota_(quota),
       ranks_(ranks),
       taken_(snapshot_.jobs.size()),
-      lanes_(quota.guarantees() ? 2 * snapshot_.queues.size() : 2),
+      lanes_(quota.guarantees() || ranks.fair_shares().any() ? 2 * snapshot_.queues.size() : 2),
       at_(lanes_.size()) {
   std::vector<JobId> made_room_for;
   for (const int holder : view.holders())
@@ -36,7 +46,7 @@ PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota, const Ra
       first_.push_back(&job);
       continue;
     }
-    const int of_queue = quota.guarantees() ? 2 * job.queue : 0;
+    const int of_queue = lanes_.size() > 2 ? 2 * job.queue : 0;
     lanes_[of_queue + !ranks.WithinQuota(job)].push_back(&job);
     if (snapshot_.now >= OverdueAt(job, overdue_after)) overdue_.push_back(&job);
   }
@@ -54,13 +64,20 @@ PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota, const Ra
     if (!std::is_sorted(lane.begin(), lane.end(), before))
       std::stable_sort(lane.begin(), lane.end(), before);
   }
+  if (ranks.fair_shares().any())
+    for (const std::vector<const Job*>& lane : lanes_)
+      turns_.push_back(ExchangedTurns(lane, ranks, snapshot_));
   EnterAll();
 }
 
+Rank PendingQueue::RankOfNext(int lane) const {
+  return turns_.empty() ? ranks_.Of(*lanes_[lane][at_[lane]]) : turns_[lane][at_[lane]].rank;
+}
+
 PendingQueue::Key PendingQueue::KeyOf(int lane) const {
-  const Job& head = *lanes_[lane][at_[lane]];
-  const double share = quota_.guarantees() ? quota_.Share(head.queue) : 0;
-  return {ranks_.Of(head), share, lane};
+  const double share = quota_.guarantees() ? quota_.Share(lanes_[lane][at_[lane]]->queue) : 0;
+  const bool by_submission = !quota_.guarantees() && !turns_.empty();
+  return {RankOfNext(lane), share, by_submission ? turns_[lane][at_[lane]].submitted : 0, lane};
 }
 
 void PendingQueue::Enter(int lane) {
@@ -93,7 +110,9 @@ const Job* PendingQueue::Fetch(int lane) {
 
 bool PendingQueue::SameKeyAsLast() const {
   if (!same_ || same_->second != quota_.version()) return false;
-  return ranks_.Of(*lanes_[last_][at_[last_]]) == std::get<Rank>(same_->first);
+  if (!quota_.guarantees() && !turns_.empty())
+    return false;  // another lane's was submitted earlier
+  return RankOfNext(last_) == std::get<Rank>(same_->first);
 }
 
 // The longest overdue job, if no job of a higher class is left.
@@ -133,7 +152,7 @@ const Job* PendingQueue::NextOfLanes() {
     same_.reset();
   }
   if (heads_.empty()) return nullptr;
-  const int lane = std::get<2>(*heads_.begin());
+  const int lane = std::get<3>(*heads_.begin());
   heads_.erase(heads_.begin());
   same_.reset();
   return Fetch(lane);

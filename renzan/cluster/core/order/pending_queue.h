@@ -10,9 +10,13 @@
 //   per cycle bounds how long unfairness lasts. If all of them went first,
 //      then with more than a day's backlog the queue would become plain FIFO, and small jobs would
 //      wait as long as large ones.
-//   6. less service so far (service_levels.h)
-//   7. the queue that uses the smaller share of its guaranteed quota
-//   8. earlier submission
+//   6. within a queue with fair share, a user who has used less of it lately (fair_share.h)
+//   7. less service so far (service_levels.h)
+//   8. the queue that uses the smaller share of its guaranteed quota
+//   9. earlier submission
+//
+// Rule 6 concerns nobody but the jobs of one queue: they exchange their turns. Whenever one of them
+// would be next without that rule, the first by rule 6 is.
 //
 // Not thread-safe.
 
@@ -35,6 +39,18 @@ namespace renzan::cluster {
 // expected need is added.
 TimeMs OverdueAt(const Job& job, TimeMs overdue_after);
 
+// When a job's turn comes, as other queues see it.
+struct Turn {
+  Rank rank;
+  int submitted;  // position in Snapshot::jobs
+  auto operator<=>(const Turn&) const = default;
+};
+
+// The turns of pending jobs of one queue, which are sorted by rank: the first gets the first turn
+// that any of them has, and so on.
+std::vector<Turn> ExchangedTurns(const std::vector<const Job*>& jobs, const Ranks& ranks,
+                                 const Snapshot& snapshot);
+
 class PendingQueue {
  public:
   // `quota` is read at every Next(), so that jobs started meanwhile count.
@@ -48,8 +64,10 @@ class PendingQueue {
   void Served();
 
  private:
-  using Key = std::tuple<Rank, double, int>;  // rank, share, lane
+  // Rank among queues, share, submission where shares do not count, lane.
+  using Key = std::tuple<Rank, double, int, int>;
 
+  Rank RankOfNext(int lane) const;
   Key KeyOf(int lane) const;
   void Enter(int lane);
   void EnterAll();
@@ -70,9 +88,10 @@ class PendingQueue {
   bool last_is_overdue_ = false;
   std::vector<bool> taken_;  // overdue jobs that Next() has returned, by position in the snapshot
   // Jobs within quota, and others, by rank and submission. Two lanes per queue if queues
-  // have guaranteed quotas, otherwise two.
+  // have guaranteed quotas or fair share, otherwise two.
   std::vector<std::vector<const Job*>> lanes_;
-  std::vector<size_t> at_;  // of each lane
+  std::vector<size_t> at_;                // of each lane
+  std::vector<std::vector<Turn>> turns_;  // of each lane; empty: no queue has fair share
   std::set<Key> heads_;
   std::optional<std::pair<Key, uint64_t>> same_;  // the last job's key, and quota version then
   int last_ = -1;                                 // the lane used last; not in heads_

@@ -3,25 +3,33 @@
 namespace renzan::cluster {
 
 std::vector<std::pair<const char*, int>> Rank::Terms() const {
-  return {{"priority", right.priority}, {"level", service.level}};
+  std::vector<std::pair<const char*, int>> terms = {{"priority", right.priority}};
+  if (use.level > 0) terms.emplace_back("use_level", use.level);
+  terms.emplace_back("level", service.level);
+  return terms;
 }
 
 const char* WhyAhead(const Rank& first, const Rank& second) {
   if (first.beyond_quota != second.beyond_quota) return "within its queue's quota";
-  return first.right != second.right ? "of higher priority" : "with less service";
+  if (first.right != second.right) return "of higher priority";
+  return first.use != second.use ? "of a user who has used less of the queue lately"
+                                 : "with less service";
 }
 
 Ranks::Ranks(const Snapshot& snapshot, const ServiceLevelOptions& options)
-    : levels_(snapshot, options), first_(snapshot.jobs.data()) {
+    : levels_(snapshot, options), fair_shares_(snapshot), first_(snapshot.jobs.data()) {
   ranks_.reserve(snapshot.jobs.size());
   for (const Job& job : snapshot.jobs)
-    ranks_.push_back({.right = {job.priority}, .service = {levels_.Of(job)}});
+    ranks_.push_back({.right = {job.priority},
+                      .use = {fair_shares_.LevelOf(job.queue, job.user)},
+                      .service = {levels_.Of(job)}});
 }
 
 std::optional<StopReason> Ranks::WhyItMayStop(const Job& job, const Job& victim) const {
   const Rank &its = Of(job), &of_victim = Of(victim);
   if (its.right < of_victim.right) return StopReason::kPreempted;
-  if (its.right == of_victim.right && its.service < of_victim.service &&
+  const bool has_used_more = job.queue == victim.queue && its.use > of_victim.use;
+  if (its.right == of_victim.right && !has_used_more && its.service < of_victim.service &&
       levels_.MayBePreempted(victim))
     return StopReason::kTimeShared;
   return std::nullopt;

@@ -5,17 +5,20 @@
 //
 //   1. Within its queue's guaranteed quota (entitlement.h) before beyond it: between queues.
 //   2. Right: higher priority. Jobs with less of it yield, whatever that costs them.
-//   3. Service: less so far (service_levels.h). For it only jobs yield that lose little by that.
+//   3. Use: of a queue with fair share, its user has used less lately (fair_share.h): only between
+//      jobs of the queue. No job yields for it.
+//   4. Service: less so far (service_levels.h). For it only jobs yield that lose little by that.
 //
 // A job is only preempted for one of higher rank. Ranks do not depend on the cycle's decisions, so
-// a chain of preemptions always climbs in rank and ends. With time a job's rank only falls, once
-// per level. What changes within a cycle (room that was made, overdue jobs, the queues' shares)
-// comes in between in the pending queue (pending_queue.h). The grand challenge is no term: it goes
-// first and is never stopped, but it does not precede others' reservations or guarantees.
+// a chain of preemptions always climbs in rank, also without Use, and ends. With time a job's rank
+// only falls, once per level of service; Use goes up and down. What changes within a cycle (room
+// that was made, overdue jobs, the queues' shares) comes in between in the pending queue
+// (pending_queue.h). The grand challenge is no term: it goes first and is never stopped, but it
+// does not precede others' reservations or guarantees.
 //
 // A new term is a member of Right or of Service, with its name in Terms() and WhyAhead(): keys of
 // interchangeable jobs, and all comparisons, follow from these types. One that changes while
-// nothing else does also needs a cycle when it does: ServiceLevels::NextChange().
+// nothing else does also needs a cycle when it does: ServiceLevels::NextChange(), FairShares.
 
 #include <compare>
 #include <optional>
@@ -23,17 +26,24 @@
 #include <vector>
 
 #include "renzan/cluster/core/decisions.h"
+#include "renzan/cluster/core/order/fair_share.h"
 #include "renzan/cluster/core/order/service_levels.h"
 #include "renzan/cluster/core/snapshot.h"
 
 namespace renzan::cluster {
 
-// The lesser value goes first, of all three types.
+// The lesser value goes first, of all four types.
 struct Right {
   int priority = 0;
 
   bool operator==(const Right&) const = default;
   auto operator<=>(const Right& other) const { return other.priority <=> priority; }
+};
+
+struct Use {
+  int level = 0;  // 0: its queue has no fair share
+
+  auto operator<=>(const Use&) const = default;
 };
 
 struct Service {
@@ -46,20 +56,25 @@ struct Service {
 struct Rank {
   bool beyond_quota = true;
   Right right;
+  Use use;
   Service service;
 
   auto operator<=>(const Rank&) const = default;
-  // All before service: of equal ones, an overdue job goes first.
+  // All before use: of equal ones, an overdue job goes first.
   std::pair<bool, Right> Class() const { return {beyond_quota, right}; }
+  // What counts beside jobs of other queues.
+  Rank AmongQueues() const {
+    return {.beyond_quota = beyond_quota, .right = right, .service = service};
+  }
   size_t Hash() const {
-    return static_cast<size_t>(right.priority) << 32 ^ static_cast<size_t>(service.level) << 1 ^
-           static_cast<size_t>(beyond_quota);
+    return static_cast<size_t>(right.priority) << 32 ^ static_cast<size_t>(use.level) << 16 ^
+           static_cast<size_t>(service.level) << 1 ^ static_cast<size_t>(beyond_quota);
   }
   // What a job's own facts contribute, by name.
   std::vector<std::pair<const char*, int>> Terms() const;
 };
 
-// Why the first goes before the second: "of higher priority". They differ.
+// Why the first goes before the second, of jobs of one queue: "of higher priority". They differ.
 const char* WhyAhead(const Rank& first, const Rank& second);
 
 class Ranks {
@@ -71,7 +86,12 @@ class Ranks {
   bool WithinQuota(const Job& job) const { return !Of(job).beyond_quota; }
   void SetWithinQuota(const Job& job) { ranks_[&job - first_].beyond_quota = false; }
 
-  bool Outranks(const Job& a, const Job& b) const { return Of(a) < Of(b); }
+  bool Outranks(const Job& a, const Job& b) const {
+    return a.queue == b.queue ? Of(a) < Of(b) : Of(a).AmongQueues() < Of(b).AmongQueues();
+  }
+  // Whether it makes a difference to which queue the job belongs, even if none is guaranteed
+  // anything.
+  bool DependsOnQueue(const Job& job) const { return Of(job).use.level > 0; }
   // Whether a goes before b by right, however much service they have got: by its queue's guarantee
   // or its priority; within a queue by priority only. So b's reservation does not keep a waiting.
   bool Precedes(const Job& a, const Job& b) const {
@@ -86,9 +106,11 @@ class Ranks {
   std::optional<StopReason> WhyItMayStop(const Job& job, const Job& victim) const;
 
   const ServiceLevels& levels() const { return levels_; }
+  const FairShares& fair_shares() const { return fair_shares_; }
 
  private:
   const ServiceLevels levels_;
+  const FairShares fair_shares_;
   const Job* first_;
   std::vector<Rank> ranks_;  // by position in Snapshot::jobs
 };

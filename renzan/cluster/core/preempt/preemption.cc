@@ -91,8 +91,9 @@ std::optional<std::vector<int>> Preemption::ForLimit(const Preemptor& preemptor,
 std::optional<VictimPlan> Preemption::Plan(const Preemptor& preemptor, const Quota& quota) {
   const Job& job = *preemptor.job;
   // Without guaranteed quotas nothing is borrowed, so queues make no difference.
-  const std::tuple key(job.request, quota.guarantees() ? job.queue : -1, ranks_.Of(job),
-                       preemptor.reclaims, preemptor.not_binding);
+  const bool of_queue = quota.guarantees() || ranks_.DependsOnQueue(job);
+  const std::tuple key(job.request, of_queue ? job.queue : -1, ranks_.Of(job), preemptor.reclaims,
+                       preemptor.not_binding);
   if (failures_.Known(key, job.min_workers)) return std::nullopt;
   std::vector<int> stop_first;
   std::optional<Reach> reach;

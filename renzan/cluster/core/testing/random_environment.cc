@@ -9,6 +9,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/core/explain/explain.h"
+#include "renzan/cluster/core/order/fair_share.h"
 #include "renzan/cluster/core/validate/invariants.h"
 
 namespace renzan::cluster {
@@ -53,6 +54,7 @@ std::string Describe(const Decisions& decisions) {
 RandomEnvironment::RandomEnvironment(uint64_t seed, Policy policy)
     : draws_(seed), policy_(std::move(policy)), snapshot_(RandomCluster(draws_)) {
   if (draws_.Chance(0.5)) snapshot_.budget_per_hour = static_cast<double>(draws_.Between(0, 60));
+  if (Draws fair(~seed); fair.Chance(0.5)) AddFairShare(fair, snapshot_);
   const int64_t jobs = draws_.Between(1, 20);
   for (int64_t job = 0; job < jobs; ++job) Submit();
 }
@@ -171,7 +173,7 @@ void RandomEnvironment::EndJobsThatAreDone() {
 }
 
 void RandomEnvironment::Progress(TimeMs by) {
-  snapshot_.now += by;
+  AdvanceTo(snapshot_.now + by, snapshot_);
   if (!jobs_end_) return;
   for (const Job& job : snapshot_.jobs)
     if (job.state == JobState::kRunning) work_[job.id].left -= by;

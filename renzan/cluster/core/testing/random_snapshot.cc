@@ -13,6 +13,8 @@
 namespace renzan::cluster {
 namespace {
 
+constexpr uint64_t kFairShare = 1'000'000'000;  // apart from other seeds
+
 Resources NodeOf(int64_t gpus) {
   return {.amount = {16'000 + gpus * 6'000, 65'536 * (gpus + 1), gpus}};
 }
@@ -200,6 +202,17 @@ Job RandomJob(Draws& draws, Snapshot& snapshot, JobId id) {
   return job;
 }
 
+void AddFairShare(Draws draws, Snapshot& snapshot) {
+  for (Queue& queue : snapshot.queues) {
+    if (draws.Chance(0.6)) continue;
+    queue.fair_share = {.half_life = draws.OneOf({kHour, 24 * kHour, 7 * 24 * kHour})};
+    for (int user = 0; user < static_cast<int>(snapshot.users.size()); ++user)
+      if (draws.Chance(0.7))
+        queue.fair_share->used.push_back(
+            {user, static_cast<double>(draws.Between(0, 1000)) * draws.OneOf({0.001, 1.0, 100.0})});
+  }
+}
+
 Snapshot RandomSnapshot(uint64_t seed) {
   Draws draws(seed);
   Snapshot snapshot = RandomCluster(draws);
@@ -229,6 +242,17 @@ Snapshot RandomSnapshot(uint64_t seed) {
       Move(draws, snapshot, snapshot.jobs.back());
   }
   AddAvoidance(Draws(~seed), snapshot);
+  Draws fair(seed + kFairShare);
+  if (fair.Chance(0.5)) return snapshot;
+  AddFairShare(fair, snapshot);
+  // So that there are some that only their users tell apart.
+  for (int twins = 0; twins < 20; ++twins) {
+    Job twin = snapshot.jobs[fair.Between(0, static_cast<int64_t>(snapshot.jobs.size()) - 1)];
+    if (twin.state != JobState::kPending) continue;
+    twin.id = snapshot.jobs.back().id + 1;
+    twin.user = static_cast<int>(fair.Between(0, static_cast<int64_t>(snapshot.users.size()) - 1));
+    snapshot.jobs.push_back(twin);
+  }
   return snapshot;
 }
 

@@ -30,6 +30,9 @@ class Draws {
 // in one rack); queues with and without quotas; users with and without caps. No jobs.
 Snapshot RandomCluster(Draws& draws);
 
+// Gives some queues fair share.
+void AddFairShare(Draws draws, Snapshot& snapshot);
+
 // Node `number` of a pool, ready.
 Node RandomNode(Draws& draws, const Snapshot& snapshot, int pool, int number);
 

@@ -93,5 +93,6 @@ void CheckRights(CheckContext& context);         // which job may preempt which
 void CheckPreemptorsFit(CheckContext& context);  // preemptors fit once their victims have stopped
 void CheckNeedlessWaits(CheckContext& context);  // no job waits for what is its by right
 void CheckKeptRoom(CheckContext& context);       // what is kept for a job stays so
+void CheckFairShare(CheckContext& context);      // users who have used less go first
 
 }  // namespace renzan::cluster::check

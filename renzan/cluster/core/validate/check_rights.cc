@@ -147,7 +147,24 @@ class Rights {
   bool YieldsByService(const Victim& victim, const Job& preemptor) const {
     return victim.stop != nullptr && victim.stop->reason == StopReason::kTimeShared &&
            victim.job->priority == preemptor.priority && Saves(*victim.job) &&
-           HasLessService(preemptor, *victim.job);
+           HasLessService(preemptor, *victim.job) && !HasUsedMore(preemptor, *victim.job);
+  }
+
+  // Whether the job's user has used clearly more of the queue than the other's, if both are in one
+  // with fair share.
+  bool HasUsedMore(const Job& job, const Job& other) const {
+    if (job.queue != other.queue || !snapshot_.queues[job.queue].fair_share) return false;
+    const auto used_by = [&](const Job& one) {
+      double seconds = 0;
+      for (const UsedLately& used : snapshot_.queues[job.queue].fair_share->used)
+        if (used.user == one.user) seconds = used.seconds;
+      return seconds;
+    };
+    double most = 0;
+    for (const Job& one : snapshot_.jobs)
+      if (one.queue == job.queue) most = std::max(most, used_by(one));
+    constexpr double kTooLittle = 1e-3;  // of the most, to make a difference
+    return used_by(job) > 2 * used_by(other) && used_by(job) > kTooLittle * most;
   }
 
   bool HasLessService(const Job& job, const Job& other) const {

@@ -40,6 +40,15 @@ void CheckIndices(CheckContext& context) {
     if (pool != -1 && !InRange(pool, snapshot.pools.size()))
       context.Report("node {} ({}): pool {} does not exist", node, snapshot.nodes[node].name, pool);
   }
+  for (const Queue& queue : snapshot.queues) {
+    if (!queue.fair_share) continue;
+    if (queue.fair_share->half_life <= 0)
+      context.Report("queue {}: its half-life is {} ms", queue.name, queue.fair_share->half_life);
+    for (const UsedLately& used : queue.fair_share->used)
+      if (!InRange(used.user, snapshot.users.size()) || !(used.seconds >= 0))
+        context.Report("queue {}: user {}, who does not exist, or {} seconds", queue.name,
+                       used.user, used.seconds);
+  }
   for (const Reservation& reservation : snapshot.reservations)
     if (const std::string fault = check::FormFault(snapshot, reservation.placement); !fault.empty())
       context.Report("reservation of job {}: {}", reservation.job, fault);
@@ -205,6 +214,7 @@ std::vector<std::string> ValidateDecisions(const Snapshot& snapshot, const Decis
   // Not in Validate(): to withhold decisions would not give the job its room.
   if (context.violations.empty()) check::CheckNeedlessWaits(context);
   if (context.violations.empty()) check::CheckKeptRoom(context);
+  if (context.violations.empty()) check::CheckFairShare(context);
   return TextsOf(context.violations);
 }
 
