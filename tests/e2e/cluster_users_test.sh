@@ -192,6 +192,37 @@ $renzan cluster status >status.txt
 grep -Eq "^theirs .* 10 +nobody$" status.txt || fail "the status does not show members"
 grep -Eq "^default .* 0 +everybody$" status.txt || fail "the status does not show who may use default"
 $renzan cluster down --stop-jobs 2>/dev/null
+
+# With fair share, whoever has used less of a queue goes first, also after a restart of the daemon.
+cat >"$work/fair.yaml" <<'YAML'
+pools: {own: {nodes: 1, resources: {gpu: 1}}}
+queues: {fair: {fair_share: {half_life: 1h}}}
+simulated: true
+YAML
+up_fair() {
+  $renzan cluster up "$work/fair.yaml" --state "$work/fair" --allow-user nobody --allow-user daemon \
+    >/dev/null
+}
+up_fair
+cd ../of_nobody
+as nobody "$renzan" submit --queue fair --gpus 1 -- sleep 6 >/dev/null    # 1
+as nobody "$renzan" submit --queue fair --gpus 1 -- sleep 60 >/dev/null   # 2
+cd ../of_daemon
+sleep 1
+as daemon "$renzan" submit --queue fair --gpus 1 -- sleep 60 >/dev/null  # 3
+$renzan job explain 2 | grep -Eq "^ahead: job 3 of daemon, who has used 0 GPU hours of queue fair" ||
+  fail "explain does not say who is ahead: $($renzan job explain 2)"
+$renzan cluster usage | grep -Eq "^fair +1h00m +nobody +0.* gpu-hours$" || fail "$($renzan cluster usage)"
+$renzan cluster down 2>/dev/null
+up_fair
+for ((i = 0; i < 60; ++i)); do
+  state=$($renzan job show 3 --json | sed -n 's/^  "state": "\(.*\)",$/\1/p')
+  [ "$state" = pending ] || break
+  sleep 0.5
+done
+[ "$state" = running ] || fail "job 3 is $state"
+$renzan jobs | grep -Eq "^ *2 .* pending " || fail "job 2 does not wait"
+$renzan cluster down --stop-jobs 2>/dev/null
 sed 's/users: \[nobody\]/users: [nobdy]/' "$work/queues.yaml" >"$work/wrong.yaml"
 expect_exit 78 "nobody could use queue 'theirs'" \
   $renzan cluster up "$work/wrong.yaml" --state "$work/queues" --allow-user nobody

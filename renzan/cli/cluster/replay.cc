@@ -178,6 +178,7 @@ Json ExplainIn(const Cycle& cycle, JobId id) {
   explanation["why"] = why.why;
   explanation["queue_position"] = why.queue_position;
   explanation["would_start_with"] = why.would_start_with;
+  if (!why.ahead.empty()) explanation["ahead"] = why.ahead;
   if (why.estimated_start)
     explanation["estimated_wait_ms"] = *why.estimated_start - cycle.snapshot.now;
   if (why.estimated_start_p90)
@@ -191,6 +192,8 @@ void PrintExplanation(const Json& explanation) {
              explanation["why"].get<std::string>());
   if (!explanation.contains("queue_position")) return;
   fmt::print("position in the queue: {}\n", explanation["queue_position"].get<int>());
+  if (explanation.contains("ahead"))
+    fmt::print("ahead: {}\n", explanation["ahead"].get<std::string>());
   for (const Json& change : explanation["would_start_with"])
     fmt::print("would start {}\n", change.get<std::string>());
   if (!explanation.contains("estimated_wait_ms")) return;

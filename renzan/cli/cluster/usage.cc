@@ -60,6 +60,18 @@ void PrintUsageOfJobs(const Json& jobs) {
   fmt::print("\n{}", table.Text());
 }
 
+void PrintFairShares(const Json& shares) {
+  if (shares.empty()) return;
+  Table table({{"queue"}, {"half-life", kRight}, {"user"}, {"used lately", kRight}});
+  for (const Json& share : shares)
+    for (const Json& user : share.at("users"))
+      table.Add({share.at("queue"), DurationText(share.at("half_life_ms").get<int64_t>()),
+                 user.at("name"),
+                 fmt::format("{} {}-hours", GpuHours(user.at("seconds")),
+                             share.at("of") == "gpu" ? "gpu" : "core")});
+  fmt::print("\n{}", table.Text());
+}
+
 // One way to sum it up: a key of the answer, and the keys of each row that name it.
 struct Grouping {
   const char* key;
@@ -111,6 +123,7 @@ void PrintAll(const Json& usage) {
   PrintUsageOfQueues(usage.at("queues"));
   fmt::print("\n");
   PrintGroups(usage, GroupingBy("user"));
+  PrintFairShares(usage.value("fair_shares", Json::array()));
   PrintUsageOfJobs(usage.at("jobs"));
   if (const int64_t more = usage.at("more_jobs"); more > 0)
     fmt::print("{} older job(s) not listed: `renzan job show ID` shows the usage of one\n", more);

@@ -111,6 +111,7 @@ Document ExplainJob(Backend& backend, const std::string& name) {
   out["estimated_start_p90"] = when(explanation.estimated_start_p90);
   out["estimate_rests_on"] = explanation.estimate_rests_on;
   out["queue_position"] = explanation.queue_position;
+  if (!explanation.ahead.empty()) out["ahead"] = explanation.ahead;
   return out;
 }
 

@@ -231,6 +231,24 @@ queues:
   EXPECT_EQ(whole.limits.max_priority, 0);
 }
 
+TEST(ClusterConfig, FairShareOfQueues) {
+  const ClusterConfig whole = Read(R"(
+pools: {own: {}}
+queues: {open: {}, off: {fair_share: {half_life: 0s}}, on: {fair_share: {half_life: 7d}}}
+)");
+  for (const ClusterConfig& config : {whole, Read(PrintClusterConfig(whole, /*with_docs=*/true))}) {
+    const Snapshot snapshot = MakeSnapshot(config, 0);
+    for (const Queue& queue : snapshot.queues)
+      EXPECT_EQ(queue.fair_share, queue.name == "on"
+                                      ? std::optional(FairShare{.half_life = 7 * 24 * kHour})
+                                      : std::nullopt)
+          << queue.name;
+  }
+  EXPECT_THAT(ErrorWith("queues: {a: {fair_share: {half_life: week}}}"), HasSubstr("half_life"));
+  EXPECT_THAT(ErrorWith("queues: {a: {fair_share: {}}}"),
+              HasSubstr("queues.a.fair_share is there, but empty: say after what time"));
+}
+
 TEST(ClusterConfig, RejectsRightsThatNobodyCouldHave) {
   EXPECT_THAT(ErrorWith("queues: {a: {members: {users: []}}}"),
               HasSubstr("queues.a.members.users and the other lists of members are empty: nobody "

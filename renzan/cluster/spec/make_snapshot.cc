@@ -91,6 +91,9 @@ Queue MakeQueue(const Snapshot& snapshot, const std::string& name,
   SetQuota(snapshot, config.guaranteed, fmt::format("queue {}: guaranteed", name),
            queue.guaranteed);
   SetQuota(snapshot, config.limit, fmt::format("queue {}: limit", name), queue.limit);
+  if (const TimeMs half_life = TryParseMilliseconds(config.fair_share_half_life).value_or(0);
+      half_life > 0)
+    queue.fair_share = {.half_life = half_life};
   for (size_t kind = 0; kind < snapshot.resource_names.size(); ++kind)
     if (queue.guaranteed[kind] > queue.limit[kind])
       Fail(ErrorCode::kConfig, "queue {}: {} {} is guaranteed, more than its limit of {}", name,

@@ -6,6 +6,7 @@
 
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
+#include "renzan/cluster/core/explain/ahead.h"
 #include "renzan/cluster/core/explain/forecast.h"
 #include "renzan/cluster/core/explain/why_it_waits.h"
 #include "renzan/cluster/core/place/avoidance.h"
@@ -94,6 +95,7 @@ Explanation Explain(const Snapshot& observed, JobId id, const ExplainOptions& op
     return explanation;
   }
   explanation.why = WhyItWaits(snapshot, *wait);
+  if (job->held.empty()) explanation.ahead = AheadByFairShare(snapshot, *job, options.scheduling);
   if (!job->held.empty()) return explanation;  // no change of the cluster starts it
   const int for_changes = options.max_cycles / 2;
   CycleBudget changes(for_changes, options.cancelled);

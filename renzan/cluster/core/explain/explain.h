@@ -28,6 +28,7 @@ struct Explanation {
   std::optional<TimeMs> estimated_start, estimated_start_p90;
   std::string estimate_rests_on;
   int queue_position = 0;  // in the pending queue; 1: next
+  std::string ahead;       // who goes first by fair share (ahead.h); "": nobody
 };
 
 struct ExplainOptions {

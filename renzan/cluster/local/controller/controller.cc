@@ -214,6 +214,7 @@ void Controller::Schedule() {
     if (live.record.state == RecordState::kRunning) progress_.Read(live, now - kScheduleStatusMs);
   pools_.Observe();
   UpdateHeld();
+  usage_.SetUsedLately(state_.snapshot);
   Validated validated = options_.validate(state_.snapshot, options_.schedule(state_.snapshot));
   const Decisions& decisions = validated.decisions;
   waits_.clear();
@@ -392,6 +393,7 @@ void Controller::OverrideQuota(const std::string& user, int64_t max_gpus, TimeMs
 
 const Snapshot& Controller::snapshot() {
   state_.snapshot.now = Now();
+  usage_.SetUsedLately(state_.snapshot);
   return state_.snapshot;
 }
 

@@ -2,14 +2,36 @@
 
 #include <algorithm>
 
+#include "renzan/cluster/core/order/fair_share.h"
 #include "renzan/cluster/local/controller/accounting.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
 
 namespace renzan::cluster::local {
+namespace {
+
+std::string NameOfKind(const Snapshot& snapshot) {
+  return snapshot.resource_names[KindThatCounts(snapshot)];
+}
+
+TimeMs HalfLifeOf(const Snapshot& snapshot, const std::string& name) {
+  for (const Queue& queue : snapshot.queues)
+    if (queue.name == name && queue.fair_share) return queue.fair_share->half_life;
+  return 0;
+}
+
+}  // namespace
 
 void UsageLedger::Recover() {
   accounted_until_ = store_.AccountedUntil().value_or(snapshot_.now);
   recovering_ = true;
+  for (UsedLatelyRecord& used : store_.UsedLately())
+    if (used.kind == NameOfKind(snapshot_)) used_lately_[{used.queue, used.user}] = std::move(used);
+}
+
+void UsageLedger::Committed(TimeMs until) {
+  accounted_until_ = until;
+  for (auto& [owner, used] : next_used_lately_) used_lately_[owner] = std::move(used);
+  next_used_lately_.clear();
 }
 
 void UsageLedger::ClockWentBack(TimeMs now) { accounted_until_ = std::min(accounted_until_, now); }
@@ -31,6 +53,8 @@ void UsageLedger::Put(TimeMs until) {
   }
   const double seconds = static_cast<double>(until - accounted_until_) / 1000;
   for (const LoanRecord& loan : LoansAfter(seconds)) store_.Put(loan);
+  next_used_lately_ = UsedLatelyByRunning(until);
+  for (const auto& [owner, used] : next_used_lately_) store_.Put(used);
   store_.PutAccountedUntil(until);
 }
 
@@ -50,6 +74,54 @@ std::vector<LoanRecord> UsageLedger::LoansAfter(double seconds) const {
     grown.push_back(record);
   }
   return grown;
+}
+
+std::map<QueueAndUser, UsedLatelyRecord> UsageLedger::UsedLatelyByRunning(TimeMs until) const {
+  std::map<QueueAndUser, UsedLatelyRecord> used;
+  const int kind = KindThatCounts(snapshot_);
+  for (const Job& job : snapshot_.jobs) {
+    const Queue& queue = snapshot_.queues[job.queue];
+    if (job.placement.empty() || !queue.fair_share) continue;
+    const TimeMs half_life = queue.fair_share->half_life;
+    const QueueAndUser owner{queue.name, snapshot_.users[job.user].name};
+    const auto [at, is_new] = used.try_emplace(owner);
+    UsedLatelyRecord& its = at->second;
+    if (is_new) {
+      if (const auto known = used_lately_.find(owner); known != used_lately_.end())
+        its.seconds = Decayed(known->second.seconds,
+                              std::max<TimeMs>(0, until - known->second.as_of), half_life);
+      its.queue = owner.queue;
+      its.user = owner.user;
+      its.kind = NameOfKind(snapshot_);
+      its.as_of = until;
+    }
+    const TimeMs since = std::max(accounted_until_, job.started);
+    its.seconds += DecayedUse(UsePerSecond(snapshot_, job, NumWorkers(job.placement), kind),
+                              std::max<TimeMs>(0, until - since), half_life);
+  }
+  return used;
+}
+
+std::map<QueueAndUser, double> UsageLedger::UsedLately(TimeMs now) const {
+  std::map<QueueAndUser, double> all;
+  for (const auto& [owner, used] : used_lately_)
+    if (const TimeMs half_life = HalfLifeOf(snapshot_, owner.queue); half_life > 0)
+      all[owner] = Decayed(used.seconds, std::max<TimeMs>(0, now - used.as_of), half_life);
+  for (const auto& [owner, used] : UsedLatelyByRunning(now)) all[owner] = used.seconds;
+  return all;
+}
+
+void UsageLedger::SetUsedLately(Snapshot& snapshot) const {
+  const auto is_fair = [](const Queue& queue) { return queue.fair_share.has_value(); };
+  if (std::none_of(snapshot.queues.begin(), snapshot.queues.end(), is_fair)) return;
+  const std::map<QueueAndUser, double> all = UsedLately(snapshot.now);
+  for (Queue& queue : snapshot.queues) {
+    if (!queue.fair_share) continue;
+    queue.fair_share->used.clear();
+    for (int user = 0; user < static_cast<int>(snapshot.users.size()); ++user)
+      if (const auto at = all.find({queue.name, snapshot.users[user].name}); at != all.end())
+        queue.fair_share->used.push_back({user, at->second});
+  }
 }
 
 UsageRecord UsageLedger::Of(JobId id) const {

@@ -129,5 +129,101 @@ TEST_F(DatedUsageTest, TimeByWhichTheClockWasSetForwardIsNotUsed) {
   EXPECT_DOUBLE_EQ(Used(0, kNever), 4 * 15);
 }
 
+class UsedLatelyTest : public ControllerTest {
+ protected:
+  UsedLatelyTest() {
+    config_.queues["default"].fair_share_half_life = "1h";
+    config_.queues["other"] = {};
+    Restart();
+  }
+  std::map<QueueAndUser, double> All() {
+    return controller_->usage().UsedLately(controller_->snapshot().now);
+  }
+  double UsedBy(const std::string& user) { return All()[{"default", user}]; }
+  const Caller eve_{.uid = 77778, .name = "eve"};
+};
+
+TEST_F(UsedLatelyTest, CountsHalfAfterTheHalfLife) {
+  const JobId runs = Submit(kFourGpus);
+  Submit("command: [a]\nqueue: other\nresources: {gpu: 1}", eve_);
+  Settle();
+  clock_.seconds += 9;
+  End(runs, EndedBy::kItself, 0);
+  EXPECT_NEAR(UsedBy("ann"), 4 * 10, 0.1);
+  const double before = UsedBy("ann");
+  clock_.seconds += 3600;
+  EXPECT_DOUBLE_EQ(UsedBy("ann"), before / 2);
+  EXPECT_EQ(UsedBy("eve"), 0) << "of another queue";
+}
+
+TEST_F(UsedLatelyTest, IsExactlyTheSameAfterARestart) {
+  const JobId ends = Submit(kFourGpus), runs = Submit(kSmall);
+  Settle();
+  clock_.seconds += 0.7;
+  const JobId eves = Submit(kSmall, eve_);
+  Settle();
+  clock_.seconds += 1000.3;
+  End(ends, EndedBy::kItself, 0);
+  clock_.seconds += 12.345;
+  for (int restart = 0; restart < 3; ++restart) {
+    const std::map<QueueAndUser, double> before = All();
+    ASSERT_EQ(before.size(), 2u);
+    Restart();
+    EXPECT_EQ(All(), before);
+    // Those that have jobs are compared.
+    const std::vector<UsedLately> used = controller_->snapshot().queues[0].fair_share->used;
+    ASSERT_FALSE(used.empty());
+    EXPECT_EQ(used[0].seconds, before.begin()->second);
+    clock_.seconds += 77.7;
+    if (restart == 1) End(eves, EndedBy::kItself, 0);
+  }
+  EXPECT_NEAR(UsedBy("ann"), 5 * 1000, 700);
+  EXPECT_EQ(State(runs), RecordState::kRunning);
+}
+
+TEST_F(UsedLatelyTest, WhoHasUsedLessGoesFirst) {
+  const JobId first = Submit(kFourGpus), second = Submit(kFourGpus);
+  Settle();
+  clock_.seconds += 100;
+  const JobId anns = Submit(kFourGpus), eves = Submit(kFourGpus, eve_);
+  Settle();
+  Restart();
+  End(first, EndedBy::kItself, 0);
+  EXPECT_EQ(State(anns), RecordState::kPending);
+  EXPECT_EQ(State(eves), RecordState::kRunning);
+  End(second, EndedBy::kItself, 0);
+  EXPECT_EQ(State(anns), RecordState::kRunning);
+}
+
+TEST_F(UsedLatelyTest, IsNotCountedWhileItIsOff) {
+  config_.queues["default"].fair_share_half_life = "0s";
+  Restart();
+  const JobId runs = Submit(kFourGpus);
+  Settle();
+  clock_.seconds += 100;
+  End(runs, EndedBy::kItself, 0);
+  EXPECT_TRUE(store_->UsedLately().empty());
+  config_.queues["default"].fair_share_half_life = "1h";
+  Restart();
+  EXPECT_EQ(UsedBy("ann"), 0);
+}
+
+// What was used of GPUs says nothing about CPUs.
+TEST_F(UsedLatelyTest, IsOfOneKind) {
+  const JobId runs = Submit(kFourGpus + std::string("\nqueue: default"));
+  Settle();
+  clock_.seconds += 100;
+  End(runs, EndedBy::kItself, 0);
+  EXPECT_GT(UsedBy("ann"), 400);
+  config_.pools["own"].resources.gpu = 0;
+  Restart();
+  EXPECT_EQ(UsedBy("ann"), 0);
+  const JobId cores = Submit("command: [a]\nresources: {cpu: 2}");
+  Settle();
+  clock_.seconds += 99;
+  End(cores, EndedBy::kItself, 0);
+  EXPECT_NEAR(UsedBy("ann"), 2 * 100, 2);
+}
+
 }  // namespace
 }  // namespace renzan::cluster::local

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "renzan/cluster/core/order/fair_share.h"
 #include "renzan/cluster/local/server/api_json.h"
 
 namespace renzan::cluster::local {
@@ -44,6 +45,24 @@ Json QueueUsersJson(const Sums& all) {
                     {"gpu_seconds", usage.gpu_seconds},
                     {"cost", usage.cost}});
   return list;
+}
+
+// What users have used lately of the queues with fair share.
+Json FairSharesJson(Controller& controller) {
+  const Snapshot& snapshot = controller.snapshot();
+  const std::map<QueueAndUser, double> all = controller.usage().UsedLately(snapshot.now);
+  Json shares = Json::array();
+  for (const Queue& queue : snapshot.queues) {
+    if (!queue.fair_share) continue;
+    Json users = Json::array();
+    for (const auto& [owner, seconds] : all)
+      if (owner.queue == queue.name) users.push_back({{"name", owner.user}, {"seconds", seconds}});
+    shares.push_back({{"queue", queue.name},
+                      {"half_life_ms", queue.fair_share->half_life},
+                      {"of", snapshot.resource_names[KindThatCounts(snapshot)]},
+                      {"users", users}});
+  }
+  return shares;
 }
 
 // `now` is set to the time up to which what runs is counted.
@@ -104,11 +123,13 @@ ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest& request) {
   std::vector<UsageRecord> of_jobs;
   std::map<QueueAndUser, UsageRecord> all;
   std::vector<LoanRecord> loans;
+  Json fair_shares;
   context.loop.Run([&](Controller& controller) {
     list = controller.List({.most_ended = kMaxEndedListed});
     for (const JobView& job : list.jobs) of_jobs.push_back(controller.usage().Of(job.record.id));
     all = controller.UsageUntilNow();
     loans = controller.usage().Loans();
+    fair_shares = FairSharesJson(controller);
   });
   Json jobs = Json::array();
   for (size_t i = 0; i < of_jobs.size(); ++i) {
@@ -140,7 +161,8 @@ ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest& request) {
                           {"more_jobs", list.more},
                           {"queues", by_queue},
                           {"users", UsersJson(users)},
-                          {"queue_users", QueueUsersJson(all)}})};
+                          {"queue_users", QueueUsersJson(all)},
+                          {"fair_shares", fair_shares}})};
 }
 
 }  // namespace renzan::cluster::local

@@ -179,6 +179,14 @@ struct QueueAndUser {
   auto operator<=>(const QueueAndUser&) const = default;
 };
 
+// What a user has used of a queue with fair share (core/order/fair_share.h), as of a time.
+struct UsedLatelyRecord {
+  std::string queue, user;
+  std::string kind;  // "gpu" or "cpu"
+  double seconds = 0;
+  TimeMs as_of = 0;
+};
+
 // An ended job from which run times are predicted (predict/run_times.h).
 struct EndedRunTime {
   int64_t number = 0;  // from 1, in the order of the ends

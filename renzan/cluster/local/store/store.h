@@ -62,6 +62,7 @@ class Store {
   void PutReservations(const std::vector<ReservationRecord>& reservations);  // replaces all
   // Those of an attempt that has ended and used anything.
   void Put(const UsageSpan& span);
+  void Put(const UsedLatelyRecord& used);
   void PutUsage(JobId job, const UsageRecord& usage);
   void PutMeasured(JobId job, const Measured& measured);
   void Put(const PoolRecord& pool);
@@ -103,6 +104,7 @@ class Store {
   std::vector<UsageSpan> UsageSpansAfter(const UsageSpanKey& after, int limit);
   // Of jobs that had been deleted by then there are no spans; nothing: there are all.
   std::optional<TimeMs> UsageDatedSince();
+  std::vector<UsedLatelyRecord> UsedLately();
   Measured MeasuredOf(JobId job);
   std::vector<PoolRecord> Pools();
   std::vector<CollectionRecord> Collections();

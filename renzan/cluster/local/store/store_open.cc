@@ -183,7 +183,7 @@ void Store::CheckSmallTables() {
        {&store::Facts(), &store::Nodes(), &store::Pools(), &store::QuotaOverrides(),
         &store::Loans(), &store::EndedSums(), &store::Collections(), &store::Reservations(),
         &store::EndedRunTimes(), &store::PredictedRunTimes(), &store::EarlyFailures(),
-        &store::Closures(), &store::ReservationYields(), &store::Holds()}) {
+        &store::Closures(), &store::ReservationYields(), &store::Holds(), &store::UsedLately()}) {
     const std::string verdict =
         database_->QueryOne(fmt::format("PRAGMA integrity_check({})", table->name())).Text(0);
     if (verdict != "ok") throw CorruptDatabase(verdict);

@@ -242,6 +242,15 @@ const CheckedTable& UsageSpans() {
   return table;
 }
 
+const CheckedTable& UsedLately() {
+  static const CheckedTable table(
+      "used_lately",
+      {"queue TEXT NOT NULL", "user TEXT NOT NULL", "kind TEXT NOT NULL", "seconds REAL NOT NULL",
+       "as_of INTEGER NOT NULL"},
+      3);
+  return table;
+}
+
 const CheckedTable& Pools() {
   static const CheckedTable table(
       "pools", {"name TEXT NOT NULL", "node_ms INTEGER NOT NULL", "interruptions INTEGER NOT NULL"},
@@ -270,6 +279,7 @@ std::vector<const CheckedTable*> TablesOf(int64_t version) {
   if (version >= 7) tables.push_back(&ReservationYields());
   if (version >= 8) tables.push_back(&Holds());
   if (version >= 9) tables.push_back(&UsageSpans());
+  if (version >= 10) tables.push_back(&UsedLately());
   return tables;
 }
 

@@ -11,7 +11,7 @@
 namespace renzan::cluster::local::store {
 
 // Increased with every change of a definition below. Store::Upgrade() converts older databases.
-inline constexpr int64_t kSchemaVersion = 9;
+inline constexpr int64_t kSchemaVersion = 10;
 
 // Facts.
 inline constexpr const char* kSchemaFact = "schema_version";
@@ -51,6 +51,8 @@ const CheckedTable& ReservationYields();
 const CheckedTable& Holds();
 // Since version 9; see UsageSpan.
 const CheckedTable& UsageSpans();
+// Since version 10; see UsedLatelyRecord.
+const CheckedTable& UsedLately();
 // The tables until version 2; only for upgrades.
 const CheckedTable& JobsV2();
 const CheckedTable& QuotaOverridesV2();

@@ -60,6 +60,7 @@ void FillStore(Store& store, JobId jobs) {
     store.Put({.name = "n0", .pool = "own", .state = NodeState::kDraining, .until = 77});
     store.Put(QuotaOverrideRecord{"ann", {.max_gpus = 9, .until = 1000}});
     store.Put(LoanRecord{"vision", "speech", 12.5});
+    store.Put(UsedLatelyRecord{"vision", "ann", "gpu", 7.5, 66});
     store.Put(PoolRecord{.name = "spot", .node_ms = 7, .interruptions = 2});
     store.PutAccountedUntil(99);
   });
@@ -106,6 +107,8 @@ void ExpectFilledStore(Store& store, JobId jobs) {
   EXPECT_EQ(store.QuotaOverrides()[0].quota_override.max_gpus, 9);
   ASSERT_EQ(store.Loans().size(), 1u);
   EXPECT_EQ(store.Loans()[0].gpu_seconds, 12.5);
+  ASSERT_EQ(store.UsedLately().size(), 1u);
+  EXPECT_EQ(store.UsedLately()[0].seconds, 7.5);
   EXPECT_EQ(store.AccountedUntil(), 99);
 }
 

@@ -186,6 +186,30 @@ TEST(StoreUpgrade, UpgradesVersion8) {
   }
 }
 
+// As a program of version 9 would write it, without what users have used lately.
+TEST(StoreUpgrade, UpgradesVersion9) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  { Store store(path); }
+  MakeOlder(path, 9);
+  for (int opened = 0; opened < 2; ++opened) {
+    Store store(path);
+    const std::vector<UsedLatelyRecord> before = store.UsedLately();
+    ASSERT_EQ(before.size(), static_cast<size_t>(opened));
+    store.Transact([&] {
+      store.Put(UsedLatelyRecord{"vision", "ann", "gpu", opened + 0.1, 1000});
+      store.Put(UsedLatelyRecord{"vision", "ann", "gpu", opened + 0.1, 2000});
+    });
+    const std::vector<UsedLatelyRecord> after = store.UsedLately();
+    ASSERT_EQ(after.size(), 1u);
+    EXPECT_EQ(after[0].queue, "vision");
+    EXPECT_EQ(after[0].user, "ann");
+    EXPECT_EQ(after[0].kind, "gpu");
+    EXPECT_EQ(after[0].seconds, opened + 0.1);
+    EXPECT_EQ(after[0].as_of, 2000);
+  }
+}
+
 // As a program of version 3 would write it, without reservations.
 TEST(StoreUpgrade, UpgradesVersion3) {
   TemporaryDirectory directory;

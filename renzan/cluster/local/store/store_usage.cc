@@ -28,6 +28,23 @@ void Store::Put(const UsageSpan& span) {
                    span.usage.gpu_seconds, span.usage.cost});
 }
 
+void Store::Put(const UsedLatelyRecord& used) {
+  store::UsedLately().Put(*database_, {used.queue, used.user, used.kind, used.seconds, used.as_of});
+}
+
+std::vector<UsedLatelyRecord> Store::UsedLately() {
+  return Guarded([&] {
+    std::vector<UsedLatelyRecord> records;
+    for (const SqlRow& row : store::UsedLately().Select(*database_))
+      records.push_back({.queue = row.Text(0),
+                         .user = row.Text(1),
+                         .kind = row.Text(2),
+                         .seconds = row.Real(3),
+                         .as_of = row.Int(4)});
+    return records;
+  });
+}
+
 std::vector<UsageSpan> Store::UsageSpansOf(JobId job) {
   return Guarded([&] {
     std::vector<UsageSpan> spans;
