@@ -232,6 +232,7 @@ class KubernetesBackend : public Backend {
     const Jobs found = VisibleJobs();
     Document usage = UsageDocument(found.jobs, Now());
     usage["unreadable"] = found.unreadable;
+    usage["fair_shares"] = FairShares();
     usage["note"] =
         fmt::format("of GangJobs that exist{}; costs and loans are not recorded on Kubernetes",
                     target_.only_namespace ? " in the namespace " + target_.ns : "");
@@ -392,6 +393,16 @@ class KubernetesBackend : public Backend {
       if (kubernetes::TextAt(policy, {"metadata", "name"}) == kubernetes::kPolicyName)
         return kubernetes::HoldingPolicy(policy);
     return {};
+  }
+
+  // Empty if the caller may not see queues.
+  Document FairShares() {
+    try {
+      return FairSharesDocument(List(kubernetes::Queues()), Now());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNoPermission) throw;
+      return Document::array();
+    }
   }
 
   kubernetes::Observed ObserveAll() { return ObserveAll(Policy()); }

@@ -60,6 +60,20 @@ TEST_F(KubernetesBackendTest, SumsWhatIsUsed) {
               ::testing::HasSubstr("renzan_gpu_seconds_total"));
 }
 
+TEST_F(KubernetesBackendTest, SaysWhatNamespacesHaveUsedLately) {
+  cluster_.Apply(kubernetes::Queues(), "default", {{"fairShare", {{"halfLife", "1h"}}}});
+  AddJob("ads", "train", 2, 4);
+  Run(3 * kMinute);
+  const Document shares = backend_->Usage({}).at("fair_shares");
+  ASSERT_EQ(shares.size(), 1u);
+  EXPECT_EQ(shares[0].at("queue"), "default");
+  EXPECT_EQ(shares[0].at("of"), "gpu");
+  EXPECT_EQ(shares[0].at("half_life_ms"), kHour);
+  ASSERT_EQ(shares[0].at("users").size(), 1u);
+  EXPECT_EQ(shares[0].at("users")[0].at("name"), "ads");
+  EXPECT_GT(shares[0].at("users")[0].at("seconds"), 8 * 100);
+}
+
 TEST_F(KubernetesBackendTest, PlansAChallenge) {
   AddJob("ads", "train", 2, 4);
   Run(5 * kSecond);

@@ -8,9 +8,11 @@
 #include <optional>
 #include <utility>
 
+#include "renzan/cluster/kubernetes/controller/use_book.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/kubernetes/objects/pod.h"
+#include "renzan/cluster/kubernetes/objects/queue.h"
 #include "renzan/cluster/kubernetes/objects/time_text.h"
 
 namespace renzan::cluster {
@@ -201,6 +203,26 @@ Document UsageDocument(const std::vector<GangJob>& jobs, TimeMs now) {
           {"queues", by_queue},
           {"users", by_user},
           {"queue_users", by_both}};
+}
+
+Document FairSharesDocument(const nlohmann::json& queues, TimeMs now) {
+  using kubernetes::At;
+  Document shares = Document::array();
+  for (const nlohmann::json& queue : queues) {
+    const std::optional<FairShare> fair_share = kubernetes::HoldingQueueSpec(queue).fair_share;
+    const std::string name = kubernetes::TextAt(queue, {"metadata", "name"});
+    if (!fair_share) continue;
+    kubernetes::UseBook use;
+    use.Recover(name, At(queue, {"status"}));
+    Document users = Document::array();
+    for (const auto& [ns, seconds] : use.Of(name, fair_share->half_life, now))
+      users.push_back({{"name", ns}, {"seconds", seconds}});
+    shares.push_back({{"queue", name},
+                      {"half_life_ms", fair_share->half_life},
+                      {"of", kubernetes::TextAt(queue, {"status", "usedLately", "of"}, "gpu")},
+                      {"users", users}});
+  }
+  return shares;
 }
 
 }  // namespace renzan::cluster

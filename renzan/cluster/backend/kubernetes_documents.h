@@ -1,6 +1,6 @@
 #pragma once
 
-// GangJobs as documents (backend.h). Pure functions.
+// GangJobs and Queues as documents (backend.h). Pure functions.
 
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
@@ -17,5 +17,8 @@ Document ShownJobDocument(const kubernetes::GangJob& job, const nlohmann::json& 
                           const nlohmann::json& events, TimeMs now);
 
 Document UsageDocument(const std::vector<kubernetes::GangJob>& jobs, TimeMs now);
+
+// What namespaces have used lately of Queues with fair share, as their statuses say.
+Document FairSharesDocument(const nlohmann::json& queues, TimeMs now);
 
 }  // namespace renzan::cluster

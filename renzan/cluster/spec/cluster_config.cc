@@ -5,6 +5,7 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/spec/describe.h"
+#include "renzan/cluster/spec/fair_share.h"
 #include "renzan/cluster/spec/names.h"
 
 namespace renzan::cluster::spec {
@@ -104,16 +105,7 @@ void ClusterConfig::QuotaConfig::Describe(ConfigFields& fields) {
 void ClusterConfig::QueueConfig::Describe(ConfigFields& fields) {
   fields.Section("guaranteed", &guaranteed, "its own whenever it needs it");
   fields.Section("limit", &limit, "the most that it may use, borrowing included");
-  fields.Require(!fields.IsEmptySection("fair_share"), "fair_share",
-                 "is there, but empty: say after what time use counts half, {half_life: 7d}, or "
-                 "leave it out");
-  fields.Section(
-      "fair_share",
-      [&](ConfigFields& section) {
-        DescribeDuration(section, "half_life", &fair_share_half_life,
-                         "use counts half after this time; 0s: users make no difference");
-      },
-      "of equal priority, users who have used less of the queue lately go first");
+  DescribeFairShare(fields, &fair_share_half_life);
   DescribeRights(fields, rights, /*namespaces=*/false);
 }
 

@@ -7,6 +7,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/engine/nodes.h"
 #include "renzan/cluster/spec/cluster_config.h"
+#include "renzan/cluster/spec/fair_share.h"
 
 namespace renzan::cluster::spec {
 namespace {
@@ -91,9 +92,7 @@ Queue MakeQueue(const Snapshot& snapshot, const std::string& name,
   SetQuota(snapshot, config.guaranteed, fmt::format("queue {}: guaranteed", name),
            queue.guaranteed);
   SetQuota(snapshot, config.limit, fmt::format("queue {}: limit", name), queue.limit);
-  if (const TimeMs half_life = TryParseMilliseconds(config.fair_share_half_life).value_or(0);
-      half_life > 0)
-    queue.fair_share = {.half_life = half_life};
+  queue.fair_share = FairShareOf(config.fair_share_half_life);
   for (size_t kind = 0; kind < snapshot.resource_names.size(); ++kind)
     if (queue.guaranteed[kind] > queue.limit[kind])
       Fail(ErrorCode::kConfig, "queue {}: {} {} is guaranteed, more than its limit of {}", name,

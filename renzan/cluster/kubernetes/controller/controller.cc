@@ -220,6 +220,7 @@ TimeMs Controller::Turn() {
   Reload();
   ReadDoubtfulPods();
   Begin();
+  queues_.CountUse(now, snapshot_);
   HandlePods();
   const TimeMs timeout = runner_.CheckTimeouts();
   HandleNodes();

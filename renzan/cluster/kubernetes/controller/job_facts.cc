@@ -52,8 +52,10 @@ void SetQueues(const std::map<std::string, QueueSpec>& specs, Snapshot& snapshot
   for (Queue& queue : queues)
     if (!there.contains(queue.name)) queue = {.name = queue.name, .removed = true};
   for (const auto& [name, spec] : there) {
-    Queue queue{
-        .name = name, .guaranteed = CapacityFrom(spec.guaranteed, snapshot), .rights = spec.rights};
+    Queue queue{.name = name,
+                .guaranteed = CapacityFrom(spec.guaranteed, snapshot),
+                .rights = spec.rights,
+                .fair_share = spec.fair_share};
     const Resources limit = CapacityFrom(spec.limit, snapshot);
     for (const auto& [resource, amount] : spec.limit)
       if (const int kind = KindOf(resource, snapshot); kind >= 0) queue.limit[kind] = limit[kind];

@@ -11,6 +11,7 @@
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
 #include "renzan/cluster/kubernetes/controller/namespace_rights.h"
 #include "renzan/cluster/kubernetes/controller/pod_book.h"
+#include "renzan/cluster/kubernetes/controller/use_book.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/node.h"
 #include "renzan/cluster/kubernetes/objects/node_pool.h"
@@ -131,6 +132,9 @@ Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now
   for (const NodePool& pool : pools) PutWhole(pool, members[pool.name], inventory, now, snapshot);
   snapshot.budget_per_hour = BudgetLeft(policy.budget_per_hour, members, snapshot);
   CompletePools(snapshot);
+  UseBook use;
+  for (const auto& [name, status] : statuses) use.Recover(name, *status);
+  use.Count(now, snapshot);
   for (const auto& [name, node] : inventory.known()) observed.nodes.emplace(name, node);
   observed.pools = std::move(pools);
   return observed;

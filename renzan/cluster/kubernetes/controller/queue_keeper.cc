@@ -66,6 +66,12 @@ std::map<std::string, QueueSpec> QueueKeeper::holding() const {
   return specs;
 }
 
+void QueueKeeper::CountUse(TimeMs now, Snapshot& snapshot) {
+  for (const auto& [name, known] : known_)
+    if (known.spec.fair_share) use_.Recover(name, known.status.status());
+  use_.Count(now, snapshot);
+}
+
 spec::Submitter::Checked QueueKeeper::WasSubmitterChecked(const GangJob& job) const {
   const auto queue = known_.find(job.spec.queue);
   if (!serves_admission_ || queue == known_.end()) return spec::Submitter::Checked::kNo;
@@ -105,6 +111,7 @@ bool QueueKeeper::Flush(const Snapshot& snapshot, Requests& requests, TimeMs now
       if (message.empty() && !serves_admission_) message = kNobodyChecks;
     }
     if (!message.empty()) status["message"] = message;
+    if (const auto lately = use_.StatusOf(name, now)) status["usedLately"] = *lately;
     // For the next leader, whose first view may already be the invalid one.
     if (!known.accepted.empty()) status["holds"] = known.accepted;
     statuses.emplace_back(&known.status, std::move(status));

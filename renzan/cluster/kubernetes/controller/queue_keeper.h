@@ -14,6 +14,7 @@
 
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/kubernetes/controller/kept_status.h"
+#include "renzan/cluster/kubernetes/controller/use_book.h"
 #include "renzan/cluster/kubernetes/objects/gang_job.h"
 #include "renzan/cluster/kubernetes/objects/queue.h"
 
@@ -32,6 +33,10 @@ class QueueKeeper {
   std::map<std::string, QueueSpec> holding() const;
   // Whether that has changed since the last call. True at first.
   bool TakeChanged() { return std::exchange(changed_, false); }
+
+  // Counts what jobs have used of queues with fair share: UseBook::Count(). The first time it goes
+  // on from what the statuses say.
+  void CountUse(TimeMs now, Snapshot& snapshot);
 
   // Whether the job's submitter was found to be one of its queue's members.
   spec::Submitter::Checked WasSubmitterChecked(const GangJob& job) const;
@@ -54,6 +59,7 @@ class QueueKeeper {
 
   const bool serves_admission_;
   std::map<std::string, Known> known_;
+  UseBook use_;
   bool changed_ = true;
   TimeMs flush_at_ = 0;
 };

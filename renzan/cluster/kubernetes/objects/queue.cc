@@ -7,6 +7,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/time_text.h"
+#include "renzan/cluster/spec/fair_share.h"
 
 namespace renzan::cluster::kubernetes {
 
@@ -54,13 +55,26 @@ QueueRights RightsFrom(const json& spec) {
   return rights;
 }
 
+std::optional<FairShare> FairShareFrom(const json& spec) {
+  const json& fair_share = At(spec, {"fairShare"});
+  if (fair_share.is_null()) return std::nullopt;
+  json keys = json::object();
+  if (const json& half_life = At(fair_share, {"halfLife"}); !half_life.is_null())
+    keys["half_life"] = half_life;
+  std::string half_life = "0s";
+  ReadConfigText(json{{"fair_share", keys}}.dump(), "spec", {},
+                 [&](ConfigFields& fields) { spec::DescribeFairShare(fields, &half_life); });
+  return spec::FairShareOf(half_life);
+}
+
 }  // namespace
 
 QueueSpec QueueSpecFrom(const json& spec) {
   const json &guaranteed = At(spec, {"guaranteed"}), &limit = At(spec, {"limit"});
   const QueueSpec queue{.guaranteed = ReadAmounts(guaranteed, "spec.guaranteed"),
                         .limit = ReadAmounts(limit, "spec.limit"),
-                        .rights = RightsFrom(spec)};
+                        .rights = RightsFrom(spec),
+                        .fair_share = FairShareFrom(spec)};
   for (const auto& [name, amount] : queue.guaranteed)
     if (const auto most = queue.limit.find(name);
         most != queue.limit.end() && amount > most->second)
@@ -78,7 +92,13 @@ QueueSpec WithoutGuarantee(const json& spec) {
   } catch (const Error&) {
     // Its status says what is wrong.
   }
-  return {.guaranteed = {}, .limit = AmountsOf(At(spec, {"limit"})), .rights = std::move(rights)};
+  QueueSpec queue{.limit = AmountsOf(At(spec, {"limit"})), .rights = std::move(rights)};
+  try {
+    queue.fair_share = FairShareFrom(spec);
+  } catch (const Error&) {
+    // Likewise.
+  }
+  return queue;
 }
 
 QueueSpec HoldingQueueSpec(const json& object) {

@@ -1,11 +1,13 @@
 #pragma once
 
-// A Queue: its guaranteed quota, the most that it may use, and who may use it.
+// A Queue: its guaranteed quota, the most that it may use, who may use it, and whether namespaces
+// get fair shares of it.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "renzan/cluster/core/queue_rights.h"
+#include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/kubernetes/objects/amounts.h"
 #include "renzan/cluster/spec/queue_rights.h"
 
@@ -14,6 +16,7 @@ namespace renzan::cluster::kubernetes {
 struct QueueSpec {
   Amounts guaranteed, limit;
   QueueRights rights;
+  std::optional<FairShare> fair_share;  // without anything used
 };
 
 // Throws Error kConfig for the first error found.

@@ -45,6 +45,17 @@ TEST(QueueSpec, HasTheRightsOfClusterYaml) {
   EXPECT_THAT(ErrorOf({{"members", json::object()}}), HasSubstr("nobody could use the queue"));
 }
 
+TEST(QueueSpec, HasAHalfLifeForFairShare) {
+  EXPECT_EQ(QueueSpecFrom(json::object()).fair_share, std::nullopt);
+  EXPECT_EQ(QueueSpecFrom({{"fairShare", {{"halfLife", "0s"}}}}).fair_share, std::nullopt);
+  const json week = {{"fairShare", {{"halfLife", "7d"}}}};
+  EXPECT_EQ(QueueSpecFrom(week).fair_share->half_life, 7 * 24 * kHour);
+  EXPECT_EQ(WithoutGuarantee(week).fair_share->half_life, 7 * 24 * kHour);
+  EXPECT_THAT(ErrorOf({{"fairShare", {{"halfLife", "week"}}}}), HasSubstr("half_life"));
+  EXPECT_THAT(ErrorOf({{"fairShare", json::object()}}), HasSubstr("is there, but empty"));
+  EXPECT_EQ(WithoutGuarantee({{"fairShare", {{"halfLife", "week"}}}}).fair_share, std::nullopt);
+}
+
 TEST(QueueSpec, OneThatWasNeverValidIsNobodysIfItsMembersCannotBeRead) {
   const json wrong = {{"guaranteed", {{"cpu", 2}}}, {"limit", {{"cpu", 1}}}};
   EXPECT_EQ(WithoutGuarantee(wrong).rights, QueueRights());
@@ -77,6 +88,7 @@ TEST(QueueSpec, TheDefinitionHasEveryRight) {
     }
   }
   EXPECT_EQ(keys.size(), 6u);
+  EXPECT_TRUE(At(spec, {"fairShare", "properties", "halfLife"}).is_object());
 }
 
 }  // namespace
