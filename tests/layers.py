@@ -61,7 +61,7 @@ ALLOWED = {
                       "cluster/local/store", "cluster/local/supervisor"},
     "cluster/pod": {"base", "base/process", "cluster/contract"},
     "cluster/simulate": {"base", "cluster/core"},
-    "cluster/kubernetes/api": {"base", "base/process"},
+    "cluster/kubernetes/api": {"base", "base/http", "base/process"},
     "cluster/kubernetes": {"base", "base/process", "base/tls", "base/http", "cluster/core", "cluster/spec", "cluster/record",
                            "cluster/kubernetes/api"},
     "cluster/backend": {"base", "cluster/core", "cluster/spec", "cluster/client",

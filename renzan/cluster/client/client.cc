@@ -161,7 +161,10 @@ void Client::FailTransfer(const HttpFailure& failure, bool writes) const {
            "the address; if the daemon's key was replaced, ask its operator for a new token "
            "(`renzan cluster token create`)",
            socket(), endpoint_.token_file);
+    case HttpFailure::Kind::kBadClientCertificate:
     case HttpFailure::Kind::kBroken:
+    case HttpFailure::Kind::kTooLarge:
+    case HttpFailure::Kind::kStopped:
       break;
   }
   Fail(ErrorCode::kUnavailable, "the daemon at {} disconnected before it responded ({}): {}",

@@ -16,8 +16,8 @@ constexpr int kMaxListAttempts = 3;
 
 const Kind kPod{"", "v1", "pods", "Pod"};
 
-Asked AskedOf(const HttpSession& session, const HttpRequest& request) {
-  return {session.Describe(request), session.access().from, request.method != "GET"};
+Asked AskedOf(const Session& session, const ApiRequest& request) {
+  return {session.Describe(request), session.access().from, request.is_write()};
 }
 
 std::string SelectorQuery(const Selector& selector) {
@@ -45,7 +45,7 @@ CurlApi::CurlApi(const Access& access, CurlApiOptions options, std::stop_token s
       session_(access, options.connect_timeout_seconds, options.max_answer_bytes, std::move(stop)) {
 }
 
-HttpAnswer CurlApi::Send(HttpRequest request) {
+HttpAnswer CurlApi::Send(ApiRequest request) {
   bool renewed = false;
   for (int attempt = 0;; ++attempt) {
     HttpAnswer answer = session_.Send(request);
@@ -68,7 +68,7 @@ bool CurlApi::WaitToRetry(const HttpAnswer& answer, int attempt) {
 }
 
 Json CurlApi::Read(const std::string& target) {
-  HttpRequest request{
+  ApiRequest request{
       .method = "GET", .target = target, .timeout_seconds = options_.request_timeout_seconds};
   const HttpAnswer answer = Send(request);
   return ParseObject(AskedOf(session_, request), answer.body);
@@ -76,11 +76,11 @@ Json CurlApi::Read(const std::string& target) {
 
 Json CurlApi::Write(const char* method, std::string target, const Json& body,
                     const char* content_type) {
-  HttpRequest request{.method = method,
-                      .target = std::move(target),
-                      .body = body.dump(),
-                      .content_type = content_type,
-                      .timeout_seconds = options_.request_timeout_seconds};
+  ApiRequest request{.method = method,
+                     .target = std::move(target),
+                     .body = body.dump(),
+                     .content_type = content_type,
+                     .timeout_seconds = options_.request_timeout_seconds};
   const HttpAnswer answer = Send(request);
   return ParseObject(AskedOf(session_, request), answer.body);
 }
@@ -106,8 +106,8 @@ Json CurlApi::ListOnce(const Kind& kind, const std::string& target) {
   Json all = {{"metadata", Json::object()}, {"items", Json::array()}};
   std::string next;
   do {
-    HttpRequest request{.method = "GET",
-                        .target = next.empty() ? target : target + "&continue=" + EscapeUrl(next)};
+    ApiRequest request{.method = "GET",
+                       .target = next.empty() ? target : target + "&continue=" + EscapeUrl(next)};
     Json page = Read(request.target);
     const auto items = page.find("items");
     if (!HasVersion(page) || items == page.end() || !(items->is_array() || items->is_null()))
@@ -165,7 +165,7 @@ void CurlApi::Bind(const std::string& ns, const std::string& pod, const std::str
 void CurlApi::Watch(const Kind& kind, const std::string& ns, const Selector& selector,
                     const std::string& resource_version,
                     const std::function<void(std::string_view type, Json&& object)>& take) {
-  HttpRequest request{
+  ApiRequest request{
       .method = "GET",
       .target =
           fmt::format("{}?watch=1&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}{}",

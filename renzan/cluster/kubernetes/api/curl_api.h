@@ -11,7 +11,7 @@
 
 #include "renzan/cluster/kubernetes/api/access.h"
 #include "renzan/cluster/kubernetes/api/api.h"
-#include "renzan/cluster/kubernetes/api/http_session.h"
+#include "renzan/cluster/kubernetes/api/session.h"
 
 namespace renzan::cluster::kubernetes {
 
@@ -53,12 +53,12 @@ class CurlApi : public Api {
   Json Write(const char* method, std::string target, const Json& body,
              const char* content_type = "application/json");
   // Sends `request` until the server is not too busy. Throws ApiError unless the status is 2xx.
-  HttpAnswer Send(HttpRequest request);
+  HttpAnswer Send(ApiRequest request);
   bool WaitToRetry(const HttpAnswer& answer, int attempt);
   Json ListOnce(const Kind& kind, const std::string& target);
 
   const CurlApiOptions options_;
-  HttpSession session_;
+  Session session_;
 };
 
 // Each Api has a connection of its own.

@@ -169,6 +169,21 @@ TEST(CurlApiTroubleTest, AWriteIsNotRepeatedWhenAReusedConnectionBreaks) {
   api.Get(kPods, "ns", "a");
 }
 
+TEST(CurlApiTroubleTest, AReadIsRepeatedWhenAReusedConnectionBreaks) {
+  std::atomic<int> reads = 0;
+  RawServer server([&](int connection, int) {
+    std::string request;
+    while (RawServer::ReadRequest(connection, request)) {
+      if (++reads == 2) return;
+      RawServer::SendAnswer(connection, NamedObject("a").dump());
+    }
+  });
+  CurlApi api(AccessTo(server.url()));
+  api.Get(kPods, "ns", "a");
+  api.Get(kPods, "ns", "a");
+  EXPECT_EQ(reads, 3);
+}
+
 TEST(CurlApiTroubleTest, AnEndlessAnswerIsCutOff) {
   RawServer server([](int connection, int) {
     std::string request;

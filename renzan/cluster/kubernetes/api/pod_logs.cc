@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "renzan/cluster/kubernetes/api/answer.h"
-#include "renzan/cluster/kubernetes/api/http_session.h"
 #include "renzan/cluster/kubernetes/api/paths.h"
+#include "renzan/cluster/kubernetes/api/session.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {
@@ -21,7 +21,7 @@ class CurlPodLogs : public PodLogs {
 
   void Read(const LogRequest& log,
             const std::function<void(std::string_view piece)>& take) override {
-    HttpRequest request{
+    ApiRequest request{
         .method = "GET",
         .target = fmt::format("{}?container={}&follow={}",
                               ObjectPath({"", "v1", "pods", "Pod"}, log.ns, log.pod, "log"),
@@ -37,7 +37,7 @@ class CurlPodLogs : public PodLogs {
   }
 
  private:
-  HttpSession session_;
+  Session session_;
 };
 
 }  // namespace
