@@ -72,7 +72,8 @@ ALLOWED = {
     "cli/text": {"base"},
     "cli/help": {"base", "cli/text"},
     "cli/job_system": {"base", "cli", "cli/machine"},
-    "cli/machine": {"base", "base/process", "cuda", "nn", "storage", "storage/s3", "cli", "cli/job_system", "cli/text"},
+    "cli/machine": {"base", "base/http", "base/process", "cuda", "nn", "storage", "storage/s3", "cli",
+                    "cli/job_system", "cli/text"},
     # The same separation holds for their verbs.
     "cli/train": {"base", "base/process", "data", "comm", "nn", "model", "checkpoint", "config",
                   "infer", "observe", "planning", "run", "run_spec", "saving", "step", "roofline",

@@ -1,21 +1,20 @@
 #include "renzan/cli/machine/kubernetes.h"
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <yaml-cpp/yaml.h>
 
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "renzan/base/file/file.h"
+#include "renzan/base/http/http.h"
 
 namespace renzan {
 namespace {
 
-constexpr long kTimeoutSeconds = 5;
+constexpr double kTimeoutSeconds = 5;
 constexpr const char* kPodAuthority = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 
 std::string DecodeBase64(std::string text) {
@@ -68,36 +67,22 @@ KubernetesServer ReadKubeConfig(const std::string& path) {
   return server;
 }
 
-struct CloseCurl {
-  void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
-};
-
-size_t Append(char* data, size_t, size_t count, void* text) {
-  static_cast<std::string*>(text)->append(data, count);
-  return count;
-}
-
 // Returns "" if the server answered, otherwise the reason why not.
 std::string Ask(const KubernetesServer& server, std::string& body) {
-  const std::unique_ptr<CURL, CloseCurl> curl(curl_easy_init());
-  if (!curl) return "libcurl cannot be initialised";
   std::string url = server.url;
   while (url.ends_with('/')) url.pop_back();
-  curl_easy_setopt(curl.get(), CURLOPT_URL, (url + "/version").c_str());
-  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, kTimeoutSeconds);
-  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &Append);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &body);
-  if (!server.verify) {
-    curl_easy_setopt(curl.get(), CURLOPT_SSL_VERIFYPEER, 0L);
-    curl_easy_setopt(curl.get(), CURLOPT_SSL_VERIFYHOST, 0L);
+  try {
+    body = Http(server.ca_file)
+               .Send({.method = "GET",
+                      .url = url + "/version",
+                      .timeout_seconds = kTimeoutSeconds,
+                      .ca_pem = server.ca_pem,
+                      .verify_server = server.verify})
+               .body;
+    return "";
+  } catch (const HttpFailure& failure) {
+    return failure.what;
   }
-  if (!server.ca_file.empty()) curl_easy_setopt(curl.get(), CURLOPT_CAINFO, server.ca_file.c_str());
-  std::string pem = server.ca_pem;
-  curl_blob blob{.data = pem.data(), .len = pem.size(), .flags = CURL_BLOB_COPY};
-  if (!pem.empty()) curl_easy_setopt(curl.get(), CURLOPT_CAINFO_BLOB, &blob);
-  const CURLcode code = curl_easy_perform(curl.get());
-  return code == CURLE_OK ? "" : curl_easy_strerror(code);
 }
 
 }  // namespace
