@@ -14,7 +14,7 @@
 #include "renzan/cluster/backend/kubernetes_operations.h"
 #include "renzan/cluster/backend/kubernetes_submission.h"
 #include "renzan/cluster/core/order/grand_challenge.h"
-#include "renzan/cluster/kubernetes/api/curl_api.h"
+#include "renzan/cluster/kubernetes/api/http_api.h"
 #include "renzan/cluster/kubernetes/api/kube_config.h"
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
 #include "renzan/cluster/kubernetes/controller/observe.h"
@@ -439,8 +439,8 @@ std::unique_ptr<Backend> MakeKubernetesBackend(const std::string& context, const
                                                const client::Environment& environment) {
   const kubernetes::Access access =
       kubernetes::FindAccess({.context = context, .environment = environment});
-  return MakeKubernetesBackend(std::make_unique<kubernetes::CurlApi>(access),
-                               kubernetes::MakeCurlPodLogs(access),
+  return MakeKubernetesBackend(std::make_unique<kubernetes::HttpApi>(access),
+                               kubernetes::MakeHttpPodLogs(access),
                                {.server = fmt::format("{} ({})", access.server, access.from),
                                 .ns = ns.empty() ? access.default_namespace : ns,
                                 .only_namespace = !ns.empty()});

@@ -15,7 +15,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/cluster/kubernetes/api/certificates_for_test.h"
-#include "renzan/cluster/kubernetes/api/curl_api.h"
+#include "renzan/cluster/kubernetes/api/http_api.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {
@@ -52,7 +52,7 @@ class AdmissionTest : public ::testing::Test {
                          .reread_seconds = 0.05,
                          .on_certificate = [this](double expires) { expires_ = expires; }},
         // There is no API server: the check works without one.
-        MakeCurlApis({.from = "the test", .server = "http://127.0.0.1:9"}),
+        MakeHttpApis({.from = "the test", .server = "http://127.0.0.1:9"}),
         /*seed=*/1, SystemClock());
   }
   static int PortOf(const Admission& admission) {

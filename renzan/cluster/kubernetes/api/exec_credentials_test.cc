@@ -19,7 +19,7 @@
 #include "renzan/base/clock.h"
 #include "renzan/base/file/file.h"
 #include "renzan/cluster/kubernetes/api/certificates_for_test.h"
-#include "renzan/cluster/kubernetes/api/curl_api_for_test.h"
+#include "renzan/cluster/kubernetes/api/http_api_for_test.h"
 #include "renzan/cluster/kubernetes/api/pod_logs.h"
 #include "renzan/cluster/kubernetes/api/server_for_test.h"
 #include "renzan/cluster/kubernetes/api/watch.h"
@@ -120,7 +120,7 @@ class ExecCredentialsTest : public testing::Test {
 
 TEST_F(ExecCredentialsTest, OneRunServesAllConnections) {
   Serve({});
-  const ApiFactory make = MakeCurlApis(access_);
+  const ApiFactory make = MakeHttpApis(access_);
   EXPECT_EQ(runs(), 0);
   Set("hold");
   std::vector<std::thread> threads;
@@ -128,7 +128,7 @@ TEST_F(ExecCredentialsTest, OneRunServesAllConnections) {
   WaitForRuns(1);
   Unset("hold");
   for (std::thread& thread : threads) thread.join();
-  MakeCurlPodLogs(access_)->Read({.ns = "ns", .pod = "p", .container = "c"}, [](auto) {});
+  MakeHttpPodLogs(access_)->Read({.ns = "ns", .pod = "p", .container = "c"}, [](auto) {});
   clock_.seconds += 1e6;
   make({})->Get(kPods, "ns", "a");
   EXPECT_EQ(runs(), 1);
@@ -214,7 +214,7 @@ TEST_F(ExecCredentialsTest, FailuresAreNotRepeatedForEachRequest) {
 
 TEST_F(ExecCredentialsTest, ARefusedTokenIsRenewedOnceAndTheRequestRepeated) {
   Serve({"Bearer t-1"});
-  CurlApi api(access_);
+  HttpApi api(access_);
   api.Create(kPods, "ns", NamedObject("a"));
   EXPECT_THAT(Sent(), ElementsAre("Bearer t-1", "Bearer t-2"));
   for (const auto& request : server_->asked()) EXPECT_THAT(request.body, HasSubstr("u-a"));
@@ -235,7 +235,7 @@ TEST_F(ExecCredentialsTest, ARefusedTokenIsRenewedOnceAndTheRequestRepeated) {
 TEST_F(ExecCredentialsTest, TheSameTokenAgainIsNotTriedAgain) {
   Serve({"Bearer same"});
   Answer({{"token", "same"}});
-  EXPECT_EQ(ErrorOf([&] { CurlApi(access_).Get(kPods, "ns", "a"); }).http_status(), 401);
+  EXPECT_EQ(ErrorOf([&] { HttpApi(access_).Get(kPods, "ns", "a"); }).http_status(), 401);
   EXPECT_EQ(runs(), 2);
   EXPECT_THAT(Sent(), SizeIs(1));
 }
@@ -260,7 +260,7 @@ TEST_F(ExecCredentialsTest, AProgramThatFailsAfterARefusalIsTheReason) {
   EXPECT_EQ(Token(), "t-1");
   Set("broken");
   testing::internal::CaptureStderr();
-  const ApiError error = ErrorOf([&] { CurlApi(access_).Get(kPods, "ns", "a"); });
+  const ApiError error = ErrorOf([&] { HttpApi(access_).Get(kPods, "ns", "a"); });
   EXPECT_EQ(error.reason(), "NoCredentials");
   EXPECT_THAT(error.what(), HasSubstr("exit status 1: broken: log in again"));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "broken\n");  // and not a warning besides
@@ -270,7 +270,7 @@ TEST_F(ExecCredentialsTest, AStopEndsTheWaitForIt) {
   Serve({});
   Set("hold");
   std::stop_source stop;
-  CurlApi api(access_, {}, stop.get_token());
+  HttpApi api(access_, {}, stop.get_token());
   std::thread stopper([&] {
     WaitForRuns(1);
     stop.request_stop();
@@ -321,7 +321,7 @@ TEST_F(ExecCredentialsTest, WatchesSurviveTheirToken) {
   access_.server = server.url();
   std::vector<std::string> failures;
   const Watch watch(
-      MakeCurlApis(access_), {.kind = kPods, .first_backoff_seconds = 0.01}, [](WatchChange) {},
+      MakeHttpApis(access_), {.kind = kPods, .first_backoff_seconds = 0.01}, [](WatchChange) {},
       [&](const Error& error) {
         const std::lock_guard lock(mutex);
         failures.push_back(error.what());
@@ -381,7 +381,7 @@ class ClientCertificateTest : public ExecCredentialsTest {
 
 TEST_F(ClientCertificateTest, RequestsCarryTheCertificateAndItsSuccessor) {
   AnswerWithClient("ann");
-  CurlApi api(access_);
+  HttpApi api(access_);
   const auto name = [&] { return api.Get(kPods, "ns", "a")["metadata"]["name"]; };
   EXPECT_EQ(name(), "ann");
   clock_.seconds += 901;

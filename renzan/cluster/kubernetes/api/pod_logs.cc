@@ -14,9 +14,9 @@ constexpr double kLogConnectSeconds = 5;
 constexpr double kNoLimit = 0;
 constexpr size_t kMaxErrorBytes = 1 << 20;
 
-class CurlPodLogs : public PodLogs {
+class HttpPodLogs : public PodLogs {
  public:
-  explicit CurlPodLogs(const Access& access)
+  explicit HttpPodLogs(const Access& access)
       : session_(access, kLogConnectSeconds, kMaxErrorBytes, {}) {}
 
   void Read(const LogRequest& log,
@@ -42,8 +42,8 @@ class CurlPodLogs : public PodLogs {
 
 }  // namespace
 
-std::unique_ptr<PodLogs> MakeCurlPodLogs(const Access& access) {
-  return std::make_unique<CurlPodLogs>(access);
+std::unique_ptr<PodLogs> MakeHttpPodLogs(const Access& access) {
+  return std::make_unique<HttpPodLogs>(access);
 }
 
 }  // namespace renzan::cluster::kubernetes

@@ -29,6 +29,6 @@ class PodLogs {
 };
 
 // Reads from a real server, over a connection of its own.
-std::unique_ptr<PodLogs> MakeCurlPodLogs(const Access& access);
+std::unique_ptr<PodLogs> MakeHttpPodLogs(const Access& access);
 
 }  // namespace renzan::cluster::kubernetes

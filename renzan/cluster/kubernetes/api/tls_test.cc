@@ -1,4 +1,4 @@
-// TLS of CurlApi: who trusts whom.
+// TLS of HttpApi: who trusts whom.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/cluster/kubernetes/api/certificates_for_test.h"
-#include "renzan/cluster/kubernetes/api/curl_api.h"
+#include "renzan/cluster/kubernetes/api/http_api.h"
 #include "renzan/cluster/kubernetes/api/server_for_test.h"
 
 namespace renzan::cluster::kubernetes {
@@ -53,7 +53,7 @@ class TlsTest : public testing::Test {
 
   std::string ReasonOfGet() {
     try {
-      CurlApi(access_).Get(kNodes, "", "a");
+      HttpApi(access_).Get(kNodes, "", "a");
     } catch (const ApiError& error) {
       EXPECT_TRUE(error.no_answer());
       message_ = error.what();

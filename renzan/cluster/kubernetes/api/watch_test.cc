@@ -10,7 +10,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "renzan/cluster/kubernetes/api/curl_api.h"
+#include "renzan/cluster/kubernetes/api/http_api.h"
 #include "renzan/cluster/kubernetes/api/server_for_test.h"
 
 namespace renzan::cluster::kubernetes {
@@ -418,7 +418,7 @@ TEST(WatchTest, ResumesWhenALineIsCut) {
     }
   });
   Owner owner;
-  const auto watch = Start(owner, MakeCurlApis(RawAccess(server)));
+  const auto watch = Start(owner, MakeHttpApis(RawAccess(server)));
   owner.WaitForTold(3);
   EXPECT_THAT(owner.told(), ElementsAre("synced a/1", "changed c/11", "changed b/12"));
   EXPECT_EQ(watch->counts().lists, 1);
@@ -438,7 +438,7 @@ TEST(WatchTest, StopsThoughTheServerIsSilent) {
       RawServer::WaitForEnd(connection);
     });
     Owner owner;
-    const auto watch = Start(owner, MakeCurlApis(RawAccess(server)));
+    const auto watch = Start(owner, MakeHttpApis(RawAccess(server)));
     if (lists) owner.WaitForTold(1);
   }  // would take longer than ctest allows
 }
@@ -459,7 +459,7 @@ TEST(WatchTest, NoticesAServerThatForgetsAStream) {
   });
   Owner owner;
   const auto watch = Start(
-      owner, MakeCurlApis(RawAccess(server), {.watch_seconds = 0, .watch_grace_seconds = 0.05}));
+      owner, MakeHttpApis(RawAccess(server), {.watch_seconds = 0, .watch_grace_seconds = 0.05}));
   second_stream.wait();
   EXPECT_EQ(watch->counts().lists, 1);
   EXPECT_THAT(owner.told(), ElementsAre("synced"));

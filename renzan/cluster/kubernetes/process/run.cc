@@ -10,7 +10,7 @@
 
 #include "renzan/base/log.h"
 #include "renzan/base/process/signals.h"
-#include "renzan/cluster/kubernetes/api/curl_api.h"
+#include "renzan/cluster/kubernetes/api/http_api.h"
 #include "renzan/cluster/kubernetes/process/change_queue.h"
 #include "renzan/cluster/kubernetes/process/counted_api.h"
 #include "renzan/cluster/kubernetes/process/fenced_api.h"
@@ -174,7 +174,7 @@ void RunController(const RunOptions& options) {
   const Clock& clock = SystemClock();
   const Access access = FindAccess(options.access, clock);
   ApiCounts requests;
-  const ApiFactory make_api = MakeCountedApis(MakeCurlApis(access), requests, clock);
+  const ApiFactory make_api = MakeCountedApis(MakeHttpApis(access), requests, clock);
   LineFile decision_lines(options.decision_log);
   record::Recorder recorder({.program = options.program, .writer = options.lease.identity});
   LogInfo("{} controls the cluster at {} ({}) once it leads", options.lease.identity, access.server,
@@ -182,7 +182,7 @@ void RunController(const RunOptions& options) {
   ChangeQueue changes(clock);
   const LeaseKeeper lease(
       options.lease,
-      MakeCountedApis(MakeCurlApis(access, {.request_timeout_seconds = kLeaseRequestSeconds}),
+      MakeCountedApis(MakeHttpApis(access, {.request_timeout_seconds = kLeaseRequestSeconds}),
                       requests, clock),
       [&] { changes.Wake(); }, clock);
   Vitals vitals(clock);

@@ -1,4 +1,4 @@
-#include "renzan/cluster/kubernetes/api/curl_api.h"
+#include "renzan/cluster/kubernetes/api/http_api.h"
 
 #include <nlohmann/json.hpp>
 
@@ -40,12 +40,12 @@ std::string NameOf(const Json& object) {
 
 }  // namespace
 
-CurlApi::CurlApi(const Access& access, CurlApiOptions options, std::stop_token stop)
+HttpApi::HttpApi(const Access& access, HttpApiOptions options, std::stop_token stop)
     : options_(options),
       session_(access, options.connect_timeout_seconds, options.max_answer_bytes, std::move(stop)) {
 }
 
-HttpAnswer CurlApi::Send(ApiRequest request) {
+HttpAnswer HttpApi::Send(ApiRequest request) {
   bool renewed = false;
   for (int attempt = 0;; ++attempt) {
     HttpAnswer answer = session_.Send(request);
@@ -59,7 +59,7 @@ HttpAnswer CurlApi::Send(ApiRequest request) {
   }
 }
 
-bool CurlApi::WaitToRetry(const HttpAnswer& answer, int attempt) {
+bool HttpApi::WaitToRetry(const HttpAnswer& answer, int attempt) {
   if ((answer.status != 429 && answer.status != 503) || !answer.retry_after_seconds) return false;
   if (attempt >= options_.max_retries) return false;
   if (*answer.retry_after_seconds > options_.longest_retry_wait_seconds) return false;
@@ -67,14 +67,14 @@ bool CurlApi::WaitToRetry(const HttpAnswer& answer, int attempt) {
   return true;
 }
 
-Json CurlApi::Read(const std::string& target) {
+Json HttpApi::Read(const std::string& target) {
   ApiRequest request{
       .method = "GET", .target = target, .timeout_seconds = options_.request_timeout_seconds};
   const HttpAnswer answer = Send(request);
   return ParseObject(AskedOf(session_, request), answer.body);
 }
 
-Json CurlApi::Write(const char* method, std::string target, const Json& body,
+Json HttpApi::Write(const char* method, std::string target, const Json& body,
                     const char* content_type) {
   ApiRequest request{.method = method,
                      .target = std::move(target),
@@ -85,12 +85,12 @@ Json CurlApi::Write(const char* method, std::string target, const Json& body,
   return ParseObject(AskedOf(session_, request), answer.body);
 }
 
-Json CurlApi::Get(const Kind& kind, const std::string& ns, const std::string& name,
+Json HttpApi::Get(const Kind& kind, const std::string& ns, const std::string& name,
                   const std::string& subresource) {
   return Read(ObjectPath(kind, ns, name, subresource));
 }
 
-Json CurlApi::List(const Kind& kind, const std::string& ns, const Selector& selector) {
+Json HttpApi::List(const Kind& kind, const std::string& ns, const Selector& selector) {
   const std::string target = fmt::format("{}?limit={}{}", CollectionPath(kind, ns),
                                          options_.page_size, SelectorQuery(selector));
   for (int attempt = 1;; ++attempt) {
@@ -102,7 +102,7 @@ Json CurlApi::List(const Kind& kind, const std::string& ns, const Selector& sele
   }
 }
 
-Json CurlApi::ListOnce(const Kind& kind, const std::string& target) {
+Json HttpApi::ListOnce(const Kind& kind, const std::string& target) {
   Json all = {{"metadata", Json::object()}, {"items", Json::array()}};
   std::string next;
   do {
@@ -123,23 +123,23 @@ Json CurlApi::ListOnce(const Kind& kind, const std::string& target) {
   return all;
 }
 
-Json CurlApi::Create(const Kind& kind, const std::string& ns, const Json& object) {
+Json HttpApi::Create(const Kind& kind, const std::string& ns, const Json& object) {
   return Write("POST", CollectionPath(kind, ns), WithKind(kind, object));
 }
 
-Json CurlApi::Replace(const Kind& kind, const std::string& ns, const Json& object,
+Json HttpApi::Replace(const Kind& kind, const std::string& ns, const Json& object,
                       const std::string& subresource) {
   CHECK_MSG(HasNameAndVersion(object), "Replace() without a resourceVersion overwrites changes");
   return Write("PUT", ObjectPath(kind, ns, NameOf(object), subresource), WithKind(kind, object));
 }
 
-Json CurlApi::MergePatch(const Kind& kind, const std::string& ns, const std::string& name,
+Json HttpApi::MergePatch(const Kind& kind, const std::string& ns, const std::string& name,
                          const Json& patch, const std::string& subresource) {
   return Write("PATCH", ObjectPath(kind, ns, name, subresource), patch,
                "application/merge-patch+json");
 }
 
-void CurlApi::Delete(const Kind& kind, const std::string& ns, const std::string& name,
+void HttpApi::Delete(const Kind& kind, const std::string& ns, const std::string& name,
                      const std::string& uid, std::optional<int64_t> grace_seconds) {
   Json options = {
       {"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"propagationPolicy", "Background"}};
@@ -152,7 +152,7 @@ void CurlApi::Delete(const Kind& kind, const std::string& ns, const std::string&
   }
 }
 
-void CurlApi::Bind(const std::string& ns, const std::string& pod, const std::string& uid,
+void HttpApi::Bind(const std::string& ns, const std::string& pod, const std::string& uid,
                    const std::string& node) {
   Json binding = {{"apiVersion", "v1"},
                   {"kind", "Binding"},
@@ -162,7 +162,7 @@ void CurlApi::Bind(const std::string& ns, const std::string& pod, const std::str
   Write("POST", ObjectPath(kPod, ns, pod, "binding"), binding);
 }
 
-void CurlApi::Watch(const Kind& kind, const std::string& ns, const Selector& selector,
+void HttpApi::Watch(const Kind& kind, const std::string& ns, const Selector& selector,
                     const std::string& resource_version,
                     const std::function<void(std::string_view type, Json&& object)>& take) {
   ApiRequest request{
@@ -198,9 +198,9 @@ void CurlApi::Watch(const Kind& kind, const std::string& ns, const Selector& sel
                    asked.what + ": the stream ended in the middle of an event: try again", false);
 }
 
-ApiFactory MakeCurlApis(Access access, CurlApiOptions options) {
+ApiFactory MakeHttpApis(Access access, HttpApiOptions options) {
   return [access = std::move(access), options](std::stop_token stop) {
-    return std::make_unique<CurlApi>(access, options, std::move(stop));
+    return std::make_unique<HttpApi>(access, options, std::move(stop));
   };
 }
 

@@ -15,7 +15,7 @@
 
 namespace renzan::cluster::kubernetes {
 
-struct CurlApiOptions {
+struct HttpApiOptions {
   double connect_timeout_seconds = 5;
   double request_timeout_seconds = 30;  // of each page of a list
   // The server is asked to end a watch after this time; some seconds later the client gives up.
@@ -27,10 +27,10 @@ struct CurlApiOptions {
   double longest_retry_wait_seconds = 30;
 };
 
-class CurlApi : public Api {
+class HttpApi : public Api {
  public:
   // Connects with the first request. Throws Error kOsError.
-  explicit CurlApi(const Access& access, CurlApiOptions options = {}, std::stop_token stop = {});
+  explicit HttpApi(const Access& access, HttpApiOptions options = {}, std::stop_token stop = {});
 
   Json Get(const Kind& kind, const std::string& ns, const std::string& name,
            const std::string& subresource = "") override;
@@ -57,11 +57,11 @@ class CurlApi : public Api {
   bool WaitToRetry(const HttpAnswer& answer, int attempt);
   Json ListOnce(const Kind& kind, const std::string& target);
 
-  const CurlApiOptions options_;
+  const HttpApiOptions options_;
   Session session_;
 };
 
 // Each Api has a connection of its own.
-ApiFactory MakeCurlApis(Access access, CurlApiOptions options = {});
+ApiFactory MakeHttpApis(Access access, HttpApiOptions options = {});
 
 }  // namespace renzan::cluster::kubernetes

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "renzan/cluster/kubernetes/api/curl_api.h"
+#include "renzan/cluster/kubernetes/api/http_api.h"
 
 namespace renzan::cluster::kubernetes {
 

@@ -1,4 +1,4 @@
-#include "renzan/cluster/kubernetes/api/curl_api.h"
+#include "renzan/cluster/kubernetes/api/http_api.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
 
-#include "renzan/cluster/kubernetes/api/curl_api_for_test.h"
+#include "renzan/cluster/kubernetes/api/http_api_for_test.h"
 #include "renzan/cluster/kubernetes/api/server_for_test.h"
 
 namespace renzan::cluster::kubernetes {
@@ -15,13 +15,13 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(CurlApiTest, GetAsksForTheObject) {
+TEST(HttpApiTest, GetAsksForTheObject) {
   TestServer server([](const auto&, auto& response) {
     response.set_content(NamedObject("a", "7").dump(), "application/json");
   });
   Access access = AccessTo(server.url());
   access.token = "secret";
-  CurlApi api(access);
+  HttpApi api(access);
   EXPECT_EQ(api.Get(kJobs, "team", "a", "status")["metadata"]["resourceVersion"], "7");
   const auto asked = server.asked();
   ASSERT_EQ(asked.size(), 1u);
@@ -30,7 +30,7 @@ TEST(CurlApiTest, GetAsksForTheObject) {
   EXPECT_EQ(asked[0].get_header_value("Authorization"), "Bearer secret");
 }
 
-TEST(CurlApiTest, RequestsShareAConnection) {
+TEST(HttpApiTest, RequestsShareAConnection) {
   std::atomic<int> connections = 0;
   RawServer server([&](int connection, int) {
     ++connections;
@@ -38,12 +38,12 @@ TEST(CurlApiTest, RequestsShareAConnection) {
     while (RawServer::ReadRequest(connection, request))
       RawServer::SendAnswer(connection, NamedObject("a").dump());
   });
-  CurlApi api(AccessTo(server.url()));
+  HttpApi api(AccessTo(server.url()));
   for (int i = 0; i < 3; ++i) api.Get(kPods, "ns", "a");
   EXPECT_EQ(connections, 1);
 }
 
-TEST(CurlApiTest, ListReadsAllPages) {
+TEST(HttpApiTest, ListReadsAllPages) {
   TestServer server([](const auto& request, auto& response) {
     const std::string next = request.get_param_value("continue");
     Json page = {{"metadata", {{"resourceVersion", "50"}, {"continue", ""}}}};
@@ -52,7 +52,7 @@ TEST(CurlApiTest, ListReadsAllPages) {
     if (next == "p/2") page["metadata"]["continue"] = "p3";
     response.set_content(page.dump(), "application/json");
   });
-  CurlApi api(AccessTo(server.url()), {.page_size = 1});
+  HttpApi api(AccessTo(server.url()), {.page_size = 1});
   const Json list = api.List(kPods, "", {.labels = "x in (1,2)", .fields = "spec.nodeName=n"});
   EXPECT_EQ(list["metadata"]["resourceVersion"], "50");
   ASSERT_EQ(list["items"].size(), 3u);
@@ -69,7 +69,7 @@ TEST(CurlApiTest, ListReadsAllPages) {
   }
 }
 
-TEST(CurlApiTest, AListThatExpiresBetweenPagesStartsAgain) {
+TEST(HttpApiTest, AListThatExpiresBetweenPagesStartsAgain) {
   std::atomic<int> expired = 0;
   TestServer server([&](const auto& request, auto& response) {
     const bool second = request.has_param("continue");
@@ -83,18 +83,18 @@ TEST(CurlApiTest, AListThatExpiresBetweenPagesStartsAgain) {
     if (!second) page["metadata"]["continue"] = "next";
     response.set_content(page.dump(), "application/json");
   });
-  CurlApi api(AccessTo(server.url()));
+  HttpApi api(AccessTo(server.url()));
   const Json list = api.List(kPods, "", {});
   EXPECT_EQ(list["items"].size(), 2u) << list;
   EXPECT_EQ(list["metadata"]["resourceVersion"], "2");
 }
 
-TEST(CurlApiTest, AListThatAlwaysExpiresIsAnError) {
+TEST(HttpApiTest, AListThatAlwaysExpiresIsAnError) {
   TestServer server([&](const auto&, auto& response) {
     response.status = 410;
     response.set_content(StatusText(410, "Expired", "too old"), "application/json");
   });
-  CurlApi api(AccessTo(server.url()));
+  HttpApi api(AccessTo(server.url()));
   EXPECT_TRUE(ErrorOf([&] { api.List(kPods, "", {}); }).is_expired());
   EXPECT_EQ(server.asked().size(), 3u);
 }
@@ -109,7 +109,7 @@ Sent SentBy(const Call& call) {
   TestServer server([](const auto&, auto& response) {
     response.set_content(NamedObject("a").dump(), "application/json");
   });
-  CurlApi api(AccessTo(server.url()));
+  HttpApi api(AccessTo(server.url()));
   call(api);
   const auto asked = server.asked();
   CHECK(asked.size() == 1);
@@ -117,27 +117,27 @@ Sent SentBy(const Call& call) {
           Json::parse(asked[0].body)};
 }
 
-TEST(CurlApiTest, CreateAddsTheKind) {
+TEST(HttpApiTest, CreateAddsTheKind) {
   const Sent sent = SentBy([](Api& api) { api.Create(kJobs, "ns", {{"spec", {{"x", 1}}}}); });
   EXPECT_EQ(sent.line, "POST /apis/batch/v1/namespaces/ns/jobs");
   EXPECT_EQ(sent.content_type, "application/json");
   EXPECT_EQ(sent.body, Json({{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"spec", {{"x", 1}}}}));
 }
 
-TEST(CurlApiTest, ReplaceSendsTheVersion) {
+TEST(HttpApiTest, ReplaceSendsTheVersion) {
   const Sent sent =
       SentBy([](Api& api) { api.Replace(kPods, "ns", NamedObject("a", "9"), "status"); });
   EXPECT_EQ(sent.line, "PUT /api/v1/namespaces/ns/pods/a/status");
   EXPECT_EQ(sent.body["metadata"]["resourceVersion"], "9");
 }
 
-TEST(CurlApiDeathTest, ReplaceWithoutAVersionIsABug) {
-  CurlApi api(AccessTo("http://127.0.0.1:1"));
+TEST(HttpApiDeathTest, ReplaceWithoutAVersionIsABug) {
+  HttpApi api(AccessTo("http://127.0.0.1:1"));
   EXPECT_EXIT(api.Replace(kPods, "ns", {{"metadata", {{"name", "a"}}}}),
               testing::ExitedWithCode(70), "without a resourceVersion");
 }
 
-TEST(CurlApiTest, MergePatchSendsThePatchAlone) {
+TEST(HttpApiTest, MergePatchSendsThePatchAlone) {
   const Sent sent = SentBy([](Api& api) {
     api.MergePatch(kPods, "ns", "a", {{"spec", {{"x", nullptr}}}}, "scale");
   });
@@ -146,7 +146,7 @@ TEST(CurlApiTest, MergePatchSendsThePatchAlone) {
   EXPECT_EQ(sent.body, Json({{"spec", {{"x", nullptr}}}}));
 }
 
-TEST(CurlApiTest, DeleteSendsItsConditions) {
+TEST(HttpApiTest, DeleteSendsItsConditions) {
   Sent sent = SentBy([](Api& api) { api.Delete(kPods, "ns", "a", "u1", 20); });
   EXPECT_EQ(sent.line, "DELETE /api/v1/namespaces/ns/pods/a");
   EXPECT_EQ(sent.body["preconditions"], Json({{"uid", "u1"}}));
@@ -157,7 +157,7 @@ TEST(CurlApiTest, DeleteSendsItsConditions) {
   EXPECT_FALSE(sent.body.contains("gracePeriodSeconds"));
 }
 
-TEST(CurlApiTest, BindNamesPodAndNode) {
+TEST(HttpApiTest, BindNamesPodAndNode) {
   const Sent sent = SentBy([](Api& api) { api.Bind("ns", "p", "u1", "node-1"); });
   EXPECT_EQ(sent.line, "POST /api/v1/namespaces/ns/pods/p/binding");
   EXPECT_EQ(sent.body,
@@ -173,11 +173,11 @@ ApiError AnsweredWith(int status, const std::string& body) {
     response.status = status;
     response.set_content(body, "application/json");
   });
-  CurlApi api(AccessTo(server.url()));
+  HttpApi api(AccessTo(server.url()));
   return ErrorOf([&] { api.Create(kPods, "ns", NamedObject("a")); });
 }
 
-TEST(CurlApiTest, AnswersBecomeErrors) {
+TEST(HttpApiTest, AnswersBecomeErrors) {
   const ApiError conflict = AnsweredWith(409, StatusText(409, "Conflict", "was modified"));
   EXPECT_EQ(conflict.http_status(), 409);
   EXPECT_TRUE(conflict.is_conflict());
@@ -203,7 +203,7 @@ TEST(CurlApiTest, AnswersBecomeErrors) {
   EXPECT_TRUE(AnsweredWith(500, StatusText(500, "InternalError", "")).maybe_executed());
 }
 
-TEST(CurlApiTest, AMissingKindIsNotAMissingObject) {
+TEST(HttpApiTest, AMissingKindIsNotAMissingObject) {
   const ApiError object = AnsweredWith(404, StatusText(404, "NotFound", "pods a"));
   EXPECT_EQ(object.code(), ErrorCode::kNoInput);
   EXPECT_THAT(object.what(), Not(HasSubstr("definition")));
@@ -211,7 +211,7 @@ TEST(CurlApiTest, AMissingKindIsNotAMissingObject) {
               HasSubstr("404: 404 page not found: does the server have this kind?"));
 }
 
-TEST(CurlApiTest, AnswersOfOtherServersAreQuotedInPart) {
+TEST(HttpApiTest, AnswersOfOtherServersAreQuotedInPart) {
   const ApiError proxy = AnsweredWith(502, "<html>\x1b[1m" + std::string(5000, 'x'));
   EXPECT_TRUE(proxy.maybe_executed());
   EXPECT_THAT(proxy.what(), HasSubstr("502: <html>\\x1b[1mxxx"));
@@ -223,29 +223,29 @@ TEST(CurlApiTest, AnswersOfOtherServersAreQuotedInPart) {
   EXPECT_TRUE(garbage.maybe_executed());
 }
 
-TEST(CurlApiTest, DeletingWhatIsGoneIsNoError) {
+TEST(HttpApiTest, DeletingWhatIsGoneIsNoError) {
   TestServer server([](const auto&, auto& response) {
     response.status = 404;
     response.set_content(StatusText(404, "NotFound", "gone"), "application/json");
   });
-  CurlApi(AccessTo(server.url())).Delete(kPods, "ns", "a", "", {});
+  HttpApi(AccessTo(server.url())).Delete(kPods, "ns", "a", "", {});
   EXPECT_EQ(server.asked().size(), 1u);
 }
 
-TEST(CurlApiTest, DeletingAnotherObjectIsAnError) {
+TEST(HttpApiTest, DeletingAnotherObjectIsAnError) {
   TestServer server([](const auto&, auto& response) {
     response.status = 409;
     response.set_content(StatusText(409, "Conflict", "uid"), "application/json");
   });
-  CurlApi api(AccessTo(server.url()));
+  HttpApi api(AccessTo(server.url()));
   EXPECT_TRUE(ErrorOf([&] { api.Delete(kPods, "ns", "a", "u", {}); }).is_conflict());
 }
 
-TEST(CurlApiTest, TheFactoryMakesIndependentApis) {
+TEST(HttpApiTest, TheFactoryMakesIndependentApis) {
   TestServer server([](const auto&, auto& response) {
     response.set_content(NamedObject("a").dump(), "application/json");
   });
-  const ApiFactory make = MakeCurlApis(AccessTo(server.url()));
+  const ApiFactory make = MakeHttpApis(AccessTo(server.url()));
   std::stop_source stop;
   const auto one = make(stop.get_token()), two = make({});
   stop.request_stop();

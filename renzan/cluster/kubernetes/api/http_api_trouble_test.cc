@@ -12,7 +12,7 @@
 
 #include "renzan/base/clock_testing.h"
 #include "renzan/base/file/file.h"
-#include "renzan/cluster/kubernetes/api/curl_api_for_test.h"
+#include "renzan/cluster/kubernetes/api/http_api_for_test.h"
 #include "renzan/cluster/kubernetes/api/server_for_test.h"
 
 namespace renzan::cluster::kubernetes {
@@ -21,7 +21,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(CurlApiTroubleTest, ABusyServerIsAskedAgainAFewTimes) {
+TEST(HttpApiTroubleTest, ABusyServerIsAskedAgainAFewTimes) {
   std::atomic<int> busy = 2;
   TestServer server([&](const auto&, auto& response) {
     if (busy-- > 0) {
@@ -30,7 +30,7 @@ TEST(CurlApiTroubleTest, ABusyServerIsAskedAgainAFewTimes) {
     }
     response.set_content(NamedObject("a").dump(), "application/json");
   });
-  CurlApi api(AccessTo(server.url()), {.max_retries = 3});
+  HttpApi api(AccessTo(server.url()), {.max_retries = 3});
   api.Create(kPods, "ns", NamedObject("a"));
   EXPECT_EQ(server.asked().size(), 3u);
   for (const auto& request : server.asked()) EXPECT_THAT(request.body, HasSubstr("u-a"));
@@ -40,20 +40,20 @@ TEST(CurlApiTroubleTest, ABusyServerIsAskedAgainAFewTimes) {
   EXPECT_EQ(server.asked().size(), 3u + 4u);
 }
 
-TEST(CurlApiTroubleTest, OtherFailuresAreReportedAtOnce) {
+TEST(HttpApiTroubleTest, OtherFailuresAreReportedAtOnce) {
   std::string retry_after;
   TestServer server([&](const auto&, auto& response) {
     response.status = 503;
     if (!retry_after.empty()) response.set_header("Retry-After", retry_after);
   });
-  CurlApi api(AccessTo(server.url()), {.longest_retry_wait_seconds = 10});
+  HttpApi api(AccessTo(server.url()), {.longest_retry_wait_seconds = 10});
   EXPECT_EQ(ErrorOf([&] { api.Get(kPods, "ns", "a"); }).http_status(), 503);
   retry_after = "3600";
   EXPECT_EQ(ErrorOf([&] { api.Get(kPods, "ns", "a"); }).http_status(), 503);
   EXPECT_EQ(server.asked().size(), 2u);
 }
 
-TEST(CurlApiTroubleTest, AStopEndsTheWaitForABusyServer) {
+TEST(HttpApiTroubleTest, AStopEndsTheWaitForABusyServer) {
   std::latch asked(1);
   std::atomic<int> times = 0;
   TestServer server([&](const auto&, auto& response) {
@@ -62,7 +62,7 @@ TEST(CurlApiTroubleTest, AStopEndsTheWaitForABusyServer) {
     if (times++ == 0) asked.count_down();
   });
   std::stop_source stop;
-  CurlApi api(AccessTo(server.url()), {}, stop.get_token());
+  HttpApi api(AccessTo(server.url()), {}, stop.get_token());
   std::thread stopper([&] {
     asked.wait();
     stop.request_stop();
@@ -72,7 +72,7 @@ TEST(CurlApiTroubleTest, AStopEndsTheWaitForABusyServer) {
   EXPECT_EQ(times, 1);
 }
 
-TEST(CurlApiTroubleTest, AStopEndsARequestWithoutAnAnswer) {
+TEST(HttpApiTroubleTest, AStopEndsARequestWithoutAnAnswer) {
   std::latch asked(1);
   RawServer server([&](int connection, int) {
     std::string request;
@@ -84,7 +84,7 @@ TEST(CurlApiTroubleTest, AStopEndsARequestWithoutAnAnswer) {
   });
   std::stop_source stop;
   // Longer than the test is allowed to take.
-  CurlApi api(AccessTo(server.url()),
+  HttpApi api(AccessTo(server.url()),
               {.connect_timeout_seconds = 3600, .request_timeout_seconds = 3600}, stop.get_token());
   api.Get(kPods, "ns", "a");  // connects: curl's own timers would wake it while it does
   std::thread stopper([&] {
@@ -100,9 +100,9 @@ TEST(CurlApiTroubleTest, AStopEndsARequestWithoutAnAnswer) {
   EXPECT_FALSE(later.maybe_executed());
 }
 
-TEST(CurlApiTroubleTest, AWriteWithoutAnAnswerMayHaveBeenExecuted) {
+TEST(HttpApiTroubleTest, AWriteWithoutAnAnswerMayHaveBeenExecuted) {
   RawServer server([](int connection, int) { RawServer::WaitForEnd(connection); });
-  CurlApi api(AccessTo(server.url()), {.request_timeout_seconds = 0.05});
+  HttpApi api(AccessTo(server.url()), {.request_timeout_seconds = 0.05});
   const ApiError write = ErrorOf([&] { api.Bind("ns", "p", "u", "n"); });
   EXPECT_TRUE(write.no_answer());
   EXPECT_TRUE(write.maybe_executed());
@@ -114,12 +114,12 @@ TEST(CurlApiTroubleTest, AWriteWithoutAnAnswerMayHaveBeenExecuted) {
   EXPECT_FALSE(read.maybe_executed());
 }
 
-TEST(CurlApiTroubleTest, AWriteThatReachesNobodyIsNotExecuted) {
+TEST(HttpApiTroubleTest, AWriteThatReachesNobodyIsNotExecuted) {
   std::string url;
   {
     url = RawServer([](int, int) {}).url();
   }
-  CurlApi api(AccessTo(url));
+  HttpApi api(AccessTo(url));
   const ApiError error = ErrorOf([&] { api.Bind("ns", "p", "u", "n"); });
   EXPECT_TRUE(error.no_answer());
   EXPECT_FALSE(error.maybe_executed());
@@ -127,14 +127,14 @@ TEST(CurlApiTroubleTest, AWriteThatReachesNobodyIsNotExecuted) {
                                   HasSubstr("is the address in the test right?")));
 }
 
-TEST(CurlApiTroubleTest, AnAnswerCutShortIsNone) {
+TEST(HttpApiTroubleTest, AnAnswerCutShortIsNone) {
   RawServer server([](int connection, int) {
     std::string request;
     RawServer::ReadRequest(connection, request, "u-a");
     RawServer::Send(connection,
                     "HTTP/1.1 201 Created\r\nContent-Length: 100\r\n\r\n{\"metadata\":");
   });
-  CurlApi api(AccessTo(server.url()));
+  HttpApi api(AccessTo(server.url()));
   const ApiError error = ErrorOf([&] { api.Create(kPods, "ns", NamedObject("a")); });
   EXPECT_TRUE(error.no_answer());
   EXPECT_TRUE(error.maybe_executed());
@@ -142,7 +142,7 @@ TEST(CurlApiTroubleTest, AnAnswerCutShortIsNone) {
 }
 
 // curl itself would send it again on a new connection.
-TEST(CurlApiTroubleTest, AWriteIsNotRepeatedWhenAReusedConnectionBreaks) {
+TEST(HttpApiTroubleTest, AWriteIsNotRepeatedWhenAReusedConnectionBreaks) {
   std::atomic<int> writes = 0;
   RawServer server([&](int connection, int) {
     std::string request;
@@ -160,7 +160,7 @@ TEST(CurlApiTroubleTest, AWriteIsNotRepeatedWhenAReusedConnectionBreaks) {
       RawServer::SendAnswer(connection, NamedObject("a").dump());
     }
   });
-  CurlApi api(AccessTo(server.url()));
+  HttpApi api(AccessTo(server.url()));
   api.Get(kPods, "ns", "a");
   const ApiError error = ErrorOf([&] { api.Create(kPods, "ns", NamedObject("a")); });
   EXPECT_TRUE(error.maybe_executed());
@@ -169,7 +169,7 @@ TEST(CurlApiTroubleTest, AWriteIsNotRepeatedWhenAReusedConnectionBreaks) {
   api.Get(kPods, "ns", "a");
 }
 
-TEST(CurlApiTroubleTest, AReadIsRepeatedWhenAReusedConnectionBreaks) {
+TEST(HttpApiTroubleTest, AReadIsRepeatedWhenAReusedConnectionBreaks) {
   std::atomic<int> reads = 0;
   RawServer server([&](int connection, int) {
     std::string request;
@@ -178,26 +178,26 @@ TEST(CurlApiTroubleTest, AReadIsRepeatedWhenAReusedConnectionBreaks) {
       RawServer::SendAnswer(connection, NamedObject("a").dump());
     }
   });
-  CurlApi api(AccessTo(server.url()));
+  HttpApi api(AccessTo(server.url()));
   api.Get(kPods, "ns", "a");
   api.Get(kPods, "ns", "a");
   EXPECT_EQ(reads, 3);
 }
 
-TEST(CurlApiTroubleTest, AnEndlessAnswerIsCutOff) {
+TEST(HttpApiTroubleTest, AnEndlessAnswerIsCutOff) {
   RawServer server([](int connection, int) {
     std::string request;
     RawServer::ReadRequest(connection, request);
     RawServer::Send(connection, "HTTP/1.1 200 OK\r\n\r\n" + std::string(100'000, 'x'));
     RawServer::WaitForEnd(connection);
   });
-  CurlApi api(AccessTo(server.url()), {.max_answer_bytes = 50'000});
+  HttpApi api(AccessTo(server.url()), {.max_answer_bytes = 50'000});
   const ApiError error = ErrorOf([&] { api.Get(kPods, "ns", "a"); });
   EXPECT_EQ(error.reason(), "TooLarge");
   EXPECT_THAT(error.what(), HasSubstr("is it an API server?"));
 }
 
-TEST(CurlApiTroubleTest, AReplacedTokenIsReadAgain) {
+TEST(HttpApiTroubleTest, AReplacedTokenIsReadAgain) {
   TemporaryDirectory directory;
   WriteFileAtomically(directory / "token", "first\n");
   TestServer server([](const auto& request, auto& response) {
@@ -207,7 +207,7 @@ TEST(CurlApiTroubleTest, AReplacedTokenIsReadAgain) {
   Access access = AccessTo(server.url());
   ManualClock clock;
   access.credentials = MakeTokenFile(directory / "token", "", access.from, clock);
-  CurlApi api(access);
+  HttpApi api(access);
   const auto get = [&] {
     api.Get(kPods, "ns", "a");
     return server.asked().back().get_header_value("Authorization");
@@ -226,11 +226,11 @@ TEST(CurlApiTroubleTest, AReplacedTokenIsReadAgain) {
   EXPECT_EQ(get(), "Bearer second");
 }
 
-TEST(CurlApiTroubleTest, ATokenThatCannotBeReadIsAnError) {
+TEST(HttpApiTroubleTest, ATokenThatCannotBeReadIsAnError) {
   TemporaryDirectory directory;
   Access access = AccessTo("http://127.0.0.1:1");
   access.credentials = MakeTokenFile(directory / "token", "", access.from);
-  CurlApi api(access);
+  HttpApi api(access);
   EXPECT_THROW(api.Get(kPods, "ns", "a"), Error);
   WriteFileAtomically(directory / "token", "two\nlines");
   try {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "renzan/cluster/kubernetes/api/curl_api_for_test.h"
+#include "renzan/cluster/kubernetes/api/http_api_for_test.h"
 #include "renzan/cluster/kubernetes/api/server_for_test.h"
 
 namespace renzan::cluster::kubernetes {
@@ -23,8 +23,8 @@ struct Streamed {
   std::vector<std::string> events = {};
   std::optional<ApiError> error = {};
 };
-Streamed Stream(const RawServer& server, CurlApiOptions options = {}) {
-  CurlApi api(AccessTo(server.url()), options);
+Streamed Stream(const RawServer& server, HttpApiOptions options = {}) {
+  HttpApi api(AccessTo(server.url()), options);
   Streamed streamed;
   try {
     api.Watch(kPods, "ns", {.labels = "a=b"}, "42", [&](std::string_view type, Json&& object) {
@@ -53,7 +53,7 @@ RawServer::Handler Pieces(std::vector<std::string> pieces, std::string* request)
   };
 }
 
-TEST(CurlApiWatchTest, WatchCutsTheStreamIntoEvents) {
+TEST(HttpApiWatchTest, WatchCutsTheStreamIntoEvents) {
   const std::string a = Event("ADDED", NamedObject("a", "43"));
   const std::string large = Event("MODIFIED", [] {
     Json object = NamedObject("b", "44");
@@ -73,7 +73,7 @@ TEST(CurlApiWatchTest, WatchCutsTheStreamIntoEvents) {
                                  "resourceVersion=42&timeoutSeconds=123&labelSelector=a%3Db "));
 }
 
-TEST(CurlApiWatchTest, AnErrorEventIsAnError) {
+TEST(HttpApiWatchTest, AnErrorEventIsAnError) {
   std::string request;
   RawServer server(
       Pieces({Event("ERROR", Json::parse(StatusText(410, "Expired", "too old")))}, &request));
@@ -83,7 +83,7 @@ TEST(CurlApiWatchTest, AnErrorEventIsAnError) {
   EXPECT_EQ(streamed.error->reason(), "Expired");
 }
 
-TEST(CurlApiWatchTest, A410OfAWatchIsAnError) {
+TEST(HttpApiWatchTest, A410OfAWatchIsAnError) {
   RawServer server([](int connection, int) {
     std::string request;
     RawServer::ReadRequest(connection, request);
@@ -94,7 +94,7 @@ TEST(CurlApiWatchTest, A410OfAWatchIsAnError) {
   EXPECT_TRUE(streamed.error->is_expired());
 }
 
-TEST(CurlApiWatchTest, InvalidEventsAreErrors) {
+TEST(HttpApiWatchTest, InvalidEventsAreErrors) {
   const std::vector<std::string> invalid = {
       "garbage\n",
       "[]\n",
@@ -113,7 +113,7 @@ TEST(CurlApiWatchTest, InvalidEventsAreErrors) {
   }
 }
 
-TEST(CurlApiWatchTest, AStreamThatEndsWithinALineIsDisconnected) {
+TEST(HttpApiWatchTest, AStreamThatEndsWithinALineIsDisconnected) {
   const std::string begun = Event("ADDED", NamedObject("b", "44")).substr(0, 20);
   std::string request;
   RawServer ended(Pieces({Event("ADDED", NamedObject("a", "43")), begun}, &request));
@@ -132,7 +132,7 @@ TEST(CurlApiWatchTest, AStreamThatEndsWithinALineIsDisconnected) {
   }
 }
 
-TEST(CurlApiWatchTest, AWatchThatTheServerForgetsIsGivenUp) {
+TEST(HttpApiWatchTest, AWatchThatTheServerForgetsIsGivenUp) {
   RawServer server([](int connection, int) {
     std::string request;
     RawServer::ReadRequest(connection, request);
@@ -145,10 +145,10 @@ TEST(CurlApiWatchTest, AWatchThatTheServerForgetsIsGivenUp) {
   EXPECT_EQ(streamed.error->reason(), "Timeout");
 }
 
-TEST(CurlApiWatchTest, AnExceptionOfTheTakerEndsTheWatch) {
+TEST(HttpApiWatchTest, AnExceptionOfTheTakerEndsTheWatch) {
   std::string request;
   RawServer server(Pieces({Event("ADDED", NamedObject("a", "43"))}, &request));
-  CurlApi api(AccessTo(server.url()));
+  HttpApi api(AccessTo(server.url()));
   EXPECT_THROW(api.Watch(kPods, "ns", {}, "42",
                          [](std::string_view, Json&&) { throw std::out_of_range("taker"); }),
                std::out_of_range);
