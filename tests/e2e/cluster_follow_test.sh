@@ -1,10 +1,10 @@
-# Following a job shows every line once and returns its exit code, although the daemon is killed and
-# restarted and the job is preempted meanwhile.
+# Following a job or its output shows every line once, and the former returns the job's exit code,
+# although the daemon is killed and restarted and the job is preempted meanwhile.
 source "$(dirname "$0")/lib.sh" "$@"
 export RENZAN_STATE_DIR=$work/state
 unset RENZAN_SOCKET
-trap 'kill "$follower" 2>/dev/null || true; $renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
-follower=""
+trap 'kill $follower $logs $tail 2>/dev/null || true; $renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
+follower="" logs="" tail=""
 up() { $renzan cluster up --nodes 2 >/dev/null; }
 value_of() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
 up
@@ -29,29 +29,35 @@ YAML
 $renzan submit count.yaml --follow >log.txt 2>follow.err &
 follower=$!
 wait_for grep -q 'line 5' log.txt
+$renzan job logs -f 1 >logs.txt 2>logs.err &
+logs=$!
+wait_for grep -q 'line 5' logs.txt
 kill -KILL "$($renzan cluster status --json | value_of pid)"
+wait_for grep -q 'the output of job 1 breaks off .*: trying for a minute to go on' logs.err
 wait_for up
 wait_for grep -q 'line 20' log.txt
 $renzan job preempt 1 >/dev/null
 wait_for grep -q 'line 35' log.txt
 $renzan job logs -f 1 --tail 1 >tail.txt 2>tail.err &
-logs=$!
+tail=$!
 wait_for grep -q line tail.txt
 $renzan cluster down 2>down.txt
 grep -q "running workers continue, and .*: \`renzan cluster down --stop-jobs\` after that ends them$" down.txt ||
   fail "$(cat down.txt)"
-status=0
-wait $logs || status=$?
-[ $status -eq 69 ] || fail "job logs -f: exit $status although its job goes on"
-grep -q "the output of job 1 breaks off: .* daemon" tail.err ||
-  fail "$(cat tail.err)"
 up
-$renzan job logs -f 1 >tail.txt || fail "job logs -f fails although its job has ended"
+for reader in $logs $tail; do
+  wait "$reader" || fail "job logs -f: exit $?: $(cat logs.err tail.err)"
+done
+diff <(seq 60 | sed 's/^/line /') logs.txt || fail "job logs -f: lines were lost or shown twice"
+[ "$(grep -c 'breaks off' logs.err)" -ge 2 ] || fail "$(cat logs.err)"
+first=$(head -1 tail.txt)
+diff <(seq "${first#line }" 60 | sed 's/^/line /') tail.txt || fail "job logs -f --tail 1"
 status=0
 wait $follower || status=$?
 follower=""
 [ $status -eq 4 ] || { cat follow.err >&2; fail "exit $status instead of 4"; }
 diff <(seq 60 | sed 's/^/line /') log.txt || fail "lines were lost or shown twice"
+[ "$(grep -c 'breaks off' follow.err)" -ge 2 ] || fail "$(cat follow.err)"
 # Nothing is left that could continue.
 $renzan cluster down 2>down.txt
 ! grep -q "workers continue" down.txt || fail "$(cat down.txt)"

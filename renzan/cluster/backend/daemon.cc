@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
+#include "renzan/cluster/backend/daemon_log.h"
 #include "renzan/cluster/spec/cluster_config.h"
 #include "renzan/cluster/spec/inherited.h"
 #include "renzan/cluster/spec/job_spec.h"
@@ -204,21 +207,22 @@ class DaemonBackend : public Backend {
 
   void ReadLog(const std::string& job, const LogQuery& query,
                const std::function<void(std::string_view)>& take) override {
-    std::string target = fmt::format("/v1/jobs/{}/logs?worker={}", NumberOf(job), query.worker);
-    if (query.attempt >= 0) target += fmt::format("&attempt={}", query.attempt);
-    if (query.tail >= 0) target += fmt::format("&tail={}", query.tail);
-    if (!query.follow) return client_.Stream(target, take);
-    try {
-      client_.Stream(target + "&follow=1", take);
-      if (OutputIsComplete(job, query.attempt)) return;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kUnavailable) throw;
-      throw error.WithContext(fmt::format("the output of job {} breaks off", job));
-    }
-    Fail(ErrorCode::kUnavailable,
-         "the output of job {} breaks off, because the daemon has ended and started again: follow "
-         "it again",
-         job);
+    const std::string target = fmt::format("/v1/jobs/{}/logs?", NumberOf(job));
+    if (query.follow)
+      return FollowOutput(
+          {.stream = [&](const std::string& wanted,
+                         const auto& take_frames) { client_.Stream(target + wanted, take_frames); },
+           .is_complete = [&] { return OutputIsComplete(job, query.attempt); },
+           .clock = SystemClock(),
+           .wait =
+               [](double seconds) {
+                 std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+               }},
+          job, query, take);
+    std::string wanted = fmt::format("worker={}", query.worker);
+    if (query.attempt >= 0) wanted += fmt::format("&attempt={}", query.attempt);
+    if (query.tail >= 0) wanted += fmt::format("&tail={}", query.tail);
+    client_.Stream(target + wanted, take);
   }
 
   Document ListNodes() override { return Get("/v1/nodes"); }

@@ -10,6 +10,7 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
   const int64_t tail = NumberIn(request, "tail", -1);
   const int64_t wanted = NumberIn(request, "attempt", -1);
   const bool follow = NumberIn(request, "follow", 0) != 0;
+  const bool later_attempts = wanted < 0 || NumberIn(request, "later_attempts", 0) != 0;
   JobRecord job;
   std::vector<AttemptRecord> attempts;
   context.loop.Run([&](Controller& controller) {
@@ -17,7 +18,9 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
     controller.access().RequireOwner(job, request.caller);
     attempts = controller.store().Attempts(id);
   });
-  if (wanted >= static_cast<int64_t>(attempts.size()))
+  // Who follows a job before its start follows its first attempt.
+  const bool is_first = follow && later_attempts && wanted == 0;
+  if (wanted >= static_cast<int64_t>(attempts.size()) && !is_first)
     Fail(ErrorCode::kNoInput, "job {} has {}, numbered from 0: there is no attempt {}", id,
          Counted(attempts.size(), "attempt"), wanted);
   if (attempts.empty() && !follow)
@@ -37,12 +40,12 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
          attempt, id);
 
   // The loop may end before the stream.
-  const auto job_now = [&loop = context.loop, id, wanted]() -> LogStream::JobNow {
+  const auto job_now = [&loop = context.loop, id, wanted, later_attempts]() -> LogStream::JobNow {
     try {
       return loop.Run([&](Controller& controller) -> LogStream::JobNow {
         const JobRecord record = controller.View(id).record;
         bool ended = HasEnded(record.state);
-        if (wanted >= 0)
+        if (!later_attempts)
           ended = controller.store().Attempts(id).at(static_cast<size_t>(wanted)).ended.has_value();
         return {.attempts = record.attempts, .ended = ended};
       });
@@ -50,15 +53,18 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
       return {.ended = true};
     }
   };
-  return {.stream = std::make_unique<LogStream>(LogRequest{.jobs_dir = context.state_dir + "/jobs",
-                                                           .job = id,
-                                                           .attempt = static_cast<int>(attempt),
-                                                           .worker = static_cast<int>(worker),
-                                                           .owner = job.uid,
-                                                           .follow = follow,
-                                                           .later_attempts = wanted < 0,
-                                                           .tail = tail},
-                                                job_now, request.client_fd, context.stop_fd)};
+  return {.stream =
+              std::make_unique<LogStream>(LogRequest{.jobs_dir = context.state_dir + "/jobs",
+                                                     .job = id,
+                                                     .attempt = static_cast<int>(attempt),
+                                                     .worker = static_cast<int>(worker),
+                                                     .owner = job.uid,
+                                                     .follow = follow,
+                                                     .later_attempts = later_attempts,
+                                                     .tail = tail,
+                                                     .from = NumberIn(request, "from", 0),
+                                                     .framed = NumberIn(request, "frames", 0) != 0},
+                                          job_now, request.client_fd, context.stop_fd)};
 }
 
 }  // namespace renzan::cluster::local

@@ -163,18 +163,17 @@ TEST_F(ApiServerTest, ALogSaysAtItsHeadWhatWasDropped) {
                 AllOf(HasSubstr(note), HasSubstr("three\n"), HasSubstr("four\nfive\n")));
   EXPECT_THAT(Ask(socket_, "GET", "/v1/jobs/1/logs?tail=2"),
               AllOf(HasSubstr("four\nfive\n"), Not(HasSubstr("dropped"))));
-  // A follower that is slower than the job learns of the gap.
-  LogStream stream(
-      {.jobs_dir = directory_ / "jobs", .job = 1, .owner = ::geteuid(), .follow = true},
-      [] { return LogStream::JobNow{.attempts = 1, .ended = true}; }, -1, -1);
-  LogWriter(path, 10, 2, ::geteuid(), ::getegid()).Write("six\nseven\neight\nnine\n");
-  std::string all(1000, 0);
-  size_t size = 0;
-  while (const size_t got = stream.Read(all.data() + size, all.size() - size)) size += got;
-  EXPECT_EQ(all.substr(0, size), note +
-                                     "three\nfour\nfive\n[renzan: output was dropped here: the job "
-                                     "writes it faster than it is "
-                                     "read]\neight\nnine\n");
+}
+
+// Who was cut off before the job started goes on with its first attempt.
+TEST_F(ApiServerTest, AFirstAttemptIsFollowedBeforeItStarts) {
+  Submit("command: [a]\nreplicas: 3\nresources: {gpu: 2}");  // waits
+  const std::string logs = "/v1/jobs/1/logs?attempt=0&follow=1";
+  EXPECT_THAT(Ask(socket_, "GET", logs), HasSubstr("there is no attempt 0"));
+  Ask(socket_, "POST", "/v1/jobs/1/cancel", "{}");
+  const std::string followed = Ask(socket_, "GET", logs + "&from=0&later_attempts=1&frames=1");
+  EXPECT_THAT(followed, HasSubstr(" 200 "));
+  EXPECT_THAT(followed, HasSubstr(spec::FrameHead({.attempt = 0, .offset = 0}, false, 0)));
 }
 
 TEST_F(ApiServerTest, CountsJobsInEveryState) {

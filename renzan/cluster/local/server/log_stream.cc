@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "renzan/base/counted.h"
+#include "renzan/base/error.h"
 #include "renzan/cluster/local/untrusted_file.h"
 
 namespace renzan::cluster::local {
@@ -18,6 +20,8 @@ namespace {
 
 // Used when the kernel has no inotify watches left, and to notice the end of the job.
 constexpr int kPollIntervalMs = 500;
+constexpr const char* kGap =
+    "[renzan: output was dropped here: the job writes it faster than it is read]\n";
 
 bool SameFile(int a, int b) {
   struct stat first, second;
@@ -35,7 +39,17 @@ LogStream::LogStream(LogRequest request, std::function<JobNow()> job_now, int cl
       stop_fd_(stop_fd),
       inotify_fd_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
   OpenFiles();
-  if (request_.tail >= 0) Tail(request_.tail);
+  if (request_.tail >= 0)
+    Tail(request_.tail);
+  else
+    SkipTo(request_.from);
+  place_ = {.attempt = request_.attempt, .offset = files_.empty() ? 0 : files_.front().at};
+}
+
+int64_t LogStream::File::End() const {
+  struct stat file;
+  const off_t read = ::lseek(fd, 0, SEEK_CUR);
+  return ::fstat(fd, &file) == 0 ? at + std::max<int64_t>(0, file.st_size - read) : at;
 }
 
 LogStream::~LogStream() {
@@ -95,9 +109,18 @@ void LogStream::OpenRotated() {
     }
     newer.push_front({.fd = fd, .missing = {}});
   }
-  if (!files_.empty() && !newer.empty() && !reaches_known)
-    newer.front().missing =
-        "[renzan: output was dropped here: the job writes it faster than it is read]\n";
+  if (newer.empty()) return;
+  if (!files_.empty() && !reaches_known) newer.front().missing = kGap;
+  // Only the newest file of all grows.
+  int64_t at = 0;
+  if (reaches_known)
+    at = files_.back().End();
+  else if (const std::optional<DroppedHead> dropped = Dropped())
+    at = dropped->bytes;
+  for (File& file : newer) {
+    file.at = at;
+    at = file.End();
+  }
   files_.insert(files_.end(), newer.begin(), newer.end());
 }
 
@@ -115,7 +138,7 @@ void LogStream::Tail(int64_t lines) {
       for (ssize_t i = got; i-- > 0; last_byte = false) {
         if (block[i] != '\n' || (last_byte && lines > 0)) continue;
         if (++ends < std::max<int64_t>(lines, 1)) continue;
-        ::lseek(fd, lines == 0 ? end : begin + i + 1, SEEK_SET);
+        files_[file].at += ::lseek(fd, lines == 0 ? end : begin + i + 1, SEEK_SET);
         for (; file > 0; --file) {
           ::close(files_.front().fd);
           files_.pop_front();
@@ -127,6 +150,22 @@ void LogStream::Tail(int64_t lines) {
     }
     ::lseek(fd, 0, SEEK_SET);
   }
+}
+
+void LogStream::SkipTo(int64_t offset) {
+  if (files_.empty() || offset == 0) return;
+  if (offset < files_.front().at) {
+    files_.front().missing = kGap;
+    return;
+  }
+  while (files_.size() > 1 && files_.front().End() <= offset) {
+    ::close(files_.front().fd);
+    files_.pop_front();
+  }
+  File& file = files_.front();
+  file.missing.clear();
+  ::lseek(file.fd, offset - file.at, SEEK_SET);
+  file.at = offset;
 }
 
 // False if the client has disconnected or the server must end.
@@ -141,16 +180,34 @@ bool LogStream::Wait() {
 }
 
 size_t LogStream::Read(char* data, size_t max) {
+  if (!request_.framed) return ReadText(data, max);
+  CHECK(max > spec::kFrameHeadBytes);
+  size_t got = 0;
+  if (std::exchange(begun_, true)) {
+    got = ReadText(data + spec::kFrameHeadBytes, max - spec::kFrameHeadBytes);
+    if (got == 0) return 0;
+  }
+  spec::FrameHead(place_, is_remark_, got).copy(data, spec::kFrameHeadBytes);
+  return spec::kFrameHeadBytes + got;
+}
+
+// Sets place_ and is_remark_.
+size_t LogStream::ReadText(char* data, size_t max) {
   for (;;) {
     while (!files_.empty()) {
       File& file = files_.front();
-      if (!file.missing.empty()) {
+      place_ = {.attempt = request_.attempt, .offset = file.at};
+      is_remark_ = !file.missing.empty();
+      if (is_remark_) {
         const size_t part = file.missing.copy(data, max);
         file.missing.erase(0, part);
         return part;
       }
       const ssize_t got = ::read(file.fd, data, max);
-      if (got > 0) return static_cast<size_t>(got);
+      if (got > 0) {
+        file.at += got;
+        return static_cast<size_t>(got);
+      }
       if (files_.size() == 1) break;
       ::close(file.fd);
       files_.pop_front();

@@ -1,8 +1,8 @@
 #pragma once
 
 // A worker's output as one stream: the rotated files, oldest first, and the current one. Where
-// output is no longer there, because older files were dropped, a line says so. The job's user owns
-// the files (untrusted_file.h). For one thread.
+// output is no longer there, because older files were dropped, a remark says so. The job's user
+// owns the files (untrusted_file.h). For one thread.
 
 #include <sys/types.h>
 
@@ -13,6 +13,7 @@
 
 #include "renzan/cluster/contract/log_writer.h"
 #include "renzan/cluster/core/snapshot.h"
+#include "renzan/cluster/spec/output_frames.h"
 
 namespace renzan::cluster::local {
 
@@ -25,6 +26,8 @@ struct LogRequest {
   bool follow = false;
   bool later_attempts = false;  // also follow attempts that start later
   int64_t tail = -1;            // lines from the end; negative: everything
+  int64_t from = 0;             // offset in the output of the attempt; without `tail`
+  bool framed = false;          // see cluster/spec/output_frames.h
 };
 
 class LogStream {
@@ -51,18 +54,27 @@ class LogStream {
   std::optional<DroppedHead> Dropped() const;
   void Close();
   void Tail(int64_t lines);
+  void SkipTo(int64_t offset);
   void OpenRotated();
   bool Wait();
+  size_t ReadText(char* data, size_t max);
 
   LogRequest request_;
   std::function<JobNow()> job_now_;
   int client_fd_, stop_fd_, inotify_fd_;
   struct File {
     int fd;
-    std::string missing;  // a line that comes first: what is no longer there before it
+    std::string missing;  // a remark that comes first: what is no longer there before it
+    int64_t at = 0;       // offset of the next byte in the output of the attempt
+
+    int64_t End() const;
   };
   std::deque<File> files_;  // oldest first
   bool ended_ = false;      // no output after what is in the files
+  // Of the text that was read last.
+  spec::OutputPlace place_;
+  bool is_remark_ = false;
+  bool begun_ = false;  // a frame has said where the stream begins
 };
 
 }  // namespace renzan::cluster::local
