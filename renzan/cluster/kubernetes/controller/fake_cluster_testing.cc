@@ -273,7 +273,12 @@ void FakeCluster::Delete(const Kind& kind, const std::string& ns, const std::str
     return;
   }
   if (At(object, {"metadata", "deletionTimestamp"}).is_string()) return;
-  object["metadata"]["deletionTimestamp"] = TimeText(clock_.UnixMs());
+  const int64_t grace =
+      PodFrom(object).ended
+          ? 0
+          : grace_seconds.value_or(NumberAt(object, {"spec", "terminationGracePeriodSeconds"}, 30));
+  object["metadata"]["deletionTimestamp"] = TimeText(clock_.UnixMs() + grace * kSecond);
+  object["metadata"]["deletionGracePeriodSeconds"] = grace;
   Store(kind.plural, {ns, name}, std::move(object));
 }
 

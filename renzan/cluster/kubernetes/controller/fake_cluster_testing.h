@@ -162,6 +162,7 @@ class FakeCluster : public Api {
   bool IsReached(const Container& container) const;
   bool HasPower(const Container& container) const;
   void ReportEnded(const std::string& node);
+  void Confirm(const Key& key);
   void EndContainer(Container& container, int exit_code);
   bool HasRoom(const Container& container) const;
   void PlayContainer(const std::string& uid, TimeMs now);

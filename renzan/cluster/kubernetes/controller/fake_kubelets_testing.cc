@@ -196,9 +196,19 @@ void FakeCluster::PlayContainer(const std::string& uid, TimeMs now) {
     case Container::kEnded:
       if (!container.pod.deleting) break;
       if (container.gone_at == kNever) container.gone_at = now + Draw(8000);
-      if (now >= container.gone_at) Erase("pods", key);
+      if (now >= container.gone_at) Confirm(key);
       break;
   }
+}
+
+// A kubelet deletes a pod that has ended without granting it any time, from when it was told on.
+void FakeCluster::Confirm(const Key& key) {
+  Json pod = *objects_["pods"].at(key);
+  Json& metadata = pod["metadata"];
+  metadata["deletionTimestamp"] = TimeText(*PodFrom(pod).told_at);
+  metadata["deletionGracePeriodSeconds"] = 0;
+  objects_["pods"].at(key) = std::make_shared<const Json>(std::move(pod));
+  Erase("pods", key);
 }
 
 // A gang works while all of its containers run.

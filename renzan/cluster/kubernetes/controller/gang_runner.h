@@ -40,9 +40,7 @@ struct Worker {
   bool gone = false;       // its object was deleted
   bool bound = false;
   bool told_to_stop = false;
-  // Seen to have ended before anybody told it to stop. Recorded because the API's times have a
-  // resolution of seconds.
-  bool ended_by_itself = false;
+  bool ended_by_itself = false;  // as Pod's
 
   bool ended() const { return gone || (pod && pod->ended); }
 };

@@ -52,7 +52,7 @@ void GangRunner::Check(JobId id) {
     exists[pod.rank] = exists[pod.rank] || there;
     worker.pod = pod;
     worker.bound |= !pod.node.empty();
-    worker.ended_by_itself |= pod.ended && !pod.deleting;
+    worker.ended_by_itself |= pod.ended_by_itself;
   };
   for (const Pod& pod : pods_.TakeRemoved(live.object.uid)) see(pod, false);
   for (const Pod* pod : pods_.OfJob(live.object.uid)) see(*pod, true);

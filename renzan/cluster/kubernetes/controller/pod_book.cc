@@ -25,6 +25,9 @@ void PodBook::Store(Pod pod) {
   if (const auto old = pods_.find(pod.uid); old != pods_.end()) {
     // A watch may show an older version than we know: a pod that has been bound stays bound.
     if (pod.node.empty()) pod.node = old->second.node;
+    // What it was granted at first decides.
+    if (pod.deleting && old->second.deleting) pod.ended_by_itself = false;
+    pod.ended_by_itself |= old->second.ended_by_itself;
     Unindex(old->second);
   }
   Touch(pod);

@@ -104,6 +104,12 @@ Pod PodFrom(const json& object) {
       pod.reason = by_node.empty() ? "Failed" : by_node;
     }
   }
+  // A server grants no time to a pod that it knows to have ended. It does so, too, when a kubelet
+  // confirms that a pod that was told to stop has ended, but that one ended later.
+  const bool is_granted_none =
+      NumberAt(object, {"metadata", "deletionGracePeriodSeconds"}, -1) == 0 && pod.told_at &&
+      pod.finished && *pod.finished <= *pod.told_at;
+  pod.ended_by_itself = pod.ended && (!pod.deleting || is_granted_none);
   pod.running = phase == "Running" && !pod.ended && pod.waiting.empty();
   return pod;
 }

@@ -38,6 +38,9 @@ struct Pod {
   bool refused = false;       // ended by its node: not admitted, or evicted
   std::string reason;         // how it ended, in a few words: "OOMKilled", "Evicted"
   std::optional<TimeMs> started, finished;
+  // Seen to have ended before anybody told it to stop. Times do not say it: those of the API have a
+  // resolution of seconds.
+  bool ended_by_itself = false;
 };
 
 Pod PodFrom(const nlohmann::json& object);
