@@ -304,17 +304,20 @@ JobId Controller::Admit(const Submission& submission) {
   return id;
 }
 
-LiveJob& Controller::Live(JobId job) {
+LiveJob& Controller::Live(JobId job, const Caller& owner) {
   const auto at = state_.live.find(job);
-  if (at != state_.live.end()) return at->second;
+  if (at != state_.live.end()) {
+    access_.RequireOwner(at->second.record, owner);
+    return at->second;
+  }
   const auto record = store_.FindJob(job);
   if (!record) FailNoJob(job);
+  access_.RequireOwner(*record, owner);
   Fail(ErrorCode::kUsage, "job {} has ended already ({})", job, NameOf(record->state));
 }
 
 LiveJob& Controller::Running(JobId id, const Caller& owner) {
-  LiveJob& live = Live(id);
-  access_.RequireOwner(live.record, owner);
+  LiveJob& live = Live(id, owner);
   if (live.record.state != RecordState::kRunning)
     Fail(ErrorCode::kUsage, "job {} is not running (state {})", id, NameOf(live.record.state));
   return live;
@@ -327,9 +330,7 @@ RecordState Controller::Cancel(JobId id, const Caller& caller) {
     collector_.Cancel(id);
     return record->state;
   }
-  LiveJob& live = Live(id);
-  access_.RequireOwner(live.record, caller);
-  return runner_.Cancel(live, caller.name);
+  return runner_.Cancel(Live(id, caller), caller.name);
 }
 
 RecordState Controller::Preempt(JobId id, const Caller& caller) {

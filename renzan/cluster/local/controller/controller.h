@@ -166,7 +166,8 @@ class Controller {
   void Schedule();
   JobId Admit(const Submission& submission);
   PendingUse PendingUseOf(const Caller& caller) const;
-  LiveJob& Live(JobId job);
+  // Fails unless the job is `owner`'s, whether it has ended or not.
+  LiveJob& Live(JobId job, const Caller& owner);
   LiveJob& Running(JobId job, const Caller& owner);
   std::vector<const JobRecord*> Unfinished() const;
   JobView ViewOf(const JobRecord& record);

@@ -30,8 +30,7 @@ void Controller::UpdateHeld() {
 }
 
 RecordState Controller::Hold(JobId id, const Caller& caller) {
-  LiveJob& live = Live(id);
-  access_.RequireOwner(live.record, caller);
+  LiveJob& live = Live(id, caller);
   // An operator's hold remains.
   if (live.record.held_by.empty() || access_.IsOperator(caller))
     SetHold(live, caller.name, "held", caller);
@@ -39,8 +38,7 @@ RecordState Controller::Hold(JobId id, const Caller& caller) {
 }
 
 RecordState Controller::Release(JobId id, const Caller& caller) {
-  LiveJob& live = Live(id);
-  access_.RequireOwner(live.record, caller);
+  LiveJob& live = Live(id, caller);
   const std::string& by = live.record.held_by;
   if (!by.empty() && by != caller.name && !access_.IsOperator(caller))
     Fail(ErrorCode::kNoPermission, "{} holds job {}: only they and the operator may release it", by,

@@ -53,8 +53,7 @@ Job Controller::MovedJob(const spec::JobSpec& after, const LiveJob& live) {
 }
 
 JobChanged Controller::Update(JobId id, const spec::JobChange& change, const Caller& caller) {
-  LiveJob& live = Live(id);
-  access_.RequireOwner(live.record, caller);
+  LiveJob& live = Live(id, caller);
   JobRecord record = live.record;
   const JobRecord stored = store_.FindJob(id).value();
   const spec::JobSpec after = spec::WithChange(stored.spec, fmt::format("job {}", id), change);

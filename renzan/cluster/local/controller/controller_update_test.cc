@@ -164,6 +164,10 @@ TEST_F(UpdateTest, AnEndedJobStaysAsItWas) {
   End(job, EndedBy::kItself, 0);
   EXPECT_THAT(Refusal(ErrorCode::kUsage, job, {.priority = "1"}, operator_),
               HasSubstr("has ended already (done)"));
+  // Others do not learn how.
+  const Caller bob{.uid = 1'000'001, .name = "bob"};
+  EXPECT_THAT(Refusal(ErrorCode::kNoPermission, job, {.priority = "1"}, bob),
+              HasSubstr("belongs to"));
 }
 
 }  // namespace
