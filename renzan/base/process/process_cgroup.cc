@@ -96,8 +96,14 @@ Descriptor ProcessCgroup::Entrance() const {
 }
 
 std::vector<pid_t> ProcessCgroup::Processes() const {
-  std::vector<pid_t> processes = Members(group_.directory);
-  std::erase_if(processes, [](pid_t pid) { return !IsAlive(pid); });
+  // While it is looked at, a process may hand on to a new one, which was not listed yet.
+  constexpr int kMostLooks = 5;
+  std::vector<pid_t> processes;
+  for (int look = 0; look < kMostLooks && processes.empty(); ++look) {
+    processes = Members(group_.directory);
+    if (processes.empty()) break;
+    std::erase_if(processes, [](pid_t pid) { return !IsAlive(pid); });
+  }
   return processes;
 }
 

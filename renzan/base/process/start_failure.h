@@ -12,7 +12,8 @@ namespace renzan {
 // As in a shell: 127 if the program does not exist, 126 for other errors.
 struct StartFailure {
   int exit_code = 126;
-  std::string message;  // "program 'trian' is not in PATH (/usr/bin:/bin)"
+  std::string message;       // "program 'trian' is not in PATH (/usr/bin:/bin)"
+  bool is_machines = false;  // whoever asked for the process cannot have caused it
 };
 
 // Of StartChild(options). `user`: the name of the user that was to run it.

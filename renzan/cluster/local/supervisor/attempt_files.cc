@@ -18,7 +18,7 @@ EndedBy EndedByOf(std::string text) {
   // As supervisors of earlier versions wrote it.
   std::replace(text.begin(), text.end(), ' ', '_');
   if (text == "node_lost") return EndedBy::kNodeFailed;
-  for (int by = 0; HasRun(EndedBy{by}); ++by)
+  for (int by = 0; EndedBy{by} < EndedBy::kLost; ++by)
     if (text == NameOf(EndedBy{by})) return EndedBy{by};
   Fail(ErrorCode::kData, "unknown end of an attempt: '{}'", text);
 }

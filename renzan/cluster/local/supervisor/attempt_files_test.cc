@@ -93,8 +93,9 @@ TEST(AttemptFiles, EndsRoundTrip) {
   TemporaryDirectory dir;
   const AttemptPaths paths(dir.path());
   EXPECT_FALSE(ReadEnd(paths));
-  for (const EndedBy by : {EndedBy::kItself, EndedBy::kRequest, EndedBy::kTimeout,
-                           EndedBy::kNodeFailed, EndedBy::kWorkerFailed, EndedBy::kCannotStart}) {
+  for (const EndedBy by :
+       {EndedBy::kItself, EndedBy::kRequest, EndedBy::kTimeout, EndedBy::kNodeFailed,
+        EndedBy::kWorkerFailed, EndedBy::kCannotStart, EndedBy::kNeverStarted}) {
     AttemptEnd end{.by = by,
                    .exit_code = 139,
                    .message = "bytes: \xff",

@@ -54,7 +54,11 @@ std::optional<StartFailure> Gang::StartAll() {
   if (!plan_.run_dir.empty()) RemoveStopNotice(plan_.run_dir);  // of an earlier attempt
   const int port = plan_.workers.size() > 1 ? FreePort() : 0;
   const spec::Inherited inherited = InheritedBy(plan_);
-  cgroups_.Make();
+  try {
+    cgroups_.Make();
+  } catch (const Error& error) {
+    return StartFailure{error.exit_status(), error.what(), /*is_machines=*/true};
+  }
   for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank) {
     Descriptor output =
         logs_.Add({paths_.Log(rank), plan_.log_bytes, plan_.log_files, plan_.uid, plan_.gid});

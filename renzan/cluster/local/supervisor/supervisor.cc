@@ -95,8 +95,9 @@ class Supervisor {
 
  private:
   AttemptEnd EndWithoutStart(const StartFailure& failure) const {
-    AttemptEnd end{
-        .by = EndedBy::kCannotStart, .exit_code = failure.exit_code, .message = failure.message};
+    AttemptEnd end{.by = failure.is_machines ? EndedBy::kNeverStarted : EndedBy::kCannotStart,
+                   .exit_code = failure.exit_code,
+                   .message = failure.message};
     end.workers.resize(plan_.workers.size(), {.exit_code = failure.exit_code});
     return end;
   }

@@ -130,6 +130,18 @@ TEST(AttemptCgroups, HoldingIsNotWorthAJob) {
   EXPECT_THROW(limited.Make(), Error) << "it would run without its limit";
 }
 
+// The machine's fault: the job is requeued, and none of its retries is used up.
+TEST(Supervisor, AJobWhoseLimitCannotBeSetHasNotStarted) {
+  TestAttempt attempt("echo ran > ran");
+  attempt.plan.cgroups.memory = {attempt.work() + "/gone", true};
+  attempt.plan.workers[0].memory_mib = 512;
+  attempt.Start();
+  const AttemptEnd end = attempt.WaitForEnd();
+  EXPECT_EQ(end.by, EndedBy::kNeverStarted);
+  EXPECT_THAT(end.message, HasSubstr("a limit of cgroups.cpu or cgroups.memory cannot be set"));
+  EXPECT_FALSE(FileExists(attempt.work() + "/ran"));
+}
+
 TEST(AttemptCgroups, NamesTheMemoryThatRanOut) {
   TemporaryDirectory parent;
   AttemptPlan plan{
