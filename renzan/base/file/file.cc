@@ -211,9 +211,11 @@ void ReadInPieces(const std::string& path,
   }
 }
 
-void WriteFileAtomically(const std::string& path, std::string_view content) {
+void WriteFileAtomically(const std::string& path, std::string_view content, unsigned mode) {
   const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
   FileWriter writer(temporary);
+  if (mode != 0 && ::chmod(temporary.c_str(), mode) != 0)
+    FailErrno(errno, "cannot change the mode of " + temporary);
   writer.Write(content);
   writer.Close();
   if (FileSystem::Get().Rename(temporary, path) != 0) {

@@ -273,7 +273,13 @@ void SetUpTls(Transfer& transfer) {
   set_pem(CURLOPT_SSLKEY_BLOB, request.client_key_pem);
   const bool pinned = !request.pinned_key.empty();
   if (pinned) {
-    curl_easy_setopt(transfer.easy, CURLOPT_PINNEDPUBLICKEY, request.pinned_key.c_str());
+    // Nothing else vouches for the server.
+    const CURLcode set =
+        curl_easy_setopt(transfer.easy, CURLOPT_PINNEDPUBLICKEY, request.pinned_key.c_str());
+    if (set != CURLE_OK)
+      throw HttpFailure{
+          .kind = HttpFailure::Kind::kNotTrusted,
+          .what = fmt::format("libcurl cannot check keys: {}", curl_easy_strerror(set))};
     curl_easy_setopt(transfer.easy, CURLOPT_PROTOCOLS_STR, "https");
   }
   const bool verify = request.verify_server && !pinned;

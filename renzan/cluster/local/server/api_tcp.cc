@@ -20,8 +20,7 @@ constexpr double kLifeSeconds = 10 * 365.25 * 24 * 3600;
 
 std::string MakeKey(const std::string& path) {
   std::string key = MakePrivateKey();
-  WriteFileAtomically(path, key);
-  if (::chmod(path.c_str(), 0600) != 0) FailErrno(errno, "cannot change the mode of " + path);
+  WriteFileAtomically(path, key, 0600);
   return key;
 }
 

@@ -86,8 +86,7 @@ void Tokens::Save(const std::vector<TokenRecord>& records, int64_t next) const {
                              {"created", each.created},
                              {"expires", each.expires},
                              {"last_used", each.last_used}});
-  WriteFileAtomically(path_, all.dump(2) + "\n");
-  if (::chmod(path_.c_str(), 0600) != 0) FailErrno(errno, "cannot change the mode of " + path_);
+  WriteFileAtomically(path_, all.dump(2) + "\n", 0600);
 }
 
 std::string Tokens::WhyNot(const std::string& user, const std::optional<Caller>& caller) const {
