@@ -269,8 +269,7 @@ class SchedulingCycle final : private PreemptionOracle {
   }
 
   Preemptor AsPreemptor(const Job& job) const {
-    const bool reclaims = ranks_.WithinQuota(job) && quota_.WithinGuarantee(job, job.min_workers);
-    return {&job, reclaims, reservations_.Of(job.id), not_binding_};
+    return {&job, ReclaimsOf(job, ranks_, quota_), reservations_.Of(job.id), not_binding_};
   }
 
   bool Preempt(const Job& job) {
@@ -399,7 +398,7 @@ class SchedulingCycle final : private PreemptionOracle {
   }
 
   // Request, queue (if it makes a difference), rank, reclaims, reservations that do not bind it.
-  using CompactionKey = std::tuple<int, int, Right, Use, Service, bool, int>;
+  using CompactionKey = std::tuple<int, int, Right, Use, Service, Reclaims, int>;
   // Reservations that do not bind it, request, checkpoints, now, unreserved.
   using RequestKey = std::tuple<int, int, bool, bool, bool>;
 
