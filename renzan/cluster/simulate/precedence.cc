@@ -65,6 +65,9 @@ std::optional<const char*> Precedence::RightOf(const Job& other, const Job& job)
   if (const bool made = room_is_made_.contains(other.id); made != room_is_made_.contains(job.id))
     return if_so(made, "with room made before");
   const Rank &its = ranks_.Of(other), &own = ranks_.Of(job);
+  if (other.grand_challenge || room_is_made_.contains(other.id))
+    return its.right != own.right ? if_so(its.right < own.right, "of higher priority")
+                                  : if_so(other.id < job.id, "submitted earlier");
   if (its.Class() != own.Class()) return if_so(its < own, WhyAhead(its, own));
   // Overdue jobs go first until one of them is served.
   const bool overdue = IsOverdue(other);

@@ -1,5 +1,6 @@
 #include "renzan/cluster/simulate/precedence.h"
 
+#include "renzan/cluster/core/testing/random_snapshot.h"
 #include "renzan/cluster/core/testing/schedule_testing.h"
 
 namespace renzan::cluster::simulate {
@@ -72,6 +73,32 @@ TEST_F(PrecedenceTest, UsersWhoHaveUsedLessGoFirstInTheirQueueOnly) {
   EXPECT_EQ(RightOf(others, bobs), "");
   EXPECT_EQ(RightOf(others, anns), "submitted earlier");
   EXPECT_EQ(RightOf(anns, others), "");
+}
+
+// The order in which a cycle considered jobs is that of their rights. Without guarantees, since
+// what queues use changes within a cycle, and without overdue jobs.
+TEST(PrecedenceProperty, FollowsTheCycle) {
+  int pairs = 0, exchanged = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    Snapshot snapshot = RandomSnapshot(seed);
+    for (Queue& queue : snapshot.queues) queue.guaranteed = {};
+    for (Job& job : snapshot.jobs) job.waiting_since = snapshot.now;
+    const Decisions decisions = Schedule(snapshot);
+    const Precedence precedence(snapshot, decisions, {});
+    for (size_t at = 0; at + 1 < decisions.waits.size(); ++at) {
+      const Job& first = *snapshot.Find(decisions.waits[at].job);
+      const Job& second = *snapshot.Find(decisions.waits[at + 1].job);
+      ++pairs;
+      exchanged +=
+          first.queue != second.queue && first.id > second.id && first.priority == second.priority;
+      EXPECT_TRUE(precedence.RightOf(first, second).has_value())
+          << "seed " << seed << ", jobs " << first.id << " and " << second.id;
+      EXPECT_EQ(precedence.RightOf(second, first), std::nullopt)
+          << "seed " << seed << ", jobs " << second.id << " and " << first.id;
+    }
+  }
+  EXPECT_GT(pairs, 1000);
+  EXPECT_GT(exchanged, 100);
 }
 
 }  // namespace
