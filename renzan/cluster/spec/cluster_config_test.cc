@@ -231,64 +231,6 @@ queues:
   EXPECT_EQ(whole.limits.max_priority, 0);
 }
 
-TEST(ClusterConfig, FairShareOfQueues) {
-  const ClusterConfig whole = Read(R"(
-pools: {own: {}}
-queues: {open: {}, off: {fair_share: {half_life: 0s}}, on: {fair_share: {half_life: 7d}}}
-)");
-  for (const ClusterConfig& config : {whole, Read(PrintClusterConfig(whole, /*with_docs=*/true))}) {
-    const Snapshot snapshot = MakeSnapshot(config, 0);
-    for (const Queue& queue : snapshot.queues)
-      EXPECT_EQ(queue.fair_share, queue.name == "on"
-                                      ? std::optional(FairShare{.half_life = 7 * 24 * kHour})
-                                      : std::nullopt)
-          << queue.name;
-  }
-  EXPECT_THAT(ErrorWith("queues: {a: {fair_share: {half_life: week}}}"), HasSubstr("half_life"));
-  EXPECT_THAT(ErrorWith("queues: {a: {fair_share: {}}}"),
-              HasSubstr("queues.a.fair_share is there, but empty: say after what time"));
-}
-
-TEST(ClusterConfig, ParentsOfQueues) {
-  const ClusterConfig whole = Read(R"(
-pools: {own: {nodes: 2, resources: {cpu: 8, gpu: 8}}}
-queues:
-  ads: {guaranteed: {gpu: 2}}
-  research: {guaranteed: {cpu: 4}}
-  speech: {parent: research, guaranteed: {gpu: 4}}
-  vision: {parent: research, guaranteed: {gpu: 8, cpu: 2}}
-)");
-  for (const ClusterConfig& config : {whole, Read(PrintClusterConfig(whole, /*with_docs=*/true))}) {
-    const Snapshot snapshot = MakeSnapshot(config, 0);
-    const Queue &ads = snapshot.queues[0], &research = snapshot.queues[1];
-    EXPECT_EQ(ads.parent, std::nullopt);
-    EXPECT_EQ(research.parent, std::nullopt);
-    EXPECT_EQ(snapshot.queues[2].parent, 1);
-    EXPECT_EQ(snapshot.queues[3].parent, 1);
-    EXPECT_EQ(research.guaranteed.gpu(), 12) << "that of its queues";
-    EXPECT_EQ(research.guaranteed[kCpu], 4'000) << "more than that of its queues";
-    EXPECT_TRUE(IsParent(snapshot.queues, research));
-    EXPECT_FALSE(IsParent(snapshot.queues, ads));
-    const auto why = [&](const Queue& queue) {
-      return WhyQueueRefuses(queue, snapshot.queues, {.queue = queue.name}, {.user = "ann"});
-    };
-    EXPECT_EQ(why(research),
-              "queue 'research' is a parent, and takes no jobs itself: use speech or vision");
-    EXPECT_EQ(why(snapshot.queues[2]), "");
-  }
-  EXPECT_THAT(ErrorWith("queues: {a: {parent: b}}"),
-              HasSubstr("queue a: its parent b is no queue"));
-  EXPECT_THAT(ErrorWith("queues: {a: {parent: a}}"), HasSubstr("queues have one level of parents"));
-  EXPECT_THAT(ErrorWith("queues: {a: {parent: b}, b: {parent: c}, c: {}}"),
-              HasSubstr("queue a: its parent b has a parent itself (c)"));
-  for (const char* given : {"limit: {gpu: 1}", "fair_share: {half_life: 1d}", "max_priority: 3"})
-    EXPECT_THAT(ErrorWith(fmt::format("queues: {{a: {{parent: b}}, b: {{{}}}}}", given)),
-                HasSubstr("queue b is a parent, and takes no jobs itself: give its limit"));
-  EXPECT_THAT(
-      ErrorWith("queues: {a: {parent: b, guaranteed: {cpu: 0.5}}, b: {guaranteed: {cpu: 0.25}}}"),
-      HasSubstr("queue b: 250 thousandths of a core of cpu are guaranteed, but 500 to its queues"));
-}
-
 TEST(ClusterConfig, RejectsRightsThatNobodyCouldHave) {
   EXPECT_THAT(ErrorWith("queues: {a: {members: {users: []}}}"),
               HasSubstr("queues.a.members.users and the other lists of members are empty: nobody "
