@@ -210,7 +210,7 @@ as nobody "$renzan" submit --queue fair --gpus 1 -- sleep 60 >/dev/null   # 2
 cd ../of_daemon
 sleep 1
 as daemon "$renzan" submit --queue fair --gpus 1 -- sleep 60 >/dev/null  # 3
-$renzan job explain 2 | grep -Eq "^ahead: job 3 of daemon, who has used 0 GPU hours of queue fair" ||
+$renzan job explain 2 | grep -Eq "^ahead by fair share: job 3 of daemon, who has used 0 GPU hours of queue fair" ||
   fail "explain does not say who is ahead: $($renzan job explain 2)"
 $renzan cluster usage | grep -Eq "^fair +1h00m +nobody +0.* gpu-hours$" || fail "$($renzan cluster usage)"
 $renzan cluster down 2>/dev/null

@@ -193,7 +193,7 @@ void PrintExplanation(const Json& explanation) {
   if (!explanation.contains("queue_position")) return;
   fmt::print("position in the queue: {}\n", explanation["queue_position"].get<int>());
   if (explanation.contains("ahead"))
-    fmt::print("ahead: {}\n", explanation["ahead"].get<std::string>());
+    fmt::print("ahead by fair share: {}\n", explanation["ahead"].get<std::string>());
   for (const Json& change : explanation["would_start_with"])
     fmt::print("would start {}\n", change.get<std::string>());
   if (!explanation.contains("estimated_wait_ms")) return;

@@ -173,7 +173,7 @@ void Explain(const ShowFlags& flags) {
   if (job.value("queue_position", 0) > 0)
     fmt::print("position in the pending queue: {}\n", job.at("queue_position").dump());
   if (const std::string ahead = TextOf(job.value("ahead", Json())); !ahead.empty())
-    fmt::print("ahead: {}\n", ahead);
+    fmt::print("ahead by fair share: {}\n", ahead);
   PrintEstimate(job);
 }
 

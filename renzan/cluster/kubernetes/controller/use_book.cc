@@ -25,8 +25,7 @@ void UseBook::Recover(const std::string& queue, const json& status) {
   const json& lately = At(status, {"usedLately"});
   const std::optional<TimeMs> as_of = ParseTime(TextAt(lately, {"asOf"}));
   if (!as_of || queues_.contains(queue)) return;
-  OfQueue& its = queues_[queue];
-  its.of = TextAt(lately, {"of"});
+  Use& its = queues_[queue][TextAt(lately, {"of"})];
   its.as_of = *as_of;
   for (const auto& [ns, text] : At(lately, {"seconds"}).items()) {
     if (!text.is_string()) continue;
@@ -39,6 +38,7 @@ void UseBook::Recover(const std::string& queue, const json& status) {
 
 void UseBook::Count(TimeMs now, Snapshot& snapshot) {
   const int kind = KindThatCounts(snapshot);
+  counted_ = snapshot.resource_names[kind];
   std::vector<std::vector<const Job*>> running(snapshot.queues.size());
   for (const Job& job : snapshot.jobs)
     if (!job.placement.empty()) running[job.queue].push_back(&job);
@@ -49,10 +49,8 @@ void UseBook::Count(TimeMs now, Snapshot& snapshot) {
       continue;
     }
     const TimeMs half_life = queue.fair_share->half_life;
-    const auto [known, is_new] = queues_.try_emplace(queue.name);
-    OfQueue& its = known->second;
-    if (is_new || its.of != snapshot.resource_names[kind])
-      its = {.of = snapshot.resource_names[kind], .as_of = now};
+    Use& its = queues_[queue.name].try_emplace(counted_, Use{.as_of = now}).first->second;
+    its.as_of = std::min(its.as_of, now);  // an earlier leader's clock may have been ahead
     if (!running[at].empty() && now > its.as_of) {
       for (auto& [ns, seconds] : its.seconds)
         seconds = Decayed(seconds, now - its.as_of, half_life);
@@ -71,26 +69,32 @@ void UseBook::Count(TimeMs now, Snapshot& snapshot) {
   }
 }
 
+const UseBook::Use* UseBook::Find(const std::string& queue) const {
+  const auto of_queue = queues_.find(queue);
+  if (of_queue == queues_.end()) return nullptr;
+  const auto use = of_queue->second.find(counted_);
+  return use == of_queue->second.end() ? nullptr : &use->second;
+}
+
 std::map<std::string, double> UseBook::Of(const std::string& queue, TimeMs half_life,
                                           TimeMs now) const {
-  const auto known = queues_.find(queue);
-  if (known == queues_.end()) return {};
-  std::map<std::string, double> all = known->second.seconds;
+  const Use* its = Find(queue);
+  if (its == nullptr) return {};
+  std::map<std::string, double> all = its->seconds;
   for (auto& [ns, seconds] : all)
-    seconds = Decayed(seconds, std::max<TimeMs>(0, now - known->second.as_of), half_life);
+    seconds = Decayed(seconds, std::max<TimeMs>(0, now - its->as_of), half_life);
   return all;
 }
 
 std::shared_ptr<const json> UseBook::StatusOf(const std::string& queue, TimeMs now) {
-  const auto known = queues_.find(queue);
-  if (known == queues_.end()) return nullptr;
-  OfQueue& its = known->second;
+  if (Find(queue) == nullptr) return nullptr;
+  Use& its = queues_[queue][counted_];
   if (its.told && now - its.told_at < kBetweenTold) return its.told;
   json seconds = json::object();
   for (const auto& [ns, used] : its.seconds) seconds[ns] = fmt::format("{}", used);
   its.told = std::make_shared<const json>(
       json{{"asOf", MicroTimeText(static_cast<double>(its.as_of) / 1000)},
-           {"of", its.of},
+           {"of", counted_},
            {"seconds", std::move(seconds)}});
   its.told_at = now;
   return its.told;

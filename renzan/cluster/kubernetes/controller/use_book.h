@@ -27,15 +27,20 @@ class UseBook {
   std::shared_ptr<const nlohmann::json> StatusOf(const std::string& queue, TimeMs now);
 
  private:
-  struct OfQueue {
-    std::string of;    // resource
+  struct Use {
     TimeMs as_of = 0;  // since then none of its jobs ran, or nothing has been counted
     std::map<std::string, double> seconds;
     std::shared_ptr<const nlohmann::json> told;
     TimeMs told_at = 0;
   };
 
-  std::map<std::string, OfQueue> queues_;
+  // Of the resource that counts now; null: nothing is known.
+  const Use* Find(const std::string& queue) const;
+
+  // By queue, then by resource: GPUs may be out of sight for a while, held by others' pods or their
+  // nodes gone, and what was used of them is not forgotten meanwhile.
+  std::map<std::string, std::map<std::string, Use>> queues_;
+  std::string counted_;  // the resource that counts now
 };
 
 }  // namespace renzan::cluster::kubernetes

@@ -92,6 +92,52 @@ TEST(KubernetesFairShare, TheNextLeaderAndClientsGoOnFromTheStatus) {
   EXPECT_NEAR(world.Used("web"), webs * 0.89 + 2 * 600 * 0.944, 30) << "both have decayed";
 }
 
+// Two nodes' GPUs of which one namespace has used some.
+struct Counted {
+  Counted() {
+    snapshot.nodes.push_back({.name = "a", .capacity = {{8000, 1024, 8}}});
+    snapshot.queues.push_back({.name = "fair", .fair_share = FairShare{.half_life = kHour}});
+    snapshot.users.push_back({.name = "ads"});
+    snapshot.worker_requests.push_back({.per_worker = {{1000, 1, 2}}});
+    snapshot.jobs.push_back({.id = 1, .state = JobState::kRunning, .placement = {{0, 1}}});
+    book.Count(0, snapshot);
+    book.Count(kMinute, snapshot);
+    snapshot.jobs.clear();
+  }
+  double Used(TimeMs now) {
+    const auto used = book.Of("fair", kHour, now);
+    return used.contains("ads") ? used.at("ads") : 0;
+  }
+
+  Snapshot snapshot;
+  UseBook book;
+};
+
+TEST(UseBook, GpusMayBeOutOfSightForAWhile) {
+  Counted counted;
+  const double used = counted.Used(kMinute);
+  EXPECT_NEAR(used, 2 * 60, 2);
+  counted.snapshot.nodes[0].capacity = {{8000, 1024, 0}};  // others' pods hold them
+  counted.book.Count(2 * kMinute, counted.snapshot);
+  EXPECT_EQ(counted.Used(2 * kMinute), 0) << "of CPUs";
+  counted.snapshot.nodes[0].capacity = {{8000, 1024, 8}};
+  counted.book.Count(3 * kMinute, counted.snapshot);
+  EXPECT_EQ(counted.Used(kMinute), used);
+}
+
+TEST(UseBook, TimesInTheFutureStopNoAccount) {
+  Counted counted;
+  const Json status = {
+      {"usedLately",
+       {{"asOf", "2200-01-01T00:00:00.000000Z"}, {"of", "gpu"}, {"seconds", {{"ads", "100"}}}}}};
+  UseBook next;
+  next.Recover("fair", status);
+  counted.snapshot.jobs.push_back({.id = 1, .state = JobState::kRunning, .placement = {{0, 1}}});
+  next.Count(kMinute, counted.snapshot);
+  next.Count(2 * kMinute, counted.snapshot);
+  EXPECT_NEAR(next.Of("fair", kHour, 2 * kMinute).at("ads"), 100 * 0.99 + 2 * 60, 2);
+}
+
 TEST(KubernetesFairShare, StatusesAreWrittenOnceAMinuteAtMost) {
   FairWorld world;
   world.Submit("web", "long", 2, 24 * kHour);

@@ -34,7 +34,10 @@ void UsageLedger::Committed(TimeMs until) {
   next_used_lately_.clear();
 }
 
-void UsageLedger::ClockWentBack(TimeMs now) { accounted_until_ = std::min(accounted_until_, now); }
+void UsageLedger::ClockWentBack(TimeMs now) {
+  accounted_until_ = std::min(accounted_until_, now);
+  for (auto& [owner, used] : used_lately_) used.as_of = std::min(used.as_of, now);
+}
 
 UsageRecord UsageLedger::UsageSince(const Job& job, TimeMs until) const {
   // A job that started since then is counted from its start.
