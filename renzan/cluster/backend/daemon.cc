@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
@@ -213,11 +211,7 @@ class DaemonBackend : public Backend {
           {.stream = [&](const std::string& wanted,
                          const auto& take_frames) { client_.Stream(target + wanted, take_frames); },
            .is_complete = [&] { return OutputIsComplete(job, query.attempt); },
-           .clock = SystemClock(),
-           .wait =
-               [](double seconds) {
-                 std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-               }},
+           .waiting = SystemWaiting()},
           job, query, take);
     std::string wanted = fmt::format("worker={}", query.worker);
     if (query.attempt >= 0) wanted += fmt::format("&attempt={}", query.attempt);

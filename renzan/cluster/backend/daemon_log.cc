@@ -4,18 +4,11 @@
 
 #include <optional>
 
-#include "renzan/base/backoff.h"
 #include "renzan/base/error.h"
-#include "renzan/base/log.h"
 #include "renzan/cluster/spec/output_frames.h"
 
 namespace renzan::cluster {
 namespace {
-
-constexpr double kMaxAbsenceSeconds = 60;
-// A connection that lasted for this long without output was not just being refused.
-constexpr double kSteadySeconds = 10;
-constexpr double kFirstWaitSeconds = 0.1, kLongestWaitSeconds = 5;
 
 // `place`: where to go on; unset: as the query says.
 std::string Target(const LogQuery& query, const std::optional<spec::OutputPlace>& place) {
@@ -33,9 +26,10 @@ std::string Target(const LogQuery& query, const std::optional<spec::OutputPlace>
 void FollowOutput(const FollowedDaemon& daemon, const std::string& job, const LogQuery& query,
                   const std::function<void(std::string_view)>& take) {
   std::optional<spec::OutputPlace> place;
-  std::optional<double> gone_since;
-  for (int failures = 0;; ++failures) {
-    const double began = daemon.clock.MonotonicSeconds();
+  const std::string what = fmt::format("the output of job {}", job);
+  Absence absence(daemon.waiting, what);
+  for (;;) {
+    const double began = daemon.waiting.clock.MonotonicSeconds();
     bool heard = false, got_text = false;
     std::string why = "the daemon is ending";
     try {
@@ -53,16 +47,9 @@ void FollowOutput(const FollowedDaemon& daemon, const std::string& job, const Lo
       if (error.code() != ErrorCode::kUnavailable) throw;
       why = error.what();
     }
-    const double now = daemon.clock.MonotonicSeconds();
-    const bool went_on = got_text || (heard && now - began > kSteadySeconds);
-    if (!place || (gone_since && !went_on && now - *gone_since > kMaxAbsenceSeconds))
-      Fail(ErrorCode::kUnavailable, "the output of job {} breaks off: {}", job, why);
-    if (!gone_since || went_on) {
-      gone_since = now;
-      failures = 0;
-      LogWarning("the output of job {} breaks off ({}): trying for a minute to go on", job, why);
-    }
-    daemon.wait(Backoff(kFirstWaitSeconds, failures, kLongestWaitSeconds));
+    if (!place) Fail(ErrorCode::kUnavailable, "{} breaks off: {}", what, why);
+    const double lasted = heard ? daemon.waiting.clock.MonotonicSeconds() - began : 0;
+    absence.Wait(why, got_text, lasted);
   }
 }
 

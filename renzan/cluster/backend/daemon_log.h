@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "renzan/base/clock.h"
+#include "renzan/cluster/backend/absence.h"
 #include "renzan/cluster/backend/backend.h"
 
 namespace renzan::cluster {
@@ -18,8 +18,7 @@ struct FollowedDaemon {
       stream;
   // Whether there will be no more output.
   std::function<bool()> is_complete;
-  const Clock& clock;
-  std::function<void(double seconds)> wait;
+  Waiting waiting;
 };
 
 // Passes on the output until it is complete, every byte once. While the daemon is away it tries for

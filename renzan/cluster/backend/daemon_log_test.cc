@@ -34,8 +34,7 @@ class FollowedDaemonTest : public testing::Test {
     FollowOutput(
         {.stream = [this](const std::string& wanted, const auto& take) { Stream(wanted, take); },
          .is_complete = [this] { return is_complete_; },
-         .clock = clock_,
-         .wait = [this](double seconds) { clock_.seconds += seconds; }},
+         .waiting = {clock_, [this](double seconds) { clock_.seconds += seconds; }}},
         "7", query, [&](std::string_view text) { shown += text; });
     return shown;
   }
@@ -125,8 +124,7 @@ TEST_F(FollowedDaemonTest, OtherErrorsEndIt) {
   EXPECT_THROW(FollowOutput({.stream = [&](const std::string& wanted,
                                            const auto& take) { Stream(wanted, take); },
                              .is_complete = [&] { return false; },
-                             .clock = clock_,
-                             .wait = [&](double) {}},
+                             .waiting = {clock_, [](double) {}}},
                             "7", {},
                             [&](std::string_view text) {
                               if (text == "two\n") throw Error(ErrorCode::kIo, "full");

@@ -172,7 +172,7 @@ class KubernetesBackend : public Backend {
     const GangJob job = Find(name);
     ReadWorkerLog(
         *api_, *logs_, [&] { return JobFrom(api_->Get(kubernetes::GangJobs(), job.ns, job.name)); },
-        query, take);
+        query, take, SystemWaiting());
   }
 
   Document ListNodes() override { return spec::NodesDocument(ObserveAll().snapshot); }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "renzan/cluster/backend/absence.h"
 #include "renzan/cluster/backend/backend.h"
 #include "renzan/cluster/kubernetes/api/api.h"
 #include "renzan/cluster/kubernetes/api/pod_logs.h"
@@ -14,10 +15,12 @@
 namespace renzan::cluster {
 
 // Passes on what LogQuery asks for. With `follow`, waits for pods that have not started and, if no
-// attempt was given, continues with the next one. `read_job` returns the job as it is now. Throws
-// Error kNoInput for a worker or attempt that does not exist, or whose pod is gone.
+// attempt was given, continues with the next one; without LogQuery::tail it also waits for a minute
+// for a server that is away, and goes on where it was. `read_job` returns the job as it is now.
+// Throws Error kNoInput for a worker or attempt that does not exist, or whose pod or output is
+// gone.
 void ReadWorkerLog(kubernetes::Api& api, kubernetes::PodLogs& logs,
                    const std::function<kubernetes::GangJob()>& read_job, const LogQuery& query,
-                   const std::function<void(std::string_view piece)>& take);
+                   const std::function<void(std::string_view piece)>& take, const Waiting& waiting);
 
 }  // namespace renzan::cluster
