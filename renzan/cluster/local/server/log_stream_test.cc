@@ -2,6 +2,7 @@
 
 #include "renzan/cluster/local/server/log_stream.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
