@@ -79,8 +79,8 @@ void ReadInPieces(const std::string& path,
                   const std::function<void(std::span<const char> piece)>& take);
 
 // Writes a temporary file next to `path`, fsyncs it and renames it over `path`: readers see the old
-// content or the new, and the new content is durable when this returns. `mode`: its permissions from
-// the beginning, such as 0600; 0: those of the umask.
+// content or the new, and the new content is durable when this returns. `mode`: its permissions
+// from the beginning, such as 0600; 0: those of the umask.
 void WriteFileAtomically(const std::string& path, std::string_view content, unsigned mode = 0);
 
 // Makes a string usable in a file name: letters, digits, _ and - stay, other bytes become %XX.
