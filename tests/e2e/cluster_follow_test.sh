@@ -3,8 +3,8 @@
 source "$(dirname "$0")/lib.sh" "$@"
 export RENZAN_STATE_DIR=$work/state
 unset RENZAN_SOCKET
-trap 'kill $follower $logs $tail 2>/dev/null || true; $renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
-follower="" logs="" tail=""
+trap 'kill $follower $logs $tail $earlier 2>/dev/null || true; $renzan cluster down --stop-jobs 2>/dev/null || true; rm -rf "$work"' EXIT
+follower="" logs="" tail="" earlier=""
 up() { $renzan cluster up --nodes 2 >/dev/null; }
 value_of() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
 up
@@ -61,3 +61,38 @@ diff <(seq 60 | sed 's/^/line /') log.txt || fail "lines were lost or shown twic
 # Nothing is left that could continue.
 $renzan cluster down 2>down.txt
 ! grep -q "workers continue" down.txt || fail "$(cat down.txt)"
+
+# A daemon of an earlier version sends the text alone. A follower says so at once, although the job
+# goes on.
+cat >earlier.py <<'PYTHON'
+import http.server, socketserver, sys
+
+JOB = b"""{"id": 1, "name": "count", "state": "running", "ended": null, "attempts": 1,
+          "exit_code": null, "attempts_list": [{"state": "running"}]}"""
+
+class Earlier(http.server.BaseHTTPRequestHandler):
+    def answer(self, body):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def do_GET(self):
+        self.answer(b"line 1\n" if "/logs?" in self.path else JOB)
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer(JOB)
+    def address_string(self):
+        return "client"
+    def log_message(self, *_):
+        pass
+
+with socketserver.UnixStreamServer(sys.argv[1], Earlier) as server:
+    server.serve_forever()
+PYTHON
+python3 earlier.py "$work/earlier" &
+earlier=$!
+wait_for test -S earlier
+export RENZAN_SOCKET=$work/earlier
+expect_exit 78 "the daemon is of an earlier version" timeout 20 $renzan job logs -f 1
+expect_exit 78 "the daemon is of an earlier version" timeout 20 $renzan submit count.yaml --follow
+expect_exit 0 "line 1" timeout 20 $renzan job logs 1

@@ -68,6 +68,7 @@ class Pauses {
 struct Shown {
   int64_t attempt = 0;
   size_t bytes = 0;  // of that attempt
+  double when = 0;   // the last of them
 };
 
 // Prints the rest of an attempt's log until the attempt or the daemon ends.
@@ -81,6 +82,7 @@ void ShowAttempt(Backend& backend, const std::string& id, Shown& shown) {
         std::fflush(stdout) != 0)
       FailErrno(errno, "cannot write the log to stdout");
     shown.bytes += piece.size();
+    if (!piece.empty()) shown.when = SystemClock().MonotonicSeconds();
   });
 }
 
@@ -90,15 +92,17 @@ int WaitForJob(Backend& backend, const std::string& id, bool follow) {
   Shown shown;
   Pauses pauses;
   double last_answer = SystemClock().MonotonicSeconds();
+  bool log_fails = false;  // then the job's state alone is no answer
   for (;;) {
     try {
       const Json job = follow ? backend.ShowJob(id) : backend.StateOfJob(id);
-      last_answer = SystemClock().MonotonicSeconds();
+      if (!log_fails) last_answer = SystemClock().MonotonicSeconds();
       const std::string state = job.at("state");
       const int64_t attempts = job.at("attempts");
       if (follow && attempts > shown.attempt) {
         // Checked before, because only a log read after the attempt's end is surely complete.
         const bool is_over = job.at("attempts_list").at(shown.attempt).at("state") == "ended";
+        log_fails = true;
         try {
           ShowAttempt(backend, id, shown);
         } catch (const Error& error) {
@@ -106,6 +110,7 @@ int WaitForJob(Backend& backend, const std::string& id, bool follow) {
           if (error.code() != ErrorCode::kNoInput || !is_over) throw;
           LogWarning("{}", error.what());
         }
+        log_fails = false;
         if (is_over) shown = {.attempt = shown.attempt + 1};
         pauses.Restart();
         continue;
@@ -113,6 +118,7 @@ int WaitForJob(Backend& backend, const std::string& id, bool follow) {
       if (HasEnded(state)) return ExitCodeOf(id, job, state, follow);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUnavailable) throw;
+      last_answer = std::max(last_answer, shown.when);
       if (SystemClock().MonotonicSeconds() - last_answer > kMaxDaemonAbsenceSeconds)
         throw error.WithContext(fmt::format("job {} continues; no longer waiting for it", id));
     }

@@ -210,7 +210,6 @@ class DaemonBackend : public Backend {
       return FollowOutput(
           {.stream = [&](const std::string& wanted,
                          const auto& take_frames) { client_.Stream(target + wanted, take_frames); },
-           .is_complete = [&] { return OutputIsComplete(job, query.attempt); },
            .waiting = SystemWaiting()},
           job, query, take);
     std::string wanted = fmt::format("worker={}", query.worker);
@@ -282,19 +281,6 @@ class DaemonBackend : public Backend {
   }
 
  private:
-  // Whether the job, or the attempt if one is named, has ended.
-  bool OutputIsComplete(const std::string& job, int64_t attempt) {
-    try {
-      const Document shown = ShowJob(job);
-      if (!shown.at("ended").is_null()) return true;
-      const Document& attempts = shown.at("attempts_list");
-      return attempt >= 0 && static_cast<size_t>(attempt) < attempts.size() &&
-             attempts[static_cast<size_t>(attempt)].at("state") == "ended";
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kNoInput) throw;
-      return true;  // it has ended and been deleted
-    }
-  }
   Document Get(const std::string& target) { return Document::parse(client_.Get(target)); }
   Document Post(const std::string& target, const std::string& body) {
     return Document::parse(client_.Post(target, body));

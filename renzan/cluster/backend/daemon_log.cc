@@ -32,8 +32,8 @@ void FollowOutput(const FollowedDaemon& daemon, const std::string& job, const Lo
     const double began = daemon.waiting.clock.MonotonicSeconds();
     bool heard = false, got_text = false;
     std::string why = "the daemon is ending";
+    spec::FrameReader frames;
     try {
-      spec::FrameReader frames;
       daemon.stream(Target(query, place), [&](std::string_view bytes) {
         frames.Add(bytes, [&](std::string_view text, const spec::OutputPlace& behind) {
           take(text);
@@ -42,14 +42,17 @@ void FollowOutput(const FollowedDaemon& daemon, const std::string& job, const Lo
           got_text = got_text || !text.empty();
         });
       });
-      if (daemon.is_complete()) return;
+      frames.End();
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUnavailable) throw;
       why = error.what();
     }
+    // Also if the connection broke behind that.
+    if (frames.is_complete()) return;
     if (!place) Fail(ErrorCode::kUnavailable, "{} breaks off: {}", what, why);
-    const double lasted = heard ? daemon.waiting.clock.MonotonicSeconds() - began : 0;
-    absence.Wait(why, got_text, lasted);
+    absence.Wait(why, {.answered = heard,
+                       .more = got_text,
+                       .seconds = daemon.waiting.clock.MonotonicSeconds() - began});
   }
 }
 

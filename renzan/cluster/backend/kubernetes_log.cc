@@ -207,7 +207,9 @@ void ReadWorkerLog(kubernetes::Api& api, kubernetes::PodLogs& logs,
       waiting.wait(kPollSeconds);
     } catch (const kubernetes::ApiError& error) {
       if (!log.can_go_on() || error.code() != ErrorCode::kUnavailable) throw;
-      absence.Wait(error.what(), log.bytes() != before, log.TakeSecondsRead());
+      const double seconds = log.TakeSecondsRead();
+      absence.Wait(error.what(),
+                   {.answered = seconds > 0, .more = log.bytes() != before, .seconds = seconds});
     }
   }
 }

@@ -8,10 +8,17 @@
 namespace renzan::cluster::spec {
 namespace {
 
+// Not kUnavailable: the daemon is there, and trying again does not help.
 [[noreturn]] void FailNoFrames() {
-  Fail(ErrorCode::kUnavailable,
+  Fail(ErrorCode::kConfig,
        "the daemon is of an earlier version, whose jobs' output this one cannot follow: start it "
        "again (`renzan cluster down`, `renzan cluster up`)");
+}
+
+bool IsKind(char mark) {
+  return mark == static_cast<char>(FrameKind::kOutput) ||
+         mark == static_cast<char>(FrameKind::kRemark) ||
+         mark == static_cast<char>(FrameKind::kComplete);
 }
 
 // The number in a column, which is padded on the left.
@@ -26,8 +33,8 @@ int64_t Number(std::string_view column) {
 
 }  // namespace
 
-std::string FrameHead(const OutputPlace& place, bool is_remark, size_t bytes) {
-  const std::string head = fmt::format("{}{:>8} {:>19} {:>9}\n", is_remark ? '!' : '=',
+std::string FrameHead(const OutputPlace& place, FrameKind kind, size_t bytes) {
+  const std::string head = fmt::format("{}{:>8} {:>19} {:>9}\n", static_cast<char>(kind),
                                        place.attempt, place.offset, bytes);
   CHECK(head.size() == kFrameHeadBytes);
   return head;
@@ -35,10 +42,11 @@ std::string FrameHead(const OutputPlace& place, bool is_remark, size_t bytes) {
 
 void FrameReader::ReadHead() {
   const std::string_view head = head_;
-  if ((head[0] != '!' && head[0] != '=') || head.back() != '\n') FailNoFrames();
-  is_remark_ = head[0] == '!';
+  if (head.back() != '\n') FailNoFrames();
+  kind_ = static_cast<FrameKind>(head[0]);
   place_ = {.attempt = Number(head.substr(1, 8)), .offset = Number(head.substr(10, 19))};
   left_ = static_cast<size_t>(Number(head.substr(30, 9)));
+  begun_ = true;
   head_.clear();
 }
 
@@ -48,6 +56,8 @@ void FrameReader::Add(std::string_view bytes, const Take& take) {
       const size_t part = std::min(bytes.size(), kFrameHeadBytes - head_.size());
       head_ += bytes.substr(0, part);
       bytes.remove_prefix(part);
+      // At once: text of an earlier daemon may be shorter than a head.
+      if (is_complete() || !IsKind(head_[0])) FailNoFrames();
       if (head_.size() < kFrameHeadBytes) return;
       ReadHead();
       if (left_ == 0) take({}, place_);
@@ -56,9 +66,15 @@ void FrameReader::Add(std::string_view bytes, const Take& take) {
     const std::string_view text = bytes.substr(0, left_);
     bytes.remove_prefix(text.size());
     left_ -= text.size();
-    if (!is_remark_) place_.offset += static_cast<int64_t>(text.size());
+    if (kind_ == FrameKind::kOutput) place_.offset += static_cast<int64_t>(text.size());
     take(text, place_);
   }
+}
+
+void FrameReader::End() const {
+  if (!begun_) FailNoFrames();
+  if (!head_.empty() || left_ > 0)
+    Fail(ErrorCode::kUnavailable, "the daemon's answer is cut short");
 }
 
 }  // namespace renzan::cluster::spec

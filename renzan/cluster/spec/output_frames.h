@@ -17,10 +17,15 @@ struct OutputPlace {
   bool operator==(const OutputPlace&) const = default;
 };
 
+enum class FrameKind : char {
+  kOutput = '=',
+  kRemark = '!',    // the daemon's own text: it is not part of the output
+  kComplete = '.',  // the last frame, without text: there will be no more output
+};
+
 constexpr size_t kFrameHeadBytes = 40;
-// Goes before `bytes` bytes of text that begins at `place`. A remark is the daemon's own: it is not
-// part of the output.
-std::string FrameHead(const OutputPlace& place, bool is_remark, size_t bytes);
+// Goes before `bytes` bytes of text that begins at `place`.
+std::string FrameHead(const OutputPlace& place, FrameKind kind, size_t bytes);
 
 // Takes frames apart, however they are cut.
 class FrameReader {
@@ -28,15 +33,21 @@ class FrameReader {
   // `place`: behind the text. An empty text says where the stream begins.
   using Take = std::function<void(std::string_view text, const OutputPlace& place)>;
 
-  // Throws Error kUnavailable if these are no frames.
+  // Throws Error kConfig if these are no frames.
   void Add(std::string_view bytes, const Take& take);
+  // After the stream. Throws Error kConfig if there were no frames, and kUnavailable if the last
+  // one is cut short.
+  void End() const;
+  // Without that, the stream ended before the output.
+  bool is_complete() const { return begun_ && kind_ == FrameKind::kComplete; }
 
  private:
   void ReadHead();
 
   std::string head_;
   OutputPlace place_;
-  bool is_remark_ = false;
+  FrameKind kind_ = FrameKind::kOutput;
+  bool begun_ = false;
   size_t left_ = 0;  // of the frame's text
 };
 

@@ -39,8 +39,9 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
          "unfinished job are kept (retention.keep_attempts)",
          attempt, id);
 
-  // The loop may end before the stream.
-  const auto job_now = [&loop = context.loop, id, wanted, later_attempts]() -> LogStream::JobNow {
+  // The loop may end before the stream, which is not the job's end.
+  const auto job_now = [&loop = context.loop, id, wanted,
+                        later_attempts]() -> std::optional<LogStream::JobNow> {
     try {
       return loop.Run([&](Controller& controller) -> LogStream::JobNow {
         const JobRecord record = controller.View(id).record;
@@ -49,8 +50,9 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
           ended = controller.store().Attempts(id).at(static_cast<size_t>(wanted)).ended.has_value();
         return {.attempts = record.attempts, .ended = ended};
       });
-    } catch (const Error&) {
-      return {.ended = true};
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNoInput) return std::nullopt;
+      return LogStream::JobNow{.ended = true};  // it has ended and been deleted
     }
   };
   return {.stream =

@@ -173,7 +173,10 @@ TEST_F(ApiServerTest, AFirstAttemptIsFollowedBeforeItStarts) {
   Ask(socket_, "POST", "/v1/jobs/1/cancel", "{}");
   const std::string followed = Ask(socket_, "GET", logs + "&from=0&later_attempts=1&frames=1");
   EXPECT_THAT(followed, HasSubstr(" 200 "));
-  EXPECT_THAT(followed, HasSubstr(spec::FrameHead({.attempt = 0, .offset = 0}, false, 0)));
+  EXPECT_THAT(followed,
+              HasSubstr(spec::FrameHead({.attempt = 0, .offset = 0}, spec::FrameKind::kOutput, 0)));
+  EXPECT_THAT(followed, HasSubstr(spec::FrameHead({.attempt = 0, .offset = 0},
+                                                  spec::FrameKind::kComplete, 0)));
 }
 
 TEST_F(ApiServerTest, CountsJobsInEveryState) {

@@ -31,8 +31,8 @@ bool SameFile(int a, int b) {
 
 }  // namespace
 
-LogStream::LogStream(LogRequest request, std::function<JobNow()> job_now, int client_fd,
-                     int stop_fd)
+LogStream::LogStream(LogRequest request, std::function<std::optional<JobNow>()> job_now,
+                     int client_fd, int stop_fd)
     : request_(std::move(request)),
       job_now_(std::move(job_now)),
       client_fd_(client_fd),
@@ -182,12 +182,19 @@ bool LogStream::Wait() {
 size_t LogStream::Read(char* data, size_t max) {
   if (!request_.framed) return ReadText(data, max);
   CHECK(max > spec::kFrameHeadBytes);
+  if (complete_) return 0;
   size_t got = 0;
+  spec::FrameKind kind = spec::FrameKind::kOutput;
   if (std::exchange(begun_, true)) {
     got = ReadText(data + spec::kFrameHeadBytes, max - spec::kFrameHeadBytes);
-    if (got == 0) return 0;
+    if (got == 0 && !ended_) return 0;
+    complete_ = got == 0;
+    if (complete_)
+      kind = spec::FrameKind::kComplete;
+    else if (is_remark_)
+      kind = spec::FrameKind::kRemark;
   }
-  spec::FrameHead(place_, is_remark_, got).copy(data, spec::kFrameHeadBytes);
+  spec::FrameHead(place_, kind, got).copy(data, spec::kFrameHeadBytes);
   return spec::kFrameHeadBytes + got;
 }
 
@@ -218,11 +225,16 @@ size_t LogStream::ReadText(char* data, size_t max) {
     if (files_.size() > before) continue;
     // The output is complete only after the end was seen, so it is read once more.
     if (ended_) return 0;
-    const JobNow now = job_now_();
-    if (request_.later_attempts && now.attempts > request_.attempt + 1) {
+    if (std::exchange(next_, false)) {
       ++request_.attempt;
       OpenFiles();
-    } else if (now.ended) {
+      continue;
+    }
+    const std::optional<JobNow> now = job_now_();
+    if (!now) return 0;
+    if (request_.later_attempts && now->attempts > request_.attempt + 1) {
+      next_ = true;
+    } else if (now->ended) {
       ended_ = true;
     } else if (!Wait()) {
       return 0;

@@ -36,9 +36,11 @@ class LogStream {
     int attempts = 0;    // started so far
     bool ended = false;  // the job or the requested attempt has ended
   };
-  // `job_now` is called when there is nothing to read. The stream ends when the client closes
-  // `client_fd` or `stop_fd` becomes readable.
-  LogStream(LogRequest request, std::function<JobNow()> job_now, int client_fd, int stop_fd);
+  // `job_now` is called when there is nothing to read; unset: nobody knows, the daemon is ending.
+  // The stream ends then, and when the client closes `client_fd` or `stop_fd` becomes readable.
+  // Frames say whether the output is complete.
+  LogStream(LogRequest request, std::function<std::optional<JobNow>()> job_now, int client_fd,
+            int stop_fd);
   ~LogStream();
   LogStream(const LogStream&) = delete;
   LogStream& operator=(const LogStream&) = delete;
@@ -60,7 +62,7 @@ class LogStream {
   size_t ReadText(char* data, size_t max);
 
   LogRequest request_;
-  std::function<JobNow()> job_now_;
+  std::function<std::optional<JobNow>()> job_now_;
   int client_fd_, stop_fd_, inotify_fd_;
   struct File {
     int fd;
@@ -71,10 +73,12 @@ class LogStream {
   };
   std::deque<File> files_;  // oldest first
   bool ended_ = false;      // no output after what is in the files
+  bool next_ = false;       // the same, but the next attempt has started
   // Of the text that was read last.
   spec::OutputPlace place_;
   bool is_remark_ = false;
-  bool begun_ = false;  // a frame has said where the stream begins
+  bool begun_ = false;     // a frame has said where the stream begins
+  bool complete_ = false;  // a frame has said that there is no more
 };
 
 }  // namespace renzan::cluster::local

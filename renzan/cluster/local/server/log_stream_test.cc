@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <functional>
@@ -20,9 +21,12 @@ using ::testing::HasSubstr;
 
 class LogStreamTest : public testing::Test {
  protected:
+  ~LogStreamTest() override { ::close(stop_fd_); }
+
   struct Got {
     std::string text = {};
     std::optional<spec::OutputPlace> place = {};
+    bool is_complete = false;
   };
 
   std::string PathOf(int attempt) const {
@@ -41,11 +45,12 @@ class LogStreamTest : public testing::Test {
     request.job = 1;
     request.owner = ::geteuid();
     request.follow = request.later_attempts = request.framed = true;
-    const auto job_now = [this] {
+    const auto job_now = [this]() -> std::optional<LogStream::JobNow> {
       if (meanwhile_) std::exchange(meanwhile_, nullptr)();
-      return LogStream::JobNow{.attempts = attempts_, .ended = true};
+      if (daemon_is_ending_) return std::nullopt;
+      return LogStream::JobNow{.attempts = attempts_, .ended = ended_};
     };
-    LogStream stream(request, job_now, -1, -1);
+    LogStream stream(request, job_now, -1, stop_fd_);
     Got got;
     spec::FrameReader frames;
     std::string block(64, 0);
@@ -59,6 +64,7 @@ class LogStreamTest : public testing::Test {
                  });
       if (at_most == 0) break;
     }
+    got.is_complete = frames.is_complete();
     return got;
   }
   Got Receive(LogRequest request) { return Receive(std::move(request), 1 << 20); }
@@ -68,7 +74,9 @@ class LogStreamTest : public testing::Test {
   }
 
   TemporaryDirectory jobs_;
+  const int stop_fd_ = ::eventfd(0, EFD_CLOEXEC);
   int attempts_ = 1;
+  bool ended_ = true, daemon_is_ending_ = false;
   std::function<void()> meanwhile_;  // when a stream has read everything
 };
 
@@ -77,7 +85,9 @@ TEST_F(LogStreamTest, GoesOnWhereverItWasCutOff) {
   Writer(1, 9).Write("seven\neight\nnine\nten\n");
   attempts_ = 2;
   const std::string all = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n";
-  ASSERT_EQ(Receive({}).text, all);
+  const Got whole = Receive({});
+  ASSERT_EQ(whole.text, all);
+  ASSERT_TRUE(whole.is_complete);
   for (size_t bytes = spec::kFrameHeadBytes; bytes < 600; bytes += 7) {
     const Got before = Receive({}, bytes);
     ASSERT_TRUE(before.place);
@@ -135,6 +145,35 @@ TEST_F(LogStreamTest, AFollowerThatIsSlowerThanTheJobLearnsOfTheGap) {
             "three\nfour\nfive\n"
             "[renzan: output was dropped here: the job writes it faster than it is read]\n"
             "eight\nnine\n");
+}
+
+TEST_F(LogStreamTest, IsCompleteOnlyIfTheJobHasEnded) {
+  Writer(0, 9).Write("one\n");
+  daemon_is_ending_ = true;
+  const Got cut_off = Receive({});
+  EXPECT_EQ(cut_off.text, "one\n");
+  EXPECT_FALSE(cut_off.is_complete);
+  daemon_is_ending_ = ended_ = false;
+  ::eventfd_write(stop_fd_, 1);
+  const Got stopped = GoOn(cut_off);
+  EXPECT_EQ(stopped.text, "");
+  EXPECT_FALSE(stopped.is_complete);
+  EXPECT_EQ(stopped.place, cut_off.place);
+  ended_ = true;
+  meanwhile_ = [&] { Writer(0, 9).Write("two\n"); };
+  const Got rest = GoOn(stopped);
+  EXPECT_EQ(rest.text, "two\n");
+  EXPECT_TRUE(rest.is_complete);
+}
+
+TEST_F(LogStreamTest, ReadsTheRestOfAnAttemptWhenTheNextHasStarted) {
+  Writer(0, 9).Write("one\n");
+  meanwhile_ = [&] {
+    Writer(0, 9).Write("two\n");
+    Writer(1, 9).Write("six\n");
+    attempts_ = 2;
+  };
+  EXPECT_EQ(Receive({}).text, "one\ntwo\nsix\n");
 }
 
 TEST_F(LogStreamTest, SaysWhereItBeginsBeforeThereIsOutput) {
