@@ -25,7 +25,9 @@ void UseBook::Recover(const std::string& queue, const json& status) {
   const json& lately = At(status, {"usedLately"});
   const std::optional<TimeMs> as_of = ParseTime(TextAt(lately, {"asOf"}));
   if (!as_of || queues_.contains(queue)) return;
-  Use& its = queues_[queue][TextAt(lately, {"of"})];
+  const std::string of = TextAt(lately, {"of"});
+  if (counted_.empty()) counted_ = of;
+  Use& its = queues_[queue][of];
   its.as_of = *as_of;
   for (const auto& [ns, text] : At(lately, {"seconds"}).items()) {
     if (!text.is_string()) continue;

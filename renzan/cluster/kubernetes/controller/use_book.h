@@ -40,7 +40,7 @@ class UseBook {
   // By queue, then by resource: GPUs may be out of sight for a while, held by others' pods or their
   // nodes gone, and what was used of them is not forgotten meanwhile.
   std::map<std::string, std::map<std::string, Use>> queues_;
-  std::string counted_;  // the resource that counts now
+  std::string counted_;  // the resource that counts now; before Count(), that of a status
 };
 
 }  // namespace renzan::cluster::kubernetes
