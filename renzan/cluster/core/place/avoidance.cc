@@ -69,7 +69,10 @@ Snapshot WithAvoidance(Snapshot snapshot) {
     const auto [at, is_new] = can_run.try_emplace(
         {avoiding.request, job.min_workers, job.queue, job.user, job.checkpoints, job.preemptible},
         false);
-    if (is_new) at->second = WhyInfeasible(in_service, avoiding).empty();
+    // Where something else keeps it from running, such as a quota, these nodes would not help.
+    if (is_new)
+      at->second =
+          WhyInfeasible(in_service, avoiding).empty() || !WhyInfeasible(in_service, job).empty();
     if (at->second) job.request = snapshot.InternRequest(request);
   }
   return snapshot;

@@ -98,6 +98,20 @@ TEST_F(AvoidanceTest, AGrowingJobAvoidsTheNodeToo) {
   EXPECT_THAT(decisions.resizes[0].target, ElementsAre(Placed{0, 1}, Placed{2, 1}));
 }
 
+// Its queue's guarantee was made smaller while it ran, so it could not start anywhere.
+TEST_F(AvoidanceTest, AJobBeyondItsQuotaAvoidsTheNodeToo) {
+  Nodes(3);
+  snapshot.queues[0].guaranteed[kGpu] = 1;
+  const JobId job =
+      Add({.workers = 2, .max_workers = 3, .gpus = 4, .on = {{0, 2}}, .preemptible = false});
+  snapshot.nodes[0].state = NodeState::kDraining;  // it must move
+  FailedOn(job, {"n1"});
+  for (const Resize& resize : Run().resizes)
+    EXPECT_THAT(resize.target, testing::Not(testing::Contains(testing::Field(&Placed::node, 1))));
+  snapshot.Find(job)->failed_on.clear();
+  EXPECT_EQ(Run().resizes.size(), 1u) << "it would not move in any case";
+}
+
 TEST_F(AvoidanceTest, AnExcludedNodeIsNeverUsed) {
   Nodes(2);
   WorkerRequest elsewhere{.excluded_nodes = {"n0"}}, nowhere{.excluded_nodes = {"n0", "n1"}};

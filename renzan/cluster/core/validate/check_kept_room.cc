@@ -1,6 +1,7 @@
 // Room that is kept for a job is not given to jobs of lower priority that nobody may stop and of
 // which nobody knows how long they run. Says only what is certain: without guarantees, by which a
-// job of lower priority may go first, and where no job moves.
+// job of lower priority may go first, where no job moves, and of kinds of which such a job uses
+// some: what others hold of the rest must end first anyway.
 
 #include <algorithm>
 #include <array>
@@ -37,6 +38,13 @@ Held HeldAgainst(const CheckContext& context, const Job& owner) {
   return held;
 }
 
+// Whether there is not as much of something that `job` uses.
+bool LacksWhatItUses(const Resources& needed, const Resources& capacity, const Resources& job) {
+  for (int kind = 0; kind < kMaxResources; ++kind)
+    if (job[kind] > 0 && needed[kind] > capacity[kind]) return true;
+  return false;
+}
+
 void CheckOwner(CheckContext& context, const Reservation& kept) {
   const Snapshot& snapshot = context.snapshot;
   const Job& owner = *snapshot.Find(kept.job);
@@ -48,8 +56,9 @@ void CheckOwner(CheckContext& context, const Reservation& kept) {
     if (!MayRunForEver(job) || job.priority >= owner.priority || room_was_made) continue;
     const std::map<int, int> its = WorkersByNode(start->placement);
     for (const Placed& placed : kept.placement)
-      if (its.contains(placed.node) && !(held[placed.node] + Of(snapshot, owner, placed.workers))
-                                            .FitsIn(snapshot.nodes[placed.node].capacity))
+      if (its.contains(placed.node) &&
+          LacksWhatItUses(held[placed.node] + Of(snapshot, owner, placed.workers),
+                          snapshot.nodes[placed.node].capacity, Of(snapshot, job, 1)))
         context.ReportFor(id, "job {} starts on node {} in room that is kept for job {}", id,
                           snapshot.nodes[placed.node].name, owner.id);
   }

@@ -317,6 +317,12 @@ TEST_F(Validator, NobodyOfLowerPriorityTakesRoomThatIsKept) {
   snapshot.jobs.back().preemptible = false;
   snapshot.jobs.back().priority = 1;
   ExpectClean();
+  snapshot.jobs.back().priority = 0;
+  ExpectFault(fault);
+  // What others hold must end first, of which it uses nothing; and it leaves enough of the rest.
+  SetRequest(snapshot.jobs[4], {.per_worker = {.amount = {1'000, 1'024, 8}}});
+  SetRequest(snapshot.jobs[5], {.per_worker = {.amount = {1'000, 1'024, 0}}});
+  ExpectClean();
 }
 
 TEST_F(Validator, PoolsAndBudget) {
