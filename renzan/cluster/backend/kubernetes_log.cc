@@ -153,7 +153,7 @@ class WorkerLog {
   // Whether what has been passed on can be told from what has not.
   bool can_go_on() const { return query_.follow && !tail_lines_; }
   size_t bytes() const { return shown_.bytes(); }
-  // Since the connection began that reads a pod's log, if there was one since the last call.
+  // Since the first output of a connection that reads a pod's log; 0: there was none.
   double TakeSecondsRead() {
     const double now = clock_.MonotonicSeconds();
     return now - std::exchange(reads_since_, std::nullopt).value_or(now);
@@ -169,8 +169,9 @@ class WorkerLog {
         .follow = query_.follow,
         .tail_lines = tail_lines_};
     shown_.Again();
-    reads_since_ = clock_.MonotonicSeconds();
+    reads_since_.reset();
     logs_.Read(request, [this](std::string_view piece) {
+      if (!reads_since_) reads_since_ = clock_.MonotonicSeconds();
       tail_lines_ ? take_(piece) : shown_.Take(piece, take_);
     });
   }
@@ -208,8 +209,9 @@ void ReadWorkerLog(kubernetes::Api& api, kubernetes::PodLogs& logs,
     } catch (const kubernetes::ApiError& error) {
       if (!log.can_go_on() || error.code() != ErrorCode::kUnavailable) throw;
       const double seconds = log.TakeSecondsRead();
-      absence.Wait(error.what(),
-                   {.answered = seconds > 0, .more = log.bytes() != before, .seconds = seconds});
+      absence.Wait(error.what(), {.answered = seconds > 0 || log.bytes() != before,
+                                  .more = log.bytes() != before,
+                                  .seconds = seconds});
     }
   }
 }

@@ -55,7 +55,7 @@ Snapshot WithAvoidance(Snapshot snapshot) {
   if (!HasAvoidance(snapshot)) return snapshot;
   const std::set<std::string> there = NodesThere(snapshot);
   Snapshot in_service = InService(snapshot);
-  std::map<std::tuple<int, int, int, int, bool, bool>, bool> can_run;
+  std::map<std::tuple<int, int, int, int, bool, bool, bool>, bool> can_run;
   for (Job& job : snapshot.jobs) {
     if (job.state == JobState::kPending && AvoidsUntil(job) <= snapshot.now) continue;
     WorkerRequest request = snapshot.worker_requests[job.request];
@@ -66,13 +66,15 @@ Snapshot WithAvoidance(Snapshot snapshot) {
     request.excluded_nodes.assign(excluded.begin(), excluded.end());
     Job avoiding = job;
     avoiding.request = in_service.InternRequest(request);
-    const auto [at, is_new] = can_run.try_emplace(
-        {avoiding.request, job.min_workers, job.queue, job.user, job.checkpoints, job.preemptible},
-        false);
-    // Where something else keeps it from running, such as a quota, these nodes would not help.
+    const auto [at, is_new] =
+        can_run.try_emplace({avoiding.request, job.min_workers, job.queue, job.user,
+                             job.checkpoints, job.preemptible, job.state == JobState::kPending},
+                            false);
     if (is_new)
-      at->second =
-          WhyInfeasible(in_service, avoiding).empty() || !WhyInfeasible(in_service, job).empty();
+      at->second = WhyInfeasible(in_service, avoiding).empty() ||
+                   // What keeps it from starting anywhere, such as a quota, does not end it; then
+                   // the nodes on which it failed are no help either.
+                   (job.state != JobState::kPending && !WhyInfeasible(in_service, job).empty());
     if (at->second) job.request = snapshot.InternRequest(request);
   }
   return snapshot;
