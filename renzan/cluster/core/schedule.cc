@@ -269,7 +269,8 @@ class SchedulingCycle final : private PreemptionOracle {
   }
 
   Preemptor AsPreemptor(const Job& job) const {
-    return {&job, ReclaimsOf(job, ranks_, quota_), reservations_.Of(job.id), not_binding_};
+    const bool reclaims = ranks_.WithinQuota(job) && quota_.WithinGuarantee(job, job.min_workers);
+    return {&job, reclaims, reservations_.Of(job.id), not_binding_};
   }
 
   bool Preempt(const Job& job) {
@@ -398,7 +399,7 @@ class SchedulingCycle final : private PreemptionOracle {
   }
 
   // Request, queue (if it makes a difference), rank, reclaims, reservations that do not bind it.
-  using CompactionKey = std::tuple<int, int, Right, Use, Service, Reclaims, int>;
+  using CompactionKey = std::tuple<int, int, Right, Use, Service, bool, int>;
   // Reservations that do not bind it, request, checkpoints, now, unreserved.
   using RequestKey = std::tuple<int, int, bool, bool, bool>;
 

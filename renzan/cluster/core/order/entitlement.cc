@@ -36,59 +36,31 @@ Entitlement::Entitlement(const ClusterView& view, const Quota& quota, const Occu
                                    pending || SavesWhenStopped(job), use, service, pending, at);
   }
   for (Places& places : queues) std::sort(places.begin(), places.end());
-  for (const Queue& queue : snapshot.queues) left_.push_back(queue.guaranteed);
   std::optional<RoomByRight> room;
-  const auto take_room = [&](const Job& job) {
-    if (!room) room.emplace(view, quota, occupants, ranks, RunningWithinQuota(queues));
-    return room->Take(job);
-  };
-  for (size_t queue = 0; queue < queues.size(); ++queue)
-    Entitle(static_cast<int>(queue), kWithinOwn, queues[queue], ranks, may_start, take_room);
-  for (const auto& [parent, places] : BeyondOwn(queues, ranks))
-    Entitle(parent, kWithinParents, places, ranks, may_start, take_room);
-}
-
-// What is left of a guarantee goes to these jobs, one after the other.
-void Entitlement::Entitle(int queue, int level, const Places& places, Ranks& ranks,
-                          const std::function<bool(const Job&)>& may_start,
-                          const std::function<bool(const Job&)>& take_room) {
-  Resources& left = left_[queue];
-  std::vector<int> claims;  // pending jobs within quota
-  const auto drop_idle_claims = [&] {
-    for (const int at : claims)
-      if (const Job& job = snapshot_.jobs[at]; !take_room(job)) left += UseOf(job);
-    claims.clear();
-  };
-  for (const auto& place : places) {
-    const int at = std::get<int>(place);
-    const Job& job = snapshot_.jobs[at];
-    const bool pending = job.state == JobState::kPending;
-    const Resources amount = UseOf(job);
-    if (!Fits(amount, snapshot_.queues[queue].guaranteed, kinds_) || (pending && !may_start(job)))
-      continue;
-    if (!Fits(amount, left, kinds_)) drop_idle_claims();
-    if (!Fits(amount, left, kinds_)) continue;
-    ranks.SetBeyondQuota(job, level);
-    left -= amount;
-    if (pending) claims.push_back(at);
-  }
-}
-
-// By parent: the jobs of its queues that are not within their own queue's quota, which may be
-// within the parent's. Takes what the others use out of the parent's guarantee.
-std::map<int, Entitlement::Places> Entitlement::BeyondOwn(const std::vector<Places>& queues,
-                                                          const Ranks& ranks) {
-  std::map<int, Places> beyond;
   for (size_t queue = 0; queue < queues.size(); ++queue) {
-    const std::optional<int>& parent = snapshot_.queues[queue].parent;
-    if (!parent) continue;
-    for (const auto& place : queues[queue])
-      if (!ranks.WithinQuota(snapshot_.jobs[std::get<int>(place)]))
-        beyond[*parent].push_back(place);
-    left_[*parent] -= snapshot_.queues[queue].guaranteed - left_[queue];
+    Resources& left = left_.emplace_back(snapshot.queues[queue].guaranteed);
+    std::vector<int> claims;  // pending jobs within quota
+    const auto drop_idle_claims = [&] {
+      if (!claims.empty() && !room)
+        room.emplace(view, quota, occupants, ranks, RunningWithinQuota(queues));
+      for (const int at : claims)
+        if (const Job& job = snapshot.jobs[at]; !room->Take(job)) left += UseOf(job);
+      claims.clear();
+    };
+    for (const auto& place : queues[queue]) {
+      const int at = std::get<int>(place);
+      const Job& job = snapshot.jobs[at];
+      const bool pending = job.state == JobState::kPending;
+      const Resources amount = UseOf(job);
+      if (!Fits(amount, snapshot.queues[queue].guaranteed, kinds_) || (pending && !may_start(job)))
+        continue;
+      if (!Fits(amount, left, kinds_)) drop_idle_claims();
+      if (!Fits(amount, left, kinds_)) continue;
+      ranks.SetWithinQuota(job);
+      left -= amount;
+      if (pending) claims.push_back(at);
+    }
   }
-  for (auto& [parent, places] : beyond) std::sort(places.begin(), places.end());
-  return beyond;
 }
 
 // What the job uses of its queue's guaranteed quota.
@@ -100,43 +72,24 @@ Resources Entitlement::UseOf(const Job& job) const {
   return snapshot_.worker_requests[job.request].per_worker * workers;
 }
 
-// The Rank::beyond_quota that running jobs would have if none were pending, by position.
-std::vector<int> Entitlement::RunningWithinQuota(const std::vector<Places>& queues) const {
-  std::vector<int> beyond(snapshot_.jobs.size(), kBeyondAll);
-  std::map<int, Resources> left_to_parents;
-  std::map<int, Places> rest;  // by parent
-  const auto fill = [&](Resources& left, int level, const Places& places, Places* others) {
-    for (const auto& place : places) {
+// The running jobs that would be within quota if none were pending, by position.
+std::vector<bool> Entitlement::RunningWithinQuota(const std::vector<Places>& queues) const {
+  std::vector<bool> within(snapshot_.jobs.size());
+  for (size_t queue = 0; queue < queues.size(); ++queue) {
+    Resources left = snapshot_.queues[queue].guaranteed;
+    for (const auto& place : queues[queue]) {
       const int at = std::get<int>(place);
       const Job& job = snapshot_.jobs[at];
-      if (job.state == JobState::kPending) continue;
-      if (Fits(UseOf(job), left, kinds_)) {
-        beyond[at] = level;
-        left -= UseOf(job);
-      } else if (others != nullptr) {
-        others->push_back(place);
-      }
+      if (job.state == JobState::kPending || !Fits(UseOf(job), left, kinds_)) continue;
+      within[at] = true;
+      left -= UseOf(job);
     }
-  };
-  for (size_t queue = 0; queue < queues.size(); ++queue) {
-    const Queue& its = snapshot_.queues[queue];
-    Resources left = its.guaranteed;
-    fill(left, kWithinOwn, queues[queue], its.parent ? &rest[*its.parent] : nullptr);
-    if (!its.parent) continue;
-    Resources& of_parent =
-        left_to_parents.try_emplace(*its.parent, snapshot_.queues[*its.parent].guaranteed)
-            .first->second;
-    of_parent -= its.guaranteed - left;
   }
-  for (auto& [parent, places] : rest) {
-    std::sort(places.begin(), places.end());
-    fill(left_to_parents.at(parent), kWithinParents, places, nullptr);
-  }
-  return beyond;
+  return within;
 }
 
 bool Entitlement::MayLoseQuotaByGrowing(const Job& job) const {
-  return ranks_.Of(job).beyond_quota != kBeyondAll && !CanShrink(job) && !job.grand_challenge;
+  return ranks_.WithinQuota(job) && !CanShrink(job) && !job.grand_challenge;
 }
 
 int Entitlement::MoreWorkers(const Job& job, int workers) const {
@@ -144,16 +97,13 @@ int Entitlement::MoreWorkers(const Job& job, int workers) const {
   if (!MayLoseQuotaByGrowing(job)) return most;
   const Resources& each = snapshot_.worker_requests[job.request].per_worker;
   int more = 0;
-  const int within = ranks_.WithinQuota(job) ? job.queue : *snapshot_.queues[job.queue].parent;
-  while (more < most && Fits(each * (more + 1), left_[within], kinds_)) ++more;
+  while (more < most && Fits(each * (more + 1), left_[job.queue], kinds_)) ++more;
   return more;
 }
 
 void Entitlement::Take(const Job& job, int more) {
-  if (!MayLoseQuotaByGrowing(job)) return;
-  const Resources taken = snapshot_.worker_requests[job.request].per_worker * more;
-  if (ranks_.WithinQuota(job)) left_[job.queue] -= taken;
-  if (const auto& parent = snapshot_.queues[job.queue].parent) left_[*parent] -= taken;
+  if (MayLoseQuotaByGrowing(job))
+    left_[job.queue] -= snapshot_.worker_requests[job.request].per_worker * more;
 }
 
 }  // namespace renzan::cluster

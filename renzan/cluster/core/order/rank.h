@@ -3,8 +3,7 @@
 // By what a job goes before others: one value per job, computed once per cycle. Whatever compares
 // two jobs asks here. The terms, in their sequence:
 //
-//   1. Within its queue's guaranteed quota (entitlement.h), within that of the queue's parent, or
-//      beyond both: between queues.
+//   1. Within its queue's guaranteed quota (entitlement.h) before beyond it: between queues.
 //   2. Right: higher priority. Jobs with less of it yield, whatever that costs them.
 //   3. Use: of a queue with fair share, its user has used less lately (fair_share.h): only between
 //      jobs of the queue. No job yields for it.
@@ -28,7 +27,6 @@
 
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/order/fair_share.h"
-#include "renzan/cluster/core/order/quota.h"
 #include "renzan/cluster/core/order/service_levels.h"
 #include "renzan/cluster/core/snapshot.h"
 
@@ -54,18 +52,16 @@ struct Service {
   auto operator<=>(const Service&) const = default;
 };
 
-inline constexpr int kWithinOwn = 0, kWithinParents = 1, kBeyondAll = 2;
-
 // Jobs with equal ranks are interchangeable, as far as the order is concerned.
 struct Rank {
-  int beyond_quota = kBeyondAll;  // kWithinOwn, kWithinParents or kBeyondAll
+  bool beyond_quota = true;
   Right right;
   Use use;
   Service service;
 
   auto operator<=>(const Rank&) const = default;
   // All before use: of equal ones, an overdue job goes first.
-  std::pair<int, Right> Class() const { return {beyond_quota, right}; }
+  std::pair<bool, Right> Class() const { return {beyond_quota, right}; }
   // What counts beside jobs of other queues.
   Rank AmongQueues() const {
     return {.beyond_quota = beyond_quota, .right = right, .service = service};
@@ -87,14 +83,8 @@ class Ranks {
   Ranks(const Snapshot& snapshot, const ServiceLevelOptions& options);
 
   const Rank& Of(const Job& job) const { return ranks_[&job - first_]; }
-  bool WithinQuota(const Job& job) const { return Of(job).beyond_quota == kWithinOwn; }
-  void SetBeyondQuota(const Job& job, int level) { ranks_[&job - first_].beyond_quota = level; }
-  // Whether the job is within the quota that counts against the other: its own queue's or, unless
-  // both queues have the same parent, its parent's.
-  bool WithinQuotaAgainst(const Job& job, const Job& other) const {
-    const bool siblings = parents_[job.queue] == parents_[other.queue];
-    return Of(job).beyond_quota <= (siblings ? kWithinOwn : kWithinParents);
-  }
+  bool WithinQuota(const Job& job) const { return !Of(job).beyond_quota; }
+  void SetWithinQuota(const Job& job) { ranks_[&job - first_].beyond_quota = false; }
 
   bool Outranks(const Job& a, const Job& b) const {
     return a.queue == b.queue ? Of(a) < Of(b) : Of(a).AmongQueues() < Of(b).AmongQueues();
@@ -105,8 +95,7 @@ class Ranks {
   // Whether a goes before b by right, however much service they have got: by its queue's guarantee
   // or its priority; within a queue by priority only. So b's reservation does not keep a waiting.
   bool Precedes(const Job& a, const Job& b) const {
-    if (a.queue != b.queue && WithinQuotaAgainst(a, b) != WithinQuotaAgainst(b, a))
-      return WithinQuotaAgainst(a, b);
+    if (a.queue != b.queue && WithinQuota(a) != WithinQuota(b)) return WithinQuota(a);
     return Of(a).right < Of(b).right;
   }
   // Whether b has no more right than a: then it gives a room where that costs it little, workers
@@ -118,16 +107,12 @@ class Ranks {
 
   const ServiceLevels& levels() const { return levels_; }
   const FairShares& fair_shares() const { return fair_shares_; }
-  std::optional<int> ParentOf(const Job& job) const { return parents_[job.queue]; }
 
  private:
   const ServiceLevels levels_;
   const FairShares fair_shares_;
   const Job* first_;
-  std::vector<std::optional<int>> parents_;  // of queues
-  std::vector<Rank> ranks_;                  // by position in Snapshot::jobs
+  std::vector<Rank> ranks_;  // by position in Snapshot::jobs
 };
-
-Reclaims ReclaimsOf(const Job& job, const Ranks& ranks, const Quota& quota);
 
 }  // namespace renzan::cluster

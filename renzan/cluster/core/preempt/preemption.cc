@@ -10,7 +10,7 @@ Preemption::Preemption(const ClusterView& view, const Occupants& occupants, cons
       snapshot_(view.snapshot()),
       occupants_(occupants),
       ranks_(ranks),
-      rights_(snapshot_, ranks),
+      rights_(ranks),
       group_of_(snapshot_.jobs.size(), -1) {
   std::map<Kind, int> known;
   for (const int index : occupants.jobs()) {
@@ -38,13 +38,7 @@ double Preemption::CostBelowGuarantee(const Preemptor& preemptor, int index,
   constexpr double kMoreThanAnyWork = 1e12;
   const Job& victim = snapshot_.jobs[index];
   if (victim.queue == preemptor.job->queue || victim.backfilled) return 0;
-  const int side = SideOf(snapshot_, victim.queue, preemptor.job->queue);
-  if (!quota.HasGuarantee(side, victim, NumWorkers(victim.placement))) return kMoreThanAnyWork;
-  // What is lent within the parent stays so for longer than what is lent beyond it.
-  constexpr double kMoreThanMostWork = 1e11;
-  const auto& parent = snapshot_.queues[victim.queue].parent;
-  const bool siblings = parent && parent == snapshot_.queues[preemptor.job->queue].parent;
-  return siblings ? kMoreThanMostWork : 0;
+  return quota.HasGuarantee(victim, NumWorkers(victim.placement)) ? 0 : kMoreThanAnyWork;
 }
 
 // A victim with less service would in turn preempt those with more: the most served come first.

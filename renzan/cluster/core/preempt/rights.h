@@ -7,8 +7,7 @@
 // reclaims its guaranteed quota, or to a job of higher priority or less service that wants to
 // borrow. For less service only a job yields that loses little by it (service_levels.h). An elastic
 // job's workers above its minimum also yield to equal priority. A backfilled job yields to the job
-// that its nodes are reserved for, and every preemptible job yields to the grand challenge. Between
-// queues of different parents, parents take the place of their queues (SideOf()).
+// that its nodes are reserved for, and every preemptible job yields to the grand challenge.
 
 #include <optional>
 
@@ -21,14 +20,14 @@ namespace renzan::cluster {
 
 struct Preemptor {
   const Job* job;
-  Reclaims reclaims;          // by ReclaimsOf()
+  bool reclaims;              // it is within quota, and its queue stays within its guaranteed quota
   const Placement* reserved;  // the nodes that are reserved for it; null: none
   int not_binding = 0;        // Reservations::NotBinding()
 };
 
 class Rights {
  public:
-  Rights(const Snapshot& snapshot, const Ranks& ranks) : snapshot_(snapshot), ranks_(ranks) {}
+  explicit Rights(const Ranks& ranks) : ranks_(ranks) {}
 
   // Why the preemptor may stop `victim`; nothing if it may not. `quota` no longer counts the
   // victims chosen before.
@@ -39,9 +38,6 @@ class Rights {
   bool ToShrink(const Preemptor& preemptor, const Job& victim, const Quota& quota) const;
 
  private:
-  bool VictimsSideBorrows(const Job& victim, const Job& job, const Quota& quota) const;
-
-  const Snapshot& snapshot_;
   const Ranks& ranks_;
 };
 

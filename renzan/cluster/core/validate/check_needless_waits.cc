@@ -205,11 +205,9 @@ class NeedlessWaits {
         unreserved[placed.node] -= Of(snapshot_, *owner, placed.workers);
     }
     if (within) {
-      const auto yields = [&](const Job& other) {
-        return IsOnlyBorrowed(other) && SameParent(job, other);
-      };
-      Release(free, yields);
-      Release(unreserved, [&](const Job& other) { return !other.backfilled && yields(other); });
+      Release(free, [&](const Job& other) { return IsOnlyBorrowed(other); });
+      Release(unreserved,
+              [&](const Job& other) { return !other.backfilled && IsOnlyBorrowed(other); });
     }
     for (size_t node = 0; node < free.size(); ++node)
       for (int kind = 0; kind < kMaxResources; ++kind)
@@ -221,14 +219,7 @@ class NeedlessWaits {
   bool GoesBefore(const Job& job, bool within, const Job& owner) const {
     if (owner.grand_challenge) return false;
     if (owner.queue == job.queue || !guarantees_) return job.priority > owner.priority;
-    return within && SameParent(job, owner) &&
-           Exceeds(owner.queue, Of(snapshot_, owner, owner.min_workers));
-  }
-
-  // Between others, what parents are guaranteed decides, of which their queues may use more than
-  // their own.
-  bool SameParent(const Job& a, const Job& b) const {
-    return snapshot_.queues[a.queue].parent == snapshot_.queues[b.queue].parent;
+    return within && Exceeds(owner.queue, Of(snapshot_, owner, owner.min_workers));
   }
 
   // Whether the job's queue is guaranteed nothing of what it uses.
