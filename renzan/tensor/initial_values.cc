@@ -53,8 +53,8 @@ HWY_INLINE auto ValuesOf(U u, V words, float bound) {
   return hn::Mul(hn::Set(f, bound), hn::Sub(hn::Mul(hn::Set(f, 2.0f), uniform), hn::Set(f, 1.0f)));
 }
 
-// The same for lanes that stand for the groups of row after row, so that short rows leave none
-// idle.
+// Each lane draws one Philox block, which is a group of four columns. Lanes take the groups of row
+// after row, so that short rows leave none of them idle.
 void DrawRows(uint64_t key, float bound, const RowsOfColumns& of, size_t rows, float* out) {
   const hn::ScalableTag<uint32_t> u;
   const hn::RebindToFloat<decltype(u)> f;

@@ -96,7 +96,7 @@ Descriptor ProcessCgroup::Entrance() const {
 }
 
 std::vector<pid_t> ProcessCgroup::Processes() const {
-  // While it is looked at, a process may hand on to a new one, which was not listed yet.
+  // A process that was listed may have handed on to a new one, which was not, and ended.
   constexpr int kMostLooks = 5;
   std::vector<pid_t> processes;
   for (int look = 0; look < kMostLooks && processes.empty(); ++look) {

@@ -20,11 +20,11 @@ class Lifecycle : private Environment {
 
   void CarryOut(const Decisions& decisions);
 
-  // A running job is to stop because `user` wants it to, and waits again. Others are left alone.
+  // `user` wants a running job to stop and to wait again. Does nothing to other jobs.
   void Stop(JobId job, const std::string& user);
   // The workers of a job end for another reason than a decision. The caller ends them.
   void Evict(JobId job, const std::string& why);
-  // A pending job has ended, one with workers stops. `why` is told to the user. Returns its state.
+  // Ends a pending job, and stops one that has workers. Tells the user `why`. Returns its state.
   RecordState Cancel(JobId job, const std::string& why);
 
   // All its workers have ended. Requeues it, or starts it where it was to move, if its room is

@@ -24,9 +24,9 @@ enum Key : uint64_t { kOrder = 1, kRunTime, kSubmission, kUserOrder };  // of dr
 double Uniform(uint32_t word) { return (static_cast<double>(word) + 0.5) * 0x1.0p-32; }
 
 // In (0, 1): in another ninth for each future, in an order that is the job's own or, in two futures
-// of three, its user's: so two jobs of a user correlate by 4/9. They run alike beyond what was
-// learned of them (bench/run_times_bench measures 0.44), and of many jobs drawn each for itself,
-// about as many would end in every future.
+// of three, its user's: so two jobs of a user correlate by 4/9. A user's jobs run alike beyond
+// what was learned of them (bench/run_times_bench measures 0.44). If each were drawn for itself,
+// about as many of them would end in every future.
 double DrawFor(const Job& job, int future) {
   constexpr std::array<int, 6> kStrides = {1, 2, 4, 5, 7, 8};  // all coprime to kFutures
   static_assert(kFutures == 9);

@@ -72,8 +72,8 @@ Snapshot WithAvoidance(Snapshot snapshot) {
                             false);
     if (is_new)
       at->second = WhyInfeasible(in_service, avoiding).empty() ||
-                   // What keeps it from starting anywhere, such as a quota, does not end it; then
-                   // the nodes on which it failed are no help either.
+                   // It runs, although it could start nowhere, because its quota is smaller now:
+                   // the nodes on which it failed would not change that.
                    (job.state != JobState::kPending && !WhyInfeasible(in_service, job).empty());
     if (at->second) job.request = snapshot.InternRequest(request);
   }

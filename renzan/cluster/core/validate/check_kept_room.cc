@@ -1,7 +1,7 @@
 // Room that is kept for a job is not given to jobs of lower priority that nobody may stop and of
-// which nobody knows how long they run. Says only what is certain: without guarantees, by which a
-// job of lower priority may go first, where no job moves, and of kinds of which such a job uses
-// some: what others hold of the rest must end first anyway.
+// which nobody knows how long they run. Says only what is certain: where nothing is guaranteed, by
+// which a job of lower priority may go first; where no job moves; and of kinds that such a job
+// uses, because what others hold of the rest must end first anyway.
 
 #include <algorithm>
 #include <array>

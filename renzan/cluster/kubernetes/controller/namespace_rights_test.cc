@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "renzan/cluster/kubernetes/controller/observe.h"
 #include "renzan/cluster/kubernetes/controller/world_testing.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
@@ -21,14 +20,7 @@ struct LimitedWorld : World {
   }
   // Why a job does not start, to a client that sees the same objects.
   std::string HeldToClients(const std::string& name) {
-    const Json nodes = cluster.ListNow(Source::kNodes), pods = cluster.ListNow(Source::kPods),
-               none = Json::array();
-    std::vector<GangJob> jobs;
-    for (const Json& job : cluster.ListNow(Source::kJobs))
-      jobs.push_back(GangJobFrom(std::make_shared<const Json>(job)));
-    const Observed observed = Observe(
-        {.nodes = nodes, .pools = none, .queues = none, .pods = pods, .jobs = std::move(jobs)}, {},
-        clock.UnixMs());
+    const Observed observed = SeenByClients();
     for (const GangJob& job : observed.jobs)
       if (job.name == name) return observed.snapshot.Find(job.status.id)->held;
     return "there is no such job";

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "renzan/cluster/kubernetes/controller/observe.h"
 #include "renzan/cluster/kubernetes/controller/world_testing.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
@@ -42,19 +41,7 @@ struct QueueWorld : World {
   }
   // Why a job does not start, to a client that sees the same objects.
   std::string HeldToClients(JobId id) {
-    const auto list = [&](const Kind& kind) {
-      Json items = Json::array();
-      for (const Json* object : cluster.Objects(kind)) items.push_back(*object);
-      return items;
-    };
-    const Json nodes = list(Nodes()), pools = list(NodePools()), queues = list(Queues()),
-               pods = list(Pods());
-    std::vector<GangJob> jobs;
-    for (const Json& job : list(GangJobs()))
-      jobs.push_back(GangJobFrom(std::make_shared<const Json>(job)));
-    const Observed observed = Observe(
-        {.nodes = nodes, .pools = pools, .queues = queues, .pods = pods, .jobs = std::move(jobs)},
-        {}, clock.UnixMs());
+    const Observed observed = SeenByClients();
     const Job* const job = observed.snapshot.Find(id);
     return job == nullptr ? "there is no such job" : job->held;
   }

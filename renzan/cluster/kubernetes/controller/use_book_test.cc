@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "renzan/cluster/kubernetes/controller/observe.h"
 #include "renzan/cluster/kubernetes/controller/world_testing.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
@@ -27,26 +26,6 @@ struct FairWorld : World {
     return TextAt(*cluster.FindJob(ns, name), {"status", "phase"});
   }
   Json QueueStatus() { return At(cluster.Get(Queues(), "", "fair", ""), {"status"}); }
-  // What a client sees.
-  Snapshot SeenByClients() {
-    const auto list = [&](const Kind& kind) {
-      Json items = Json::array();
-      for (const Json* object : cluster.Objects(kind)) items.push_back(*object);
-      return items;
-    };
-    const Json nodes = list(Nodes()), pools = list(NodePools()), queues = list(Queues()),
-               pods = list(Pods());
-    std::vector<GangJob> jobs;
-    for (const Json& job : list(GangJobs()))
-      jobs.push_back(GangJobFrom(std::make_shared<const Json>(job)));
-    return Observe({.nodes = nodes,
-                    .pools = pools,
-                    .queues = queues,
-                    .pods = pods,
-                    .jobs = std::move(jobs)},
-                   {}, clock.UnixMs())
-        .snapshot;
-  }
   static double UsedIn(const Snapshot& snapshot, const std::string& ns) {
     for (const UsedLately& used : snapshot.queues.at(0).fair_share->used)
       if (snapshot.users[used.user].name == ns) return used.seconds;
@@ -80,8 +59,8 @@ TEST(KubernetesFairShare, TheNextLeaderAndClientsGoOnFromTheStatus) {
     world.Submit("ads", leader == 0 ? "next" : "last", 1, kHour);  // else it is nobody's user
     world.Run(5 * kSecond);
     EXPECT_NEAR(world.Used("ads"), before, 30);
-    EXPECT_NEAR(FairWorld::UsedIn(world.SeenByClients(), "ads"), before, 30);
-    EXPECT_NEAR(FairWorld::UsedIn(world.SeenByClients(), "web"), webs + 2 * 10, 5);
+    EXPECT_NEAR(FairWorld::UsedIn(world.SeenByClients().snapshot, "ads"), before, 30);
+    EXPECT_NEAR(FairWorld::UsedIn(world.SeenByClients().snapshot, "web"), webs + 2 * 10, 5);
   }
   // A job that runs while nobody leads is counted by the next leader.
   const double webs = world.Used("web");
@@ -92,7 +71,7 @@ TEST(KubernetesFairShare, TheNextLeaderAndClientsGoOnFromTheStatus) {
   EXPECT_NEAR(world.Used("web"), webs * 0.89 + 2 * 600 * 0.944, 30) << "both have decayed";
 }
 
-// Two nodes' GPUs of which one namespace has used some.
+// A node with GPUs, of which a namespace has used some.
 struct Counted {
   Counted() {
     snapshot.nodes.push_back({.name = "a", .capacity = {{8000, 1024, 8}}});

@@ -99,6 +99,22 @@ void World::Run(TimeMs duration, TimeMs step) {
   }
 }
 
+Observed World::SeenByClients() const {
+  const auto list = [&](const Kind& kind) {
+    Json items = Json::array();
+    for (const Json* object : cluster.Objects(kind)) items.push_back(*object);
+    return items;
+  };
+  const Json nodes = list(Nodes()), pools = list(NodePools()), queues = list(Queues()),
+             pods = list(Pods());
+  std::vector<GangJob> jobs;
+  for (const Json& job : list(GangJobs()))
+    jobs.push_back(GangJobFrom(std::make_shared<const Json>(job)));
+  return Observe(
+      {.nodes = nodes, .pools = pools, .queues = queues, .pods = pods, .jobs = std::move(jobs)}, {},
+      clock.UnixMs());
+}
+
 std::string World::PhaseOf(const std::string& name) const {
   const Json* job = cluster.FindJob("ads", name);
   return job == nullptr ? "gone" : TextAt(*job, {"status", "phase"});

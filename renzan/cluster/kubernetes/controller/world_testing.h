@@ -11,6 +11,7 @@
 #include "renzan/base/clock_testing.h"
 #include "renzan/cluster/kubernetes/api/known_objects.h"
 #include "renzan/cluster/kubernetes/controller/fake_connection_testing.h"
+#include "renzan/cluster/kubernetes/controller/observe.h"
 
 namespace renzan::cluster::kubernetes {
 
@@ -74,6 +75,8 @@ struct World {
   std::string StatusOf(const std::string& name, const char* key) const;
   // Messages of all events.
   std::vector<std::string> Told() const;
+  // What a client makes of the objects that the server has.
+  Observed SeenByClients() const;
 
   const uint64_t seed;
   const size_t at_once;
