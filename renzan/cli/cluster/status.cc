@@ -66,7 +66,11 @@ void PrintQueues(const Json& queues) {
                {"max priority", kRight},
                {"members"}});
   for (const Json& queue : queues)
-    table.Add({queue.at("name").get<std::string>() + (queue.at("removed") ? " (removed)" : ""),
+    table.Add({queue.at("name").get<std::string>() +
+                   (queue.value("parent", Json()).is_string()
+                        ? fmt::format(" of {}", queue.at("parent").get<std::string>())
+                        : "") +
+                   (queue.at("removed") ? " (removed)" : ""),
                Amounts(queue.at("guaranteed")), Amounts(queue.at("limit"), true),
                Amounts(queue.at("used")), Amounts(queue.at("borrowed")), queue.at("pending").dump(),
                queue.at("running").dump(),

@@ -269,8 +269,7 @@ class SchedulingCycle final : private PreemptionOracle {
   }
 
   Preemptor AsPreemptor(const Job& job) const {
-    const bool reclaims = ranks_.WithinQuota(job) && quota_.WithinGuarantee(job, job.min_workers);
-    return {&job, reclaims, reservations_.Of(job.id), not_binding_};
+    return {&job, ReclaimsOf(job, ranks_, quota_), reservations_.Of(job.id), not_binding_};
   }
 
   bool Preempt(const Job& job) {
@@ -296,7 +295,7 @@ class SchedulingCycle final : private PreemptionOracle {
     const int64_t size = Each(job)[kind] * job.min_workers;
     if (compactions_ == kMostCompactions || size < 2 || view_.free_now()[kind] == 0) return false;
     const Preemptor preemptor = AsPreemptor(job);
-    const auto& [beyond_quota, right, use, service] = ranks_.Of(job);
+    const auto& [standing, right, use, service] = ranks_.Of(job);
     const bool of_queue = quota_.guarantees() || ranks_.DependsOnQueue(job);
     const CompactionKey key(job.request, of_queue ? job.queue : -1, right, use, service,
                             preemptor.reclaims, not_binding_);
@@ -399,7 +398,7 @@ class SchedulingCycle final : private PreemptionOracle {
   }
 
   // Request, queue (if it makes a difference), rank, reclaims, reservations that do not bind it.
-  using CompactionKey = std::tuple<int, int, Right, Use, Service, bool, int>;
+  using CompactionKey = std::tuple<int, int, Right, Use, Service, Reclaims, int>;
   // Reservations that do not bind it, request, checkpoints, now, unreserved.
   using RequestKey = std::tuple<int, int, bool, bool, bool>;
 

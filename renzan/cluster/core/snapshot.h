@@ -99,6 +99,10 @@ struct Queue {
   Resources limit = Unlimited();
   bool removed = false;  // the configuration no longer has it: its jobs are held
   QueueRights rights = {};
+  // In Snapshot::queues: what it is guaranteed and does not use is lent to the parent's other
+  // queues first. The parent has no parent and no jobs, and is guaranteed at least what all of its
+  // queues are.
+  std::optional<int> parent = {};
   // Of equal priority, users who have used less of the queue lately go first (order/fair_share.h).
   std::optional<FairShare> fair_share = {};
 

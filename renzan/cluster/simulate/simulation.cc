@@ -41,7 +41,16 @@ class Rejections {
 
 int QueueOf(const Snapshot& cluster, const std::string& name) {
   for (size_t queue = 0; queue < cluster.queues.size(); ++queue)
-    if (cluster.queues[queue].name == name) return static_cast<int>(queue);
+    if (cluster.queues[queue].name == name) {
+      for (const Queue& other : cluster.queues)
+        if (other.parent == static_cast<int>(queue))
+          Fail(ErrorCode::kConfig,
+               "the workload has jobs of queue {}, which is the parent of others and takes no jobs "
+               "itself: give them another queue, or replace the cluster's queues by the workload's "
+               "with --quotas",
+               name);
+      return static_cast<int>(queue);
+    }
   Fail(ErrorCode::kConfig,
        "the workload has jobs of queue {}, which the cluster does not have: add the queue to the "
        "cluster, or replace its queues by the workload's with --quotas",

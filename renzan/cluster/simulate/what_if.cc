@@ -93,6 +93,8 @@ void RemoveNode(Snapshot& snapshot, const std::string& node) {
 
 void SetGuarantee(Snapshot& snapshot, const std::string& queue, int kind, int64_t amount) {
   Queue& changed = FindNamed(snapshot.queues, "queue", queue);
+  if (changed.parent)
+    snapshot.queues[*changed.parent].guaranteed[kind] += amount - changed.guaranteed[kind];
   changed.guaranteed[kind] = amount;
   changed.limit[kind] = std::max(changed.limit[kind], amount);
 }

@@ -85,6 +85,11 @@ void CheckIndices(const Snapshot& snapshot) {
   for (size_t i = 0; i < snapshot.queues.size(); ++i) {
     CheckAmounts(snapshot.queues[i].guaranteed, fmt::format("queues[{}].guaranteed", i));
     CheckAmounts(snapshot.queues[i].limit, fmt::format("queues[{}].limit", i));
+    if (const auto& parent = snapshot.queues[i].parent) {
+      const std::string where = fmt::format("queues[{}].parent", i);
+      CheckIndex(*parent, snapshot.queues, 0, where);
+      Require(!snapshot.queues[*parent].parent, where, "has a parent itself");
+    }
     if (snapshot.queues[i].fair_share)
       CheckFairShare(snapshot, *snapshot.queues[i].fair_share,
                      fmt::format("queues[{}].fair_share", i));

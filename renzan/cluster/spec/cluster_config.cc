@@ -105,6 +105,9 @@ void ClusterConfig::QuotaConfig::Describe(ConfigFields& fields) {
 void ClusterConfig::QueueConfig::Describe(ConfigFields& fields) {
   fields.Section("guaranteed", &guaranteed, "its own whenever it needs it");
   fields.Section("limit", &limit, "the most that it may use, borrowing included");
+  fields.Field("parent", &parent,
+               "another queue, without jobs: what is guaranteed to its queues is lent among them "
+               "first; empty: none");
   DescribeFairShare(fields, &fair_share_half_life);
   DescribeRights(fields, rights, /*namespaces=*/false);
 }

@@ -8,7 +8,8 @@
 //     spot: {nodes: 0..20, resources: {...}, spot: true, price_per_hour: 9.5, boot: 3m}
 //   queues:
 //     vision: {guaranteed: {gpu: 16}, limit: {gpu: 24}}
-//     ranking: {fair_share: {half_life: 7d}}
+//     ranking: {parent: research, fair_share: {half_life: 7d}}
+//     research: {guaranteed: {gpu: 32}}
 //     default: {max_priority: 10, members: {users: [ann], groups: [ml]}, not_preemptible: false}
 //   users: {ann: {max_gpus: 8}}
 //   worker_classes: {small: {cpu: 4, memory: 32GiB, gpu: 1}}
@@ -65,6 +66,7 @@ struct ClusterConfig {
   };
   struct QueueConfig {
     QuotaConfig guaranteed, limit;
+    std::string parent;                       // another queue, which has no jobs; empty: none
     std::string fair_share_half_life = "0s";  // "0s": users do not count
     QueueRights rights;
     void Describe(ConfigFields& fields);

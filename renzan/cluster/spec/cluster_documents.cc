@@ -94,6 +94,7 @@ Json QueueJson(const Snapshot& snapshot, const QueueUse& use, size_t index, int6
   const Queue& queue = snapshot.queues[index];
   return {{"name", queue.name},
           {"removed", queue.removed},
+          {"parent", queue.parent ? Json(snapshot.queues[*queue.parent].name) : Json()},
           {"guaranteed", AmountsJson(snapshot, queue.guaranteed)},
           {"limit", AmountsJson(snapshot, queue.limit)},
           {"used", AmountsJson(snapshot, use.used)},
@@ -110,9 +111,12 @@ Json QueueJson(const Snapshot& snapshot, const QueueUse& use, size_t index, int6
 std::vector<QueueUse> UseOfQueues(const Snapshot& snapshot) {
   std::vector<QueueUse> queues(snapshot.queues.size());
   for (const Job& job : snapshot.jobs) {
-    QueueUse& use = queues[job.queue];
-    use.used += snapshot.worker_requests[job.request].per_worker * NumWorkers(job.placement);
-    ++(job.placement.empty() ? use.pending : use.running);
+    const auto add = [&](QueueUse& use) {
+      use.used += snapshot.worker_requests[job.request].per_worker * NumWorkers(job.placement);
+      ++(job.placement.empty() ? use.pending : use.running);
+    };
+    add(queues[job.queue]);
+    if (const auto& parent = snapshot.queues[job.queue].parent) add(queues[*parent]);
   }
   for (const int kind : GuaranteedKinds(snapshot))
     for (size_t queue = 0; queue < queues.size(); ++queue)

@@ -16,7 +16,7 @@ struct QueueUse {
   int pending = 0, running = 0;  // jobs
 };
 
-// In the order of the snapshot's queues.
+// In the order of the snapshot's queues. What its queues use counts for a parent, too.
 std::vector<QueueUse> UseOfQueues(const Snapshot& snapshot);
 
 // {"nodes": [{"name", "pool", "state", "until", "reason", "spot", "labels", "capacity", "used",

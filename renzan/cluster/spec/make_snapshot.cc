@@ -100,20 +100,66 @@ Queue MakeQueue(const Snapshot& snapshot, const std::string& name,
   return queue;
 }
 
+std::string UnitOf(int kind) {
+  return kind == kCpu ? " thousandths of a core" : kind == kMemory ? " MiB" : "";
+}
+
+// A parent is guaranteed what its queues are, unless it is given more.
+void CompleteParent(Snapshot& snapshot, int parent) {
+  Queue& its = snapshot.queues[parent];
+  if (its.limit != Queue::Unlimited() || its.fair_share || its.rights != QueueRights())
+    Fail(ErrorCode::kConfig,
+         "queue {} is a parent, and takes no jobs itself: give its limit, fair_share, members, "
+         "max_priority and not_preemptible to its queues",
+         its.name);
+  Resources sum;
+  for (const Queue& queue : snapshot.queues)
+    if (queue.parent == parent) sum += queue.guaranteed;
+  for (size_t kind = 0; kind < snapshot.resource_names.size(); ++kind) {
+    int64_t& guaranteed = its.guaranteed[static_cast<int>(kind)];
+    const int64_t least = sum[static_cast<int>(kind)];
+    if (guaranteed == 0) guaranteed = least;
+    if (guaranteed < least)
+      Fail(ErrorCode::kConfig,
+           "queue {}: {}{} of {} are guaranteed, but {} to its queues together: guarantee it as "
+           "much, or leave that out",
+           its.name, guaranteed, UnitOf(static_cast<int>(kind)), snapshot.resource_names[kind],
+           least);
+  }
+}
+
+void SetParents(const ClusterConfig& config, Snapshot& snapshot) {
+  std::set<int> parents;
+  for (Queue& queue : snapshot.queues) {
+    const auto given = config.queues.find(queue.name);
+    if (given == config.queues.end() || given->second.parent.empty()) continue;
+    const std::string& name = given->second.parent;
+    const auto parent = config.queues.find(name);
+    if (parent == config.queues.end())
+      Fail(ErrorCode::kConfig, "queue {}: its parent {} is no queue: add it to queues ({}: {{}})",
+           queue.name, name, name);
+    if (name == queue.name || !parent->second.parent.empty())
+      Fail(ErrorCode::kConfig,
+           "queue {}: its parent {} has a parent itself ({}): queues have one level of parents",
+           queue.name, name, parent->second.parent);
+    queue.parent = static_cast<int>(std::distance(config.queues.begin(), parent));
+    parents.insert(*queue.parent);
+  }
+  for (const int parent : parents) CompleteParent(snapshot, parent);
+}
+
 // Queues must not be guaranteed more than the pools have at their maximum.
 void CheckGuarantees(const Snapshot& snapshot) {
   Resources most, guaranteed;
   for (const Pool& pool : snapshot.pools) most += pool.capacity * pool.max_nodes;
-  for (const Queue& queue : snapshot.queues) guaranteed += queue.guaranteed;
-  static const std::map<int, std::string> kUnits = {{kCpu, " thousandths of a core"},
-                                                    {kMemory, " MiB"}};
+  for (const Queue& queue : snapshot.queues)
+    if (!queue.parent) guaranteed += queue.guaranteed;
   for (size_t kind = 0; kind < snapshot.resource_names.size(); ++kind) {
     if (guaranteed[kind] <= most[kind]) continue;
-    const auto unit = kUnits.find(static_cast<int>(kind));
     Fail(ErrorCode::kConfig,
          "queues are guaranteed {}{} of {} together, but the pools have at most {}: guarantee "
          "less or add nodes",
-         guaranteed[kind], unit == kUnits.end() ? "" : unit->second, snapshot.resource_names[kind],
+         guaranteed[kind], UnitOf(static_cast<int>(kind)), snapshot.resource_names[kind],
          most[kind]);
   }
 }
@@ -133,6 +179,16 @@ int QueueIndex(const Snapshot& snapshot, const std::string& name) {
     names.push_back(queue.name);
   }
   FailUnknown("queue", name, names);
+}
+
+// A queue without rights for what still runs in a queue that takes no jobs any more: another one
+// than the parent of that name, whose guarantee is for its queues.
+int RemovedQueue(Snapshot& snapshot, const std::string& name) {
+  const auto at = std::ranges::find_if(
+      snapshot.queues, [&](const Queue& queue) { return queue.removed && queue.name == name; });
+  if (at != snapshot.queues.end()) return static_cast<int>(at - snapshot.queues.begin());
+  snapshot.queues.push_back({.name = name, .removed = true});
+  return static_cast<int>(snapshot.queues.size()) - 1;
 }
 
 WorkerRequest MakeRequest(const Snapshot& snapshot, const JobSpec& spec) {
@@ -165,6 +221,7 @@ Snapshot MakeSnapshot(const ClusterConfig& config, TimeMs now) {
   for (const auto& [name, queue] : config.queues)
     snapshot.queues.push_back(MakeQueue(snapshot, name, queue));
   if (snapshot.queues.empty()) snapshot.queues.push_back({.name = "default"});
+  SetParents(config, snapshot);
   CheckGuarantees(snapshot);
   for (const auto& [name, user] : config.users)
     snapshot.users.push_back(
@@ -216,7 +273,9 @@ void CheckSubmission(const Snapshot& snapshot, const JobSpec& spec, const Submit
 
 Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, JobId id,
             TimeMs now) {
-  const int queue = QueueIndex(snapshot, spec.queue);
+  int queue = QueueIndex(snapshot, spec.queue);
+  const bool is_parent = IsParent(snapshot.queues, snapshot.queues[queue]);
+  if (is_parent) queue = RemovedQueue(snapshot, spec.queue);
   const WorkerRequest request = MakeRequest(snapshot, spec);
   Job job{.id = id, .request = snapshot.InternRequest(request), .queue = queue};
   job.user = snapshot.InternUser(user);
@@ -229,7 +288,12 @@ Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, Jo
   job.submitted = job.waiting_since = now;
   job.grace_ms = spec.grace_ms();
   job.max_checkpoint_interval_ms = spec.max_checkpoint_interval_ms();
-  if (snapshot.queues[queue].removed)
+  if (is_parent)
+    job.held = fmt::format(
+        "queue {} is now the parent of others, and takes no jobs itself: move it to one of them "
+        "(renzan job update --to-queue)",
+        spec.queue);
+  else if (snapshot.queues[queue].removed)
     job.held = fmt::format("the configuration no longer has queue {}", spec.queue);
   return job;
 }

@@ -1,4 +1,4 @@
-// Queues of cluster.yaml: fair share.
+// Queues of cluster.yaml: fair share and parents.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/cluster/spec/cluster_config.h"
+#include "renzan/cluster/spec/queue_rights.h"
 
 namespace renzan::cluster::spec {
 namespace {
@@ -49,6 +50,49 @@ queues: {open: {}, off: {fair_share: {half_life: 0s}}, on: {fair_share: {half_li
               HasSubstr("half_life"));
   EXPECT_THAT(ErrorOfQueues("queues: {a: {fair_share: {}}}"),
               HasSubstr("queues.a.fair_share is there, but empty: say after what time"));
+}
+
+TEST(QueueConfig, MayHaveAParent) {
+  const ClusterConfig whole = ReadQueues(R"(
+pools: {own: {nodes: 2, resources: {cpu: 8, gpu: 8}}}
+queues:
+  ads: {guaranteed: {gpu: 2}}
+  research: {guaranteed: {cpu: 4}}
+  speech: {parent: research, guaranteed: {gpu: 4}}
+  vision: {parent: research, guaranteed: {gpu: 8, cpu: 2}}
+)");
+  for (const ClusterConfig& config :
+       {whole, ReadQueues(PrintClusterConfig(whole, /*with_docs=*/true))}) {
+    const Snapshot snapshot = MakeSnapshot(config, 0);
+    const Queue &ads = snapshot.queues[0], &research = snapshot.queues[1];
+    EXPECT_EQ(ads.parent, std::nullopt);
+    EXPECT_EQ(research.parent, std::nullopt);
+    EXPECT_EQ(snapshot.queues[2].parent, 1);
+    EXPECT_EQ(snapshot.queues[3].parent, 1);
+    EXPECT_EQ(research.guaranteed.gpu(), 12) << "that of its queues";
+    EXPECT_EQ(research.guaranteed[kCpu], 4'000) << "more than that of its queues";
+    EXPECT_TRUE(IsParent(snapshot.queues, research));
+    EXPECT_FALSE(IsParent(snapshot.queues, ads));
+    const auto why = [&](const Queue& queue) {
+      return WhyQueueRefuses(queue, snapshot.queues, {.queue = queue.name}, {.user = "ann"});
+    };
+    EXPECT_EQ(why(research),
+              "queue 'research' is a parent, and takes no jobs itself: use speech or vision");
+    EXPECT_EQ(why(snapshot.queues[2]), "");
+  }
+  EXPECT_THAT(ErrorOfQueues("queues: {a: {parent: b}}"),
+              HasSubstr("queue a: its parent b is no queue"));
+  EXPECT_THAT(ErrorOfQueues("queues: {a: {parent: a}}"),
+              HasSubstr("queues have one level of parents"));
+  EXPECT_THAT(ErrorOfQueues("queues: {a: {parent: b}, b: {parent: c}, c: {}}"),
+              HasSubstr("queue a: its parent b has a parent itself (c)"));
+  for (const char* given : {"limit: {gpu: 1}", "fair_share: {half_life: 1d}", "max_priority: 3"})
+    EXPECT_THAT(ErrorOfQueues(fmt::format("queues: {{a: {{parent: b}}, b: {{{}}}}}", given)),
+                HasSubstr("queue b is a parent, and takes no jobs itself: give its limit"));
+  EXPECT_THAT(
+      ErrorOfQueues(
+          "queues: {a: {parent: b, guaranteed: {cpu: 0.5}}, b: {guaranteed: {cpu: 0.25}}}"),
+      HasSubstr("queue b: 250 thousandths of a core of cpu are guaranteed, but 500 to its queues"));
 }
 
 }  // namespace

@@ -99,7 +99,8 @@ std::string WhyNoMember(const Queue& queue, std::span<const Queue> queues,
         queue.name, KeyOf(queue, submitter, "members", "members"), submitter.ns);
   Names others;
   for (const Queue& other : queues)
-    if (!other.removed && !other.name.empty() && MayUse(other.rights, submitter))
+    if (!other.removed && !other.name.empty() && !IsParent(queues, other) &&
+        MayUse(other.rights, submitter))
       others.push_back(other.name);
   const bool too_many = others.size() > kMostQueuesNamed;
   if (too_many) others.resize(kMostQueuesNamed);
@@ -110,6 +111,18 @@ std::string WhyNoMember(const Queue& queue, std::span<const Queue> queues,
           ? ""
           : fmt::format("use {}{}, or ", fmt::join(others, " or "), too_many ? " or others" : ""),
       WhoMayChangeIt(submitter));
+}
+
+std::string WhyParentRefuses(const Queue& parent, std::span<const Queue> queues,
+                             const Submitter& submitter) {
+  Names its;
+  for (const Queue& queue : queues)
+    if (queue.parent && queues[static_cast<size_t>(*queue.parent)].name == parent.name &&
+        MayUse(queue.rights, submitter))
+      its.push_back(queue.name);
+  return fmt::format("queue '{}' is a parent, and takes no jobs itself: {}", parent.name,
+                     its.empty() ? "you may use none of its queues"
+                                 : fmt::format("use {}", fmt::join(its, " or ")));
 }
 
 std::string WhyPriority(const Queue& queue, int priority, const Submitter& submitter) {
@@ -149,8 +162,15 @@ int64_t MostPriority(const QueueRights& rights, const Submitter& submitter) {
   return rights.max_priority ? *rights.max_priority : submitter.max_priority;
 }
 
+bool IsParent(std::span<const Queue> queues, const Queue& queue) {
+  return std::ranges::any_of(queues, [&](const Queue& other) {
+    return other.parent && queues[static_cast<size_t>(*other.parent)].name == queue.name;
+  });
+}
+
 std::string WhyQueueRefuses(const Queue& queue, std::span<const Queue> queues, const JobSpec& spec,
                             const Submitter& submitter) {
+  if (IsParent(queues, queue)) return WhyParentRefuses(queue, queues, submitter);
   if (!MayUse(queue.rights, submitter)) return WhyNoMember(queue, queues, submitter);
   if (spec.priority > MostPriority(queue.rights, submitter))
     return WhyPriority(queue, spec.priority, submitter);

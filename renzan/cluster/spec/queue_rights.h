@@ -57,6 +57,9 @@ void Describe(Io& io, QueueMembers& members) {
   io("namespaces", members.namespaces);
 }
 
+// Whether it is the parent of one of the queues, which holds them.
+bool IsParent(std::span<const Queue> queues, const Queue& queue);
+
 // The highest priority that the submitter's jobs may have in the queue.
 int64_t MostPriority(const QueueRights& rights, const Submitter& submitter);
 

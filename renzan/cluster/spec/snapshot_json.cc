@@ -68,6 +68,7 @@ void Describe(Io& io, Queue& queue) {
   io("limit", queue.limit);
   io("removed", queue.removed);
   DescribeRightsJson(io, queue.rights);
+  io("parent", AbsentIfNone<int>{queue.parent});
   io("fair_share", AbsentIfNone<FairShare>{queue.fair_share});
 }
 

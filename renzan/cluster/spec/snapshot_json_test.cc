@@ -42,6 +42,8 @@ Snapshot Everything() {
   snapshot.nodes.push_back({.name = "mine"});
   snapshot.queues.push_back({.name = "q", .guaranteed = {{1, 2, 3}}});
   snapshot.queues[0].limit[kGpu] = 7;
+  snapshot.queues.push_back({.name = "parent"});
+  snapshot.queues[0].parent = 1;
   snapshot.queues[0].removed = true;
   snapshot.queues[0].fair_share = {.half_life = kHour, .used = {{0, 0.1}, {1, 1e9 / 3}}};
   snapshot.queues[0].rights = {.members = QueueMembers{{"ann"}, {"vision"}, {"ads"}},
@@ -111,6 +113,7 @@ TEST(SnapshotJson, RoundTripIsExact) {
   EXPECT_EQ(after.queues[0].limit, before.queues[0].limit);
   EXPECT_TRUE(after.queues[0].removed);
   EXPECT_EQ(after.queues[0].rights, before.queues[0].rights);
+  EXPECT_EQ(after.queues[0].parent, 1);
   EXPECT_EQ(after.queues[0].fair_share, before.queues[0].fair_share);
   EXPECT_EQ(after.users[1].max_gpus, kUnlimited);
   EXPECT_EQ(after.users[0].quota_overrides[1].max_gpus, kUnlimited);
@@ -126,7 +129,7 @@ TEST(SnapshotJson, IncludesEveryField) {
   EXPECT_EQ(json["jobs"][1].size(), 33u);
   EXPECT_EQ(json["nodes"][0].size(), 9u);
   EXPECT_EQ(json["pools"][0].size(), 11u);
-  EXPECT_EQ(json["queues"][0].size(), 8u);
+  EXPECT_EQ(json["queues"][0].size(), 9u);
   EXPECT_EQ(json["worker_requests"][0].size(), 6u);
   const Json defaults = Json::parse(SnapshotToJson([] {
     Snapshot snapshot = Everything();
@@ -205,11 +208,13 @@ TEST(SnapshotJson, ErrorsNameTheField) {
   EXPECT_THAT(set("/pools/0/domains/rack", 0), HasSubstr("pools[0].domains"));
   EXPECT_THAT(set("/jobs/0/id", int64_t{1} << 60), HasSubstr("jobs[1] is not sorted by id"));
   EXPECT_THAT(set("/jobs/0/request", -1), HasSubstr("jobs[0].request is -1"));
-  EXPECT_THAT(set("/jobs/0/queue", 1), HasSubstr("jobs[0].queue is 1"));
+  EXPECT_THAT(set("/jobs/0/queue", 2), HasSubstr("jobs[0].queue is 2"));
   EXPECT_THAT(set("/jobs/0/user", 2), HasSubstr("jobs[0].user is 2"));
   EXPECT_THAT(set("/jobs/0/min_workers", 0), HasSubstr("jobs[0].min_workers"));
   EXPECT_THAT(set("/jobs/1/placement/0/node", 2), HasSubstr("jobs[1].placement[0].node is 2"));
   EXPECT_THAT(set("/jobs/1/placement/0/node", 1), HasSubstr("placement[1] is not sorted"));
+  EXPECT_THAT(set("/queues/0/parent", 2), HasSubstr("queues[0].parent is 2, but there are only 2"));
+  EXPECT_THAT(set("/queues/1/parent", 0), HasSubstr("parent has a parent itself"));
   EXPECT_THAT(set("/queues/0/fair_share/half_life_ms", 0),
               HasSubstr("queues[0].fair_share.half_life_ms is not above 0"));
   EXPECT_THAT(set("/queues/0/fair_share/used/1/user", 2),

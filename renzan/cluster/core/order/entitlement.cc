@@ -31,36 +31,82 @@ Entitlement::Entitlement(const ClusterView& view, const Quota& quota, const Occu
     const Job& job = snapshot.jobs[at];
     if (job.state == JobState::kStopping) continue;
     const bool pending = job.state == JobState::kPending;
-    const auto& [beyond_quota, right, use, service] = ranks.Of(job);
+    const auto& [standing, right, use, service] = ranks.Of(job);
     queues[job.queue].emplace_back(pending || !IsFixed(job), right,
                                    pending || SavesWhenStopped(job), use, service, pending, at);
   }
   for (Places& places : queues) std::sort(places.begin(), places.end());
+  for (const Queue& queue : snapshot.queues) left_.push_back(queue.guaranteed);
   std::optional<RoomByRight> room;
-  for (size_t queue = 0; queue < queues.size(); ++queue) {
-    Resources& left = left_.emplace_back(snapshot.queues[queue].guaranteed);
-    std::vector<int> claims;  // pending jobs within quota
-    const auto drop_idle_claims = [&] {
-      if (!claims.empty() && !room)
-        room.emplace(view, quota, occupants, ranks, RunningWithinQuota(queues));
-      for (const int at : claims)
-        if (const Job& job = snapshot.jobs[at]; !room->Take(job)) left += UseOf(job);
-      claims.clear();
-    };
-    for (const auto& place : queues[queue]) {
-      const int at = std::get<int>(place);
-      const Job& job = snapshot.jobs[at];
-      const bool pending = job.state == JobState::kPending;
-      const Resources amount = UseOf(job);
-      if (!Fits(amount, snapshot.queues[queue].guaranteed, kinds_) || (pending && !may_start(job)))
-        continue;
-      if (!Fits(amount, left, kinds_)) drop_idle_claims();
-      if (!Fits(amount, left, kinds_)) continue;
-      ranks.SetWithinQuota(job);
-      left -= amount;
-      if (pending) claims.push_back(at);
-    }
+  const auto take_room = [&](const Job& job) {
+    if (!room) room.emplace(view, quota, occupants, ranks, StandingOfRunning(queues));
+    return room->Take(job);
+  };
+  for (size_t queue = 0; queue < queues.size(); ++queue)
+    Entitle(static_cast<int>(queue), Standing::kWithinQuota, queues[queue], ranks, may_start,
+            take_room);
+  for (const auto& [parent, places] : BeyondOwn(queues, ranks))
+    Entitle(parent, Standing::kWithinParents, Merged(places), ranks, may_start, take_room);
+}
+
+// What is left of a guarantee goes to these jobs, one after the other.
+void Entitlement::Entitle(int queue, Standing standing, const Places& places, Ranks& ranks,
+                          const std::function<bool(const Job&)>& may_start,
+                          const std::function<bool(const Job&)>& take_room) {
+  Resources& left = left_[queue];
+  std::vector<int> claims;  // pending jobs within quota
+  const auto drop_idle_claims = [&] {
+    for (const int at : claims)
+      if (const Job& job = snapshot_.jobs[at]; !take_room(job)) left += UseOf(job);
+    claims.clear();
+  };
+  for (const auto& place : places) {
+    const int at = std::get<int>(place);
+    const Job& job = snapshot_.jobs[at];
+    const bool pending = job.state == JobState::kPending;
+    const Resources amount = UseOf(job);
+    if (!Fits(amount, snapshot_.queues[queue].guaranteed, kinds_) || (pending && !may_start(job)))
+      continue;
+    if (!Fits(amount, left, kinds_)) drop_idle_claims();
+    if (!Fits(amount, left, kinds_)) continue;
+    ranks.SetStanding(job, standing);
+    left -= amount;
+    if (pending) claims.push_back(at);
   }
+  // What they do not use is there for the parent's other queues, too.
+  if (snapshot_.queues[queue].parent) drop_idle_claims();
+}
+
+// By parent: the jobs of its queues that are not within their own queue's quota, which may be
+// within the parent's. Takes what the others use out of the parent's guarantee.
+std::map<int, std::vector<Entitlement::Places>> Entitlement::BeyondOwn(
+    const std::vector<Places>& queues, const Ranks& ranks) {
+  std::map<int, std::vector<Places>> beyond;
+  for (size_t queue = 0; queue < queues.size(); ++queue) {
+    const std::optional<int>& parent = snapshot_.queues[queue].parent;
+    if (!parent) continue;
+    Places& of_queue = beyond[*parent].emplace_back();
+    for (const auto& place : queues[queue])
+      if (!ranks.WithinQuota(snapshot_.jobs[std::get<int>(place)])) of_queue.push_back(place);
+    left_[*parent] -= snapshot_.queues[queue].guaranteed - left_[queue];
+  }
+  return beyond;
+}
+
+// The places of sorted queues in one sequence. Use is only compared within a queue: its jobs
+// exchange the turns that they have without it.
+Entitlement::Places Entitlement::Merged(const std::vector<Places>& queues) {
+  std::vector<std::pair<Places::value_type, Places::value_type>> turns;
+  for (const Places& places : queues) {
+    Places without_use = places;
+    for (auto& place : without_use) std::get<Use>(place) = {};
+    std::sort(without_use.begin(), without_use.end());
+    for (size_t at = 0; at < places.size(); ++at) turns.emplace_back(without_use[at], places[at]);
+  }
+  std::sort(turns.begin(), turns.end());
+  Places merged;
+  for (const auto& [turn, place] : turns) merged.push_back(place);
+  return merged;
 }
 
 // What the job uses of its queue's guaranteed quota.
@@ -72,24 +118,42 @@ Resources Entitlement::UseOf(const Job& job) const {
   return snapshot_.worker_requests[job.request].per_worker * workers;
 }
 
-// The running jobs that would be within quota if none were pending, by position.
-std::vector<bool> Entitlement::RunningWithinQuota(const std::vector<Places>& queues) const {
-  std::vector<bool> within(snapshot_.jobs.size());
-  for (size_t queue = 0; queue < queues.size(); ++queue) {
-    Resources left = snapshot_.queues[queue].guaranteed;
-    for (const auto& place : queues[queue]) {
+// The standing that running jobs would have if none were pending, by position.
+std::vector<Standing> Entitlement::StandingOfRunning(const std::vector<Places>& queues) const {
+  std::vector<Standing> standings(snapshot_.jobs.size(), Standing::kBorrows);
+  std::map<int, Resources> left_to_parents;
+  std::map<int, std::vector<Places>> rest;  // by parent
+  const auto fill = [&](Resources& left, Standing standing, const Places& places, Places* others) {
+    for (const auto& place : places) {
       const int at = std::get<int>(place);
       const Job& job = snapshot_.jobs[at];
-      if (job.state == JobState::kPending || !Fits(UseOf(job), left, kinds_)) continue;
-      within[at] = true;
-      left -= UseOf(job);
+      if (job.state == JobState::kPending) continue;
+      if (Fits(UseOf(job), left, kinds_)) {
+        standings[at] = standing;
+        left -= UseOf(job);
+      } else if (others != nullptr) {
+        others->push_back(place);
+      }
     }
+  };
+  for (size_t queue = 0; queue < queues.size(); ++queue) {
+    const Queue& its = snapshot_.queues[queue];
+    Resources left = its.guaranteed;
+    fill(left, Standing::kWithinQuota, queues[queue],
+         its.parent ? &rest[*its.parent].emplace_back() : nullptr);
+    if (!its.parent) continue;
+    Resources& of_parent =
+        left_to_parents.try_emplace(*its.parent, snapshot_.queues[*its.parent].guaranteed)
+            .first->second;
+    of_parent -= its.guaranteed - left;
   }
-  return within;
+  for (const auto& [parent, places] : rest)
+    fill(left_to_parents.at(parent), Standing::kWithinParents, Merged(places), nullptr);
+  return standings;
 }
 
 bool Entitlement::MayLoseQuotaByGrowing(const Job& job) const {
-  return ranks_.WithinQuota(job) && !CanShrink(job) && !job.grand_challenge;
+  return ranks_.Of(job).standing != Standing::kBorrows && !CanShrink(job) && !job.grand_challenge;
 }
 
 int Entitlement::MoreWorkers(const Job& job, int workers) const {
@@ -97,13 +161,16 @@ int Entitlement::MoreWorkers(const Job& job, int workers) const {
   if (!MayLoseQuotaByGrowing(job)) return most;
   const Resources& each = snapshot_.worker_requests[job.request].per_worker;
   int more = 0;
-  while (more < most && Fits(each * (more + 1), left_[job.queue], kinds_)) ++more;
+  const int within = ranks_.WithinQuota(job) ? job.queue : *snapshot_.queues[job.queue].parent;
+  while (more < most && Fits(each * (more + 1), left_[within], kinds_)) ++more;
   return more;
 }
 
 void Entitlement::Take(const Job& job, int more) {
-  if (MayLoseQuotaByGrowing(job))
-    left_[job.queue] -= snapshot_.worker_requests[job.request].per_worker * more;
+  if (!MayLoseQuotaByGrowing(job)) return;
+  const Resources taken = snapshot_.worker_requests[job.request].per_worker * more;
+  if (ranks_.WithinQuota(job)) left_[job.queue] -= taken;
+  if (const auto& parent = snapshot_.queues[job.queue].parent) left_[*parent] -= taken;
 }
 
 }  // namespace renzan::cluster

@@ -6,12 +6,18 @@
 // reclaim costs work only where nothing else is borrowed; then, with fair share, users who have
 // used less; then less service, running jobs, earlier submission. A job that does not fit into the
 // rest of the guaranteed quota is skipped. Jobs within quota cannot be preempted by other queues,
-// and may reclaim what other queues have borrowed. Workers that can be taken back one by one do not
-// count: they are borrowed. Nor does a pending job that could not find room, beside those before
-// it, if all jobs stopped that may be stopped for it: it stays within quota, but others use that
-// quota until there is room for it.
+// and may reclaim what other queues have borrowed.
+//
+// Workers that can be taken back one by one do not count: they are borrowed. Nor does a pending job
+// that could not find room, beside those before it, if all jobs stopped that may be stopped for it:
+// it stays within quota, but others use that quota until there is room for it.
+//
+// What the queues of one parent leave of its guaranteed quota goes to their other jobs, in the same
+// order. Those are within the parent's quota: it counts against queues that do not have this
+// parent.
 
 #include <functional>
+#include <map>
 #include <tuple>
 #include <vector>
 
@@ -45,7 +51,13 @@ class Entitlement {
 
   bool MayLoseQuotaByGrowing(const Job& job) const;
   Resources UseOf(const Job& job) const;
-  std::vector<bool> RunningWithinQuota(const std::vector<Places>& queues) const;
+  std::vector<Standing> StandingOfRunning(const std::vector<Places>& queues) const;
+  void Entitle(int queue, Standing standing, const Places& places, Ranks& ranks,
+               const std::function<bool(const Job&)>& may_start,
+               const std::function<bool(const Job&)>& take_room);
+  std::map<int, std::vector<Places>> BeyondOwn(const std::vector<Places>& queues,
+                                               const Ranks& ranks);
+  static Places Merged(const std::vector<Places>& queues);
 
   const Ranks& ranks_;
   const Snapshot& snapshot_;

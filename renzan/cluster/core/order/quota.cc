@@ -15,6 +15,11 @@ std::vector<int> GuaranteedKinds(const Snapshot& snapshot) {
 
 bool IsFixed(const Job& job) { return !job.preemptible && !job.grand_challenge; }
 
+int SideOf(const Snapshot& snapshot, int queue, int other) {
+  const std::optional<int>& parent = snapshot.queues[queue].parent;
+  return parent && parent != snapshot.queues[other].parent ? *parent : queue;
+}
+
 Quota::Quota(const ClusterView& view)
     : snapshot_(&view.snapshot()),
       total_(view.total()),
@@ -34,6 +39,7 @@ Quota::Quota(const ClusterView& view)
 void Quota::Add(const Job& job, int workers) {
   const Resources amount = snapshot_->worker_requests[job.request].per_worker * workers;
   used_[job.queue] += amount;
+  if (const auto& parent = snapshot_->queues[job.queue].parent) used_[*parent] += amount;
   if (IsFixed(job)) fixed_[job.queue] += amount;
   ++version_;
   gpus_[job.user] += amount.gpu();
@@ -72,15 +78,15 @@ bool Quota::Exceeds(int queue, const Resources& more) const {
                      [&](int kind) { return used_[queue][kind] + more[kind] > guaranteed[kind]; });
 }
 
-bool Quota::WithinGuarantee(const Job& job, int workers) const {
-  return !Exceeds(job.queue, snapshot_->worker_requests[job.request].per_worker * workers);
+bool Quota::WithinGuarantee(int queue, const Job& job, int workers) const {
+  return !Exceeds(queue, snapshot_->worker_requests[job.request].per_worker * workers);
 }
 
-bool Quota::HasGuarantee(const Job& job, int workers_less) const {
+bool Quota::HasGuarantee(int queue, const Job& job, int workers_less) const {
   const Resources less = snapshot_->worker_requests[job.request].per_worker * workers_less;
-  const Resources& guaranteed = snapshot_->queues[job.queue].guaranteed;
+  const Resources& guaranteed = snapshot_->queues[queue].guaranteed;
   return std::all_of(guaranteed_kinds_.begin(), guaranteed_kinds_.end(), [&](int kind) {
-    return less[kind] == 0 || used_[job.queue][kind] - less[kind] >= guaranteed[kind];
+    return less[kind] == 0 || used_[queue][kind] - less[kind] >= guaranteed[kind];
   });
 }
 

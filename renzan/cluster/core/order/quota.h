@@ -20,6 +20,19 @@ std::vector<int> GuaranteedKinds(const Snapshot& snapshot);
 // challenge, which is exempt from quotas.
 bool IsFixed(const Job& job);
 
+// What counts of a queue beside another one: the queue itself or, unless both have the same parent,
+// its parent.
+int SideOf(const Snapshot& snapshot, int queue, int other);
+
+// From whom a job may reclaim, by what is in use now. `own`: from queues with the same parent, or
+// none: it is within its queue's guaranteed quota, and the queue stays so with its minimum.
+// `parents`: from queues that do not have its queue's parent: the same, or it is within the
+// parent's quota and the parent stays so.
+struct Reclaims {
+  bool own = false, parents = false;
+  auto operator<=>(const Reclaims&) const = default;
+};
+
 class Quota {
  public:
   explicit Quota(const ClusterView& view);
@@ -38,10 +51,12 @@ class Quota {
   bool guarantees() const { return !guaranteed_kinds_.empty(); }
   // Whether the queue uses more than its guaranteed quota.
   bool Borrows(int queue) const { return Exceeds(queue, {}); }
-  // Whether the queue stays within its guaranteed quota with `workers` more workers of the job.
-  bool WithinGuarantee(const Job& job, int workers) const;
-  // Whether the queue still uses all of its guaranteed quota without `workers_less` of the workers.
-  bool HasGuarantee(const Job& job, int workers_less) const;
+  // Whether the queue, the job's or its parent, stays within its guaranteed quota with `workers`
+  // more workers of the job.
+  bool WithinGuarantee(int queue, const Job& job, int workers) const;
+  // Whether the queue, the job's or its parent, still uses all of its guaranteed quota without
+  // `workers_less` of the workers.
+  bool HasGuarantee(int queue, const Job& job, int workers_less) const;
   // The queue's dominant share: use divided by guaranteed quota (by the cluster's total where
   // nothing is guaranteed), of the kind where this is largest. Borrowers are above 1.
   double Share(int queue) const;
@@ -59,7 +74,7 @@ class Quota {
   Resources total_;
   uint64_t version_ = 0;
   std::vector<int> guaranteed_kinds_;
-  std::vector<Resources> used_;       // by queue
+  std::vector<Resources> used_;       // by queue; a parent's queues count for it
   std::vector<Resources> fixed_;      // the part used by jobs that are not preemptible
   std::vector<int64_t> gpus_, caps_;  // by user
 };

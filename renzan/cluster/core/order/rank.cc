@@ -10,7 +10,9 @@ std::vector<std::pair<const char*, int>> Rank::Terms() const {
 }
 
 const char* WhyAhead(const Rank& first, const Rank& second) {
-  if (first.beyond_quota != second.beyond_quota) return "within its queue's quota";
+  if (first.standing != second.standing)
+    return first.standing == Standing::kWithinQuota ? "within its queue's quota"
+                                                    : "within the quota of its queue's parent";
   if (first.right != second.right) return "of higher priority";
   return first.use != second.use ? "of a user who has used less of the queue lately"
                                  : "with less service";
@@ -18,6 +20,7 @@ const char* WhyAhead(const Rank& first, const Rank& second) {
 
 Ranks::Ranks(const Snapshot& snapshot, const ServiceLevelOptions& options)
     : levels_(snapshot, options), fair_shares_(snapshot), first_(snapshot.jobs.data()) {
+  for (const Queue& queue : snapshot.queues) parents_.push_back(queue.parent);
   ranks_.reserve(snapshot.jobs.size());
   for (const Job& job : snapshot.jobs)
     ranks_.push_back({.right = {job.priority},
@@ -33,6 +36,14 @@ std::optional<StopReason> Ranks::WhyItMayStop(const Job& job, const Job& victim)
       levels_.MayBePreempted(victim))
     return StopReason::kTimeShared;
   return std::nullopt;
+}
+
+Reclaims ReclaimsOf(const Job& job, const Ranks& ranks, const Quota& quota) {
+  const std::optional<int> parent = ranks.ParentOf(job);
+  const bool own = ranks.WithinQuota(job) && quota.WithinGuarantee(job.queue, job, job.min_workers);
+  const bool stays_within_parents = parent && ranks.Of(job).standing <= Standing::kWithinParents &&
+                                    quota.WithinGuarantee(*parent, job, job.min_workers);
+  return {.own = own, .parents = parent && (own || stays_within_parents)};
 }
 
 }  // namespace renzan::cluster

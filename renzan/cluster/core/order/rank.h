@@ -3,7 +3,8 @@
 // By what a job goes before others: one value per job, computed once per cycle. Whatever compares
 // two jobs asks here. The terms, in their sequence:
 //
-//   1. Within its queue's guaranteed quota (entitlement.h) before beyond it: between queues.
+//   1. Within its queue's guaranteed quota (entitlement.h), within that of the queue's parent, or
+//      beyond both: between queues.
 //   2. Right: higher priority. Jobs with less of it yield, whatever that costs them.
 //   3. Use: of a queue with fair share, its user has used less lately (fair_share.h): only between
 //      jobs of the queue. No job yields for it.
@@ -27,6 +28,7 @@
 
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/order/fair_share.h"
+#include "renzan/cluster/core/order/quota.h"
 #include "renzan/cluster/core/order/service_levels.h"
 #include "renzan/cluster/core/snapshot.h"
 
@@ -52,23 +54,25 @@ struct Service {
   auto operator<=>(const Service&) const = default;
 };
 
+// Where a job stands with the quotas, the best first: within its queue's guaranteed quota, within
+// that of the queue's parent, or beyond both.
+enum class Standing { kWithinQuota, kWithinParents, kBorrows };
+
 // Jobs with equal ranks are interchangeable, as far as the order is concerned.
 struct Rank {
-  bool beyond_quota = true;
+  Standing standing = Standing::kBorrows;
   Right right;
   Use use;
   Service service;
 
   auto operator<=>(const Rank&) const = default;
   // All before use: of equal ones, an overdue job goes first.
-  std::pair<bool, Right> Class() const { return {beyond_quota, right}; }
+  std::pair<Standing, Right> Class() const { return {standing, right}; }
   // What counts beside jobs of other queues.
-  Rank AmongQueues() const {
-    return {.beyond_quota = beyond_quota, .right = right, .service = service};
-  }
+  Rank AmongQueues() const { return {.standing = standing, .right = right, .service = service}; }
   size_t Hash() const {
     return static_cast<size_t>(right.priority) << 32 ^ static_cast<size_t>(use.level) << 16 ^
-           static_cast<size_t>(service.level) << 1 ^ static_cast<size_t>(beyond_quota);
+           static_cast<size_t>(service.level) << 1 ^ static_cast<size_t>(standing);
   }
   // What a job's own facts contribute, by name.
   std::vector<std::pair<const char*, int>> Terms() const;
@@ -83,8 +87,17 @@ class Ranks {
   Ranks(const Snapshot& snapshot, const ServiceLevelOptions& options);
 
   const Rank& Of(const Job& job) const { return ranks_[&job - first_]; }
-  bool WithinQuota(const Job& job) const { return !Of(job).beyond_quota; }
-  void SetWithinQuota(const Job& job) { ranks_[&job - first_].beyond_quota = false; }
+  bool WithinQuota(const Job& job) const { return Of(job).standing <= Standing::kWithinQuota; }
+  void SetStanding(const Job& job, Standing standing) { ranks_[&job - first_].standing = standing; }
+  // Whether the job is within the quota that counts against the other: its own queue's or, unless
+  // both queues have the same parent, its parent's.
+  bool WithinQuotaAgainst(const Job& job, const Job& other) const {
+    return Of(job).standing <= CountsAgainst(job, other);
+  }
+  Standing CountsAgainst(const Job& job, const Job& other) const {
+    return parents_[job.queue] == parents_[other.queue] ? Standing::kWithinQuota
+                                                        : Standing::kWithinParents;
+  }
 
   bool Outranks(const Job& a, const Job& b) const {
     return a.queue == b.queue ? Of(a) < Of(b) : Of(a).AmongQueues() < Of(b).AmongQueues();
@@ -95,7 +108,8 @@ class Ranks {
   // Whether a goes before b by right, however much service they have got: by its queue's guarantee
   // or its priority; within a queue by priority only. So b's reservation does not keep a waiting.
   bool Precedes(const Job& a, const Job& b) const {
-    if (a.queue != b.queue && WithinQuota(a) != WithinQuota(b)) return WithinQuota(a);
+    if (a.queue != b.queue && WithinQuotaAgainst(a, b) != WithinQuotaAgainst(b, a))
+      return WithinQuotaAgainst(a, b);
     return Of(a).right < Of(b).right;
   }
   // Whether b has no more right than a: then it gives a room where that costs it little, workers
@@ -107,12 +121,16 @@ class Ranks {
 
   const ServiceLevels& levels() const { return levels_; }
   const FairShares& fair_shares() const { return fair_shares_; }
+  std::optional<int> ParentOf(const Job& job) const { return parents_[job.queue]; }
 
  private:
   const ServiceLevels levels_;
   const FairShares fair_shares_;
   const Job* first_;
-  std::vector<Rank> ranks_;  // by position in Snapshot::jobs
+  std::vector<std::optional<int>> parents_;  // of queues
+  std::vector<Rank> ranks_;                  // by position in Snapshot::jobs
 };
+
+Reclaims ReclaimsOf(const Job& job, const Ranks& ranks, const Quota& quota);
 
 }  // namespace renzan::cluster

@@ -5,19 +5,24 @@
 namespace renzan::cluster {
 
 RoomByRight::RoomByRight(const ClusterView& view, const Quota& quota, const Occupants& occupants,
-                         const Ranks& ranks, std::vector<bool> keep)
+                         const Ranks& ranks, std::vector<Standing> keep)
     : view_(view), quota_(quota), occupants_(occupants), ranks_(ranks), keep_(std::move(keep)) {}
 
 RoomByRight::Asker RoomByRight::AskerOf(const Job& job) const {
-  return {job.queue, ranks_.Of(job), quota_.WithinGuarantee(job, job.min_workers)};
+  return {job.queue, ranks_.Of(job), ReclaimsOf(job, ranks_, quota_)};
 }
 
 bool RoomByRight::MayStopFor(const Job& job, int index) const {
   const Job& other = view_.snapshot().jobs[index];
   if (!other.preemptible || other.grand_challenge) return false;
   if (other.queue != job.queue) {
-    if (keep_[index] || !quota_.Borrows(other.queue)) return false;
-    if (std::get<bool>(AskerOf(job))) return true;
+    const Snapshot& snapshot = view_.snapshot();
+    if (keep_[index] <= ranks_.CountsAgainst(other, job) ||
+        !quota_.Borrows(SideOf(snapshot, other.queue, job.queue)))
+      return false;
+    const Reclaims reclaims = std::get<Reclaims>(AskerOf(job));
+    if (SideOf(snapshot, job.queue, other.queue) == job.queue ? reclaims.own : reclaims.parents)
+      return true;
   }
   return ranks_.WhyItMayStop(job, other).has_value();
 }

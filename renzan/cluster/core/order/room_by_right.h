@@ -19,17 +19,17 @@ namespace renzan::cluster {
 
 class RoomByRight {
  public:
-  // All must outlive it. `keep`: jobs of other queues that are not stopped, by position in
-  // Snapshot::jobs.
+  // All must outlive it. `keep`: by position in Snapshot::jobs, the standing of running jobs if
+  // none were pending. Those within quota are not stopped for other queues.
   RoomByRight(const ClusterView& view, const Quota& quota, const Occupants& occupants,
-              const Ranks& ranks, std::vector<bool> keep);
+              const Ranks& ranks, std::vector<Standing> keep);
 
   // Takes room for the job, beside earlier ones of its queue; false if there is none. What is free
   // first, as the job itself will: others may have a right to what it leaves.
   bool Take(const Job& job);
 
  private:
-  using Asker = std::tuple<int, Rank, bool>;  // queue, rank, reclaims
+  using Asker = std::tuple<int, Rank, Reclaims>;  // queue, rank, reclaims
   struct Taken {
     int request;
     Placement placement;
@@ -44,7 +44,7 @@ class RoomByRight {
   const Quota& quota_;
   const Occupants& occupants_;
   const Ranks& ranks_;
-  const std::vector<bool> keep_;
+  const std::vector<Standing> keep_;
   std::map<Asker, ClusterView> emptied_;
   std::map<int, ClusterView> free_;          // by queue: nothing stops
   std::map<int, std::vector<Taken>> taken_;  // by queue

@@ -10,7 +10,7 @@ Preemption::Preemption(const ClusterView& view, const Occupants& occupants, cons
       snapshot_(view.snapshot()),
       occupants_(occupants),
       ranks_(ranks),
-      rights_(ranks),
+      rights_(snapshot_, ranks),
       group_of_(snapshot_.jobs.size(), -1) {
   std::map<Kind, int> known;
   for (const int index : occupants.jobs()) {
@@ -38,7 +38,17 @@ double Preemption::CostBelowGuarantee(const Preemptor& preemptor, int index,
   constexpr double kMoreThanAnyWork = 1e12;
   const Job& victim = snapshot_.jobs[index];
   if (victim.queue == preemptor.job->queue || victim.backfilled) return 0;
-  return quota.HasGuarantee(victim, NumWorkers(victim.placement)) ? 0 : kMoreThanAnyWork;
+  const int side = SideOf(snapshot_, victim.queue, preemptor.job->queue);
+  if (!quota.HasGuarantee(side, victim, NumWorkers(victim.placement))) return kMoreThanAnyWork;
+  // What is lent within the parent stays so for longer than what is lent beyond it, as far as the
+  // parent's queues use no more than it is guaranteed.
+  constexpr double kMoreThanMostWork = 1e11;
+  const auto& parent = snapshot_.queues[preemptor.job->queue].parent;
+  if (!parent) return 0;
+  const bool stays_within =
+      quota.WithinGuarantee(*parent, *preemptor.job, preemptor.job->min_workers);
+  const bool siblings = parent == snapshot_.queues[victim.queue].parent;
+  return siblings == stays_within ? kMoreThanMostWork : 0;
 }
 
 // A victim with less service would in turn preempt those with more: the most served come first.

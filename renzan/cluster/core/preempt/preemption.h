@@ -65,7 +65,7 @@ class Preemption {
   std::vector<Group> groups_;
   std::vector<int> group_of_;  // by position in Snapshot::jobs; -1: no possible victim
   // By request, queue, rank, reclaims, reservations that do not bind it.
-  Failures<std::tuple<int, int, Rank, bool, int>> failures_;
+  Failures<std::tuple<int, int, Rank, Reclaims, int>> failures_;
 };
 
 }  // namespace renzan::cluster

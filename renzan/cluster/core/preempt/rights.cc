@@ -14,9 +14,11 @@ std::optional<StopReason> Rights::ToStop(const Preemptor& preemptor, const Job& 
     return StopReason::kReservation;
   if (!ranks_.Outranks(job, victim)) return std::nullopt;
   if (victim.queue == job.queue) return ranks_.WhyItMayStop(job, victim);
-  if (quota.guarantees() && (ranks_.WithinQuota(victim) || !quota.Borrows(victim.queue)))
+  if (quota.guarantees() &&
+      (ranks_.WithinQuotaAgainst(victim, job) || !VictimsSideBorrows(victim, job, quota)))
     return std::nullopt;
-  if (preemptor.reclaims) return StopReason::kReclaimed;
+  const bool own = SideOf(snapshot_, job.queue, victim.queue) == job.queue;
+  if (own ? preemptor.reclaims.own : preemptor.reclaims.parents) return StopReason::kReclaimed;
   return ranks_.WhyItMayStop(job, victim);
 }
 
@@ -26,7 +28,11 @@ bool Rights::ToShrink(const Preemptor& preemptor, const Job& victim, const Quota
   const Job& job = *preemptor.job;
   if (!victim.preemptible || victim.grand_challenge || !ranks_.IsNotBelow(job, victim))
     return false;
-  return victim.queue == job.queue || !quota.guarantees() || quota.Borrows(victim.queue);
+  return victim.queue == job.queue || !quota.guarantees() || VictimsSideBorrows(victim, job, quota);
+}
+
+bool Rights::VictimsSideBorrows(const Job& victim, const Job& job, const Quota& quota) const {
+  return quota.Borrows(SideOf(snapshot_, victim.queue, job.queue));
 }
 
 }  // namespace renzan::cluster

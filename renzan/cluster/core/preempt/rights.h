@@ -7,7 +7,8 @@
 // reclaims its guaranteed quota, or to a job of higher priority or less service that wants to
 // borrow. For less service only a job yields that loses little by it (service_levels.h). An elastic
 // job's workers above its minimum also yield to equal priority. A backfilled job yields to the job
-// that its nodes are reserved for, and every preemptible job yields to the grand challenge.
+// that its nodes are reserved for, and every preemptible job yields to the grand challenge. Between
+// queues of different parents, parents take the place of their queues (SideOf()).
 
 #include <optional>
 
@@ -20,14 +21,14 @@ namespace renzan::cluster {
 
 struct Preemptor {
   const Job* job;
-  bool reclaims;              // it is within quota, and its queue stays within its guaranteed quota
+  Reclaims reclaims;          // by ReclaimsOf()
   const Placement* reserved;  // the nodes that are reserved for it; null: none
   int not_binding = 0;        // Reservations::NotBinding()
 };
 
 class Rights {
  public:
-  explicit Rights(const Ranks& ranks) : ranks_(ranks) {}
+  Rights(const Snapshot& snapshot, const Ranks& ranks) : snapshot_(snapshot), ranks_(ranks) {}
 
   // Why the preemptor may stop `victim`; nothing if it may not. `quota` no longer counts the
   // victims chosen before.
@@ -38,6 +39,9 @@ class Rights {
   bool ToShrink(const Preemptor& preemptor, const Job& victim, const Quota& quota) const;
 
  private:
+  bool VictimsSideBorrows(const Job& victim, const Job& job, const Quota& quota) const;
+
+  const Snapshot& snapshot_;
   const Ranks& ranks_;
 };
 

@@ -182,14 +182,17 @@ class VictimSearch {
     return steps;
   }
 
-  // Whether the step is still allowed after the earlier steps on this node that affect its queue:
-  // the queue may no longer be borrowing.
+  // Whether the step is still allowed after the earlier steps on this node that affect its queue or
+  // the queue's parent: it may no longer be borrowing.
   bool StillAllowed(const Step& step, const std::vector<Step>& taken) const {
     const Job& victim = snapshot_.jobs[step.job];
-    const auto of_its_queue = [&](const Step& other) {
-      return snapshot_.jobs[other.job].queue == victim.queue;
+    const auto side_of = [&](int job) {
+      return SideOf(snapshot_, snapshot_.jobs[job].queue, job_.queue);
     };
-    if (victim.queue == job_.queue || std::none_of(taken.begin(), taken.end(), of_its_queue))
+    const auto of_its_side = [&](const Step& other) {
+      return side_of(other.job) == side_of(step.job);
+    };
+    if (victim.queue == job_.queue || std::none_of(taken.begin(), taken.end(), of_its_side))
       return true;
     Quota then = quota_;
     for (const Step& other : taken) {

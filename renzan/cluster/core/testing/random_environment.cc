@@ -54,6 +54,7 @@ std::string Describe(const Decisions& decisions) {
 RandomEnvironment::RandomEnvironment(uint64_t seed, Policy policy)
     : draws_(seed), policy_(std::move(policy)), snapshot_(RandomCluster(draws_)) {
   if (draws_.Chance(0.5)) snapshot_.budget_per_hour = static_cast<double>(draws_.Between(0, 60));
+  if (Draws tree(~seed - 1); tree.Chance(0.4)) AddParents(tree, snapshot_);
   if (Draws fair(~seed); fair.Chance(0.5)) AddFairShare(fair, snapshot_);
   const int64_t jobs = draws_.Between(1, 20);
   for (int64_t job = 0; job < jobs; ++job) Submit();

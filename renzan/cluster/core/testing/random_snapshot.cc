@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "renzan/base/philox.h"
@@ -13,7 +14,7 @@
 namespace renzan::cluster {
 namespace {
 
-constexpr uint64_t kFairShare = 1'000'000'000;  // apart from other seeds
+constexpr uint64_t kFairShare = 1'000'000'000, kParents = 2'000'000'000;  // apart from other seeds
 
 Resources NodeOf(int64_t gpus) {
   return {.amount = {16'000 + gpus * 6'000, 65'536 * (gpus + 1), gpus}};
@@ -181,7 +182,9 @@ Job RandomJob(Draws& draws, Snapshot& snapshot, JobId id) {
     request.topology_required = draws.Chance(0.7);
   }
   Job job = {.id = id, .request = snapshot.InternRequest(request)};
-  job.queue = static_cast<int>(draws.Between(0, static_cast<int64_t>(snapshot.queues.size()) - 1));
+  const auto is_parent = [](const Queue& queue) { return queue.name.starts_with("parent"); };
+  const int64_t queues = std::ranges::count_if(snapshot.queues, std::not_fn(is_parent));
+  job.queue = static_cast<int>(draws.Between(0, queues - 1));
   job.user = static_cast<int>(draws.Between(0, static_cast<int64_t>(snapshot.users.size()) - 1));
   job.priority = static_cast<int>(draws.OneOf<int64_t>({0, 0, 0, 1, 2, 5}));
   job.min_workers = static_cast<int>(draws.OneOf<int64_t>({1, 1, 1, 2, 3, 4, 6}));
@@ -204,12 +207,27 @@ Job RandomJob(Draws& draws, Snapshot& snapshot, JobId id) {
 
 void AddFairShare(Draws draws, Snapshot& snapshot) {
   for (Queue& queue : snapshot.queues) {
-    if (draws.Chance(0.6)) continue;
+    if (draws.Chance(0.6) || queue.name.starts_with("parent")) continue;
     queue.fair_share = {.half_life = draws.OneOf({kHour, 24 * kHour, 7 * 24 * kHour})};
     for (int user = 0; user < static_cast<int>(snapshot.users.size()); ++user)
       if (draws.Chance(0.7))
         queue.fair_share->used.push_back(
             {user, static_cast<double>(draws.Between(0, 1000)) * draws.OneOf({0.001, 1.0, 100.0})});
+  }
+}
+
+void AddParents(Draws draws, Snapshot& snapshot) {
+  const int queues = static_cast<int>(snapshot.queues.size());
+  for (int parents = static_cast<int>(draws.Between(1, 2)); parents > 0; --parents) {
+    Queue parent = {.name = fmt::format("parent-{}", parents)};
+    const int index = static_cast<int>(snapshot.queues.size());
+    for (int queue = 0; queue < queues; ++queue) {
+      if (snapshot.queues[queue].parent || draws.Chance(0.4)) continue;
+      snapshot.queues[queue].parent = index;
+      parent.guaranteed += snapshot.queues[queue].guaranteed;
+    }
+    if (draws.Chance(0.3)) parent.guaranteed[kGpu] += draws.Between(0, 8);
+    snapshot.queues.push_back(parent);
   }
 }
 
@@ -242,6 +260,7 @@ Snapshot RandomSnapshot(uint64_t seed) {
       Move(draws, snapshot, snapshot.jobs.back());
   }
   AddAvoidance(Draws(~seed), snapshot);
+  if (Draws tree(seed + kParents); tree.Chance(0.4)) AddParents(tree, snapshot);
   Draws fair(seed + kFairShare);
   if (fair.Chance(0.5)) return snapshot;
   AddFairShare(fair, snapshot);

@@ -33,6 +33,9 @@ Snapshot RandomCluster(Draws& draws);
 // Gives some queues fair share.
 void AddFairShare(Draws draws, Snapshot& snapshot);
 
+// Gives some queues parents, which come after all others and get no jobs.
+void AddParents(Draws draws, Snapshot& snapshot);
+
 // Node `number` of a pool, ready.
 Node RandomNode(Draws& draws, const Snapshot& snapshot, int pool, int number);
 

@@ -120,6 +120,12 @@ bool IsOnNodeThatGoesAway(const Snapshot& snapshot, const Job& job) {
   });
 }
 
+int SideOf(const Snapshot& snapshot, int queue, int other) {
+  const std::optional<int> its = snapshot.queues[queue].parent,
+                           others = snapshot.queues[other].parent;
+  return its.has_value() && its != others ? *its : queue;
+}
+
 Resources Of(const Snapshot& snapshot, const Job& job, int workers) {
   return snapshot.worker_requests[job.request].per_worker * workers;
 }

@@ -78,6 +78,8 @@ bool IsOnDrainingNode(const Snapshot& snapshot, const Job& job);
 bool IsOnNodeThatGoesAway(const Snapshot& snapshot, const Job& job);
 // Whether some queue is guaranteed any of a kind of resource.
 std::array<bool, kMaxResources> GuaranteedToAny(const Snapshot& snapshot);
+// The queue or, if it has a parent that is not the other's, its parent.
+int SideOf(const Snapshot& snapshot, int queue, int other);
 // Resources of `workers` workers of the job.
 Resources Of(const Snapshot& snapshot, const Job& job, int workers);
 

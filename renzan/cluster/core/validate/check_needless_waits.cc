@@ -205,9 +205,11 @@ class NeedlessWaits {
         unreserved[placed.node] -= Of(snapshot_, *owner, placed.workers);
     }
     if (within) {
-      Release(free, [&](const Job& other) { return IsOnlyBorrowed(other); });
-      Release(unreserved,
-              [&](const Job& other) { return !other.backfilled && IsOnlyBorrowed(other); });
+      const auto yields = [&](const Job& other) {
+        return IsOnlyBorrowed(other) && SameParent(job, other);
+      };
+      Release(free, yields);
+      Release(unreserved, [&](const Job& other) { return !other.backfilled && yields(other); });
     }
     for (size_t node = 0; node < free.size(); ++node)
       for (int kind = 0; kind < kMaxResources; ++kind)
@@ -219,7 +221,14 @@ class NeedlessWaits {
   bool GoesBefore(const Job& job, bool within, const Job& owner) const {
     if (owner.grand_challenge) return false;
     if (owner.queue == job.queue || !guarantees_) return job.priority > owner.priority;
-    return within && Exceeds(owner.queue, Of(snapshot_, owner, owner.min_workers));
+    return within && SameParent(job, owner) &&
+           Exceeds(owner.queue, Of(snapshot_, owner, owner.min_workers));
+  }
+
+  // Between others, what parents are guaranteed decides, of which their queues may use more than
+  // their own.
+  bool SameParent(const Job& a, const Job& b) const {
+    return snapshot_.queues[a.queue].parent == snapshot_.queues[b.queue].parent;
   }
 
   // Whether the job's queue is guaranteed nothing of what it uses.

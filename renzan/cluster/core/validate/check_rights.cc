@@ -69,7 +69,7 @@ class Rights {
                                    preemptor->id, Describe(*preemptor), victim.job->id,
                                    victim.stop == nullptr ? "shrink" : NameOf(victim.stop->reason));
       } else if (!MayRegardlessOfBorrowing(victim, *preemptor)) {
-        borrowed[victim.job->queue].push_back(&victim);
+        borrowed[SideOf(snapshot_, victim.job->queue, preemptor->queue)].push_back(&victim);
       }
     }
     for (const auto& [queue, victims] : borrowed) CheckBorrowed(queue, victims);
@@ -194,14 +194,17 @@ class Rights {
            YieldsByService(victim, preemptor);
   }
 
-  // Between queues: the preemptor's queue reclaims its quota, or the preemptor's priority is higher
-  // or its service less. CheckBorrowed checks that the victim's queue borrows.
+  // Between queues, or their parents if these differ: the preemptor's queue reclaims its quota, or
+  // the preemptor's priority is higher or its service less. CheckBorrowed checks that the victim's
+  // queue borrows.
   bool MayIfQueueBorrows(const Victim& victim, const Job& preemptor) const {
     if (victim.job->queue == preemptor.queue) return false;
     const bool shrink = victim.stop == nullptr;
     const bool reclaim = shrink || victim.stop->reason == StopReason::kReclaimed;
     const bool preempt = shrink || victim.stop->reason == StopReason::kPreempted;
-    return (reclaim && StaysWithinGuarantee(preemptor)) ||
+    const int side = SideOf(snapshot_, preemptor.queue, victim.job->queue);
+    return (reclaim && (StaysWithinGuarantee(preemptor, preemptor.queue) ||
+                        StaysWithinGuarantee(preemptor, side))) ||
            (preempt && YieldsByPriority(victim, preemptor)) || YieldsByService(victim, preemptor);
   }
 
@@ -211,10 +214,14 @@ class Rights {
     return false;
   }
 
+  bool IsIn(const Job& job, int queue) const {
+    return job.queue == queue || snapshot_.queues[job.queue].parent == queue;
+  }
+
   Resources InUse(int queue) const {
     Resources in_use;
     for (const Job& job : snapshot_.jobs)
-      if (job.queue == queue) in_use += Of(snapshot_, job, CountedWorkers(job));
+      if (IsIn(job, queue)) in_use += Of(snapshot_, job, CountedWorkers(job));
     return in_use;
   }
 
@@ -224,18 +231,17 @@ class Rights {
                                             wait->second->reason == WaitReason::kNodesBooting);
   }
 
-  // Whether the queue stays within its guaranteed quota with the preemptor at its minimum, counting
-  // earlier preemptors of the queue and not its victims. Jobs that start in the same cycle are left
-  // out: it is unknown whether they were considered earlier.
-  bool StaysWithinGuarantee(const Job& preemptor) const {
-    const int queue = preemptor.queue;
+  // Whether the queue, the preemptor's or its parent, stays within its guaranteed quota with the
+  // preemptor at its minimum, counting earlier preemptors of the queue and not its victims. Jobs
+  // that start in the same cycle are left out: it is unknown whether they were considered earlier.
+  bool StaysWithinGuarantee(const Job& preemptor, int queue) const {
     Resources in_use = InUse(queue);
     for (const Victim& victim : victims_)
-      if (victim.job->queue == queue) in_use -= victim.amount;
+      if (IsIn(*victim.job, queue)) in_use -= victim.amount;
     for (const Wait& wait : context_.decisions.waits) {
       if (wait.job == preemptor.id) break;
       const Job& job = *snapshot_.Find(wait.job);
-      if (job.queue == queue && preemptors_.count(job.id) > 0)
+      if (IsIn(job, queue) && preemptors_.count(job.id) > 0)
         in_use += Of(snapshot_, job, job.min_workers);
     }
     return !ExceedsGuarantee(queue, in_use + Of(snapshot_, preemptor, preemptor.min_workers));
@@ -248,7 +254,7 @@ class Rights {
     if (std::none_of(guaranteed_.begin(), guaranteed_.end(), [](bool is) { return is; })) return;
     Resources in_use = InUse(queue);
     for (const Job& job : snapshot_.jobs) {
-      if (job.queue != queue) continue;
+      if (!IsIn(job, queue)) continue;
       if (const auto start = context_.starts.find(job.id); start != context_.starts.end())
         in_use += Of(snapshot_, job, NumWorkers(start->second->placement));
       else if (IsPipelined(job.id))

@@ -68,6 +68,25 @@ TEST_F(Right, WithoutQuotasOnlyPriorityCounts) {
   ExpectClean();
 }
 
+TEST_F(Right, ParentsTakeThePlaceOfTheirQueues) {
+  preemptor().queue = 1;
+  Because(StopReason::kReclaimed);
+  snapshot.queues[0].guaranteed[kGpu] = 0;
+  ExpectClean();
+  // What queue a uses is within what its parent is guaranteed,
+  snapshot.queues.push_back({.name = "parent", .guaranteed = {.amount = {0, 0, 8}}});
+  snapshot.queues[0].parent = 2;
+  ExpectFault("queue parent does not borrow enough for all of these jobs to be preempted: 1");
+  // which does not protect it from its parent's other queues,
+  snapshot.queues[1].parent = 2;
+  ExpectClean();
+  // nor is it theirs beyond their own guarantee.
+  snapshot.queues[1].guaranteed[kGpu] = 7;
+  ExpectFault("job 2 (queue b, priority 0) may not stop or shrink job 1");
+  snapshot.queues[0].parent.reset();
+  ExpectClean();
+}
+
 TEST_F(Right, EarlierPreemptorsCountAgainstTheGuaranteedQuota) {
   snapshot.queues[0].guaranteed[kGpu] = 0;
   preemptor().queue = 1;

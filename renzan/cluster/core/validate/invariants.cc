@@ -41,6 +41,10 @@ void CheckIndices(CheckContext& context) {
       context.Report("node {} ({}): pool {} does not exist", node, snapshot.nodes[node].name, pool);
   }
   for (const Queue& queue : snapshot.queues) {
+    if (queue.parent &&
+        (!InRange(*queue.parent, snapshot.queues.size()) || snapshot.queues[*queue.parent].parent))
+      context.Report("queue {}: its parent {} does not exist, or has one", queue.name,
+                     *queue.parent);
     if (!queue.fair_share) continue;
     if (queue.fair_share->half_life <= 0)
       context.Report("queue {}: its half-life is {} ms", queue.name, queue.fair_share->half_life);

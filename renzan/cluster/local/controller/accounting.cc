@@ -1,34 +1,77 @@
 #include "renzan/cluster/local/controller/accounting.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 
 namespace renzan::cluster::local {
+namespace {
+
+// Lends among these queues, and takes that out of what they need and have.
+void Lend(const std::function<bool(size_t)>& is_one, std::vector<double>& over,
+          std::vector<double>& idle, std::vector<Loan>& loans) {
+  double all_over = 0, all_idle = 0;
+  for (size_t queue = 0; queue < over.size(); ++queue) {
+    if (!is_one(queue)) continue;
+    all_over += over[queue];
+    all_idle += idle[queue];
+  }
+  if (all_over == 0 || all_idle == 0) return;
+  const double lent = std::min(all_over, all_idle);
+  for (size_t lender = 0; lender < idle.size(); ++lender)
+    for (size_t borrower = 0; borrower < over.size(); ++borrower)
+      if (is_one(lender) && is_one(borrower) && idle[lender] > 0 && over[borrower] > 0)
+        loans.push_back({static_cast<int>(lender), static_cast<int>(borrower),
+                         lent * (idle[lender] / all_idle) * (over[borrower] / all_over)});
+  for (size_t queue = 0; queue < over.size(); ++queue) {
+    if (!is_one(queue)) continue;
+    over[queue] -= lent * (over[queue] / all_over);
+    idle[queue] -= lent * (idle[queue] / all_idle);
+  }
+}
+
+// What the parent is guaranteed beyond its queues belongs to all of them: it is taken out of what
+// they need, which is no loan. Returns the rest.
+double UseSurplus(const Snapshot& snapshot, int parent, const std::function<bool(size_t)>& is_its,
+                  std::vector<double>& over) {
+  double surplus = static_cast<double>(snapshot.queues[parent].guaranteed.gpu()), all_over = 0;
+  for (size_t queue = 0; queue < over.size(); ++queue) {
+    if (!is_its(queue)) continue;
+    surplus -= static_cast<double>(snapshot.queues[queue].guaranteed.gpu());
+    all_over += over[queue];
+  }
+  const double used = std::clamp(all_over, 0.0, std::max(0.0, surplus));
+  for (size_t queue = 0; queue < over.size(); ++queue)
+    if (is_its(queue) && used > 0) over[queue] -= used * (over[queue] / all_over);
+  return std::max(0.0, surplus) - used;
+}
+
+}  // namespace
 
 int64_t GpusOf(const Snapshot& snapshot, const Job& job) {
   return snapshot.worker_requests[job.request].per_worker.gpu() * NumWorkers(job.placement);
 }
 
 std::vector<Loan> LoansNow(const Snapshot& snapshot) {
-  std::vector<double> over(snapshot.queues.size()), idle(snapshot.queues.size());
+  const size_t queues = snapshot.queues.size();
+  std::vector<double> over(queues), idle(queues);
+  std::set<int> parents;
   for (const Job& job : snapshot.jobs)
     over[job.queue] += static_cast<double>(GpusOf(snapshot, job));
-  double all_over = 0, all_idle = 0;
-  for (size_t queue = 0; queue < over.size(); ++queue) {
+  for (size_t queue = 0; queue < queues; ++queue) {
     const double beyond =
         over[queue] - static_cast<double>(snapshot.queues[queue].guaranteed.gpu());
     over[queue] = std::max(0.0, beyond);
     idle[queue] = std::max(0.0, -beyond);
-    all_over += over[queue];
-    all_idle += idle[queue];
+    if (snapshot.queues[queue].parent) parents.insert(*snapshot.queues[queue].parent);
   }
   std::vector<Loan> loans;
-  if (all_over == 0 || all_idle == 0) return loans;
-  const double lent = std::min(all_over, all_idle);
-  for (size_t lender = 0; lender < idle.size(); ++lender)
-    for (size_t borrower = 0; borrower < over.size(); ++borrower)
-      if (idle[lender] > 0 && over[borrower] > 0)
-        loans.push_back({static_cast<int>(lender), static_cast<int>(borrower),
-                         lent * (idle[lender] / all_idle) * (over[borrower] / all_over)});
+  for (const int parent : parents) {
+    const auto is_its = [&](size_t queue) { return snapshot.queues[queue].parent == parent; };
+    idle[parent] = UseSurplus(snapshot, parent, is_its, over);
+    Lend(is_its, over, idle, loans);
+  }
+  Lend([](size_t) { return true; }, over, idle, loans);
   return loans;
 }
 

@@ -15,8 +15,8 @@ struct Loan {
 };
 
 // Idle guaranteed quota is lent to the queues that use more than their own, in proportion to what
-// each has idle and to what each uses beyond its own. GPUs that are guaranteed to no queue are not
-// lent.
+// each has idle and to what each uses beyond its own; among the queues of one parent first. GPUs
+// that are guaranteed to no queue are not lent.
 std::vector<Loan> LoansNow(const Snapshot& snapshot);
 
 int64_t GpusOf(const Snapshot& snapshot, const Job& job);

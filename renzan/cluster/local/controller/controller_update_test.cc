@@ -115,6 +115,25 @@ TEST_F(UpdateTest, RefusesQueuesInWhichTheJobCannotRun) {
               HasSubstr("is running: its queue can be changed only while it waits"));
 }
 
+TEST_F(UpdateTest, AJobWhoseQueueHasBecomeAParentCanBeMoved) {
+  const JobId job = Submit("command: [a]\nresources: {gpu: 4}\nreplicas: 3\nqueue: urgent");
+  const JobId runs = Submit("command: [a]\nqueue: urgent");
+  Settle();
+  config_.queues["child"].parent = "urgent";
+  config_.queues["urgent"] = {};
+  Restart();
+  Settle();
+  // It holds nothing of what the parent is guaranteed for its queues.
+  EXPECT_EQ(State(runs), RecordState::kRunning);
+  EXPECT_TRUE(controller_->snapshot().queues[Scheduled(runs).queue].removed);
+  EXPECT_THAT(Scheduled(job).held, HasSubstr("queue urgent is now the parent of others"));
+  Update(job, {.queue = "child"}, operator_);
+  Settle();
+  EXPECT_EQ(Scheduled(job).held, "");
+  EXPECT_THAT(Refusal(ErrorCode::kNoPermission, job, {.queue = "urgent"}, operator_),
+              HasSubstr("queue 'urgent' is a parent, and takes no jobs itself: use child"));
+}
+
 TEST_F(UpdateTest, AJobWhoseQueueIsGoneCanBeMoved) {
   const JobId job = Submit("command: [a]\nresources: {gpu: 4}\nreplicas: 3\nqueue: urgent");
   config_.queues.erase("urgent");

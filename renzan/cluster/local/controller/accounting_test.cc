@@ -1,0 +1,65 @@
+#include "renzan/cluster/local/controller/accounting.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "renzan/cluster/core/testing/schedule_testing.h"
+
+namespace renzan::cluster::local {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+class LoansTest : public ScheduleTest {
+ protected:
+  LoansTest() {
+    Nodes(4);
+    snapshot.queues = {{.name = "vision", .guaranteed = GpusWithCpus(8)},
+                       {.name = "ads", .guaranteed = GpusWithCpus(8)},
+                       {.name = "speech"},
+                       {.name = "other"}};
+  }
+  std::map<std::string, double> Loans() {
+    std::map<std::string, double> loans;
+    for (const Loan& loan : LoansNow(snapshot))
+      loans[snapshot.queues[loan.lender].name + " to " + snapshot.queues[loan.borrower].name] =
+          loan.gpus;
+    return loans;
+  }
+};
+
+TEST_F(LoansTest, WhatIsIdleIsLentInProportion) {
+  Add({.queue = 2, .gpus = 6, .on = {{0, 1}}});
+  Add({.queue = 3, .gpus = 2, .on = {{1, 1}}});
+  EXPECT_THAT(Loans(), ElementsAre(Pair("ads to other", 1), Pair("ads to speech", 3),
+                                   Pair("vision to other", 1), Pair("vision to speech", 3)));
+}
+
+TEST_F(LoansTest, AmongTheQueuesOfAParentFirst) {
+  snapshot.queues.push_back({.name = "research", .guaranteed = GpusWithCpus(8)});
+  snapshot.queues[0].parent = snapshot.queues[2].parent = 4;
+  Add({.queue = 2, .gpus = 6, .on = {{0, 1}}});
+  Add({.queue = 3, .gpus = 5, .on = {{1, 1}}});
+  EXPECT_THAT(Loans(), ElementsAre(Pair("ads to other", 4), Pair("vision to other", 1),
+                                   Pair("vision to speech", 6)));
+}
+
+TEST_F(LoansTest, WhatAParentHasBeyondItsQueuesIsNoLoanToThem) {
+  snapshot.queues.push_back({.name = "research", .guaranteed = GpusWithCpus(12)});
+  snapshot.queues[0].parent = snapshot.queues[2].parent = 4;
+  Add({.queue = 0, .gpus = 8, .on = {{0, 1}}});
+  Add({.queue = 2, .gpus = 3, .on = {{1, 1}}});
+  EXPECT_THAT(Loans(), IsEmpty());
+  // Others borrow the rest of it.
+  Add({.queue = 3, .gpus = 5, .on = {{2, 1}}});
+  snapshot.queues[1].guaranteed = GpusWithCpus(4);
+  EXPECT_THAT(Loans(), ElementsAre(Pair("ads to other", 4), Pair("research to other", 1)));
+}
+
+}  // namespace
+}  // namespace renzan::cluster::local
