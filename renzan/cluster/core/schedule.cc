@@ -148,7 +148,7 @@ class SchedulingCycle final : private PreemptionOracle {
     int not_binding;  // reservations
     int request, queue, user, workers;
     Rank rank;
-    bool checkpoints, backfills, grand_challenge, preemptible;
+    bool checkpoints, backfills, preemptible;
     bool operator==(const EquivalenceKey&) const = default;
   };
   struct HashEquivalenceKey {
@@ -168,9 +168,8 @@ class SchedulingCycle final : private PreemptionOracle {
     bool Holds(const Job& job) const { return job.waiting_since >= waiting_since; }
   };
   EquivalenceKey KeyOf(const Job& job) const {
-    return {not_binding_,        job.request,    job.queue,       job.user,
-            job.min_workers,     ranks_.Of(job), job.checkpoints, MayBackfill(job),
-            job.grand_challenge, job.preemptible};
+    return {not_binding_,   job.request,     job.queue,        job.user,       job.min_workers,
+            ranks_.Of(job), job.checkpoints, MayBackfill(job), job.preemptible};
   }
 
   // A job that has made room for reservations too often must wait for unreserved resources.
@@ -192,11 +191,9 @@ class SchedulingCycle final : private PreemptionOracle {
   }
 
   // Elastic jobs start at their minimum and grow once the whole queue has been processed. Jobs
-  // bound to a topology domain and grand challenges never grow later, so they take all they can
-  // now.
+  // bound to a topology domain never grow later, so they take all they can now.
   int MostWorkers(const Job& job) const {
-    if (!snapshot_.worker_requests[job.request].topology_required && !job.grand_challenge)
-      return job.min_workers;
+    if (!snapshot_.worker_requests[job.request].topology_required) return job.min_workers;
     return std::max(
         job.min_workers,
         quota_.MostAllowed(job, job.min_workers + entitlement_.MoreWorkers(job, job.min_workers)));

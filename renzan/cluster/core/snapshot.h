@@ -172,8 +172,10 @@ struct Job {
   // Saves its work on SIGTERM (the launch contract). Only such jobs are resized or moved; only
   // those that finish saving within their grace period (SavesWhenStopped) are backfilled.
   bool checkpoints = false;
-  bool preemptible = true;       // false: never stopped on behalf of another job
-  bool grand_challenge = false;  // gets the whole cluster if it needs it
+  bool preemptible = true;  // false: never stopped on behalf of another job
+  // A grand challenge: it goes before all others, and quotas and caps neither bind nor count it. It
+  // is not preemptible.
+  bool quota_exempt = false;
   TimeMs submitted = 0;  // with the id, its position in the queue; preemption does not change it
   TimeMs grace_ms = 30'000;  // time between SIGTERM and SIGKILL
   // Longest time between checkpoints that the job accepts; the scheduler's own bound applies too.

@@ -32,7 +32,7 @@ void Precedence::ExchangeTurns() {
     std::vector<const Job*> jobs;
     for (const Job& job : snapshot_.jobs)
       if (job.queue == static_cast<int>(queue) && job.state == JobState::kPending &&
-          !job.grand_challenge && !room_is_made_.contains(job.id))
+          !job.quota_exempt && !room_is_made_.contains(job.id))
         jobs.push_back(&job);
     std::ranges::stable_sort(jobs,
                              [&](const Job* a, const Job* b) { return ranks_.Outranks(*a, *b); });
@@ -60,12 +60,12 @@ std::optional<const char*> Precedence::RightOf(const Job& other, const Job& job)
   const auto if_so = [](bool goes_first, const char* right) {
     return goes_first ? std::optional(right) : std::nullopt;
   };
-  if (other.grand_challenge != job.grand_challenge)
-    return if_so(other.grand_challenge, "a grand challenge");
+  if (other.quota_exempt != job.quota_exempt)
+    return if_so(other.quota_exempt, WhyAhead(ranks_.Of(other), ranks_.Of(job)));
   if (const bool made = room_is_made_.contains(other.id); made != room_is_made_.contains(job.id))
     return if_so(made, "with room made before");
   const Rank &its = ranks_.Of(other), &own = ranks_.Of(job);
-  if (other.grand_challenge || room_is_made_.contains(other.id))
+  if (other.quota_exempt || room_is_made_.contains(other.id))
     return its.right != own.right ? if_so(its.right < own.right, "of higher priority")
                                   : if_so(other.id < job.id, "submitted earlier");
   if (its.Class() != own.Class()) return if_so(its < own, WhyAhead(its, own));

@@ -389,7 +389,7 @@ grand_challenge: true
   EXPECT_EQ(job.max_workers, 3);
   EXPECT_TRUE(job.checkpoints);
   EXPECT_FALSE(job.preemptible);
-  EXPECT_TRUE(job.grand_challenge);
+  EXPECT_TRUE(job.quota_exempt);
   EXPECT_EQ(job.submitted, 5000);
   EXPECT_EQ(job.grace_ms, 60'000);
   EXPECT_EQ(job.max_checkpoint_interval_ms, 600'000);

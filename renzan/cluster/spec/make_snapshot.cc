@@ -283,8 +283,8 @@ Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, Jo
   job.min_workers = spec.min_workers();
   job.max_workers = spec.max_workers();
   job.checkpoints = spec.checkpoint.on_stop;
-  job.preemptible = spec.preemptible;
-  job.grand_challenge = spec.grand_challenge;
+  job.preemptible = spec.preemptible && !spec.grand_challenge;
+  job.quota_exempt = spec.grand_challenge;
   job.submitted = job.waiting_since = now;
   job.grace_ms = spec.grace_ms();
   job.max_checkpoint_interval_ms = spec.max_checkpoint_interval_ms();

@@ -106,7 +106,7 @@ void Describe(Io& io, Job& job) {
   io("max_workers", job.max_workers);
   io("checkpoints", job.checkpoints);
   io("preemptible", job.preemptible);
-  io("grand_challenge", job.grand_challenge);
+  io("grand_challenge", job.quota_exempt);
   io("submitted", job.submitted);
   io("grace_ms", job.grace_ms);
   io("max_checkpoint_interval_ms", job.max_checkpoint_interval_ms);
@@ -154,6 +154,9 @@ std::string SnapshotToJson(const Snapshot& snapshot) {
 
 Snapshot SnapshotFromJson(std::string_view text) {
   auto snapshot = JsonReader::Parse<Snapshot>(text, "snapshot");
+  for (Job& job : snapshot.jobs)
+    if (job.quota_exempt)
+      job.preemptible = false;  // earlier versions wrote what the user had asked
   CheckIndices(snapshot);
   return snapshot;
 }

@@ -63,7 +63,7 @@ Snapshot Everything() {
   job.max_workers = 8;
   job.checkpoints = true;
   job.preemptible = false;
-  job.grand_challenge = true;
+  job.quota_exempt = true;
   job.submitted = 5;
   job.grace_ms = 6;
   job.max_checkpoint_interval_ms = 60'000;

@@ -154,7 +154,7 @@ class Trials {
   }
 
   void Preemptible() {
-    if (!job_.preemptible && Starts([](Snapshot&, Job& job) { job.preemptible = true; }, or_room_))
+    if (IsFixed(job_) && Starts([](Snapshot&, Job& job) { job.preemptible = true; }, or_room_))
       suggestions_.push_back("if it could be preempted (preemptible: true)");
   }
 

@@ -21,8 +21,9 @@ int64_t Feasibility::Most(int request) {
 bool Feasibility::RulesOut(const Job& job) {
   if (!job.held.empty()) return true;
   const Snapshot& snapshot = view_.snapshot();
-  const bool limited = snapshot.queues[job.queue].limit != Queue::Unlimited() ||
-                       snapshot.users[job.user].max_gpus != kUnlimited || IsFixed(job);
+  const bool limited =
+      !job.quota_exempt && (snapshot.queues[job.queue].limit != Queue::Unlimited() ||
+                            snapshot.users[job.user].max_gpus != kUnlimited || IsFixed(job));
   if (!limited && !snapshot.worker_requests[job.request].topology_required &&
       job.min_workers <= Most(job.request))
     return false;

@@ -22,7 +22,7 @@ namespace {
 std::string WorkersText(int workers) { return Counted(workers, "worker"); }
 
 std::string WhyNotByQuota(const Snapshot& snapshot, const Job& job) {
-  if (job.grand_challenge) return "";  // exempt from quotas
+  if (job.quota_exempt) return "";
   const Resources needs = snapshot.worker_requests[job.request].per_worker * job.min_workers;
   const Queue& queue = snapshot.queues[job.queue];
   if (IsFixed(job))

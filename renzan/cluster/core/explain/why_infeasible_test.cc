@@ -139,7 +139,7 @@ TEST_F(Infeasible, QuotaIsBelowItsMinimum) {
   snapshot.users[0].quota_overrides = {{.max_gpus = 12, .until = 1}};
   EXPECT_EQ(Why(2, {.per_worker = GpusWithCpus(8)}),
             "needs 16 GPUs; the cap of user ann is 12 GPUs, including a temporary quota override");
-  job.grand_challenge = true;
+  job.quota_exempt = true;
   EXPECT_EQ(Why(2, {.per_worker = GpusWithCpus(8)}), "");
 }
 

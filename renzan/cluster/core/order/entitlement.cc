@@ -15,9 +15,7 @@ bool Fits(const Resources& amount, const Resources& left, const std::vector<int>
 }
 
 // Whether others can take the workers above its minimum, once it runs.
-bool CanShrink(const Job& job) {
-  return SavesWhenStopped(job) && job.preemptible && !job.grand_challenge;
-}
+bool CanShrink(const Job& job) { return SavesWhenStopped(job) && job.preemptible; }
 
 }  // namespace
 
@@ -29,7 +27,7 @@ Entitlement::Entitlement(const ClusterView& view, const Quota& quota, const Occu
   std::vector<Places> queues(snapshot.queues.size());
   for (size_t at = 0; at < snapshot.jobs.size(); ++at) {
     const Job& job = snapshot.jobs[at];
-    if (job.state == JobState::kStopping) continue;
+    if (job.state == JobState::kStopping || job.quota_exempt) continue;
     const bool pending = job.state == JobState::kPending;
     const auto& [standing, right, use, service] = ranks.Of(job);
     queues[job.queue].emplace_back(pending || !IsFixed(job), right,
@@ -153,7 +151,8 @@ std::vector<Standing> Entitlement::StandingOfRunning(const std::vector<Places>& 
 }
 
 bool Entitlement::MayLoseQuotaByGrowing(const Job& job) const {
-  return ranks_.Of(job).standing != Standing::kBorrows && !CanShrink(job) && !job.grand_challenge;
+  const Standing standing = ranks_.Of(job).standing;
+  return standing != Standing::kUnbound && standing != Standing::kBorrows && !CanShrink(job);
 }
 
 int Entitlement::MoreWorkers(const Job& job, int workers) const {

@@ -62,8 +62,7 @@ GrandChallengePlan PlanGrandChallenge(const Snapshot& snapshot, const Job& job) 
   double gpu_ms = 0;
   for (const Job& other : snapshot.jobs) {
     if (other.id == job.id || other.state == JobState::kPending) continue;
-    const bool goes =
-        (other.preemptible && !other.grand_challenge) || other.state == JobState::kStopping;
+    const bool goes = other.preemptible || other.state == JobState::kStopping;
     if (!goes) {
       const Placement& stays = other.state == JobState::kResizing ? other.target : other.placement;
       for (const Placed& placed : stays)

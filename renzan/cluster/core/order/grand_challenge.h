@@ -18,7 +18,7 @@ struct GrandChallengePlan {
   Placement placement;            // empty: it does not fit even then
 };
 
-// `job` need not be in the snapshot; it is planned as if it had grand_challenge set.
+// `job` need not be in the snapshot; it is planned as a grand challenge.
 GrandChallengePlan PlanGrandChallenge(const Snapshot& snapshot, const Job& job);
 
 }  // namespace renzan::cluster

@@ -35,7 +35,8 @@ TEST(GrandChallenge, StopsEveryPreemptibleJob) {
       {.id = 3, .preemptible = false, .state = JobState::kRunning, .placement = {{2, 1}}},
       {.id = 4, .grace_ms = 120'000, .state = JobState::kStopping, .placement = {{1, 1}}},
       {.id = 5}};
-  Job grand = {.id = 6, .min_workers = 4, .max_workers = 8, .grand_challenge = true};
+  Job grand = {
+      .id = 6, .min_workers = 4, .max_workers = 8, .preemptible = false, .quota_exempt = true};
 
   GrandChallengePlan plan = PlanGrandChallenge(snapshot, grand);
   EXPECT_THAT(plan.stops, ElementsAre(1, 2));

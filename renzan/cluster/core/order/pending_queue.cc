@@ -41,7 +41,7 @@ PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota, const Ra
   std::sort(made_room_for.begin(), made_room_for.end());
   for (const Job& job : snapshot_.jobs) {
     if (job.state != JobState::kPending) continue;
-    if (job.grand_challenge ||
+    if (ranks.IsUnbound(job) ||
         std::binary_search(made_room_for.begin(), made_room_for.end(), job.id)) {
       first_.push_back(&job);
       continue;
@@ -51,8 +51,8 @@ PendingQueue::PendingQueue(const ClusterView& view, const Quota& quota, const Ra
     if (snapshot_.now >= OverdueAt(job, overdue_after)) overdue_.push_back(&job);
   }
   std::stable_sort(first_.begin(), first_.end(), [&](const Job* a, const Job* b) {
-    return std::tuple(!a->grand_challenge, ranks.Of(*a).right) <
-           std::tuple(!b->grand_challenge, ranks.Of(*b).right);
+    return std::tuple(!ranks.IsUnbound(*a), ranks.Of(*a).right) <
+           std::tuple(!ranks.IsUnbound(*b), ranks.Of(*b).right);
   });
   std::stable_sort(overdue_.begin(), overdue_.end(), [&](const Job* a, const Job* b) {
     return std::tuple(ranks.Of(*a).Class(), a->waiting_since) <

@@ -2,7 +2,7 @@
 
 // The order in which pending jobs are considered:
 //
-//   1. the grand challenge
+//   1. grand challenges
 //   2. jobs for which others are being stopped, so that no preemption is wasted
 //   3. jobs within their queue's guaranteed quota, before jobs that would borrow
 //   4. higher priority

@@ -13,7 +13,7 @@ std::vector<int> GuaranteedKinds(const Snapshot& snapshot) {
   return kinds;
 }
 
-bool IsFixed(const Job& job) { return !job.preemptible && !job.grand_challenge; }
+bool IsFixed(const Job& job) { return !job.preemptible && !job.quota_exempt; }
 
 int SideOf(const Snapshot& snapshot, int queue, int other) {
   const std::optional<int>& parent = snapshot.queues[queue].parent;
@@ -37,6 +37,7 @@ Quota::Quota(const ClusterView& view)
 }
 
 void Quota::Add(const Job& job, int workers) {
+  if (job.quota_exempt) return;
   const Resources amount = snapshot_->worker_requests[job.request].per_worker * workers;
   used_[job.queue] += amount;
   if (const auto& parent = snapshot_->queues[job.queue].parent) used_[*parent] += amount;
@@ -48,7 +49,7 @@ void Quota::Add(const Job& job, int workers) {
 void Quota::Remove(const Job& job, int workers) { Add(job, -workers); }
 
 std::optional<WaitReason> Quota::Forbids(const Job& job, int workers) const {
-  if (job.grand_challenge) return std::nullopt;
+  if (job.quota_exempt) return std::nullopt;
   const Resources more = snapshot_->worker_requests[job.request].per_worker * workers;
   const Resources& limit = snapshot_->queues[job.queue].limit;
   if (IsFixed(job))

@@ -16,8 +16,8 @@ namespace renzan::cluster {
 // limit concerns no queue but its own.
 std::vector<int> GuaranteedKinds(const Snapshot& snapshot);
 
-// Whether the job may only use its queue's guaranteed quota: it is not preemptible, and not a grand
-// challenge, which is exempt from quotas.
+// Whether the job may only use its queue's guaranteed quota: it is not preemptible, and not exempt
+// from quotas.
 bool IsFixed(const Job& job);
 
 // What counts of a queue beside another one: the queue itself or, unless both have the same parent,

@@ -10,9 +10,11 @@ std::vector<std::pair<const char*, int>> Rank::Terms() const {
 }
 
 const char* WhyAhead(const Rank& first, const Rank& second) {
-  if (first.standing != second.standing)
+  if (first.standing != second.standing) {
+    if (first.standing == Standing::kUnbound) return "a grand challenge";
     return first.standing == Standing::kWithinQuota ? "within its queue's quota"
                                                     : "within the quota of its queue's parent";
+  }
   if (first.right != second.right) return "of higher priority";
   return first.use != second.use ? "of a user who has used less of the queue lately"
                                  : "with less service";
@@ -23,7 +25,8 @@ Ranks::Ranks(const Snapshot& snapshot, const ServiceLevelOptions& options)
   for (const Queue& queue : snapshot.queues) parents_.push_back(queue.parent);
   ranks_.reserve(snapshot.jobs.size());
   for (const Job& job : snapshot.jobs)
-    ranks_.push_back({.right = {job.priority},
+    ranks_.push_back({.standing = job.quota_exempt ? Standing::kUnbound : Standing::kBorrows,
+                      .right = {job.priority},
                       .use = {fair_shares_.LevelOf(job.queue, job.user)},
                       .service = {levels_.Of(job)}});
 }

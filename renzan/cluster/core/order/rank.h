@@ -3,8 +3,9 @@
 // By what a job goes before others: one value per job, computed once per cycle. Whatever compares
 // two jobs asks here. The terms, in their sequence:
 //
-//   1. Within its queue's guaranteed quota (entitlement.h), within that of the queue's parent, or
-//      beyond both: between queues.
+//   1. Standing. Unbound by quotas: a grand challenge, for which everybody yields. Between queues:
+//      within its queue's guaranteed quota (entitlement.h), within that of the queue's parent, or
+//      beyond both.
 //   2. Right: higher priority. Jobs with less of it yield, whatever that costs them.
 //   3. Use: of a queue with fair share, its user has used less lately (fair_share.h): only between
 //      jobs of the queue. No job yields for it.
@@ -14,8 +15,7 @@
 // a chain of preemptions always climbs in rank, also without Use, and ends. With time a job's rank
 // only falls, once per level of service; Use goes up and down. What changes within a cycle (room
 // that was made, overdue jobs, the queues' shares) comes in between in the pending queue
-// (pending_queue.h). The grand challenge is no term: it goes first and is never stopped, but it
-// does not precede others' reservations or guarantees.
+// (pending_queue.h).
 //
 // A new term is a member of Right or of Service, with its name in Terms() and WhyAhead(): keys of
 // interchangeable jobs, and all comparisons, follow from these types. One that changes while
@@ -54,9 +54,9 @@ struct Service {
   auto operator<=>(const Service&) const = default;
 };
 
-// Where a job stands with the quotas, the best first: within its queue's guaranteed quota, within
-// that of the queue's parent, or beyond both.
-enum class Standing { kWithinQuota, kWithinParents, kBorrows };
+// Where a job stands with the quotas, the best first: not bound by them (a grand challenge), within
+// its queue's guaranteed quota, within that of the queue's parent, or beyond both.
+enum class Standing { kUnbound, kWithinQuota, kWithinParents, kBorrows };
 
 // Jobs with equal ranks are interchangeable, as far as the order is concerned.
 struct Rank {
@@ -87,6 +87,7 @@ class Ranks {
   Ranks(const Snapshot& snapshot, const ServiceLevelOptions& options);
 
   const Rank& Of(const Job& job) const { return ranks_[&job - first_]; }
+  bool IsUnbound(const Job& job) const { return Of(job).standing == Standing::kUnbound; }
   bool WithinQuota(const Job& job) const { return Of(job).standing <= Standing::kWithinQuota; }
   void SetStanding(const Job& job, Standing standing) { ranks_[&job - first_].standing = standing; }
   // Whether the job is within the quota that counts against the other: its own queue's or, unless
@@ -105,9 +106,11 @@ class Ranks {
   // Whether it makes a difference to which queue the job belongs, even if none is guaranteed
   // anything.
   bool DependsOnQueue(const Job& job) const { return Of(job).use.level > 0; }
-  // Whether a goes before b by right, however much service they have got: by its queue's guarantee
-  // or its priority; within a queue by priority only. So b's reservation does not keep a waiting.
+  // Whether a goes before b by right, however much service they have got: unbound by quotas, by its
+  // queue's guarantee or its priority; within a queue by priority only. So b's reservation does not
+  // keep a waiting.
   bool Precedes(const Job& a, const Job& b) const {
+    if (IsUnbound(a) != IsUnbound(b)) return IsUnbound(a);
     if (a.queue != b.queue && WithinQuotaAgainst(a, b) != WithinQuotaAgainst(b, a))
       return WithinQuotaAgainst(a, b);
     return Of(a).right < Of(b).right;

@@ -164,7 +164,7 @@ bool Reservations::CostsNoMoreThanItsShare(const Job& owner, const Placement& pl
 }
 
 bool Reservations::Yields(const Job& job, const Job& owner) const {
-  return job.preemptible && !job.grand_challenge && ranks_.Precedes(owner, job) &&
+  return job.preemptible && ranks_.Precedes(owner, job) &&
          (job.queue == owner.queue || !ranks_.WithinQuotaAgainst(job, owner));
 }
 

@@ -14,7 +14,7 @@ RoomByRight::Asker RoomByRight::AskerOf(const Job& job) const {
 
 bool RoomByRight::MayStopFor(const Job& job, int index) const {
   const Job& other = view_.snapshot().jobs[index];
-  if (!other.preemptible || other.grand_challenge) return false;
+  if (!other.preemptible) return false;
   if (other.queue != job.queue) {
     const Snapshot& snapshot = view_.snapshot();
     if (keep_[index] <= ranks_.CountsAgainst(other, job) ||

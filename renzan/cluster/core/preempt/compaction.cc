@@ -62,7 +62,7 @@ class Compaction {
   bool MayMove(const Job& job) const {
     // Most jobs are ruled out by their size: on a full cluster all holes are small.
     return Each(job)[view_.packing_kind()] <= largest_hole_ && job.preemptible &&
-           !job.grand_challenge && job.held.empty() && !job.backfilled &&
+           job.held.empty() && !job.backfilled &&
            preemption_.ranks().IsNotBelow(*preemptor_.job, job) && !immovable_.contains(job.id) &&
            snapshot_.now - job.last_resize >= min_between_resizes_ &&
            preemption_.ranks().levels().MayBePreempted(job);

@@ -109,8 +109,8 @@ void EnforceUserCaps(ClusterView& view, Quota& quota, Occupants& occupants, cons
   std::vector<int> candidates;
   for (const int index : occupants.jobs()) {
     const Job& job = snapshot.jobs[index];
-    if (over(job.user) && SavesWhenStopped(job) && !job.grand_challenge &&
-        !occupants.leaving(index) && snapshot.worker_requests[job.request].per_worker.gpu() > 0)
+    if (over(job.user) && SavesWhenStopped(job) && !job.quota_exempt && !occupants.leaving(index) &&
+        snapshot.worker_requests[job.request].per_worker.gpu() > 0)
       candidates.push_back(index);
   }
   std::sort(candidates.begin(), candidates.end(), [&](int a, int b) {

@@ -15,7 +15,7 @@ Preemption::Preemption(const ClusterView& view, const Occupants& occupants, cons
   std::map<Kind, int> known;
   for (const int index : occupants.jobs()) {
     const Job& job = snapshot_.jobs[index];
-    if (!job.preemptible || job.grand_challenge) continue;
+    if (!job.preemptible) continue;
     const int workers = NumWorkers(job.placement);
     const bool elastic = SavesWhenStopped(job) && workers > job.min_workers;
     const Kind kind(job.queue, ranks.Of(job), ranks.levels().MayBePreempted(job), job.backfilled,

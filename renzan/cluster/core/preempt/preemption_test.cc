@@ -232,7 +232,8 @@ TEST_F(PreemptionTest, TheGrandChallengeStopsAllJobs) {
   Add({.queue = 0, .priority = 9, .gpus = 8, .on = {{0, 1}}});
   Add({.queue = 1, .gpus = 8, .on = {{1, 1}}});
   const JobId all = Add({.workers = 2, .gpus = 8});
-  snapshot.jobs.back().grand_challenge = true;
+  snapshot.jobs.back().quota_exempt = true;
+  snapshot.jobs.back().preemptible = false;
   const Decisions decisions = Run();
   EXPECT_THAT(Stopped(decisions), UnorderedElementsAre(1, 2));
   EXPECT_EQ(ReasonOf(decisions, all), WaitReason::kPipelined);

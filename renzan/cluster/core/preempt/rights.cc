@@ -7,8 +7,8 @@ namespace renzan::cluster {
 std::optional<StopReason> Rights::ToStop(const Preemptor& preemptor, const Job& victim,
                                          const Quota& quota) const {
   const Job& job = *preemptor.job;
-  if (!victim.preemptible || victim.grand_challenge) return std::nullopt;
-  if (job.grand_challenge) return StopReason::kGrandChallenge;
+  if (!victim.preemptible) return std::nullopt;
+  if (ranks_.IsUnbound(job)) return StopReason::kGrandChallenge;
   if (victim.backfilled && preemptor.reserved != nullptr &&
       Overlap(victim.placement, *preemptor.reserved) && !ranks_.Outranks(victim, job))
     return StopReason::kReservation;
@@ -26,8 +26,7 @@ bool Rights::ToShrink(const Preemptor& preemptor, const Job& victim, const Quota
   if (!SavesWhenStopped(victim) || NumWorkers(victim.placement) <= victim.min_workers) return false;
   if (ToStop(preemptor, victim, quota)) return true;
   const Job& job = *preemptor.job;
-  if (!victim.preemptible || victim.grand_challenge || !ranks_.IsNotBelow(job, victim))
-    return false;
+  if (!victim.preemptible || !ranks_.IsNotBelow(job, victim)) return false;
   return victim.queue == job.queue || !quota.guarantees() || VictimsSideBorrows(victim, job, quota);
 }
 

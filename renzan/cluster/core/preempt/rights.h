@@ -7,7 +7,7 @@
 // reclaims its guaranteed quota, or to a job of higher priority or less service that wants to
 // borrow. For less service only a job yields that loses little by it (service_levels.h). An elastic
 // job's workers above its minimum also yield to equal priority. A backfilled job yields to the job
-// that its nodes are reserved for, and every preemptible job yields to the grand challenge. Between
+// that its nodes are reserved for, and every preemptible job yields to a grand challenge. Between
 // queues of different parents, parents take the place of their queues (SideOf()).
 
 #include <optional>

@@ -15,8 +15,7 @@ std::optional<Placement> More(const ClusterView& view, const Quota& quota,
                               const Entitlement& entitlement, const Job& job, int workers) {
   const int allowed = quota.MostAllowed(job, entitlement.MoreWorkers(job, workers));
   // This search cannot keep the new workers in the domain of the old ones.
-  if (allowed == 0 || job.grand_challenge ||
-      view.snapshot().worker_requests[job.request].topology_required)
+  if (allowed == 0 || view.snapshot().worker_requests[job.request].topology_required)
     return std::nullopt;
   return FindPlacement(view, {.request = job.request,
                               .min_workers = 1,

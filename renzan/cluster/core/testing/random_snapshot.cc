@@ -192,7 +192,8 @@ Job RandomJob(Draws& draws, Snapshot& snapshot, JobId id) {
   if (draws.Chance(0.3)) job.max_workers += static_cast<int>(draws.Between(1, 4));
   job.checkpoints = draws.Chance(0.7);
   job.preemptible = draws.Chance(0.85);
-  job.grand_challenge = draws.Chance(0.01);
+  job.quota_exempt = draws.Chance(0.01);
+  if (job.quota_exempt) job.preemptible = false;
   job.submitted = job.waiting_since = snapshot.now;
   job.grace_ms = draws.Between(1, 60) * kSecond;
   job.restart_cost_ms = draws.Between(0, 60) * kSecond;

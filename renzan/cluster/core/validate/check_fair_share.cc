@@ -44,13 +44,13 @@ void CheckFairShare(CheckContext& context) {
   if (most.empty()) return;
   for (const Wait& wait : context.decisions.waits) {
     const Job& waiting = *snapshot.Find(wait.job);
-    if (!most.contains(waiting.queue) || waiting.grand_challenge ||
+    if (!most.contains(waiting.queue) || waiting.quota_exempt ||
         (wait.reason != WaitReason::kResources && wait.reason != WaitReason::kFragmented))
       continue;
     const Job* overdue = nullptr;
     for (const auto& [id, start] : context.starts) {
       const Job& started = *snapshot.Find(id);
-      if (started.grand_challenge || start->backfill || !AreAlike(started, waiting) ||
+      if (started.quota_exempt || start->backfill || !AreAlike(started, waiting) ||
           IsMadeRoomFor(snapshot, id))
         continue;
       const double its = UsedLatelyBy(snapshot, started), less = UsedLatelyBy(snapshot, waiting);

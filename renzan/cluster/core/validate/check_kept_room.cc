@@ -19,7 +19,7 @@ bool IsForRoom(const CheckContext& context, JobId job) {
 }
 
 bool MayRunForEver(const Job& job) {
-  return !job.preemptible && !job.grand_challenge && job.run_time.back() == 0;
+  return !job.preemptible && !job.quota_exempt && job.run_time.back() == 0;
 }
 
 // What is held on the nodes and does not end or yield for the owner.

@@ -27,6 +27,7 @@ class NeedlessWaits {
         used_(snapshot_.queues.size()),
         gpus_(snapshot_.users.size()) {
     const auto add = [&](const Job& job, int workers) {
+      if (job.quota_exempt) return;
       const Resources amount = Of(snapshot_, job, workers);
       used_[job.queue] += amount;
       gpus_[job.user] += amount.gpu();
@@ -48,7 +49,7 @@ class NeedlessWaits {
     for (const Wait& wait : context_.decisions.waits) {
       if (!IsForRoom(wait)) continue;
       const Job& job = *snapshot_.Find(wait.job);
-      if (job.grand_challenge || !job.preemptible || !QuotaAllows(job)) continue;
+      if (!job.preemptible || !QuotaAllows(job)) continue;
       if (HasRoom(job))
         context_.ReportFor(job.id,
                            "job {} waits ({}), although it has a right to room that there is",
@@ -79,7 +80,7 @@ class NeedlessWaits {
       its = &wait;
       alone = true;
     }
-    if (first == nullptr || !alone || guarantees_ || first->grand_challenge || !IsForRoom(*its) ||
+    if (first == nullptr || !alone || guarantees_ || first->quota_exempt || !IsForRoom(*its) ||
         IsReservedFor(*first) || MayFollowOne(*first))
       return;
     std::vector<Resources> room = FreeOnceAllHaveStopped();
@@ -96,7 +97,7 @@ class NeedlessWaits {
   }
 
   static bool IsBelow(const Job& other, const Job& job) {
-    return other.priority < job.priority && !other.grand_challenge;
+    return other.priority < job.priority && !other.quota_exempt;
   }
 
   // Whether the end of one job might be all that it waits for.
@@ -188,7 +189,7 @@ class NeedlessWaits {
   std::vector<Resources> MostRoomFor(const Job& job) const {
     std::vector<Resources> free = FreeOnceAllHaveStopped();
     Release(free, [&](const Job& other) {
-      return other.preemptible && !other.grand_challenge &&
+      return other.preemptible &&
              (other.queue == job.queue || Exceeds(other.queue, used_[other.queue]));
     });
     return free;
@@ -219,7 +220,7 @@ class NeedlessWaits {
 
   // Whether the job certainly goes before the owner of a reservation.
   bool GoesBefore(const Job& job, bool within, const Job& owner) const {
-    if (owner.grand_challenge) return false;
+    if (owner.quota_exempt) return false;
     if (owner.queue == job.queue || !guarantees_) return job.priority > owner.priority;
     return within && SameParent(job, owner) &&
            Exceeds(owner.queue, Of(snapshot_, owner, owner.min_workers));
@@ -233,7 +234,7 @@ class NeedlessWaits {
 
   // Whether the job's queue is guaranteed nothing of what it uses.
   bool IsOnlyBorrowed(const Job& job) const {
-    if (!job.preemptible || job.grand_challenge) return false;
+    if (!job.preemptible) return false;
     const Resources use = Of(snapshot_, job, NumWorkers(job.placement));
     const Resources& guaranteed = snapshot_.queues[job.queue].guaranteed;
     for (int kind = 0; kind < kMaxResources; ++kind)

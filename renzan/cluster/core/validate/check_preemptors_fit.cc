@@ -40,6 +40,7 @@ void CheckQuotaFor(CheckContext& context, const std::vector<Gang>& gangs) {
   std::vector<Resources> by_queue(snapshot.queues.size());
   std::vector<int64_t> by_user(snapshot.users.size());
   const auto add = [&](const Job& job, int workers) {
+    if (job.quota_exempt) return;
     by_queue[job.queue] += Of(snapshot, job, workers);
     by_user[job.user] += Of(snapshot, job, workers).gpu();
   };
@@ -47,17 +48,16 @@ void CheckQuotaFor(CheckContext& context, const std::vector<Gang>& gangs) {
     if (context.stops.count(job.id) > 0) continue;
     const auto start = context.starts.find(job.id);
     const auto resize = context.resizes.find(job.id);
-    if (start != context.starts.end() && !job.grand_challenge)
+    if (start != context.starts.end())
       add(job, NumWorkers(start->second->placement));
     else if (resize != context.resizes.end())
       add(job, NumWorkers(resize->second->target));
     else
       add(job, CountedWorkers(job));
   }
-  for (const Gang& gang : gangs)
-    if (!gang.job->grand_challenge) add(*gang.job, gang.workers);
+  for (const Gang& gang : gangs) add(*gang.job, gang.workers);
   for (const Gang& gang : gangs) {
-    if (gang.job->grand_challenge) continue;
+    if (gang.job->quota_exempt) continue;
     const Queue& queue = snapshot.queues[gang.job->queue];
     const Resources needs = Of(snapshot, *gang.job, gang.workers);
     for (int kind = 0; kind < kMaxResources; ++kind)

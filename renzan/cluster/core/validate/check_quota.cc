@@ -34,13 +34,12 @@ template <typename Owner>
 std::vector<Usage> UsageAfter(const CheckContext& context, size_t owners, Owner owner) {
   std::vector<Usage> usage(owners);
   for (const Job& job : context.snapshot.jobs) {
-    if (context.stops.count(job.id) > 0 || owner(job) < 0) continue;
+    if (context.stops.count(job.id) > 0 || job.quota_exempt || owner(job) < 0) continue;
     int before = CountedWorkers(job), after = before;
     if (const auto start = context.starts.find(job.id); start != context.starts.end())
       after = NumWorkers(start->second->placement);
     if (const auto resize = context.resizes.find(job.id); resize != context.resizes.end())
       after = NumWorkers(resize->second->target);
-    if (job.grand_challenge) after = std::min(before, after);  // what it gains is not counted
     before = std::min(before, after);
     usage[owner(job)].before += Of(context.snapshot, job, before);
     usage[owner(job)].Add(job, Of(context.snapshot, job, after - before));
@@ -51,7 +50,7 @@ std::vector<Usage> UsageAfter(const CheckContext& context, size_t owners, Owner 
 void CheckGuarantees(CheckContext& context) {
   const Snapshot& snapshot = context.snapshot;
   const std::vector<Usage> usage = UsageAfter(context, snapshot.queues.size(), [](const Job& job) {
-    return job.preemptible || job.grand_challenge ? -1 : job.queue;
+    return job.preemptible ? -1 : job.queue;
   });
   const std::array<bool, kMaxResources> guaranteed_to_any = GuaranteedToAny(snapshot);
   for (int kind = 0; kind < kMaxResources; ++kind) {

@@ -125,7 +125,8 @@ class Rights {
   bool UserIsOverCap(const Job& job) const {
     int64_t in_use = 0;
     for (const Job& other : snapshot_.jobs)
-      if (other.user == job.user) in_use += Of(snapshot_, other, CountedWorkers(other)).gpu();
+      if (other.user == job.user && !other.quota_exempt)
+        in_use += Of(snapshot_, other, CountedWorkers(other)).gpu();
     int64_t least = 0;  // the largest amount released by one of them
     for (const Victim& victim : victims_) {
       if (victim.job->user != job.user || victim.on_behalf_of != 0) continue;
@@ -185,7 +186,7 @@ class Rights {
   bool MayRegardlessOfBorrowing(const Victim& victim, const Job& preemptor) const {
     const bool shrink = victim.stop == nullptr;
     const StopReason reason = shrink ? StopReason::kPreempted : victim.stop->reason;
-    if ((shrink || reason == StopReason::kGrandChallenge) && preemptor.grand_challenge) return true;
+    if ((shrink || reason == StopReason::kGrandChallenge) && preemptor.quota_exempt) return true;
     if ((shrink || reason == StopReason::kReservation) && victim.job->backfilled &&
         HasReservedNodesOf(*victim.job, preemptor))
       return true;
@@ -214,14 +215,14 @@ class Rights {
     return false;
   }
 
-  bool IsIn(const Job& job, int queue) const {
-    return job.queue == queue || snapshot_.queues[job.queue].parent == queue;
+  bool CountsFor(const Job& job, int queue) const {
+    return !job.quota_exempt && (job.queue == queue || snapshot_.queues[job.queue].parent == queue);
   }
 
   Resources InUse(int queue) const {
     Resources in_use;
     for (const Job& job : snapshot_.jobs)
-      if (IsIn(job, queue)) in_use += Of(snapshot_, job, CountedWorkers(job));
+      if (CountsFor(job, queue)) in_use += Of(snapshot_, job, CountedWorkers(job));
     return in_use;
   }
 
@@ -237,11 +238,11 @@ class Rights {
   bool StaysWithinGuarantee(const Job& preemptor, int queue) const {
     Resources in_use = InUse(queue);
     for (const Victim& victim : victims_)
-      if (IsIn(*victim.job, queue)) in_use -= victim.amount;
+      if (CountsFor(*victim.job, queue)) in_use -= victim.amount;
     for (const Wait& wait : context_.decisions.waits) {
       if (wait.job == preemptor.id) break;
       const Job& job = *snapshot_.Find(wait.job);
-      if (IsIn(job, queue) && preemptors_.count(job.id) > 0)
+      if (CountsFor(job, queue) && preemptors_.count(job.id) > 0)
         in_use += Of(snapshot_, job, job.min_workers);
     }
     return !ExceedsGuarantee(queue, in_use + Of(snapshot_, preemptor, preemptor.min_workers));
@@ -254,7 +255,7 @@ class Rights {
     if (std::none_of(guaranteed_.begin(), guaranteed_.end(), [](bool is) { return is; })) return;
     Resources in_use = InUse(queue);
     for (const Job& job : snapshot_.jobs) {
-      if (!IsIn(job, queue)) continue;
+      if (!CountsFor(job, queue)) continue;
       if (const auto start = context_.starts.find(job.id); start != context_.starts.end())
         in_use += Of(snapshot_, job, NumWorkers(start->second->placement));
       else if (IsPipelined(job.id))

@@ -126,7 +126,8 @@ TEST_F(Right, BackfilledJobsYield) {
 TEST_F(Right, AGrandChallengeMayStopAnyPreemptibleJob) {
   Because(StopReason::kGrandChallenge);
   ExpectFault("may not stop or shrink");
-  preemptor().grand_challenge = true;
+  preemptor().quota_exempt = true;
+  preemptor().preemptible = false;
   victim().priority = 9;
   victim().queue = 1;
   ExpectClean();

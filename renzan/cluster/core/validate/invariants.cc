@@ -98,6 +98,8 @@ void CheckGang(Faults& faults, const Job& job, const char* what, const Placement
 
 void CheckJobs(Faults& faults) {
   for (const Job& job : faults.snapshot.jobs) {
+    if (job.quota_exempt && job.preemptible)
+      faults.OfJob(job.id, "job {} is exempt from quotas, but preemptible", job.id);
     if (job.state == JobState::kPending) {
       if (!job.placement.empty())
         faults.OfJob(job.id, "job {} is pending, but has a placement", job.id);

@@ -194,7 +194,8 @@ TEST_F(Validator, AGrandChallengeIsExemptFromQuotas) {
   decisions.starts = {{1, {{0, 1}, {1, 1}, {2, 1}, {3, 1}}}};
   ExpectFault("queue b");
   ExpectFault("user bob");
-  snapshot.jobs[0].grand_challenge = true;
+  snapshot.jobs[0].quota_exempt = true;
+  snapshot.jobs[0].preemptible = false;
   ExpectClean();
 }
 

@@ -128,8 +128,8 @@ void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Jo
   job.min_workers = spec.min_workers();
   job.max_workers = spec.max_workers();
   job.checkpoints = spec.checkpoint.on_stop;
-  job.preemptible = spec.preemptible;
-  job.grand_challenge = spec.grand_challenge;
+  job.preemptible = spec.preemptible && !spec.grand_challenge;
+  job.quota_exempt = spec.grand_challenge;
   job.grace_ms = spec.grace_ms();
   job.max_checkpoint_interval_ms = spec.max_checkpoint_interval_ms();
   if (const Queue* queue = QueueOf(object, snapshot)) {
