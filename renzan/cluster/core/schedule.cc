@@ -64,6 +64,7 @@ class SchedulingCycle final : private PreemptionOracle {
                     decisions_);
     RequestCheckpoints(snapshot_, options_.max_checkpoint_interval_ms, decisions_);
     decisions_.reservations = reservations_.all();
+    decisions_.look_again = std::min(decisions_.look_again, reservations_.LookAgain());
     std::sort(decisions_.reservations.begin(), decisions_.reservations.end(),
               [](const Reservation& a, const Reservation& b) { return a.job < b.job; });
   }
@@ -104,8 +105,12 @@ class SchedulingCycle final : private PreemptionOracle {
   }
 
   void KeepClaim(const Job& job, WaitReason reason) {
+    // Its queue may be at the limit only by what this cycle starts: if the claim ended, others
+    // would take its place, keep those from starting, and end in turn.
+    const bool for_now = reason == WaitReason::kQueueLimit && reservations_.IsClaim(job.id) &&
+                         !Quota(view_).Forbids(job, job.min_workers);
     if (reason == WaitReason::kResources || reason == WaitReason::kFragmented ||
-        reason == WaitReason::kReserved)
+        reason == WaitReason::kReserved || for_now)
       reservations_.Claim(job, quota_, preemption_, AsPreemptor(job));
     else if (reason != WaitReason::kNodesBooting)
       reservations_.EndClaim(job);

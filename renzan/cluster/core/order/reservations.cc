@@ -163,6 +163,18 @@ bool Reservations::CostsNoMoreThanItsShare(const Job& owner, const Placement& pl
                                 most_ * static_cast<double>(now - owner.waiting_since);
 }
 
+// By then, what is in its way may be expected to end much later than it is now.
+TimeMs Reservations::LookAgain() const {
+  TimeMs soonest = kNever;
+  const TimeMs now = view_.snapshot().now;
+  for (const Reservation& reservation : all_) {
+    const Job& owner = *view_.snapshot().Find(reservation.job);
+    if (!terms_.at(owner.id).claim && static_cast<double>(SizeOf(owner)) > most_)
+      soonest = std::min(soonest, now + std::max(kHour / 4, (now - owner.waiting_since) / 16));
+  }
+  return soonest;
+}
+
 bool Reservations::Yields(const Job& job, const Job& owner) const {
   return job.preemptible && ranks_.Precedes(owner, job) &&
          (job.queue == owner.queue || !ranks_.WithinQuotaAgainst(job, owner));

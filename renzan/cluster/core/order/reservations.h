@@ -81,6 +81,9 @@ class Reservations {
   void Add(const Job& job, const Quota& quota, const Preemption& preemption,
            const Preemptor& preemptor);
 
+  // When a reservation might end although nothing else has changed; kNever if there is none.
+  TimeMs LookAgain() const;
+
  private:
   bool CanBeUsed(const Reservation& reservation) const;
   bool HasRoomFor(const Job& job) const;

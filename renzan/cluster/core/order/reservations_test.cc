@@ -321,5 +321,25 @@ TEST_F(ClaimTest, NoneAgainstTheGuaranteeOfAnotherQueue) {
   EXPECT_THAT(Run().reservations, IsEmpty());
 }
 
+// If it ended, another job would claim the node and keep the small one from starting, after which
+// this one would claim it again.
+TEST_F(ClaimTest, StaysWhileItsQueueIsAtTheLimitOnlyByWhatStartsNow) {
+  Nodes(1);
+  snapshot.queues[0].limit[kGpu] = 9;
+  AddFixed(3, {{0, 1}});
+  const JobId stops = Add({.gpus = 5, .on = {{0, 1}}});
+  const JobId first = Add({.priority = 5, .gpus = 6});
+  const JobId small = Add({.priority = 2, .gpus = 5});
+  snapshot.Find(stops)->state = JobState::kStopping;
+  snapshot.Find(stops)->stopping_for = small;
+  snapshot.reservations = {{first, {{0, 1}}}};
+  const Decisions decisions = Run();
+  EXPECT_EQ(ReasonOf(decisions, small), WaitReason::kPipelined);
+  EXPECT_EQ(ReasonOf(decisions, first), WaitReason::kQueueLimit);
+  EXPECT_EQ(decisions.reservations, snapshot.reservations);
+  snapshot.queues[0].limit[kGpu] = 8;  // by what runs
+  EXPECT_THAT(Run().reservations, IsEmpty());
+}
+
 }  // namespace
 }  // namespace renzan::cluster

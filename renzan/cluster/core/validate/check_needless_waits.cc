@@ -140,12 +140,15 @@ class NeedlessWaits {
   }
 
   // Whether every pending job of the queue is within its guarantee, in whichever order: all of
-  // those together that might find room.
+  // those together that might find room, and those that will wait again once they have stopped.
   bool IsWithinGuarantee(int queue) {
     if (!guarantees_) return false;
     const auto [at, is_new] = within_.try_emplace(queue);
     if (!is_new) return at->second;
     Resources use = used_[queue];
+    for (const Stop& stop : context_.decisions.stops)
+      if (const Job& job = *snapshot_.Find(stop.job); job.queue == queue && !job.quota_exempt)
+        use += Of(snapshot_, job, job.min_workers);
     for (const Wait& wait : context_.decisions.waits) {
       const Job& job = *snapshot_.Find(wait.job);
       if (job.queue == queue && wait.reason != WaitReason::kInfeasible &&
