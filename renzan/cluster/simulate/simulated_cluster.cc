@@ -4,7 +4,6 @@
 
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/engine/attempts.h"
-#include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/core/order/fair_share.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/simulate/room.h"
@@ -181,25 +180,19 @@ void SimulatedCluster::Dequeue(const Job& job, JobLife& life) {
 }
 
 TimeMs SimulatedCluster::Started(JobId id) {
-  Job& job = Get(id);
+  const Job& job = Get(id);
   JobLife& its = life(id);
   Dequeue(job, its);
   Occupy(job, job.placement, 1);
-  return BeginRun(job, its);
-}
-
-TimeMs SimulatedCluster::BeginRun(const Job& job, JobLife& life) {
-  // Nobody looks its nodes up by name: snapshots of simulations are not restored.
-  BeginAttempt(job, {}, life.recorded->facts, life.recorded->attempt);
-  if (!life.record.first_start) life.record.first_start = now();
-  life.at_start = life.saved;
+  if (!its.record.first_start) its.record.first_start = now();
+  its.at_start = its.saved;
   // Restarting from saved work takes time; a first start is part of the work.
-  life.productive_from = now() + (life.saved > 0 ? life.job.restart_cost_ms : 0);
-  life.since = now();
-  ++life.version;
-  if (life.job.checkpoints)
-    ScheduleCheckpoint(job.id, life, life.productive_from + life.job.checkpoint_interval_ms);
-  return EndTime(job.id);
+  its.productive_from = now() + (its.saved > 0 ? its.job.restart_cost_ms : 0);
+  its.since = now();
+  ++its.version;
+  if (its.job.checkpoints)
+    ScheduleCheckpoint(id, its, its.productive_from + its.job.checkpoint_interval_ms);
+  return EndTime(id);
 }
 
 TimeMs SimulatedCluster::EndTime(JobId id) const {
@@ -243,113 +236,78 @@ void SimulatedCluster::CloseRun(const Job& job, JobLife& life) {
   ScheduleCheckpoint(job.id, life, kNever);
 }
 
-TimeMs SimulatedCluster::BeginStop(const Job& job, JobLife& life) {
-  StopAttempt(job, snapshot_, kStopped, life.recorded->facts, life.recorded->attempt);
-  CloseRun(job, life);
-  // A job that does not checkpoint stops immediately; one that is too slow is killed after its
-  // grace.
-  const TimeMs takes =
-      life.job.checkpoints ? std::min(life.job.checkpoint_cost_ms, life.job.grace_ms) : 0;
-  return now() + std::max<TimeMs>(1, takes);
-}
-
-TimeMs SimulatedCluster::Stopped(JobId id, StopReason reason) {
-  JobLife& its = life(id);
-  ++(reason == StopReason::kNodeLeaving ? its.record.drains : its.record.preemptions);
-  return BeginStop(Get(id), its);
-}
-
-TimeMs SimulatedCluster::Moved(JobId id) {
+TimeMs SimulatedCluster::Stopped(JobId id) {
   const Job& job = Get(id);
   JobLife& its = life(id);
-  CHECK_MSG(job.checkpoints, "job {} is resized, but cannot save its work", job.id);
+  const bool moves = job.state == JobState::kResizing;
+  CHECK_MSG(!moves || job.checkpoints, "job {} is resized, but cannot save its work", id);
   const bool leaves =
       std::any_of(job.placement.begin(), job.placement.end(), [&](const Placed& placed) {
         return snapshot_.nodes[placed.node].state == NodeState::kDraining;
       });
-  ++(leaves ? its.record.drains : its.record.resizes);
-  Occupy(job, job.placement, -1);
-  Occupy(job, HeldBy(job), 1);
-  return BeginStop(job, its);
+  ++(leaves ? its.record.drains : moves ? its.record.resizes : its.record.preemptions);
+  Occupy(job, Difference(HeldBy(job), job.placement), 1);
+  CloseRun(job, its);
+  // A job that does not checkpoint stops immediately; one that is too slow is killed after its
+  // grace.
+  const TimeMs takes =
+      its.job.checkpoints ? std::min(its.job.checkpoint_cost_ms, its.job.grace_ms) : 0;
+  return now() + std::max<TimeMs>(1, takes);
 }
 
-void SimulatedCluster::CloseStop(const Job& job, JobLife& life, bool saved) {
-  life.record.overhead += (now() - life.since) * NumWorkers(HeldBy(job));
-  if (!saved) life.record.lost += life.done - life.saved;
-  if (saved) life.saved = life.done;
+RetryPolicy SimulatedCluster::RetriesOf(JobId id) const {
+  const WorkloadJob& job = life(id).job;
+  return {.retries = job.retries, .saves_on_stop = job.checkpoints};
 }
 
-void SimulatedCluster::FinishStop(JobId id) {
-  Job& job = Get(id);
+AttemptEnd SimulatedCluster::EndAttempt(JobId id, bool node_failed) {
+  const Job& job = Get(id);
   JobLife& its = life(id);
-  CloseStop(job, its, SavesInTime(its.job));
-  Occupy(job, job.placement, -1);
-  Requeue(EndedBy::kRequest, job, its);
-  if (its.keeps.empty()) return;
-  Occupy(job, its.keeps, 1);
-  held_[id] = std::exchange(its.keeps, {});
-  its.held_since = now();
-}
-
-TimeMs SimulatedCluster::FinishResize(JobId id) {
-  Job& job = Get(id);
-  JobLife& its = life(id);
-  CloseStop(job, its, SavesInTime(its.job));
-  Occupy(job, HeldBy(job), -1);
-  const Start restart{job.id, job.target, job.backfilled};
-  const Outcome outcome = CloseAttempt(EndedBy::kRequest, kStoppedCode, job, its);
-  CHECK(outcome.state == RecordState::kResizing);
-  StartGang(job, restart.placement, restart.backfill, now());
-  Occupy(job, job.placement, 1);
-  return BeginRun(job, its);
-}
-
-Outcome SimulatedCluster::CloseAttempt(EndedBy by, int exit_code, Job& job, JobLife& life) {
-  AttemptEnd end{.by = by,
-                 .exit_code = exit_code,
+  const bool ran = job.state == JobState::kRunning;
+  if (ran) CloseRun(job, its);
+  AttemptEnd end{.by = EndedBy::kRequest,
+                 .exit_code = kStoppedCode,
                  .started_ms = job.started,
                  .ended_ms = now(),
                  .ran_ms = now() - job.started};
-  if (exit_code == kFailureCode) end.failed_on = snapshot_.nodes[job.placement[0].node].name;
-  const RetryPolicy policy{.retries = life.job.retries, .saves_on_stop = life.job.checkpoints};
-  ++life.version;
-  auto& [facts, attempt] = *life.recorded;
-  return cluster::EndAttempt(end, {policy, /*cancelled=*/false, kEarlyFailureMs}, now(), job, facts,
-                             attempt)
-      .outcome;
+  bool saved = SavesInTime(its.job);
+  if (node_failed) {
+    end.by = EndedBy::kNodeFailed;
+    saved = false;
+    ++its.record.node_failures;
+    its.keeps.clear();
+  } else if (ran) {
+    end.by = EndedBy::kItself;
+    saved = its.done == its.work;
+    end.exit_code = saved ? 0 : kFailureCode;
+    CHECK_MSG(saved || end.ran_ms == FailsAfter(its), "job {} ends before its work is done", id);
+    if (!saved) end.failed_on = snapshot_.nodes[job.placement[0].node].name;
+    its.record.failures += !saved;
+  }
+  its.record.overhead += (now() - its.since) * NumWorkers(HeldBy(job));
+  if (!saved) its.record.lost += its.done - its.saved;
+  if (saved) its.saved = its.done;
+  ++its.version;
+  Occupy(job, HeldBy(job), -1);
+  if (its.keeps.empty()) return end;
+  Occupy(job, its.keeps, 1);
+  held_[id] = std::exchange(its.keeps, {});
+  its.held_since = now();
+  return end;
 }
 
-void SimulatedCluster::Requeue(EndedBy by, Job& job, JobLife& life) {
-  const Outcome outcome = CloseAttempt(by, kStoppedCode, job, life);
-  CHECK(outcome.state == RecordState::kPending && outcome.backoff_ms == 0);
-  Enqueue(job, life);
-}
+void SimulatedCluster::Enqueue(JobId id) { Enqueue(Get(id), life(id)); }
 
-bool SimulatedCluster::EndAttempt(JobId id) {
+void SimulatedCluster::Remove(JobId id) {
   Job& job = Get(id);
   JobLife& its = life(id);
-  CloseRun(job, its);
-  const bool fails = its.done < its.work;
-  CHECK_MSG(!fails || now() - job.started == FailsAfter(its), "job {} ends before its work is done",
-            id);
-  Occupy(job, job.placement, -1);
-  const Outcome outcome = CloseAttempt(EndedBy::kItself, fails ? kFailureCode : 0, job, its);
-  its.record.failures += fails;
-  if (!HasEnded(outcome.state)) {
-    its.record.lost += its.done - its.saved;
-    if (job.eligible_at <= now()) Enqueue(job, its);
-    return false;
-  }
-  its.record.failed = fails;
-  (fails ? its.record.lost : its.record.useful) += its.done;
+  its.record.failed = its.recorded->facts.state == RecordState::kFailed;
+  (its.record.failed ? its.record.lost : its.record.useful) += its.saved;
   its.record.end = now();
   its.recorded.reset();
   run_times_.Add(TraitsOf(its.job), job.attained_worker_ms / job.max_workers);
   snapshot_.jobs.erase(snapshot_.jobs.begin() + (&job - snapshot_.jobs.data()));
-  return true;
 }
-
-void SimulatedCluster::BecomeEligible(JobId id) { Enqueue(Get(id), life(id)); }
 
 void SimulatedCluster::Checkpoint(JobId id) {
   Job& job = Get(id);

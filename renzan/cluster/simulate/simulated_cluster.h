@@ -1,8 +1,8 @@
 #pragma once
 
 // The simulated cluster: the snapshot that policies see, and the state of jobs hidden from them:
-// how much work they have, how much is done, and how much of that is saved. Independent of events.
-// Not thread-safe.
+// how much work they have, how much is done, and how much of that is saved. Independent of events;
+// a Lifecycle (core/engine/lifecycle.h) changes the states of jobs. Not thread-safe.
 //
 // Work is counted in whole worker-milliseconds: a gang of w workers does w of them per millisecond,
 // so an elastic job runs at a speed of workers / max_workers, without rounding errors. All resource
@@ -33,7 +33,7 @@ struct JobRecord {
   std::optional<TimeMs> first_start, end;
   TimeMs waited_ms = 0;   // total time pending, including after preemptions
   int preemptions = 0;    // stops by the policy, without drains
-  int drains = 0;         // stops and moves because of draining nodes
+  int drains = 0;         // stops and moves of jobs on draining nodes
   int node_failures = 0;  // that interrupted it
   int resizes = 0;        // and moves, without drains
   int failures = 0;       // of its own
@@ -56,8 +56,7 @@ class SimulatedCluster {
   explicit SimulatedCluster(Snapshot cluster);
 
   const Snapshot& snapshot() const { return snapshot_; }
-  // For CarryOut() only (core/engine/carry_out.h); after each transition its method below is
-  // called.
+  // For the Lifecycle only; the methods below say when they are to be called.
   Snapshot& facts() { return snapshot_; }
   const std::vector<PendingJob>& pending() const { return pending_; }
   const std::vector<Resources>& free() const { return free_; }
@@ -78,26 +77,36 @@ class SimulatedCluster {
   TimeMs Adopt(const Job& job, int64_t work_left);
   void Submit(JobId id);
 
-  // After a transition of the job. All return the time of its next event: its end, or the end of
-  // its stop. CHECKs that it fits.
-  TimeMs Started(JobId id);
-  TimeMs Stopped(JobId id, StopReason reason);
-  TimeMs Moved(JobId id);
+  // What a journal keeps of a job that has not ended.
+  struct Recorded {
+    JobFacts facts;
+    AttemptFacts attempt;
+  };
+  Recorded& recorded(JobId id) { return *life(id).recorded; }
+  const Recorded& recorded(JobId id) const { return *life(id).recorded; }
+  RetryPolicy RetriesOf(JobId id) const;
 
-  void FinishStop(JobId id);
-  TimeMs FinishResize(JobId id);
-  // Its attempt has ended by itself: its work is done, or it has failed. Returns whether the job
-  // has ended; otherwise it waits in the queue once it is eligible (Job::eligible_at).
-  bool EndAttempt(JobId id);
-  void BecomeEligible(JobId id);
+  // After the job has started, or was told to stop or to move. Both return when its attempt ends if
+  // undisturbed. CHECK that it fits.
+  TimeMs Started(JobId id);
+  TimeMs Stopped(JobId id);
+  // Its workers end and leave their room: they have done their work, have failed or have stopped,
+  // or a node of them fails. Before the transition.
+  AttemptEnd EndAttempt(JobId id, bool node_failed);
+  // Gives up the room where it was to move, before it is evicted.
+  void LoseTarget(JobId id);
+  // It has been requeued, and is eligible.
+  void Enqueue(JobId id);
+  // It has ended.
+  void Remove(JobId id);
   // Saves its work so far. Does nothing for a job that does not checkpoint or is still restarting.
   void Checkpoint(JobId id);
 
-  // Places workers that wait for the rest of their gang. If these were the last, the job starts;
-  // returns its end.
-  std::optional<TimeMs> Hold(const simulate::Hold& hold);
-  // If the job was running, returns when it has stopped.
-  std::optional<TimeMs> Evict(const simulate::Evict& evict);
+  // Places workers that wait for the rest of their gang. If these were the last, the room is free
+  // again, and returned for the job to start there.
+  std::optional<Placement> Hold(const simulate::Hold& hold);
+  // If the job is running, before it is stopped: the other workers stay placed after that.
+  void Evict(const simulate::Evict& evict);
   // Releases everything that a partially placed job holds.
   void ReleaseHeld(JobId id);
 
@@ -108,14 +117,12 @@ class SimulatedCluster {
   // The time of all its attempts on one worker if none of them saves anything, with its pauses.
   TimeMs LongestTime(JobId id) const;
 
-  // When a node fails, jobs with workers on it are requeued with their last saved work. Failing a
-  // node that is gone does nothing.
   void SetNode(int node, NodeState state, TimeMs until);
   // To be called before and after a node is changed or added otherwise.
   void BeginNodeChange(int node);
   void FinishNodeChange(int node);
+  // Nothing runs there any more.
   void FailNode(int node);
-  bool IsEmpty(int node) const { return workers_on_[node] == 0; }
 
   int64_t busy_gpus() const { return busy_gpus_; }           // held by jobs
   int64_t idle_gpus() const { return idle_gpus_; }           // free on nodes that are ready
@@ -123,11 +130,6 @@ class SimulatedCluster {
   int64_t present_gpus() const { return present_gpus_; }     // on nodes that are ready or draining
 
  private:
-  // What any environment records of a job that has not ended (core/engine/attempts.h).
-  struct Recorded {
-    JobFacts facts;
-    AttemptFacts attempt;
-  };
   struct JobLife {
     WorkloadJob job;
     JobRecord record;
@@ -151,18 +153,11 @@ class SimulatedCluster {
   void Occupy(const Job& job, const Placement& placement, int sign);
   void Enqueue(const Job& job, JobLife& life);
   void Dequeue(const Job& job, JobLife& life);
-  TimeMs BeginRun(const Job& job, JobLife& life);
   TimeMs FailsAfter(const JobLife& life) const;
-  TimeMs BeginStop(const Job& job, JobLife& life);
   int64_t DoneAt(const JobLife& life, const Job& job, TimeMs when) const;
   void CloseRun(const Job& job, JobLife& life);
-  void CloseStop(const Job& job, JobLife& life, bool saved);
   void CloseHeld(JobLife& life, const Placement& held);
-  void Interrupt(Job& job, JobLife& life);
-  void LoseTarget(Job& job);
   void Count(const Node& node, int sign);
-  void Requeue(EndedBy by, Job& job, JobLife& life);
-  Outcome CloseAttempt(EndedBy by, int exit_code, Job& job, JobLife& life);
   void ScheduleCheckpoint(JobId id, JobLife& life, TimeMs when);
 
   Snapshot snapshot_;

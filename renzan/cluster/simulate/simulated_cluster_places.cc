@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/core/engine/attempts.h"
-#include "renzan/cluster/core/engine/gang.h"
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/simulate/room.h"
 #include "renzan/cluster/simulate/simulated_cluster.h"
@@ -33,43 +31,34 @@ void SimulatedCluster::Occupy(const Job& job, const Placement& placement, int si
   }
 }
 
-std::optional<TimeMs> SimulatedCluster::Hold(const simulate::Hold& hold) {
-  Job& job = Get(hold.job);
-  JobLife& its = life(hold.job);
+std::optional<Placement> SimulatedCluster::Hold(const simulate::Hold& hold) {
+  const Job& job = Get(hold.job);
   CHECK_MSG(job.state == JobState::kPending, "job {} is placed, but is not pending", job.id);
   Placement& held = held_[hold.job];
-  CloseHeld(its, held);
+  CloseHeld(life(hold.job), held);
   Occupy(job, {{hold.node, hold.workers}}, 1);
   held = Sum(held, {{hold.node, hold.workers}});
+  CHECK(NumWorkers(held) <= job.max_workers);
   if (NumWorkers(held) < job.max_workers) return std::nullopt;
-  CHECK(NumWorkers(held) == job.max_workers);
-  const Placement all = held;
-  held_.erase(hold.job);
-  Dequeue(job, its);
-  StartGang(job, all, /*backfilled=*/false, now());
-  return BeginRun(job, its);
+  Placement all = held;
+  ReleaseHeld(hold.job);
+  return all;
 }
 
-std::optional<TimeMs> SimulatedCluster::Evict(const simulate::Evict& evict) {
-  Job& job = Get(evict.job);
+void SimulatedCluster::Evict(const simulate::Evict& evict) {
+  const Job& job = Get(evict.job);
   JobLife& its = life(evict.job);
-  if (job.state == JobState::kPending) {
-    Placement& held = held_[evict.job];
-    CloseHeld(its, held);
-    Occupy(job, {{evict.node, evict.workers}}, -1);
-    held = Difference(held, {{evict.node, evict.workers}});
-    if (held.empty()) held_.erase(evict.job);
-    return std::nullopt;
+  const Placement evicted = {{evict.node, evict.workers}};
+  if (job.state != JobState::kPending) {
+    if (job.state == JobState::kRunning && its.keeps.empty()) its.keeps = job.placement;
+    its.keeps = Difference(its.keeps, evicted);
+    return;
   }
-  std::optional<TimeMs> gone;
-  if (job.state == JobState::kRunning) {
-    StopGang(job, {job.id, StopReason::kPreempted});
-    ++its.record.preemptions;
-    gone = BeginStop(job, its);
-    its.keeps = job.placement;
-  }
-  its.keeps = Difference(its.keeps, {{evict.node, evict.workers}});
-  return gone;
+  Placement& held = held_[evict.job];
+  CloseHeld(its, held);
+  Occupy(job, evicted, -1);
+  held = Difference(held, evicted);
+  if (held.empty()) held_.erase(evict.job);
 }
 
 void SimulatedCluster::ReleaseHeld(JobId id) {
@@ -115,41 +104,17 @@ void SimulatedCluster::SetNode(int node, NodeState state, TimeMs until) {
   FinishNodeChange(node);
 }
 
+void SimulatedCluster::LoseTarget(JobId id) {
+  const Job& job = Get(id);
+  Occupy(job, Difference(HeldBy(job), job.placement), -1);
+}
+
 void SimulatedCluster::FailNode(int node) {
-  if (snapshot_.nodes[node].state == NodeState::kGone) return;
-  const auto on_it = [&](const Placement& placement) {
-    return std::any_of(placement.begin(), placement.end(),
-                       [&](const Placed& placed) { return placed.node == node; });
-  };
-  for (Job& job : snapshot_.jobs) {
-    if (on_it(job.placement)) Interrupt(job, life(job.id));
-    if (on_it(job.target)) LoseTarget(job);
-    const auto held = held_.find(job.id);
-    if (held == held_.end() || !on_it(held->second)) continue;
-    for (const Placed& placed : Placement(held->second))
-      if (placed.node == node) Evict({job.id, node, placed.workers});
-  }
+  for (const auto& [job, placement] : std::map(held_))
+    for (const Placed& placed : placement)
+      if (placed.node == node) Evict({job, node, placed.workers});
   CHECK(workers_on_[node] == 0);
   SetNode(node, NodeState::kGone, kNever);
-}
-
-// It finishes saving its work, and then waits. The event at the end of its move stands for the end
-// of its stop.
-void SimulatedCluster::LoseTarget(Job& job) {
-  Occupy(job, HeldBy(job), -1);
-  EvictGang(job);
-  auto& [facts, attempt] = *life(job.id).recorded;
-  StopAttempt(job, snapshot_, attempt.stop_reason, facts, attempt);
-  Occupy(job, job.placement, 1);
-}
-
-void SimulatedCluster::Interrupt(Job& job, JobLife& life) {
-  if (job.state == JobState::kRunning) CloseRun(job, life);
-  CloseStop(job, life, /*saved=*/false);
-  Occupy(job, HeldBy(job), -1);
-  life.keeps.clear();
-  ++life.record.node_failures;
-  Requeue(EndedBy::kNodeFailed, job, life);
 }
 
 }  // namespace renzan::cluster::simulate

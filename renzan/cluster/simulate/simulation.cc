@@ -125,9 +125,7 @@ void Simulation::Adopt(const std::vector<int64_t>& work_left) {
     const Job& job = jobs[place];
     ++jobs_;
     const TimeMs next = cluster_.Adopt(job, work_left[place]);
-    if (job.state == JobState::kRunning) ExpectOfJob(next, What::kJobEnds, job.id);
-    if (job.state == JobState::kStopping) ExpectOfJob(next, What::kStopEnds, job.id);
-    if (job.state == JobState::kResizing) ExpectOfJob(next, What::kResizeEnds, job.id);
+    if (job.state != JobState::kPending) ExpectOfJob(next, What::kAttemptEnds, job.id);
   }
   wake_ = cluster_.now();
 }
@@ -193,9 +191,7 @@ bool Simulation::HandleDue() {
 bool Simulation::Handle(const Event& event) {
   const int node = static_cast<int>(event.subject);
   switch (event.what) {
-    case What::kJobEnds:
-    case What::kStopEnds:
-    case What::kResizeEnds:
+    case What::kAttemptEnds:
     case What::kMayStartAgain:
       if (event.version != cluster_.version(event.subject)) return false;
       break;
@@ -209,21 +205,11 @@ bool Simulation::Handle(const Event& event) {
       break;
   }
   switch (event.what) {
-    case What::kJobEnds:
-      EndAttempt(event.subject);
-      break;
-    case What::kStopEnds:
-      cluster_.FinishStop(event.subject);
-      holds_changed_ = true;
-      break;
-    case What::kResizeEnds:
-      if (cluster_.snapshot().Find(event.subject)->state == JobState::kStopping)  // lost its target
-        cluster_.FinishStop(event.subject);
-      else
-        ExpectOfJob(cluster_.FinishResize(event.subject), What::kJobEnds, event.subject);
+    case What::kAttemptEnds:
+      EndAttempt(event.subject, /*node_failed=*/false);
       break;
     case What::kMayStartAgain:
-      cluster_.BecomeEligible(event.subject);
+      cluster_.Enqueue(event.subject);
       break;
     case What::kNodeReady:
       NodeIsReady(node);
@@ -241,29 +227,19 @@ bool Simulation::Handle(const Event& event) {
   return true;
 }
 
-void Simulation::EndAttempt(JobId job) {
-  if (cluster_.EndAttempt(job)) {
-    ++ended_;
-    return;
-  }
-  const TimeMs again = cluster_.snapshot().Find(job)->eligible_at;
-  if (again > cluster_.now()) ExpectOfJob(again, What::kMayStartAgain, job);
-}
-
 void Simulation::Cycle() {
   const PolicyInput input{cluster_.snapshot(), cluster_.pending(), cluster_.free(),
                           cluster_.held(),     run_time_,          end_time_};
   if (options_.check) CheckCluster();
-  const PolicyOutput output = policy_.Decide(input);
+  PolicyOutput output = policy_.Decide(input);
   ++result_.totals.cycles;
   if (options_.check && policy_.IsScheduler()) CheckCycle(output.decisions);
   last_cycle_ = cluster_.now();
   changed_ = false;
-  last_cycle_idle_ = !Apply(output);
+  const TimeMs look_again = output.decisions.look_again;
+  last_cycle_idle_ = !Apply(std::move(output));
   // At most one cycle at any moment.
-  wake_ = output.decisions.look_again == kNever
-              ? kNever
-              : std::max(output.decisions.look_again, cluster_.now() + 1);
+  wake_ = look_again == kNever ? kNever : std::max(look_again, cluster_.now() + 1);
   WatchDeadlocks();
 }
 

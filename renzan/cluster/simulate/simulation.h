@@ -8,12 +8,25 @@
 #include <tuple>
 #include <vector>
 
-#include "renzan/cluster/core/engine/carry_out.h"
+#include "renzan/base/clock.h"
+#include "renzan/cluster/core/engine/lifecycle.h"
 #include "renzan/cluster/simulate/simulator.h"
 
 namespace renzan::cluster::simulate {
 
-class Simulation : private Environment {
+// The time of the cluster.
+class VirtualClock : public Clock {
+ public:
+  explicit VirtualClock(const SimulatedCluster& cluster) : cluster_(cluster) {}
+  double MonotonicSeconds() const override { return UnixSeconds(); }
+  // In the middle of the millisecond, so that rounding does not change it.
+  double UnixSeconds() const override { return (static_cast<double>(cluster_.now()) + 0.5) / 1000; }
+
+ private:
+  const SimulatedCluster& cluster_;
+};
+
+class Simulation : private Journal, private Workers {
  public:
   Simulation(Snapshot cluster, SimulatedPolicy& policy, const SimulatorOptions& options);
 
@@ -23,9 +36,7 @@ class Simulation : private Environment {
 
  private:
   enum class What {  // events at the same time are handled in this order
-    kJobEnds,
-    kStopEnds,
-    kResizeEnds,
+    kAttemptEnds,
     kMayStartAgain,
     kNodeReady,
     kNodeGone,
@@ -49,19 +60,30 @@ class Simulation : private Environment {
   void AdvanceTo(TimeMs time);
   bool HandleDue();
   bool Handle(const Event& event);
-  void EndAttempt(JobId job);
   void SubmitNext();
   void Cycle();
   bool NothingCanChange() const;
   void Expect(TimeMs time, What what, int64_t subject, int64_t version);
   void ExpectOfJob(TimeMs time, What what, JobId job);
 
+  // simulation_lives.cc: what happens to jobs.
+  const JobFacts& FactsOf(JobId job) const override { return cluster_.recorded(job).facts; }
+  const AttemptFacts& AttemptOf(JobId job) const override { return cluster_.recorded(job).attempt; }
+  void Commit(const Transition& transition) override;
+  // Nothing is restored from it.
+  void Commit(const std::vector<std::pair<JobId, NamedPlacement>>&,
+              const std::vector<JobId>&) override {}
+  // Nobody looks them up by name.
+  NamedPlacement Assign(const Job&, const Placement&) override { return {}; }
+  const Resources* Offered(int node) const override;
+  void Start(JobId job) override;
+  void Stop(JobId job) override;
+  void Checkpoint(JobId job) override;
+  void Ended(JobId job, const Placement& placement, const EndedAttempt& how) override;
+  void EndAttempt(JobId job, bool node_failed);
+
   // simulation_apply.cc: carries out and checks decisions.
-  bool Apply(const PolicyOutput& output);
-  void Perform(const Start& start) override;
-  void Perform(const Stop& stop) override;
-  void Perform(const Resize& resize) override;
-  void Perform(const CheckpointRequest& request) override;
+  bool Apply(PolicyOutput output);
   void CheckCluster();
   void CheckCycle(const Decisions& decisions);
   void Violation(const std::string& what);
@@ -73,10 +95,13 @@ class Simulation : private Environment {
   void NodeIsReady(int node);
   void NodeIsTaken(int node);
   void FailNode(int node);
+  void EndWorkersOn(int node);
   void Commit(const NodeChange& change) override;
-  void Perform(const NodeChange& change) override;
+  void Change(const NodeChange& change) override;
 
   SimulatedCluster cluster_;
+  const VirtualClock clock_{cluster_};
+  Lifecycle lifecycle_{cluster_.facts(), *this, *this, clock_};
   SimulatedPolicy& policy_;
   const SimulatorOptions options_;
   SimulationResult result_;

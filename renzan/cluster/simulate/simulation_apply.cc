@@ -44,40 +44,20 @@ std::string Write(const Decisions& decisions) {
 
 }  // namespace
 
-// Returns whether anything changed.
-bool Simulation::Apply(const PolicyOutput& output) {
-  const Decisions& decisions = output.decisions;
+// Returns whether anything changed. Taking workers out of a gang stops it, and a gang whose workers
+// are all placed starts: only what is placed meanwhile is no matter of a Lifecycle.
+bool Simulation::Apply(PolicyOutput output) {
+  Decisions& decisions = output.decisions;
   for (const Evict& evict : output.evicts) {
-    const auto gone = cluster_.Evict(evict);
-    if (gone) ExpectOfJob(*gone, What::kStopEnds, evict.job);
+    cluster_.Evict(evict);
+    decisions.stops.insert(decisions.stops.begin(), {evict.job, StopReason::kPreempted});
   }
-  const bool changed = CarryOut(decisions, cluster_.facts(), *this);
-  for (const Hold& hold : output.holds) {
-    const auto end = cluster_.Hold(hold);
-    if (!end) continue;
-    ExpectOfJob(*end, What::kJobEnds, hold.job);
-    ++result_.totals.starts;
-  }
-  holds_changed_ |= !output.holds.empty() || !output.evicts.empty();
-  return changed || !output.evicts.empty() || !output.holds.empty();
-}
-
-void Simulation::Perform(const Start& start) {
-  ++result_.totals.starts;
-  ExpectOfJob(cluster_.Started(start.job), What::kJobEnds, start.job);
-}
-
-void Simulation::Perform(const Stop& stop) {
-  ExpectOfJob(cluster_.Stopped(stop.job, stop.reason), What::kStopEnds, stop.job);
-}
-
-void Simulation::Perform(const Resize& resize) {
-  ExpectOfJob(cluster_.Moved(resize.job), What::kResizeEnds, resize.job);
-}
-
-void Simulation::Perform(const CheckpointRequest& request) {
-  ++result_.totals.checkpoints_requested;
-  cluster_.Checkpoint(request.job);
+  for (const Hold& hold : output.holds)
+    if (auto room = cluster_.Hold(hold)) decisions.starts.push_back({hold.job, std::move(*room)});
+  result_.totals.starts += static_cast<int64_t>(decisions.starts.size());
+  const bool held = !output.evicts.empty() || !output.holds.empty();
+  holds_changed_ |= held;
+  return lifecycle_.CarryOut(decisions) || held;
 }
 
 void Simulation::Violation(const std::string& what) {

@@ -63,7 +63,25 @@ void Simulation::NodeIsTaken(int node) {
   Expect(until, What::kNodeGone, node, node_version_[node]);
 }
 
+// The work of its jobs since they last saved it is lost.
+void Simulation::EndWorkersOn(int node) {
+  const auto is_on = [&](const Placement& placement) {
+    return std::any_of(placement.begin(), placement.end(),
+                       [&](const Placed& placed) { return placed.node == node; });
+  };
+  for (const Job& job : cluster_.snapshot().jobs) {
+    if (is_on(job.placement)) {
+      EndAttempt(job.id, /*node_failed=*/true);
+    } else if (is_on(job.target)) {
+      // It finishes saving its work, and then waits.
+      cluster_.LoseTarget(job.id);
+      lifecycle_.Evict(job.id, "the node to which it was to move failed");
+    }
+  }
+}
+
 void Simulation::FailNode(int node) {
+  EndWorkersOn(node);
   cluster_.FailNode(node);
   ++result_.totals.nodes_failed;
   const int64_t version = ++node_version_[node];
@@ -82,7 +100,7 @@ void Simulation::Commit(const NodeChange& change) {
   node_version_.resize(std::max<size_t>(node_version_.size(), change.index + 1));
 }
 
-void Simulation::Perform(const NodeChange& change) {
+void Simulation::Change(const NodeChange& change) {
   cluster_.FinishNodeChange(change.index);
   const int64_t version = ++node_version_[change.index];
   result_.totals.nodes_bought += change.node.state != NodeState::kGone;

@@ -9,7 +9,7 @@
 // saved work spends its restart cost before it resumes. Jobs that checkpoint also do so every
 // checkpoint_interval_ms, in the background and without slowing down. A job may fail by itself: it
 // loses its unsaved work, pauses and is tried again, by the rules of every environment
-// (core/engine/attempts.h).
+// (core/engine/lifecycle.h).
 
 #include <cstdint>
 #include <map>

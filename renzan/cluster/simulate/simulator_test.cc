@@ -369,6 +369,28 @@ TEST(Interruptions, AllWorkIsDoneInTheEndAndResultsAreRepeatable) {
   }
 }
 
+// A job that was saving its work to move there waits instead, as in every environment.
+TEST(Interruptions, NoJobStartsOnANodeThatIsLeaving) {
+  Snapshot cluster = Cluster(6, 4);
+  cluster.pools[0].interruptions_per_hour = 2;
+  cluster.pools[0].spot = true;
+  const Workload jobs = GenerateFor(
+      cluster, {.jobs = 100, .elastic_share = 1, .checkpoint_share = 1, .checkpoint_seconds = 30});
+  int starts = 0;
+  const auto scheduler = MakeScheduler([&](const Snapshot& snapshot) {
+    for (const Job& job : snapshot.jobs) {
+      if (job.state != JobState::kRunning || job.started != snapshot.now) continue;
+      ++starts;
+      for (const Placed& placed : job.placement)
+        EXPECT_EQ(snapshot.nodes[placed.node].state, NodeState::kReady) << "job " << job.id;
+    }
+    return Schedule(snapshot, {});
+  });
+  const SimulationResult result = Simulate(cluster, jobs, *scheduler, {.notice_ms = 600 * kSecond});
+  EXPECT_GT(starts, 0) << "only those that have moved: others start after the policy decides";
+  EXPECT_THAT(result.never_ended, ElementsAre());
+}
+
 TEST(Simulate, RejectsJobsThatNeverFitAndContinues) {
   const Workload jobs = {MakeJob(0, 1, 3, 10), MakeJob(0, 1, 2, 10)};
   const SimulationResult result = RunPolicy("fifo", Cluster(2, 2), jobs);

@@ -1,8 +1,8 @@
 #pragma once
 
 // How what happens to a gang (gang.h) and how its attempts end (outcome.h) change the facts that
-// are recorded of its job. Lifecycle (lifecycle.h) and the simulator use these functions, so they
-// count, back off and requeue by the same rules. They change the values passed to them.
+// are recorded of its job. Only Lifecycle (lifecycle.h) uses these functions, and environments that
+// take over a running job. They change the values passed to them.
 
 #include <optional>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
 
-// Turns decisions into transitions of the cluster, one after the other. An environment (the daemon,
-// a simulation, a cluster manager) only commits and performs them; it decides nothing, and it does
+// Turns decisions into transitions of the cluster, one after the other. An environment (a
+// Lifecycle, a forecast, a test) only commits and performs them; it decides nothing, and it does
 // not change the snapshot: CarryOut() does, the same way everywhere.
 
 #include "renzan/cluster/core/decisions.h"

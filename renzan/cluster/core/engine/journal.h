@@ -2,7 +2,7 @@
 
 // What the environments of a Lifecycle (lifecycle.h) provide: where facts about jobs are kept, and
 // what runs workers. The daemon has a database and supervisors, a Kubernetes controller the
-// statuses of GangJobs and pods.
+// statuses of GangJobs and pods, a simulation memory and virtual time.
 
 #include <string>
 #include <utility>

@@ -11,8 +11,8 @@ namespace renzan::cluster {
 
 using Kind = Transition::Kind;
 
-void Lifecycle::CarryOut(const Decisions& decisions) {
-  cluster::CarryOut(decisions, snapshot_, *this);
+bool Lifecycle::CarryOut(const Decisions& decisions) {
+  return cluster::CarryOut(decisions, snapshot_, *this);
 }
 
 void Lifecycle::Stop(JobId job, const std::string& user) {

@@ -1,9 +1,9 @@
 #pragma once
 
 // The lives of jobs: carries out decisions, and what users and nodes do to gangs. Each transition
-// is committed to a journal first, then the snapshot changes, then workers are told. The daemon and
-// the Kubernetes controller are journals and workers (journal.h) of it, so that counting, back-off,
-// requeues and restarts are the same in both. For one thread.
+// is committed to a journal first, then the snapshot changes, then workers are told. The daemon,
+// the Kubernetes controller and the simulator are journals and workers (journal.h) of it, so that
+// counting, back-off, requeues and restarts are the same in all three. For one thread.
 
 #include <string>
 
@@ -18,7 +18,8 @@ class Lifecycle : private Environment {
   Lifecycle(Snapshot& snapshot, Journal& journal, Workers& workers, const Clock& clock)
       : snapshot_(snapshot), journal_(journal), workers_(workers), clock_(clock) {}
 
-  void CarryOut(const Decisions& decisions);
+  // Returns whether anything has changed that another cycle would see.
+  bool CarryOut(const Decisions& decisions);
 
   // `user` wants a running job to stop and to wait again. Does nothing to other jobs.
   void Stop(JobId job, const std::string& user);
