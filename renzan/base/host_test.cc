@@ -1,7 +1,9 @@
 #include "renzan/base/host.h"
 
 #include <gtest/gtest.h>
+#include <sys/sysmacros.h>
 
+#include <filesystem>
 #include <map>
 #include <vector>
 
@@ -21,6 +23,16 @@ std::string Seen(const std::vector<std::string>& devices,
         return found == environment.end() ? nullptr : found->second.c_str();
       },
       root.path());
+}
+
+TEST(GpuNumbers, AreInTheOrderOfNames) {
+  const TemporaryDirectory root;
+  CreateDirectories(root / "dev");
+  std::filesystem::create_symlink("/dev/zero", root / "dev/nvidia10");
+  std::filesystem::create_symlink("/dev/full", root / "dev/nvidia9");
+  std::filesystem::create_symlink("/dev/null", root / "dev/nvidiactl");
+  WriteFileAtomically(root / "dev/nvidia11", "no device");
+  EXPECT_EQ(GpuNumbers(root.path()), (std::vector<dev_t>{makedev(1, 7), makedev(1, 5), 0}));
 }
 
 TEST(VisibleGpus, AreTheSameForProcessesThatSeeTheSame) {

@@ -2,8 +2,8 @@
 
 // A control group that holds processes. What they start is in it too, in whatever process group and
 // session and with whatever environment, so that all of them can be found and killed. For groups of
-// version 2, and of the freezer hierarchy of version 1. A process may have ended by the time it is
-// listed. Not thread-safe.
+// version 2, and of the freezer hierarchy of version 1; in version 1, Deny() is for those of the
+// devices hierarchy. A process may have ended by the time it is listed. Not thread-safe.
 
 #include <sys/types.h>
 
@@ -38,6 +38,10 @@ class ProcessCgroup {
   // Kills all processes in it and in groups inside it, and what they start meanwhile. Returns
   // whether all have ended within `seconds`; one that waits for a disk or device may not.
   bool Kill(double seconds) const;
+
+  // From now on, no process in it or in groups inside it can open these character devices or make
+  // nodes of them. Throws Error kOsError.
+  void Deny(const std::vector<dev_t>& devices) const;
 
   // Writes one of the group's files. Returns 0 or the errno.
   int Write(const std::string& file, const std::string& value) const;

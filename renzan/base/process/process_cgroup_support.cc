@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -35,23 +37,37 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
-// "": a child can enter the group.
-std::string WhyNoEntrance(const ProcessCgroup& group) {
+// Why a child in the group did not become another program, if so.
+std::optional<StartError> StartIn(const ProcessCgroup& group) {
   const Descriptor entrance = group.Entrance();
   const auto started =
       StartChild({.argv = {"true"}, .environment = OwnEnvironment(), .cgroups = {entrance.get()}});
-  if (const auto* error = std::get_if<StartError>(&started)) {
-    // Whatever comes after entering it does not matter here.
-    if (error->step != StartError::Step::kCgroup) return "";
-    return fmt::format("no process can enter {}: {}", group.directory(),
-                       std::strerror(error->error));
-  }
+  if (const auto* error = std::get_if<StartError>(&started)) return *error;
   waitpid(std::get<pid_t>(started), nullptr, 0);
-  return "";
+  return std::nullopt;
 }
 
-// "": groups can be made inside `parent`, and have this file.
-std::string WhyNot(const Cgroup& parent, const std::string& file) {
+// "": a child can enter the group.
+std::string WhyNoEntrance(const ProcessCgroup& group) {
+  const std::optional<StartError> error = StartIn(group);
+  // Whatever comes after entering it does not matter here.
+  if (!error || error->step != StartError::Step::kCgroup) return "";
+  return fmt::format("no process can enter {}: {}", group.directory(), std::strerror(error->error));
+}
+
+// "": a child in the group cannot open these, nor /dev/null, which is its standard input.
+std::string WhyNoDenial(const ProcessCgroup& group, std::vector<dev_t> devices) {
+  devices.push_back(makedev(1, 3));
+  group.Deny(devices);
+  const std::optional<StartError> error = StartIn(group);
+  if (error && error->step == StartError::Step::kOutput && error->error == EPERM) return "";
+  if (const std::string why = WhyNoEntrance(group); !why.empty()) return why;
+  return fmt::format("processes in {} open devices that they were denied", group.directory());
+}
+
+// "": groups can be made inside `parent`, and nothing is wrong with one.
+std::string WhyNot(const Cgroup& parent,
+                   const std::function<std::string(const ProcessCgroup&)>& wrong_with) {
   // Containers that share the parent may use the same process ids.
   const ProcessCgroup group(
       {fmt::format("{}/renzan-probe-{}-{}", parent.directory, getpid(), SystemClock().UnixMs()),
@@ -60,14 +76,20 @@ std::string WhyNot(const Cgroup& parent, const std::string& file) {
     return fmt::format("no groups can be made in {}: {}", parent.directory, std::strerror(errno));
   std::string why;
   try {
-    why = Exists(group.directory() + "/" + file)
-              ? WhyNoEntrance(group)
-              : fmt::format("groups in {} have no {}", parent.directory, file);
+    why = wrong_with(group);
   } catch (const Error& error) {
     why = error.what();
   }
   group.Remove();
   return why;
+}
+
+std::string WhyNot(const Cgroup& parent, const std::string& file) {
+  return WhyNot(parent, [&](const ProcessCgroup& group) {
+    return Exists(group.directory() + "/" + file)
+               ? WhyNoEntrance(group)
+               : fmt::format("groups in {} have no {}", parent.directory, file);
+  });
 }
 
 CgroupSupport::Parent Without(const std::string& why) {
@@ -125,6 +147,21 @@ CgroupSupport::Parent FindLimit(std::string_view controller, const char* v2_file
                : Without(fmt::format("no controller {} is available", controller));
 }
 
+CgroupSupport::Parent FindDevices(const CgroupSupportOptions& options) {
+  std::string why_not;
+  for (const bool v2 : {true, false}) {
+    const std::optional<Cgroup> group = OwnGroup("devices", v2, options);
+    if (!group) continue;
+    const std::string why = WhyNot(
+        *group, [&](const ProcessCgroup& inside) { return WhyNoDenial(inside, options.devices); });
+    if (why.empty()) return {.group = *group, .why_not = ""};
+    if (why_not.empty()) why_not = why;
+  }
+  if (why_not.empty())
+    why_not = "neither cgroup2 nor the devices controller of version 1 is mounted";
+  return Without(why_not);
+}
+
 }  // namespace
 
 CgroupSupport FindCgroupSupport(const CgroupSupportOptions& options) {
@@ -133,7 +170,8 @@ CgroupSupport FindCgroupSupport(const CgroupSupportOptions& options) {
          options.parent);
   return {.hold = FindHold(options),
           .cpu = FindLimit("cpu", "cpu.max", "cpu.cfs_quota_us", options),
-          .memory = FindLimit("memory", "memory.max", "memory.limit_in_bytes", options)};
+          .memory = FindLimit("memory", "memory.max", "memory.limit_in_bytes", options),
+          .devices = FindDevices(options)};
 }
 
 }  // namespace renzan

@@ -3,7 +3,10 @@
 // Whether this process may make control groups for the processes that it starts: version 2 where
 // its own group is delegated to it, else version 1.
 
+#include <sys/types.h>
+
 #include <string>
+#include <vector>
 
 #include "renzan/base/cgroup.h"
 
@@ -17,12 +20,14 @@ struct CgroupSupport {
   };
   Parent hold;         // to hold processes (ProcessCgroup)
   Parent cpu, memory;  // to limit these
+  Parent devices;      // to deny these (ProcessCgroup::Deny)
 };
 
 struct CgroupSupportOptions {
   std::string parent;   // a group of version 2 instead of this process's own
   bool enable = false;  // may enable controllers of version 2 for the groups in the parent
-  std::string root;     // prefixed to every path that is read (for tests)
+  std::vector<dev_t> devices = {};  // that must be possible to deny
+  std::string root;                 // prefixed to every path that is read (for tests)
 };
 
 // Tries it: makes a group, lets a child enter it, and removes it. Throws Error kConfig if

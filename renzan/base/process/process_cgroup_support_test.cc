@@ -34,6 +34,7 @@ TEST_F(CgroupSupportFiles, NothingIsMounted) {
   EXPECT_THAT(support.hold.why_not, HasSubstr("is mounted"));
   EXPECT_EQ(support.cpu.why_not, "no controller cpu is available");
   EXPECT_EQ(support.memory.why_not, "no controller memory is available");
+  EXPECT_THAT(support.devices.why_not, HasSubstr("is mounted"));
 }
 
 TEST_F(CgroupSupportFiles, SaysWhyEachIsMissing) {
@@ -51,6 +52,7 @@ TEST_F(CgroupSupportFiles, SaysWhyEachIsMissing) {
   EXPECT_EQ(support.cpu.why_not,
             fmt::format("controller cpu is not enabled for groups in {}", own));
   EXPECT_EQ(support.memory.why_not, fmt::format("groups in {} have no memory.max", own));
+  EXPECT_THAT(support.devices.why_not, HasSubstr("a BPF program"));
   EXPECT_TRUE(std::filesystem::is_empty(root_ / "freezer/own")) << "the probe was left";
 }
 
@@ -75,7 +77,8 @@ TEST_F(CgroupSupportFiles, RefusesAParentThatIsNone) {
 
 TEST(CgroupSupport, WhatIsFoundCanBeUsed) {
   const CgroupSupport support = FindCgroupSupport();
-  for (const CgroupSupport::Parent* parent : {&support.hold, &support.cpu, &support.memory}) {
+  for (const CgroupSupport::Parent* parent :
+       {&support.hold, &support.cpu, &support.memory, &support.devices}) {
     EXPECT_NE(parent->group.directory.empty(), parent->why_not.empty());
     if (!parent->why_not.empty()) continue;
     const std::string inside = fmt::format("{}/renzan-test-{}", parent->group.directory, getpid());

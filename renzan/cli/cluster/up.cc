@@ -100,8 +100,8 @@ cluster::local::DaemonOptions Options(const CLI::App& verb, const UpFlags& flags
   cluster::local::DaemonOptions options;
   options.config = ReadConfig(verb, flags);
   if (!options.config.simulated) {
-    options.machine_gpus = std::ssize(GpuDevices());
-    cluster::spec::RequireGpus(options.config, *options.machine_gpus);
+    options.gpus = GpuNumbers();
+    cluster::spec::RequireGpus(options.config, std::ssize(*options.gpus));
   }
   CheckMembers(options.config, flags.allow_users);
   // Absolute, because the daemon changes its working directory.

@@ -7,7 +7,7 @@
 
 namespace renzan {
 
-Finding FindControlGroups(const CgroupSupport& support) {
+Finding FindControlGroups(const CgroupSupport& support, bool has_gpus) {
   Finding finding{.name = "control groups"};
   if (support.hold.group.directory.empty()) {
     finding.state = Finding::State::kMissing;
@@ -30,6 +30,15 @@ Finding FindControlGroups(const CgroupSupport& support) {
     }
   }
   if (!limits.empty()) finding.here += "; limits: " + limits;
+  if (!has_gpus) return finding;
+  if (!support.devices.group.directory.empty()) {
+    finding.here += "; keep jobs from GPUs that they are not given";
+  } else {
+    finding.state = Finding::State::kLimited;
+    finding.here += "; do not keep jobs from others' GPUs: " + support.devices.why_not;
+    if (finding.advice.empty())
+      finding.advice = "start the daemon as root: its jobs can open no GPU but theirs then";
+  }
   return finding;
 }
 

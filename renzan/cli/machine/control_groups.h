@@ -5,7 +5,8 @@
 
 namespace renzan {
 
-// Control groups for the jobs of a daemon of this user, started in this shell.
-Finding FindControlGroups(const CgroupSupport& support);
+// Control groups for the jobs of a daemon of this user, started in this shell, on a machine with or
+// without GPUs.
+Finding FindControlGroups(const CgroupSupport& support, bool has_gpus);
 
 }  // namespace renzan

@@ -72,6 +72,7 @@ Finding FindObjectStores() {
 }
 
 std::vector<Finding> Examine(const std::string& directory) {
+  const std::vector<dev_t> gpus = GpuNumbers();
   return {FindCores(),
           FindInstructionSet(SelectIsa("auto")),
           FindAmx(),
@@ -82,7 +83,7 @@ std::vector<Finding> Examine(const std::string& directory) {
           FindMemory(),
           FindDisk(directory, SystemClock()),
           FindJobSystem(),
-          FindControlGroups(FindCgroupSupport()),
+          FindControlGroups(FindCgroupSupport({.devices = gpus}), !gpus.empty()),
           FindObjectStores(),
           FindKubernetes(FindKubernetesServer([](const char* name) { return std::getenv(name); }))};
 }

@@ -96,15 +96,22 @@ TEST(ControlGroups, WhatIsMissingIsNamedWithAdvice) {
   const auto missing = [](const std::string& why) {
     return CgroupSupport::Parent{.group = {}, .why_not = why};
   };
-  Finding finding = FindControlGroups({there, there, there});
+  Finding finding = FindControlGroups({there, there, there, missing("no right")}, false);
   EXPECT_EQ(finding.state, State::kGood);
   EXPECT_EQ(finding.here,
             "hold jobs' processes in /groups/own; limits: cgroups.cpu, cgroups.memory");
-  finding = FindControlGroups({there, missing("no cpu"), there});
+  finding = FindControlGroups({there, missing("no cpu"), there, there}, false);
   EXPECT_EQ(finding.state, State::kLimited);
   EXPECT_EQ(finding.here, "hold jobs' processes in /groups/own; no cpu; limits: cgroups.memory");
   EXPECT_THAT(finding.advice, HasSubstr("cgroups.parent"));
-  finding = FindControlGroups({missing("not delegated"), there, there});
+  finding = FindControlGroups({there, there, there, there}, true);
+  EXPECT_EQ(finding.state, State::kGood);
+  EXPECT_THAT(finding.here, HasSubstr("; keep jobs from GPUs that they are not given"));
+  finding = FindControlGroups({there, there, there, missing("no right")}, true);
+  EXPECT_EQ(finding.state, State::kLimited);
+  EXPECT_THAT(finding.here, HasSubstr("; do not keep jobs from others' GPUs: no right"));
+  EXPECT_THAT(finding.advice, HasSubstr("as root"));
+  finding = FindControlGroups({missing("not delegated"), there, there, there}, true);
   EXPECT_EQ(finding.state, State::kMissing);
   EXPECT_EQ(finding.here, "not delegated");
   EXPECT_THAT(finding.advice, HasSubstr("Delegate=yes"));

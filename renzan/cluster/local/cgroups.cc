@@ -16,21 +16,28 @@ Cgroup Required(const char* key, const CgroupSupport::Parent& parent) {
   return parent.group;
 }
 
+void Use(const char* what_for, const CgroupSupport::Parent& parent, Cgroup& group) {
+  group = parent.group;
+  if (!group.directory.empty()) {
+    LogInfo("control groups in {} {}", group.directory, what_for);
+  } else {
+    LogInfo("no control groups {}: {}", what_for, parent.why_not);
+  }
+}
+
 }  // namespace
 
-AttemptPlan::Cgroups FindCgroups(const spec::ClusterConfig::CgroupsConfig& config) {
+AttemptPlan::Cgroups FindCgroups(const spec::ClusterConfig::CgroupsConfig& config,
+                                 const std::vector<dev_t>& gpus) {
   AttemptPlan::Cgroups cgroups;
   if (!config.hold && !config.cpu && !config.memory) return cgroups;
-  const CgroupSupport support =
-      FindCgroupSupport({.parent = config.parent, .enable = config.cpu || config.memory});
+  const CgroupSupport support = FindCgroupSupport(
+      {.parent = config.parent, .enable = config.cpu || config.memory, .devices = gpus});
   if (config.cpu) cgroups.cpu = Required("cpu", support.cpu);
   if (config.memory) cgroups.memory = Required("memory", support.memory);
-  if (config.hold) cgroups.hold = support.hold.group;
-  if (!cgroups.hold.directory.empty()) {
-    LogInfo("control groups in {} hold the processes of jobs", cgroups.hold.directory);
-  } else if (config.hold) {
-    LogInfo("no control groups hold the processes of jobs: {}", support.hold.why_not);
-  }
+  if (config.hold) Use("hold the processes of jobs", support.hold, cgroups.hold);
+  if (config.hold && !gpus.empty())
+    Use("keep jobs from GPUs that they are not given", support.devices, cgroups.devices);
   return cgroups;
 }
 

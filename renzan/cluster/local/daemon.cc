@@ -112,6 +112,15 @@ void ReportReady(int fd, const std::string& socket) {
   ::close(fd);
 }
 
+Enforced EnforcedBy(const DaemonOptions& options) {
+  const std::vector<dev_t> gpus = options.gpus.value_or(std::vector<dev_t>());
+  AttemptPlan::Cgroups cgroups = FindCgroups(options.config.cgroups, gpus);
+  return {.memory = options.config.enforce_memory,
+          .max_disk_mib = options.config.disk.max_per_job_mib(),
+          .cgroups = std::move(cgroups),
+          .gpus = gpus};
+}
+
 }  // namespace
 
 void MakeStateDirectory(const DaemonOptions& options) {
@@ -142,7 +151,9 @@ void RunDaemon(const DaemonOptions& options) {
   CheckDatabaseExists(options, database);
   const Clock& clock = SystemClock();
   const TimeMs now = clock.UnixMs();
-  const AttemptPlan::Cgroups cgroups = FindCgroups(options.config.cgroups);
+  const Enforced enforced = EnforcedBy(options);
+  std::optional<int64_t> machine_gpus;
+  if (options.gpus) machine_gpus = std::ssize(*options.gpus);
   Store store(database);
   const auto agent = MakeLocalAgent(options.supervisor, options.renzan);
   const ScheduleOptions scheduling = spec::ScheduleOptionsOf(options.config);
@@ -161,10 +172,8 @@ void RunDaemon(const DaemonOptions& options) {
   };
   Controller controller({.state_dir = options.state_dir,
                          .uid = ::geteuid(),
-                         .enforced = Enforced{.memory = options.config.enforce_memory,
-                                              .max_disk_mib = options.config.disk.max_per_job_mib(),
-                                              .cgroups = cgroups},
-                         .machine_gpus = options.machine_gpus,
+                         .enforced = enforced,
+                         .machine_gpus = machine_gpus,
                          .schedule = schedule,
                          .validate = Validate,
                          .why_infeasible = WhyInfeasible,

@@ -2,7 +2,8 @@
 
 // The daemon of a cluster on this machine: store, agent, controller, loop and API server.
 
-#include <cstdint>
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,9 +16,11 @@ struct DaemonOptions {
   std::string state_dir;
   std::string socket;
   spec::ClusterConfig config;
-  std::optional<int64_t> machine_gpus;  // ControllerOptions::machine_gpus
-  std::string supervisor;               // the program renzan-supervisor
-  std::string renzan;                   // this program
+  // Of this machine (GpuNumbers()), all of whose nodes share them. Nothing: the nodes are
+  // simulated.
+  std::optional<std::vector<dev_t>> gpus;
+  std::string supervisor;  // the program renzan-supervisor
+  std::string renzan;      // this program
   // A daemon that runs as root also serves these users, and runs their jobs as them; "*": all
   // users.
   std::vector<std::string> allow_users;

@@ -9,6 +9,20 @@
 #include "renzan/cluster/local/controller/job_policy.h"
 
 namespace renzan::cluster::local {
+namespace {
+
+std::vector<dev_t> OthersThan(const std::vector<AttemptPlan::Worker>& workers,
+                              const std::vector<dev_t>& gpus) {
+  std::set<int> own;
+  for (const AttemptPlan::Worker& worker : workers)
+    own.insert(worker.devices.begin(), worker.devices.end());
+  std::vector<dev_t> others;
+  for (int number = 0; number < static_cast<int>(gpus.size()); ++number)
+    if (!own.contains(number)) others.push_back(gpus[number]);
+  return others;
+}
+
+}  // namespace
 
 NamedPlacement WithDevices(const ClusterState& state, const Placement& placement,
                            int64_t gpus_per_worker) {
@@ -74,6 +88,7 @@ AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
                               .devices = share.devices[worker],
                               .cpu_millis = per_worker[kCpu],
                               .memory_mib = per_worker[kMemory]});
+  plan.denied_devices = OthersThan(plan.workers, enforced.gpus);
   return plan;
 }
 

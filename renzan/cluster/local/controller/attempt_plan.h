@@ -2,7 +2,10 @@
 
 // Turns a decision to start a job into what its supervisor runs.
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <vector>
 
 #include "renzan/cluster/local/agent.h"
 #include "renzan/cluster/local/controller/cluster_state.h"
@@ -23,6 +26,9 @@ struct Enforced {
   bool memory = true;        // resources.memory
   int64_t max_disk_mib = 0;  // AttemptPlan::max_disk_mib
   AttemptPlan::Cgroups cgroups = {};
+  // The machine's, by their numbers in placements, to which control groups restrict each job's
+  // processes.
+  std::vector<dev_t> gpus = {};
 };
 
 // The plan of live.attempt, whose placement has devices.

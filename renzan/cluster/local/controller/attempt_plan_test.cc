@@ -64,7 +64,8 @@ TEST_F(AttemptPlanTest, HasAWorkerForEachRankAndTheTimeThatIsLeft) {
       live, per_worker, JobDirectories("/state"), "/state/inherited/7.json",
       {.memory = true,
        .max_disk_mib = 77,
-       .cgroups = {.name = "", .hold = {"/groups", true}, .cpu = {}, .memory = {}}});
+       .cgroups = {.name = "", .hold = {"/groups", true}, .cpu = {}, .memory = {}, .devices = {}},
+       .gpus = {70, 71, 72, 73, 74}});
   EXPECT_EQ(plan.attempt, 3);
   EXPECT_EQ(plan.run_dir, "/state/jobs/7/run");
   EXPECT_EQ(plan.inherited_file, "/state/inherited/7.json");
@@ -79,6 +80,7 @@ TEST_F(AttemptPlanTest, HasAWorkerForEachRankAndTheTimeThatIsLeft) {
   EXPECT_THAT(plan.workers[2].devices, ElementsAre(1));
   EXPECT_EQ(plan.workers[2].cpu_millis, 1500);
   EXPECT_EQ(plan.workers[2].memory_mib, 64);
+  EXPECT_THAT(plan.denied_devices, ElementsAre(73, 74));
 }
 
 }  // namespace

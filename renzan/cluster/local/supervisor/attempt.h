@@ -23,9 +23,10 @@
 // Workers have what the job inherited from its submitter (spec/inherited.h), with no limit above
 // the daemon's hard ones. With enforce_memory, the supervisor also checks about
 // once a second and ends the gang when a worker uses more than its memory_mib (memory_use.h).
-// Control groups (AttemptPlan::cgroups) hold all processes of the attempt, and may limit the CPU
-// time and memory of all workers together. With max_disk_mib, it measures the job's directory again
-// and again (disk_use.h), and kills the gang once its files take more.
+// Control groups (AttemptPlan::cgroups) hold all processes of the attempt, may limit the CPU time
+// and memory of all workers together, and keep them from GPUs that they were not given. With
+// max_disk_mib, it measures the job's directory again and again (disk_use.h), and kills the gang
+// once its files take more.
 //
 // Functions are thread-safe; each works on one directory.
 
@@ -63,7 +64,7 @@ struct AttemptPlan {
   struct Worker {
     std::string node;
     int local_rank = 0;                      // among the gang's workers on its node
-    std::vector<int> devices;                // CUDA_VISIBLE_DEVICES; empty: "" (none)
+    std::vector<int> devices;                // the machine's GPUs, for CUDA_VISIBLE_DEVICES
     int64_t cpu_millis = 0, memory_mib = 0;  // 0: not specified
   };
   std::vector<Worker> workers;  // by rank
@@ -73,11 +74,12 @@ struct AttemptPlan {
   // none of that kind, and no limit.
   struct Cgroups {
     std::string name;  // of its groups; StartAttempt() chooses one
-    Cgroup hold, cpu, memory;
+    Cgroup hold, cpu, memory, devices;
   };
   Cgroups cgroups;
-  int64_t log_bytes = 64 << 20;  // a log is rotated at this size
-  int log_files = 4;             // kept for each worker
+  std::vector<dev_t> denied_devices;  // with cgroups.devices: the machine's other GPUs
+  int64_t log_bytes = 64 << 20;       // a log is rotated at this size
+  int log_files = 4;                  // kept for each worker
 };
 
 enum class AttemptPhase {

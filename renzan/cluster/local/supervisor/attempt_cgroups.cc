@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "renzan/base/clock.h"
@@ -58,11 +59,22 @@ AttemptCgroups::AttemptCgroups(const AttemptPlan& plan) : plan_(plan) {
   for (const Cgroup& parent : {plan.cgroups.hold, plan.cgroups.cpu, plan.cgroups.memory}) {
     if (parent.directory.empty()) continue;
     const Cgroup group = Inside(parent, plan);
-    const bool known = std::any_of(groups_.begin(), groups_.end(), [&](const ProcessCgroup& other) {
-      return other.directory() == group.directory;
-    });
-    if (!known) groups_.emplace_back(group);
+    if (!Has(group)) groups_.emplace_back(group);
   }
+  if (!HasDevicesToDeny()) return;
+  const Cgroup group = Inside(plan.cgroups.devices, plan);
+  only_for_devices_ = !Has(group);
+  if (only_for_devices_) groups_.emplace_back(group);
+}
+
+bool AttemptCgroups::Has(const Cgroup& group) const {
+  return std::any_of(groups_.begin(), groups_.end(), [&](const ProcessCgroup& other) {
+    return other.directory() == group.directory;
+  });
+}
+
+bool AttemptCgroups::HasDevicesToDeny() const {
+  return !plan_.cgroups.devices.directory.empty() && !plan_.denied_devices.empty();
 }
 
 int64_t AttemptCgroups::CpuMillis() const {
@@ -91,14 +103,29 @@ void AttemptCgroups::Make() {
       throw error.WithContext("a limit of cgroups.cpu or cgroups.memory cannot be set");
     LogWarning("the workers start without a control group: {}", error.what());
   }
+  if (HasDevicesToDeny()) DenyDevices();
 }
 
 void AttemptCgroups::MakeAll() {
-  for (const ProcessCgroup& group : groups_) group.Make();
+  const std::span<const ProcessCgroup> groups(groups_.begin(),
+                                              groups_.end() - (only_for_devices_ ? 1 : 0));
+  for (const ProcessCgroup& group : groups) group.Make();
   const Cgroup cpu = Inside(plan_.cgroups.cpu, plan_), memory = Inside(plan_.cgroups.memory, plan_);
   if (CpuMillis() > 0) Write(CpuSettings(cpu.v2, CpuMillis()), cpu);
   if (MemoryMib() > 0) Write(MemorySettings(memory.v2, MemoryMib()), memory);
-  for (const ProcessCgroup& group : groups_) entrances_.push_back(group.Entrance());
+  for (const ProcessCgroup& group : groups) entrances_.push_back(group.Entrance());
+}
+
+void AttemptCgroups::DenyDevices() {
+  const ProcessCgroup group(Inside(plan_.cgroups.devices, plan_));
+  try {
+    if (only_for_devices_) group.Make();
+    group.Deny(plan_.denied_devices);
+    if (only_for_devices_) entrances_.push_back(group.Entrance());
+    denies_devices_ = !entrances_.empty();
+  } catch (const Error& error) {
+    LogWarning("the workers can open GPUs that they were not given: {}", error.what());
+  }
 }
 
 std::vector<int> AttemptCgroups::entrances() const {

@@ -1,8 +1,9 @@
 #pragma once
 
-// The control groups of one attempt (AttemptPlan::Cgroups): one that holds its processes, and one
-// that limits each resource; these may be the same. The limits are those of all workers together.
-// Without groups in the plan, every function does nothing. Not thread-safe.
+// The control groups of one attempt (AttemptPlan::Cgroups): one that holds its processes, one that
+// limits each resource, and one that keeps them from devices; these may be the same. The limits are
+// those of all workers together. Without groups in the plan, every function does nothing. Not
+// thread-safe.
 
 #include <cstdint>
 #include <string>
@@ -20,8 +21,10 @@ class AttemptCgroups {
   explicit AttemptCgroups(const AttemptPlan& plan);
 
   // Makes them and sets the limits. Throws Error kOsError, kCantCreate or kIo if a limit cannot be
-  // set; if only processes cannot be held, that is a warning.
+  // set; if only processes cannot be held or kept from devices, that is a warning.
   void Make();
+  // After Make(): whether it keeps processes from plan.denied_devices.
+  bool denies_devices() const { return denies_devices_; }
   // For ChildOptions::cgroups; after Make().
   std::vector<int> entrances() const;
 
@@ -35,14 +38,19 @@ class AttemptCgroups {
   std::string OutOfMemory() const;
 
  private:
+  bool Has(const Cgroup& group) const;
+  bool HasDevicesToDeny() const;
   void MakeAll();
+  void DenyDevices();
   // All workers'; 0: no limit.
   int64_t CpuMillis() const;
   int64_t MemoryMib() const;
 
   const AttemptPlan& plan_;
   std::vector<ProcessCgroup> groups_;  // the one that holds first
+  bool only_for_devices_ = false;      // the last one
   std::vector<Descriptor> entrances_;
+  bool denies_devices_ = false;
 };
 
 // What is written to a group's files, in this order, to limit CPU time and memory.

@@ -64,14 +64,16 @@ Json CgroupsToJson(const AttemptPlan::Cgroups& cgroups) {
   return {{"name", cgroups.name},
           {"hold", CgroupToJson(cgroups.hold)},
           {"cpu", CgroupToJson(cgroups.cpu)},
-          {"memory", CgroupToJson(cgroups.memory)}};
+          {"memory", CgroupToJson(cgroups.memory)},
+          {"devices", CgroupToJson(cgroups.devices)}};
 }
 
 AttemptPlan::Cgroups CgroupsFromJson(const Json& json) {
   return {.name = json.at("name"),
           .hold = CgroupFromJson(json.at("hold")),
           .cpu = CgroupFromJson(json.at("cpu")),
-          .memory = CgroupFromJson(json.at("memory"))};
+          .memory = CgroupFromJson(json.at("memory")),
+          .devices = json.contains("devices") ? CgroupFromJson(json.at("devices")) : Cgroup{}};
 }
 
 AttemptPlan PlanFromJson(const Json& json) {
@@ -94,6 +96,7 @@ AttemptPlan PlanFromJson(const Json& json) {
   plan.max_disk_mib = json.value("max_disk_mib", int64_t{0});
   plan.inherited_file = json.value("inherited_file", "");
   if (json.contains("cgroups")) plan.cgroups = CgroupsFromJson(json.at("cgroups"));
+  plan.denied_devices = json.value("denied_devices", std::vector<dev_t>());
   plan.saves_on_stop = json.value("saves_on_stop", false);
   for (const Json& worker : json.at("workers")) plan.workers.push_back(WorkerPlanFromJson(worker));
   return plan;
@@ -178,6 +181,7 @@ std::string PlanToJson(const AttemptPlan& plan) {
                      {"enforce_memory", plan.enforce_memory},
                      {"max_disk_mib", plan.max_disk_mib},
                      {"cgroups", CgroupsToJson(plan.cgroups)},
+                     {"denied_devices", plan.denied_devices},
                      {"workers", std::move(workers)}};
   try {
     return Dump(json, Json::error_handler_t::strict);

@@ -34,7 +34,9 @@ AttemptPlan WholePlan() {
   plan.cgroups = {.name = "renzan-job-1",
                   .hold = {"/groups/a", true},
                   .cpu = {"/groups/b", false},
-                  .memory = {}};
+                  .memory = {},
+                  .devices = {"/groups/c", false}};
+  plan.denied_devices = {195, dev_t{1} << 40};
   plan.workers = {
       {.node = "n0", .local_rank = 1, .devices = {2, 3}, .cpu_millis = 500, .memory_mib = 64},
       {.node = "n1"}};
@@ -68,6 +70,8 @@ TEST(AttemptFiles, PlansRoundTrip) {
   EXPECT_EQ(read.cgroups.cpu.directory, "/groups/b");
   EXPECT_FALSE(read.cgroups.cpu.v2);
   EXPECT_EQ(read.cgroups.memory.directory, "");
+  EXPECT_EQ(read.cgroups.devices.directory, "/groups/c");
+  EXPECT_EQ(read.denied_devices, plan.denied_devices);
   ASSERT_EQ(read.workers.size(), 2u);
   EXPECT_EQ(read.workers[0].node, "n0");
   EXPECT_EQ(read.workers[0].local_rank, 1);

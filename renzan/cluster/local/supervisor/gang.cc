@@ -59,6 +59,7 @@ std::optional<StartFailure> Gang::StartAll() {
   } catch (const Error& error) {
     return StartFailure{error.exit_status(), error.what(), /*is_machines=*/true};
   }
+  const AttemptPlan seen = cgroups_.denies_devices() ? WithOwnDevicesOnly(plan_) : plan_;
   for (int rank = 0; rank < static_cast<int>(plan_.workers.size()); ++rank) {
     Descriptor output =
         logs_.Add({paths_.Log(rank), plan_.log_bytes, plan_.log_files, plan_.uid, plan_.gid});
@@ -68,7 +69,7 @@ std::optional<StartFailure> Gang::StartAll() {
     const WorkerCommand command = {
         .argv = plan_.command,
         .environment =
-            WorkerEnvironment(plan_, rank, paths_.directory, port, user, inherited.environment),
+            WorkerEnvironment(seen, rank, paths_.directory, port, user, inherited.environment),
         .working_directory = plan_.working_directory,
         .user = user,
         .output_fd = output.get(),

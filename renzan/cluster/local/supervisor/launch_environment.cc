@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "renzan/base/error.h"
 
@@ -53,6 +55,16 @@ std::vector<std::string> WorkerEnvironment(const AttemptPlan& plan, int rank,
   std::vector<std::string> result;
   for (const auto& [name, value] : variables) result.push_back(name + "=" + value);
   return result;
+}
+
+AttemptPlan WithOwnDevicesOnly(AttemptPlan plan) {
+  std::set<int> own;
+  for (const AttemptPlan::Worker& worker : plan.workers)
+    own.insert(worker.devices.begin(), worker.devices.end());
+  for (AttemptPlan::Worker& worker : plan.workers)
+    for (int& device : worker.devices)
+      device = static_cast<int>(std::distance(own.begin(), own.find(device)));
+  return plan;
 }
 
 }  // namespace renzan::cluster::local

@@ -26,4 +26,7 @@ std::vector<std::string> WorkerEnvironment(const AttemptPlan& plan, int rank,
                                            const JobUser& user,
                                            const std::map<std::string, std::string>& exported);
 
+// Of workers that can open no devices but their attempt's: CUDA numbers these from 0.
+AttemptPlan WithOwnDevicesOnly(AttemptPlan plan);
+
 }  // namespace renzan::cluster::local

@@ -53,6 +53,15 @@ TEST(WorkerEnvironment, HasTheDevicesOfTheWorker) {
   EXPECT_THAT(Of(PlanOfThreeWorkers(), 1), Contains("LOCAL_WORLD_SIZE=1"));
 }
 
+TEST(WorkerEnvironment, WhoSeesOnlyItsOwnDevicesCountsThemFrom0) {
+  AttemptPlan plan = PlanOfThreeWorkers();
+  plan.workers[0].devices = {6, 2};
+  plan = WithOwnDevicesOnly(plan);
+  EXPECT_THAT(Of(plan, 0), Contains("CUDA_VISIBLE_DEVICES=2,0"));
+  EXPECT_THAT(Of(plan, 1), Contains("CUDA_VISIBLE_DEVICES="));
+  EXPECT_THAT(Of(plan, 2), Contains("CUDA_VISIBLE_DEVICES=1"));
+}
+
 TEST(WorkerEnvironment, AJobCanChangeTheLoginButNotTheContract) {
   AttemptPlan plan = PlanOfThreeWorkers();
   plan.environment = {{"LANG", "de_DE"}, {"MODE", "fast"}, {"RANK", "7"}};

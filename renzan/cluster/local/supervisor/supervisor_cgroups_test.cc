@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -206,6 +207,40 @@ TEST(SupervisorLimits, CpuTimeIsLimitedToWhatTheWorkersRequestTogether) {
   int64_t quota = 0;
   std::ifstream(group + (plan.cgroups.cpu.v2 ? "/cpu.max" : "/cpu.cfs_quota_us")) >> quota;
   EXPECT_EQ(quota, 150'000);
+}
+
+// Memory devices stand in for GPUs: /dev/zero for one that it has, /dev/full for another's.
+TEST(SupervisorDevices, AJobSeesItsOwnGpusOnlyAndCountsThemFrom0) {
+  const CgroupSupport support = FindCgroupSupport();
+  if (!support.devices.why_not.empty()) GTEST_SKIP() << support.devices.why_not;
+  const auto run = [&](bool held) {
+    TestAttempt attempt(
+        "(: </dev/zero) && (: </dev/full); echo $? $CUDA_VISIBLE_DEVICES >seen 2>/dev/null");
+    attempt.plan.workers[0].devices = {3};
+    attempt.plan.denied_devices = {makedev(1, 7)};
+    attempt.plan.cgroups.devices = support.devices.group;
+    if (held) attempt.plan.cgroups.hold = support.hold.group;
+    attempt.Start();
+    attempt.WaitForEnd();
+    EXPECT_EQ(ReadFile(attempt.directory() + "/supervisor.log"), "");
+    const AttemptPlan plan = ReadPlan(AttemptPaths(attempt.directory()));
+    EXPECT_FALSE(FileExists(support.devices.group.directory + "/" + plan.cgroups.name));
+    return attempt.WaitForFile("seen");
+  };
+  EXPECT_EQ(run(/*held=*/true), "2 0\n");
+  EXPECT_EQ(run(/*held=*/false), "2 0\n");
+}
+
+TEST(SupervisorDevices, WithoutAGroupAJobStillRunsAndCountsTheMachinesGpus) {
+  TestAttempt attempt("echo $CUDA_VISIBLE_DEVICES >seen");
+  attempt.plan.workers[0].devices = {3};
+  attempt.plan.denied_devices = {makedev(1, 7)};
+  attempt.plan.cgroups.devices = {attempt.work() + "/gone", false};
+  attempt.Start();
+  EXPECT_EQ(attempt.WaitForEnd().exit_code, 0);
+  EXPECT_EQ(attempt.WaitForFile("seen"), "3\n");
+  EXPECT_THAT(ReadFile(attempt.directory() + "/supervisor.log"),
+              HasSubstr("the workers can open GPUs that they were not given: "));
 }
 
 }  // namespace
