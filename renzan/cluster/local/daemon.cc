@@ -208,7 +208,7 @@ void RunDaemon(const DaemonOptions& options) {
                             .stop_fd = server_ends.get(),
                             .needs_groups = HaveGroups(options.config.queues)},
                            {.listen_fd = listen_fd, .tcp_fd = tcp.fd, .tls = tcp.identity.tls},
-                           options.allow_users, [&] { loop.Stop(); });
+                           options.allow_users);
     LogInfo("the daemon (pid {}) listens on {}{}", ::getpid(), options.socket,
             tcp.url.empty() ? "" : " and " + tcp.url);
     ReportReady(options.ready_fd, options.socket);

@@ -11,7 +11,7 @@
 
 #include "renzan/base/clock.h"
 #include "renzan/cluster/kubernetes/admission/cluster_view.h"
-#include "renzan/cluster/kubernetes/process/http_server.h"
+#include "renzan/cluster/kubernetes/process/path_server.h"
 
 namespace renzan::cluster::kubernetes {
 
@@ -49,7 +49,7 @@ class Admission {
   std::string complaint_;  // the last complaint about the certificate
   ClusterView cluster_;
   TlsCredentials credentials_;
-  HttpServer server_;
+  PathServer server_;
   std::vector<std::unique_ptr<Watch>> watches_;
   std::jthread keeping_;
 };

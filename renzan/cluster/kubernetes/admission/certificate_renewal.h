@@ -11,8 +11,8 @@
 #include <string>
 
 #include "renzan/base/clock.h"
+#include "renzan/base/tls/tls_credentials.h"
 #include "renzan/cluster/kubernetes/api/api.h"
-#include "renzan/cluster/kubernetes/process/http_server.h"
 
 namespace renzan::cluster::kubernetes {
 

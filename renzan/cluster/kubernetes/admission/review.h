@@ -5,7 +5,7 @@
 #include <string>
 
 #include "renzan/cluster/kubernetes/admission/cluster_view.h"
-#include "renzan/cluster/kubernetes/process/http_server.h"
+#include "renzan/cluster/kubernetes/process/path_server.h"
 
 namespace renzan::cluster::kubernetes {
 

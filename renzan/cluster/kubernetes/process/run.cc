@@ -14,10 +14,10 @@
 #include "renzan/cluster/kubernetes/process/change_queue.h"
 #include "renzan/cluster/kubernetes/process/counted_api.h"
 #include "renzan/cluster/kubernetes/process/fenced_api.h"
-#include "renzan/cluster/kubernetes/process/http_server.h"
 #include "renzan/cluster/kubernetes/process/lease_keeper.h"
 #include "renzan/cluster/kubernetes/process/line_file.h"
 #include "renzan/cluster/kubernetes/process/metrics.h"
+#include "renzan/cluster/kubernetes/process/path_server.h"
 #include "renzan/cluster/kubernetes/process/slewed_clock.h"
 #include "renzan/cluster/record/decision_log.h"
 #include "renzan/cluster/record/recorder.h"
@@ -88,7 +88,8 @@ Probes ProbesOf(const Vitals& vitals, const LeaseKeeper& lease, const Clock& clo
 Probes MetricsOf(const Vitals& vitals, const std::atomic<double>& expires) {
   return {{"/metrics", [&] {
              const double at = expires;
-             return ServerAnswer{200, vitals.metrics() + (at == 0 ? "" : MetricsOfCertificate(at))};
+             return ServerAnswer{200, vitals.metrics() + (at == 0 ? "" : MetricsOfCertificate(at)),
+                                 "text/plain; version=0.0.4; charset=utf-8"};
            }}};
 }
 
@@ -187,24 +188,24 @@ void RunController(const RunOptions& options) {
       [&] { changes.Wake(); }, clock);
   Vitals vitals(clock);
   std::atomic<double> certificate_expires = 0;
-  std::optional<HttpServer> probes;
+  std::optional<PathServer> probes;
   if (!options.listen.empty()) {
     Probes answers = ProbesOf(vitals, lease, clock);
     if (options.metrics.empty()) answers.merge(MetricsOf(vitals, certificate_expires));
-    probes.emplace(options.listen, HttpHandlers{.get = std::move(answers)});
+    probes.emplace(options.listen, PathHandlers{.get = std::move(answers)});
     LogInfo("probes{} at {}", options.metrics.empty() ? " and metrics" : "", probes->url());
   }
-  std::optional<HttpServer> metrics;
+  std::optional<PathServer> metrics;
   if (!options.metrics.empty()) {
-    metrics.emplace(options.metrics, HttpHandlers{.get = MetricsOf(vitals, certificate_expires)},
+    metrics.emplace(options.metrics, PathHandlers{.get = MetricsOf(vitals, certificate_expires)},
                     "--metrics");
     LogInfo("only metrics at {}", metrics->url());
   }
-  std::optional<HttpServer> debug;
+  std::optional<PathServer> debug;
   if (options.debug_port) {
     debug.emplace(fmt::format("127.0.0.1:{}", *options.debug_port),
-                  HttpHandlers{.get = DebugProbesOf(recorder)}, "--debug-port", std::nullopt,
-                  HttpLimits{.connections = kMostDebugConnections});
+                  PathHandlers{.get = DebugProbesOf(recorder)}, "--debug-port", std::nullopt,
+                  ServerLimits{.connections = kMostDebugConnections});
     LogInfo("recorded cycles at {}/debug/cycles", debug->url());
   }
   std::optional<Admission> admission;

@@ -11,7 +11,7 @@
 namespace renzan::cluster::local {
 namespace {
 
-using Handler = ApiResponse (*)(const ApiContext&, const ApiRequest&);
+using Handler = ServerAnswer (*)(const ApiContext&, const ApiRequest&);
 
 struct Route {
   const char* method;
@@ -57,7 +57,7 @@ bool Matches(const Route& route, const ApiRequest& request) {
   return true;
 }
 
-int HttpStatus(ErrorCode code) {
+unsigned HttpStatus(ErrorCode code) {
   switch (code) {
     case ErrorCode::kConfig:
       return 400;
@@ -78,18 +78,18 @@ int HttpStatus(ErrorCode code) {
 
 }  // namespace
 
-ApiResponse ErrorResponse(int status, ErrorCode code, const std::string& message) {
+ServerAnswer ErrorResponse(unsigned status, ErrorCode code, const std::string& message) {
   const Json body = {{"error", {{"code", static_cast<int>(code)}, {"message", message}}}};
   // A message may quote input that is not UTF-8.
-  return {.status = status, .body = BodyOf(body)};
+  return {.status = status, .text = BodyOf(body)};
 }
 
-ApiResponse ErrorResponse(const Error& error) {
+ServerAnswer ErrorResponse(const Error& error) {
   const bool malformed = dynamic_cast<const BadRequest*>(&error) != nullptr;
   return ErrorResponse(malformed ? 400 : HttpStatus(error.code()), error.code(), error.what());
 }
 
-ApiResponse Answer(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer Answer(const ApiContext& context, const ApiRequest& request) {
   try {
     for (const Route& route : Routes())
       if (Matches(route, request)) return route.handler(context, request);

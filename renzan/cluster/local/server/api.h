@@ -1,20 +1,18 @@
 #pragma once
 
-// The HTTP API without HTTP: requests and responses as plain values, and their handlers. JSON stays
-// in the .cc files. Handlers run concurrently on the server's threads and access the controller
-// through the loop's thread only.
+// The HTTP API without HTTP: requests and answers as plain values, and their handlers. Answers are
+// JSON, or a stream of text. JSON stays in the .cc files. Handlers run concurrently on the server's
+// threads and access the controller through the loop's thread only.
 
-#include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/base/http/server.h"
 #include "renzan/cluster/core/schedule.h"
 #include "renzan/cluster/local/controller/controller.h"
 #include "renzan/cluster/local/loop.h"
-#include "renzan/cluster/local/server/log_stream.h"
 
 namespace renzan::cluster::local {
 
@@ -25,13 +23,6 @@ struct ApiRequest {
   std::string body;
   Caller caller;
   int client_fd = -1;
-};
-
-struct ApiResponse {
-  int status = 200;
-  std::string body;  // JSON, unless `stream` is set
-  std::unique_ptr<LogStream> stream;
-  bool shut_down = false;  // after the response has been sent
 };
 
 class Tokens;
@@ -59,31 +50,31 @@ class BadRequest : public Error {
 };
 
 // Never throws.
-ApiResponse Answer(const ApiContext& context, const ApiRequest& request);
+ServerAnswer Answer(const ApiContext& context, const ApiRequest& request);
 
-// The response for an error.
-ApiResponse ErrorResponse(const Error& error);
-ApiResponse ErrorResponse(int status, ErrorCode code, const std::string& message);
+// The answer for an error.
+ServerAnswer ErrorResponse(const Error& error);
+ServerAnswer ErrorResponse(unsigned status, ErrorCode code, const std::string& message);
 
 // Handlers, by file. `request.path` has the right length. They throw Error.
-ApiResponse SubmitJob(const ApiContext& context, const ApiRequest& request);  // api_submit.cc
-ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request);
-ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request);  // api_jobs.cc
-ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request);
-ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request);
-ApiResponse UpdateJob(const ApiContext& context, const ApiRequest& request);
-ApiResponse PredictRunTime(const ApiContext& context, const ApiRequest& request);
-ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request);    // api_logs.cc
-ApiResponse ListNodes(const ApiContext& context, const ApiRequest& request);  // api_nodes.cc
-ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request);
-ApiResponse OverrideUserQuota(const ApiContext& context, const ApiRequest& request);
-ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request);  // api_status.cc
-ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest& request);
-ApiResponse ShutDown(const ApiContext& context, const ApiRequest& request);
-ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest& request);  // api_usage.cc
-ApiResponse CreateToken(const ApiContext& context, const ApiRequest& request);   // api_tokens.cc
-ApiResponse ListTokens(const ApiContext& context, const ApiRequest& request);
-ApiResponse RevokeToken(const ApiContext& context, const ApiRequest& request);
+ServerAnswer SubmitJob(const ApiContext& context, const ApiRequest& request);  // api_submit.cc
+ServerAnswer PlanChallenge(const ApiContext& context, const ApiRequest& request);
+ServerAnswer ListJobs(const ApiContext& context, const ApiRequest& request);  // api_jobs.cc
+ServerAnswer ShowJob(const ApiContext& context, const ApiRequest& request);
+ServerAnswer ChangeJob(const ApiContext& context, const ApiRequest& request);
+ServerAnswer UpdateJob(const ApiContext& context, const ApiRequest& request);
+ServerAnswer PredictRunTime(const ApiContext& context, const ApiRequest& request);
+ServerAnswer JobLogs(const ApiContext& context, const ApiRequest& request);    // api_logs.cc
+ServerAnswer ListNodes(const ApiContext& context, const ApiRequest& request);  // api_nodes.cc
+ServerAnswer ChangeNode(const ApiContext& context, const ApiRequest& request);
+ServerAnswer OverrideUserQuota(const ApiContext& context, const ApiRequest& request);
+ServerAnswer ClusterStatus(const ApiContext& context, const ApiRequest& request);  // api_status.cc
+ServerAnswer ClusterSnapshot(const ApiContext& context, const ApiRequest& request);
+ServerAnswer ShutDown(const ApiContext& context, const ApiRequest& request);
+ServerAnswer ClusterUsage(const ApiContext& context, const ApiRequest& request);  // api_usage.cc
+ServerAnswer CreateToken(const ApiContext& context, const ApiRequest& request);   // api_tokens.cc
+ServerAnswer ListTokens(const ApiContext& context, const ApiRequest& request);
+ServerAnswer RevokeToken(const ApiContext& context, const ApiRequest& request);
 
 // With the names of the groups, if queues ask for them: looking them up may take a while.
 Caller WithGroups(const ApiContext& context, Caller caller);

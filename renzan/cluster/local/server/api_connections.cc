@@ -82,20 +82,6 @@ void ConnectionTable::Asked(int fd) {
   if (const auto peer = peers_.find(fd); peer != peers_.end()) peer->second.asked = true;
 }
 
-// Close() removes it before its descriptor can belong to another connection.
-std::optional<ConnectionTable::Time> ConnectionTable::CloseSilent(Time opened_before) {
-  const std::lock_guard lock(mutex_);
-  std::optional<Time> oldest;
-  for (const auto& [fd, peer] : peers_) {
-    if (peer.asked || peer.admission == Admission::kNone) continue;
-    if (peer.opened < opened_before)
-      ::shutdown(fd, SHUT_RDWR);
-    else
-      oldest = std::min(oldest.value_or(peer.opened), peer.opened);
-  }
-  return oldest;
-}
-
 void ConnectionTable::Close(int fd) {
   const std::lock_guard lock(mutex_);
   const auto peer = peers_.find(fd);

@@ -1,14 +1,13 @@
 #pragma once
 
 // Limits connections by user, so that no user can lock others out, and that root and the daemon's
-// own user can always connect. Closes those on which no request arrives. Thread-safe.
+// own user can always connect. Thread-safe.
 
 #include <sys/types.h>
 
 #include <chrono>
 #include <map>
 #include <mutex>
-#include <optional>
 
 namespace renzan::cluster::local {
 
@@ -46,9 +45,6 @@ class ConnectionTable {
   Admission Identify(int fd, uid_t uid);
   // The headers of its first request have arrived.
   void Asked(int fd);
-  // Shuts down connections without a request that were opened before that time. Returns when the
-  // oldest of the others was opened.
-  std::optional<Time> CloseSilent(Time opened_before);
   // Call it before the descriptor is closed. Ignores unknown descriptors.
   void Close(int fd);
 

@@ -108,23 +108,6 @@ TEST(ConnectionTable, TheOldestOfAnybodysWithoutARequestGivesWay) {
   EXPECT_EQ(book.Open(one_more.server(), kAnybody, begin + seconds(3)), Admission::kRefused);
 }
 
-TEST(ConnectionTable, ClosesThoseOnWhichNoRequestArrives) {
-  ConnectionTable book(kFew, kDaemonUid);
-  const Pair asks, silent, late;
-  const ConnectionTable::Time begin{};
-  using std::chrono::seconds;
-  EXPECT_EQ(book.CloseSilent(begin), std::nullopt);
-  book.Open(asks.server(), kAnnUid, begin);
-  book.Open(silent.server(), kAnnUid, begin);
-  book.Open(late.server(), kBobUid, begin + seconds(5));
-  EXPECT_EQ(book.CloseSilent(begin), begin);
-  book.Asked(asks.server());
-  EXPECT_EQ(book.CloseSilent(begin + seconds(1)), begin + seconds(5));
-  EXPECT_TRUE(silent.WasShutDown());
-  EXPECT_FALSE(asks.WasShutDown());
-  EXPECT_FALSE(late.WasShutDown());
-}
-
 TEST(ConnectionTable, AUserWithMoreThanHalfIsCrowded) {
   ConnectionTable book({.per_user = 4}, kDaemonUid);
   book.Open(1, kAnnUid);

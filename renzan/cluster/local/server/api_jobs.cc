@@ -129,7 +129,7 @@ Json MostPriorityOf(const JobRecord& job, const Caller& caller, Controller& cont
 
 }  // namespace
 
-ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer ListJobs(const ApiContext& context, const ApiRequest& request) {
   TimeMs now = 0;
   const JobList list = context.loop.Run([&](Controller& controller) {
     now = controller.Now();
@@ -141,15 +141,15 @@ ApiResponse ListJobs(const ApiContext& context, const ApiRequest& request) {
   });
   Json jobs = Json::array();
   for (const JobView& view : list.jobs) jobs.push_back(JobJson(view, now));
-  return {.body = BodyOf({{"jobs", jobs}, {"more", list.more}})};
+  return {.text = BodyOf({{"jobs", jobs}, {"more", list.more}})};
 }
 
-ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer ShowJob(const ApiContext& context, const ApiRequest& request) {
   const JobId id = JobInPath(request);
   if (NumberIn(request, "brief", 0) != 0) {
     const JobRecord job =
         context.loop.Run([&](Controller& controller) { return controller.Record(id); });
-    return {.body = BodyOf({{"id", id},
+    return {.text = BodyOf({{"id", id},
                             {"state", NameOf(job.state)},
                             {"attempts", job.attempts},
                             {"exit_code", OrNull(job.exit_code)},
@@ -187,10 +187,10 @@ ApiResponse ShowJob(const ApiContext& context, const ApiRequest& request) {
     out["cost"] = usage.cost;
     return out;
   });
-  return {.body = BodyOf(body)};
+  return {.text = BodyOf(body)};
 }
 
-ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer ChangeJob(const ApiContext& context, const ApiRequest& request) {
   const JobId id = JobInPath(request);
   const std::string& verb = request.path.at(3);
   const RecordState state = context.loop.Run([&](Controller& controller) {
@@ -201,10 +201,10 @@ ApiResponse ChangeJob(const ApiContext& context, const ApiRequest& request) {
     controller.Checkpoint(id, request.caller);
     return controller.View(id).record.state;
   });
-  return {.body = BodyOf({{"state", NameOf(state)}})};
+  return {.text = BodyOf({{"state", NameOf(state)}})};
 }
 
-ApiResponse UpdateJob(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer UpdateJob(const ApiContext& context, const ApiRequest& request) {
   const JobId id = JobInPath(request);
   const Json body = ParseBody(request);
   spec::JobChange change;
@@ -218,11 +218,11 @@ ApiResponse UpdateJob(const ApiContext& context, const ApiRequest& request) {
   const Caller caller = WithGroups(context, request.caller);
   const JobChanged changed = context.loop.Run(
       [&](Controller& controller) { return controller.Update(id, change, caller); });
-  return {.body = BodyOf({{"state", NameOf(changed.state)}, {"changed", changed.what}})};
+  return {.text = BodyOf({{"state", NameOf(changed.state)}, {"changed", changed.what}})};
 }
 
 // Predicts for a job that the caller would submit.
-ApiResponse PredictRunTime(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer PredictRunTime(const ApiContext& context, const ApiRequest& request) {
   const Json body = ParseBody(request);
   JobTraits traits{.user = request.caller.name};
   try {
@@ -235,7 +235,7 @@ ApiResponse PredictRunTime(const ApiContext& context, const ApiRequest& request)
   }
   const RunTimeQuantiles quantiles =
       context.loop.Run([&](Controller& controller) { return controller.PredictRunTime(traits); });
-  return {.body = BodyOf({{"quantiles_ms", quantiles}})};
+  return {.text = BodyOf({{"quantiles_ms", quantiles}})};
 }
 
 }  // namespace renzan::cluster::local

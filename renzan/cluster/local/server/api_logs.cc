@@ -1,10 +1,13 @@
+#include <memory>
+
 #include "renzan/base/counted.h"
 #include "renzan/base/file/file.h"
 #include "renzan/cluster/local/server/api.h"
+#include "renzan/cluster/local/server/log_stream.h"
 
 namespace renzan::cluster::local {
 
-ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer JobLogs(const ApiContext& context, const ApiRequest& request) {
   const JobId id = JobInPath(request);
   const int64_t worker = NumberIn(request, "worker", 0);
   const int64_t tail = NumberIn(request, "tail", -1);
@@ -55,18 +58,19 @@ ApiResponse JobLogs(const ApiContext& context, const ApiRequest& request) {
       return LogStream::JobNow{.ended = true};  // it has ended and been deleted
     }
   };
-  return {.stream =
-              std::make_unique<LogStream>(LogRequest{.jobs_dir = context.state_dir + "/jobs",
-                                                     .job = id,
-                                                     .attempt = static_cast<int>(attempt),
-                                                     .worker = static_cast<int>(worker),
-                                                     .owner = job.uid,
-                                                     .follow = follow,
-                                                     .later_attempts = later_attempts,
-                                                     .tail = tail,
-                                                     .from = NumberIn(request, "from", 0),
-                                                     .framed = NumberIn(request, "frames", 0) != 0},
-                                          job_now, request.client_fd, context.stop_fd)};
+  const auto stream =
+      std::make_shared<LogStream>(LogRequest{.jobs_dir = context.state_dir + "/jobs",
+                                             .job = id,
+                                             .attempt = static_cast<int>(attempt),
+                                             .worker = static_cast<int>(worker),
+                                             .owner = job.uid,
+                                             .follow = follow,
+                                             .later_attempts = later_attempts,
+                                             .tail = tail,
+                                             .from = NumberIn(request, "from", 0),
+                                             .framed = NumberIn(request, "frames", 0) != 0},
+                                  job_now, request.client_fd, context.stop_fd);
+  return {.stream = [stream](char* data, size_t max) { return stream->Read(data, max); }};
 }
 
 }  // namespace renzan::cluster::local

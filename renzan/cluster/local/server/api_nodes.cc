@@ -17,13 +17,13 @@ std::optional<double> Seconds(const Json& body, const char* key) {
 
 }  // namespace
 
-ApiResponse ListNodes(const ApiContext& context, const ApiRequest&) {
+ServerAnswer ListNodes(const ApiContext& context, const ApiRequest&) {
   const Snapshot snapshot =
       context.loop.Run([](Controller& controller) { return controller.snapshot(); });
-  return {.body = BodyOf(spec::NodesDocument(snapshot))};
+  return {.text = BodyOf(spec::NodesDocument(snapshot))};
 }
 
-ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer ChangeNode(const ApiContext& context, const ApiRequest& request) {
   const std::string& name = request.path.at(2);
   const std::string& verb = request.path.at(3);
   const auto notice = Seconds(ParseBody(request), "notice_seconds");
@@ -41,10 +41,10 @@ ApiResponse ChangeNode(const ApiContext& context, const ApiRequest& request) {
       controller.Drain(name, notice_ms, request.caller);
     }
   });
-  return {.body = Json{{"done", done}}.dump() + "\n"};
+  return {.text = Json{{"done", done}}.dump() + "\n"};
 }
 
-ApiResponse OverrideUserQuota(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer OverrideUserQuota(const ApiContext& context, const ApiRequest& request) {
   const Json body = ParseBody(request);
   const auto gpus = body.find("max_gpus");
   const auto seconds = Seconds(body, "for_seconds");
@@ -56,7 +56,7 @@ ApiResponse OverrideUserQuota(const ApiContext& context, const ApiRequest& reque
     controller.OverrideQuota(request.path.at(2), max_gpus, static_cast<TimeMs>(*seconds * 1000),
                              request.caller);
   });
-  return {.body = "{}\n"};
+  return {.text = "{}\n"};
 }
 
 }  // namespace renzan::cluster::local

@@ -55,14 +55,14 @@ class ApiRightsTest : public ::testing::Test {
 
   Json Ask(uid_t uid, const std::string& method, std::vector<std::string> path,
            const std::string& body = "") {
-    const ApiResponse response =
+    const ServerAnswer response =
         Answer({.loop = *loop_, .state_dir = directory_.path(), .needs_groups = true},
                {.method = method,
                 .path = std::move(path),
                 .query = {},
                 .body = body,
                 .caller = {.uid = uid, .gid = uid, .name = UserName(uid)}});
-    Json answer = Json::parse(response.body);
+    Json answer = Json::parse(response.text);
     answer["status"] = response.status;
     return answer;
   }

@@ -1,22 +1,23 @@
 #pragma once
 
-// HTTP (libmicrohttpd) over the daemon's Unix socket, and HTTPS over TCP for clients with a token.
-// One thread per connection, so that a client that follows a log or explains a job does not block
-// others. Connections are limited by user (api_connections.h), and idle ones are closed.
+// HTTP over the daemon's Unix socket, and HTTPS over TCP for clients with a token
+// (base/http/server.h). One thread per connection, so that a client that follows a log or explains
+// a job does not block others. Connections are limited by user (api_connections.h), and idle ones
+// are closed.
 
 #include <chrono>
 #include <deque>
-#include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
+#include "renzan/base/http/server.h"
+#include "renzan/base/process/descriptor.h"
 #include "renzan/base/tls/tls_credentials.h"
 #include "renzan/cluster/local/server/api.h"
 #include "renzan/cluster/local/server/api_connections.h"
-
-struct MHD_Daemon;
 
 namespace renzan::cluster::local {
 
@@ -36,33 +37,25 @@ class ApiServer {
  public:
   // Serves on `listen_fd` and, unless it is -1, the TCP socket `tcp_fd`; takes ownership of both.
   // TCP clients are the users of their tokens (context.tokens), and `tls` is what they know the
-  // daemon by. `shut_down` is called, on any thread, after the response to a shutdown request.
-  // Throws Error kOsError, or kConfig if `tls` cannot be used.
+  // daemon by. Throws Error kOsError, or kConfig if `tls` cannot be used.
   struct Sockets {
     int listen_fd = -1, tcp_fd = -1;
     TlsCredentials tls = {};
   };
   ApiServer(ApiContext context, Sockets sockets, std::vector<std::string> allow_users,
-            std::function<void()> shut_down, const ApiLimits& limits = {});
+            const ApiLimits& limits = {});
   // Ends all connections. context.stop_fd must be readable by then.
   ~ApiServer();
   ApiServer(const ApiServer&) = delete;
   ApiServer& operator=(const ApiServer&) = delete;
 
-  // Throws Error kNoPermission if the client must not be served.
-  Caller CallerOf(int fd, const char* authorization) const;
-  const ApiContext& context() const { return context_; }
-  const ApiLimits& limits() const { return limits_; }
-  ConnectionTable& connections() { return connections_; }
-  void ShutDown() const { shut_down_(); }
-  // A connection has ended.
-  void Ended(int fd);
-
  private:
-  MHD_Daemon* Start(const TlsCredentials* credentials);
+  using Begun = std::variant<ServerHandlers::Answer, ServerAnswer>;
+  ServerHandlers Handlers();
+  Begun BeginRequest(const ServerRequest& request);
+  ServerAnswer TooMany(int fd);
+  Caller CallerOf(const ServerRequest& request) const;
   void AcceptAll();
-  int CloseSilent();
-  void CloseSockets() const;
   void Accept(int listen_fd);
   // Has been accepted, and waits until its user has fewer connections. No thread serves it.
   struct Queued {
@@ -74,20 +67,16 @@ class ApiServer {
   void ServeQueued();
   int UntilQueuedExpires() const;
   void Begin(int fd, uid_t uid);
-  struct StopDaemon {
-    void operator()(MHD_Daemon* daemon) const;
-  };
 
   const ApiContext context_;
   const std::vector<std::string> allow_users_;
-  const std::function<void()> shut_down_;
   const ApiLimits limits_;
   ConnectionTable connections_;
-  const Sockets sockets_;
-  int stop_fd_;               // readable when accepting must end
-  int room_fd_;               // readable when a connection has ended
-  std::deque<Queued> queue_;  // of the accepting thread
-  std::unique_ptr<MHD_Daemon, StopDaemon> daemon_, tcp_daemon_;  // the latter with TLS
+  const Descriptor socket_, tcp_socket_;
+  Descriptor stop_;                                // readable when accepting must end
+  Descriptor room_;                                // readable when a connection has ended
+  std::deque<Queued> queue_;                       // of the accepting thread
+  std::optional<HttpServer> server_, tcp_server_;  // the latter with TLS
   std::thread accepting_;
 };
 

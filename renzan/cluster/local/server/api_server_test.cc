@@ -199,9 +199,9 @@ TEST_F(ApiServerTest, CountsJobsInEveryState) {
   }
 }
 
-// Silent for longer than the timeout of idle connections.
+// Silent for longer than an idle connection may be, and a request may take to arrive.
 TEST_F(ApiServerTest, AFollowedLogCanBeSilent) {
-  Serve({.between_requests_seconds = 1, .within_request_seconds = 1});
+  Serve({.between_requests_seconds = 1, .within_request_seconds = 1, .first_request_seconds = 1});
   Submit("command: [a]");
   while (BodyOf(Ask(socket_, "GET", "/v1/jobs/1"))["state"] != "running") {
   }

@@ -104,8 +104,7 @@ void ServedApi::Serve(const ApiLimits& limits, const std::vector<std::string>& a
                  .tcp_pin = identity_.pin,
                  .tokens = &tokens_,
                  .stop_fd = stop_fd_},
-      ApiServer::Sockets{ListenOn(socket_, true), tcp_fd, identity_.tls}, allow_users,
-      [this] { loop_->Stop(); }, limits);
+      ApiServer::Sockets{ListenOn(socket_, true), tcp_fd, identity_.tls}, allow_users, limits);
 }
 
 std::string ServedApi::Submit(const std::string& yaml) {

@@ -34,7 +34,7 @@ Json HistoryJson(const ApiContext& context, Controller& controller,
 
 }  // namespace
 
-ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer ClusterStatus(const ApiContext& context, const ApiRequest& request) {
   const Caller caller = WithGroups(context, request.caller);
   spec::Submitter you;
   int64_t max_priority = 0;
@@ -96,18 +96,18 @@ ApiResponse ClusterStatus(const ApiContext& context, const ApiRequest& request) 
     use["pools"][pool]["interruptions"] = seen.interruptions;
   }
   for (const char* part : {"pools", "queues", "users"}) body[part] = use[part];
-  return {.body = BodyOf(body)};
+  return {.text = BodyOf(body)};
 }
 
-ApiResponse ClusterSnapshot(const ApiContext& context, const ApiRequest&) {
-  return {.body = spec::SnapshotToJson(
+ServerAnswer ClusterSnapshot(const ApiContext& context, const ApiRequest&) {
+  return {.text = spec::SnapshotToJson(
               context.loop.Run([](Controller& controller) { return controller.snapshot(); }))};
 }
 
-ApiResponse ShutDown(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer ShutDown(const ApiContext& context, const ApiRequest& request) {
   context.loop.Run(
       [&](Controller& controller) { controller.access().RequireOperator(request.caller); });
-  return {.body = "{}\n", .shut_down = true};
+  return {.text = "{}\n", .last = true, .sent = [&loop = context.loop] { loop.Stop(); }};
 }
 
 }  // namespace renzan::cluster::local

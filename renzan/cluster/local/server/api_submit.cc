@@ -97,7 +97,7 @@ Submission ReadSubmission(const ApiContext& context, const ApiRequest& request) 
 
 }  // namespace
 
-ApiResponse SubmitJob(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer SubmitJob(const ApiContext& context, const ApiRequest& request) {
   Submission submission = ReadSubmission(context, request);
   const auto& inherited = submission.inherited;
   submission.manifest =
@@ -108,10 +108,10 @@ ApiResponse SubmitJob(const ApiContext& context, const ApiRequest& request) {
   const Json body = {{"id", id},
                      {"name", submission.spec.name},
                      {"warnings", inherited ? Shortfalls(*inherited) : std::vector<std::string>()}};
-  return {.status = 201, .body = body.dump() + "\n"};
+  return {.status = 201, .text = body.dump() + "\n"};
 }
 
-ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer PlanChallenge(const ApiContext& context, const ApiRequest& request) {
   const Submission submission = ReadSubmission(context, request);
   spec::Submitter submitter;
   Snapshot snapshot = context.loop.Run([&](Controller& controller) {
@@ -132,7 +132,7 @@ ApiResponse PlanChallenge(const ApiContext& context, const ApiRequest& request) 
                      {"gpu_seconds_lost", plan.gpu_seconds_lost},
                      {"earliest_start", plan.earliest_start},
                      {"fits", !plan.placement.empty()}};
-  return {.body = body.dump() + "\n"};
+  return {.text = body.dump() + "\n"};
 }
 
 }  // namespace renzan::cluster::local

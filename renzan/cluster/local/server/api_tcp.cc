@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string_view>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
@@ -45,10 +44,10 @@ bool IsTcp(int fd) {
          address.ss_family != AF_UNIX;
 }
 
-std::string BearerOf(const char* authorization) {
+std::string BearerOf(std::string_view authorization) {
   constexpr std::string_view kBearer = "Bearer ";
-  const std::string_view given = authorization != nullptr ? authorization : "";
-  return given.starts_with(kBearer) ? std::string(given.substr(kBearer.size())) : "";
+  return authorization.starts_with(kBearer) ? std::string(authorization.substr(kBearer.size()))
+                                            : "";
 }
 
 std::string UrlForClients(int listen_fd) {

@@ -3,6 +3,7 @@
 // What the daemon has for clients over TCP: a key that they know it by. Thread-safe.
 
 #include <string>
+#include <string_view>
 
 #include "renzan/base/tls/tls_credentials.h"
 
@@ -11,8 +12,8 @@ namespace renzan::cluster::local {
 // Whether it is a TCP connection.
 bool IsTcp(int fd);
 
-// The token of an "Authorization" header (null: none); "" if it has none.
-std::string BearerOf(const char* authorization);
+// The token of an "Authorization" header; "" if it has none.
+std::string BearerOf(std::string_view authorization);
 
 // "https://127.0.0.1:7070"; with this machine's name where the socket listens on all addresses.
 std::string UrlForClients(int listen_fd);

@@ -24,7 +24,7 @@ Json TokenJson(const TokenRecord& record) {
 
 }  // namespace
 
-ApiResponse CreateToken(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer CreateToken(const ApiContext& context, const ApiRequest& request) {
   Tokens& tokens = TokensFor(context, request);
   if (context.tcp.empty())
     Fail(ErrorCode::kUsage,
@@ -42,19 +42,19 @@ ApiResponse CreateToken(const ApiContext& context, const ApiRequest& request) {
   answer["address"] = context.tcp;
   answer["pin"] = context.tcp_pin;
   answer["owns_daemon"] = made.record.uid == context.uid;
-  return {.status = 201, .body = BodyOf(answer)};
+  return {.status = 201, .text = BodyOf(answer)};
 }
 
-ApiResponse ListTokens(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer ListTokens(const ApiContext& context, const ApiRequest& request) {
   Json answer = {{"tokens", Json::array()}};
   for (const TokenRecord& record : TokensFor(context, request).List())
     answer["tokens"].push_back(TokenJson(record));
-  return {.body = BodyOf(answer)};
+  return {.text = BodyOf(answer)};
 }
 
-ApiResponse RevokeToken(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer RevokeToken(const ApiContext& context, const ApiRequest& request) {
   Tokens& tokens = TokensFor(context, request);
-  return {.body = BodyOf(TokenJson(tokens.Revoke(NumberInPath(request, "the number of a token"))))};
+  return {.text = BodyOf(TokenJson(tokens.Revoke(NumberInPath(request, "the number of a token"))))};
 }
 
 }  // namespace renzan::cluster::local

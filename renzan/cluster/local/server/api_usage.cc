@@ -95,7 +95,7 @@ Sums UsageWithin(Loop& loop, TimeMs from, TimeMs to, TimeMs& now) {
 }
 
 // Which jobs and loans these are is not recorded by date.
-ApiResponse DatedUsage(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer DatedUsage(const ApiContext& context, const ApiRequest& request) {
   const TimeMs from = NumberIn(request, "from", 0), to = NumberIn(request, "to", kNever);
   if (from >= to) throw BadRequest("from must be before to");
   TimeMs now = 0;
@@ -105,7 +105,7 @@ ApiResponse DatedUsage(const ApiContext& context, const ApiRequest& request) {
   const auto [queues, users] = ByQueueAndByUser(all);
   Json by_queue = UsersJson(queues);
   for (Json& queue : by_queue) queue["borrowed_gpu_seconds"] = queue["lent"] = nullptr;
-  return {.body = BodyOf({{"from", from},
+  return {.text = BodyOf({{"from", from},
                           {"to", std::min(to, now)},
                           {"incomplete_before",
                            dated_since && from < *dated_since ? Json(*dated_since) : Json()},
@@ -116,7 +116,7 @@ ApiResponse DatedUsage(const ApiContext& context, const ApiRequest& request) {
 
 }  // namespace
 
-ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest& request) {
+ServerAnswer ClusterUsage(const ApiContext& context, const ApiRequest& request) {
   if (request.query.contains("from") || request.query.contains("to"))
     return DatedUsage(context, request);
   JobList list;
@@ -157,7 +157,7 @@ ApiResponse ClusterUsage(const ApiContext& context, const ApiRequest& request) {
                         {"borrowed_gpu_seconds", borrowed},
                         {"lent", lent}});
   }
-  return {.body = BodyOf({{"jobs", jobs},
+  return {.text = BodyOf({{"jobs", jobs},
                           {"more_jobs", list.more},
                           {"queues", by_queue},
                           {"users", UsersJson(users)},

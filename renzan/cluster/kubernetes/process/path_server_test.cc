@@ -1,4 +1,4 @@
-#include "renzan/cluster/kubernetes/process/http_server.h"
+#include "renzan/cluster/kubernetes/process/path_server.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 
 class Connection {
  public:
-  explicit Connection(const HttpServer& server)
+  explicit Connection(const PathServer& server)
       : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -52,7 +52,7 @@ class Connection {
   int fd_;
 };
 
-std::string Ask(const HttpServer& server, const std::string& method, const std::string& path,
+std::string Ask(const PathServer& server, const std::string& method, const std::string& path,
                 const std::string& body = "") {
   Connection connection(server);
   const std::string length = body.empty() ? "" : fmt::format("Content-Length: {}\r\n", body.size());
@@ -61,12 +61,12 @@ std::string Ask(const HttpServer& server, const std::string& method, const std::
   return connection.Read();
 }
 
-HttpHandlers Echo() {
+PathHandlers Echo() {
   return {.post = {{"/echo", [](const std::string& body) { return ServerAnswer{200, body}; }}}};
 }
 
-TEST(HttpServer, AnswersItsPathsOnly) {
-  const HttpServer server("127.0.0.1:0", {.get = {{"/good",
+TEST(PathServer, AnswersItsPathsOnly) {
+  const PathServer server("127.0.0.1:0", {.get = {{"/good",
                                                    [] {
                                                      return ServerAnswer{200, "fine\n"};
                                                    }},
@@ -82,15 +82,15 @@ TEST(HttpServer, AnswersItsPathsOnly) {
   EXPECT_THAT(Ask(server, "POST", "/good", "x"), StartsWith("HTTP/1.1 405"));
 }
 
-TEST(HttpServer, TakesBodies) {
-  const HttpServer server("127.0.0.1:0", Echo());
+TEST(PathServer, TakesBodies) {
+  const PathServer server("127.0.0.1:0", Echo());
   const std::string body(300'000, 'b');
   EXPECT_THAT(Ask(server, "POST", "/echo", body), HasSubstr("\r\n\r\n" + body));
   EXPECT_THAT(Ask(server, "GET", "/echo"), StartsWith("HTTP/1.1 405"));
 }
 
-TEST(HttpServer, RefusesBodiesThatAreTooLarge) {
-  const HttpServer server("127.0.0.1:0", Echo(), "--listen", std::nullopt,
+TEST(PathServer, RefusesBodiesThatAreTooLarge) {
+  const PathServer server("127.0.0.1:0", Echo(), "--listen", std::nullopt,
                           {.body_bytes = 1000, .bodies_bytes = 1500});
   EXPECT_THAT(Ask(server, "POST", "/echo", std::string(1000, 'b')), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Ask(server, "POST", "/echo", std::string(1001, 'b')), StartsWith("HTTP/1.1 413"));
@@ -113,8 +113,8 @@ TEST(HttpServer, RefusesBodiesThatAreTooLarge) {
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
 }
 
-TEST(HttpServer, CutsOffWhoIsSlow) {
-  const HttpServer server("127.0.0.1:0", Echo(), "--listen", std::nullopt,
+TEST(PathServer, CutsOffWhoIsSlow) {
+  const PathServer server("127.0.0.1:0", Echo(), "--listen", std::nullopt,
                           {.request_seconds = 0.5});
   Connection slow(server);
   slow.Write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
@@ -127,16 +127,16 @@ TEST(HttpServer, CutsOffWhoIsSlow) {
   EXPECT_LT(SystemClock().MonotonicSeconds(), give_up);
 }
 
-TEST(HttpServer, SaysWhyItCannotListen) {
-  const HttpServer first("127.0.0.1:0", {});
+TEST(PathServer, SaysWhyItCannotListen) {
+  const PathServer first("127.0.0.1:0", {});
   try {
-    const HttpServer second(first.url().substr(7), {});
+    const PathServer second(first.url().substr(7), {});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kCantCreate);
   }
   try {
-    const HttpServer server("nonsense", {}, "--admission");
+    const PathServer server("nonsense", {}, "--admission");
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), StartsWith("--admission nonsense: "));
