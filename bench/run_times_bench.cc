@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -93,28 +94,32 @@ class Score {
   std::array<int64_t, kQuantiles.size()> covered_{};
 };
 
-// Whether jobs of a user run alike beyond what is predicted: the correlation, over pairs of jobs
-// submitted within six hours, of the shares of the predicted distributions that had ended by then.
+// Whether jobs of a user run alike beyond what is predicted: over pairs of jobs that run at the
+// same time, by how long apart they were submitted, the correlation of the share of jobs like them,
+// of those that ran for as long, that end sooner.
 class Alike {
  public:
+  static constexpr std::array<TimeMs, 5> kApart = {kHour, 6 * kHour, 24 * kHour, 96 * kHour,
+                                                   kNever};
+  static constexpr TimeMs kEvery = 3 * kHour;
+
   void Add(const WorkloadJob& job, const RunTimeQuantiles& predicted) {
-    if (predicted.back() == 0) return;
-    std::vector<Seen>& seen = by_user_[{job.queue, job.user}];
-    seen.push_back({job.submitted, ShareEnded(predicted, job.work_ms)});
-    Add(seen.back().share, seen.back().share, alone_);
-    for (const size_t before : {1, 2, 5, 10, 20, 40})
-      if (before < seen.size() &&
-          job.submitted - seen[seen.size() - 1 - before].submitted <= 6 * kHour)
-        Add(seen.back().share, seen[seen.size() - 1 - before].share, pairs_);
+    for (; look_ <= job.submitted; look_ += kEvery) Look();
+    if (predicted.back() > 0)
+      running_[{job.queue, job.user}].push_back({job.submitted, job.work_ms, predicted});
   }
 
-  double Correlation() const { return pairs_.Covariance() / alone_.Covariance(); }
-  int64_t pairs() const { return pairs_.count; }
+  void Print() const {
+    for (size_t at = 0; at < kApart.size(); ++at)
+      fmt::print("| {} | {:.2f} | {} |\n",
+                 at + 1 == kApart.size() ? "longer" : fmt::format("< {} h", kApart[at] / kHour),
+                 pairs_[at].Covariance() / alone_.Covariance(), pairs_[at].count);
+  }
 
  private:
-  struct Seen {
-    TimeMs submitted;
-    double share;
+  struct Running {
+    TimeMs submitted, work;
+    RunTimeQuantiles predicted;
   };
   struct Sums {
     int64_t count = 0;
@@ -131,8 +136,28 @@ class Alike {
     to.xy += x * y;
   }
 
-  std::map<std::pair<std::string, std::string>, std::vector<Seen>> by_user_;
-  Sums alone_, pairs_;
+  void Look() {
+    for (auto& [user, running] : running_) {
+      std::erase_if(running, [&](const Running& job) { return job.submitted + job.work <= look_; });
+      std::vector<double> shares;
+      for (const Running& job : running) {
+        const double ended = ShareEnded(job.predicted, look_ - job.submitted);
+        shares.push_back((ShareEnded(job.predicted, job.work) - ended) / (1 - ended));
+        Add(shares.back(), shares.back(), alone_);
+      }
+      for (size_t at = 0; at < running.size(); ++at)
+        for (size_t other = 0; other < at; ++other) {
+          size_t apart = 0;
+          while (running[at].submitted - running[other].submitted >= kApart[apart]) ++apart;
+          Add(shares[at], shares[other], pairs_[apart]);
+        }
+    }
+  }
+
+  TimeMs look_ = 0;
+  std::map<std::pair<std::string, std::string>, std::vector<Running>> running_;
+  Sums alone_;
+  std::array<Sums, kApart.size()> pairs_;
 };
 
 void Run(const std::string& trace) {
@@ -156,7 +181,7 @@ void Run(const std::string& trace) {
       if (at < half) by_size.Add(ended);
     }
     ends.emplace(job.submitted + job.work_ms, at);
-    alike.Add(job, learned.Predict(TraitsOf(job)));
+    if (at < half) alike.Add(job, learned.Predict(TraitsOf(job)));
     if (at == half) frozen = learned;
     if (at < half) continue;
     size_score.Add(by_size.Predict(job), job.work_ms);
@@ -173,8 +198,9 @@ void Run(const std::string& trace) {
   learned_score.Print("learned until the job is submitted");
   by_time_score.Print("and with hour and weekday as traits");
   fmt::print(
-      "\nrun times of a user's jobs, beyond what is predicted: correlation {:.2f} ({} pairs)\n",
-      alike.Correlation(), alike.pairs());
+      "\nHow long a user's jobs will still run, beyond what is predicted, on the first half:\n\n"
+      "| submitted | correlation | pairs |\n| --- | --- | --- |\n");
+  alike.Print();
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ TEST_F(ExplainTest, SaysWhatIsMissingAndWhatWouldHelp) {
   Add({.gpus = 2, .on = {{0, 1}}});
   snapshot.jobs[0].expected_end = kNow + 600'000;
   Add({.gpus = 8, .on = {{1, 1}}});
+  snapshot.jobs[1].expected_end = kNow + 100 * kHour;
   const JobId job = Add({.gpus = 8});
   for (Job& each : snapshot.jobs) each.submitted = kNow - 100 * kHour;  // no more to expect
   const Explanation explanation = Explain(snapshot, job);

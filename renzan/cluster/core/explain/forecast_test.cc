@@ -57,7 +57,28 @@ TEST_F(ForecastTest, TheFirstOfManyEndsSoonerThanHalfOfEach) {
   EXPECT_LT(*forecast.p90, kNow + LikelyRemaining(kUsual, kHour));
 }
 
-// Many worlds in which run times are really distributed like that: for two jobs of three, the same
+// If all end early or late together, then the first of them is as late as any other.
+TEST_F(ForecastTest, JobsOfAUserRunAlikeThatWereSubmittedTogether) {
+  FullNodes(30, kHour);
+  const JobId job = Waits();
+  const Forecast together = Of(job);
+  for (int at = 0; at < 30; ++at) snapshot.jobs[at].submitted -= at * 12 * kHour;
+  const Forecast apart = Of(job);
+  EXPECT_LT(*apart.median, *together.median);
+  EXPECT_LT(*apart.p90, *together.p90);
+}
+
+// The job that ends needs as much as the last one: this must not get its room before the first.
+TEST_F(ForecastTest, BetweenCyclesRoomGoesToTheFirstThatFitsThere) {
+  FullNodes(1, kHour);
+  const JobId small = Waits(1), next = Waits(4), large = Waits();
+  const Forecast forecast = Of(small);
+  EXPECT_LT(*forecast.median, kNow + RemainingQuantile(kUsual, kHour, 5.0 / 9));
+  EXPECT_EQ(Of(next).median, forecast.median) << "there is room for both";
+  EXPECT_GT(*Of(large).median, *forecast.median);
+}
+
+// Many worlds in which run times are really distributed like that: for three jobs of four, the same
 // share of those like it end sooner as for their user's others.
 TEST_F(ForecastTest, HoldsAsOftenAsItSays) {
   constexpr int kWorlds = 300, kJobs = 5;
@@ -70,7 +91,7 @@ TEST_F(ForecastTest, HoldsAsOftenAsItSays) {
     for (int at = 0; at < kJobs; ++at) {
       Job& job = snapshot.jobs[at];
       job.id += JobId{world} * 10;  // other draws
-      const bool is_like_others = Philox::Draw(78, world, at)[0] % 3 != 0;
+      const bool is_like_others = Philox::Draw(78, world, at)[0] % 4 != 0;
       const uint32_t drawn = Philox::Draw(77, world, is_like_others ? kJobs : at)[0];
       first = std::min(first, kNow + RemainingQuantile(kUsual, ProgressOf(job, kNow),
                                                        Philox::Uniform(drawn) * 0.999 + 0.0005));

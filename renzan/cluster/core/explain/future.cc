@@ -23,19 +23,25 @@ enum Key : uint64_t { kOrder = 1, kRunTime, kSubmission, kUserOrder };  // of dr
 
 double Uniform(uint32_t word) { return (static_cast<double>(word) + 0.5) * 0x1.0p-32; }
 
-// In (0, 1): in another ninth for each future, in an order that is the job's own or, in two futures
-// of three, its user's: so two jobs of a user correlate by 4/9. A user's jobs run alike beyond
-// what was learned of them (bench/run_times_bench measures 0.44). If each were drawn for itself,
-// about as many of them would end in every future.
+// A user's jobs that were submitted at about the same time run alike, beyond what was learned of
+// them. On the first half of the Philly trace, how long two of them will still run correlates by
+// 0.57 within an hour, by 0.19 within six and hardly after a day (bench/run_times_bench). If each
+// were drawn for itself, about as many would end in every future; if all of a user's were drawn
+// alike, the first of them would end too late in most.
+constexpr TimeMs kAlike = 6 * kHour;
+
+// In (0, 1): in another ninth for each future, in an order that is the job's own or, in three
+// futures of four, its user's of these six hours: so two jobs correlate by up to 9/16.
 double DrawFor(const Job& job, int future) {
   constexpr std::array<int, 6> kStrides = {1, 2, 4, 5, 7, 8};  // all coprime to kFutures
   static_assert(kFutures == 9);
   const auto id = static_cast<uint64_t>(job.id), number = static_cast<uint64_t>(future);
   const auto user = static_cast<uint64_t>(job.queue) << 32 | static_cast<uint64_t>(job.user);
+  const auto submitted = static_cast<uint64_t>(job.submitted / kAlike);
   const Philox::Block draw = Philox::Draw(kRunTime, id, number);
-  const bool is_like_others = draw[1] % 3 != 0;
+  const bool is_like_others = draw[1] % 4 != 0;
   const Philox::Block order =
-      is_like_others ? Philox::Draw(kUserOrder, user) : Philox::Draw(kOrder, id);
+      is_like_others ? Philox::Draw(kUserOrder, user, submitted) : Philox::Draw(kOrder, id);
   const uint32_t first = order[0] % kFutures, stride = kStrides[order[1] % kStrides.size()];
   const uint32_t part = (first + stride * static_cast<uint32_t>(future)) % kFutures;
   // Run times have no longest; one in a hundred thousand is as long as they get here.
@@ -149,11 +155,10 @@ void Future::FormLine(const Decisions& decisions) {
   for (const Wait& wait : decisions.waits) {
     if (wait.reason != WaitReason::kResources && wait.reason != WaitReason::kFragmented) continue;
     const Job& job = *snapshot_.Find(wait.job);
-    if (MayTakeOver(job)) line_.push_back({ranks.Of(job), job.queue, job.id});
+    if (MayTakeOver(job))
+      line_.push_back({ranks.Of(job), job.queue, job.id, job.request, job.min_workers});
   }
-  reserved_.assign(snapshot_.nodes.size(), false);
-  for (const Reservation& reservation : snapshot_.reservations)
-    for (const Placed& placed : reservation.placement) reserved_[placed.node] = true;
+  free_ = FreeRoom(snapshot_);
 }
 
 // Whether nothing but room keeps it from starting: nobody counts what its queue and user use
@@ -176,19 +181,27 @@ void Future::JoinLine(const Job& job) {
   };
   auto place = line_.end();
   while (place != line_.begin() && goes_before(*std::prev(place))) --place;
-  line_.insert(place, {rank, job.queue, job.id});
+  line_.insert(place, {rank, job.queue, job.id, job.request, job.min_workers});
 }
 
+// In the order of the queue: if the room only went to a job of the same size, large jobs would
+// start before small ones that precede them, and all that follow would start late.
 void Future::HandOver(const Job& ended) {
-  for (const Placed& placed : ended.placement)
-    if (reserved_[placed.node] || snapshot_.nodes[placed.node].state != NodeState::kReady) return;
-  for (auto next = line_.begin(); next != line_.end(); ++next) {
+  const WorkerRequest& freed = snapshot_.worker_requests[ended.request];
+  free_.GiveBack(freed, ended.placement);
+  for (auto next = line_.begin(); next != line_.end() && free_.IsAnyLeft(freed, ended.placement);) {
+    const std::optional<Placement> placement =
+        free_.For(next->request, next->workers, ended, snapshot_);
+    if (!placement) {
+      ++next;
+      continue;
+    }
     Job& job = *snapshot_.Find(next->job);
-    if (job.request != ended.request || job.min_workers != NumWorkers(ended.placement)) continue;
-    line_.erase(next);
-    StartGang(job, ended.placement, false, snapshot_.now);
+    next = line_.erase(next);
+    free_.Take(snapshot_.worker_requests[job.request], *placement);
+    StartGang(job, *placement, false, snapshot_.now);
     if (job.id == awaited_) start_ = snapshot_.now;
-    return Runs(job);
+    Runs(job);
   }
 }
 

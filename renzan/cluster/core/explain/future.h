@@ -13,6 +13,7 @@
 
 #include "renzan/cluster/core/engine/carry_out.h"
 #include "renzan/cluster/core/explain/cycle_budget.h"
+#include "renzan/cluster/core/explain/free_room.h"
 #include "renzan/cluster/core/explain/submissions.h"
 #include "renzan/cluster/core/order/rank.h"
 #include "renzan/cluster/core/schedule.h"
@@ -39,7 +40,7 @@ class Future : private Environment {
   enum class Outcome { kStarts, kNeverStarts, kOutOfCycles };
   // Runs until the awaited job starts, for kHorizon at most. Events far ahead share a cycle, so
   // about 16 cycles are enough however many jobs end before. Between cycles, the room of a job that
-  // ends goes to the first in the queue that needs exactly this room.
+  // ends goes to the first in the queue that fit there (free_room.h).
   static constexpr TimeMs kHorizon = 100 * 24 * kHour;
   Outcome Run(CycleBudget& budget, int max_cycles);
 
@@ -87,10 +88,11 @@ class Future : private Environment {
     Rank rank;
     int queue;
     JobId job;
+    int request, workers;
   };
   std::vector<Waiting> line_;
   std::optional<FairShares> fair_shares_;  // in the last cycle
-  std::vector<bool> reserved_;             // by node
+  FreeRoom free_;                          // as far as `line_` may take it
   std::map<JobId, TimeMs> run_times_;      // in all, with all workers
   std::map<Subject, TimeMs> when_;
   std::set<std::pair<TimeMs, Subject>> due_;
