@@ -273,7 +273,12 @@ void Reservations::Claim(const Job& job, const Quota& quota, const Preemption& p
                          const Preemptor& preemptor) {
   const bool has_nodes = Of(job.id) != nullptr;
   if (has_nodes && !terms_.at(job.id).claim) return;
-  if (claimed_ > 0 && static_cast<double>(claimed_ + SizeOf(job)) > most_) {
+  const auto precedes = [&](JobId other) {
+    return ranks_.Precedes(job, *view_.snapshot().Find(other));
+  };
+  const bool too_large = claimed_ > 0 && static_cast<double>(claimed_ + SizeOf(job)) > most_;
+  // Jobs for which room was made are considered before others that precede them.
+  if (too_large && !std::ranges::all_of(claimants_, precedes)) {
     EndClaim(job);
     return;
   }
@@ -297,6 +302,12 @@ void Reservations::Claim(const Job& job, const Quota& quota, const Preemption& p
     Restore(lifted, 0);
     if (!plan) return;
   }
+  if (too_large) {
+    for (const JobId other : claimants_) EndClaim(*view_.snapshot().Find(other));
+    claimants_.clear();
+    claimed_ = 0;
+  }
+  claimants_.push_back(job.id);
   claimed_ += SizeOf(job);
 }
 

@@ -124,6 +124,7 @@ class Reservations {
 
   // Of the packing kind: for overdue jobs; by claims of jobs that were considered already.
   int64_t reserved_ = 0, claimed_ = 0;
+  std::vector<JobId> claimants_;  // the owners of those claims
   std::vector<Reservation> all_;
   std::map<JobId, Terms> terms_;  // by owner
   TimeMs last_whole_at_ = 0;      // of these

@@ -8,6 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 class ReservationTest : public ScheduleTest {
  protected:
@@ -339,6 +340,22 @@ TEST_F(ClaimTest, StaysWhileItsQueueIsAtTheLimitOnlyByWhatStartsNow) {
   EXPECT_EQ(decisions.reservations, snapshot.reservations);
   snapshot.queues[0].limit[kGpu] = 8;  // by what runs
   EXPECT_THAT(Run().reservations, IsEmpty());
+}
+
+// The other is considered first, because room is made for it.
+TEST_F(ClaimTest, EndsForALargeOneThatPrecedesIt) {
+  Nodes(2);
+  for (int node = 0; node < 2; ++node)
+    for (int half = 0; half < 2; ++half) AddFixed(3, {{node, 1}});
+  const JobId stops = Add({.gpus = 2, .on = {{0, 1}}});
+  const JobId made_room_for = Add({.priority = 1, .gpus = 8});
+  const JobId first = Add({.priority = 5, .workers = 2, .gpus = 8});
+  snapshot.Find(stops)->state = JobState::kStopping;
+  snapshot.Find(stops)->stopping_for = made_room_for;
+  snapshot.reservations = {{made_room_for, {{0, 1}}}, {first, {{0, 1}, {1, 1}}}};
+  const Decisions decisions = Run();
+  ASSERT_THAT(decisions.reservations, SizeIs(1));
+  EXPECT_EQ(decisions.reservations[0].job, first);
 }
 
 }  // namespace
