@@ -129,7 +129,6 @@ class SchedulingCycle final : private PreemptionOracle {
 
   void LookAgainWhenLevelsChange() {
     const ServiceLevels& levels = ranks_.levels();
-    if (levels.top() == 0 && !ranks_.fair_shares().any()) return;
     TimeMs& look_again = decisions_.look_again;
     FairShares::Running running;
     for (const int index : occupants_.jobs()) {

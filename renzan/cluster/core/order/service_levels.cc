@@ -101,6 +101,9 @@ TimeMs ServiceLevels::NextChange(const Job& job, int workers, TimeMs started) co
   if (const TimeMs preemptible = MayBePreemptedAt(job, started);
       level > 0 && SavesWhenStopped(job) && preemptible > now_)
     next = std::min(next, preemptible);
+  if (const TimeMs shrinks = MayBePreemptedFrom(job, started);
+      workers > job.min_workers && SavesWhenStopped(job) && shrinks > now_)
+    next = std::min(next, shrinks);
   return std::max(next, now_ + 1);
 }
 

@@ -27,10 +27,10 @@ struct ServiceLevelOptions {
   // one level, in the order of submission.
   std::vector<TimeMs> thresholds_ms = {kHour, 4 * kHour, 16 * kHour, 64 * kHour, 256 * kHour};
   bool gittins = false;
-  // A job is preempted by one on a lower level only after running this many times as long as saving
-  // and restarting takes,
+  // A job is preempted by one on a lower level, and loses workers above its minimum to an equal,
+  // only after running this many times as long as saving and restarting takes; it is preempted
   double min_run_per_cost = 10;
-  // and only as long as all its preemptions together take no more than this share of its run time.
+  // only as long as all its preemptions together take no more than this share of its run time.
   double max_overhead_share = 0.01;
 };
 
@@ -45,13 +45,19 @@ class ServiceLevels {
   // and has run long enough for what that costs.
   bool MayBePreempted(const Job& job) const { return may_be_preempted_[&job - first_]; }
 
+  // Whether a running job has run long enough since its start to restart with fewer workers in
+  // favour of an equal: nobody waits longer for those than min_run_per_cost restarts take.
+  bool MayShrinkForEquals(const Job& job) const {
+    return now_ >= MayBePreemptedFrom(job, job.started);
+  }
+
   // Whether a running job may restart in order to grow from `workers` by `more`: if what that costs
   // is at most max_overhead_share of the time by which it will probably end sooner. If nothing is
   // known of jobs like it, it may.
   bool MayGrow(const Job& job, int workers, int more) const;
 
-  // When the level of a job that has run with this many workers since `started`, or the answer
-  // above, changes next; kNever if it does not.
+  // When the level of a job that has run with this many workers since `started`, or an answer of
+  // the first two functions, changes next; kNever if it does not.
   TimeMs NextChange(const Job& job, int workers, TimeMs started) const;
 
  private:

@@ -19,7 +19,7 @@ Preemption::Preemption(const ClusterView& view, const Occupants& occupants, cons
     const int workers = NumWorkers(job.placement);
     const bool elastic = SavesWhenStopped(job) && workers > job.min_workers;
     const Kind kind(job.queue, ranks.Of(job), ranks.levels().MayBePreempted(job), job.backfilled,
-                    elastic);
+                    elastic, elastic && ranks.levels().MayShrinkForEquals(job));
     const auto [at, is_new] = known.try_emplace(kind, static_cast<int>(groups_.size()));
     if (is_new) groups_.push_back({&job, 0, 0, NodeSet(view.num_nodes())});
     group_of_[index] = at->second;

@@ -45,8 +45,8 @@ class Preemption {
 
  private:
   // Running jobs with the same preemption rights: by queue, rank, whether they yield to less
-  // service, backfilled, has surplus workers.
-  using Kind = std::tuple<int, Rank, bool, bool, bool>;
+  // service, backfilled, has surplus workers, whether these yield to equals.
+  using Kind = std::tuple<int, Rank, bool, bool, bool, bool>;
   struct Group {
     const Job* example;
     int64_t all = 0, surplus = 0;  // of the packing kind

@@ -109,6 +109,20 @@ TEST_F(PreemptionTest, WorkersAboveTheMinimumYieldToEqualPriority) {
   Add({.workers = 1, .max_workers = 2, .gpus = 8, .on = {{0, 1}, {1, 1}}});
   Add({.gpus = 8});
   EXPECT_EQ(Run().resizes.size(), 1u);
+  // Not before it has run ten times as long as it takes to restart,
+  Job& elastic = snapshot.jobs[0];
+  elastic.started = kNow - 9 * kMinute;
+  elastic.restart_cost_ms = kMinute;
+  const Decisions decisions = Run();
+  EXPECT_THAT(decisions.resizes, IsEmpty());
+  EXPECT_EQ(decisions.look_again, kNow + kMinute + 10 * elastic.checkpoint_cost_ms);
+  // unless for higher priority, or a guarantee.
+  snapshot.jobs[1].priority = 1;
+  EXPECT_EQ(Run().resizes.size(), 1u);
+  snapshot.jobs[1].priority = 0;
+  snapshot.jobs[1].queue = 1;
+  TwoQueues(8, 8);
+  EXPECT_EQ(Run().resizes.size(), 1u);
 }
 
 TEST_F(PreemptionTest, AJobThatCannotCheckpointWithinItsGraceCostsMore) {

@@ -6,7 +6,8 @@
 // rule. Between queues the victim's queue must also be borrowing: its job yields to a queue that
 // reclaims its guaranteed quota, or to a job of higher priority or less service that wants to
 // borrow. For less service only a job yields that loses little by it (service_levels.h). An elastic
-// job's workers above its minimum also yield to equal priority. A backfilled job yields to the job
+// job's workers above its minimum also yield to equal priority, once it has run long enough for the
+// restart. A backfilled job yields to the job
 // that its nodes are reserved for, and every preemptible job yields to a grand challenge. Between
 // queues of different parents, parents take the place of their queues (SideOf()).
 
@@ -39,6 +40,8 @@ class Rights {
   bool ToShrink(const Preemptor& preemptor, const Job& victim, const Quota& quota) const;
 
  private:
+  // Whether the preemptor reclaims what the victim's queue, or its parent, has borrowed.
+  bool IsReclaim(const Preemptor& preemptor, const Job& victim) const;
   bool VictimsSideBorrows(const Job& victim, const Job& job, const Quota& quota) const;
 
   const Snapshot& snapshot_;
