@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -37,6 +38,18 @@
 namespace renzan::cluster::local {
 namespace {
 
+// Other users cannot list the directories of a daemon. If they are served, they can reach their
+// jobs' directories through them.
+constexpr mode_t kPrivate = 0700, kMostOpen = 0711;
+
+std::array<std::string, 2> DirectoriesOf(const DaemonOptions& options) {
+  return {options.state_dir, options.state_dir + "/jobs"};
+}
+
+void SetMode(const std::string& path, mode_t mode) {
+  if (::chmod(path.c_str(), mode) != 0) FailErrno(errno, "cannot change the mode of " + path);
+}
+
 std::unique_ptr<FileLock> LockState(const std::string& state_dir) {
   // A child of a daemon that was killed shares its lock until it calls exec.
   constexpr double kSeconds = 2;
@@ -49,7 +62,7 @@ std::unique_ptr<FileLock> LockState(const std::string& state_dir) {
          "directory with --state",
          state_dir, FileLock::OwnerOf(path));
   // Anyone who can read a lock file can hold the lock.
-  if (::chmod(path.c_str(), 0600) != 0) FailErrno(errno, "cannot change the mode of " + path);
+  SetMode(path, 0600);
   return lock;
 }
 
@@ -124,8 +137,7 @@ Enforced EnforcedBy(const DaemonOptions& options) {
 }  // namespace
 
 void MakeStateDirectory(const DaemonOptions& options) {
-  const mode_t mode = ::geteuid() == 0 && !options.allow_users.empty() ? 0711 : 0700;
-  for (const std::string& path : {options.state_dir, options.state_dir + "/jobs"}) {
+  for (const std::string& path : DirectoriesOf(options)) {
     CreateDirectories(path);
     // The owner of the directory can place links where the daemon writes.
     struct stat about;
@@ -135,7 +147,8 @@ void MakeStateDirectory(const DaemonOptions& options) {
            "{} belongs to another user (user id {}), who could redirect the daemon's files: choose "
            "another directory with --state, or change its owner to user id {}",
            path, about.st_uid, ::geteuid());
-    if (::chmod(path.c_str(), mode) != 0) FailErrno(errno, "cannot change the mode of " + path);
+    // A running daemon may serve users who reach their jobs through it.
+    SetMode(path, about.st_mode & kMostOpen);
   }
 }
 
@@ -147,6 +160,9 @@ void RunDaemon(const DaemonOptions& options) {
   RaiseFileLimit();
   MakeStateDirectory(options);
   const auto lock = LockState(options.state_dir);
+  const bool serves_others = ::geteuid() == 0 && !options.allow_users.empty();
+  for (const std::string& path : DirectoriesOf(options))
+    SetMode(path, serves_others ? kMostOpen : kPrivate);
   const std::string database = options.state_dir + "/state.db";
   CheckDatabaseExists(options, database);
   const Clock& clock = SystemClock();
@@ -191,7 +207,7 @@ void RunDaemon(const DaemonOptions& options) {
   const Tcp tcp = ListenAt(options.listen, tcp_dir, clock);
   Tokens tokens(tcp_dir + "/tokens.json", options.allow_users, clock);
   RemoveOldToken(options.state_dir + "/token");
-  const int listen_fd = ListenOn(options.socket, !options.allow_users.empty() && ::geteuid() == 0);
+  const int listen_fd = ListenOn(options.socket, serves_others);
   const Descriptor server_ends(::eventfd(0, EFD_CLOEXEC));
   if (!server_ends) FailErrno(errno, "cannot create an eventfd");
   Loop loop(controller, signals.fd());

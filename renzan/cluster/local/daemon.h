@@ -32,8 +32,9 @@ struct DaemonOptions {
   int ready_fd = -1;    // gets a line, and is closed, once the daemon answers requests
 };
 
-// Creates the state directory. Other users cannot list it; if they are served, they can reach their
-// jobs' directories through it. Throws Error kCantCreate for a directory of another user.
+// Creates the state directory, which other users cannot list. Whether they can reach anything in it
+// is left to RunDaemon(): another daemon may still use it. Throws Error kCantCreate for a directory
+// of another user.
 void MakeStateDirectory(const DaemonOptions& options);
 
 // Returns after SIGTERM, SIGINT or POST /v1/shutdown. Jobs keep running, and the next daemon with

@@ -80,6 +80,43 @@ TEST(Daemon, StateIsPrivate) {
   EXPECT_EQ(EndOf(daemon), 0);
 }
 
+// Users whom the running daemon serves reach their jobs through its directories.
+TEST(Daemon, ASecondOneLeavesTheDirectoriesOfTheFirstAsTheyAre) {
+  const TemporaryDirectory directory;
+  const DaemonOptions options = OptionsFor(directory);
+  const std::string jobs = options.state_dir + "/jobs";
+  const auto set_modes = [&](mode_t mode) {
+    for (const std::string& path : {options.state_dir, jobs})
+      EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+  };
+  const auto expect_modes = [&](mode_t mode, const char* when) {
+    for (const std::string& path : {options.state_dir, jobs}) {
+      struct stat about {};
+      EXPECT_EQ(::stat(path.c_str(), &about), 0) << path;
+      EXPECT_EQ(about.st_mode & 0777, mode) << path << ", " << when;
+    }
+  };
+  ASSERT_EQ(::mkdir(options.state_dir.c_str(), 0700), 0);
+  ASSERT_EQ(::mkdir(jobs.c_str(), 0700), 0);
+  {
+    const auto lock = FileLock::TryLock(options.state_dir + "/lock", "pid of the first daemon");
+    ASSERT_TRUE(lock);
+    set_modes(0711);
+    MakeStateDirectory(options);  // as `cluster up` does before it has a log
+    expect_modes(0711, "before the second daemon starts");
+    EXPECT_EQ(EndOf(Start(options)), 69);
+    expect_modes(0711, "after the second daemon has failed");
+    set_modes(0777);
+    MakeStateDirectory(options);
+    expect_modes(0711, "where others could write");
+  }
+  const pid_t daemon = Start(options);
+  ASSERT_TRUE(Eventually([&] { return FileExists(options.socket) || !IsAlive(daemon); }));
+  expect_modes(0700, "once the daemon has the lock");
+  ::kill(daemon, SIGTERM);
+  EXPECT_EQ(EndOf(daemon), 0);
+}
+
 // A child of a killed daemon shares its lock until it calls exec, which takes longer on a busy
 // machine.
 TEST(Daemon, StartsWhileAChildOfTheLastOneStillHoldsItsLock) {
