@@ -73,11 +73,11 @@ class SchedulingCycle final : private PreemptionOracle {
     const TimeMs overdue_at = OverdueAt(job, options_.overdue_after_ms);
     if (overdue_at > snapshot_.now)
       decisions_.look_again = std::min(decisions_.look_again, overdue_at);
+    if (!job.held.empty()) return Wait(job, WaitReason::kInfeasible);
     if (job.eligible_at > snapshot_.now) {
       decisions_.look_again = std::min(decisions_.look_again, job.eligible_at);
       return Wait(job, WaitReason::kBackoff);
     }
-    if (!job.held.empty()) return Wait(job, WaitReason::kInfeasible);
     not_binding_ = reservations_.NotBinding(job);
     const EquivalenceKey key = KeyOf(job);
     if (last_ && last_->first == key && last_->second.Holds(job))

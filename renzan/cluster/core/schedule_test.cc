@@ -137,6 +137,17 @@ TEST_F(ScheduleTest, WaitsForTheBackoff) {
   EXPECT_EQ(decisions.look_again, kNow + 500);
 }
 
+// It was said to be retried soon.
+TEST_F(ScheduleTest, AHeldJobDoesNotWaitForItsBackoff) {
+  Nodes(1);
+  const JobId job = Add({});
+  snapshot.jobs[0].eligible_at = kNow + 500;
+  snapshot.jobs[0].held = "held by ann";
+  const Decisions decisions = Run();
+  EXPECT_EQ(ReasonOf(decisions, job), WaitReason::kInfeasible);
+  EXPECT_GT(decisions.look_again, kNow + 500);
+}
+
 TEST_F(ScheduleTest, CordonDrainAndNotice) {
   Nodes(2);
   const JobId saves = Add({.gpus = 4, .on = {{0, 1}}});

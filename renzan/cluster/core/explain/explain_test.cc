@@ -34,6 +34,18 @@ TEST_F(ExplainTest, SaysWhatIsMissingAndWhatWouldHelp) {
   EXPECT_EQ(explanation.queue_position, 1);
 }
 
+// Its last attempt may have asked to be run again (75), or its supervisor was killed.
+TEST_F(ExplainTest, DoesNotSayThatAJobInItsBackoffFailed) {
+  Nodes(1);
+  const JobId job = Add({});
+  snapshot.jobs[0].eligible_at = kNow + 4'000;
+  EXPECT_EQ(
+      Explain(snapshot, job).why,
+      "its last attempt ended before it was done; the next one starts in 4 s at the earliest");
+  snapshot.jobs[0].held = "held by ann";
+  EXPECT_EQ(Explain(snapshot, job).why, "held by ann");
+}
+
 TEST_F(ExplainTest, NamesTheLimitAndByHowMuch) {
   snapshot.queues[0].limit[kGpu] = 6;
   Nodes(2);

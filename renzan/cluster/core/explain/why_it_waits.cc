@@ -45,8 +45,9 @@ class Reasons {
       case WaitReason::kInfeasible:
         return WhyInfeasible(snapshot_, job_);
       case WaitReason::kBackoff:
-        return fmt::format("it failed and will be retried in {}",
-                           Duration(job_.eligible_at - snapshot_.now));
+        return fmt::format(
+            "its last attempt ended before it was done; the next one starts in {} at the earliest",
+            Duration(job_.eligible_at - snapshot_.now));
       case WaitReason::kQueueLimit:
         return Limit();
       case WaitReason::kUserCap:
