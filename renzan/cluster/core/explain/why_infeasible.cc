@@ -140,8 +140,9 @@ std::string WhyNoRoom(const Snapshot& snapshot, const std::vector<Site>& sites, 
     if (!domain.empty()) return domain;
   }
   if (room >= job.min_workers) return "";
-  const bool grows =
-      std::any_of(sites.begin(), sites.end(), [](const Site& s) { return s.node == nullptr; });
+  const bool grows = std::any_of(sites.begin(), sites.end(), [](const Site& site) {
+    return site.node == nullptr && IsScaled(*site.pool);
+  });
   return fmt::format("needs {} of {}; {} there is room for {}{}", WorkersText(job.min_workers),
                      DescribeResources(snapshot, request.per_worker),
                      grows ? "with every pool at its maximum" : "on the empty cluster", room,

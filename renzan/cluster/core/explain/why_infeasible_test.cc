@@ -57,6 +57,36 @@ TEST_F(Infeasible, APoolCanReplaceAFailedNode) {
   EXPECT_NE(Why(3, {.per_worker = GpusWithCpus(8)}), "");
 }
 
+// A job that excluded a drained node was accepted, and waited for ever.
+TEST_F(Infeasible, NodesOfAFixedPoolKeepTheirNames) {
+  snapshot.pools = {{.name = "own", .capacity = GpusWithCpus(2), .min_nodes = 4, .max_nodes = 4}};
+  snapshot.nodes.clear();
+  for (const char* name : {"own-0", "own-1", "own-2", "own-3"})
+    snapshot.nodes.push_back({.name = name, .pool = 0, .capacity = GpusWithCpus(2)});
+  const WorkerRequest request{.per_worker = GpusWithCpus(2), .excluded_nodes = {"own-0", "own-1"}};
+  const auto expect_room_for_two = [&](const std::string& state) {
+    EXPECT_EQ(Why(2, request), "") << state;
+    EXPECT_EQ(Why(3, request),
+              "needs 3 workers of 2 GPUs, 2 CPUs and 2 GiB of memory; on the empty cluster there "
+              "is room for 2 on nodes that it does not exclude")
+        << state;
+  };
+  expect_room_for_two("ready");
+  for (const NodeState state : {NodeState::kCordoned, NodeState::kDraining, NodeState::kGone})
+    for (const size_t node : {0, 3}) {
+      snapshot.nodes[node].state = state;
+      expect_room_for_two(std::to_string(static_cast<int>(state)));
+      snapshot.nodes[node].state = NodeState::kReady;
+    }
+  snapshot.nodes[0].state = NodeState::kDraining;
+  snapshot.nodes[0].until = 1'000;  // with a notice: it is gone then
+  expect_room_for_two("goes away");
+  // One that has not been there yet has no name.
+  snapshot.nodes.pop_back();
+  EXPECT_EQ(Why(2, request), "");
+  EXPECT_NE(Why(3, request), "");
+}
+
 TEST_F(Infeasible, OneWorkerIsTooLarge) {
   EXPECT_EQ(Why(1, {.per_worker = GpusWithCpus(16)}),
             "needs 16 GPUs on one node; the largest has 8 GPUs (a-0)");

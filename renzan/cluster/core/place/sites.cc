@@ -11,15 +11,33 @@ bool MayBeRestored(const Node& node) {
          (node.state == NodeState::kDraining && node.until == kNever);
 }
 
+bool IsMissed(const Snapshot& snapshot, const Node& node) {
+  if (node.state != NodeState::kGone || node.pool < 0) return false;
+  const Pool& pool = snapshot.pools[node.pool];
+  // On Kubernetes, pools of a fixed size are empty here: a machine that is lost does not return.
+  return !IsScaled(pool) && pool.max_nodes > 0;
+}
+
 std::vector<Site> PossibleSites(const Snapshot& snapshot, bool spot) {
   std::vector<Site> sites;
   std::vector<int> staying(snapshot.pools.size());
   for (const Node& node : snapshot.nodes) {
     const bool stays = TakesWork(node.state) || node.state == NodeState::kCordoned;
-    // A node of a pool is counted among those that the pool can still have.
-    const bool may_come_back = node.pool < 0 && MayBeRestored(node);
-    if (stays && node.pool >= 0) ++staying[node.pool];
-    if (stays || may_come_back) sites.push_back({&node.labels, &node.capacity, 1, &node});
+    // A node of a scaled pool is counted among those that the pool can still have.
+    const bool may_come_back =
+        MayBeRestored(node) && (node.pool < 0 || !IsScaled(snapshot.pools[node.pool]));
+    if (!stays && !may_come_back) continue;
+    if (node.pool >= 0) ++staying[node.pool];
+    sites.push_back({&node.labels, &node.capacity, 1, &node});
+  }
+  for (const Node& node : snapshot.nodes) {
+    const bool goes_away = node.state == NodeState::kDraining && node.until != kNever;
+    if (!IsMissed(snapshot, node) && !goes_away) continue;
+    if (node.pool < 0 || IsScaled(snapshot.pools[node.pool])) continue;
+    const Pool& pool = snapshot.pools[node.pool];
+    if (staying[node.pool] >= pool.max_nodes) continue;
+    ++staying[node.pool];
+    sites.push_back({&node.labels, &pool.capacity, 1, &node});
   }
   for (size_t i = 0; i < snapshot.pools.size(); ++i) {
     const Pool& pool = snapshot.pools[i];

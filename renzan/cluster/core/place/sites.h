@@ -25,10 +25,14 @@ inline bool IsScaled(const Pool& pool) { return pool.min_nodes < pool.max_nodes;
 // Whether an operator has taken the node out of service, and can restore it.
 bool MayBeRestored(const Node& node);
 
+// Whether the node has failed or gone away, and comes back only if an operator restores it: none is
+// bought in its place.
+bool IsMissed(const Snapshot& snapshot, const Node& node);
+
 // Nodes that are ready, booting, cordoned, or drained by an operator (if no pool can replace them),
 // and one site per pool for the nodes it can have in addition. Without `spot`, spot pools count
-// only up to their minimum. A fixed-size pool may get a failed node back. The sites point into the
-// snapshot.
+// only up to their minimum. The nodes of a fixed-size pool come back under their names. The sites
+// point into the snapshot.
 std::vector<Site> PossibleSites(const Snapshot& snapshot, bool spot);
 
 // Whether workers may run there: labels, and nodes that the request excludes.
