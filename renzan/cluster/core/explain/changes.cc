@@ -228,19 +228,48 @@ class Trials {
     }
   }
 
+  // Its health check closes it again at once, until it passes.
+  static bool IsClosedByItsCheck(const Node& node) {
+    return !node.reason.empty() && node.until == kNever;
+  }
+
+  // One node, or else the first few.
   void NodesRestored() {
-    constexpr int kTries = 8;
-    int tries = 0;
-    for (size_t node = 0; node < snapshot_.nodes.size() && tries < kTries; ++node) {
+    constexpr size_t kTries = 8;
+    std::vector<size_t> nodes;
+    for (size_t node = 0; node < snapshot_.nodes.size() && nodes.size() < kTries; ++node) {
       const Node& facts = snapshot_.nodes[node];
-      if (!MayBeRestored(facts) || !Matches(facts, request_)) continue;
-      ++tries;
-      if (!Starts([=](Snapshot& changed, Job&) { changed.nodes[node].state = NodeState::kReady; }))
-        continue;
-      suggestions_.push_back(fmt::format("if node {} were restored (renzan nodes restore {})",
-                                         facts.name, facts.name));
-      return;
+      const bool can_return =
+          IsMissed(snapshot_, facts) || (MayBeRestored(facts) && !IsClosedByItsCheck(facts));
+      if (can_return && Matches(facts, request_)) nodes.push_back(node);
     }
+    const auto restored = [&](size_t from, size_t count) {
+      return [&nodes, from, count](Snapshot& changed, Job&) {
+        for (size_t at = from; at < from + count; ++at) {
+          changed.nodes[nodes[at]].state = NodeState::kReady;
+          changed.nodes[nodes[at]].until = kNever;
+        }
+      };
+    };
+    for (size_t at = 0; at < nodes.size(); ++at)
+      if (Starts(restored(at, 1))) return SuggestToRestore({snapshot_.nodes[nodes[at]].name});
+    if (nodes.size() < 2) return;
+    const auto count = Nearest(1, std::ssize(nodes), [&](int64_t first) {
+      return restored(0, static_cast<size_t>(first));
+    });
+    if (!count) return;
+    std::vector<std::string> names;
+    for (int64_t at = 0; at < *count; ++at) names.push_back(snapshot_.nodes[nodes[at]].name);
+    SuggestToRestore(names);
+  }
+
+  void SuggestToRestore(const std::vector<std::string>& nodes) {
+    const bool one = nodes.size() == 1;
+    const std::string how = rules_.operates
+                                ? "renzan nodes restore " + (one ? nodes[0] : std::string("NAME"))
+                                : fmt::format("an operator can restore {}", one ? "it" : "them");
+    suggestions_.push_back(fmt::format("if {} {} were restored ({})", one ? "node" : "nodes",
+                                       fmt::join(nodes, ", "), how));
   }
 
   // More machines in a fixed-size pool.

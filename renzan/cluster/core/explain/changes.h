@@ -19,6 +19,7 @@ namespace renzan::cluster {
 // What the cluster accepts from the submitter; nothing outside these rules is suggested.
 struct SubmissionRules {
   int max_priority = std::numeric_limits<int>::max();
+  bool operates = true;  // may restore nodes
   // What a worker that requests this much would get, rounded up to a worker class; nothing if it is
   // too large.
   std::function<std::optional<Resources>(const Resources&)> round_up;

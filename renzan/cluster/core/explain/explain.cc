@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
@@ -44,6 +45,13 @@ std::string RestsOn(const Forecast& forecast) {
   if (forecast.ends.all == 0) return text + "; in the middle one no other job ends first";
   return text + fmt::format("; in the middle one it starts after the end of {}: {}",
                             Counted(forecast.ends.all, "other job"), BasisOf(forecast.ends));
+}
+
+// Whether it cannot start before an operator restores a node, or one passes its health check.
+bool NeedsNodesOutOfService(Snapshot snapshot, const Job& job) {
+  for (Node& node : snapshot.nodes)
+    if (node.state == NodeState::kCordoned && node.until != kNever) node.state = NodeState::kReady;
+  return !WhyInfeasible(InService(std::move(snapshot)), job).empty();
 }
 
 void Estimate(const Snapshot& snapshot, const ScheduleOptions& options, CycleBudget& budget,
@@ -102,6 +110,10 @@ Explanation Explain(const Snapshot& observed, JobId id, const ExplainOptions& op
   explanation.would_start_with =
       ChangesThatStart(snapshot, *wait, options.scheduling, options.rules, changes);
   if (wait->reason == WaitReason::kInfeasible) return explanation;
+  if (NeedsNodesOutOfService(snapshot, *job)) {
+    explanation.estimate_rests_on = "nodes that are out of service must return first";
+    return explanation;
+  }
   CycleBudget estimate(options.max_cycles - 1 - (for_changes - changes.left()), options.cancelled);
   Estimate(snapshot, options.scheduling, estimate, explanation);
   return explanation;

@@ -277,5 +277,81 @@ TEST_F(ExplainTest, DoesNotPredictAStartThatIsWithheld) {
   EXPECT_THAT(explanation.why, HasSubstr("job 2 is pending, but has a placement"));
 }
 
+class ExplainNodesTest : public ExplainTest {
+ protected:
+  // Nodes own-0, own-1, ... of 2 GPUs.
+  void FixedPool(int nodes) {
+    const Resources capacity{.amount = {64'000, 512 * 1024, 2}};
+    snapshot.pools = {
+        {.name = "own", .capacity = capacity, .min_nodes = nodes, .max_nodes = nodes}};
+    for (int node = 0; node < nodes; ++node)
+      snapshot.nodes.push_back(
+          {.name = "own-" + std::to_string(node), .pool = 0, .capacity = capacity});
+  }
+  std::vector<std::string> Advice(JobId job, bool operates = true) {
+    return Explain(snapshot, job, {.rules = {.operates = operates}}).would_start_with;
+  }
+};
+
+TEST_F(ExplainNodesTest, NamesANodeThatIsGoneAndWhoCanRestoreIt) {
+  FixedPool(3);
+  snapshot.nodes[2].state = NodeState::kGone;
+  const JobId job = Add({.workers = 3, .gpus = 2});
+  EXPECT_THAT(Explain(snapshot, job).why,
+              HasSubstr("room now for 2 (1 on own-0, 1 on own-1); own-2 is gone"));
+  EXPECT_THAT(Advice(job),
+              testing::Contains("if node own-2 were restored (renzan nodes restore own-2)"));
+  EXPECT_THAT(Advice(job, /*operates=*/false),
+              testing::Contains("if node own-2 were restored (an operator can restore it)"));
+  // Of a pool whose nodes are bought and returned, others come.
+  snapshot.pools[0].min_nodes = 0;
+  EXPECT_THAT(Explain(snapshot, job).why, testing::Not(HasSubstr("gone")));
+  EXPECT_THAT(Advice(job), testing::Each(testing::Not(HasSubstr("restored"))));
+}
+
+TEST_F(ExplainNodesTest, NamesSeveralThatMustReturnTogether) {
+  FixedPool(4);
+  for (Node& node : snapshot.nodes) node.state = NodeState::kGone;
+  const JobId job = Add({.workers = 2, .gpus = 2});
+  EXPECT_THAT(Explain(snapshot, job).why,
+              HasSubstr("room now for 0; own-0 is gone, own-1 is gone, own-2 is gone, own-3"));
+  EXPECT_THAT(Advice(job),
+              testing::Contains("if nodes own-0, own-1 were restored (renzan nodes restore NAME)"));
+  EXPECT_THAT(
+      Advice(job, /*operates=*/false),
+      testing::Contains("if nodes own-0, own-1 were restored (an operator can restore them)"));
+}
+
+TEST_F(ExplainNodesTest, DoesNotSuggestToRestoreWhatItsCheckKeepsClosed) {
+  FixedPool(2);
+  Node& node = snapshot.nodes[1];
+  node.state = NodeState::kCordoned;
+  node.reason = "its health check ended with 3";
+  const JobId job = Add({.workers = 2, .gpus = 2});
+  EXPECT_THAT(Explain(snapshot, job).why,
+              HasSubstr("own-1 is cordoned (its health check ended with 3)"));
+  EXPECT_THAT(Advice(job), testing::Each(testing::Not(HasSubstr("restored"))));
+  node.reason = "3 jobs of 2 users failed there";
+  node.until = kNow + kHour;  // suspected
+  EXPECT_THAT(Advice(job), testing::Contains(HasSubstr("if node own-1 were restored")));
+}
+
+// "Too many jobs must end first", where none ran.
+TEST_F(ExplainNodesTest, NoStartIsEstimatedThatNeedsANodeOutOfService) {
+  FixedPool(2);
+  const JobId job = Add({.workers = 2, .gpus = 2});
+  Add({.gpus = 1, .on = {{0, 1}}});
+  const auto basis = [&] { return Explain(snapshot, job).estimate_rests_on; };
+  EXPECT_THAT(basis(), HasSubstr("simulated futures"));
+  const char* const kUnknown = "nodes that are out of service must return first";
+  for (const NodeState state : {NodeState::kCordoned, NodeState::kDraining, NodeState::kGone}) {
+    snapshot.nodes[1].state = state;
+    EXPECT_EQ(basis(), kUnknown) << static_cast<int>(state);
+  }
+  snapshot.nodes[1].state = NodeState::kCordoned;
+  snapshot.nodes[1].until = kNow + kHour;  // suspected, and reopened then
+  EXPECT_NE(basis(), kUnknown);
+}
+
 }  // namespace
 }  // namespace renzan::cluster

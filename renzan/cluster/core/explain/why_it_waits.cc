@@ -11,6 +11,7 @@
 #include "renzan/cluster/core/labels.h"
 #include "renzan/cluster/core/order/quota.h"
 #include "renzan/cluster/core/place/avoidance.h"
+#include "renzan/cluster/core/place/sites.h"
 #include "renzan/cluster/core/place/view.h"
 
 namespace renzan::cluster {
@@ -180,9 +181,12 @@ class Reasons {
   std::vector<std::string> OutOfService() const {
     std::vector<std::string> closed;
     for (const Node& node : snapshot_.nodes) {
-      if (!IsThere(node.state) || !HasAll(node.labels, request_.required)) continue;
+      const bool missed = IsMissed(snapshot_, node);
+      if ((!IsThere(node.state) && !missed) || !HasAll(node.labels, request_.required)) continue;
       if (!Matches(node, request_))
         closed.push_back(fmt::format("{} {}", node.name, WhyUnused(node)));
+      else if (missed)
+        closed.push_back(fmt::format("{} is gone", node.name));
       else if (node.state == NodeState::kCordoned || node.state == NodeState::kDraining)
         closed.push_back(
             fmt::format("{} is {}{}", node.name,

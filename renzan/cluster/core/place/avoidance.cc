@@ -22,7 +22,8 @@ std::set<std::string> NodesThere(const Snapshot& snapshot) {
   return names;
 }
 
-// Without the nodes that may never come back: cordoned, drained and failed ones.
+}  // namespace
+
 Snapshot InService(Snapshot snapshot) {
   std::vector<int> staying(snapshot.pools.size()), cordoned(snapshot.pools.size());
   for (Node& node : snapshot.nodes) {
@@ -43,8 +44,6 @@ Snapshot InService(Snapshot snapshot) {
   }
   return snapshot;
 }
-
-}  // namespace
 
 bool HasAvoidance(const Snapshot& snapshot) {
   return std::any_of(snapshot.jobs.begin(), snapshot.jobs.end(),

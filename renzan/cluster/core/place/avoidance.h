@@ -19,6 +19,9 @@ inline TimeMs AvoidsUntil(const Job& job) {
   return std::max(job.waiting_since, job.eligible_at) + kAvoidMs;
 }
 
+// Without the nodes that may never come back: cordoned, drained and failed ones.
+Snapshot InService(Snapshot snapshot);
+
 // Whether any job has failed on a node that is there.
 bool HasAvoidance(const Snapshot& snapshot);
 
