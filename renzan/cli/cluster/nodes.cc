@@ -78,8 +78,8 @@ void List(const NodesFlags& flags) {
                  reason->get<std::string>());
 }
 
-// False if the action is complete only when the node's last worker has ended.
-bool Act(const NodesFlags& flags, NodeAction action, double notice_seconds = -1) {
+// Returns what has to happen before the action is complete.
+std::string Act(const NodesFlags& flags, NodeAction action, double notice_seconds = -1) {
   return BackendOf(flags.cluster)->ChangeNode(flags.name, action, notice_seconds);
 }
 
@@ -144,8 +144,8 @@ void AddNodesVerb(CLI::App& app) {
                                  "Example: renzan nodes restore spot-3", flags);
   restore->alias("uncordon");
   restore->callback([flags] {
-    const bool done = Act(*flags, NodeAction::kRestore);
-    fmt::print("{}: ready{}\n", flags->name, done ? "" : " once its old workers have ended");
+    const std::string first = Act(*flags, NodeAction::kRestore);
+    fmt::print("{}: ready{}\n", flags->name, first.empty() ? "" : " once " + first);
   });
 
   verb->callback([verb, flags] {

@@ -80,6 +80,7 @@ struct View {
   spec::WorkerClasses worker_classes;
   std::string user;                // User()
   spec::Submitter submitter = {};  // the caller, as queues know them
+  bool operates = true;            // may restore nodes, as far as is known
   // The most that a job's user could ask for; not set: ShowJob() says it.
   std::function<int64_t(const Job&)> most_priority = {};
 };
@@ -116,9 +117,10 @@ class Backend {
   // --- The cluster.
 
   virtual Document ListNodes() = 0;
-  // `notice_seconds` (for kDrain): when the node goes away; negative: it stays. False if the action
-  // is complete only when the node's last worker has ended.
-  virtual bool ChangeNode(const std::string& node, NodeAction action, double notice_seconds) = 0;
+  // `notice_seconds` (for kDrain): when the node goes away; negative: it stays. Returns what has to
+  // happen before the action is complete ("its old workers have ended"); "": nothing.
+  virtual std::string ChangeNode(const std::string& node, NodeAction action,
+                                 double notice_seconds) = 0;
   virtual Document Status() = 0;
   virtual Document Usage(const UsageQuery& query) = 0;
   virtual void OverrideQuota(const std::string& user, int64_t max_gpus, double seconds) = 0;

@@ -220,13 +220,16 @@ class DaemonBackend : public Backend {
 
   Document ListNodes() override { return Get("/v1/nodes"); }
 
-  bool ChangeNode(const std::string& node, NodeAction action, double notice_seconds) override {
+  std::string ChangeNode(const std::string& node, NodeAction action,
+                         double notice_seconds) override {
     Document body = Document::object();
     if (action == NodeAction::kDrain)
       body["notice_seconds"] = notice_seconds < 0 ? Document() : Document(notice_seconds);
-    return Post(fmt::format("/v1/nodes/{}/{}", client::EscapeUrl(node), WordOf(action)),
-                body.dump())
-        .at("done");
+    const Document answer =
+        Post(fmt::format("/v1/nodes/{}/{}", client::EscapeUrl(node), WordOf(action)), body.dump());
+    if (answer.at("done").get<bool>()) return "";
+    // A daemon of an earlier version says no more.
+    return answer.value("waits_until", "its old workers have ended");
   }
 
   Document Status() override {
@@ -254,11 +257,13 @@ class DaemonBackend : public Backend {
 
   View Observe() override {
     const Document status = Get("/v1/status");
+    const spec::Submitter submitter = SubmitterOf(status);
     return {.snapshot = spec::SnapshotFromJson(client_.Get("/v1/snapshot")),
             .scheduling = SchedulingOf(status),
             .worker_classes = WorkerClassesOf(status),
             .user = user_,
-            .submitter = SubmitterOf(status)};
+            .submitter = submitter,
+            .operates = submitter.administrator};
   }
 
   Job Imagine(const Submission& submission, const View& view, Snapshot& snapshot) override {

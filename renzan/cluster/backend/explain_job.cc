@@ -60,7 +60,7 @@ std::string DrainNote(const Snapshot& snapshot, JobId id) {
 
 // What the job's user could submit instead.
 SubmissionRules RulesFor(const Document& job, const Job& waiting, const View& view) {
-  SubmissionRules rules;
+  SubmissionRules rules{.operates = view.operates};
   if (view.most_priority)
     rules.max_priority = static_cast<int>(view.most_priority(waiting));
   else if (job.contains("max_priority"))  // null: its queue is gone

@@ -45,7 +45,7 @@ class OneJob : public Backend {
     FailCall();
   }
   Document ListNodes() override { FailCall(); }
-  bool ChangeNode(const std::string&, NodeAction, double) override { FailCall(); }
+  std::string ChangeNode(const std::string&, NodeAction, double) override { FailCall(); }
   Document Status() override { FailCall(); }
   Document Usage(const UsageQuery&) override { FailCall(); }
   void OverrideQuota(const std::string&, int64_t, double) override { FailCall(); }
@@ -110,6 +110,19 @@ TEST(ExplainJob, SuggestsNothingThatItsUserMayNotSubmit) {
   EXPECT_THAT(suggestions(), Contains(HasSubstr("priority")));
   most = 0;
   EXPECT_THAT(suggestions(), Not(Contains(HasSubstr("priority"))));
+}
+
+TEST(ExplainJob, OnlyOperatorsAreToldHowToRestoreANode) {
+  OneJob cluster;
+  SetUpJob(cluster, 8);
+  cluster.view.snapshot.nodes[0].state = NodeState::kCordoned;
+  cluster.view.snapshot.nodes[1].capacity[kGpu] = 0;
+  const auto suggestions = [&] {
+    return ExplainJob(cluster, "1").at("would_start_with").get<std::vector<std::string>>();
+  };
+  EXPECT_THAT(suggestions(), Contains("if node n0 were restored (renzan nodes restore n0)"));
+  cluster.view.operates = false;
+  EXPECT_THAT(suggestions(), Contains("if node n0 were restored (an operator can restore it)"));
 }
 
 TEST(ExplainJob, SaysWhatTheControllerSaidIfNoMoreMayBeSeen) {

@@ -177,7 +177,8 @@ class KubernetesBackend : public Backend {
 
   Document ListNodes() override { return spec::NodesDocument(ObserveAll().snapshot); }
 
-  bool ChangeNode(const std::string& node, NodeAction action, double notice_seconds) override {
+  std::string ChangeNode(const std::string& node, NodeAction action,
+                         double notice_seconds) override {
     switch (action) {
       case NodeAction::kFail:
         Fail(ErrorCode::kUsage,
@@ -185,10 +186,10 @@ class KubernetesBackend : public Backend {
              "itself that a node has failed");
       case NodeAction::kCordon:
         CordonNode(*api_, node, true);
-        return true;
+        return "";
       case NodeAction::kRestore:
         CordonNode(*api_, node, false);
-        return true;
+        return "";
       case NodeAction::kDrain:
         break;
     }
@@ -202,7 +203,7 @@ class KubernetesBackend : public Backend {
           std::any_of(job.status.placement.begin(), job.status.placement.end(),
                       [&](const auto& share) { return share.node == node; }))
         Ask(job, kubernetes::kRequestPreempt);
-    return true;
+    return "";
   }
 
   Document Status() override {

@@ -20,7 +20,7 @@ TEST_F(KubernetesBackendTest, CordonsAndDrainsNodes) {
   AddJob("ads", "train", 1, 8);
   Run(5 * kSecond);
   const std::string node = backend_->ShowJob("1").at("nodes")[0];
-  EXPECT_TRUE(backend_->ChangeNode(node, NodeAction::kDrain, -1));
+  EXPECT_EQ(backend_->ChangeNode(node, NodeAction::kDrain, -1), "");
   Run(kMinute);
   const Document shown = backend_->ShowJob("1");
   EXPECT_EQ(shown.at("state"), "running");
@@ -32,7 +32,7 @@ TEST_F(KubernetesBackendTest, CordonsAndDrainsNodes) {
     return std::string();
   };
   EXPECT_EQ(state(), "cordoned");
-  EXPECT_TRUE(backend_->ChangeNode(node, NodeAction::kRestore, -1));
+  EXPECT_EQ(backend_->ChangeNode(node, NodeAction::kRestore, -1), "");
   EXPECT_EQ(state(), "ready");
   Refusal(ErrorCode::kNoInput, [&] { backend_->ChangeNode("none", NodeAction::kCordon, -1); });
   Refusal(ErrorCode::kUsage, [&] { backend_->ChangeNode(node, NodeAction::kFail, -1); });

@@ -348,48 +348,6 @@ void Controller::Checkpoint(JobId id, const Caller& caller) {
   progress_.RequestCheckpoint(live);
 }
 
-void Controller::Cordon(const std::string& name, const Caller& caller) {
-  access_.RequireOperator(caller);
-  nodes_.Cordon(name);
-}
-
-void Controller::Drain(const std::string& name, std::optional<TimeMs> notice_ms,
-                       const Caller& caller) {
-  access_.RequireOperator(caller);
-  const int node = nodes_.Drain(name, notice_ms);
-  if (notice_ms) runner_.ShortenGraceOn(node);
-}
-
-void Controller::FailNode(const std::string& name, const Caller& caller) {
-  access_.RequireOperator(caller);
-  runner_.EndWorkersOn(nodes_.MarkFailed(name));
-}
-
-bool Controller::Restore(const std::string& name, const Caller& caller) {
-  access_.RequireOperator(caller);
-  return nodes_.Restore(name);
-}
-
-void Controller::OverrideQuota(const std::string& user, int64_t max_gpus, TimeMs for_ms,
-                               const Caller& caller) {
-  access_.RequireOperator(caller);
-  std::vector<User>& users = state_.snapshot.users;
-  const auto at =
-      std::find_if(users.begin(), users.end(), [&](const User& each) { return each.name == user; });
-  if (at == users.end() || at->max_gpus == kUnlimited)
-    Fail(ErrorCode::kUsage,
-         "user {} has no cap that could be raised: caps are set in the configuration (users: {{{}: "
-         "{{max_gpus: 8}}}})",
-         user, user);
-  if (max_gpus <= at->max_gpus)
-    Fail(ErrorCode::kUsage, "user {} already has a cap of {}; an override must be higher", user,
-         Counted(at->max_gpus, "GPU"));
-  const QuotaOverrideRecord quota_override{user, {.max_gpus = max_gpus, .until = Now() + for_ms}};
-  store_.Transact([&] { store_.Put(quota_override); });
-  at->quota_overrides.push_back(quota_override.quota_override);
-  state_.needs_scheduling = true;
-}
-
 // --- Queries.
 
 const Snapshot& Controller::snapshot() {

@@ -113,8 +113,8 @@ class Controller {
   // restored: jobs that can save their work are moved away, others may finish.
   void Drain(const std::string& node, std::optional<TimeMs> notice_ms, const Caller& caller);
   void FailNode(const std::string& node, const Caller& caller);
-  // False: it has failed and will be ready once its last worker has ended.
-  bool Restore(const std::string& node, const Caller& caller);
+  // Returns what has to happen before it is ready: "its old workers have ended"; "": nothing.
+  std::string Restore(const std::string& node, const Caller& caller);
   void OverrideQuota(const std::string& user, int64_t max_gpus, TimeMs for_ms,
                      const Caller& caller);
 

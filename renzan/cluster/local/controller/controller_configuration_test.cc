@@ -190,13 +190,13 @@ TEST_F(ShrunkNodeTest, ReturnsToServiceOnceItsWorkersFit) {
 }
 
 TEST_F(ShrunkNodeTest, IsNotRestoredBeforeItsWorkersFit) {
-  EXPECT_FALSE(controller_->Restore("own-0", operator_));
+  EXPECT_EQ(controller_->Restore("own-0", operator_), "its old workers have ended");
   End(one_, EndedBy::kItself, 0);
   EXPECT_EQ(node().state, NodeState::kDraining);
   End(three_, EndedBy::kItself, 0);
   EXPECT_EQ(node().state, NodeState::kReady);
   EXPECT_EQ(State(waits_), RecordState::kPending);
-  EXPECT_TRUE(controller_->Restore("own-0", operator_));
+  EXPECT_EQ(controller_->Restore("own-0", operator_), "");
   EXPECT_EQ(node().capacity.gpu(), 2);
 }
 

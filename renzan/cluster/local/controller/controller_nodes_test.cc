@@ -29,6 +29,22 @@ TEST_F(ControllerTest, ACordonedNodeKeepsItsJobsAndGetsNoNewOnes) {
   EXPECT_THROW(controller_->Cordon(other, bob_), Error);
 }
 
+TEST_F(ControllerTest, TheLogSaysWhoDoesWhatToANode) {
+  testing::internal::CaptureStderr();
+  controller_->Cordon("own-0", operator_);
+  controller_->Drain("own-0", std::nullopt, operator_);
+  controller_->Drain("own-1", 20'000, operator_);
+  controller_->FailNode("own-1", operator_);
+  controller_->Restore("own-0", operator_);
+  EXPECT_THROW(controller_->Cordon("own-0", bob_), Error);
+  const std::string log = testing::internal::GetCapturedStderr();
+  for (const char* what : {"has cordoned node own-0\n", "drains node own-0\n",
+                           "drains node own-1, which goes away in 20 s\n",
+                           "has declared node own-1 failed\n", "has restored node own-0\n"})
+    EXPECT_THAT(log, ::testing::HasSubstr(operator_.name + " " + what));
+  EXPECT_THAT(log, ::testing::Not(::testing::HasSubstr(bob_.name)));
+}
+
 TEST_F(ControllerTest, AJobThatCannotSaveItsWorkFinishesOnADrainedNode) {
   const JobId saves = Submit(kObeying);
   const JobId cannot = Submit("command: [a]\nresources: {gpu: 4}");
@@ -88,17 +104,17 @@ TEST_F(ControllerTest, AFailedNodeCanBeRestoredBeforeItsWorkersHaveEnded) {
     return NodeState::kBooting;
   };
   controller_->FailNode(name, operator_);
-  EXPECT_FALSE(controller_->Restore(name, operator_));
+  EXPECT_EQ(controller_->Restore(name, operator_), "its old workers have ended");
   Settle();
   EXPECT_EQ(state_of(name), NodeState::kDraining);
   EXPECT_EQ(State(job), RecordState::kStopping);
   controller_->FailNode(name, operator_);  // the last command counts
-  EXPECT_FALSE(controller_->Restore(name, operator_));
+  EXPECT_EQ(controller_->Restore(name, operator_), "its old workers have ended");
   End(job, EndedBy::kNodeFailed, 137);
   EXPECT_EQ(state_of(name), NodeState::kReady);
   Restart();
   EXPECT_EQ(state_of(name), NodeState::kReady);
-  EXPECT_TRUE(controller_->Restore(name, operator_));
+  EXPECT_EQ(controller_->Restore(name, operator_), "");
 }
 
 TEST_F(ControllerTest, AFailedNodeThatIsRestoredAndFailsAgainIsGone) {

@@ -174,7 +174,7 @@ TEST_F(SuspectedNodes, JobsOfSeveralUsersCloseANodeForAnHour) {
 TEST_F(SuspectedNodes, AnOperatorRestoresOne) {
   Suspect("own-1");
   ASSERT_EQ(NodeNamed("own-1").state, NodeState::kCordoned);
-  EXPECT_TRUE(controller_->Restore("own-1", operator_));
+  EXPECT_EQ(controller_->Restore("own-1", operator_), "");
   EXPECT_EQ(NodeNamed("own-1").state, NodeState::kReady);
   Restart();
   EXPECT_EQ(NodeNamed("own-1").state, NodeState::kReady);

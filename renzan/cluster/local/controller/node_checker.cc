@@ -135,6 +135,12 @@ void NodeChecker::JobFailedOn(const std::string& name) {
     check.why_not = "its health check has not passed since a job failed there";
 }
 
+std::string NodeChecker::WhyNot(int node) const {
+  if (options_.command.empty()) return "";
+  const auto at = checks_.find(node);
+  return at == checks_.end() ? Check().why_not : at->second.why_not;
+}
+
 TimeMs NodeChecker::NextEvent() const {
   TimeMs next = kNever;
   for (const auto& [node, check] : checks_) {

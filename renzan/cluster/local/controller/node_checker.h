@@ -33,6 +33,8 @@ class NodeChecker {
   std::vector<int> Advance();
   // A job has failed there soon after its start.
   void JobFailedOn(const std::string& node);
+  // Why the node stays closed if it is restored; "": it has passed its check, or there are none.
+  std::string WhyNot(int node) const;
   // When to call Advance() at the latest.
   TimeMs NextEvent() const;
   void ClockWentBack(TimeMs now);

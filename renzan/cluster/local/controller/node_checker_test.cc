@@ -71,6 +71,29 @@ TEST_F(NodeChecks, ANodeThatFailsTakesNothingUntilItPasses) {
   EXPECT_EQ(NodeNamed(node).reason, "");
 }
 
+// It was said to be ready.
+TEST_F(NodeChecks, ARestoredNodeWaitsForItsCheck) {
+  agent_.check_status = {{"own-0", 3}, {"own-1", 0}};
+  Pass(0);
+  EXPECT_EQ(controller_->Restore("own-1", operator_), "");
+  EXPECT_EQ(controller_->Restore("own-0", operator_),
+            "it passes its health check, which runs again now (its health check ended with 3)");
+  agent_.check_status["own-0"] = 0;
+  Settle();
+  Settle();
+  EXPECT_EQ(NodeNamed("own-0").state, NodeState::kReady);
+  EXPECT_EQ(controller_->Restore("own-0", operator_), "");
+  // An operator's cordon hides that its check has failed.
+  controller_->Cordon("own-0", operator_);
+  agent_.check_status["own-0"] = 3;
+  Pass(61);
+  EXPECT_THAT(controller_->Restore("own-0", operator_), HasSubstr("ended with 3"));
+  // One that has failed is another machine when it returns.
+  controller_->FailNode("own-1", operator_);
+  Settle();
+  EXPECT_THAT(controller_->Restore("own-1", operator_), HasSubstr("has not passed yet"));
+}
+
 TEST_F(NodeChecks, ACheckThatHangsHasFailed) {
   Settle();
   Pass(11);

@@ -27,12 +27,12 @@ ServerAnswer ChangeNode(const ApiContext& context, const ApiRequest& request) {
   const std::string& name = request.path.at(2);
   const std::string& verb = request.path.at(3);
   const auto notice = Seconds(ParseBody(request), "notice_seconds");
-  bool done = true;
+  std::string waits_until;
   context.loop.Run([&](Controller& controller) {
     if (verb == "fail") {
       controller.FailNode(name, request.caller);
     } else if (verb == "restore") {
-      done = controller.Restore(name, request.caller);
+      waits_until = controller.Restore(name, request.caller);
     } else if (verb == "cordon") {
       controller.Cordon(name, request.caller);
     } else {
@@ -41,7 +41,9 @@ ServerAnswer ChangeNode(const ApiContext& context, const ApiRequest& request) {
       controller.Drain(name, notice_ms, request.caller);
     }
   });
-  return {.text = Json{{"done", done}}.dump() + "\n"};
+  const Json answer = {{"done", waits_until.empty()},
+                       {"waits_until", waits_until.empty() ? Json() : Json(waits_until)}};
+  return {.text = answer.dump() + "\n"};
 }
 
 ServerAnswer OverrideUserQuota(const ApiContext& context, const ApiRequest& request) {
