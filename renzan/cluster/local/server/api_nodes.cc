@@ -43,7 +43,7 @@ ServerAnswer ChangeNode(const ApiContext& context, const ApiRequest& request) {
   });
   const Json answer = {{"done", waits_until.empty()},
                        {"waits_until", waits_until.empty() ? Json() : Json(waits_until)}};
-  return {.text = answer.dump() + "\n"};
+  return {.text = BodyOf(answer)};
 }
 
 ServerAnswer OverrideUserQuota(const ApiContext& context, const ApiRequest& request) {

@@ -84,12 +84,25 @@ TEST_F(ApiTcpTest, ABearerSeesNoOutputOfOthers) {
 }
 
 TEST_F(ApiTcpTest, EndsWithTheTokensTime) {
+  ::setenv("TZ", "CET-1", 1);  // as every time that a command prints, in local time
+  ::tzset();
   const std::string token = NewToken(10);
   EXPECT_EQ(AskTcp(token, "GET", "/v1/status").status, 200);
   clock_.seconds += 10;
-  EXPECT_THAT(
-      Refusal(401, AskTcp(token, "GET", "/v1/status")),
-      HasSubstr(fmt::format("this token of {} expired at 2027-01-15T08:01:50Z: ask", Bearer())));
+  EXPECT_THAT(Refusal(401, AskTcp(token, "GET", "/v1/status")),
+              HasSubstr(fmt::format(
+                  "this token of {} expired at 2027-01-15 09:01:50 (local time of the daemon): ask",
+                  Bearer())));
+}
+
+TEST_F(ApiTcpTest, TheLogSaysWhoMakesAndRevokesTokens) {
+  testing::internal::CaptureStderr();
+  const std::string body = Json{{"user", Bearer()}, {"for_seconds", 60}}.dump();
+  EXPECT_THAT(Ask(socket_, "POST", "/v1/tokens", body), HasSubstr("HTTP/1.1 201"));
+  EXPECT_THAT(Ask(socket_, "POST", "/v1/tokens/1/revoke"), HasSubstr("HTTP/1.1 200"));
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr(fmt::format("has made token 1 for {}", Bearer())));
+  EXPECT_THAT(log, HasSubstr(fmt::format("has revoked token 1 of {}", Bearer())));
 }
 
 TEST_F(ApiTcpTest, ARevokedTokenIsRefusedAtOnce) {

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "renzan/base/log.h"
 #include "renzan/cluster/local/server/api_json.h"
 #include "renzan/cluster/local/server/tokens.h"
 
@@ -37,6 +38,7 @@ ServerAnswer CreateToken(const ApiContext& context, const ApiRequest& request) {
       seconds->get<int64_t>() > kMaxTokenSeconds)
     throw BadRequest("expected user (a name) and for_seconds (from 1 second to 366 days)");
   const Tokens::Made made = tokens.Create(user->get<std::string>(), seconds->get<int64_t>());
+  LogInfo("{} has made token {} for {}", request.caller.name, made.record.id, made.record.user);
   Json answer = TokenJson(made.record);
   answer["token"] = made.token;
   answer["address"] = context.tcp;
@@ -54,7 +56,9 @@ ServerAnswer ListTokens(const ApiContext& context, const ApiRequest& request) {
 
 ServerAnswer RevokeToken(const ApiContext& context, const ApiRequest& request) {
   Tokens& tokens = TokensFor(context, request);
-  return {.text = BodyOf(TokenJson(tokens.Revoke(NumberInPath(request, "the number of a token"))))};
+  const TokenRecord revoked = tokens.Revoke(NumberInPath(request, "the number of a token"));
+  LogInfo("{} has revoked token {} of {}", request.caller.name, revoked.id, revoked.user);
+  return {.text = BodyOf(TokenJson(revoked))};
 }
 
 }  // namespace renzan::cluster::local

@@ -170,9 +170,9 @@ TokenRecord Tokens::Find(const std::string& token) {
          "(`renzan cluster token create`)");
   if (clock_.UnixMs() >= at->expires)
     Fail(ErrorCode::kNoPermission,
-         "this token of {} expired at {}: ask the daemon's operator for a new one (`renzan cluster "
-         "token create --user {}`)",
-         at->user, FormatUtc(static_cast<double>(at->expires) / 1000), at->user);
+         "this token of {} expired at {} (local time of the daemon): ask the daemon's operator for "
+         "a new one (`renzan cluster token create --user {}`)",
+         at->user, FormatLocal(static_cast<double>(at->expires) / 1000), at->user);
   NoteUse(*at);
   return *at;
 }
