@@ -51,6 +51,15 @@ done
 expect_exit 0 "" submit --wait -- printf '<%s>' '[a,b]' '' -- --gpus '"' 'x y'
 [ "$($renzan job logs 7)" = '<[a,b]><><--><--gpus><"><x y>' ] || fail "words: $($renzan job logs 7)"
 
+# What was not kept is said, although the job is done.
+expect_exit 0 "not all of its artifacts could be collected from $work/nosuch (it does not exist)" \
+  submit --wait --artifacts nosuch -- true
+
+# A job that is named twice is cancelled once.
+twice=$(submit -- sleep 1000)
+expect_exit 0 "job $twice: " $renzan job cancel "$twice" "$twice"
+wait_for is "$twice" state cancelled
+
 # Logs can be followed to the end; processes left behind are killed.
 id=$(submit -- sh -c 'setsid sleep 1234 & echo $!; sleep 0.5; seq 5')
 $renzan job logs "$id" -f >followed.txt

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "renzan/base/clock.h"
@@ -26,6 +27,9 @@ constexpr double kMaxDaemonAbsenceSeconds = 60;
 // time that they have waited, so the end of a job is noticed late by little of its run time.
 constexpr double kFirstPause = 0.02, kUsualPause = 1, kPauseOfWaited = 0.02, kLongestPause = 10;
 
+// Begins a problem in the message of a job.
+constexpr std::string_view kSeparator = "; ", kNotAll = "; not all of its ";
+
 bool HasEnded(const std::string& state) {
   return state == "done" || state == "failed" || state == "cancelled" || state == "timeout";
 }
@@ -33,8 +37,13 @@ bool HasEnded(const std::string& state) {
 // `followed`: whether its output has been shown.
 int ExitCodeOf(const std::string& id, const Json& job, const std::string& state, bool followed) {
   const Json& code = job.at("exit_code");
-  if (state == "done") return 0;
   const std::string why = job.value("message", "");
+  if (state == "done") {
+    // What could not be collected or uploaded.
+    if (const size_t at = why.find(kNotAll); at != why.npos)
+      LogWarning("job {} is done, but {}", id, why.substr(at + kSeparator.size()));
+    return 0;
+  }
   LogWarning("job {} ended: {}{}{}{}", id, state,
              code.is_null() ? "" : fmt::format(", exit status {}", code.get<int>()),
              why.empty() ? "" : fmt::format(" ({})", why),

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
@@ -22,6 +23,13 @@ std::string IdOf(const cluster::Document& job) {
 
 bool IsRunning(const std::string& state) {
   return state == cluster::NameOf(cluster::RecordState::kRunning);
+}
+
+std::vector<std::string> WithoutRepetitions(const std::vector<std::string>& ids) {
+  std::vector<std::string> unique;
+  for (const std::string& id : ids)
+    if (std::find(unique.begin(), unique.end(), id) == unique.end()) unique.push_back(id);
+  return unique;
 }
 
 }  // namespace
@@ -75,7 +83,7 @@ ChosenJobs Choose(cluster::Backend& backend, const JobChoice& choice, const Appl
              ? "give ids of jobs, or what jobs must match (--name, --queue, --state, --user), "
                "not both"
              : "which jobs? Give their ids, or --name, --queue, --state or --user");
-  if (!choice.ByMatch()) return {.ids = choice.ids};
+  if (!choice.ByMatch()) return {.ids = WithoutRepetitions(choice.ids)};
   cluster::JobsQuery query{.limit = 0, .queue = choice.queue, .state = choice.state};
   if (choice.user != kEverybody) query.user = choice.user.empty() ? backend.User() : choice.user;
   ChosenJobs chosen{.ids = {}, .answer = backend.ListJobs(query)};

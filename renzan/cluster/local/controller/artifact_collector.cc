@@ -179,6 +179,8 @@ void ArtifactCollector::CommitEnd(const Collection& collection) {
   JobRecord record = collection.record;
   record.state = collection.outcome.becomes;
   record.ended = collection.outcome.ended;
+  // For who waits for the job: it may be done all the same.
+  record.message += collection.problems;
   const std::string text = collection.outcome.text + collection.problems;
   if (!collection.problems.empty()) LogWarning("job {}: {}", record.id, text);
   log_.Commit(record, std::nullopt, NameOf(record.state), text, NowMs(clock_));

@@ -70,6 +70,7 @@ TEST_F(ControllerTest, WhatAJobLeavesIsUploadedOnceItsArtifactsAreCollected) {
               AllOf(HasSubstr("could be collected from /tmp/out (it does not exist)"),
                     HasSubstr("could be uploaded to s3://b/p (renzan upload ended with 1: error: "
                               "s3://b/p: no such bucket)")));
+  EXPECT_THAT(Record(job).message, HasSubstr("; not all of its artifacts could be collected"));
 }
 
 TEST_F(ControllerTest, UploadingHasTheDeadlineOfCopyingAndCanBeCancelled) {
