@@ -101,6 +101,9 @@ expect_exit 77 "priority 1: in queue 'default', jobs of user 'nobody' may have a
   as nobody "$renzan" submit --priority 1 -- true
 expect_exit 77 "you may not stop everybody's jobs" \
   as nobody "$renzan" submit --set grand_challenge=true -- true
+expect_exit 77 "you may not stop everybody's jobs" as nobody "$renzan" cluster challenge -- true
+! grep -q "jobs that stop" out.txt || fail "the plan of what may not be done: $(cat out.txt)"
+expect_exit 0 "jobs that stop" as nobody "$renzan" cluster challenge --plan-only -- true
 job=$($renzan submit --priority 101 -- true)
 wait_for is "$job" state done
 

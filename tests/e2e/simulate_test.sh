@@ -45,6 +45,7 @@ expect_exit 0 "starts on" $renzan simulate "${generate[@]}" --explain 7
 expect_exit 64 "has no job 999" $renzan simulate "${generate[@]}" --explain 999
 expect_exit 64 "use --policy" $renzan simulate "${generate[@]}" --explain 7 --json
 expect_exit 64 "did you mean backfill?" $renzan simulate "${generate[@]}" --policy backfil
+expect_exit 78 "--generate foo=1: unknown key 'foo'" $renzan simulate --generate jobs=5,foo=1
 expect_exit 78 "did you mean 'jobs'" $renzan simulate --generate job=5
 expect_exit 64 "--trace FILE, --sacct FILE or --generate" $renzan simulate
 for flag in --save --restart --checkpoint-share --limit; do

@@ -28,11 +28,14 @@ std::string Ids(const Json& ids) {
   return ids.empty() ? "none" : fmt::format("{}: {}", ids.size(), ids.dump());
 }
 
-void PrintPlan(const Json& plan) {
+void RequireThatItFits(const Json& plan) {
   if (!plan.at("fits").get<bool>())
     Fail(ErrorCode::kConfig,
          "the job does not fit even if all others stop: request less, or return nodes to service "
          "(`renzan nodes` says which are cordoned or drained, `renzan nodes restore NAME`)");
+}
+
+void PrintPlan(const Json& plan) {
   const int64_t now = SystemClock().UnixMs(), start = plan.at("earliest_start");
   fmt::print("jobs that stop and resume later   {}\n", Ids(plan.at("stops")));
   fmt::print("of which lose unsaved work        {}\n", Ids(plan.at("loses_work")));
@@ -57,10 +60,13 @@ void Challenge(const CLI::App& verb, ChallengeFlags& flags) {
   } catch (const Error& error) {
     RethrowAsTyped(error, flags.job);
   }
-  if (flags.plan_only) return flags.json ? PrintDocument(plan) : PrintPlan(plan);
-  if (!flags.json) PrintPlan(plan);
+  if (flags.plan_only && flags.json) return PrintDocument(plan);
+  if (!flags.json) RequireThatItFits(plan);
+  if (flags.plan_only) return PrintPlan(plan);
+  // Before the plan is printed: whoever may not do it should not read that jobs stop.
   const cluster::Submitted submitted = backend->Submit(submission);
   if (flags.json) return PrintSubmitted(submitted);
+  PrintPlan(plan);
   fmt::print("job {}\n", submitted.job);
 }
 

@@ -87,9 +87,20 @@ Snapshot MakeCluster(const SimulateOptions& options, const spec::ClusterConfig& 
   return cluster;
 }
 
+// Errors name --generate, which was typed, and not the override that its keys are.
+GenerateOptions ReadGenerate(const std::string& text) {
+  try {
+    return ReadGenerateOptions(text);
+  } catch (const Error& error) {
+    std::string message = error.what();
+    constexpr std::string_view kOverride = "--set ";
+    if (message.starts_with(kOverride)) message.replace(0, kOverride.size(), "--generate ");
+    throw Error(error.code(), message);
+  }
+}
+
 Workload MakeWorkload(const SimulateOptions& options, const Snapshot& cluster) {
-  if (!options.generate.empty())
-    return GenerateWorkload(ReadGenerateOptions(options.generate), cluster);
+  if (!options.generate.empty()) return GenerateWorkload(ReadGenerate(options.generate), cluster);
   const TraceOptions trace{.gpus_per_node = LargestNodeGpus(cluster),
                            .share_of_one_gpu = ShareOfOneGpu(cluster),
                            .limit = options.limit,
