@@ -102,6 +102,7 @@ expect_exit 78 "can never run here" $renzan submit --gpus 5 -- sleep 1
 expect_exit 78 "can never run here" $renzan submit --replicas 9 --gpus 1 -- sleep 1
 expect_exit 78 "there is no queue 'defualt': did you mean 'default'?" \
   $renzan submit --queue defualt -- sleep 1
+expect_exit 66 "there is no node 'n9'" $renzan submit --exclude n9 -- sleep 1
 expect_exit 66 "there is no job 7" $renzan job show 7
 expect_exit 66 "there is no job 7" $renzan job cancel 7
 expect_exit 66 "n9" $renzan nodes drain n9
@@ -112,10 +113,11 @@ expect_exit 64 "user ann has no cap" $renzan cluster override ann --max-gpus 8 -
 expect_exit 64 "at least one change" $renzan cluster what-if
 expect_exit 64 "--add-nodes local: must be NAME=NUMBER" $renzan cluster what-if --add-nodes local
 expect_exit 64 "--add-nodes local=-1: must be NAME=NUMBER" $renzan cluster what-if --add-nodes local=-1
-expect_exit 64 "locl" $renzan cluster what-if --add-nodes locl=1
-expect_exit 64 "n9" $renzan cluster what-if --remove-node n9
+expect_exit 66 "there is no pool 'locl': did you mean 'local'?" \
+  $renzan cluster what-if --add-nodes locl=1
+expect_exit 66 "n9" $renzan cluster what-if --remove-node n9
 expect_exit 64 "--quota default=4: must be QUEUE.gpu=NUMBER" $renzan cluster what-if --quota default=4
-expect_exit 64 "defualt" $renzan cluster what-if --quota defualt.gpu=4
+expect_exit 66 "defualt" $renzan cluster what-if --quota defualt.gpu=4
 expect_exit 64 "--assume never" $renzan cluster what-if --add-nodes local=1 --assume never
 printf 'command: [a]\nresources: {gpu: 5}\n' >big.yaml
 expect_exit 78 "big.yaml could never run" $renzan cluster what-if --submit big.yaml

@@ -123,7 +123,7 @@ expect_exit 0 "own-0: ready" $renzan nodes restore own-0
 excluding=$($renzan submit --exclude own-0,own-1 -- sh -c 'echo "on $RENZAN_NODE"')
 wait_for is "$excluding" state 'done'
 $renzan job logs "$excluding" | grep -qx 'on own-2' || fail "$($renzan job logs "$excluding")"
-expect_exit 78 "there is no node 'own-7'" $renzan submit --exclude own-7 -- true
+expect_exit 66 "there is no node 'own-7'" $renzan submit --exclude own-7 -- true
 $renzan cluster down >/dev/null
 
 # A node whose health check fails takes no job until it passes.

@@ -453,6 +453,18 @@ TEST_F(MakeJobTest, SharesRequests) {
   EXPECT_NE(Make("resources: {gpu: 2}").request, first.request);
 }
 
+// As of every command that names a node.
+TEST_F(MakeJobTest, AnUnknownNodeIsAnInputThatDoesNotExist) {
+  const JobSpec spec =
+      ReadJobSpec("command: [a]\nconstraints: {exclude_nodes: [own-7]}", "job.yaml");
+  try {
+    CheckSubmission(snapshot_, spec, {.administrator = true});
+    ADD_FAILURE() << "it was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNoInput) << error.what();
+  }
+}
+
 TEST_F(MakeJobTest, SuggestsTheNearestName) {
   EXPECT_EQ(ErrorOf("queue: visoin"), "there is no queue 'visoin': did you mean 'vision'?");
   EXPECT_EQ(ErrorOf("queue: zzzzzz"), "there is no queue 'zzzzzz': choose one of default, vision");

@@ -164,10 +164,10 @@ void CheckGuarantees(const Snapshot& snapshot) {
   }
 }
 
-[[noreturn]] void FailUnknown(const std::string& what, const std::string& name,
+[[noreturn]] void FailUnknown(ErrorCode code, const std::string& what, const std::string& name,
                               const std::vector<std::string>& known) {
   const std::string nearest = NearestName(name, known);
-  Fail(ErrorCode::kConfig, "there is no {} '{}': {}", what, name,
+  Fail(code, "there is no {} '{}': {}", what, name,
        nearest.empty() ? fmt::format("choose one of {}", fmt::join(known, ", "))
                        : fmt::format("did you mean '{}'?", nearest));
 }
@@ -178,7 +178,7 @@ int QueueIndex(const Snapshot& snapshot, const std::string& name) {
     if (queue.name == name) return static_cast<int>(names.size());
     names.push_back(queue.name);
   }
-  FailUnknown("queue", name, names);
+  FailUnknown(ErrorCode::kConfig, "queue", name, names);
 }
 
 // A queue without rights for what still runs in a queue that takes no jobs any more: another one
@@ -205,7 +205,7 @@ WorkerRequest MakeRequest(const Snapshot& snapshot, const JobSpec& spec) {
   levels.push_back("host");
   if (!request.topology_level.empty() &&
       std::find(levels.begin(), levels.end(), request.topology_level) == levels.end())
-    FailUnknown("topology level", request.topology_level, levels);
+    FailUnknown(ErrorCode::kConfig, "topology level", request.topology_level, levels);
   return request;
 }
 
@@ -260,7 +260,7 @@ void CheckSubmission(const Snapshot& snapshot, const JobSpec& spec, const Submit
   for (const Node& node : snapshot.nodes) names.push_back(node.name);
   for (const std::string& name : spec.constraints.exclude_nodes) {
     const auto at = std::find(names.begin(), names.end(), name);
-    if (at == names.end()) FailUnknown("node", name, names);
+    if (at == names.end()) FailUnknown(ErrorCode::kNoInput, "node", name, names);
     const int pool = snapshot.nodes[at - names.begin()].pool;
     if (pool >= 0 && snapshot.pools[pool].min_nodes < snapshot.pools[pool].max_nodes)
       Fail(ErrorCode::kConfig,
