@@ -2,15 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <microhttpd.h>
 
-#include <map>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
-#include "renzan/base/http/server_parts.h"
+#include "renzan/base/http/server.h"
+#include "renzan/base/process/tcp_listener.h"
 #include "renzan/base/tls/make_certificate.h"
 #include "renzan/base/tls/tls_credentials.h"
 #include "renzan/cluster/client/client.h"
@@ -26,42 +28,40 @@ using ::testing::HasSubstr;
 // Answers every request with "{}", and remembers the Authorization headers.
 class TlsServer {
  public:
-  explicit TlsServer(const std::string& key, bool tls = true) {
-    const std::string certificate = MakeSelfSignedCertificate(key, "another.name", 1.7e9, 3600);
-    const TlsCredentials credentials{.certificate = certificate, .key = key};
-    const TlsOptions options(tls ? &credentials : nullptr);
-    daemon_ =
-        MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | options.flags(), 0, nullptr, nullptr,
-                         &Handle, this, MHD_OPTION_ARRAY, options.get(), MHD_OPTION_END);
-    CHECK(daemon_ != nullptr);
-  }
-  ~TlsServer() { MHD_stop_daemon(daemon_); }
+  explicit TlsServer(const std::string& key, bool tls = true)
+      : fd_(ListenOnTcp("127.0.0.1:0", "--listen")),
+        port_(UrlOf(fd_).substr(UrlOf(fd_).rfind(':') + 1)),
+        server_({.name = "the test's", .listen_fd = fd_, .tls = CredentialsIf(tls, key)},
+                {.begin = [this](const ServerRequest& request) { return Answer(request); },
+                 .refuse =
+                     [](unsigned status, const std::string& why) {
+                       return ServerAnswer{.status = status, .text = why};
+                     }}) {}
 
-  std::string url() const {
-    return fmt::format("https://127.0.0.1:{}",
-                       MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_BIND_PORT)->port);
-  }
+  std::string url() const { return "https://127.0.0.1:" + port_; }
   std::string asked() {
     const std::lock_guard lock(mutex_);
     return asked_;
   }
 
  private:
-  static MHD_Result Handle(void* self, MHD_Connection* connection, const char*, const char*,
-                           const char*, const char*, size_t*, void**) {
-    TlsServer& server = *static_cast<TlsServer*>(self);
-    const char* const given =
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
-    {
-      const std::lock_guard lock(server.mutex_);
-      server.asked_ = given == nullptr ? "without a token" : given;
-    }
-    return SendText(connection, 200, "{}", "application/json") ? MHD_YES : MHD_NO;
+  static std::optional<TlsCredentials> CredentialsIf(bool tls, const std::string& key) {
+    if (!tls) return std::nullopt;
+    return TlsCredentials{
+        .certificate = MakeSelfSignedCertificate(key, "another.name", 1.7e9, 3600), .key = key};
+  }
+
+  std::variant<ServerHandlers::Answer, ServerAnswer> Answer(const ServerRequest& request) {
+    const std::lock_guard lock(mutex_);
+    asked_ = request.authorization.empty() ? "without a token" : request.authorization;
+    return ServerHandlers::Answer([](const std::string&) { return ServerAnswer{.text = "{}"}; });
   }
 
   std::mutex mutex_;
   std::string asked_;
-  MHD_Daemon* daemon_;
+  const int fd_;
+  const std::string port_;
+  HttpServer server_;
 };
 
 class ClientTcpTest : public ::testing::Test {

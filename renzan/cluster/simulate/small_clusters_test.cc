@@ -1,6 +1,6 @@
 // The scheduler on small clusters, where rights show: one to six nodes, few and long jobs, of which
 // often none saves its work, mixed priorities, some that nobody may stop, some that fail,
-// guarantees beside queues that only borrow. Every cycle is validated: no job waits for room that
+// guarantees beside queues that only borrow, some with parents. Every cycle is validated: no job waits for room that
 // is its by right. And no job waits much longer than under plain backfill, unless jobs with a right
 // went first.
 // RENZAN_TEST_SEEDS=FIRST..LAST replaces the default seeds; a failure names its seed.
@@ -186,8 +186,9 @@ TEST(SmallClusters, NoJobWaitsWithoutARightOfAnother) {
   const auto [first, last] = TestSeeds(149);
   for (uint64_t seed = first; seed <= last; ++seed) {
     Draws draws(seed);
-    const Snapshot cluster = SmallCluster(draws);
+    Snapshot cluster = SmallCluster(draws);
     Workload jobs = FewLongJobs(draws, cluster);
+    if (Draws tree(~seed); tree.Chance(0.3)) AddParents(tree, cluster);
     ForbidToStop(draws, cluster, jobs);
     LetFail(draws, jobs);
     WaitsWithoutCause renzan(seed);
