@@ -195,9 +195,11 @@ class SchedulingCycle final : private PreemptionOracle {
   }
 
   // Elastic jobs start at their minimum and grow once the whole queue has been processed. Jobs
-  // bound to a topology domain never grow later, so they take all they can now.
+  // bound to a topology domain never grow later, and grand challenges go before all others: they
+  // take all they can now.
   int MostWorkers(const Job& job) const {
-    if (!snapshot_.worker_requests[job.request].topology_required) return job.min_workers;
+    if (!snapshot_.worker_requests[job.request].topology_required && !ranks_.IsUnbound(job))
+      return job.min_workers;
     return std::max(
         job.min_workers,
         quota_.MostAllowed(job, job.min_workers + entitlement_.MoreWorkers(job, job.min_workers)));
@@ -296,9 +298,8 @@ class SchedulingCycle final : private PreemptionOracle {
     const int64_t size = Each(job)[kind] * job.min_workers;
     if (compactions_ == kMostCompactions || size < 2 || view_.free_now()[kind] == 0) return false;
     const Preemptor preemptor = AsPreemptor(job);
-    const auto& [standing, right, use, service] = ranks_.Of(job);
     const bool of_queue = quota_.guarantees() || ranks_.DependsOnQueue(job);
-    const CompactionKey key(job.request, of_queue ? job.queue : -1, right, use, service,
+    const CompactionKey key(job.request, of_queue ? job.queue : -1, ranks_.Of(job),
                             preemptor.reclaims, not_binding_);
     if (const auto known = uncompactable_.find(key);
         known != uncompactable_.end() && job.min_workers >= known->second.workers &&
@@ -399,7 +400,7 @@ class SchedulingCycle final : private PreemptionOracle {
   }
 
   // Request, queue (if it makes a difference), rank, reclaims, reservations that do not bind it.
-  using CompactionKey = std::tuple<int, int, Right, Use, Service, Reclaims, int>;
+  using CompactionKey = std::tuple<int, int, Rank, Reclaims, int>;
   // Reservations that do not bind it, request, checkpoints, now, unreserved.
   using RequestKey = std::tuple<int, int, bool, bool, bool>;
 

@@ -93,10 +93,26 @@ void RemoveNode(Snapshot& snapshot, const std::string& node) {
 
 void SetGuarantee(Snapshot& snapshot, const std::string& queue, int kind, int64_t amount) {
   Queue& changed = FindNamed(snapshot.queues, "queue", queue);
-  if (changed.parent)
-    snapshot.queues[*changed.parent].guaranteed[kind] += amount - changed.guaranteed[kind];
+  const auto sum_of_queues = [&](int parent) {
+    int64_t sum = 0;
+    for (const Queue& other : snapshot.queues)
+      if (other.parent == parent) sum += other.guaranteed[kind];
+    return sum;
+  };
+  const auto index = static_cast<int>(&changed - snapshot.queues.data());
+  if (const int64_t least = sum_of_queues(index); amount < least)
+    Fail(ErrorCode::kConfig,
+         "queue {} is the parent of queues that are guaranteed {} of {} together: guarantee it as "
+         "much, or less to them",
+         queue, least, snapshot.resource_names[kind]);
+  const int64_t before = changed.parent ? sum_of_queues(*changed.parent) : 0;
   changed.guaranteed[kind] = amount;
   changed.limit[kind] = std::max(changed.limit[kind], amount);
+  if (!changed.parent) return;
+  // As in cluster.yaml, where a parent has the sum unless it is given more.
+  int64_t& of_parent = snapshot.queues[*changed.parent].guaranteed[kind];
+  const int64_t now = sum_of_queues(*changed.parent);
+  of_parent = of_parent == before ? now : std::max(of_parent, now);
 }
 
 JobId AddJob(Snapshot& snapshot, Job job) {

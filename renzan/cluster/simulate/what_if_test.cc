@@ -73,6 +73,24 @@ TEST(WhatIf, ANodeIsRemoved) {
   EXPECT_EQ(rows[0].after, std::nullopt);
 }
 
+TEST(WhatIf, AParentFollowsItsQueuesUnlessItIsGivenMore) {
+  Snapshot snapshot;
+  snapshot.resource_names = {"cpu", "memory", "gpu"};
+  snapshot.queues = {{.name = "vision", .guaranteed = {.amount = {0, 0, 16}}, .parent = 2},
+                     {.name = "speech", .guaranteed = {.amount = {0, 0, 8}}, .parent = 2},
+                     {.name = "research", .guaranteed = {.amount = {0, 0, 24}}}};
+  const auto of_parent = [&](int64_t vision) {
+    SetGuarantee(snapshot, "vision", kGpu, vision);
+    return snapshot.queues[2].guaranteed[kGpu];
+  };
+  EXPECT_EQ(of_parent(20), 28);
+  EXPECT_EQ(of_parent(4), 12);
+  SetGuarantee(snapshot, "research", kGpu, 32);
+  EXPECT_EQ(of_parent(20), 32);
+  EXPECT_EQ(of_parent(30), 38);
+  EXPECT_THROW(SetGuarantee(snapshot, "research", kGpu, 5), Error);
+}
+
 TEST(WhatIf, SuggestsTheNearestName) {
   Snapshot snapshot = OneNode();
   try {

@@ -110,18 +110,26 @@ Json QueueJson(const Snapshot& snapshot, const QueueUse& use, size_t index, int6
 
 std::vector<QueueUse> UseOfQueues(const Snapshot& snapshot) {
   std::vector<QueueUse> queues(snapshot.queues.size());
+  std::vector<Resources> exempt(snapshot.queues.size());  // what quotas do not count
   for (const Job& job : snapshot.jobs) {
     const auto add = [&](QueueUse& use) {
       use.used += snapshot.worker_requests[job.request].per_worker * NumWorkers(job.placement);
       ++(job.placement.empty() ? use.pending : use.running);
     };
+    const auto& parent = snapshot.queues[job.queue].parent;
     add(queues[job.queue]);
-    if (const auto& parent = snapshot.queues[job.queue].parent) add(queues[*parent]);
+    if (parent) add(queues[*parent]);
+    if (!job.quota_exempt) continue;
+    const Resources used =
+        snapshot.worker_requests[job.request].per_worker * NumWorkers(job.placement);
+    exempt[job.queue] += used;
+    if (parent) exempt[*parent] += used;
   }
   for (const int kind : GuaranteedKinds(snapshot))
     for (size_t queue = 0; queue < queues.size(); ++queue)
       queues[queue].borrowed[kind] =
-          std::max<int64_t>(0, queues[queue].used[kind] - snapshot.queues[queue].guaranteed[kind]);
+          std::max<int64_t>(0, queues[queue].used[kind] - exempt[queue][kind] -
+                                   snapshot.queues[queue].guaranteed[kind]);
   return queues;
 }
 

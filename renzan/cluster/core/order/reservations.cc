@@ -176,7 +176,7 @@ TimeMs Reservations::LookAgain() const {
 }
 
 bool Reservations::Yields(const Job& job, const Job& owner) const {
-  return job.preemptible && ranks_.Precedes(owner, job) &&
+  return job.preemptible && ranks_.Precedes(owner, job) && ranks_.Outranks(owner, job) &&
          (job.queue == owner.queue || !ranks_.WithinQuotaAgainst(job, owner));
 }
 

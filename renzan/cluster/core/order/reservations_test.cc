@@ -358,5 +358,14 @@ TEST_F(ClaimTest, EndsForALargeOneThatPrecedesIt) {
   EXPECT_EQ(decisions.reservations[0].job, first);
 }
 
+// The running job is within quota and the waiting one is not, whatever its priority.
+TEST_F(ClaimTest, NoneOnRoomOfAJobThatStandsBetter) {
+  TwoQueues(4, 0);
+  Nodes(1);
+  Add({.gpus = 4, .on = {{0, 1}}});
+  Add({.priority = 5, .gpus = 8});
+  EXPECT_THAT(Run().reservations, IsEmpty());
+}
+
 }  // namespace
 }  // namespace renzan::cluster

@@ -9,12 +9,14 @@ RoomByRight::RoomByRight(const ClusterView& view, const Quota& quota, const Occu
     : view_(view), quota_(quota), occupants_(occupants), ranks_(ranks), keep_(std::move(keep)) {}
 
 RoomByRight::Asker RoomByRight::AskerOf(const Job& job) const {
-  return {job.queue, ranks_.Of(job), ReclaimsOf(job, ranks_, quota_)};
+  return {FamilyOf(job), job.queue, ranks_.Of(job), ReclaimsOf(job, ranks_, quota_)};
 }
+
+int RoomByRight::FamilyOf(const Job& job) const { return ranks_.ParentOf(job).value_or(job.queue); }
 
 bool RoomByRight::MayStopFor(const Job& job, int index) const {
   const Job& other = view_.snapshot().jobs[index];
-  if (!other.preemptible) return false;
+  if (!other.preemptible || keep_[index] < ranks_.Of(job).standing) return false;
   if (other.queue != job.queue) {
     const Snapshot& snapshot = view_.snapshot();
     if (keep_[index] <= ranks_.CountsAgainst(other, job) ||
@@ -36,13 +38,13 @@ ClusterView& RoomByRight::EmptiedFor(const Job& job) {
   for (const int index : occupants_.jobs())
     if (const Job& other = snapshot.jobs[index]; MayStopFor(job, index))
       emptied.Release(each(other.request), other.placement, other.backfilled);
-  for (const Taken& taken : taken_[job.queue])
+  for (const Taken& taken : taken_[FamilyOf(job)])
     emptied.TakeFuture(each(taken.request), taken.placement);
   return emptied;
 }
 
-ClusterView& RoomByRight::FreeFor(int queue) {
-  return free_.try_emplace(queue, view_).first->second;
+ClusterView& RoomByRight::FreeFor(int family) {
+  return free_.try_emplace(family, view_).first->second;
 }
 
 bool RoomByRight::Take(const Job& job) {
@@ -54,7 +56,7 @@ bool RoomByRight::Take(const Job& job) {
                               .checkpoints = job.checkpoints,
                               .room = Room::kFuture,
                               .unreserved = false};
-  ClusterView& free = FreeFor(job.queue);
+  ClusterView& free = FreeFor(FamilyOf(job));
   std::optional<Placement> room = FindPlacement(free, wanted);
   if (!room) room = FindPlacement(EmptiedFor(job), wanted);
   if (!room) {
@@ -64,8 +66,8 @@ bool RoomByRight::Take(const Job& job) {
   const Resources& each = view_.snapshot().worker_requests[job.request].per_worker;
   free.TakeFuture(each, *room);
   for (auto& [asker, emptied] : emptied_)
-    if (std::get<0>(asker) == job.queue) emptied.TakeFuture(each, *room);
-  taken_[job.queue].push_back({job.request, std::move(*room)});
+    if (std::get<0>(asker) == FamilyOf(job)) emptied.TakeFuture(each, *room);
+  taken_[FamilyOf(job)].push_back({job.request, std::move(*room)});
   return true;
 }
 

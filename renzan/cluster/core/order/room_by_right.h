@@ -24,21 +24,24 @@ class RoomByRight {
   RoomByRight(const ClusterView& view, const Quota& quota, const Occupants& occupants,
               const Ranks& ranks, std::vector<Standing> keep);
 
-  // Takes room for the job, beside earlier ones of its queue; false if there is none. What is free
-  // first, as the job itself will: others may have a right to what it leaves.
+  // Takes room for the job, beside earlier ones of its queue and of the parent's other queues;
+  // false if there is none. What is free first, as the job itself will: others may have a right to
+  // what it leaves.
   bool Take(const Job& job);
 
  private:
-  using Asker = std::tuple<int, Rank, Reclaims>;  // queue, rank, reclaims
+  using Asker = std::tuple<int, int, Rank, Reclaims>;  // family, queue, rank, reclaims
   struct Taken {
     int request;
     Placement placement;
   };
 
   Asker AskerOf(const Job& job) const;
+  // The parent of its queue, or the queue itself.
+  int FamilyOf(const Job& job) const;
   bool MayStopFor(const Job& job, int index) const;
   ClusterView& EmptiedFor(const Job& job);
-  ClusterView& FreeFor(int queue);
+  ClusterView& FreeFor(int family);
 
   const ClusterView& view_;
   const Quota& quota_;
@@ -46,8 +49,8 @@ class RoomByRight {
   const Ranks& ranks_;
   const std::vector<Standing> keep_;
   std::map<Asker, ClusterView> emptied_;
-  std::map<int, ClusterView> free_;          // by queue: nothing stops
-  std::map<int, std::vector<Taken>> taken_;  // by queue
+  std::map<int, ClusterView> free_;          // by family: nothing stops
+  std::map<int, std::vector<Taken>> taken_;  // by family
   Failures<std::pair<Asker, int>> nowhere_;  // by request, too
 };
 

@@ -47,8 +47,9 @@ class ServiceLevels {
 
   // Whether a running job has run long enough since its start to restart with fewer workers in
   // favour of an equal: nobody waits longer for those than min_run_per_cost restarts take.
-  bool MayShrinkForEquals(const Job& job) const {
-    return now_ >= MayBePreemptedFrom(job, job.started);
+  bool MayShrinkForEquals(const Job& job) const { return now_ >= MayShrinkForEqualsFrom(job); }
+  TimeMs MayShrinkForEqualsFrom(const Job& job) const {
+    return MayBePreemptedFrom(job, job.started);
   }
 
   // Whether a running job may restart in order to grow from `workers` by `more`: if what that costs

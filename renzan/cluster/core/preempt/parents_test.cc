@@ -151,5 +151,31 @@ TEST_F(ParentsTest, FairShareOfAQueueDoesNotReachItsSiblings) {
   EXPECT_THAT(Started(Run()), ElementsAre(siblings));
 }
 
+// It fits into the parent's rest, but could only have the room of a job within its queue's quota.
+TEST_F(ParentsTest, AClaimCountsNoRoomOfJobsThatStandBetter) {
+  Nodes(2);
+  Guarantee(4, 0, 8);
+  snapshot.queues[3].guaranteed = Gpus(12);
+  Add({.queue = kVision, .gpus = 4, .on = {{0, 1}}});
+  Add({.queue = kAds, .gpus = 8, .on = {{1, 1}}, .preemptible = false});
+  Add({.queue = kVision, .priority = 5, .gpus = 8});
+  const JobId siblings = Add({.queue = kSpeech, .gpus = 4});
+  Add({.queue = kAds, .priority = 9, .gpus = 4});
+  EXPECT_THAT(Started(Run()), ElementsAre(siblings));
+}
+
+TEST_F(ParentsTest, ClaimsOfSiblingsDoNotCountTheSameRoomTwice) {
+  Nodes(2);
+  Guarantee(8, 0, 4);
+  snapshot.queues[3].guaranteed = Gpus(16);
+  snapshot.queues.push_back({.name = "third", .parent = 3});
+  Add({.queue = kAds, .gpus = 4, .on = {{1, 1}}, .preemptible = false});
+  const JobId owners = Add({.queue = kVision, .gpus = 8});
+  Add({.queue = kSpeech, .priority = 1, .gpus = 8});
+  const JobId thirds = Add({.queue = 4, .gpus = 4});
+  Add({.queue = kAds, .priority = 9, .gpus = 4});
+  EXPECT_THAT(Started(Run()), UnorderedElementsAre(owners, thirds));
+}
+
 }  // namespace
 }  // namespace renzan::cluster

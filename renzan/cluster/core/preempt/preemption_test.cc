@@ -253,5 +253,30 @@ TEST_F(PreemptionTest, TheGrandChallengeStopsAllJobs) {
   EXPECT_EQ(ReasonOf(decisions, all), WaitReason::kPipelined);
 }
 
+TEST_F(PreemptionTest, TheGrandChallengeTakesAllThatItCanUse) {
+  Nodes(1);
+  Add({.priority = 1, .workers = 1, .max_workers = 8});
+  for (int job = 0; job < 4; ++job) Add({});
+  const JobId all = Add({.workers = 4, .max_workers = 8});
+  snapshot.jobs.back().quota_exempt = true;
+  snapshot.jobs.back().preemptible = false;
+  const Decisions decisions = Run();
+  ASSERT_THAT(Started(decisions), ElementsAre(all));
+  EXPECT_EQ(NumWorkers(decisions.starts[0].placement), 8);
+}
+
+// Otherwise it would restart before the others may have its workers, and be protected again.
+TEST_F(PreemptionTest, AnElasticJobDoesNotGrowBeforeEqualsMayTakeItsWorkers) {
+  Nodes(1, 4);
+  const JobId elastic =
+      Add({.workers = 1, .max_workers = 8, .on = {{0, 3}}, .ran_ms = 14 * kMinute});
+  snapshot.Find(elastic)->restart_cost_ms = 90 * kSecond;
+  snapshot.Find(elastic)->checkpoint_cost_ms = 0;
+  Add({.gpus = 4});
+  Decisions decisions = Run();
+  EXPECT_THAT(decisions.resizes, IsEmpty());
+  EXPECT_EQ(decisions.look_again, kNow + kMinute);
+}
+
 }  // namespace
 }  // namespace renzan::cluster

@@ -28,6 +28,7 @@ std::optional<Placement> More(const ClusterView& view, const Quota& quota,
 void GrowElasticJobs(ClusterView& view, Quota& quota, Entitlement& entitlement,
                      const Occupants& occupants, TimeMs min_between, Decisions& decisions) {
   const Snapshot& snapshot = view.snapshot();
+  const Ranks& ranks = entitlement.ranks();
   std::set<JobId> told;
   for (const Stop& stop : decisions.stops) told.insert(stop.job);
   for (const Resize& resize : decisions.resizes) told.insert(resize.job);
@@ -41,15 +42,17 @@ void GrowElasticJobs(ClusterView& view, Quota& quota, Entitlement& entitlement,
     if (job.max_workers == job.min_workers || !SavesWhenStopped(job) || !job.held.empty() ||
         told.contains(job.id) || NumWorkers(job.placement) >= job.max_workers)
       continue;
-    if (snapshot.now - job.last_resize >= min_between)
+    // Equals that wait for its workers come first.
+    const TimeMs from =
+        std::max(job.last_resize + min_between, ranks.levels().MayShrinkForEqualsFrom(job));
+    if (snapshot.now >= from)
       elastic.emplace_back(&job, nullptr);
     else
-      decisions.look_again = std::min(decisions.look_again, job.last_resize + min_between);
+      decisions.look_again = std::min(decisions.look_again, from);
   }
-  const Ranks& ranks = entitlement.ranks();
   std::sort(elastic.begin(), elastic.end(), [&](const auto& a, const auto& b) {
-    return std::tuple(ranks.Of(*a.first).right, a.first->id) <
-           std::tuple(ranks.Of(*b.first).right, b.first->id);
+    return std::tuple(!ranks.IsUnbound(*a.first), ranks.Of(*a.first).right, a.first->id) <
+           std::tuple(!ranks.IsUnbound(*b.first), ranks.Of(*b.first).right, b.first->id);
   });
   for (const auto& [job, start] : elastic) {
     const Placement& placement = start != nullptr ? start->placement : job->placement;

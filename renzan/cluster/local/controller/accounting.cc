@@ -25,8 +25,8 @@ void Lend(const std::function<bool(size_t)>& is_one, std::vector<double>& over,
                          lent * (idle[lender] / all_idle) * (over[borrower] / all_over)});
   for (size_t queue = 0; queue < over.size(); ++queue) {
     if (!is_one(queue)) continue;
-    over[queue] -= lent * (over[queue] / all_over);
-    idle[queue] -= lent * (idle[queue] / all_idle);
+    over[queue] *= (all_over - lent) / all_over;
+    idle[queue] *= (all_idle - lent) / all_idle;
   }
 }
 
@@ -42,7 +42,7 @@ double UseSurplus(const Snapshot& snapshot, int parent, const std::function<bool
   }
   const double used = std::clamp(all_over, 0.0, std::max(0.0, surplus));
   for (size_t queue = 0; queue < over.size(); ++queue)
-    if (is_its(queue) && used > 0) over[queue] -= used * (over[queue] / all_over);
+    if (is_its(queue) && used > 0) over[queue] *= (all_over - used) / all_over;
   return std::max(0.0, surplus) - used;
 }
 
@@ -57,7 +57,7 @@ std::vector<Loan> LoansNow(const Snapshot& snapshot) {
   std::vector<double> over(queues), idle(queues);
   std::set<int> parents;
   for (const Job& job : snapshot.jobs)
-    over[job.queue] += static_cast<double>(GpusOf(snapshot, job));
+    if (!job.quota_exempt) over[job.queue] += static_cast<double>(GpusOf(snapshot, job));
   for (size_t queue = 0; queue < queues; ++queue) {
     const double beyond =
         over[queue] - static_cast<double>(snapshot.queues[queue].guaranteed.gpu());

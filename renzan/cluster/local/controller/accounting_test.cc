@@ -61,5 +61,23 @@ TEST_F(LoansTest, WhatAParentHasBeyondItsQueuesIsNoLoanToThem) {
   EXPECT_THAT(Loans(), ElementsAre(Pair("ads to other", 4), Pair("research to other", 1)));
 }
 
+TEST_F(LoansTest, NothingIsLeftOfWhatTheParentLends) {
+  snapshot.queues = {{.name = "lends", .guaranteed = GpusWithCpus(24), .parent = 5},
+                     {.name = "a", .parent = 5},
+                     {.name = "b", .parent = 5},
+                     {.name = "c", .parent = 5},
+                     {.name = "idle", .guaranteed = GpusWithCpus(8)},
+                     {.name = "parent", .guaranteed = GpusWithCpus(24)}};
+  for (const auto& [queue, gpus] : {std::pair(1, 1), std::pair(2, 6), std::pair(3, 15)})
+    Add({.queue = queue, .gpus = gpus, .on = {{queue, 1}}});
+  EXPECT_EQ(Loans().size(), 3);
+}
+
+TEST_F(LoansTest, AGrandChallengeBorrowsNothing) {
+  Add({.queue = 3, .gpus = 8, .on = {{1, 1}}});
+  snapshot.jobs.back().quota_exempt = true;
+  EXPECT_THAT(Loans(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace renzan::cluster::local

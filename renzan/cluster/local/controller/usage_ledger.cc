@@ -68,6 +68,8 @@ std::vector<LoanRecord> UsageLedger::LoansAfter(double seconds) const {
   if (loans.empty()) return grown;
   const std::vector<LoanRecord> before = store_.Loans();
   for (const Loan& loan : loans) {
+    // What still runs in a queue that has become a parent.
+    if (snapshot_.queues[loan.lender].name == snapshot_.queues[loan.borrower].name) continue;
     LoanRecord record{.lender = snapshot_.queues[loan.lender].name,
                       .borrower = snapshot_.queues[loan.borrower].name,
                       .gpu_seconds = loan.gpus * seconds};
