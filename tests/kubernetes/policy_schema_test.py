@@ -46,6 +46,7 @@ KINDS = {
     "queues": ("Queue", {}, {
         "guaranteed": ([{}, {"cpu": 8}], ["much"]),
         "limit": ([{}, {"nvidia.com/gpu": "8"}], ["much"]),
+        "parent": (["research"], ["", "a" * 64, 5, ["research"]]),
         "notPreemptible": ([True, False], ["maybe"]),
         "maxPriority": ([-1000000, 0, 1000000], [1000001, -1000001, "high"]),
         "members": ([{"users": ["ann", "system:serviceaccount:ads:trainer"]}, {"groups": ["ml"]},
@@ -93,7 +94,8 @@ STATUSES = {
                         "conditions": [CONDITION]},
     "queues": {"observedGeneration": 1, "pending": 1, "running": 2, "guaranteed": {"cpu": "8"},
                "used": {"cpu": "1500m", "memory": "3Gi"}, "borrowed": {"cpu": "0"}, "message": "m",
-               "holds": "{}", "conditions": [CONDITION, CONDITION | {"type": "Guaranteed"}]},
+               "holds": "{}", "conditions": [CONDITION, CONDITION | {"type": "Guaranteed"},
+                              CONDITION | {"type": "HasParent"}]},
     "nodepools": {"observedGeneration": 1, "nodes": 3, "ready": 2, "booting": 1, "wanted": 4,
                   "message": "m", "conditions": [CONDITION, CONDITION | {"type": "Scalable"}],
                   "facts": {"bootingSinceMs": [1767323045000],

@@ -8,6 +8,7 @@
 #include "renzan/cluster/core/engine/nodes.h"
 #include "renzan/cluster/spec/cluster_config.h"
 #include "renzan/cluster/spec/fair_share.h"
+#include "renzan/cluster/spec/queue_parents.h"
 
 namespace renzan::cluster::spec {
 namespace {
@@ -104,48 +105,36 @@ std::string UnitOf(int kind) {
   return kind == kCpu ? " thousandths of a core" : kind == kMemory ? " MiB" : "";
 }
 
-// A parent is guaranteed what its queues are, unless it is given more.
-void CompleteParent(Snapshot& snapshot, int parent) {
-  Queue& its = snapshot.queues[parent];
-  if (its.limit != Queue::Unlimited() || its.fair_share || its.rights != QueueRights())
-    Fail(ErrorCode::kConfig,
-         "queue {} is a parent, and takes no jobs itself: give its limit, fair_share, members, "
-         "max_priority and not_preemptible to its queues",
-         its.name);
-  Resources sum;
-  for (const Queue& queue : snapshot.queues)
-    if (queue.parent == parent) sum += queue.guaranteed;
-  for (size_t kind = 0; kind < snapshot.resource_names.size(); ++kind) {
-    int64_t& guaranteed = its.guaranteed[static_cast<int>(kind)];
-    const int64_t least = sum[static_cast<int>(kind)];
-    if (guaranteed == 0) guaranteed = least;
-    if (guaranteed < least)
-      Fail(ErrorCode::kConfig,
-           "queue {}: {}{} of {} are guaranteed, but {} to its queues together: guarantee it as "
-           "much, or leave that out",
-           its.name, guaranteed, UnitOf(static_cast<int>(kind)), snapshot.resource_names[kind],
-           least);
-  }
-}
-
-void SetParents(const ClusterConfig& config, Snapshot& snapshot) {
-  std::set<int> parents;
-  for (Queue& queue : snapshot.queues) {
-    const auto given = config.queues.find(queue.name);
-    if (given == config.queues.end() || given->second.parent.empty()) continue;
-    const std::string& name = given->second.parent;
-    const auto parent = config.queues.find(name);
-    if (parent == config.queues.end())
+[[noreturn]] void FailOnParent(const ParentFault& fault, const Snapshot& snapshot) {
+  switch (fault.kind) {
+    case ParentFault::Kind::kNoQueue:
       Fail(ErrorCode::kConfig, "queue {}: its parent {} is no queue: add it to queues ({}: {{}})",
-           queue.name, name, name);
-    if (name == queue.name || !parent->second.parent.empty())
+           fault.queue, fault.parent, fault.parent);
+    case ParentFault::Kind::kHasParent:
       Fail(ErrorCode::kConfig,
            "queue {}: its parent {} has a parent itself ({}): queues have one level of parents",
-           queue.name, name, parent->second.parent);
-    queue.parent = static_cast<int>(std::distance(config.queues.begin(), parent));
-    parents.insert(*queue.parent);
+           fault.queue, fault.parent, fault.above);
+    case ParentFault::Kind::kTakesJobs:
+      Fail(ErrorCode::kConfig,
+           "queue {} is a parent, and takes no jobs itself: give its limit, fair_share, members, "
+           "max_priority and not_preemptible to its queues",
+           fault.parent);
+    case ParentFault::Kind::kTooLittle:
+      break;
   }
-  for (const int parent : parents) CompleteParent(snapshot, parent);
+  Fail(ErrorCode::kConfig,
+       "queue {}: {}{} of {} are guaranteed, but {} to its queues together: guarantee it as much, "
+       "or leave that out",
+       fault.queue, fault.given, UnitOf(fault.resource), snapshot.resource_names[fault.resource],
+       fault.of_queues);
+}
+
+void RequireParents(const ClusterConfig& config, Snapshot& snapshot) {
+  std::map<std::string, std::string> named;
+  for (const auto& [name, queue] : config.queues)
+    if (!queue.parent.empty()) named.emplace(name, queue.parent);
+  const std::vector<ParentFault> faults = SetParents(named, snapshot);
+  if (!faults.empty()) FailOnParent(faults.front(), snapshot);
 }
 
 // Queues must not be guaranteed more than the pools have at their maximum.
@@ -181,16 +170,6 @@ int QueueIndex(const Snapshot& snapshot, const std::string& name) {
   FailUnknown(ErrorCode::kConfig, "queue", name, names);
 }
 
-// A queue without rights for what still runs in a queue that takes no jobs any more: another one
-// than the parent of that name, whose guarantee is for its queues.
-int RemovedQueue(Snapshot& snapshot, const std::string& name) {
-  const auto at = std::ranges::find_if(
-      snapshot.queues, [&](const Queue& queue) { return queue.removed && queue.name == name; });
-  if (at != snapshot.queues.end()) return static_cast<int>(at - snapshot.queues.begin());
-  snapshot.queues.push_back({.name = name, .removed = true});
-  return static_cast<int>(snapshot.queues.size()) - 1;
-}
-
 WorkerRequest MakeRequest(const Snapshot& snapshot, const JobSpec& spec) {
   WorkerRequest request{.per_worker = ToResources(snapshot, spec.resources, "the job"),
                         .required = spec.constraints.required,
@@ -221,7 +200,7 @@ Snapshot MakeSnapshot(const ClusterConfig& config, TimeMs now) {
   for (const auto& [name, queue] : config.queues)
     snapshot.queues.push_back(MakeQueue(snapshot, name, queue));
   if (snapshot.queues.empty()) snapshot.queues.push_back({.name = "default"});
-  SetParents(config, snapshot);
+  RequireParents(config, snapshot);
   CheckGuarantees(snapshot);
   for (const auto& [name, user] : config.users)
     snapshot.users.push_back(
@@ -289,10 +268,7 @@ Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, Jo
   job.grace_ms = spec.grace_ms();
   job.max_checkpoint_interval_ms = spec.max_checkpoint_interval_ms();
   if (is_parent)
-    job.held = fmt::format(
-        "queue {} is now the parent of others, and takes no jobs itself: move it to one of them "
-        "(renzan job update --to-queue)",
-        spec.queue);
+    job.held = WhyParentHolds(spec.queue);
   else if (snapshot.queues[queue].removed)
     job.held = fmt::format("the configuration no longer has queue {}", spec.queue);
   return job;

@@ -107,6 +107,15 @@ TEST_F(ReviewTest, RefusesWhatItsQueueForbids) {
   EXPECT_TRUE(Create(JobObject({{"queue", "ads"}})).allowed);
 }
 
+TEST_F(ReviewTest, AParentTakesNoJobs) {
+  Json vision = QueueObject("vision");
+  vision["spec"]["parent"] = "research";
+  SeeQueues(Json::array({QueueObject("research"), vision}));
+  EXPECT_EQ(Create(JobObject({{"queue", "research"}})).message,
+            "queue 'research' is a parent, and takes no jobs itself: use vision");
+  EXPECT_TRUE(Create(JobObject({{"queue", "vision"}})).allowed);
+}
+
 TEST_F(ReviewTest, AQueueIsForItsMembers) {
   const auto see = [&](const Json& members) {
     Json queue = QueueObject("vision");

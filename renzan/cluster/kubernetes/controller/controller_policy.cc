@@ -26,7 +26,7 @@ void Controller::ApplyPolicy() {
 }
 
 void Controller::ApplyQueues() {
-  SetQueues(queues_.holding(), snapshot_);
+  queues_.SetParentFaults(SetQueues(queues_.holding(), snapshot_));
   SpecifyAll();
 }
 

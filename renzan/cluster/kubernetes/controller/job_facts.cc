@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
 #include "renzan/base/error.h"
@@ -33,22 +34,34 @@ void Reserve(Reservation reservation, Snapshot& snapshot) {
   all.insert(std::upper_bound(all.begin(), all.end(), reservation, before), std::move(reservation));
 }
 
-// The queue's index; if there is none, adds one that counts as removed.
+// The queue's index; if there is none, adds one.
 int QueueNamed(const std::string& name, Snapshot& snapshot) {
-  auto& queues = snapshot.queues;
-  const auto at = std::find_if(queues.begin(), queues.end(),
-                               [&](const Queue& queue) { return queue.name == name; });
-  const auto index = static_cast<int>(at - queues.begin());
-  if (at == queues.end()) queues.push_back({.name = name, .removed = true});
-  return index;
+  const auto& queues = snapshot.queues;
+  const auto at = std::find_if(queues.begin(), queues.end(), [&](const Queue& queue) {
+    return queue.name == name && !queue.removed;
+  });
+  return at == queues.end() ? spec::RemovedQueue(snapshot, name)
+                            : static_cast<int>(at - queues.begin());
+}
+
+// Whatever runs in a queue when it becomes a parent runs on in one without a guarantee.
+void EmptyParents(Snapshot& snapshot) {
+  std::set<int> parents;
+  for (const Queue& queue : snapshot.queues)
+    if (queue.parent) parents.insert(*queue.parent);
+  for (Job& job : snapshot.jobs)
+    if (parents.contains(job.queue))
+      job.queue = spec::RemovedQueue(snapshot, snapshot.queues[job.queue].name);
 }
 
 }  // namespace
 
-void SetQueues(const std::map<std::string, QueueSpec>& specs, Snapshot& snapshot) {
+std::vector<spec::ParentFault> SetQueues(const std::map<std::string, QueueSpec>& specs,
+                                         Snapshot& snapshot) {
   static const std::map<std::string, QueueSpec> without_any = {{"default", {}}};
   const auto& there = specs.empty() ? without_any : specs;
   auto& queues = snapshot.queues;
+  std::map<std::string, std::string> parents;
   for (Queue& queue : queues)
     if (!there.contains(queue.name)) queue = {.name = queue.name, .removed = true};
   for (const auto& [name, spec] : there) {
@@ -60,7 +73,11 @@ void SetQueues(const std::map<std::string, QueueSpec>& specs, Snapshot& snapshot
     for (const auto& [resource, amount] : spec.limit)
       if (const int kind = KindOf(resource, snapshot); kind >= 0) queue.limit[kind] = limit[kind];
     queues[QueueNamed(name, snapshot)] = std::move(queue);
+    if (!spec.parent.empty()) parents.emplace(name, spec.parent);
   }
+  std::vector<spec::ParentFault> faults = spec::SetParents(parents, snapshot);
+  EmptyParents(snapshot);
+  return faults;
 }
 
 void ApplyPolicy(const ClusterPolicy& policy, Inventory& inventory, TimeMs now,
@@ -121,7 +138,7 @@ void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Jo
   job.held = HasEnded(object.status.state) ? "it has ended" : object.invalid;
   // Its indices must be valid in any case. A job that waits for a missing queue counts for none.
   if (snapshot.queues.empty()) SetQueues({}, snapshot);
-  job.queue = QueueNamed("", snapshot);
+  job.queue = spec::RemovedQueue(snapshot, "");
   if (snapshot.worker_requests.empty()) snapshot.InternRequest({});
   if (!job.held.empty()) return;
   job.priority = spec.priority;
@@ -134,10 +151,15 @@ void Specify(const GangJob& object, Inventory& inventory, Snapshot& snapshot, Jo
   job.max_checkpoint_interval_ms = spec.max_checkpoint_interval_ms();
   if (const Queue* queue = QueueOf(object, snapshot)) {
     job.queue = static_cast<int>(queue - snapshot.queues.data());
+    if (spec::IsParent(snapshot.queues, *queue)) {
+      job.queue = spec::RemovedQueue(snapshot, spec.queue);
+      job.held = spec::WhyParentHolds(spec.queue);
+    }
   } else {
     job.held = fmt::format("there is no queue '{}'", spec.queue);
     // What it has held since its queue existed counts for no other queue.
-    if (object.status.state != RecordState::kPending) job.queue = QueueNamed(spec.queue, snapshot);
+    if (object.status.state != RecordState::kPending)
+      job.queue = spec::RemovedQueue(snapshot, spec.queue);
   }
   const std::string& level = spec.constraints.topology;
   const auto& levels = snapshot.topology_levels;

@@ -15,12 +15,14 @@
 #include "renzan/cluster/kubernetes/objects/gang_job.h"
 #include "renzan/cluster/kubernetes/objects/node_pool.h"
 #include "renzan/cluster/kubernetes/objects/queue.h"
+#include "renzan/cluster/spec/queue_parents.h"
 
 namespace renzan::cluster::kubernetes {
 
 // Sets the queues: `default`, without quotas, if there is no Queue. Jobs must be specified again
-// afterwards.
-void SetQueues(const std::map<std::string, QueueSpec>& specs, Snapshot& snapshot);
+// afterwards. Returns what is wrong with their parents: such a queue has none.
+std::vector<spec::ParentFault> SetQueues(const std::map<std::string, QueueSpec>& specs,
+                                         Snapshot& snapshot);
 
 // Applies a ClusterPolicy to users and nodes. Jobs must be specified again afterwards.
 void ApplyPolicy(const ClusterPolicy& policy, Inventory& inventory, TimeMs now, Snapshot& snapshot);

@@ -81,7 +81,7 @@ spec::Submitter::Checked QueueKeeper::WasSubmitterChecked(const GangJob& job) co
 bool QueueKeeper::Flush(const Snapshot& snapshot, Requests& requests, TimeMs now) {
   if (known_.empty() || now < flush_at_) return true;
   flush_at_ = now + kBetweenFlushesMs;
-  const std::map<std::string, QueueStatus> of_queues = StatusesOfQueues(snapshot);
+  const std::map<std::string, QueueStatus> of_queues = StatusesOfQueues(snapshot, faults_);
   std::vector<std::pair<KeptStatus*, Json>> statuses;
   for (auto& [name, known] : known_) {
     const auto at = of_queues.find(name);
@@ -98,6 +98,10 @@ bool QueueKeeper::Flush(const Snapshot& snapshot, Requests& requests, TimeMs now
         object_of({"Accepted", accepted, accepted ? "Accepted" : "Invalid", known.wrong}),
         object_of(guaranteed)};
     std::string message = !accepted ? known.wrong : guaranteed.value ? "" : guaranteed.message;
+    if (const std::optional<Condition>& parent = at->second.has_parent) {
+      status["conditions"].push_back(object_of(*parent));
+      if (accepted && !parent->value) message = parent->message;
+    }
     if (NeedsSubmitters(known.spec.rights)) {
       const Condition checked = {kMembersChecked, serves_admission_,
                                  serves_admission_ ? "Webhook" : "NoWebhook",

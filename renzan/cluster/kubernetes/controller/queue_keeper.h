@@ -11,12 +11,14 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "renzan/cluster/core/snapshot.h"
 #include "renzan/cluster/kubernetes/controller/kept_status.h"
 #include "renzan/cluster/kubernetes/controller/use_book.h"
 #include "renzan/cluster/kubernetes/objects/gang_job.h"
 #include "renzan/cluster/kubernetes/objects/queue.h"
+#include "renzan/cluster/spec/queue_parents.h"
 
 namespace renzan::cluster::kubernetes {
 
@@ -33,6 +35,9 @@ class QueueKeeper {
   std::map<std::string, QueueSpec> holding() const;
   // Whether that has changed since the last call. True at first.
   bool TakeChanged() { return std::exchange(changed_, false); }
+
+  // What is wrong with the parents of those, for the statuses.
+  void SetParentFaults(std::vector<spec::ParentFault> faults) { faults_ = std::move(faults); }
 
   // Counts what jobs have used of queues with fair share: UseBook::Count(). The first time it goes
   // on from what the statuses say.
@@ -59,6 +64,7 @@ class QueueKeeper {
 
   const bool serves_admission_;
   std::map<std::string, Known> known_;
+  std::vector<spec::ParentFault> faults_;
   UseBook use_;
   bool changed_ = true;
   TimeMs flush_at_ = 0;

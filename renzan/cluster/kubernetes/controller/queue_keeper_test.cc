@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "renzan/cluster/kubernetes/controller/world_testing.h"
+#include "renzan/cluster/kubernetes/controller/queue_world_testing.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 
@@ -12,47 +12,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-Json Gpus(const Json& guaranteed, const Json& limit = nullptr) {
-  Json spec = {{"guaranteed", {{kGpuResource, guaranteed}}}};
-  if (!limit.is_null()) spec["limit"] = {{kGpuResource, limit}};
-  return spec;
-}
-
-struct QueueWorld : World {
-  QueueWorld() { cluster.AddNode("a", 8); }
-  Json StatusOf(const char* queue) { return At(cluster.Get(Queues(), "", queue, ""), {"status"}); }
-  // "True Accepted: ..."
-  std::string ConditionOf(const char* queue, const char* type) {
-    const Json object = cluster.Get(Queues(), "", queue, "");
-    for (const Json& each : At(object, {"status", "conditions"})) {
-      EXPECT_EQ(NumberAt(each, {"observedGeneration"}),
-                NumberAt(object, {"metadata", "generation"}));
-      if (TextAt(each, {"type"}) == type)
-        return fmt::format("{} {}: {}", TextAt(each, {"status"}), TextAt(each, {"reason"}),
-                           TextAt(each, {"message"}));
-    }
-    return "none";
-  }
-  void AddJob(const char* name, const char* queue, int gpus) {
-    Json spec = JobSpec(1, gpus);
-    spec["queue"] = queue;
-    cluster.AddJob("ads", name, spec, kHour);
-  }
-  // Why a job does not start, to a client that sees the same objects.
-  std::string HeldToClients(JobId id) {
-    const Observed observed = SeenByClients();
-    const Job* const job = observed.snapshot.Find(id);
-    return job == nullptr ? "there is no such job" : job->held;
-  }
-  void Ask(const char* name, const char* annotation) {
-    cluster.MergePatch(GangJobs(), "ads", name,
-                       {{"metadata", {{"annotations", {{annotation, "now"}}}}}}, "");
-  }
-  std::string MessageOf(const char* name) {
-    return TextAt(*cluster.FindJob("ads", name), {"status", "message"});
-  }
-};
 
 TEST(KubernetesQueues, SayWhatTheirJobsUse) {
   QueueWorld world;

@@ -56,13 +56,45 @@ Condition Guarantee(const Queue& queue, const Resources& of_all, const Offered& 
   return {"Guaranteed", true, "Guaranteed", "what all queues are guaranteed exists"};
 }
 
+Condition WithoutParent(const spec::ParentFault& fault) {
+  const char* const type = "HasParent";
+  switch (fault.kind) {
+    case spec::ParentFault::Kind::kNoQueue:
+      return {type, false, "NoSuchQueue",
+              fmt::format("there is no Queue {}, which spec.parent names: the queue has no parent "
+                          "until it exists",
+                          fault.parent)};
+    case spec::ParentFault::Kind::kHasParent:
+      return {type, false, "ParentHasParent",
+              fmt::format("{}, which spec.parent names, has a parent itself ({}): queues have one "
+                          "level of parents, and this queue has none until that is mended",
+                          fault.parent, fault.above)};
+    default:
+      return {type, false, "ParentTakesJobs",
+              fmt::format("{}, which spec.parent names, is a queue with jobs of its own: give its "
+                          "limit, fairShare, members, maxPriority and notPreemptible to its queues "
+                          "instead; until then, this queue has no parent",
+                          fault.parent)};
+  }
+}
+
+Condition LessThanItsQueues(const spec::ParentFault& fault, const Snapshot& snapshot) {
+  const std::string of_queues = QuantityWithName(fault.of_queues, fault.resource, snapshot);
+  return {"Guaranteed", false, "LessThanItsQueues",
+          fmt::format("spec.guaranteed has {}, but its queues together have {}, which counts for "
+                      "it, too: guarantee it as much, or leave that out",
+                      QuantityWithName(fault.given, fault.resource, snapshot), of_queues)};
+}
+
 }  // namespace
 
-std::map<std::string, QueueStatus> StatusesOfQueues(const Snapshot& snapshot) {
+std::map<std::string, QueueStatus> StatusesOfQueues(const Snapshot& snapshot,
+                                                    const std::vector<spec::ParentFault>& faults) {
   const std::vector<spec::QueueUse> uses = spec::UseOfQueues(snapshot);
   const Offered offered = OfferedIn(snapshot);
   Resources of_all;
-  for (const Queue& queue : snapshot.queues) Add(queue.guaranteed, 1, of_all);
+  for (const Queue& queue : snapshot.queues)
+    if (!queue.parent) Add(queue.guaranteed, 1, of_all);
   std::map<std::string, QueueStatus> statuses;
   for (size_t at = 0; at < uses.size(); ++at) {
     const Queue& queue = snapshot.queues[at];
@@ -82,6 +114,15 @@ std::map<std::string, QueueStatus> StatusesOfQueues(const Snapshot& snapshot) {
                            {"used", QuantitiesOf(uses[at].used, kinds, snapshot)},
                            {"borrowed", QuantitiesOf(uses[at].borrowed, kinds, snapshot)}}),
         .guaranteed = Guarantee(queue, of_all, offered, snapshot)};
+    if (queue.parent) statuses[queue.name].has_parent = {"HasParent", true, "HasParent", ""};
+  }
+  for (const spec::ParentFault& fault : faults) {
+    const auto at = statuses.find(fault.queue);
+    if (at == statuses.end()) continue;
+    if (fault.kind == spec::ParentFault::Kind::kTooLittle)
+      at->second.guaranteed = LessThanItsQueues(fault, snapshot);
+    else
+      at->second.has_parent = WithoutParent(fault);
   }
   return statuses;
 }

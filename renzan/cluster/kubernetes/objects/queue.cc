@@ -67,12 +67,21 @@ std::optional<FairShare> FairShareFrom(const json& spec) {
   return spec::FairShareOf(half_life);
 }
 
+std::string ParentFrom(const json& spec) {
+  const json& parent = At(spec, {"parent"});
+  if (!parent.is_null() && !parent.is_string())
+    Fail(ErrorCode::kConfig, "spec.parent is {}: it must be the name of another Queue",
+         parent.dump());
+  return TextAt(spec, {"parent"});
+}
+
 }  // namespace
 
 QueueSpec QueueSpecFrom(const json& spec) {
   const json &guaranteed = At(spec, {"guaranteed"}), &limit = At(spec, {"limit"});
   const QueueSpec queue{.guaranteed = ReadAmounts(guaranteed, "spec.guaranteed"),
                         .limit = ReadAmounts(limit, "spec.limit"),
+                        .parent = ParentFrom(spec),
                         .rights = RightsFrom(spec),
                         .fair_share = FairShareFrom(spec)};
   for (const auto& [name, amount] : queue.guaranteed)
@@ -92,7 +101,9 @@ QueueSpec WithoutGuarantee(const json& spec) {
   } catch (const Error&) {
     // Its status says what is wrong.
   }
-  QueueSpec queue{.limit = AmountsOf(At(spec, {"limit"})), .rights = std::move(rights)};
+  QueueSpec queue{.limit = AmountsOf(At(spec, {"limit"})),
+                  .parent = TextAt(spec, {"parent"}),
+                  .rights = std::move(rights)};
   try {
     queue.fair_share = FairShareFrom(spec);
   } catch (const Error&) {

@@ -1,10 +1,11 @@
 #pragma once
 
-// A Queue: its guaranteed quota, the most that it may use, who may use it, and whether namespaces
-// get fair shares of it.
+// A Queue: its guaranteed quota, the most that it may use, its parent, who may use it, and whether
+// namespaces get fair shares of it.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 
 #include "renzan/cluster/core/queue_rights.h"
 #include "renzan/cluster/core/snapshot.h"
@@ -15,6 +16,7 @@ namespace renzan::cluster::kubernetes {
 
 struct QueueSpec {
   Amounts guaranteed, limit;
+  std::string parent;  // another Queue; empty: none
   QueueRights rights;
   std::optional<FairShare> fair_share;  // without anything used
 };

@@ -67,6 +67,14 @@ TEST(QueueSpec, OneThatWasNeverValidIsNobodysIfItsMembersCannotBeRead) {
   EXPECT_EQ(HoldingQueueSpec({{"spec", closed}}).rights.members, (QueueMembers{{"ann"}, {}, {}}));
 }
 
+TEST(QueueSpec, MayHaveAParent) {
+  EXPECT_EQ(QueueSpecFrom(json::object()).parent, "");
+  EXPECT_EQ(QueueSpecFrom({{"parent", "research"}}).parent, "research");
+  EXPECT_THAT(ErrorOf({{"parent", 5}}), HasSubstr("spec.parent is 5: it must be the name of"));
+  const json wrong = {{"limit", {{"cpu", "much"}}}, {"parent", "research"}};
+  EXPECT_EQ(WithoutGuarantee(wrong).parent, "research");
+}
+
 // The API server drops what the definition does not know.
 TEST(QueueSpec, TheDefinitionHasEveryRight) {
   const std::string path = RENZAN_DEPLOY "/crds/queues.yaml";
@@ -88,6 +96,7 @@ TEST(QueueSpec, TheDefinitionHasEveryRight) {
     }
   }
   EXPECT_EQ(keys.size(), 6u);
+  EXPECT_TRUE(At(spec, {"parent"}).is_object());
   EXPECT_TRUE(At(spec, {"fairShare", "properties", "halfLife"}).is_object());
 }
 
