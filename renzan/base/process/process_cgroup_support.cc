@@ -17,8 +17,8 @@
 #include <variant>
 #include <vector>
 
-#include "renzan/base/clock.h"
 #include "renzan/base/error.h"
+#include "renzan/base/process/cgroup_probe.h"
 #include "renzan/base/process/child.h"
 #include "renzan/base/process/process_cgroup.h"
 
@@ -68,10 +68,8 @@ std::string WhyNoDenial(const ProcessCgroup& group, std::vector<dev_t> devices) 
 // "": groups can be made inside `parent`, and nothing is wrong with one.
 std::string WhyNot(const Cgroup& parent,
                    const std::function<std::string(const ProcessCgroup&)>& wrong_with) {
-  // Containers that share the parent may use the same process ids.
-  const ProcessCgroup group(
-      {fmt::format("{}/renzan-probe-{}-{}", parent.directory, getpid(), SystemClock().UnixMs()),
-       parent.v2});
+  RemoveLeftProbes(parent.directory);
+  const ProcessCgroup group({parent.directory + "/" + NewProbeName(), parent.v2});
   if (mkdir(group.directory().c_str(), 0755) != 0)
     return fmt::format("no groups can be made in {}: {}", parent.directory, std::strerror(errno));
   std::string why;

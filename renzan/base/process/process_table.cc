@@ -29,12 +29,14 @@ constexpr int kMaxSteps = 1000;
 
 struct Origin {
   pid_t parent = 0, session = 0;
+  uint64_t start_ticks = 0;
 };
 
 // Nothing if the process does not exist or is a zombie.
 std::optional<Origin> OriginOf(pid_t pid) {
   const std::string stat = ProcessFile(pid, "stat");
-  // "PID (NAME) STATE PARENT GROUP SESSION ..."; a name may contain any character.
+  // "PID (NAME) STATE PARENT GROUP SESSION ...", with the start in the 22nd field; a name may
+  // contain any character.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream rest(stat.substr(name_end + 1));
@@ -42,6 +44,9 @@ std::optional<Origin> OriginOf(pid_t pid) {
   pid_t group = 0;
   Origin origin;
   rest >> state >> origin.parent >> group >> origin.session;
+  std::string skipped;
+  for (int field = 7; field < 22; ++field) rest >> skipped;
+  rest >> origin.start_ticks;
   if (!rest || state == 'Z' || state == 'X') return std::nullopt;
   return origin;
 }
@@ -111,6 +116,11 @@ std::vector<std::vector<pid_t>> ProcessesOf(const std::vector<pid_t>& leaders) {
 }
 
 bool IsAlive(pid_t pid) { return OriginOf(pid).has_value(); }
+
+std::optional<uint64_t> StartTicksOf(pid_t pid) {
+  const std::optional<Origin> origin = OriginOf(pid);
+  return origin ? std::optional(origin->start_ticks) : std::nullopt;
+}
 
 std::vector<pid_t> ChildrenOf(pid_t pid) {
   const std::string parent = std::to_string(pid);

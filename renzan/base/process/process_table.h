@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +28,10 @@ std::vector<std::vector<pid_t>> ProcessesOf(const std::vector<pid_t>& leaders);
 
 // Whether the process exists and has not ended. A zombie has.
 bool IsAlive(pid_t pid);
+
+// When the process started, in clock ticks since the machine did: no other process of the same pid
+// has that. Nothing if it does not exist or has ended.
+std::optional<uint64_t> StartTicksOf(pid_t pid);
 
 // The children of `pid`, started or adopted, including zombies.
 std::vector<pid_t> ChildrenOf(pid_t pid);

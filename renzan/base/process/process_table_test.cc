@@ -55,6 +55,7 @@ TEST(ProcessTable, AZombieIsNotAlive) {
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
   EXPECT_THAT(ChildrenOf(getpid()), testing::Contains(child));
   EXPECT_FALSE(IsAlive(child));
+  EXPECT_FALSE(StartTicksOf(child));
   EXPECT_TRUE(IsAlive(getpid()));
   EXPECT_FALSE(IsAlive(INT_MAX));
   EXPECT_EQ(waitpid(child, nullptr, 0), child);
