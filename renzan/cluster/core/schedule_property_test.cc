@@ -64,11 +64,6 @@ TEST(ScheduleProperty, OneCycleOnAnySnapshot) {
   }
 }
 
-bool IsOn(const Placement& placement, int node) {
-  return std::any_of(placement.begin(), placement.end(),
-                     [=](const Placed& placed) { return placed.node == node; });
-}
-
 // Whether the start can be carried out regardless of the other decisions.
 bool IsIndependent(const Snapshot& snapshot, const std::vector<SnapshotFault>& faults,
                    const Start& start) {

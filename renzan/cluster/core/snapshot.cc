@@ -17,6 +17,11 @@ int NumWorkers(const Placement& placement) {
   return workers;
 }
 
+bool IsOn(const Placement& placement, int node) {
+  return std::any_of(placement.begin(), placement.end(),
+                     [&](const Placed& placed) { return placed.node == node; });
+}
+
 int64_t AttainedWorkerMs(const Job& job, TimeMs now) {
   const TimeMs running =
       job.state == JobState::kPending ? 0 : std::max<TimeMs>(0, now - job.started);

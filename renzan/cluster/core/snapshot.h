@@ -150,6 +150,8 @@ struct Placed {
 using Placement = std::vector<Placed>;  // sorted by node, each node once, workers >= 1
 
 int NumWorkers(const Placement& placement);
+// Whether any of the workers are on the node.
+bool IsOn(const Placement& placement, int node);
 
 // Quantiles of a run time: by then this share of similar jobs has ended. All zero: not known.
 inline constexpr std::array<float, 5> kQuantiles = {0.1F, 0.25F, 0.5F, 0.75F, 0.9F};

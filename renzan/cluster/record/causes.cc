@@ -164,8 +164,7 @@ class Causes {
     Json holders = Json::array();
     for (const Reservation& reservation : snapshot_.reservations) {
       const auto shares = [&](const Placed& mine) {
-        return std::any_of(reservation.placement.begin(), reservation.placement.end(),
-                           [&](const Placed& theirs) { return theirs.node == mine.node; });
+        return IsOn(reservation.placement, mine.node);
       };
       if (std::any_of(placement.begin(), placement.end(), shares))
         holders.push_back(Named(reservation.job));

@@ -65,14 +65,10 @@ void Simulation::NodeIsTaken(int node) {
 
 // The work of its jobs since they last saved it is lost.
 void Simulation::EndWorkersOn(int node) {
-  const auto is_on = [&](const Placement& placement) {
-    return std::any_of(placement.begin(), placement.end(),
-                       [&](const Placed& placed) { return placed.node == node; });
-  };
   for (const Job& job : cluster_.snapshot().jobs) {
-    if (is_on(job.placement)) {
+    if (IsOn(job.placement, node)) {
       EndAttempt(job.id, /*node_failed=*/true);
-    } else if (is_on(job.target)) {
+    } else if (IsOn(job.target, node)) {
       // It finishes saving its work, and then waits.
       cluster_.LoseTarget(job.id);
       lifecycle_.Evict(job.id, "the node to which it was to move failed");

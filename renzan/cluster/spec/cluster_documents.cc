@@ -43,8 +43,7 @@ Json NodeJson(const Snapshot& snapshot, int index) {
   const Node& node = snapshot.nodes[index];
   Json jobs = Json::array();
   for (const Job& job : snapshot.jobs)
-    for (const Placed& placed : job.placement)
-      if (placed.node == index) jobs.push_back(job.id);
+    if (IsOn(job.placement, index)) jobs.push_back(job.id);
   return {{"name", node.name},
           {"pool", node.pool < 0 ? Json() : Json(snapshot.pools[node.pool].name)},
           {"state", NameOf(node.state)},

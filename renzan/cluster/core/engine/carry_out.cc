@@ -32,12 +32,9 @@ bool CarryOutOnJob(const Decision& decision, JobState from, Snapshot& snapshot,
 
 // Whether any job has workers on the node, or will have after its move.
 bool IsHeld(const Snapshot& snapshot, int node) {
-  const auto on_it = [&](const Placement& placement) {
-    return std::any_of(placement.begin(), placement.end(),
-                       [&](const Placed& placed) { return placed.node == node; });
-  };
-  return std::any_of(snapshot.jobs.begin(), snapshot.jobs.end(),
-                     [&](const Job& job) { return on_it(job.placement) || on_it(job.target); });
+  return std::any_of(snapshot.jobs.begin(), snapshot.jobs.end(), [&](const Job& job) {
+    return IsOn(job.placement, node) || IsOn(job.target, node);
+  });
 }
 
 void CarryOutOnNode(const NodeChange& change, Snapshot& snapshot, Environment& environment) {

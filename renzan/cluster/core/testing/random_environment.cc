@@ -23,11 +23,6 @@ std::string Describe(const Placement& placement) {
   return text;
 }
 
-bool IsOn(const Placement& placement, int node) {
-  return std::any_of(placement.begin(), placement.end(),
-                     [&](const Placed& placed) { return placed.node == node; });
-}
-
 }  // namespace
 
 std::string Describe(const Decisions& decisions) {

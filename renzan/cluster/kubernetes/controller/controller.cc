@@ -89,7 +89,7 @@ void Controller::Take(Source source, const WatchChange& change) {
   const std::string name = TextAt(object, {"metadata", "name"});
   switch (source) {
     case Source::kJobs:
-      if (LiveJob* live = runner_.FindByUid(uid);
+      if (LiveGang* live = runner_.FindByUid(uid);
           live != nullptr && !deleted &&
           live->own_versions.erase(TextAt(object, {"metadata", "resourceVersion"})) > 0) {
         // Our own write, which is known already: it is not even parsed.
@@ -148,7 +148,7 @@ void Controller::TakeJob(const std::shared_ptr<const Json>& object) {
   unreadable_.erase(job.uid);
   CheckWriter(job);
   if (!begun_) last_term_ = std::max(last_term_, job.status.term);
-  if (LiveJob* live = runner_.FindByUid(job.uid)) {
+  if (LiveGang* live = runner_.FindByUid(job.uid)) {
     Update(*live, std::move(job));
   } else if (!HasEnded(job.status.state)) {
     arrived_.insert_or_assign(job.uid, std::move(job));
@@ -188,7 +188,7 @@ void Controller::HandleNodes() {
 
 void Controller::HandlePods() {
   for (const std::string& uid : pods_.TakeChangedJobs()) {
-    if (LiveJob* live = runner_.FindByUid(uid); live == nullptr || live->workers.empty()) {
+    if (LiveGang* live = runner_.FindByUid(uid); live == nullptr || live->workers.empty()) {
       pods_.TakeRemoved(uid);
     } else {
       const size_t workers = live->workers.size();

@@ -66,7 +66,7 @@ class Controller {
   TimeMs Turn();
 
   const Snapshot& snapshot() const { return snapshot_; }
-  const std::map<JobId, LiveJob>& live() const { return runner_.live(); }
+  const std::map<JobId, LiveGang>& live() const { return runner_.live(); }
   const ControllerCounts& counts() const { return counts_; }
   const std::map<std::string, int64_t>& attempt_ends() const { return runner_.attempt_ends(); }
   int64_t failed_requests() const { return runner_.failed_requests(); }
@@ -80,13 +80,13 @@ class Controller {
   void CheckWriter(const GangJob& job) const;
   void Begin();
   void Admit(GangJob object);
-  void Update(LiveJob& live, GangJob object);
-  void HonourRequests(LiveJob& live);
+  void Update(LiveGang& live, GangJob object);
+  void HonourRequests(LiveGang& live);
   // Called when its user changed the specification of a job that has workers.
-  void Edit(LiveJob& live);
+  void Edit(LiveGang& live);
   // For a job that an earlier leader has started: what its workers have, although its user may
   // since have changed what it asks for.
-  void TakeOver(LiveJob& live, Job& job);
+  void TakeOver(LiveGang& live, Job& job);
   void SpecifyAll();
   void ApplyPolicy();
   void ApplyQueues();

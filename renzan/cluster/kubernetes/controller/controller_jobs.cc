@@ -62,7 +62,7 @@ void Controller::Admit(GangJob object) {
   needs_scheduling_ = true;
 }
 
-void Controller::TakeOver(LiveJob& live, Job& job) {
+void Controller::TakeOver(LiveGang& live, Job& job) {
   const GangJobStatus& status = live.object.status;
   if (live.workers.empty() || status.started_generation == live.object.generation) return;
   live.edited = true;
@@ -79,7 +79,7 @@ void Controller::TakeOver(LiveJob& live, Job& job) {
   Edit(live);
 }
 
-void Controller::Update(LiveJob& live, GangJob object) {
+void Controller::Update(LiveGang& live, GangJob object) {
   // Only we write the status. If it has changed nevertheless, by a write of ours that got no answer
   // or by another replica, what we know of the job is not what the server has.
   if (At(*object.object, {"status"}) != At(*live.object.object, {"status"})) {
@@ -109,7 +109,7 @@ void Controller::Update(LiveJob& live, GangJob object) {
     Edit(live);
 }
 
-void Controller::HonourRequests(LiveJob& live) {
+void Controller::HonourRequests(LiveGang& live) {
   GangJobStatus& status = live.object.status;
   if (status.checkpoint_request != live.object.checkpoint_request) {
     status.checkpoint_request = live.object.checkpoint_request;
@@ -125,7 +125,7 @@ void Controller::HonourRequests(LiveJob& live) {
 }
 
 // Except for the size and a hold, changes apply when the job starts again.
-void Controller::Edit(LiveJob& live) {
+void Controller::Edit(LiveGang& live) {
   live.edited = true;
   Job& job = *snapshot_.Find(live.object.status.id);
   ApplyHold(live.object, job);

@@ -60,7 +60,7 @@ void Controller::ApplyLimits() {
   const NamespaceLimits& limits = policies_.current().limits;
   std::map<int, int64_t> pending;  // by user
   for (Job& job : snapshot_.jobs) {
-    LiveJob& live = runner_.live().at(job.id);
+    LiveGang& live = runner_.live().at(job.id);
     if (job.held == live.forbidden) job.held.clear();
     live.forbidden.clear();
     if (job.state != JobState::kPending || !job.held.empty()) continue;

@@ -33,7 +33,7 @@ GangRunner::GangRunner(std::string identity, size_t at_once, Snapshot& snapshot,
       clock_(clock),
       lifecycle_(snapshot, *this, *this, clock) {}
 
-LiveJob* GangRunner::FindByUid(const std::string& uid) {
+LiveGang* GangRunner::FindByUid(const std::string& uid) {
   const auto at = by_uid_.find(uid);
   return at == by_uid_.end() ? nullptr : &live_.at(at->second);
 }
@@ -44,7 +44,7 @@ void GangRunner::Add(GangJob object, Job job) {
   const JobId id = job.id;
   const GangJobStatus& status = object.status;
   Restore(object, inventory_, Now(), snapshot_, job);
-  LiveJob live{.policy = spec::RetryPolicyOf(object.spec)};
+  LiveGang live{.policy = spec::RetryPolicyOf(object.spec)};
   if (job.state != JobState::kPending) {
     live.workers = WorkersOf(status.placement);
     live.adopted_at = Now();
@@ -57,12 +57,12 @@ void GangRunner::Add(GangJob object, Job job) {
                                [](const Job& a, const Job& b) { return a.id < b.id; }),
               job);
   if (job.state == JobState::kPending) return;
-  LiveJob& adopted = live_.at(id);
+  LiveGang& adopted = live_.at(id);
   if (const std::string node = LostNodeOf(adopted, job); !node.empty()) EndWithNode(adopted, node);
   Check(id);
 }
 
-std::string GangRunner::LostNodeOf(const LiveJob& live, const Job& job) const {
+std::string GangRunner::LostNodeOf(const LiveGang& live, const Job& job) const {
   for (const Placed& placed : job.placement) {
     const Node& node = snapshot_.nodes[placed.node];
     if (node.state != NodeState::kGone) continue;
@@ -97,7 +97,7 @@ void GangRunner::Cancel(JobId id, const std::string& why) {
 }
 
 void GangRunner::ObjectDeleted(JobId id) {
-  LiveJob& live = live_.at(id);
+  LiveGang& live = live_.at(id);
   live.deleted = true;
   if (snapshot_.Find(id)->state == JobState::kPending) {
     Remove(id);
@@ -112,7 +112,7 @@ void GangRunner::ObjectDeleted(JobId id) {
 void GangRunner::RequestStop(JobId id, const std::string& why) { lifecycle_.Stop(id, why); }
 
 void GangRunner::TellWait(JobId id, const std::string& reason, const std::string& message) {
-  LiveJob& live = live_.at(id);
+  LiveGang& live = live_.at(id);
   GangJobStatus& status = live.object.status;
   live.wait_told_at = Now();
   if (status.reason == reason && status.message == message) return;
@@ -130,7 +130,7 @@ void GangRunner::CarryOut(const Decisions& decisions) {
 }
 
 void GangRunner::Commit(const Transition& transition) {
-  LiveJob& live = live_.at(transition.job);
+  LiveGang& live = live_.at(transition.job);
   GangJobStatus& status = live.object.status;
   const bool was_stopping = status.state == RecordState::kStopping;
   static_cast<JobFacts&>(status) = transition.facts;
@@ -177,7 +177,7 @@ void GangRunner::Commit(const std::vector<std::pair<JobId, NamedPlacement>>& res
 }
 
 void GangRunner::Start(JobId id) {
-  LiveJob& live = live_.at(id);
+  LiveGang& live = live_.at(id);
   ApplyEstimates(live.object, *snapshot_.Find(id));
   live.workers = WorkersOf(live.object.status.placement);
   live.created = false;

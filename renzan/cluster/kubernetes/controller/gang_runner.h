@@ -50,7 +50,8 @@ struct Worker {
 // they have saved their work, would hide why that was necessary.
 const Worker* FirstFailed(const std::vector<Worker>& workers);
 
-struct LiveJob {
+// A GangJob that has not ended, with its workers. The snapshot has a Job with the same id.
+struct LiveGang {
   GangJob object;  // `status` as it should be; the server's once written
   RetryPolicy policy;
   std::vector<Worker> workers;
@@ -89,13 +90,13 @@ class GangRunner : private Journal, private Workers {
   // The term in the statuses that it writes.
   void SetTerm(int64_t term) { term_ = term; }
 
-  std::map<JobId, LiveJob>& live() { return live_; }
-  const std::map<JobId, LiveJob>& live() const { return live_; }
+  std::map<JobId, LiveGang>& live() { return live_; }
+  const std::map<JobId, LiveGang>& live() const { return live_; }
   int64_t failed_requests() const { return failed_requests_; }
   // How many attempts ended in each way (one word each).
   const std::map<std::string, int64_t>& attempt_ends() const { return attempt_ends_; }
   // Null if there is none.
-  LiveJob* FindByUid(const std::string& uid);
+  LiveGang* FindByUid(const std::string& uid);
 
   // Adds a job that has not ended, as the server has it. Its `job` is pending; if the object had
   // workers when it was written, they are taken over.
@@ -161,20 +162,20 @@ class GangRunner : private Journal, private Workers {
 
   void Remove(JobId id) { Remove(std::set{id}); }
   void Remove(const std::set<JobId>& ids);
-  static void MeasureCheckpoint(LiveJob& live);
-  void End(LiveJob& live, EndedBy by, const std::string& message);
-  void EndWithNode(LiveJob& live, const std::string& node);
+  static void MeasureCheckpoint(LiveGang& live);
+  void End(LiveGang& live, EndedBy by, const std::string& message);
+  void EndWithNode(LiveGang& live, const std::string& node);
   // A node of the attempt that was lost before this replica led, so that workers elsewhere may have
   // failed because of it; empty: none.
-  std::string LostNodeOf(const LiveJob& live, const Job& job) const;
-  void SeeDeleted(LiveJob& live);
-  void SeeFailed(LiveJob& live);
-  void SeeStart(LiveJob& live);
-  void EndUnstarted(LiveJob& live);
-  void Finish(LiveJob& live);
-  AttemptEnd EndOf(const LiveJob& live, const Job& job) const;
-  void CommitEnd(LiveJob& live, const Transition& transition);
-  void StopWorkers(LiveJob& live);
+  std::string LostNodeOf(const LiveGang& live, const Job& job) const;
+  void SeeDeleted(LiveGang& live);
+  void SeeFailed(LiveGang& live);
+  void SeeStart(LiveGang& live);
+  void EndUnstarted(LiveGang& live);
+  void Finish(LiveGang& live);
+  AttemptEnd EndOf(const LiveGang& live, const Job& job) const;
+  void CommitEnd(LiveGang& live, const Transition& transition);
+  void StopWorkers(LiveGang& live);
   // The next of the jobs that are to start.
   std::set<JobId> NextToStart();
   // Takes jobs out of to_write_: `gangs`, and others that are not about to start.
@@ -186,10 +187,10 @@ class GangRunner : private Journal, private Workers {
   std::set<JobId> CreateServices(const std::set<JobId>& gangs);
   std::set<JobId> CreatePods(const std::set<JobId>& gangs);
   std::set<JobId> BindPods(const std::set<JobId>& gangs);
-  static void CannotStart(LiveJob& live, const ApiError& error, std::set<JobId>& failed);
+  static void CannotStart(LiveGang& live, const ApiError& error, std::set<JobId>& failed);
   bool DeletePods();
   void AskForCheckpoints();
-  void Tell(const LiveJob& live, const std::string& reason, const std::string& message,
+  void Tell(const LiveGang& live, const std::string& reason, const std::string& message,
             bool warning = false);
   void WriteEvents();
   bool HasMoreThanEvents() const {
@@ -207,7 +208,7 @@ class GangRunner : private Journal, private Workers {
   Requests& requests_;
   const Clock& clock_;
   Lifecycle lifecycle_;
-  std::map<JobId, LiveJob> live_;
+  std::map<JobId, LiveGang> live_;
   std::map<std::string, JobId> by_uid_;
   std::set<JobId> to_write_, to_start_, to_checkpoint_, to_reload_;
   struct Deletion {

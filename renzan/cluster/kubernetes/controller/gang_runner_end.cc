@@ -57,7 +57,7 @@ const Worker* FirstFailed(const std::vector<Worker>& workers) {
 
 // Measures the time from the stop request until the last worker had saved its work. A worker that
 // was killed at the end of its grace period needs more than that.
-void GangRunner::MeasureCheckpoint(LiveJob& live) {
+void GangRunner::MeasureCheckpoint(LiveGang& live) {
   if (!live.object.spec.checkpoint.on_stop) return;
   TimeMs cost = 0;
   for (const Worker& worker : live.workers) {
@@ -75,7 +75,7 @@ void GangRunner::MeasureCheckpoint(LiveJob& live) {
 }
 
 // Of an attempt all of whose workers have ended.
-AttemptEnd GangRunner::EndOf(const LiveJob& live, const Job& job) const {
+AttemptEnd GangRunner::EndOf(const LiveGang& live, const Job& job) const {
   const GangJobStatus& status = live.object.status;
   // A gang may have ended by itself before it was told to stop, or before its node failed.
   const bool undisturbed = EndedByItself(live.workers);
@@ -107,7 +107,7 @@ AttemptEnd GangRunner::EndOf(const LiveJob& live, const Job& job) const {
   return end;
 }
 
-void GangRunner::Finish(LiveJob& live) {
+void GangRunner::Finish(LiveGang& live) {
   changed_ = true;
   const JobId id = live.object.status.id;
   const AttemptEnd end = EndOf(live, *snapshot_.Find(id));
@@ -117,7 +117,7 @@ void GangRunner::Finish(LiveJob& live) {
   if (live.deleted) Remove(id);
 }
 
-void GangRunner::CommitEnd(LiveJob& live, const Transition& transition) {
+void GangRunner::CommitEnd(LiveGang& live, const Transition& transition) {
   const Outcome& outcome = transition.ended->outcome;
   ++attempt_ends_[EndWord(*transition.end, outcome)];
   if (live.deleted) {
@@ -134,7 +134,7 @@ void GangRunner::CommitEnd(LiveJob& live, const Transition& transition) {
 }
 
 void GangRunner::Ended(JobId id, const Placement& placement, const EndedAttempt& how) {
-  LiveJob& live = live_.at(id);
+  LiveGang& live = live_.at(id);
   Job& job = *snapshot_.Find(id);
   for (const Placed& placed : placement) snapshot_.nodes[placed.node].idle_since = Now();
   ApplyEstimates(live.object, job);

@@ -78,7 +78,7 @@ std::set<JobId> GangRunner::NextToStart() {
   std::set<JobId> gangs;
   size_t workers = 0;
   for (const JobId id : std::set(to_start_)) {
-    LiveJob& live = live_.at(id);
+    LiveGang& live = live_.at(id);
     if (snapshot_.Find(id)->state == JobState::kRunning && !live.edited) {
       // A gang that moves gives room back: a new leader must not first learn who got it.
       if (!HasPlacement(live.object) && !gangs.empty() && workers + live.workers.size() > at_once_)
@@ -153,7 +153,7 @@ bool GangRunner::WriteStates(const std::set<JobId>& gangs) {
             "the definition of GangJobs is of another version: it drops {}, and a new leader may "
             "not know its jobs: apply deploy/kubernetes/crds of Renzan {}",
             write.dropped, RENZAN_VERSION);
-      LiveJob& live = live_.at(write.id);
+      LiveGang& live = live_.at(write.id);
       // They are half of the object; if they are missing, the server keeps its own.
       write.object["metadata"].erase("managedFields");
       live.object.object = std::make_shared<const Json>(std::move(write.object));
@@ -233,7 +233,7 @@ std::set<JobId> GangRunner::CreateServices(const std::set<JobId>& gangs) {
   };
   std::vector<Create> creates;
   for (const JobId id : gangs) {
-    const LiveJob& live = live_.at(id);
+    const LiveGang& live = live_.at(id);
     if (!live.has_service && NeedsService(live.object, static_cast<int>(live.workers.size())))
       creates.push_back({{}, id, WorkerService(live.object), live.object.uid});
   }
@@ -259,7 +259,7 @@ std::set<JobId> GangRunner::CreateServices(const std::set<JobId>& gangs) {
   });
   std::set<JobId> failed;
   for (const Create& create : creates) {
-    LiveJob& live = live_.at(create.id);
+    LiveGang& live = live_.at(create.id);
     live.has_service = !create.error;
     if (create.error) CannotStart(live, *create.error, failed);
   }
@@ -274,7 +274,7 @@ std::set<JobId> GangRunner::CreatePods(const std::set<JobId>& gangs) {
   };
   std::vector<Create> creates;
   for (const JobId id : gangs) {
-    const LiveJob& live = live_.at(id);
+    const LiveGang& live = live_.at(id);
     WorkerPlace place{.attempt = live.object.status.attempts - 1,
                       .world_size = static_cast<int>(live.workers.size()),
                       .master_node = inventory_.AddressOf(live.workers[0].node)};
@@ -289,7 +289,7 @@ std::set<JobId> GangRunner::CreatePods(const std::set<JobId>& gangs) {
   });
   std::set<JobId> failed;
   for (const Create& create : creates) {
-    LiveJob& live = live_.at(create.id);
+    LiveGang& live = live_.at(create.id);
     if (create.error) {
       CannotStart(live, *create.error, failed);
       continue;
@@ -334,7 +334,7 @@ std::set<JobId> GangRunner::BindPods(const std::set<JobId>& gangs) {
   return failed;
 }
 
-void GangRunner::CannotStart(LiveJob& live, const ApiError& error, std::set<JobId>& failed) {
+void GangRunner::CannotStart(LiveGang& live, const ApiError& error, std::set<JobId>& failed) {
   // One pod's error is enough: the others often fail for the same reason.
   if (!failed.insert(live.object.status.id).second) return;
   LogWarning("{}", error.what());
@@ -395,7 +395,7 @@ void GangRunner::AskForCheckpoints() {
 
 // --- What users read in `kubectl describe`.
 
-void GangRunner::Tell(const LiveJob& live, const std::string& reason, const std::string& message,
+void GangRunner::Tell(const LiveGang& live, const std::string& reason, const std::string& message,
                       bool warning) {
   const GangJob& job = live.object;
   to_tell_.push_back({.job = job.status.id,

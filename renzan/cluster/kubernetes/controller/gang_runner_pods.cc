@@ -22,17 +22,12 @@ bool IsBeingDeleted(const Worker& worker) {
   return !worker.gone || (told && finished && finished >= told);
 }
 
-bool IsOn(const Placement& placement, int node) {
-  return std::any_of(placement.begin(), placement.end(),
-                     [&](const Placed& placed) { return placed.node == node; });
-}
-
 }  // namespace
 
 bool GangRunner::IsWorker(const Pod& pod) const {
   const auto at = by_uid_.find(pod.job_uid);
   if (at == by_uid_.end()) return false;
-  const LiveJob& live = live_.at(at->second);
+  const LiveGang& live = live_.at(at->second);
   if (pod.ns != live.object.ns || pod.attempt != live.object.status.attempts - 1 || pod.rank < 0 ||
       pod.rank >= static_cast<int>(live.workers.size()))
     return false;
@@ -44,7 +39,7 @@ bool GangRunner::IsWorker(const Pod& pod) const {
 void GangRunner::Check(JobId id) {
   const auto at = live_.find(id);
   if (at == live_.end() || at->second.workers.empty()) return;
-  LiveJob& live = at->second;
+  LiveGang& live = at->second;
   std::vector<bool> exists(live.workers.size());
   const auto see = [&](const Pod& pod, bool there) {
     if (!IsWorker(pod)) return;
@@ -89,7 +84,7 @@ void GangRunner::Check(JobId id) {
     Finish(live);
 }
 
-void GangRunner::SeeDeleted(LiveJob& live) {
+void GangRunner::SeeDeleted(LiveGang& live) {
   for (size_t rank = 0; rank < live.workers.size() && !live.ended_by; ++rank) {
     const Worker& worker = live.workers[rank];
     const std::string name =
@@ -102,7 +97,7 @@ void GangRunner::SeeDeleted(LiveJob& live) {
   }
 }
 
-void GangRunner::SeeFailed(LiveJob& live) {
+void GangRunner::SeeFailed(LiveGang& live) {
   const Worker* worker = live.ended_by ? nullptr : FirstFailed(live.workers);
   if (!worker) return;
   const Pod& pod = *worker->pod;
@@ -116,7 +111,7 @@ void GangRunner::SeeFailed(LiveJob& live) {
 }
 
 // Tells the user once for each attempt why a worker cannot start.
-void GangRunner::SeeStart(LiveJob& live) {
+void GangRunner::SeeStart(LiveGang& live) {
   if (live.started || live.ended_by) return;
   live.started = true;
   for (size_t rank = 0; rank < live.workers.size(); ++rank) {
@@ -132,7 +127,7 @@ void GangRunner::SeeStart(LiveJob& live) {
 }
 
 // Others can use its room; a retry may find another node, or what was missing.
-void GangRunner::EndUnstarted(LiveJob& live) {
+void GangRunner::EndUnstarted(LiveGang& live) {
   std::string why = live.start_trouble;
   for (size_t rank = 0; rank < live.workers.size() && why.empty(); ++rank)
     if (const Worker& worker = live.workers[rank];
@@ -148,7 +143,7 @@ void GangRunner::EndUnstarted(LiveJob& live) {
 }
 
 // The attempt is over, whether the scheduler wants that or not.
-void GangRunner::End(LiveJob& live, EndedBy by, const std::string& message) {
+void GangRunner::End(LiveGang& live, EndedBy by, const std::string& message) {
   changed_ = true;
   const JobId id = live.object.status.id;
   const Job& job = *snapshot_.Find(id);
@@ -164,7 +159,7 @@ void GangRunner::End(LiveJob& live, EndedBy by, const std::string& message) {
   StopWorkers(live);
 }
 
-void GangRunner::StopWorkers(LiveJob& live) {
+void GangRunner::StopWorkers(LiveGang& live) {
   for (Worker& worker : live.workers) {
     if (worker.told_to_stop || worker.ended() || !worker.pod) continue;
     const int node = inventory_.Find(worker.node);
@@ -187,7 +182,7 @@ void GangRunner::NodeLost(int node) {
   for (const JobId id : on_it) EndWithNode(live_.at(id), snapshot_.nodes[node].name);
 }
 
-void GangRunner::EndWithNode(LiveJob& live, const std::string& node) {
+void GangRunner::EndWithNode(LiveGang& live, const std::string& node) {
   // Workers that were told to stop already will not confirm it.
   for (Worker& worker : live.workers)
     if (worker.node == node) worker.told_to_stop = false;

@@ -92,10 +92,8 @@ double PricePerHour(const Snapshot& snapshot, const Job& job) {
 }
 
 bool InUse(const Snapshot& snapshot, int node) {
-  for (const Job& job : snapshot.jobs)
-    for (const Placed& placed : job.placement)
-      if (placed.node == node) return true;
-  return false;
+  return std::any_of(snapshot.jobs.begin(), snapshot.jobs.end(),
+                     [&](const Job& job) { return IsOn(job.placement, node); });
 }
 
 }  // namespace renzan::cluster::local

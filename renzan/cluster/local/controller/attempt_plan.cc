@@ -55,12 +55,12 @@ NamedPlacement WithDevices(const ClusterState& state, const Placement& placement
   return named;
 }
 
-TimeMs TimeLimitOf(const LiveJob& live) {
+TimeMs TimeLimitOf(const LiveRecord& live) {
   const TimeMs timeout = live.policy.timeout_ms;
   return timeout > 0 ? std::max<TimeMs>(1, timeout - live.record.run_ms) : 0;
 }
 
-AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
+AttemptPlan MakeAttemptPlan(const LiveRecord& live, const Resources& per_worker,
                             const JobDirectories& directories, const std::string& inherited_file,
                             const Enforced& enforced) {
   const JobRecord& record = live.record;

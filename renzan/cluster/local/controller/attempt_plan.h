@@ -19,7 +19,7 @@ NamedPlacement WithDevices(const ClusterState& state, const Placement& placement
                            int64_t gpus_per_worker);
 
 // Of the job's next attempt, or of the one that runs, what its time limit leaves to it; 0: none.
-TimeMs TimeLimitOf(const LiveJob& live);
+TimeMs TimeLimitOf(const LiveRecord& live);
 
 // What a supervisor enforces.
 struct Enforced {
@@ -32,7 +32,7 @@ struct Enforced {
 };
 
 // The plan of live.attempt, whose placement has devices.
-AttemptPlan MakeAttemptPlan(const LiveJob& live, const Resources& per_worker,
+AttemptPlan MakeAttemptPlan(const LiveRecord& live, const Resources& per_worker,
                             const JobDirectories& directories, const std::string& inherited_file,
                             const Enforced& enforced);
 

@@ -49,7 +49,7 @@ TEST_F(AttemptPlanTest, WorkersWithoutGpusGetNoDevices) {
 }
 
 TEST_F(AttemptPlanTest, HasAWorkerForEachRankAndTheTimeThatIsLeft) {
-  LiveJob live{.policy = {.timeout_ms = 1000}};
+  LiveRecord live{.policy = {.timeout_ms = 1000}};
   live.record.id = 7;
   live.record.uid = 1000;
   live.record.run_ms = 400;

@@ -23,8 +23,9 @@ TimeMs NowMs(const Clock& clock);
 // The delay after an error that may go away, such as a full disk.
 inline constexpr TimeMs kRetryMs = 1000;
 
-// A job that has not ended. The snapshot has a Job with the same id.
-struct LiveJob {
+// The record of a job that has not ended, and what belongs to it. The snapshot has a Job with the
+// same id.
+struct LiveRecord {
   JobRecord record;  // without specification and manifest, which are in the store
   spec::JobSpec spec;
   RetryPolicy policy;
@@ -44,7 +45,7 @@ using WatchedProcesses = std::map<JobId, pid_t>;
 struct ClusterState {
   Snapshot snapshot;
   Suspicion suspicion;
-  std::map<JobId, LiveJob> live;
+  std::map<JobId, LiveRecord> live;
   // Of this machine, all of whose nodes share them. Nothing: the nodes are simulated, and each
   // numbers its own.
   std::optional<int64_t> machine_gpus;

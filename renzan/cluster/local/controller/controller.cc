@@ -144,7 +144,7 @@ void Controller::RecoverJob(JobRecord record) {
   if (record.state == RecordState::kCollecting) return collector_.Recover(record);
   auto [spec, job] = JobFromRecord(state_.snapshot, record);
   const JobId id = record.id;
-  LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = std::move(spec)};
+  LiveRecord& live = state_.live[id] = {.record = std::move(record), .spec = std::move(spec)};
   live.policy = spec::RetryPolicyOf(live.spec);
   live.unusable = job.held;
   live.text_bytes = DropTexts(live.record) + inherited_.BytesOf(id);
@@ -297,14 +297,14 @@ JobId Controller::Admit(const Submission& submission) {
   }
   last_job_ = id;
   state_.snapshot.jobs.push_back(job);  // the highest id: still sorted
-  LiveJob& live = state_.live[id] = {.record = std::move(record), .spec = spec};
+  LiveRecord& live = state_.live[id] = {.record = std::move(record), .spec = spec};
   live.policy = spec::RetryPolicyOf(spec);
   DropTexts(live.record);
   live.text_bytes = static_cast<int64_t>(bytes);
   return id;
 }
 
-LiveJob& Controller::Live(JobId job, const Caller& owner) {
+LiveRecord& Controller::Live(JobId job, const Caller& owner) {
   const auto at = state_.live.find(job);
   if (at != state_.live.end()) {
     access_.RequireOwner(at->second.record, owner);
@@ -316,8 +316,8 @@ LiveJob& Controller::Live(JobId job, const Caller& owner) {
   Fail(ErrorCode::kUsage, "job {} has ended already ({})", job, NameOf(record->state));
 }
 
-LiveJob& Controller::Running(JobId id, const Caller& owner) {
-  LiveJob& live = Live(id, owner);
+LiveRecord& Controller::Running(JobId id, const Caller& owner) {
+  LiveRecord& live = Live(id, owner);
   if (live.record.state != RecordState::kRunning)
     Fail(ErrorCode::kUsage, "job {} is not running (state {})", id, NameOf(live.record.state));
   return live;
@@ -334,13 +334,13 @@ RecordState Controller::Cancel(JobId id, const Caller& caller) {
 }
 
 RecordState Controller::Preempt(JobId id, const Caller& caller) {
-  LiveJob& live = Running(id, caller);
+  LiveRecord& live = Running(id, caller);
   runner_.Preempt(id, caller.name);
   return live.record.state;
 }
 
 void Controller::Checkpoint(JobId id, const Caller& caller) {
-  const LiveJob& live = Running(id, caller);
+  const LiveRecord& live = Running(id, caller);
   if (!live.spec.checkpoint.on_request)
     Fail(ErrorCode::kUsage,
          "job {} does not say that it checkpoints on request (checkpoint: {{on_request: true}})",
@@ -374,7 +374,7 @@ JobView Controller::ViewOf(const JobRecord& record) {
   const Job* job = state_.snapshot.Find(record.id);
   if (!job) return view;
   view.scheduled = *job;
-  const LiveJob& live = state_.live.at(record.id);
+  const LiveRecord& live = state_.live.at(record.id);
   if (live.attempt) {
     view.placement = live.attempt->placement;
     view.progress = progress_.Read(live, Now() - kViewStatusMs);

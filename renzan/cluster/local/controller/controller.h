@@ -158,17 +158,17 @@ class Controller {
   void ReserveRoom();
   void ReserveLogRoom() const;
   void UpdateHeld();
-  void SetHold(LiveJob& live, const std::string& by, const char* kind, const Caller& caller);
-  void RequireMayChangeTo(const spec::JobSpec& after, const LiveJob& live,
+  void SetHold(LiveRecord& live, const std::string& by, const char* kind, const Caller& caller);
+  void RequireMayChangeTo(const spec::JobSpec& after, const LiveRecord& live,
                           const Caller& caller) const;
-  Job MovedJob(const spec::JobSpec& after, const LiveJob& live);
+  Job MovedJob(const spec::JobSpec& after, const LiveRecord& live);
   void AdvanceNodes();
   void Schedule();
   JobId Admit(const Submission& submission);
   PendingUse PendingUseOf(const Caller& caller) const;
   // Fails unless the job is `owner`'s, whether it has ended or not.
-  LiveJob& Live(JobId job, const Caller& owner);
-  LiveJob& Running(JobId job, const Caller& owner);
+  LiveRecord& Live(JobId job, const Caller& owner);
+  LiveRecord& Running(JobId job, const Caller& owner);
   std::vector<const JobRecord*> Unfinished() const;
   JobView ViewOf(const JobRecord& record);
 

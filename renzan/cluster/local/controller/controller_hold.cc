@@ -10,7 +10,7 @@ constexpr const char* kNoRoom =
     "the disk of the daemon's state directory is nearly full: nothing starts until there is room "
     "(`renzan cluster status` says how much is free, and which jobs use most)";
 
-std::string WhyHeld(const LiveJob& live) {
+std::string WhyHeld(const LiveRecord& live) {
   if (!live.unusable.empty()) return live.unusable;
   if (live.record.held_by.empty()) return "";
   return fmt::format("held by {}: `renzan job release {}` lets it start", live.record.held_by,
@@ -30,7 +30,7 @@ void Controller::UpdateHeld() {
 }
 
 RecordState Controller::Hold(JobId id, const Caller& caller) {
-  LiveJob& live = Live(id, caller);
+  LiveRecord& live = Live(id, caller);
   // An operator's hold remains.
   if (live.record.held_by.empty() || access_.IsOperator(caller))
     SetHold(live, caller.name, "held", caller);
@@ -38,7 +38,7 @@ RecordState Controller::Hold(JobId id, const Caller& caller) {
 }
 
 RecordState Controller::Release(JobId id, const Caller& caller) {
-  LiveJob& live = Live(id, caller);
+  LiveRecord& live = Live(id, caller);
   const std::string& by = live.record.held_by;
   if (!by.empty() && by != caller.name && !access_.IsOperator(caller))
     Fail(ErrorCode::kNoPermission, "{} holds job {}: only they and the operator may release it", by,
@@ -47,7 +47,7 @@ RecordState Controller::Release(JobId id, const Caller& caller) {
   return live.record.state;
 }
 
-void Controller::SetHold(LiveJob& live, const std::string& by, const char* kind,
+void Controller::SetHold(LiveRecord& live, const std::string& by, const char* kind,
                          const Caller& caller) {
   JobRecord record = live.record;
   record.held_by = by;

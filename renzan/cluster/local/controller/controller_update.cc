@@ -20,7 +20,7 @@ const Queue* QueueNamed(const Snapshot& snapshot, const std::string& name) {
 
 // As at a submission. Who asks for nothing that would need a right needs none: what was accepted
 // keeps its place, even if the rights of its queue have changed since.
-void Controller::RequireMayChangeTo(const spec::JobSpec& after, const LiveJob& live,
+void Controller::RequireMayChangeTo(const spec::JobSpec& after, const LiveRecord& live,
                                     const Caller& caller) const {
   const bool moves = after.queue != live.spec.queue;
   if (!moves && after.priority <= live.spec.priority) return;
@@ -33,7 +33,7 @@ void Controller::RequireMayChangeTo(const spec::JobSpec& after, const LiveJob& l
 }
 
 // The job in another queue. What MakeJob() has added for a job that cannot run there is dropped.
-Job Controller::MovedJob(const spec::JobSpec& after, const LiveJob& live) {
+Job Controller::MovedJob(const spec::JobSpec& after, const LiveRecord& live) {
   const JobRecord& record = live.record;
   if (record.state != RecordState::kPending)
     Fail(ErrorCode::kUsage,
@@ -53,7 +53,7 @@ Job Controller::MovedJob(const spec::JobSpec& after, const LiveJob& live) {
 }
 
 JobChanged Controller::Update(JobId id, const spec::JobChange& change, const Caller& caller) {
-  LiveJob& live = Live(id, caller);
+  LiveRecord& live = Live(id, caller);
   JobRecord record = live.record;
   const JobRecord stored = store_.FindJob(id).value();
   const spec::JobSpec after = spec::WithChange(stored.spec, fmt::format("job {}", id), change);

@@ -14,11 +14,6 @@
 namespace renzan::cluster::local {
 namespace {
 
-bool IsOn(const Placement& placement, int node) {
-  return std::any_of(placement.begin(), placement.end(),
-                     [&](const Placed& placed) { return placed.node == node; });
-}
-
 bool IsStopping(JobState state) {
   return state == JobState::kStopping || state == JobState::kResizing;
 }
@@ -56,7 +51,7 @@ AttemptRecord EndedRecord(AttemptRecord attempt, const AttemptEnd& end) {
 }
 
 // The outputs that are collected before the job counts as ended.
-Outputs OutputsAtEnd(const LiveJob& live, const Outcome& outcome) {
+Outputs OutputsAtEnd(const LiveRecord& live, const Outcome& outcome) {
   return HasEnded(outcome.state) ? OutputsOf(live.spec) : Outputs();
 }
 
@@ -73,7 +68,7 @@ std::optional<EarlyFailure> EarlyFailureOf(const JobRecord& record, const EndedA
 
 }  // namespace
 
-std::string JobRunner::DirectoryOf(const LiveJob& live) const {
+std::string JobRunner::DirectoryOf(const LiveRecord& live) const {
   return directories_.OfAttempt(live.record.id, live.attempt->number);
 }
 
@@ -85,7 +80,7 @@ NamedPlacement JobRunner::Assign(const Job& job, const Placement& placement) {
 }
 
 void JobRunner::Commit(const Transition& transition) {
-  LiveJob& live = Live(transition.job);
+  LiveRecord& live = Live(transition.job);
   if (transition.kind == Transition::Kind::kEnded) return CommitEnd(live, transition);
   JobRecord record = live.record;
   static_cast<JobFacts&>(record) = transition.facts;
@@ -105,7 +100,7 @@ void JobRunner::Commit(const Transition& transition) {
 }
 
 void JobRunner::Start(JobId id) {
-  LiveJob& live = Live(id);
+  LiveRecord& live = Live(id);
   const JobRecord& record = live.record;
   const int request = state_.snapshot.Find(record.id)->request;
   retention_.AttemptStarted(record.id, live.attempt->number);
@@ -141,7 +136,7 @@ void JobRunner::Commit(const std::vector<std::pair<JobId, NamedPlacement>>& rese
   for (const JobId job : no_longer_backfilled) Live(job).attempt->backfilled = false;
 }
 
-RecordState JobRunner::Cancel(LiveJob& live, const std::string& user) {
+RecordState JobRunner::Cancel(LiveRecord& live, const std::string& user) {
   const JobId id = live.record.id;
   if (live.record.cancel_requested && live.record.state != RecordState::kPending) {
     SendStop(live);
@@ -152,7 +147,7 @@ RecordState JobRunner::Cancel(LiveJob& live, const std::string& user) {
   return state;
 }
 
-void JobRunner::SendStop(LiveJob& live) {
+void JobRunner::SendStop(LiveRecord& live) {
   live.stop_unsent = false;
   progress_.StopRequested(live.record.id);
   try {
@@ -167,7 +162,7 @@ void JobRunner::SendStop(LiveJob& live) {
   }
 }
 
-void JobRunner::SendTimeLimit(LiveJob& live) {
+void JobRunner::SendTimeLimit(LiveRecord& live) {
   live.limit_unsent = false;
   try {
     agent_.SetTimeLimit(DirectoryOf(live), TimeLimitOf(live));
@@ -180,7 +175,7 @@ void JobRunner::SendTimeLimit(LiveJob& live) {
   }
 }
 
-double JobRunner::GraceOf(const LiveJob& live) const {
+double JobRunner::GraceOf(const LiveRecord& live) const {
   double grace = static_cast<double>(live.spec.grace_ms()) / 1000;
   for (const Placed& placed : state_.snapshot.Find(live.record.id)->placement) {
     const Node& node = state_.snapshot.nodes[placed.node];
@@ -212,7 +207,7 @@ void JobRunner::RetryEndWorkers() {
 }
 
 // False: the request could not be written.
-bool JobRunner::EndOnFailedNode(LiveJob& live, const std::string& node) {
+bool JobRunner::EndOnFailedNode(LiveRecord& live, const std::string& node) {
   if (live.record.state == RecordState::kRunning)
     lifecycle_.Evict(live.record.id, fmt::format("node {} failed", node));
   try {
@@ -245,7 +240,7 @@ void JobRunner::FinishEnded() {
   for (const JobId id : to_check) {
     const auto at = state_.live.find(id);
     if (at == state_.live.end() || !at->second.attempt) continue;
-    LiveJob& live = at->second;
+    LiveRecord& live = at->second;
     const AttemptReport report = Report(live);
     if (IsAlive(report.phase)) {
       to_check_.insert(id);
@@ -270,7 +265,7 @@ void JobRunner::FinishEnded() {
 }
 
 // An attempt whose state cannot be read counts as running, and is checked again.
-AttemptReport JobRunner::Report(const LiveJob& live) {
+AttemptReport JobRunner::Report(const LiveRecord& live) {
   try {
     return agent_.Report(DirectoryOf(live));
   } catch (const Error& error) {
@@ -290,7 +285,7 @@ void JobRunner::KillLeftOvers(JobId job, const std::string& directory) {
 }
 
 // Of an attempt whose processes are gone, though no supervisor has reported how they ended.
-AttemptEnd JobRunner::LostEnd(const LiveJob& live) const {
+AttemptEnd JobRunner::LostEnd(const LiveRecord& live) const {
   const TimeMs ended = live.lost_at.value_or(state_.snapshot.now);
   return {.by = EndedBy::kLost,
           .message =
@@ -299,13 +294,13 @@ AttemptEnd JobRunner::LostEnd(const LiveJob& live) const {
           .ran_ms = std::max<TimeMs>(0, ended - live.attempt->started)};
 }
 
-AttemptEnd JobRunner::EndWithoutStart(const LiveJob& live, const std::string& why) const {
+AttemptEnd JobRunner::EndWithoutStart(const LiveRecord& live, const std::string& why) const {
   return {.by = EndedBy::kNeverStarted,
           .message = why,
           .ended_ms = std::max(live.attempt->started, log_.Until(Now()))};
 }
 
-void JobRunner::Finish(LiveJob& live, const AttemptEnd& end) {
+void JobRunner::Finish(LiveRecord& live, const AttemptEnd& end) {
   const JobId id = live.record.id;
   if (end.by == EndedBy::kLost) KillLeftOvers(id, DirectoryOf(live));
   if (HasRun(end.by)) progress_.MeasureEnd(live, end);
@@ -325,7 +320,7 @@ void JobRunner::Finish(LiveJob& live, const AttemptEnd& end) {
                          EarlyFailureOf(record, ended, now));
 }
 
-void JobRunner::CommitEnd(LiveJob& live, const Transition& transition) {
+void JobRunner::CommitEnd(LiveRecord& live, const Transition& transition) {
   const AttemptEnd& end = *transition.end;
   const Outcome& outcome = transition.ended->outcome;
   JobRecord record = live.record;
@@ -349,7 +344,7 @@ void JobRunner::CommitEnd(LiveJob& live, const Transition& transition) {
 }
 
 void JobRunner::Ended(JobId id, const Placement& placement, const EndedAttempt&) {
-  LiveJob& live = Live(id);
+  LiveRecord& live = Live(id);
   live.lost_at.reset();
   live.limit_unsent = false;
   to_check_.erase(id);

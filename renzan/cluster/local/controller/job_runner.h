@@ -63,10 +63,10 @@ class JobRunner : private Journal, private Workers {
   void CarryOut(const Decisions& decisions) { lifecycle_.CarryOut(decisions); }
   void Preempt(JobId job, const std::string& user) { lifecycle_.Stop(job, user); }
   // Removes a pending job, stops others. Returns the new state.
-  RecordState Cancel(LiveJob& live, const std::string& user);
+  RecordState Cancel(LiveRecord& live, const std::string& user);
 
   // The attempt gets what the job's time limit leaves to it.
-  void SendTimeLimit(LiveJob& live);
+  void SendTimeLimit(LiveRecord& live);
 
   // Supervisors end (or may have ended) at any time; FinishEnded() deals with them.
   void ProcessEnded(JobId job) { to_check_.insert(job); }
@@ -81,7 +81,7 @@ class JobRunner : private Journal, private Workers {
 
   // Restores what has happened to a job from an earlier daemon, and takes over the attempt that
   // that one started, or was about to start. Nodes must have been recovered. May remove the job.
-  void Adopt(LiveJob& live);
+  void Adopt(LiveRecord& live);
 
  private:
   const JobFacts& FactsOf(JobId job) const override { return state_.live.at(job).record; }
@@ -103,24 +103,24 @@ class JobRunner : private Journal, private Workers {
   void Change(const NodeChange&) override { nodes_.ShareDevices(); }
   void Ended(JobId job, const Placement& placement, const EndedAttempt& how) override;
 
-  LiveJob& Live(JobId job) { return state_.live.at(job); }
-  void SendStop(LiveJob& live);
-  double GraceOf(const LiveJob& live) const;
-  bool EndOnFailedNode(LiveJob& live, const std::string& node);
+  LiveRecord& Live(JobId job) { return state_.live.at(job); }
+  void SendStop(LiveRecord& live);
+  double GraceOf(const LiveRecord& live) const;
+  bool EndOnFailedNode(LiveRecord& live, const std::string& node);
 
-  AttemptReport Report(const LiveJob& live);
-  AttemptEnd LostEnd(const LiveJob& live) const;
-  AttemptEnd EndWithoutStart(const LiveJob& live, const std::string& why) const;
-  void Finish(LiveJob& live, const AttemptEnd& end);
-  void CommitEnd(LiveJob& live, const Transition& transition);
+  AttemptReport Report(const LiveRecord& live);
+  AttemptEnd LostEnd(const LiveRecord& live) const;
+  AttemptEnd EndWithoutStart(const LiveRecord& live, const std::string& why) const;
+  void Finish(LiveRecord& live, const AttemptEnd& end);
+  void CommitEnd(LiveRecord& live, const Transition& transition);
   void KillLeftOvers(JobId job, const std::string& directory);
   void Release(JobId job, const Placement& placement);
   void Remove(JobId job);
 
-  void Restore(const LiveJob& live, Job& job);
-  bool MayHaveAnotherLimit(const LiveJob& live) const;
+  void Restore(const LiveRecord& live, Job& job);
+  bool MayHaveAnotherLimit(const LiveRecord& live) const;
 
-  std::string DirectoryOf(const LiveJob& live) const;
+  std::string DirectoryOf(const LiveRecord& live) const;
   TimeMs Now() const { return NowMs(clock_); }
 
   ClusterState& state_;

@@ -9,7 +9,7 @@
 
 namespace renzan::cluster::local {
 
-void JobRunner::Adopt(LiveJob& live) {
+void JobRunner::Adopt(LiveRecord& live) {
   Job& job = *state_.snapshot.Find(live.record.id);
   Restore(live, job);
   if (!live.attempt) return;
@@ -45,13 +45,13 @@ void JobRunner::Adopt(LiveJob& live) {
 }
 
 // The previous daemon may have been killed before it told the supervisor.
-bool JobRunner::MayHaveAnotherLimit(const LiveJob& live) const {
+bool JobRunner::MayHaveAnotherLimit(const LiveRecord& live) const {
   const std::vector<EventRecord> events = store_.Events(live.record.id);
   return std::any_of(events.begin(), events.end(),
                      [](const EventRecord& event) { return event.kind == kUpdatedEvent; });
 }
 
-void JobRunner::Restore(const LiveJob& live, Job& job) {
+void JobRunner::Restore(const LiveRecord& live, Job& job) {
   AttemptFacts attempt;
   if (live.attempt) attempt = *live.attempt;
   Placement placement, target;

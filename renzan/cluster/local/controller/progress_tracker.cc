@@ -37,7 +37,7 @@ void ProgressTracker::StopRequested(JobId job) {
 
 void ProgressTracker::AttemptEnded(JobId job) { tracked_[job].checkpoint_awaited.reset(); }
 
-void ProgressTracker::RequestCheckpoint(const LiveJob& live) {
+void ProgressTracker::RequestCheckpoint(const LiveRecord& live) {
   agent_.Checkpoint(directories_.OfAttempt(live.record.id, live.attempt->number));
   Tracked& tracked = tracked_[live.record.id];
   tracked.checkpoint_requested = NowMs(clock_);
@@ -45,7 +45,7 @@ void ProgressTracker::RequestCheckpoint(const LiveJob& live) {
   if (!tracked.checkpoint_awaited) tracked.checkpoint_awaited = tracked.checkpoint_requested;
 }
 
-void ProgressTracker::RequestCheckpointIfDue(const LiveJob& live) {
+void ProgressTracker::RequestCheckpointIfDue(const LiveRecord& live) {
   const TimeMs last = tracked_[live.record.id].checkpoint_requested;
   if (live.attempt && last + kBetweenCheckpointRequestsMs <= state_.snapshot.now)
     RequestCheckpoint(live);
@@ -68,7 +68,7 @@ TimeMs ProgressTracker::AwaitCheckpoints() {
   return awaited ? now + kLookMs : kNever;
 }
 
-const std::optional<RunProgress>& ProgressTracker::Read(const LiveJob& live,
+const std::optional<RunProgress>& ProgressTracker::Read(const LiveRecord& live,
                                                         TimeMs not_older_than) {
   const JobId id = live.record.id;
   Tracked& tracked = tracked_[id];
@@ -98,7 +98,7 @@ const std::optional<RunProgress>& ProgressTracker::Read(const LiveJob& live,
   return progress;
 }
 
-void ProgressTracker::MeasureProgress(const LiveJob& live) {
+void ProgressTracker::MeasureProgress(const LiveRecord& live) {
   Tracked& tracked = tracked_[live.record.id];
   const RunProgress& progress = *tracked.progress;
   Measured measured = tracked.measured;
@@ -114,7 +114,7 @@ void ProgressTracker::MeasureProgress(const LiveJob& live) {
 }
 
 // The last status it wrote, and how long it took to save its work after a request to stop.
-void ProgressTracker::MeasureEnd(const LiveJob& live, const AttemptEnd& end) {
+void ProgressTracker::MeasureEnd(const LiveRecord& live, const AttemptEnd& end) {
   Read(live, state_.snapshot.now);
   if (end.by != EndedBy::kRequest || !live.policy.saves_on_stop) return;
   const Tracked& tracked = tracked_[live.record.id];
@@ -132,7 +132,7 @@ void ProgressTracker::MeasureEnd(const LiveJob& live, const AttemptEnd& end) {
 
 // Takes effect even if it cannot be stored. Warns the owner once the job can no longer save its
 // work within its grace.
-void ProgressTracker::Save(const LiveJob& live, const Measured& measured) {
+void ProgressTracker::Save(const LiveRecord& live, const Measured& measured) {
   Tracked& tracked = tracked_[live.record.id];
   if (measured == tracked.measured) return;
   Job& job = *state_.snapshot.Find(live.record.id);

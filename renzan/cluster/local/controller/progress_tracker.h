@@ -26,18 +26,18 @@ class ProgressTracker {
   void AttemptStarted(JobId job);
   void StopRequested(JobId job);
   // Call it before the end is committed.
-  void MeasureEnd(const LiveJob& live, const AttemptEnd& end);
+  void MeasureEnd(const LiveRecord& live, const AttemptEnd& end);
   void AttemptEnded(JobId job);
   void Remove(JobId job) { tracked_.erase(job); }
 
-  void RequestCheckpoint(const LiveJob& live);
+  void RequestCheckpoint(const LiveRecord& live);
   // Does nothing soon after another request, so that the job has time to write it.
-  void RequestCheckpointIfDue(const LiveJob& live);
+  void RequestCheckpointIfDue(const LiveRecord& live);
   // Looks for the checkpoints that have been requested. Returns when to look again.
   TimeMs AwaitCheckpoints();
 
   // Reads the status unless it was read after `not_older_than`; nothing if there is none.
-  const std::optional<RunProgress>& Read(const LiveJob& live, TimeMs not_older_than);
+  const std::optional<RunProgress>& Read(const LiveRecord& live, TimeMs not_older_than);
   void ClockWentBack();
 
  private:
@@ -50,8 +50,8 @@ class ProgressTracker {
     Measured measured;
   };
 
-  void MeasureProgress(const LiveJob& live);
-  void Save(const LiveJob& live, const Measured& measured);
+  void MeasureProgress(const LiveRecord& live);
+  void Save(const LiveRecord& live, const Measured& measured);
 
   ClusterState& state_;
   Store& store_;
