@@ -126,6 +126,28 @@ $renzan job logs "$excluding" | grep -qx 'on own-2' || fail "$($renzan job logs 
 expect_exit 66 "there is no node 'own-7'" $renzan submit --exclude own-7 -- true
 $renzan cluster down >/dev/null
 
+# Nor a burst without retries: after a few failures there, the user's other jobs wait for others.
+$renzan cluster up cluster.yaml --set node_health.suspect_for=0s >/dev/null
+cat >broken.sh <<SH
+[ "\$RENZAN_NODE" != own-0 ] || exit 1
+until [ -e $work/go ]; do sleep 0.05; done
+SH
+ids=()
+for _ in $(seq 20); do ids+=("$($renzan submit -- sh "$work/broken.sh")"); done
+# Two at a time: a fourth may have started before the third failed.
+avoids() { $renzan nodes | grep -Eq 'own-0 is avoided by jobs of user .* until .*: [34] jobs of that user failed there'; }
+wait_for avoids
+expect_explanation "${ids[19]}" "own-0 is avoided for another "
+touch go
+has_ended() { is "$1" state 'done' || is "$1" state failed; }
+failed=0
+for id in "${ids[@]}"; do
+  wait_for has_ended "$id"
+  if is "$id" state failed; then failed=$((failed + 1)); fi
+done
+[ "$failed" -ge 3 ] && [ "$failed" -le 4 ] || fail "$failed of 20 jobs failed"
+$renzan cluster down >/dev/null
+
 # A node whose health check fails takes no job until it passes.
 echo "node_health: {check: [sh, $work/check.sh], check_interval: 100ms}" >>cluster.yaml
 cat >check.sh <<SH

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/clock.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/duration.h"
 #include "renzan/base/error.h"
 #include "renzan/cli/cluster/cluster_access.h"
@@ -76,6 +77,15 @@ void List(const NodesFlags& flags) {
     if (const auto reason = node.find("reason"); reason != node.end() && reason->is_string())
       fmt::print("{} takes no new jobs: {}\n", node.at("name").get<std::string>(),
                  reason->get<std::string>());
+  for (const Json& node : answer.at("nodes"))
+    for (const Json& by : node.value("avoided_by", Json::array()))
+      if (const int64_t until = by.at("until").get<int64_t>();
+          until > now && node.at("state") == "ready")
+        fmt::print(
+            "{} is avoided by jobs of user {} until {} where others can serve them: {} of that "
+            "user failed there soon after their start\n",
+            node.at("name").get<std::string>(), by.at("user").get<std::string>(),
+            LocalTimeText(until, now), Counted(by.at("failed_jobs").get<int64_t>(), "job"));
 }
 
 // Returns what has to happen before the action is complete.

@@ -438,9 +438,8 @@ Decisions Schedule(const Snapshot& snapshot, const ScheduleOptions& options) {
   const Snapshot avoiding = WithAvoidance(snapshot);
   Decisions decisions = SchedulingCycle(avoiding, options).Run();
   for (const Wait& wait : decisions.waits) {
-    const Job& job = *snapshot.Find(wait.job);
-    if (!job.failed_on.empty() && AvoidsUntil(job) > snapshot.now)
-      decisions.look_again = std::min(decisions.look_again, AvoidsUntil(job));
+    const TimeMs end = NextEndOfAvoidance(snapshot, *snapshot.Find(wait.job));
+    decisions.look_again = std::min(decisions.look_again, end);
   }
   return decisions;
 }

@@ -119,10 +119,21 @@ struct QuotaOverride {
   TimeMs until = 0;
 };
 
+// A node on which jobs of one user failed soon after their start, while none survived there.
+struct FailingNode {
+  std::string node;
+  int jobs = 0;       // that failed there in the last hour
+  TimeMs since = 0;   // since then, as many of them as show that more would
+  TimeMs latest = 0;  // when the last of them failed
+  bool operator==(const FailingNode&) const = default;
+};
+
 struct User {
   std::string name;
   int64_t max_gpus = kUnlimited;  // of running jobs
   std::vector<QuotaOverride> quota_overrides;
+  // Sorted by node. The user's other jobs avoid them (place/avoidance.h).
+  std::vector<FailingNode> failing_on = {};
 
   int64_t CapAt(TimeMs now) const;
 };

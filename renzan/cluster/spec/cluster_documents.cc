@@ -8,6 +8,7 @@
 
 #include "renzan/cluster/core/engine/nodes.h"
 #include "renzan/cluster/core/order/quota.h"
+#include "renzan/cluster/core/place/avoidance.h"
 #include "renzan/cluster/spec/node_state.h"
 
 namespace renzan::cluster::spec {
@@ -39,6 +40,17 @@ bool IsForgotten(const Node& node) {
   return node.pool < 0 && node.state == NodeState::kGone && node.capacity == Resources();
 }
 
+Json AvoidedByJson(const Snapshot& snapshot, const Node& node) {
+  Json users = Json::array();
+  for (const User& user : snapshot.users)
+    for (const FailingNode& failing : user.failing_on)
+      if (failing.node == node.name && failing.latest + kAvoidMs > snapshot.now)
+        users.push_back({{"user", user.name},
+                         {"failed_jobs", failing.jobs},
+                         {"until", failing.latest + kAvoidMs}});
+  return users;
+}
+
 Json NodeJson(const Snapshot& snapshot, int index) {
   const Node& node = snapshot.nodes[index];
   Json jobs = Json::array();
@@ -49,6 +61,7 @@ Json NodeJson(const Snapshot& snapshot, int index) {
           {"state", NameOf(node.state)},
           {"until", node.until == kNever ? Json() : Json(node.until)},
           {"reason", node.reason.empty() ? Json() : Json(node.reason)},
+          {"avoided_by", AvoidedByJson(snapshot, node)},
           {"spot", node.spot},
           {"labels", node.labels},
           {"capacity", ResourcesJson(node.capacity)},

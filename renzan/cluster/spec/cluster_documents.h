@@ -19,8 +19,8 @@ struct QueueUse {
 // In the order of the snapshot's queues. What its queues use counts for a parent, too.
 std::vector<QueueUse> UseOfQueues(const Snapshot& snapshot);
 
-// {"nodes": [{"name", "pool", "state", "until", "reason", "spot", "labels", "capacity", "used",
-// "jobs"}]}
+// {"nodes": [{"name", "pool", "state", "until", "reason", "avoided_by": [{"user", "failed_jobs",
+// "until"}], "spot", "labels", "capacity", "used", "jobs"}]}
 nlohmann::ordered_json NodesDocument(const Snapshot& snapshot);
 
 // {"nodes": how many in each state, "resources", "pools", "queues", "users"}. `max_priority`: of

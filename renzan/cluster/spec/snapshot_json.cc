@@ -79,10 +79,19 @@ void Describe(Io& io, QuotaOverride& quota_override) {
 }
 
 template <typename Io>
+void Describe(Io& io, FailingNode& failing) {
+  io("node", failing.node);
+  io("jobs", failing.jobs);
+  io("since", failing.since);
+  io("latest", failing.latest);
+}
+
+template <typename Io>
 void Describe(Io& io, User& user) {
   io("name", user.name);
   io("max_gpus", NullAtMax{user.max_gpus});
   io("quota_overrides", user.quota_overrides);
+  io("failing_on", AbsentIfEmpty{user.failing_on});
 }
 
 template <typename Io>

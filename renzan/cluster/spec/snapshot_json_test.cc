@@ -49,7 +49,11 @@ Snapshot Everything() {
   snapshot.queues[0].rights = {.members = QueueMembers{{"ann"}, {"vision"}, {"ads"}},
                                .max_priority = 10,
                                .only_preemptible = true};
-  snapshot.users.push_back({.name = "ann", .max_gpus = 8, .quota_overrides = {{16, 99}, {}}});
+  snapshot.users.push_back(
+      {.name = "ann",
+       .max_gpus = 8,
+       .quota_overrides = {{16, 99}, {}},
+       .failing_on = {{.node = "mine", .jobs = 4, .since = 24, .latest = 25}}});
   snapshot.users.push_back({.name = "bob"});
   snapshot.worker_requests.push_back({.per_worker = {{500, 1, 2}},
                                       .required = {{"a", "b"}},
@@ -117,6 +121,7 @@ TEST(SnapshotJson, RoundTripIsExact) {
   EXPECT_EQ(after.queues[0].fair_share, before.queues[0].fair_share);
   EXPECT_EQ(after.users[1].max_gpus, kUnlimited);
   EXPECT_EQ(after.users[0].quota_overrides[1].max_gpus, kUnlimited);
+  EXPECT_EQ(after.users[0].failing_on, before.users[0].failing_on);
   EXPECT_EQ(after.worker_requests, before.worker_requests);
   EXPECT_EQ(after.reservations, before.reservations);
   EXPECT_EQ(after.budget_per_hour, 100.25);
@@ -131,6 +136,7 @@ TEST(SnapshotJson, IncludesEveryField) {
   EXPECT_EQ(json["pools"][0].size(), 11u);
   EXPECT_EQ(json["queues"][0].size(), 9u);
   EXPECT_EQ(json["worker_requests"][0].size(), 6u);
+  EXPECT_EQ(json["users"][0].size(), 4u);
   const Json defaults = Json::parse(SnapshotToJson([] {
     Snapshot snapshot = Everything();
     snapshot.jobs[1] = {.id = 4};
@@ -148,10 +154,13 @@ TEST(SnapshotJson, WhatIsAbsentIsEmpty) {
   EXPECT_FALSE(json["jobs"][0].contains("failed_on"));
   json["jobs"][1].erase("failed_on");
   json["nodes"][0].erase("reason");
+  EXPECT_FALSE(json["users"][1].contains("failing_on"));
+  json["users"][0].erase("failing_on");
   json["worker_requests"][0].erase("excluded_nodes");
   const Snapshot after = SnapshotFromJson(json.dump());
   EXPECT_TRUE(after.jobs[1].failed_on.empty());
   EXPECT_EQ(after.nodes[0].reason, "");
+  EXPECT_TRUE(after.users[0].failing_on.empty());
   EXPECT_TRUE(after.worker_requests[0].excluded_nodes.empty());
   json["jobs"][1]["failed_on"] = 3;
   EXPECT_THROW(SnapshotFromJson(json.dump()), Error);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "renzan/base/counted.h"
@@ -121,6 +122,42 @@ std::string Suspicion::WhySuspected(const std::string& node, TimeMs now) const {
           Counted(std::ssize(times), "job"), user, Counted(others, "other job"));
   }
   return "";
+}
+
+// Whether it failed on several nodes and has not run well since.
+bool Suspicion::IsJobsOwnFault(const EarlyFailure& failure) const {
+  if (failure.ran_elsewhere) return false;
+  const auto first = failures_.lower_bound({failure.job, ""});
+  const auto second = std::next(first);
+  return second != failures_.end() && second->first.first == failure.job;
+}
+
+std::vector<FailingNode> Suspicion::FailingFor(const std::string& user, TimeMs now) const {
+  std::map<std::string, TimeMs> survived;  // by node: when the last job that survived started
+  for (const auto& [key, survivor] : survivors_) {
+    if (survivor.user != user) continue;
+    TimeMs& last = survived[key.second];
+    last = std::max(last, survivor.started);
+  }
+  std::map<std::string, std::vector<TimeMs>> failed;  // by node
+  for (const auto& [key, failure] : failures_) {
+    if (failure.user != user || failure.time == kAbsolved || failure.time < now - kEvidenceMs)
+      continue;
+    const TimeMs started = failure.started == 0 ? failure.time : failure.started;
+    const auto survivor = survived.find(failure.node);
+    if (survivor != survived.end() && survivor->second >= started) continue;
+    if (!IsJobsOwnFault(failure)) failed[failure.node].push_back(std::min(failure.time, now));
+  }
+  std::vector<FailingNode> failing;
+  for (auto& [node, times] : failed) {
+    if (std::ssize(times) < jobs_) continue;
+    std::ranges::sort(times);
+    failing.push_back({.node = node,
+                       .jobs = static_cast<int>(times.size()),
+                       .since = times[times.size() - static_cast<size_t>(jobs_)],
+                       .latest = times.back()});
+  }
+  return failing;
 }
 
 bool Suspicion::Knows(JobId job) const {

@@ -21,6 +21,7 @@ struct EarlyFailure {
   TimeMs time = 0;             // 0: the node has been absolved of it
   bool counts = true;          // against the node
   bool ran_elsewhere = false;  // afterwards: it was not the job's own fault
+  TimeMs started = 0;          // not stored; 0: not known
   bool operator==(const EarlyFailure&) const = default;
 };
 
@@ -52,6 +53,11 @@ class Suspicion {
   // the last hour.
   std::string WhySuspected(const std::string& node, TimeMs now) const;
 
+  // Nodes on which as many jobs of the user failed in the last hour, and none that started there at
+  // the same time or later has survived. A job that failed on several nodes may be at fault itself,
+  // and counts for none. Sorted by name.
+  std::vector<FailingNode> FailingFor(const std::string& user, TimeMs now) const;
+
   bool Knows(JobId job) const;
   // Jobs whose last failure was more than an hour ago.
   std::vector<JobId> OldJobs(TimeMs now) const;
@@ -62,6 +68,7 @@ class Suspicion {
     std::string user;
     TimeMs started = 0;
   };
+  bool IsJobsOwnFault(const EarlyFailure& failure) const;
   int SurvivorsBeside(const std::string& node, const std::string& user, TimeMs since) const;
 
   std::map<std::pair<JobId, std::string>, EarlyFailure> failures_;  // by job and node

@@ -114,6 +114,40 @@ TEST(Suspicion, OneUsersJobsThatRunElsewhereMeanwhileSuspectANode) {
   EXPECT_EQ(fails_elsewhere.WhySuspected("n0", kToday), "");
 }
 
+TEST(Suspicion, AUsersJobsFailOnANodeWhereNoneSurvives) {
+  Suspicion suspicion;
+  for (JobId job = 1; job <= 5; ++job) {
+    EarlyFailure failure = Failure(job, "n0", "ann", kToday + job * kSecond);
+    failure.started = failure.time - kSecond;
+    suspicion.Failed(failure);
+    EXPECT_THAT(suspicion.FailingFor("ann", failure.time), SizeIs(job < 3 ? 0 : 1));
+  }
+  const TimeMs now = kToday + kMinute;
+  const std::vector<FailingNode> failing = {
+      {.node = "n0", .jobs = 5, .since = kToday + 3 * kSecond, .latest = kToday + 5 * kSecond}};
+  EXPECT_EQ(suspicion.FailingFor("ann", now), failing);
+  EXPECT_THAT(suspicion.FailingFor("bob", now), IsEmpty());
+  EXPECT_THAT(suspicion.FailingFor("ann", kToday + kHour + 4 * kSecond), IsEmpty());
+  // Of others, elsewhere, or from before it broke.
+  suspicion.Survived(11, "bob", "n0", now);
+  suspicion.Survived(12, "ann", "n1", now);
+  suspicion.Survived(13, "ann", "n0", kToday - 1);
+  EXPECT_EQ(suspicion.FailingFor("ann", now), failing);
+  suspicion.Survived(14, "ann", "n0", kToday + 2 * kSecond);  // as the third started
+  EXPECT_THAT(suspicion.FailingFor("ann", now), IsEmpty());
+}
+
+TEST(Suspicion, JobsThatFailOnSeveralNodesFailOnNone) {
+  Suspicion suspicion;
+  for (JobId job = 1; job <= 3; ++job) suspicion.Failed(Failure(job, "n0", "ann"));
+  suspicion.Failed(Failure(3, "n1", "ann"));
+  EXPECT_THAT(suspicion.FailingFor("ann", kToday), IsEmpty());
+  suspicion.RanWell(3, {"n2"}, kToday);
+  EXPECT_THAT(suspicion.FailingFor("ann", kToday), SizeIs(1));
+  suspicion.Absolve("n0");
+  EXPECT_THAT(suspicion.FailingFor("ann", kToday), IsEmpty());
+}
+
 TEST(Suspicion, OldFailuresAreForgotten) {
   Suspicion suspicion;
   suspicion.Restore(Failure(1, "n0", "ann", kToday - 2 * kHour));

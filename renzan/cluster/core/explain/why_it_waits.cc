@@ -168,12 +168,27 @@ class Reasons {
     return why;
   }
 
+  bool AvoidsForItself(const Node& node) const {
+    return AvoidsUntil(job_) > snapshot_.now &&
+           std::ranges::binary_search(job_.failed_on, node.name);
+  }
+  // Null if other jobs of its user do not fail there.
+  const FailingNode* AvoidsForItsUser(const Node& node) const {
+    return cluster::AvoidsForItsUser(snapshot_.users[job_.user].failing_on, job_, node.name,
+                                     snapshot_.now);
+  }
+
   // Of a node that does not match its request.
   std::string WhyUnused(const Node& node) const {
-    const TimeMs avoids = AvoidsUntil(job_) - snapshot_.now;
-    if (avoids > 0 && std::ranges::binary_search(job_.failed_on, node.name))
+    if (AvoidsForItself(node))
       return fmt::format("is avoided for another {}: the job failed there soon after its start",
-                         Duration(avoids));
+                         Duration(AvoidsUntil(job_) - snapshot_.now));
+    if (const FailingNode* failing = AvoidsForItsUser(node))
+      return fmt::format(
+          "is avoided for another {}: {} of user {} failed there soon after their start, and none "
+          "ran",
+          Duration(AvoidsUntil(job_, *failing) - snapshot_.now), Counted(failing->jobs, "job"),
+          snapshot_.users[job_.user].name);
     return "is excluded by the job (constraints.exclude_nodes)";
   }
 
@@ -183,11 +198,14 @@ class Reasons {
     for (const Node& node : snapshot_.nodes) {
       const bool missed = IsMissed(snapshot_, node);
       if ((!IsThere(node.state) && !missed) || !HasAll(node.labels, request_.required)) continue;
-      if (!Matches(node, request_))
+      const bool is_closed =
+          node.state == NodeState::kCordoned || node.state == NodeState::kDraining;
+      // One on which its user's jobs fail may have been closed for that reason.
+      if (!Matches(node, request_) && !(is_closed && AvoidsForItsUser(node)))
         closed.push_back(fmt::format("{} {}", node.name, WhyUnused(node)));
       else if (missed)
         closed.push_back(fmt::format("{} is gone", node.name));
-      else if (node.state == NodeState::kCordoned || node.state == NodeState::kDraining)
+      else if (is_closed)
         closed.push_back(
             fmt::format("{} is {}{}", node.name,
                         node.state == NodeState::kCordoned ? "cordoned" : "being drained",

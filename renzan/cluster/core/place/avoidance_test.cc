@@ -18,6 +18,11 @@ class AvoidanceTest : public ScheduleTest {
     return "";
   }
 
+  // Three jobs have just failed there.
+  FailingNode Failing(const std::string& node) const {
+    return {.node = node, .jobs = 3, .since = snapshot.now, .latest = snapshot.now};
+  }
+
   // It has just failed there.
   void FailedOn(JobId id, const std::vector<std::string>& nodes) {
     Job& job = *snapshot.Find(id);
@@ -112,6 +117,60 @@ TEST_F(AvoidanceTest, AJobBeyondItsQuotaAvoidsTheNodeToo) {
   EXPECT_EQ(Run().resizes.size(), 1u) << "it would not move in any case";
 }
 
+// --- Nodes on which other jobs of its user fail.
+
+TEST_F(AvoidanceTest, AUsersJobsAvoidWhereOthersOfItsFail) {
+  Nodes(2);
+  const JobId ann = Add({.gpus = 1}), bob = Add({.gpus = 1, .user = 1});
+  snapshot.users[0].failing_on = {Failing("n0")};
+  const Decisions decisions = Run();
+  EXPECT_EQ(NodeOf(decisions, ann), "n1");
+  EXPECT_NE(NodeOf(decisions, bob), "");
+  snapshot.users[0].failing_on = {Failing("n1")};
+  EXPECT_EQ(NodeOf(Run(), ann), "n0");
+}
+
+TEST_F(AvoidanceTest, TheyWaitForOthersForAnHour) {
+  Nodes(2);
+  Add({.gpus = 8, .checkpoints = false, .on = {{1, 1}}, .user = 1});
+  const JobId job = Add({.gpus = 1});
+  snapshot.users[0].failing_on = {Failing("n0")};
+  EXPECT_THAT(Started(Run()), IsEmpty());
+  EXPECT_THAT(Explain(snapshot, job).why,
+              HasSubstr("n0 is avoided for another 60 min: 3 jobs of user ann failed there soon "
+                        "after their start, and none ran"));
+  const TimeMs end = snapshot.now + kHour;
+  snapshot.now = end - 1;
+  EXPECT_THAT(Started(Run()), IsEmpty());
+  EXPECT_EQ(Run().look_again, end);
+  snapshot.now = end;
+  EXPECT_EQ(NodeOf(Run(), job), "n0");
+}
+
+// Whoever submits it after a minute may have mended it.
+TEST_F(AvoidanceTest, WhatIsSubmittedLaterDoesNotAvoid) {
+  Nodes(2);
+  Add({.gpus = 8, .checkpoints = false, .on = {{1, 1}}, .user = 1});
+  const JobId job = Add({.gpus = 1});
+  FailingNode failing = Failing("n0");
+  failing.since = snapshot.Find(job)->submitted - kMinute;
+  snapshot.users[0].failing_on = {failing};
+  EXPECT_THAT(Started(Run()), IsEmpty());
+  --snapshot.users[0].failing_on[0].since;
+  EXPECT_EQ(NodeOf(Run(), job), "n0");
+}
+
+// His program is broken, or nothing else can serve them.
+TEST_F(AvoidanceTest, WhereAllNodesAreAlikeNothingWaits) {
+  Nodes(2);
+  const JobId job = Add({.gpus = 1}), failed = Add({.gpus = 1});
+  snapshot.users[0].failing_on = {Failing("n0"), Failing("n1")};
+  FailedOn(failed, {"n0"});
+  const Decisions decisions = Run();
+  EXPECT_THAT(Started(decisions), ElementsAre(job, failed));
+  EXPECT_EQ(NodeOf(decisions, failed), "n1") << "where it has failed itself weighs more";
+}
+
 TEST_F(AvoidanceTest, AnExcludedNodeIsNeverUsed) {
   Nodes(2);
   WorkerRequest elsewhere{.excluded_nodes = {"n0"}}, nowhere{.excluded_nodes = {"n0", "n1"}};
@@ -138,6 +197,11 @@ TEST_F(AvoidanceTest, TheValidatorSeesViolations) {
       ValidateDecisions(snapshot, decisions),
       testing::IsSupersetOf({HasSubstr("job 1 gets workers on node n0, where it failed"),
                              HasSubstr("job 2 gets workers on node n0, which it excludes")}));
+  FailedOn(avoids, {});
+  snapshot.users[0].failing_on = {Failing("n0")};
+  EXPECT_THAT(ValidateDecisions(snapshot, decisions),
+              testing::Contains(HasSubstr(
+                  "job 1 gets workers on node n0, where its user's jobs fail, although")));
   snapshot.nodes[1].state = NodeState::kCordoned;
   decisions.starts = {{avoids, {{0, 1}}}};
   decisions.waits = {{excludes, WaitReason::kResources}};

@@ -120,6 +120,14 @@ void AddAvoidance(Draws draws, Snapshot& snapshot) {
     request.excluded_nodes = some_nodes();
     job.request = snapshot.InternRequest(request);
   }
+  for (User& user : snapshot.users) {
+    if (draws.Chance(0.7)) continue;
+    for (const std::string& node : some_nodes()) {
+      const TimeMs latest = snapshot.now - draws.Between(0, 70) * kMinute;
+      const TimeMs since = latest - draws.Between(0, 60) * kMinute;
+      user.failing_on.push_back({.node = node, .jobs = 3, .since = since, .latest = latest});
+    }
+  }
 }
 
 // Moves the job to another random placement.

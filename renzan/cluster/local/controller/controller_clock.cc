@@ -67,6 +67,11 @@ void Controller::ClockWentBack(TimeMs now) {
     job.waiting_since = std::min(job.waiting_since, now);
     job.eligible_at = std::min(job.eligible_at, now + kLongestBackoffMs);
   }
+  for (User& user : snapshot.users)
+    for (FailingNode& failing : user.failing_on) {
+      failing.since = std::min(failing.since, now);
+      failing.latest = std::min(failing.latest, now);
+    }
   for (Node& node : snapshot.nodes) {
     node.idle_since = std::min(node.idle_since, now);
     if (node.state == NodeState::kBooting)

@@ -1,10 +1,15 @@
 // Nodes on which jobs fail soon after their start.
 
+#include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/local/controller/controller_for_test.h"
+#include "renzan/cluster/spec/cluster_documents.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -107,6 +112,148 @@ TEST_F(EarlyFailures, AGangAvoidsTheNodeOfTheWorkerThatFailed) {
   clock_.seconds += 10;
   Settle();
   EXPECT_EQ(State(job), RecordState::kRunning);
+}
+
+// --- A burst of one user's jobs.
+
+class ABurst : public EarlyFailures {
+ protected:
+  ABurst() {
+    config_.pools["own"].nodes = "3";
+    config_.pools["own"].resources.gpu = 2;
+    Restart();
+  }
+
+  const Caller cid_{.uid = 77778, .name = "cid"};
+
+  std::vector<JobId> SubmitMany(int count) {
+    std::vector<JobId> jobs;
+    for (int job = 0; job < count; ++job)
+      jobs.push_back(Submit("command: [a]\nresources: {gpu: 1}"));
+    Settle();
+    return jobs;
+  }
+
+  // Without retries, until none is left: on a broken node a job fails after 60 ms, elsewhere every
+  // third runs for 20 s and the others for 3 s. Returns how many failed.
+  int RunAll(const std::vector<JobId>& jobs, const std::set<std::string>& broken) {
+    while (true) {
+      std::optional<std::pair<TimeMs, JobId>> next;
+      for (const JobView& view : controller_->List({}).jobs) {
+        if (view.record.state != RecordState::kRunning) continue;
+        const JobId job = view.record.id;
+        const TimeMs runs = broken.contains(NodeOf(job)) ? 60 : job % 3 == 0 ? 20'000 : 3'000;
+        const std::pair end{store_->Attempts(job).back().started + runs, job};
+        if (!next || end < *next) next = end;
+      }
+      if (!next) break;
+      const auto [end, job] = *next;
+      clock_.seconds += static_cast<double>(end - controller_now()) / 1000;
+      agent_.End(DirectoryOf(job), EndedBy::kItself, broken.contains(NodeOf(job)) ? 1 : 0,
+                 store_->Attempts(job).back().started, end);
+      controller_->ProcessEnded(job);
+      Settle();
+    }
+    int failed = 0;
+    for (const JobId job : jobs) {
+      EXPECT_TRUE(HasEnded(State(job))) << job;
+      failed += State(job) == RecordState::kFailed;
+    }
+    return failed;
+  }
+};
+
+// Each fails long before the others have shown that they run elsewhere.
+TEST_F(ABurst, LosesAFewJobsToABrokenNode) { EXPECT_LE(RunAll(SubmitMany(40), {"own-1"}), 6); }
+
+TEST_F(ABurst, LosesAFewJobsToEachOfTwoBrokenNodes) {
+  EXPECT_LE(RunAll(SubmitMany(40), {"own-0", "own-1"}), 12);
+}
+
+TEST_F(ABurst, LeavesTheNodeToOthers) {
+  config_.node_health.suspect_for = "0s";
+  Restart();
+  const std::vector<JobId> jobs = SubmitMany(40);
+  const auto end_on_own_1 = [&] {
+    for (const JobId job : jobs)
+      if (State(job) == RecordState::kRunning && NodeOf(job) == "own-1") {
+        End(job, EndedBy::kItself, 1);
+        return true;
+      }
+    return false;
+  };
+  while (end_on_own_1()) continue;
+  const Snapshot& snapshot = controller_->snapshot();
+  ASSERT_THAT(snapshot.users,
+              ::testing::Contains(::testing::Field(&User::failing_on, ::testing::SizeIs(1))));
+  const nlohmann::ordered_json node = spec::NodesDocument(snapshot)["nodes"][1];
+  EXPECT_EQ(node["avoided_by"][0]["user"], "ann");
+  EXPECT_EQ(node["avoided_by"][0]["failed_jobs"], 4);
+  EXPECT_THAT(Explain(snapshot, jobs.back()).why,
+              HasSubstr("own-1 is avoided for another 60 min: 4 jobs of user ann failed there soon "
+                        "after their start, and none ran"));
+  const JobId other = Submit("command: [a]\nresources: {cpu: 8}", bob_);
+  Settle();
+  EXPECT_EQ(NodeOf(other), "own-1");
+  // That these work there says nothing about ann's.
+  End(other, EndedBy::kItself, 0);
+  EXPECT_FALSE(end_on_own_1());
+  // Also after a restart; until an operator says that it works again.
+  Restart();
+  Settle();
+  EXPECT_EQ(State(jobs.back()), RecordState::kPending);
+  EXPECT_FALSE(end_on_own_1());
+  EXPECT_TRUE(controller_->Restore("own-1", operator_));
+  Settle();
+  EXPECT_TRUE(end_on_own_1());
+}
+
+TEST_F(ABurst, WaitsForOtherNodesForAnHour) {
+  for (const int node : {0, 2}) {
+    const JobId other = Submit("command: [a]\nresources: {gpu: 2}", cid_);
+    scripted_ = Decisions{.starts = {{other, {{node, 1}}}}};
+    Settle();
+  }
+  const std::vector<JobId> jobs = SubmitMany(40);
+  const auto running = [&] {
+    return std::ranges::count_if(jobs,
+                                 [&](JobId job) { return State(job) == RecordState::kRunning; });
+  };
+  for (int job = 0; job < 4; ++job) End(jobs[job], EndedBy::kItself, 1);
+  EXPECT_EQ(running(), 0);
+  clock_.seconds += 3599;
+  Settle();
+  EXPECT_EQ(running(), 0);
+  // What is submitted now may be mended.
+  const JobId later = Submit(kSmall);
+  Settle();
+  EXPECT_EQ(NodeOf(later), "own-1");
+  clock_.seconds += 1;
+  Settle();
+  EXPECT_EQ(running(), 1);
+}
+
+// A job that started at the same time as the first of them runs there.
+TEST_F(ABurst, WhatFailsBesideOneThatRunsDoesNotCount) {
+  const std::vector<JobId> jobs = SubmitMany(40);
+  const auto on_own_1 = [&] {
+    std::vector<JobId> there;
+    for (const JobId job : jobs)
+      if (State(job) == RecordState::kRunning && NodeOf(job) == "own-1") there.push_back(job);
+    return there;
+  };
+  clock_.seconds += 3;
+  for (int failed = 0; failed < 3; ++failed) End(on_own_1().at(1), EndedBy::kItself, 1);
+  EXPECT_THAT(on_own_1(), ::testing::SizeIs(2));
+  End(on_own_1().at(1), EndedBy::kItself, 1);
+  EXPECT_THAT(on_own_1(), ::testing::SizeIs(1));
+}
+
+// The program is broken: nothing waits, and no node is closed.
+TEST_F(ABurst, ThatFailsEverywhereEndsAtOnce) {
+  const TimeMs before = controller_now();
+  EXPECT_EQ(RunAll(SubmitMany(40), {"own-0", "own-1", "own-2"}), 40);
+  EXPECT_LE(controller_now() - before, 40 * 60);
 }
 
 // --- Suspected nodes.
@@ -254,7 +401,10 @@ TEST_F(SuspectedNodes, OneUsersJobsThatRunElsewhereMeanwhileCloseIt) {
 }
 
 TEST_F(SuspectedNodes, AUserWithABrokenProgramClosesNoNode) {
-  for (int job = 0; job < 40; ++job) FailOn(job % 3 == 2 ? "own-1" : "own-0", ann_);
+  for (int job = 0; job < 40; ++job) {
+    clock_.seconds += 60;  // to mend it
+    FailOn(job % 3 == 2 ? "own-1" : "own-0", ann_);
+  }
   for (const char* node : {"own-0", "own-1", "own-2"})
     EXPECT_EQ(NodeNamed(node).state, NodeState::kReady) << node;
 }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/core/engine/gang.h"
 
@@ -24,10 +26,13 @@ std::vector<std::string> NodesOf(const AttemptRecord& attempt) {
 }  // namespace
 
 void NodeHealth::Recover() {
+  std::set<std::string> users;
   for (const EarlyFailure& failure : store_.EarlyFailures()) {
     state_.suspicion.Restore(failure);
+    users.insert(failure.user);
     if (Job* job = state_.snapshot.Find(failure.job)) FailedEarly(*job, failure.node);
   }
+  for (const std::string& user : users) NoteFailing(user);
 }
 
 void NodeHealth::AttemptEnded(const AttemptRecord& attempt, const std::string& user, TimeMs ran_ms,
@@ -40,7 +45,9 @@ void NodeHealth::AttemptEnded(const AttemptRecord& attempt, const std::string& u
   };
   if (early) {
     checker_.JobFailedOn(early->node);
-    add(suspicion.Failed(*early));
+    EarlyFailure failure = *early;
+    failure.started = attempt.started;
+    add(suspicion.Failed(failure));
     for (const auto& [id, live] : state_.live) {
       if (!live.attempt) continue;
       const TimeMs runs = now - live.attempt->started;
@@ -57,9 +64,14 @@ void NodeHealth::AttemptEnded(const AttemptRecord& attempt, const std::string& u
     add(suspicion.RanWell(attempt.job, nodes, attempt.started));
   }
   Put(changed);
+  NoteFailing(user);
   std::set<std::string> nodes;
   for (const EarlyFailure& failure : changed)
     if (failure.counts) nodes.insert(failure.node);
+  // Since this user's jobs avoid them, what shows that they are at fault is that others survive.
+  for (const FailingNode& failing : FailingOn(user))
+    if (const int node = nodes_.Find(failing.node); node >= 0 && MayClose(node))
+      nodes.insert(failing.node);
   for (const std::string& node : nodes) SuspectIfWarranted(node);
 }
 
@@ -73,6 +85,20 @@ void NodeHealth::Put(const std::vector<EarlyFailure>& changed) {
     for (const JobId job : old) store_.DeleteEarlyFailures(job);
   });
   for (const JobId job : old) state_.suspicion.ForgetJob(job);
+}
+
+std::vector<FailingNode>& NodeHealth::FailingOn(const std::string& user) {
+  return state_.snapshot.users[state_.snapshot.InternUser(user)].failing_on;
+}
+
+void NodeHealth::NoteFailing(const std::string& name) {
+  std::vector<FailingNode> failing = state_.suspicion.FailingFor(name, state_.snapshot.now);
+  std::vector<FailingNode>& known = FailingOn(name);
+  for (const FailingNode& each : failing)
+    if (std::ranges::none_of(known, [&](const FailingNode& old) { return old.node == each.node; }))
+      LogWarning("jobs of user {} avoid node {}: {} failed there soon after their start", name,
+                 each.node, Counted(each.jobs, "job"));
+  known = std::move(failing);
 }
 
 bool NodeHealth::MayClose(int node) const {
@@ -106,7 +132,12 @@ void NodeHealth::SuspectIfWarranted(const std::string& name) {
 }
 
 void NodeHealth::Reopen(int node) {
-  Put(state_.suspicion.Absolve(state_.snapshot.nodes[node].name));
+  const std::vector<EarlyFailure> absolved =
+      state_.suspicion.Absolve(state_.snapshot.nodes[node].name);
+  Put(absolved);
+  std::set<std::string> users;
+  for (const EarlyFailure& failure : absolved) users.insert(failure.user);
+  for (const std::string& user : users) NoteFailing(user);
   nodes_.SetReady(node);
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// Takes nodes out of service that fail the jobs that start on them, for a time. Suspicion
-// (core/engine/suspicion.h) says which; this stores what it knows.
+// Takes nodes out of service that fail the jobs that start on them, for a time, and lets one user's
+// jobs avoid those that fail them. Suspicion (core/engine/suspicion.h) says which; this stores what
+// it knows.
 
 #include <optional>
 #include <string>
@@ -41,6 +42,9 @@ class NodeHealth {
 
  private:
   void Put(const std::vector<EarlyFailure>& changed);
+  // Tells the scheduler on which nodes the user's jobs fail.
+  void NoteFailing(const std::string& user);
+  std::vector<FailingNode>& FailingOn(const std::string& user);
   void SuspectIfWarranted(const std::string& name);
   bool MayClose(int node) const;
 

@@ -145,6 +145,8 @@ void NodeManager::ForgetFailuresOn(int node) {
   const std::string& name = state_.snapshot.nodes[node].name;
   state_.suspicion.ForgetNode(name);
   for (Job& job : state_.snapshot.jobs) std::erase(job.failed_on, name);
+  for (User& user : state_.snapshot.users)
+    std::erase_if(user.failing_on, [&](const FailingNode& each) { return each.node == name; });
 }
 
 void NodeManager::Close(int node, ClosedBy by, const std::string& reason, TimeMs until) {
