@@ -203,7 +203,7 @@ TEST_F(ABurst, LeavesTheNodeToOthers) {
   Settle();
   EXPECT_EQ(State(jobs.back()), RecordState::kPending);
   EXPECT_FALSE(end_on_own_1());
-  EXPECT_TRUE(controller_->Restore("own-1", operator_));
+  EXPECT_EQ(controller_->Restore("own-1", operator_), "");
   Settle();
   EXPECT_TRUE(end_on_own_1());
 }
