@@ -66,7 +66,7 @@ wait_for beats killed
 groups=$(groups_of "$id")
 kill -KILL "$(cat "$RENZAN_STATE_DIR/jobs/$id/attempt-0/lock")"
 wait_for is "$id" state 'done'
-$renzan job show "$id" | grep -q "its supervisor ended without a report" || fail "it was not lost"
+grep -q "its supervisor ended without a report" <<<"$($renzan job show "$id")" || fail "it was not lost"
 expect_quiet killed
 are_removed $groups || fail "$groups is left"
 grep -q "that its supervisor left behind" "$RENZAN_STATE_DIR/daemon.log" ||

@@ -31,13 +31,13 @@ $renzan cluster status >/dev/null
 
 # The job ends while nothing can be written.
 touch go
-says_so() { $renzan cluster status | grep -q "cannot record changes ("; }
+says_so() { grep -q "cannot record changes (" <<<"$($renzan cluster status)"; }
 wait_for says_so
 $renzan jobs --all >/dev/null
 rm small/filler
 wait_for is "$running" state failed
 says_so && fail "the trouble is over, but the status says it goes on"
-$renzan job show "$running" | grep -q '^exit code *6$' || fail "wrong exit code"
+grep -q '^exit code *6$' <<<"$($renzan job show "$running")" || fail "wrong exit code"
 expect_exit 0 "" $renzan submit --wait -- true
 
 # A daemon that is killed and restarted on a full disk loses nothing either.

@@ -34,11 +34,11 @@ expect_exit 74 "less than the 16MiB of disk.keep_free" $renzan submit -- true
 touch go
 wait_for is "$other" state failed
 expect_field "$other" exit_code 6
-names_it() { $renzan cluster status | grep -q "^DISK NEARLY FULL: .*; job $filling uses [0-9.]*MiB"; }
+names_it() { grep -q "^DISK NEARLY FULL: .*; job $filling uses [0-9.]*MiB" <<<"$($renzan cluster status)"; }
 wait_for names_it
 grep -q "^20[-0-9]*T[:0-9]*Z warning: .*has .* free, less than the 16MiB" "$RENZAN_STATE_DIR/daemon.log" ||
   fail "the daemon's log does not say it"
-$renzan doctor --dir "$work" | grep -q "job system  *limited .*less than the 16MiB" ||
+grep -q "job system  *limited .*less than the 16MiB" <<<"$($renzan doctor --dir "$work")" ||
   fail "renzan doctor does not say it"
 expect_explanation "$waiting" "disk of the daemon's state directory is nearly full"
 is "$filling" state running || fail "job $filling no longer runs"
@@ -56,7 +56,7 @@ expect_exit 74 "disk.keep_free" $renzan submit -- true
 rm "$RENZAN_STATE_DIR/jobs/$filling/run/"*
 wait_for is "$waiting" state 'done'
 expect_exit 0 "" $renzan submit --wait -- true
-$renzan cluster status | grep -q "NEARLY FULL" && fail "the status still says that the disk is full"
+grep -q "NEARLY FULL" <<<"$($renzan cluster status)" && fail "the status still says that the disk is full"
 
 # A limit for each job.
 $renzan cluster down >/dev/null
@@ -68,8 +68,8 @@ $renzan submit --wait -- sh -c "$filler" >id.txt 2>log.txt || status=$?
 grep -q "$reason" log.txt || fail "submit --wait gives no reason"
 filling=$(cat id.txt)
 expect_field "$filling" state failed
-$renzan job show "$filling" | grep -q "$reason" || fail "job show gives no reason"
-$renzan job explain "$filling" | grep -q "$reason" || fail "explain gives no reason"
+grep -q "$reason" <<<"$($renzan job show "$filling")" || fail "job show gives no reason"
+grep -q "$reason" <<<"$($renzan job explain "$filling")" || fail "explain gives no reason"
 rm "$RENZAN_STATE_DIR/jobs/$filling/run/"*
 expect_exit 0 "" $renzan submit --wait -- \
   sh -c 'dd if=/dev/zero of=$RENZAN_RUN_DIR/file bs=1M count=8 2>/dev/null; sleep 2'

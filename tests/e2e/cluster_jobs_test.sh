@@ -9,7 +9,7 @@ users: {$(id -un): {max_gpus: 8}}
 YAML
 $renzan cluster up cluster.yaml >/dev/null
 
-has_said() { $renzan job logs "$1" 2>/dev/null | grep -q "$2"; }
+has_said() { grep -q "$2" <<<"$($renzan job logs "$1" 2>/dev/null)"; }
 submit() { $renzan submit "$@"; }
 
 # Retries wait longer each time; the job gets the last exit code.

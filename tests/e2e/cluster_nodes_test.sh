@@ -52,7 +52,7 @@ moved() { [ "$(node_field "$other" jobs)" = "[$saves]" ]; }
 wait_for moved
 expect_node "$node" jobs "[$plain]"
 expect_exit 0 "the job may finish there" $renzan job explain "$plain"
-$renzan job logs "$saves" --attempt 0 | grep -qx saved || fail "job $saves was not stopped cleanly"
+grep -qx saved <<<"$($renzan job logs "$saves" --attempt 0)" || fail "job $saves was not stopped cleanly"
 touch plain
 wait_for is "$plain" state 'done'
 [ "$(job_field "$plain" attempts)" = 1 ] || fail "job $plain was interrupted"
@@ -95,7 +95,7 @@ two=$($renzan submit --gpus 2 -- sh -c 'echo "devices $CUDA_VISIBLE_DEVICES"')
 expect_exit 0 "own-0: ready once its old workers have ended" $renzan nodes restore own-0
 touch three
 wait_for is "$two" state 'done'
-$renzan job logs "$two" | grep -qx 'devices 0,1' || fail "$($renzan job logs "$two")"
+grep -qx 'devices 0,1' <<<"$($renzan job logs "$two")" || fail "$($renzan job logs "$two")"
 expect_node own-0 state '"ready"'
 [ "$(node_field own-0 capacity | python3 -c 'import json, sys; print(json.load(sys.stdin)["gpu"])')" = 2 ] ||
   fail "own-0 does not have 2 GPUs"
@@ -122,7 +122,7 @@ grep -Eq 'own-0 takes no new jobs: [0-9]+ jobs' out.txt || fail "$(cat out.txt)"
 expect_exit 0 "own-0: ready" $renzan nodes restore own-0
 excluding=$($renzan submit --exclude own-0,own-1 -- sh -c 'echo "on $RENZAN_NODE"')
 wait_for is "$excluding" state 'done'
-$renzan job logs "$excluding" | grep -qx 'on own-2' || fail "$($renzan job logs "$excluding")"
+grep -qx 'on own-2' <<<"$($renzan job logs "$excluding")" || fail "$($renzan job logs "$excluding")"
 expect_exit 66 "there is no node 'own-7'" $renzan submit --exclude own-7 -- true
 $renzan cluster down >/dev/null
 

@@ -47,7 +47,7 @@ as nobody "$renzan" job logs 1 >logs.txt
 [ "$(as nobody cat "$work/state/jobs/1/run/file")" = private ] || fail "nobody cannot read the file of its own job"
 cd ../of_daemon
 expect_exit 0 "daemon" as daemon "$renzan" submit --follow -- id -un
-as nobody "$renzan" job show 1 --json | grep -q private || fail "the owner does not see the specification"
+grep -q private <<<"$(as nobody "$renzan" job show 1 --json)" || fail "the owner does not see the specification"
 
 # Users cannot read what belongs to others, neither through the daemon nor in the file system...
 expect_exit 77 "job 1 belongs to nobody" as daemon "$renzan" job logs 1
@@ -156,7 +156,7 @@ wait_for is_deleted
 expect_exit 66 "there is no job 1" $renzan job show 1
 [ ! -e "$work/short/jobs/1" ] || fail "its directory still exists"
 [ -s "$work/secrets/secret" ] || fail "root followed a link"
-$renzan cluster usage | grep -q '^nobody' || fail "its usage was lost"
+grep -q '^nobody' <<<"$($renzan cluster usage)" || fail "its usage was lost"
 $renzan cluster down 2>/dev/null
 $renzan cluster up "$work/short.yaml" --state "$work/short" --allow-user nobody >/dev/null
 [ "$(as nobody "$renzan" submit -- true)" = 2 ] || fail "an id was reused"

@@ -17,7 +17,7 @@ $renzan data import clicks.csv --format csv --schema clicks.yaml --output data >
 ! grep -q warning import.txt || { cat import.txt; fail "a warning"; }
 # Nothing says any more which shares were missing.
 grep -q "share: {role: dense, fill: mean}" clicks.yaml || { cat clicks.yaml; fail "no fill"; }
-$renzan data inspect data | grep -qE "^share +dense +4000 +- " || fail "$($renzan data inspect data)"
+grep -qE "^share +dense +4000 +- " <<<"$($renzan data inspect data)" || fail "$($renzan data inspect data)"
 $renzan data inspect data --json | python3 -c 'import json, sys
 missing = {feature["name"]: feature["missing"] for feature in json.load(sys.stdin)["features"]}
 assert missing["share"] is None and missing["userId"] == 0, missing' || fail "data inspect --json"

@@ -30,7 +30,7 @@ PY
 GLOO_SOCKET_IFNAME=none0 PATH=/nowhere "$renzan" doctor >out.txt
 grep -q 'MPI  *missing .*apt install openmpi-bin' out.txt || fail "no mpirun: $(cat out.txt)"
 grep -q 'GLOO_SOCKET_IFNAME is none0' out.txt || fail "no interface: $(cat out.txt)"
-"$renzan" doctor --dir "$work/none" | grep -q 'disk  *missing' || fail "no directory"
+grep -q 'disk  *missing' <<<"$("$renzan" doctor --dir "$work/none")" || fail "no directory"
 
 # A server that answers, and one that does not.
 cat >server.py <<'PY'
@@ -66,4 +66,4 @@ grep -q "Kubernetes  *ok  *http://127.0.0.1:$port answers (v1.31.2)" out.txt || 
 kill "$launcher"
 wait "$launcher" || true
 launcher=""
-no_proxy='*' "$renzan" doctor | grep -q 'Kubernetes  *missing' || fail "a server that has ended"
+grep -q 'Kubernetes  *missing' <<<"$(no_proxy='*' "$renzan" doctor)" || fail "a server that has ended"

@@ -19,7 +19,7 @@ done
 # After moving the tree, the program still finds its supervisor and runs a job.
 mv root elsewhere
 renzan=$work/elsewhere/bin/renzan
-"$renzan" doctor --json | grep -q "$work/elsewhere/libexec/renzan/renzan-supervisor" || fail "no supervisor"
+grep -q "$work/elsewhere/libexec/renzan/renzan-supervisor" <<<"$("$renzan" doctor --json)" || fail "no supervisor"
 export RENZAN_STATE_DIR=$work/state
 "$renzan" cluster up >up.txt
 "$renzan" submit --wait -- true || fail "a job of the installed program: exit $?"

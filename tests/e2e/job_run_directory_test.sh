@@ -15,7 +15,7 @@ $renzan cluster up cluster.yaml >/dev/null
 
 # cancel_training JOB: once it trains; its log is then in log.txt.
 cancel_training() {
-  trains() { $renzan job logs "$1" 2>/dev/null | grep -q '^step'; }
+  trains() { grep -q '^step' <<<"$($renzan job logs "$1" 2>/dev/null)"; }
   wait_for trains "$1"
   $renzan job cancel "$1" >/dev/null
   wait_for is "$1" state cancelled

@@ -87,7 +87,7 @@ cmp scores.npy scores2.npy || fail "two workers predict something else"
 (echo "negatives_kept: 0.2"; cat plain.yaml) >before.yaml
 import test.csv --schema before.yaml --vocabulary-from sampled --output before >/dev/null
 expect_exit 0 "logit shift         -0.6931" $renzan eval run --data before
-$renzan data inspect before | grep -q "negatives kept: 0.2" || fail "inspect does not say it"
+grep -q "negatives kept: 0.2" <<<"$($renzan data inspect before)" || fail "inspect does not say it"
 expect_exit 78 "features.negatives_kept is 0.5, but sampled records 0.1" \
   $renzan train small.yaml --run-dir none --set features.negatives_kept=0.5
 

@@ -31,7 +31,7 @@ for file in bin/renzan lib/librenzan_jobs.so libexec/renzan/renzan-supervisor sh
 done
 [ -z "$(find root ! -user root -o -perm /022 ! -type l | head -1)" ] || [ "$(id -u)" -ne 0 ] ||
   fail "files writable by others"
-root/usr/bin/renzan --version | head -1 | grep -q '^renzan ' || fail "does not run"
+grep -q '^renzan ' <<<"$(root/usr/bin/renzan --version | head -1)" || fail "does not run"
 [ "${2:-}" = --chroot ] || exit 0
 
 [ "$(id -u)" -eq 0 ] || skip "a chroot needs root"
