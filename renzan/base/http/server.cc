@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -89,7 +90,12 @@ class HttpServer::Served {
       if (options_.listen_fd >= 0) ::close(options_.listen_fd);
       throw;
     }
-    cutting_ = std::jthread([this](const std::stop_token& stop) { CutOffSlowOnes(stop); });
+    try {
+      cutting_ = std::jthread([this](const std::stop_token& stop) { CutOffSlowOnes(stop); });
+    } catch (const std::system_error&) {
+      MHD_stop_daemon(daemon_);  // also closes the socket
+      Fail(ErrorCode::kOsError, "cannot serve {}: out of threads or memory", options_.name);
+    }
   }
   ~Served() {
     cutting_ = {};

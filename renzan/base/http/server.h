@@ -52,8 +52,8 @@ struct ServerLimits {
   unsigned idle_seconds = 10;  // without a byte
   // The same during a request, with a thread per connection. None while a stream is sent.
   unsigned idle_in_request_seconds = 10;
-  // From the begin of a connection, or the end of its last request, to the answer; or only until
-  // the headers of its first request have arrived.
+  // From the beginning of a connection, or the end of its last request, to the end of the answer;
+  // with first_headers_only, until the headers of the connection's first request have arrived.
   double request_seconds = 20;
   bool first_headers_only = false;
   size_t body_bytes = 8 << 20;     // of one request
@@ -82,7 +82,7 @@ class HttpServer {
 
   // Applies to connections from now on; existing ones are closed, and their clients connect again.
   // For a moment, two threads answer. Throws Error kConfig if the credentials cannot be used: then
-  // nothing changes. Only with a listen_fd; for one thread.
+  // nothing changes. Only with a listen_fd and `tls`; for one thread.
   void Use(TlsCredentials tls);
 
  private:

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -32,7 +34,10 @@ bool HasMakerEnded(const std::string& rest) {
   if (sscanf(rest.c_str(), "%d-%llu-%u%n", &pid, &start, &number, &length) != 3 ||
       static_cast<size_t>(length) != rest.size())
     return false;
-  return StartTicksOf(pid) != std::optional<uint64_t>(start);
+  const std::optional<uint64_t> started = StartTicksOf(pid);
+  // What /proc does not show may still be there: out of descriptors, or it is of other processes.
+  if (!started || start == 0) return kill(pid, 0) != 0 && errno == ESRCH;
+  return *started != start;
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ std::pair<std::string, int> ReadCount(const std::string& text, const char* optio
   return {text.substr(0, equals), count};
 }
 
-// As every command that names something that the cluster does not have.
+// Exit code 66, as of every command that names a node or pool that the cluster does not have.
 template <typename T>
 void RequireNamed(const std::vector<T>& all, const char* what, const std::string& name) {
   std::vector<std::string> names;

@@ -27,8 +27,9 @@ constexpr double kMaxDaemonAbsenceSeconds = 60;
 // time that they have waited, so the end of a job is noticed late by little of its run time.
 constexpr double kFirstPause = 0.02, kUsualPause = 1, kPauseOfWaited = 0.02, kLongestPause = 10;
 
-// Begins a problem in the message of a job.
-constexpr std::string_view kSeparator = "; ", kNotAll = "; not all of its ";
+// What the daemon adds to the message of a job whose artifacts it could not keep
+// (artifact_collector.cc), and what separates that from the rest.
+constexpr std::string_view kNotAll = "; not all of its ", kSeparator = "; ";
 
 bool HasEnded(const std::string& state) {
   return state == "done" || state == "failed" || state == "cancelled" || state == "timeout";

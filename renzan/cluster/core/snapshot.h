@@ -123,7 +123,7 @@ struct QuotaOverride {
 struct FailingNode {
   std::string node;
   int jobs = 0;       // that failed there in the last hour
-  TimeMs since = 0;   // since then, as many of them as show that more would
+  TimeMs since = 0;   // the failures from then on are just enough (node_health.suspect_after)
   TimeMs latest = 0;  // when the last of them failed
   bool operator==(const FailingNode&) const = default;
 };

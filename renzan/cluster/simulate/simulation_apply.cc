@@ -45,7 +45,8 @@ std::string Write(const Decisions& decisions) {
 }  // namespace
 
 // Returns whether anything changed. Taking workers out of a gang stops it, and a gang whose workers
-// are all placed starts: only what is placed meanwhile is no matter of a Lifecycle.
+// are all placed starts: the Lifecycle does both. Workers of a gang that is not complete are
+// unknown to it.
 bool Simulation::Apply(PolicyOutput output) {
   Decisions& decisions = output.decisions;
   for (const Evict& evict : output.evicts) {

@@ -186,7 +186,7 @@ class Reasons {
     if (const FailingNode* failing = AvoidsForItsUser(node))
       return fmt::format(
           "is avoided for another {}: {} of user {} failed there soon after their start, and none "
-          "ran",
+          "has survived",
           Duration(AvoidsUntil(job_, *failing) - snapshot_.now), Counted(failing->jobs, "job"),
           snapshot_.users[job_.user].name);
     return "is excluded by the job (constraints.exclude_nodes)";

@@ -4,12 +4,13 @@
 //
 //   1. grand challenges
 //   2. jobs for which others are being stopped, so that no preemption is wasted
-//   3. jobs within their queue's guaranteed quota, before jobs that would borrow
+//   3. jobs within their queue's guaranteed quota, then within that of its parent, before jobs that
+//      would borrow from others
 //   4. higher priority
 //   5. jobs that are overdue (OverdueAt()), longest first, until one of them has started. One start
-//   per cycle bounds how long unfairness lasts. If all of them went first,
-//      then with more than a day's backlog the queue would become plain FIFO, and small jobs would
-//      wait as long as large ones.
+//      per cycle bounds how long unfairness lasts. If all of them went first, then with more than a
+//      day's backlog the queue would become plain FIFO, and small jobs would wait as long as large
+//      ones.
 //   6. within a queue with fair share, a user who has used less of it lately (fair_share.h)
 //   7. less service so far (service_levels.h)
 //   8. the queue that uses the smaller share of its guaranteed quota

@@ -83,7 +83,7 @@ const char* WhyAhead(const Rank& first, const Rank& second);
 
 class Ranks {
  public:
-  // At first no job counts as within quota.
+  // At first, jobs that quotas do not bind are kUnbound, and all others count as borrowing.
   Ranks(const Snapshot& snapshot, const ServiceLevelOptions& options);
 
   const Rank& Of(const Job& job) const { return ranks_[&job - first_]; }

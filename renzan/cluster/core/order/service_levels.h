@@ -57,8 +57,8 @@ class ServiceLevels {
   // known of jobs like it, it may.
   bool MayGrow(const Job& job, int workers, int more) const;
 
-  // When the level of a job that has run with this many workers since `started`, or an answer of
-  // the first two functions, changes next; kNever if it does not.
+  // When the level of a job that has run with this many workers since `started`, or the answer of
+  // MayBePreempted() or MayShrinkForEquals(), changes next; kNever if it does not.
   TimeMs NextChange(const Job& job, int workers, TimeMs started) const;
 
  private:

@@ -25,9 +25,9 @@ inline TimeMs AvoidsUntil(const Job& job) {
 // Without the nodes that may never come back: cordoned, drained and failed ones.
 Snapshot InService(Snapshot snapshot);
 
-// When a job takes a node again on which its user's jobs fail; 0 if it does not avoid it. Whoever
-// submits a job after the failures may have mended the program; with a few of them in the last
-// minute it is still the same burst.
+// When a job takes a node again on which its user's jobs fail; 0 if it does not avoid it. A job
+// that was submitted more than a minute after failing.since does not: its program may have been
+// mended. Earlier ones are of the same burst.
 inline TimeMs AvoidsUntil(const Job& job, const FailingNode& failing) {
   return job.submitted <= failing.since + kMinute ? failing.latest + kAvoidMs : 0;
 }

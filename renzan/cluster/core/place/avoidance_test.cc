@@ -138,7 +138,7 @@ TEST_F(AvoidanceTest, TheyWaitForOthersForAnHour) {
   EXPECT_THAT(Started(Run()), IsEmpty());
   EXPECT_THAT(Explain(snapshot, job).why,
               HasSubstr("n0 is avoided for another 60 min: 3 jobs of user ann failed there soon "
-                        "after their start, and none ran"));
+                        "after their start, and none has survived"));
   const TimeMs end = snapshot.now + kHour;
   snapshot.now = end - 1;
   EXPECT_THAT(Started(Run()), IsEmpty());

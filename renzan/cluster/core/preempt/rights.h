@@ -7,9 +7,9 @@
 // reclaims its guaranteed quota, or to a job of higher priority or less service that wants to
 // borrow. For less service only a job yields that loses little by it (service_levels.h). An elastic
 // job's workers above its minimum also yield to equal priority, once it has run long enough for the
-// restart. A backfilled job yields to the job
-// that its nodes are reserved for, and every preemptible job yields to a grand challenge. Between
-// queues of different parents, parents take the place of their queues (SideOf()).
+// restart. A backfilled job yields to the job that its nodes are reserved for, and every
+// preemptible job yields to a grand challenge. Between queues of different parents, parents take
+// the place of their queues (SideOf()).
 
 #include <optional>
 

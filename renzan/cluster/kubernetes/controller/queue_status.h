@@ -20,7 +20,7 @@ struct QueueStatus {
   // As fields of status: pending, running, guaranteed, used, borrowed. Never null.
   std::shared_ptr<const nlohmann::json> use;
   Condition guaranteed;                      // whether the resources exist that it is guaranteed
-  std::optional<Condition> has_parent = {};  // whether it has the one that it names; none: none
+  std::optional<Condition> has_parent = {};  // nothing if its spec names no parent
 };
 
 // By name; without queues that have been removed. `faults`: of SetQueues().

@@ -191,7 +191,7 @@ TEST_F(ABurst, LeavesTheNodeToOthers) {
   EXPECT_EQ(node["avoided_by"][0]["failed_jobs"], 4);
   EXPECT_THAT(Explain(snapshot, jobs.back()).why,
               HasSubstr("own-1 is avoided for another 60 min: 4 jobs of user ann failed there soon "
-                        "after their start, and none ran"));
+                        "after their start, and none has survived"));
   const JobId other = Submit("command: [a]\nresources: {cpu: 8}", bob_);
   Settle();
   EXPECT_EQ(NodeOf(other), "own-1");
