@@ -8,6 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
 class PreemptionTest : public ScheduleTest {};
@@ -276,6 +277,8 @@ TEST_F(PreemptionTest, AnElasticJobDoesNotGrowBeforeEqualsMayTakeItsWorkers) {
   Decisions decisions = Run();
   EXPECT_THAT(decisions.resizes, IsEmpty());
   EXPECT_EQ(decisions.look_again, kNow + kMinute);
+  snapshot.jobs.pop_back();  // nobody waits
+  EXPECT_THAT(Run().resizes, SizeIs(1));
 }
 
 }  // namespace

@@ -29,6 +29,10 @@ void GrowElasticJobs(ClusterView& view, Quota& quota, Entitlement& entitlement,
                      const Occupants& occupants, TimeMs min_between, Decisions& decisions) {
   const Snapshot& snapshot = view.snapshot();
   const Ranks& ranks = entitlement.ranks();
+  const bool others_wait = std::ranges::any_of(decisions.waits, [](const Wait& wait) {
+    return wait.reason == WaitReason::kResources || wait.reason == WaitReason::kFragmented ||
+           wait.reason == WaitReason::kReserved;
+  });
   std::set<JobId> told;
   for (const Stop& stop : decisions.stops) told.insert(stop.job);
   for (const Resize& resize : decisions.resizes) told.insert(resize.job);
@@ -42,9 +46,10 @@ void GrowElasticJobs(ClusterView& view, Quota& quota, Entitlement& entitlement,
     if (job.max_workers == job.min_workers || !SavesWhenStopped(job) || !job.held.empty() ||
         told.contains(job.id) || NumWorkers(job.placement) >= job.max_workers)
       continue;
-    // Equals that wait for its workers come first.
-    const TimeMs from =
-        std::max(job.last_resize + min_between, ranks.levels().MayShrinkForEqualsFrom(job));
+    // Equals that wait may then take its workers, and were asked first in this cycle. If it grew
+    // before, it would be protected from them again.
+    TimeMs from = job.last_resize + min_between;
+    if (others_wait) from = std::max(from, ranks.levels().MayShrinkForEqualsFrom(job));
     if (snapshot.now >= from)
       elastic.emplace_back(&job, nullptr);
     else
