@@ -1,8 +1,8 @@
 // The scheduler on small clusters, where rights show: one to six nodes, few and long jobs, of which
 // often none saves its work, mixed priorities, some that nobody may stop, some that fail,
-// guarantees beside queues that only borrow, some with parents. Every cycle is validated: no job waits for room that
-// is its by right. And no job waits much longer than under plain backfill, unless jobs with a right
-// went first.
+// guarantees beside queues that only borrow, some with parents. Every cycle is validated: no job
+// waits for room that is its by right. And no job waits much longer than under plain backfill,
+// unless jobs with a right went first.
 // RENZAN_TEST_SEEDS=FIRST..LAST replaces the default seeds; a failure names its seed.
 
 #include <gtest/gtest.h>
