@@ -45,6 +45,7 @@ void LeaderLease::Try() {
       lease = api_.Get(Leases(), options_.ns, options_.name);
     } catch (const ApiError& error) {
       if (!error.is_not_found()) throw;
+      may_hold_ = true;
       lease =
           api_.Create(Leases(), options_.ns, Renewed({{"metadata", {{"name", options_.name}}}}));
       Observe(lease);
@@ -55,8 +56,10 @@ void LeaderLease::Try() {
     if (holder_ != options_.identity) {
       // Whatever this process believed until now.
       leads_until_ = 0;
+      may_hold_ = false;
       if (!holder_.empty() && clock_.MonotonicSeconds() < changed_at_ + held_for_seconds_) return;
     }
+    may_hold_ = true;
     Observe(api_.Replace(Leases(), options_.ns, Renewed(std::move(lease))));
     leads_until_ = asked_at + options_.renew_deadline_seconds;
   } catch (const ApiError& error) {
@@ -66,7 +69,8 @@ void LeaderLease::Try() {
 }
 
 void LeaderLease::Release() {
-  if (leads_until_.exchange(0) == 0) return;
+  leads_until_ = 0;
+  if (!std::exchange(may_hold_, false)) return;
   Json lease = api_.Get(Leases(), options_.ns, options_.name);
   if (TextAt(lease, {"spec", "holderIdentity"}) != options_.identity) return;
   lease["spec"]["holderIdentity"] = "";

@@ -39,7 +39,8 @@ class LeaderLease {
   // Tries to get or keep the Lease; call it every retry_seconds. Throws ApiError; a Lease that it
   // holds it then keeps until leads_until().
   void Try();
-  // Gives the Lease up, so that others need not wait. Afterwards this process does not lead.
+  // Gives the Lease up, so that others need not wait, also if this process took it without learning
+  // of it: the server's answer was lost. Afterwards this process does not lead.
   void Release();
 
   // MonotonicSeconds() until which this process may write; thread-safe.
@@ -58,6 +59,7 @@ class LeaderLease {
   std::string holder_, version_;
   double changed_at_ = 0;        // when another version was first seen here
   double held_for_seconds_ = 0;  // as its holder wrote it
+  bool may_hold_ = false;        // has asked for the Lease, and not seen since that another has it
   std::atomic<double> leads_until_ = 0;
 };
 

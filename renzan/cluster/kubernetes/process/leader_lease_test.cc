@@ -1,5 +1,6 @@
 #include "renzan/cluster/kubernetes/process/leader_lease.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "renzan/base/philox.h"
 #include "renzan/base/random_testing.h"
 #include "renzan/cluster/kubernetes/controller/fake_connection_testing.h"
+#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/kubernetes/process/fenced_api.h"
 
@@ -63,6 +65,30 @@ TEST_F(LeaderLeaseTest, ReleasedItGoesToTheNextAtOnce) {
   a.Release();
   b.Try();
   EXPECT_TRUE(b.leads());
+}
+
+TEST_F(LeaderLeaseTest, ItIsReleasedEvenIfNoAnswerSaidThatItWasTaken) {
+  const auto holder = [&] {
+    const LeaseOptions lease;
+    return TextAt(server.Get(Leases(), lease.ns, lease.name, ""), {"spec", "holderIdentity"});
+  };
+  LeaderLease first(As("first"), cluster, clock);
+  first.Try();
+  first.Release();
+  int requests = 0, taken = 0;
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = fmt::format("a{}", i);
+    LeaderLease a(As(name), cluster, clock);
+    // It reads the Lease, and the answer to its write is lost.
+    requests = 0;
+    cluster.meanwhile = [&] { network.no_answer = ++requests == 2 ? 1 : 0; };
+    EXPECT_THROW(a.Try(), ApiError);
+    EXPECT_FALSE(a.leads());
+    taken += holder() == name ? 1 : 0;
+    a.Release();
+    EXPECT_EQ(holder(), "");
+  }
+  EXPECT_GT(taken, 0);
 }
 
 TEST_F(LeaderLeaseTest, WithoutAnswersItStopsWriting) {
