@@ -72,7 +72,7 @@ class Asking : public SimulatedPolicy {
       std::vector<Asked>& asked = asked_[job.id];
       const TimeMs waited = input.snapshot.now - job.waiting_since;
       if (asked.size() == kAskedAfter.size() || waited < kAskedAfter[asked.size()]) continue;
-      if (!snapshot) snapshot = WithoutEnded(input.snapshot);
+      if (!snapshot) snapshot = input.for_estimates();
       CycleBudget budget(cycles_);
       asked.push_back(
           {ForecastStart(*snapshot, job.id, {}, budget), wait.reason == WaitReason::kPipelined});
@@ -95,14 +95,6 @@ class Asking : public SimulatedPolicy {
     Forecast forecast;
     bool room_is_made;
   };
-
-  // In a simulation they stay for a while.
-  static Snapshot WithoutEnded(Snapshot snapshot) {
-    std::erase_if(snapshot.jobs, [](const Job& job) {
-      return job.state == JobState::kPending && job.eligible_at == kNever;
-    });
-    return snapshot;
-  }
 
   void Starts(JobId job, TimeMs now) {
     const auto at = asked_.find(job);

@@ -264,7 +264,6 @@ class KubernetesBackend : public Backend {
             }};
   }
 
-  // Has all that the leader knows, except what ended jobs have taught it about run times.
   Job Imagine(const Submission& submission, const View&, Snapshot& snapshot) override {
     const GangJob object =
         JobFrom(GangJobOf(submission, target_.ns, target_.only_namespace, /*needs_image=*/false));
@@ -280,6 +279,7 @@ class KubernetesBackend : public Backend {
         !why.empty())
       Fail(ErrorCode::kNoPermission, "{}: {}", submission.job.source, why);
     kubernetes::KeepOut(observed_, object.node_filter, snapshot, job);
+    job.run_time = observed_.ended.Predict(object);
     job.submitted = job.waiting_since = snapshot.now;
     return job;
   }

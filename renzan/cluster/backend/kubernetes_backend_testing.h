@@ -94,7 +94,8 @@ class KubernetesBackendTest : public ::testing::Test {
     cluster_.allowed_namespace = allowed;
   }
 
-  void AddJob(const std::string& ns, const std::string& name, int replicas, int gpus) {
+  void AddJob(const std::string& ns, const std::string& name, int replicas, int gpus,
+              TimeMs work_ms = kHour) {
     cluster_.AddJob(
         ns, name,
         {{"replicas", replicas},
@@ -106,7 +107,7 @@ class KubernetesBackendTest : public ::testing::Test {
                 {"image", "trainer"},
                 {"resources",
                  {{"limits", {{kubernetes::kGpuResource, std::to_string(gpus)}}}}}}}}}}}}},
-        kHour);
+        work_ms);
   }
 
   Submitted Submit(const std::string& yaml, std::vector<std::string> overrides = {}) {

@@ -8,6 +8,7 @@
 #include "renzan/cluster/backend/explain_job.h"
 #include "renzan/cluster/backend/kubernetes_backend_testing.h"
 #include "renzan/cluster/core/explain/explain.h"
+#include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 
@@ -112,6 +113,25 @@ TEST_F(KubernetesBackendTest, ImaginesTheJobThatASubmissionBecomes) {
   EXPECT_EQ(imagined.priority, job.priority);
   EXPECT_EQ(imagined.min_workers, job.min_workers);
   EXPECT_EQ(imagined.max_workers, job.max_workers);
+}
+
+TEST_F(KubernetesBackendTest, PredictsRunTimesByTheJobsThatHaveEnded) {
+  AddJob("ads", "first", 1, 1);
+  Run(5 * kSecond);
+  for (int job = 0; job < 12; ++job) AddJob("ads", fmt::format("short-{}", job), 1, 1, kMinute);
+  Run(2 * kMinute);
+  const View view = backend_->Observe();
+  ASSERT_EQ(view.snapshot.jobs.size(), 1u);
+  const Job& first = view.snapshot.jobs.front();
+  EXPECT_EQ(first.run_time.back(), 0) << "nothing had ended when it was submitted";
+  EXPECT_GT(LatestRunTime(first).front(), 0);
+  EXPECT_LT(LatestRunTime(first)[2], 2 * kMinute);
+  Snapshot snapshot = view.snapshot;
+  const Job imagined =
+      backend_->Imagine({.job = {"{name: next, resources: {gpu: 1}, command: [x]}", "job.yaml", {}},
+                         .directory = "/"},
+                        view, snapshot);
+  EXPECT_EQ(imagined.run_time, LatestRunTime(first));
 }
 
 // It gets no room on a node with a taint that it does not tolerate.

@@ -64,6 +64,16 @@ TEST(ScheduleProperty, OneCycleOnAnySnapshot) {
   }
 }
 
+TEST(ScheduleProperty, WhatIsPredictedNowChangesNoDecision) {
+  const auto [first, last] = TestSeeds(999);
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    Snapshot snapshot = RandomSnapshot(seed);
+    const Decisions decisions = Policy(snapshot);
+    for (Job& job : snapshot.jobs) job.run_time_now = {1, kMinute, kHour, 2 * kHour, 90 * kHour};
+    EXPECT_EQ(Describe(Policy(snapshot)), Describe(decisions)) << "seed " << seed;
+  }
+}
+
 // Whether the start can be carried out regardless of the other decisions.
 bool IsIndependent(const Snapshot& snapshot, const std::vector<SnapshotFault>& faults,
                    const Start& start) {

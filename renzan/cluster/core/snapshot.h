@@ -213,10 +213,13 @@ struct Job {
   int64_t attained_worker_ms = 0;
 
   // Estimates that improve decisions; correctness does not depend on them.
-  TimeMs restart_cost_ms = 30'000;     // from start until it is back where it stopped
-  TimeMs checkpoint_cost_ms = 5'000;   // of its last one
-  int64_t state_bytes = 0;             // of its last full checkpoint
-  RunTimeQuantiles run_time{};         // predicted when it was submitted (predict/run_times.h)
+  TimeMs restart_cost_ms = 30'000;    // from start until it is back where it stopped
+  TimeMs checkpoint_cost_ms = 5'000;  // of its last one
+  int64_t state_bytes = 0;            // of its last full checkpoint
+  RunTimeQuantiles run_time{};        // predicted when it was submitted (predict/run_times.h)
+  // Predicted when the snapshot was taken, by what has ended since then, too. For estimates only
+  // (LatestRunTime()): decisions would change with what ends elsewhere.
+  std::optional<RunTimeQuantiles> run_time_now;
   std::optional<TimeMs> expected_end;  // while running; from its status or timeout
   int preemptions = 0;                 // stops on request, and moves that make room for another job
   int reservation_yields = 0;          // of these: stops for a reservation

@@ -99,7 +99,8 @@ void JobStory::WatchPending(const PolicyInput& input, const Job& job, const Poli
   if (waiting_ && waiting_->reason != reason) CloseWaiting(snapshot.now);
   if (!waiting_) {
     waiting_ = Waiting{snapshot.now, reason, {}, {}, {}};
-    if (policy_->IsScheduler()) waiting_->expected = Expected(snapshot, job_, options_);
+    if (policy_->IsScheduler())
+      waiting_->expected = Expected(input.for_estimates(), job_, options_);
   }
   if (!output.decisions.starts.empty()) WentFirst(snapshot, job, output.decisions);
 }

@@ -42,6 +42,8 @@ struct PolicyInput {
   // schedulers cannot know this; only "backfill-easy" and "srpt-oracle" use it.
   const std::function<TimeMs(JobId, int workers)>& run_time;
   const std::function<TimeMs(JobId)>& end_time;
+  // The snapshot with Job::run_time_now.
+  const std::function<Snapshot()>& for_estimates;
 };
 
 // Places workers of a pending job, which starts once all its max_workers are placed.

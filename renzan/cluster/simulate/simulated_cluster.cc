@@ -203,6 +203,12 @@ TimeMs SimulatedCluster::EndTime(JobId id) const {
   return std::max(now(), std::min(done, job.started + FailsAfter(its)));
 }
 
+Snapshot SimulatedCluster::SnapshotForEstimates() const {
+  Snapshot snapshot = snapshot_;
+  for (Job& job : snapshot.jobs) job.run_time_now = run_times_.Predict(TraitsOf(life(job.id).job));
+  return snapshot;
+}
+
 TimeMs SimulatedCluster::RunTime(JobId id, int workers) const {
   const JobLife& its = life(id);
   const TimeMs done = (its.saved > 0 ? its.job.restart_cost_ms : 0) +

@@ -114,6 +114,8 @@ class SimulatedCluster {
   // would take with that many workers.
   TimeMs EndTime(JobId id) const;
   TimeMs RunTime(JobId id, int workers) const;
+  // With Job::run_time_now.
+  Snapshot SnapshotForEstimates() const;
   // The time of all its attempts on one worker if none of them saves anything, with its pauses.
   TimeMs LongestTime(JobId id) const;
 

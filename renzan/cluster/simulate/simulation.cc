@@ -93,7 +93,8 @@ Simulation::Simulation(Snapshot cluster, SimulatedPolicy& policy, const Simulato
       policy_(policy),
       options_(options),
       run_time_([this](JobId job, int workers) { return cluster_.RunTime(job, workers); }),
-      end_time_([this](JobId job) { return cluster_.EndTime(job); }) {
+      end_time_([this](JobId job) { return cluster_.EndTime(job); }),
+      for_estimates_([this] { return cluster_.SnapshotForEstimates(); }) {
   for (const Queue& queue : cluster_.snapshot().queues) result_.queue_names.push_back(queue.name);
   result_.totals.begin = result_.totals.last_submission = cluster_.now();
   BeginNodes();
@@ -228,8 +229,8 @@ bool Simulation::Handle(const Event& event) {
 }
 
 void Simulation::Cycle() {
-  const PolicyInput input{cluster_.snapshot(), cluster_.pending(), cluster_.free(),
-                          cluster_.held(),     run_time_,          end_time_};
+  const PolicyInput input{cluster_.snapshot(), cluster_.pending(), cluster_.free(), cluster_.held(),
+                          run_time_,           end_time_,          for_estimates_};
   if (options_.check) CheckCluster();
   PolicyOutput output = policy_.Decide(input);
   ++result_.totals.cycles;

@@ -119,6 +119,7 @@ class Simulation : private Journal, private Workers {
   TimeMs deadlock_deadline_ = kNever;
   std::function<TimeMs(JobId, int)> run_time_;
   std::function<TimeMs(JobId)> end_time_;
+  std::function<Snapshot()> for_estimates_;
 };
 
 }  // namespace renzan::cluster::simulate

@@ -74,8 +74,8 @@ void Simulation::CheckCycle(const Decisions& decisions) {
   for (const std::string& broken : ValidateDecisions(cluster_.snapshot(), decisions))
     Violation(broken);
   // A restarted daemon must make the same decisions from the same snapshot.
-  const PolicyInput input{cluster_.snapshot(), cluster_.pending(), cluster_.free(),
-                          cluster_.held(),     run_time_,          end_time_};
+  const PolicyInput input{cluster_.snapshot(), cluster_.pending(), cluster_.free(), cluster_.held(),
+                          run_time_,           end_time_,          for_estimates_};
   if (Write(policy_.DecideAgain(input).decisions) != Write(decisions))
     Violation("the same snapshot gave different decisions");
 }

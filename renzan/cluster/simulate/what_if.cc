@@ -17,8 +17,9 @@ namespace {
 // again as so far: what explain assumes, too (core/explain/forecast.h).
 int64_t AssumeWorkLeft(const Snapshot& snapshot, const Job& job, TimeMs assumed_run_ms) {
   const TimeMs progress = ProgressOf(job, snapshot.now);
-  const TimeMs left = job.run_time.back() > 0 ? LikelyRemaining(job.run_time, progress)
-                                              : std::max(assumed_run_ms - progress, progress);
+  const RunTimeQuantiles& learned = LatestRunTime(job);
+  const TimeMs left = learned.back() > 0 ? LikelyRemaining(learned, progress)
+                                         : std::max(assumed_run_ms - progress, progress);
   if (job.state == JobState::kPending) return std::max<TimeMs>(1, left) * job.max_workers;
   const TimeMs end = job.expected_end.value_or(snapshot.now + left);
   return std::max<TimeMs>(1, end - snapshot.now) * NumWorkers(job.placement);

@@ -34,6 +34,11 @@ void CheckPlacement(const Snapshot& snapshot, const Placement& placement,
   }
 }
 
+void CheckRunTime(const RunTimeQuantiles& quantiles, const std::string& where) {
+  Require(quantiles.front() >= 0 && std::is_sorted(quantiles.begin(), quantiles.end()), where,
+          "is negative or not sorted");
+}
+
 void CheckJob(const Snapshot& snapshot, size_t index) {
   const Job& job = snapshot.jobs[index];
   const std::string where = fmt::format("jobs[{}]", index);
@@ -43,8 +48,8 @@ void CheckJob(const Snapshot& snapshot, size_t index) {
   CheckIndex(job.user, snapshot.users, 0, where + ".user");
   Require(job.min_workers >= 1 && job.min_workers <= job.max_workers, where + ".min_workers",
           "is below 1 or above max_workers");
-  Require(job.run_time.front() >= 0 && std::is_sorted(job.run_time.begin(), job.run_time.end()),
-          where + ".run_time", "is negative or not sorted");
+  CheckRunTime(job.run_time, where + ".run_time");
+  if (job.run_time_now) CheckRunTime(*job.run_time_now, where + ".run_time_now");
   CheckPlacement(snapshot, job.placement, where + ".placement");
   CheckPlacement(snapshot, job.target, where + ".target");
 }

@@ -135,6 +135,7 @@ void Describe(Io& io, Job& job) {
   io("checkpoint_cost_ms", job.checkpoint_cost_ms);
   io("state_bytes", job.state_bytes);
   io("run_time", job.run_time);
+  io("run_time_now", AbsentIfNone{job.run_time_now});
   io("expected_end", job.expected_end);
   io("preemptions", job.preemptions);
   io("reservation_yields", job.reservation_yields);

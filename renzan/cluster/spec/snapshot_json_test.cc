@@ -83,6 +83,7 @@ Snapshot Everything() {
   job.checkpoint_cost_ms = 11;
   job.state_bytes = 12;
   job.run_time = {19, 20, 21, 22, 23};
+  job.run_time_now = {24, 25, 26, 27, 28};
   job.expected_end = 13;
   job.preemptions = 14;
   job.stopping_for = 15;
@@ -108,6 +109,8 @@ TEST(SnapshotJson, RoundTripIsExact) {
   EXPECT_EQ(after.jobs[1].eligible_at, kNever);
   EXPECT_EQ(after.jobs[1].state, JobState::kResizing);
   EXPECT_EQ(after.jobs[1].last_checkpoint, 9);
+  EXPECT_EQ(after.jobs[0].run_time_now, std::nullopt);
+  EXPECT_EQ(after.jobs[1].run_time_now, before.jobs[1].run_time_now);
   EXPECT_EQ(after.jobs[0].last_checkpoint, std::nullopt);
   EXPECT_EQ(after.pools[0].price_per_hour, before.pools[0].price_per_hour);
   EXPECT_EQ(after.pools[0].domains, before.pools[0].domains);
@@ -131,7 +134,7 @@ TEST(SnapshotJson, IncludesEveryField) {
   // The round trip would not notice a field that Describe() omits, so count the keys.
   const Json json = Json::parse(SnapshotToJson(Everything()));
   EXPECT_EQ(json.size(), 11u);
-  EXPECT_EQ(json["jobs"][1].size(), 33u);
+  EXPECT_EQ(json["jobs"][1].size(), 34u);
   EXPECT_EQ(json["nodes"][0].size(), 9u);
   EXPECT_EQ(json["pools"][0].size(), 11u);
   EXPECT_EQ(json["queues"][0].size(), 9u);

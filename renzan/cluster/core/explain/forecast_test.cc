@@ -49,6 +49,19 @@ TEST_F(ForecastTest, OneJobAheadHasTheRangeOfItsRunTime) {
   EXPECT_EQ(forecast.ends.expected + forecast.ends.unlike, 0);
 }
 
+TEST_F(ForecastTest, WhatHasEndedSinceTheyWereSubmittedCounts) {
+  FullNodes(1, kHour);
+  const JobId job = Waits();
+  const TimeMs before = *Of(job).median;
+  RunTimeQuantiles tenfold = kUsual;
+  for (TimeMs& each : tenfold) each *= 10;
+  snapshot.jobs.front().run_time_now = tenfold;
+  EXPECT_GT(*Of(job).median, kNow + RemainingQuantile(tenfold, kHour, 4.0 / 9));
+  EXPECT_GT(*Of(job).median, before);
+  snapshot.jobs.front().run_time_now = RunTimeQuantiles{};  // nothing is known of such jobs now
+  EXPECT_EQ(*Of(job).median, before);
+}
+
 // The first of many to end is not the one with the smallest median.
 TEST_F(ForecastTest, TheFirstOfManyEndsSoonerThanHalfOfEach) {
   FullNodes(30, kHour);

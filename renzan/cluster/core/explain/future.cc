@@ -51,7 +51,8 @@ double DrawFor(const Job& job, int future) {
 // How much longer a job will run. If nothing is known of jobs like it, half of them are taken to
 // run for an hour, or for as long again as so far, with the same tail as RemainingQuantile().
 TimeMs Remaining(const Job& job, TimeMs progress, double share) {
-  if (job.run_time.back() > 0) return RemainingQuantile(job.run_time, progress, share);
+  const RunTimeQuantiles& learned = LatestRunTime(job);
+  if (learned.back() > 0) return RemainingQuantile(learned, progress, share);
   const auto half = static_cast<double>(std::max(kHour - progress, progress));
   return std::llround(half * share / (1 - share));
 }
@@ -142,7 +143,7 @@ void Future::HandleJob(Job& job) {
   }
   ++ends_.all;
   ends_.expected += job.expected_end.has_value();
-  ends_.unlike += !job.expected_end && job.run_time.back() == 0;
+  ends_.unlike += !job.expected_end && LatestRunTime(job).back() == 0;
   const Job ended = std::move(job);
   snapshot_.jobs.erase(snapshot_.jobs.begin() + (&job - snapshot_.jobs.data()));
   HandOver(ended);

@@ -12,8 +12,9 @@ namespace {
 constexpr double kMostWeight = 10;
 
 double WeightOf(const Job& job, TimeMs now) {
-  if (job.run_time.back() == 0) return 1;
-  return std::min(kMostWeight, 1 / (1 - ShareEnded(job.run_time, ProgressOf(job, now))));
+  const RunTimeQuantiles& learned = LatestRunTime(job);
+  if (learned.back() == 0) return 1;
+  return std::min(kMostWeight, 1 / (1 - ShareEnded(learned, ProgressOf(job, now))));
 }
 
 Job AsSubmitted(const Job& job) {
@@ -29,7 +30,7 @@ Job AsSubmitted(const Job& job) {
           .max_checkpoint_interval_ms = job.max_checkpoint_interval_ms,
           .restart_cost_ms = job.restart_cost_ms,
           .checkpoint_cost_ms = job.checkpoint_cost_ms,
-          .run_time = job.run_time};
+          .run_time = LatestRunTime(job)};
 }
 
 }  // namespace

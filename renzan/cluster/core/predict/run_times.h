@@ -59,6 +59,11 @@ class RunTimes {
   Kinds known_, next_;
 };
 
+// The latest prediction that there is. For estimates, not for decisions.
+inline const RunTimeQuantiles& LatestRunTime(const Job& job) {
+  return job.run_time_now && job.run_time_now->back() > 0 ? *job.run_time_now : job.run_time;
+}
+
 // The share of the jobs like it that end within that time; beyond the last quantile, as below.
 double ShareEnded(const RunTimeQuantiles& quantiles, TimeMs ran);
 

@@ -88,6 +88,8 @@ Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now
   }
   for (const auto& node : objects.nodes) inventory.Put(NodeFrom(node), now);
 
+  for (const GangJob& job : observed.jobs)
+    if (HasEnded(job.status.state)) observed.ended.Put(job);
   std::erase_if(observed.jobs, [](const GangJob& job) { return HasEnded(job.status.state); });
   SortByArrival(observed.jobs);
   std::map<std::string, int> attempts;  // of jobs that have workers, by uid
@@ -114,6 +116,7 @@ Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now
     Job job{.id = status.id};
     Specify(object, inventory, snapshot, job);
     Restore(object, inventory, now, snapshot, job);
+    job.run_time_now = observed.ended.Predict(object);
     // In order of submission, as the controller does.
     if (job.state == JobState::kPending && job.held.empty()) {
       spec::Submitter submitter = SubmitterOf(policy.limits, object.ns);

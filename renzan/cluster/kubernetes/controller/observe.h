@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "renzan/cluster/core/snapshot.h"
+#include "renzan/cluster/kubernetes/controller/ended_jobs.h"
 #include "renzan/cluster/kubernetes/controller/inventory.h"
 #include "renzan/cluster/kubernetes/objects/cluster_policy.h"
 #include "renzan/cluster/kubernetes/objects/gang_job.h"
@@ -30,6 +31,8 @@ struct Observed {
   // By name.
   std::map<std::string, KubernetesNode> nodes;
   std::vector<NodePool> pools;
+  // What the ended jobs that still exist teach about run times. The leader may know more.
+  EndedJobs ended;
 };
 
 Observed Observe(ClusterObjects objects, const ClusterPolicy& policy, TimeMs now);

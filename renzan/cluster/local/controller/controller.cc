@@ -356,6 +356,13 @@ const Snapshot& Controller::snapshot() {
   return state_.snapshot;
 }
 
+Snapshot Controller::SnapshotForEstimates() {
+  Snapshot copy = snapshot();
+  for (Job& job : copy.jobs)
+    job.run_time_now = run_times_.Predict(TraitsOf(state_.live.at(job.id).record));
+  return copy;
+}
+
 std::vector<const JobRecord*> Controller::Unfinished() const {
   std::vector<const JobRecord*> jobs = collector_.Jobs();
   for (const auto& [id, live] : state_.live) jobs.push_back(&live.record);

@@ -119,7 +119,8 @@ class Controller {
                      const Caller& caller);
 
   // --- Queries.
-  const Snapshot& snapshot();  // as of now
+  const Snapshot& snapshot();       // as of now
+  Snapshot SnapshotForEstimates();  // with Job::run_time_now
   JobView View(JobId job);
   // What is known without looking anywhere else; of a job that has not ended, without its texts.
   JobRecord Record(JobId job);

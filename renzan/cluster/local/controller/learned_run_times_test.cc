@@ -40,6 +40,16 @@ TEST_F(LearnedRunTimesTest, ANewJobIsExpectedToRunLikeThoseBefore) {
   EXPECT_EQ(Of(first).back(), 0);  // fixed when it was submitted
 }
 
+TEST_F(LearnedRunTimesTest, EstimatesKnowWhatHasEndedSince) {
+  const JobId first = SubmitNamed("train");
+  for (int job = 0; job < 12; ++job) Run("train", 5);
+  const JobId last = SubmitNamed("train");
+  const Snapshot snapshot = controller_->SnapshotForEstimates();
+  EXPECT_EQ(snapshot.Find(first)->run_time.back(), 0);
+  EXPECT_EQ(LatestRunTime(*snapshot.Find(first)), Of(last));
+  EXPECT_EQ(controller_->snapshot().Find(first)->run_time_now, std::nullopt);
+}
+
 TEST_F(LearnedRunTimesTest, ARestartChangesNoPrediction) {
   for (int job = 0; job < 12; ++job) Run("train", 5);
   const JobId before = SubmitNamed("train");

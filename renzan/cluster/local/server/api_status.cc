@@ -100,8 +100,8 @@ ServerAnswer ClusterStatus(const ApiContext& context, const ApiRequest& request)
 }
 
 ServerAnswer ClusterSnapshot(const ApiContext& context, const ApiRequest&) {
-  return {.text = spec::SnapshotToJson(
-              context.loop.Run([](Controller& controller) { return controller.snapshot(); }))};
+  return {.text = spec::SnapshotToJson(context.loop.Run(
+              [](Controller& controller) { return controller.SnapshotForEstimates(); }))};
 }
 
 ServerAnswer ShutDown(const ApiContext& context, const ApiRequest& request) {
