@@ -58,6 +58,11 @@ def load_weights(model, directory, features):
                 v.weight.copy_(saved[f"cross.{l}.v"])
                 w.weight.copy_(saved[f"cross.{l}.w"])
                 w.bias.copy_(saved[f"cross.{l}.bias"])
+    load_tables(model, directory, features)
+
+
+def load_tables(model, directory, features):
+    with torch.no_grad():
         for table, feature in zip(model.tables, features):
             # A large table is saved in row blocks: row r is in block r mod their number.
             paths = glob.glob(os.path.join(directory, f"table.{feature}.row_block_*.safetensors"))

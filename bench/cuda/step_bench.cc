@@ -53,10 +53,10 @@ DeviceModelOptions OptionsOf(const Flags& flags, int64_t batch) {
   model.type = flags.model;
   model.num_dense = kDense;
   model.embedding_dim = 128;
-  model.bottom_mlp = {512, 256};
-  model.top_mlp = {1024, 1024, 512, 256};
-  model.cross_layers = 3;
-  model.cross_rank = 512;
+  model.sizes.bottom_mlp = {512, 256};
+  model.sizes.top_mlp = {1024, 1024, 512, 256};
+  model.sizes.cross_layers = 3;
+  model.sizes.cross_rank = 512;
   model.precision = flags.precision == "bf16" ? Precision::kBFloat16 : Precision::kFloat32;
   options.tf32 = flags.precision == "tf32";
   const bool dcn = flags.model == "dlrm_dcnv2";
@@ -238,7 +238,7 @@ std::vector<Phase> MeasurePhases(const DeviceModelOptions& options,
                                  std::span<const HostBatch> batches, const Limits& limits) {
   const cuda::Stream stream;
   cuda::DenseEngine dense(options, stream);
-  const int64_t features = dense.model().features_per_sample();
+  const int64_t features = dense.model().features_columns();
   cuda::EmbeddingEngine embeddings(options, features, options.model.embedding_dim, stream);
   const std::vector<float> parameters = InitialParameters(options);
   cuda::CopyToDevice(parameters.data(), parameters.size() * sizeof(float), dense.parameters(),
@@ -277,7 +277,7 @@ std::vector<Phase> MeasurePhases(const DeviceModelOptions& options,
   };
   const double value = cuda::BytesPerValue(options.model.precision);
   const double row = 128.0 * sizeof(float), pooled = 128.0 * value;
-  const double flops = FlopsPerSample(dense.model()) * static_cast<double>(samples);
+  const double flops = dense.model().FlopsPerSample() * static_cast<double>(samples);
   const double size = static_cast<double>(dense.model().layout().size());
   const auto bytes = [&](double n) { return n / limits.bytes_per_second; };
   std::vector<Phase> phases;

@@ -1,17 +1,32 @@
 #include "renzan/config/model_config.h"
 
+#include "renzan/base/error.h"
 #include "renzan/config/decides.h"
 #include "renzan/config/rules.h"
+#include "renzan/model/blocks/types.h"
 #include "renzan/model/model.h"
 
 namespace renzan {
 
 namespace {
 
-bool AllPositive(const std::vector<int64_t>& sizes) {
-  for (int64_t size : sizes)
-    if (size < 1 || size > (int64_t{1} << 20)) return false;
-  return true;
+constexpr int64_t kMaxDim = 4096;  // columns of a row
+constexpr const char* kOneLess =
+    "must have at most 4095 columns, because rows have a first-order weight, too";
+
+std::vector<std::string> TypeNames() {
+  std::vector<std::string> names = ModelTypeNames();
+  names.push_back(kBlocksType);
+  return names;
+}
+
+std::string WhyNoGraph(const ModelConfig& model) {
+  try {
+    GraphOf(model);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
 }
 
 }  // namespace
@@ -20,7 +35,7 @@ void TableConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kModel);
   fields.Choice("pooling", &pooling, {"", "sum", "mean"},
                 "of the rows of a bag; empty: as in model");
-  fields.Range("embedding_dim", &embedding_dim, 0, 4096,
+  fields.Range("embedding_dim", &embedding_dim, 0, kMaxDim,
                "0: as in model; dlrm projects other rows to the model's");
   fields.Range("row_blocks", &row_blocks, 0, kMaxBlocks, "0: as in numerics");
   fields.Require(row_blocks == 0 || IsPowerOfTwo(row_blocks), "row_blocks",
@@ -31,20 +46,56 @@ void TableConfig::Describe(ConfigFields& fields) {
                "mean lookups per sample, for `renzan plan` without data; 0: counted in the data");
 }
 
+void BlockConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kModel);
+  fields.Choice("type", &type, BlockTypeNames());
+  fields.Field("inputs", &inputs,
+               "blocks, dense (the dense features) or embeddings (of all tables)");
+  if (type.empty()) {
+    fields.Require(false, "type", "is missing: say which type of block it is");
+    return;
+  }
+  if (!options || type != options->type()) options = BlockOfType(type);
+  options->Describe(fields);
+}
+
 void ModelConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kModel);
-  fields.Choice("type", &type, ModelTypeNames());
-  fields.Range("embedding_dim", &embedding_dim, 1, 4096);
-  fields.Field("bottom_mlp", &bottom_mlp, "hidden layers; embedding_dim comes after them");
-  fields.Require(AllPositive(bottom_mlp), "bottom_mlp", "layer sizes must be 1 to 1048576");
-  fields.Field("top_mlp", &top_mlp, "hidden layers; the logit comes after them");
-  fields.Require(AllPositive(top_mlp), "top_mlp", "layer sizes must be 1 to 1048576");
-  fields.Range("cross_layers", &cross_layers, 0, 64, "dlrm_dcnv2 only");
-  fields.Range("cross_rank", &cross_rank, 1, 65536, "dlrm_dcnv2 only");
+  fields.Choice("type", &type, TypeNames(), "a model of the catalogue, or the graph in blocks");
+  fields.Map("blocks", &blocks, "the graph of type: blocks");
+  fields.Require(blocks.empty() || type == kBlocksType, "blocks", "needs model.type: blocks");
+  fields.Require(type != kBlocksType || !blocks.empty(), "blocks",
+                 "must have at least one block with model.type: blocks");
+  if (type == kBlocksType && !blocks.empty()) {
+    const std::string why = WhyNoGraph(*this);
+    fields.Require(why.empty(), "blocks", "is no graph of a model: " + why);
+  }
+  const bool has_embeddings = RowColumns(type, 1) != RowColumns(type, 2);
+  if (has_embeddings) fields.Range("embedding_dim", &embedding_dim, 1, kMaxDim);
+  fields.Require(RowColumns(type, embedding_dim) <= kMaxDim, "embedding_dim", kOneLess);
+  ModelSizes::Describe(type, fields);
   fields.Choice("pooling", &pooling, {"sum", "mean"}, "of multi-hot features not named in tables");
-  fields.Range("dropout", &dropout, 0, 1, "after the hidden layers of both MLPs, in training");
-  fields.Require(dropout < 1, "dropout", "must be below 1");
   fields.Map("tables", &tables, "settings of single features by name");
+  for (const auto& [name, table] : tables)
+    fields.Require(RowColumns(type, table.embedding_dim) <= kMaxDim, "tables", kOneLess);
+  for (const auto& [name, table] : tables)
+    fields.Require(
+        has_embeddings || table.embedding_dim == 0, "tables",
+        fmt::format("has {}.embedding_dim, but model.type: {} has no embeddings", name, type));
+}
+
+Graph GraphOf(const ModelConfig& model) {
+  std::vector<GraphBlock> blocks;
+  for (const auto& [name, block] : model.blocks)
+    if (block.options) blocks.push_back({name, block.inputs, *block.options});
+  return SortedGraph(std::move(blocks));
+}
+
+std::map<std::string, BlockConfig> BlocksOf(const Graph& graph) {
+  std::map<std::string, BlockConfig> blocks;
+  for (const GraphBlock& block : graph)
+    blocks[block.name] = {block.options.type(), block.inputs, block.options};
+  return blocks;
 }
 
 }  // namespace renzan

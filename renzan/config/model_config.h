@@ -4,10 +4,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "renzan/base/config/config.h"
+#include "renzan/model/graph.h"
+#include "renzan/model/sizes.h"
 
 namespace renzan {
 
@@ -19,17 +22,26 @@ struct TableConfig {
   void Describe(ConfigFields& fields);
 };
 
-struct ModelConfig {
+// A block of `model.blocks`: its type, its inputs and the options that its type has.
+struct BlockConfig {
+  std::string type;
+  std::vector<std::string> inputs;
+  std::optional<BlockOptions> options;  // of the type
+  void Describe(ConfigFields& fields);
+};
+
+struct ModelConfig : ModelSizes {
   std::string type = "dlrm";
+  std::map<std::string, BlockConfig> blocks;  // by name; of type `blocks`
   int64_t embedding_dim = 16;
-  std::vector<int64_t> bottom_mlp = {512, 256, 64};
-  std::vector<int64_t> top_mlp = {512, 256};
-  int cross_layers = 3;
-  int64_t cross_rank = 512;
   std::string pooling = "sum";                // of multi-hot features without an entry in `tables`
-  double dropout = 0;                         // after the hidden layers of both MLPs
   std::map<std::string, TableConfig> tables;  // by feature name
   void Describe(ConfigFields& fields);
 };
+
+// The graph that `model.blocks` states. Throws kConfig if it is none.
+Graph GraphOf(const ModelConfig& model);
+// The other way round.
+std::map<std::string, BlockConfig> BlocksOf(const Graph& graph);
 
 }  // namespace renzan

@@ -5,6 +5,7 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/config/decides.h"
+#include "renzan/model/model.h"
 
 namespace renzan {
 
@@ -71,16 +72,26 @@ void TrainConfig::Describe(ConfigFields& fields) {
   fields.Require(
       !training.keep_best || checkpoint.quantize == "none", "checkpoint",
       "has quantize, which training.keep_best does not allow: the best model must be exact");
-  fields.Require(model.embedding_dim % numerics.column_blocks == 0, "numerics",
-                 fmt::format("has column_blocks {}, which must divide model.embedding_dim ({})",
-                             numerics.column_blocks, model.embedding_dim));
+  // The columns of a row, in words, beside a key that sets them.
+  const auto columns_of = [&](int64_t dim, const std::string& key) {
+    const int64_t columns = RowColumns(model.type, dim);
+    if (columns == dim) return fmt::format("{} ({})", key, dim);
+    return fmt::format("the columns of a row, {}{} ({})", columns == 1 ? "" : key + " and ",
+                       "a first-order weight", columns);
+  };
+  fields.Require(RowColumns(model.type, model.embedding_dim) % numerics.column_blocks == 0,
+                 "numerics",
+                 fmt::format("has column_blocks {}, which must divide {}", numerics.column_blocks,
+                             columns_of(model.embedding_dim, "model.embedding_dim")));
   for (const auto& [name, table] : model.tables) {
     const int64_t dim = table.embedding_dim > 0 ? table.embedding_dim : model.embedding_dim;
     const int blocks = table.column_blocks > 0 ? table.column_blocks : numerics.column_blocks;
-    fields.Require(dim % blocks == 0, table.column_blocks > 0 ? "model" : "numerics",
-                   fmt::format("has column_blocks {}{}, which must divide {}embedding_dim ({})",
-                               blocks, table.column_blocks > 0 ? " for table " + name : "",
-                               table.column_blocks > 0 ? "" : "model.tables." + name + ".", dim));
+    const bool own = table.column_blocks > 0;
+    fields.Require(
+        RowColumns(model.type, dim) % blocks == 0, own ? "model" : "numerics",
+        fmt::format(
+            "has column_blocks {}{}, which must divide {}", blocks, own ? " for table " + name : "",
+            columns_of(dim, own ? "embedding_dim" : "model.tables." + name + ".embedding_dim")));
   }
   fields.Require(workers <= numerics.virtual_workers, "workers",
                  TooManyWorkers(workers, numerics.virtual_workers));

@@ -37,6 +37,51 @@ TEST(TrainConfig, PrintedConfigReadsBackUnchanged) {
   EXPECT_EQ(PrintConfig([&](ConfigFields& fields) { again.Describe(fields); }, true), printed);
 }
 
+TEST(TrainConfig, ReadsAGraphOfBlocks) {
+  const std::string yaml = std::string(kMinimal) + R"(
+model:
+  type: blocks
+  blocks:
+    deep: {type: mlp, inputs: [all], layers: [8, 1], linear_output: true}
+    all: {type: concat, inputs: [embeddings, dense]}
+)";
+  TrainConfig config = Read(yaml, {"model.blocks.deep.dropout=0.5"});
+  const Graph graph = GraphOf(config.model);
+  ASSERT_EQ(graph.size(), 2u);
+  EXPECT_EQ(graph[0].name, "all");
+  EXPECT_EQ(graph[1].inputs, std::vector<std::string>{"all"});
+  const auto print = [](TrainConfig& its) {
+    return PrintConfig([&](ConfigFields& fields) { its.Describe(fields); }, true);
+  };
+  TrainConfig again = Read(print(config));
+  EXPECT_EQ(print(again), print(config));
+  // A copy has options of its own.
+  TrainConfig copy = config;
+  const std::string before = print(config);
+  ReadConfigText("{data: {train: {path: d}}, model: {blocks: {deep: {dropout: 0.25}}}}", "c.yaml",
+                 {}, [&](ConfigFields& fields) { copy.Describe(fields); });
+  EXPECT_NE(print(copy), before);
+  EXPECT_EQ(print(config), before);
+}
+
+TEST(TrainConfig, SaysWhatIsWrongWithBlocks) {
+  const auto blocks = [](const std::string& text) {
+    return std::string(kMinimal) + "model: {type: blocks, blocks: {" + text + "}}\n";
+  };
+  const std::string logit = "logit: {type: mlp, inputs: [dense], layers: [1], linear_output: true}";
+  Read(blocks(logit));
+  ExpectError(blocks("a: {inputs: [dense]}"), "model.blocks.a.type is missing");
+  ExpectError(blocks("a: {type: mpl, inputs: [dense]}"), "did you mean 'mlp'?");
+  ExpectError(blocks("a: {type: sum, inputs: [dense], layers: [1]}"),
+              "unknown key 'layers' in model.blocks.a");
+  ExpectError(blocks("a: {type: mlp, inputs: [dense], layers: []}"), "there must be at least one");
+  ExpectError(blocks("a: {type: sum, inputs: [b]}, b: {type: sum, inputs: [a]}"),
+              "model.blocks is no graph of a model: blocks form a cycle: a → b → a");
+  ExpectError(std::string(kMinimal) + "model: {type: blocks}\n", "must have at least one block");
+  ExpectError(std::string(kMinimal) + "model: {blocks: {" + logit + "}}\n",
+              "needs model.type: blocks");
+}
+
 TEST(TrainConfig, RejectsInvalidValues) {
   ExpectError(std::string(kMinimal) + "training: {batch_size: 2047}\n",
               "must be a multiple of numerics.virtual_workers (8): the nearest are 2040 and 2048");

@@ -171,7 +171,7 @@ class CudaModel : public DeviceModel {
       step.logits = PinnedMemory(static_cast<size_t>(options.own_samples()) * sizeof(float));
     }
     const int64_t dim = options.model.embedding_dim;
-    features_ = dense_.model().features_per_sample();
+    features_ = dense_.model().features_columns();
     pooled_columns_ = features_ - dim;
     if (options.tables.empty()) {
       pooled_ = DeviceMemory(static_cast<size_t>(options.own_samples() * pooled_columns_ *

@@ -48,7 +48,7 @@ DenseEngine::DenseEngine(const DeviceModelOptions& options, const Stream& stream
     for (size_t i = 0; i < on_host.states().size(); ++i) states_.emplace_back(size * sizeof(float));
   }
   CopyToDevice(places_.places().data(), device_places_.bytes(), device_places_.as<void>(), stream_);
-  const std::string last = fmt::format("top.{}.bias", model.top_mlp.size());
+  const std::string last = fmt::format("top.{}.bias", model.sizes.top_mlp.size());
   ParameterPlace logit = places_.of(last);
   logit.padded_offset = 0;
   CopyToDevice(&logit, sizeof(logit), logit_place_.as<void>(), stream_);
@@ -61,7 +61,7 @@ DenseEngine::DenseEngine(const DeviceModelOptions& options, const Stream& stream
               .batches = options.own_virtual_workers,
               .rows = options.samples,
               .first_sample = options.first_virtual_worker * options.samples,
-              .dropout = model.dropout,
+              .dropout = {model.sizes.dropout, model.seed},
               .weights = weights_.as<std::byte>(),
               .gradients = gradients_.as<float>(),
               .last_bias = last_bias_.as<float>(),
@@ -74,27 +74,24 @@ DenseEngine::DenseEngine(const DeviceModelOptions& options, const Stream& stream
   column_sums_.emplace(context_.Shape(widest));
   context_.column_sums = &*column_sums_;
   dense_stride_ = Padded(model.num_dense);
-  features_stride_ = FeaturesPerSample(model);
+  features_stride_ = model_->features_columns();
   dense_ = context_.Matrix(dense_stride_);
   features_ = context_.Matrix(features_stride_);
   d_features_ = context_.Matrix(features_stride_);
   d_bottom_ = context_.Matrix(model.embedding_dim);
   d_output_ = context_.Matrix(kLogitColumns);
   logits_ = DeviceMemory(static_cast<size_t>(context_.all_rows()) * sizeof(float));
-  if (model.num_dense > 0) bottom_.emplace(context_, "bottom", model.bottom_mlp.size() + 1, false);
-  switch (FindModelType(model.type).interaction) {
-    case Interaction::kDot: {
-      const int64_t width = InteractionOf(model, context_).out_stride;
-      interactions_ = context_.Matrix(width);
-      d_interactions_ = context_.Matrix(width);
-      break;
-    }
-    case Interaction::kCross:
-      cross_.emplace(context_, model.cross_layers, features_stride_);
-      d_interactions_ = context_.Matrix(features_stride_);
-      break;
+  if (model.num_dense > 0)
+    bottom_.emplace(context_, "bottom", model.sizes.bottom_mlp.size() + 1, false);
+  if (HasDotInteraction(model)) {
+    const int64_t width = InteractionOf(model, context_).out_stride;
+    interactions_ = context_.Matrix(width);
+    d_interactions_ = context_.Matrix(width);
+  } else {
+    cross_.emplace(context_, model.sizes.cross_layers, features_stride_);
+    d_interactions_ = context_.Matrix(features_stride_);
   }
-  top_.emplace(context_, "top", model.top_mlp.size() + 1, true);
+  top_.emplace(context_, "top", model.sizes.top_mlp.size() + 1, true);
 }
 
 void DenseEngine::PackWeights() const {

@@ -1,7 +1,7 @@
 #pragma once
 
 // The layers of the dense part on the device, for all virtual workers of a process: MLPs and the
-// low-rank cross network (for the mathematics see renzan/nn/mlp.h, renzan/model/low_rank_cross.h).
+// low-rank cross network (for the mathematics see renzan/model/blocks/mlp.h, cross.h).
 // Widths are padded to multiples of 8 with zeros, which stay zero.
 
 #include <cstdint>

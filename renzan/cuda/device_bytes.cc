@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "renzan/cuda/load.h"
+#include "renzan/model/dot_interaction.h"
 #include "renzan/model/model.h"
 #include "renzan/optim/dense_optimizer.h"
 
@@ -23,7 +24,7 @@ DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
   const int64_t value = options.model.precision == Precision::kBFloat16 ? 2 : 4;
   const int64_t parameters = model->layout().size();
   const int64_t samples = options.own_samples();
-  const int64_t features = model->features_per_sample();
+  const int64_t features = model->features_columns();
   // Parameters, weights for products, and virtual workers' gradients; with tables on the device
   // also the sum of gradients and the optimizer's states.
   bytes.rest = parameters * (kFloat * (1 + options.own_virtual_workers) + value);
@@ -31,8 +32,11 @@ DeviceBytes EstimateDeviceBytes(const DeviceModelOptions& options) {
   // Activations, and gradients of the same size; features and the interaction's output, with
   // gradients.
   const double dim = static_cast<double>(options.model.embedding_dim);
-  double values = 2 * ActivationsPerSample(*model) + 2 * static_cast<double>(features);
-  values += model->InteractionValuesOnGpu();
+  double values = 2 * model->ActivationsPerSample() + 2 * static_cast<double>(features);
+  values += HasDotInteraction(options.model)
+                ? 2 * static_cast<double>(DotInteractionWidth(1 + std::ssize(options.model.tables),
+                                                              options.model.embedding_dim))
+                : static_cast<double>(features) * (options.model.sizes.cross_layers + 1);
   values += dim + static_cast<double>(options.model.num_dense) + kPadding;
   bytes.rest += static_cast<int64_t>(values) * samples * value;
   bytes.rest += 2 * samples * (options.model.num_dense + 1) * kFloat;

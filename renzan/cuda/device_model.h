@@ -31,6 +31,10 @@ inline constexpr int64_t kMaxLeafFloats = int64_t{1} << 25;
 // This many rows at a time return to the host, while as many more are gathered.
 inline constexpr int64_t kReturningRows = int64_t{1} << 15;
 
+// The models that GPUs compute are dlrm, with a dot interaction, and dlrm_dcnv2, with a cross
+// network.
+inline bool HasDotInteraction(const ModelOptions& model) { return model.type == "dlrm"; }
+
 struct DeviceFacts {
   std::string name;       // "NVIDIA H100 80GB HBM3"
   std::string gpu_class;  // "sm_90x132": architecture and multiprocessors, which determine the bits

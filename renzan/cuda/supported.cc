@@ -7,6 +7,8 @@ void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss) {
   const auto reject = [](const std::string& what) {
     Fail(ErrorCode::kConfig, "device: cuda does not support {}: use device: cpu", what);
   };
+  if (!HasDotInteraction(model) && model.type != "dlrm_dcnv2") reject("model.type: " + model.type);
+  if (!HasDotInteraction(model) && model.sizes.cross_rank == 0) reject("model.cross_rank: 0");
   if (loss.pos_weight != 1) reject("training.loss.pos_weight");
   if (loss.label_smoothing != 0) reject("training.loss.label_smoothing");
   if (loss.sample_weights) reject("training data with sample weights");
@@ -18,8 +20,7 @@ void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss) {
   for (const TableInput& table : model.tables) {
     const std::string key = "model.tables." + table.name + ".embedding_dim";
     check(key, table.dim);
-    if (FindModelType(model.type).interaction == Interaction::kDot &&
-        table.dim != model.embedding_dim)
+    if (HasDotInteraction(model) && table.dim != model.embedding_dim)
       reject(fmt::format("{}: {} beside others of {} in model.type: {}", key, table.dim,
                          model.embedding_dim, model.type));
   }

@@ -63,7 +63,7 @@ void InferenceModel::PredictPart(const Batch& batch, int64_t first, int64_t n, i
   const int64_t num_dense = model_->options().num_dense;
   const float* dense = batch.dense.data() + first * num_dense;
   for (int64_t i = 0; i < n; ++i) w.dense.SetRow(i, 0, dense + i * num_dense, num_dense);
-  tables_.Pool(ids_, first, n, model_->options().embedding_dim, &w.features);
+  tables_.Pool(ids_, first, n, model_->first_pooled(), &w.features);
   model_->Forward(packed_, &w);
   std::copy_n(w.logits.data(), n, logits.data() + first);
 }

@@ -14,11 +14,11 @@
 namespace renzan {
 namespace {
 
-struct Shape {
+struct Sizes {
   int64_t f, dim;
 };
 
-class DotInteraction : public testing::TestWithParam<Shape> {};
+class DotInteraction : public testing::TestWithParam<Sizes> {};
 
 // Calls body() in every instruction-set class that this machine has.
 template <class Body>
@@ -82,7 +82,7 @@ TEST_P(DotInteraction, GradientsAgreeWithFiniteDifferences) {
 struct Both {
   BlockedMatrix out, dx;
 
-  Both(const Shape& shape, const BlockedMatrix& x, const BlockedMatrix& d_out, Precision precision)
+  Both(const Sizes& shape, const BlockedMatrix& x, const BlockedMatrix& d_out, Precision precision)
       : out(x.rows(), d_out.columns(), precision), dx(x.rows(), x.columns(), precision) {
     DotInteractionForward(x, shape.f, shape.dim, &out);
     DotInteractionBackward(x, d_out, shape.f, shape.dim, &dx);
@@ -129,7 +129,7 @@ TEST_P(DotInteraction, LeavesZerosBehindTheLastColumn) {
   for (const Precision precision : kPrecisions) {
     InEveryClass(precision, [&] {
       // Working memory holds a larger shape's values.
-      const Shape larger = {50, 80};
+      const Sizes larger = {50, 80};
       Both(larger, RandomMatrix(n, 50 * 80, 3, precision),
            RandomMatrix(n, DotInteractionWidth(50, 80), 4, precision), precision);
       const Both both(GetParam(), RandomMatrix(n, f * dim, 1, precision),
@@ -144,7 +144,7 @@ TEST_P(DotInteraction, LeavesZerosBehindTheLastColumn) {
 }
 
 // Both directions against sums in double precision, on inputs rounded to `precision`.
-void ExpectProducts(const Shape& shape, Precision precision) {
+void ExpectProducts(const Sizes& shape, Precision precision) {
   const auto [f, dim] = shape;
   const int64_t n = 19, width = DotInteractionWidth(f, dim);
   const BlockedMatrix x = RandomMatrix(n, f * dim, 1, precision);
@@ -220,8 +220,8 @@ TEST_P(DotInteraction, AgreesWithTheReferenceInEveryClass) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, DotInteraction,
-                         testing::Values(Shape{2, 1}, Shape{3, 5}, Shape{7, 8}, Shape{16, 16},
-                                         Shape{27, 16}, Shape{9, 33}, Shape{1, 4}, Shape{40, 70}));
+                         testing::Values(Sizes{2, 1}, Sizes{3, 5}, Sizes{7, 8}, Sizes{16, 16},
+                                         Sizes{27, 16}, Sizes{9, 33}, Sizes{1, 4}, Sizes{40, 70}));
 
 }  // namespace
 }  // namespace renzan

@@ -1,72 +1,260 @@
 #include "renzan/model/model.h"
 
+#include <algorithm>
+
 #include "renzan/base/error.h"
-#include "renzan/model/dlrm.h"
-#include "renzan/model/dlrm_dcnv2.h"
+#include "renzan/model/catalogue/catalogue.h"
+#include "renzan/nn/elementwise.h"
 
 namespace renzan {
 namespace {
 
-template <typename Type>
-std::unique_ptr<Model> Make(const ModelOptions& options) {
-  return std::make_unique<Type>(options);
-}
+constexpr size_t kDenseValue = 0, kEmbeddingsValue = 1;
 
-constexpr ModelType kTypes[] = {
-    {"dlrm", Interaction::kDot, Make<Dlrm>},
-    {"dlrm_dcnv2", Interaction::kCross, Make<DlrmDcnV2>},
-};
+Shape ShapeOf(const std::vector<TableInput>& tables) {
+  Shape shape;
+  for (const TableInput& table : tables) shape.push_back({table.name, table.dim});
+  return shape;
+}
 
 }  // namespace
 
+int64_t PooledColumns(const ModelOptions& options) { return ColumnsOf(ShapeOf(options.tables)); }
+
+Model::Model(const ModelOptions& options, const Graph& graph)
+    : options_(options), buffers_(options.precision) {
+  Shape dense;
+  if (options.num_dense > 0) dense = {{kDenseInput, options.num_dense}};
+  values_.push_back({.name = kDenseInput, .shape = dense});
+  values_.push_back(
+      {.name = kEmbeddingsInput, .shape = ShapeOf(options.tables), .has_gradient = true});
+  for (const GraphBlock& block : graph) AddBlock(block);
+  for (const Node& node : nodes_)
+    if (const Value& value = values_[node.output]; value.uses == 0 && &node != &nodes_.back())
+      Fail(ErrorCode::kConfig, "block {}: nothing uses its output", value.name);
+  CHECK(!nodes_.empty());
+  if (const Value& last = values_.back(); ColumnsOf(last.shape) != 1)
+    Fail(ErrorCode::kConfig, "block {} comes last, so it must give one logit, but it gives {}",
+         last.name, Describe(last.shape));
+  if (!nodes_.back().block->GivesLogit())
+    Fail(ErrorCode::kConfig,
+         "block {} comes last, so it must give a logit: end with an mlp with linear_output: true, "
+         "or "
+         "a sum of logits",
+         values_.back().name);
+  PlaceValues();
+  PlaceGradients();
+}
+
+size_t Model::ValueNamed(const GraphBlock& block, const std::string& name) const {
+  for (size_t value = 0; value < values_.size(); ++value)
+    if (values_[value].name == name) return value;
+  Fail(ErrorCode::kConfig, "block {}: there is no input '{}' before it", block.name, name);
+}
+
+void Model::AddBlock(const GraphBlock& block) {
+  Node node;
+  std::vector<Shape> shapes;
+  bool d_inputs = false;
+  for (const std::string& name : block.inputs) {
+    node.inputs.push_back(ValueNamed(block, name));
+    Value& value = values_[node.inputs.back()];
+    ++value.uses;
+    shapes.push_back(value.shape);
+    d_inputs |= value.has_gradient;
+  }
+  if (!shapes.empty() && std::all_of(shapes.begin(), shapes.end(),
+                                     [](const Shape& shape) { return ColumnsOf(shape) == 0; }))
+    Fail(ErrorCode::kConfig, "block {}: its {} empty: the dataset has no features for it",
+         block.name, block.inputs.size() == 1 ? "input is" : "inputs are");
+  const size_t parameters = layout_.parameters().size();
+  node.block = block.options.Make({.name = block.name,
+                                   .inputs = shapes,
+                                   .d_inputs = d_inputs,
+                                   .seed = options_.seed,
+                                   .parameters = layout_,
+                                   .buffers = buffers_});
+  CheckNames(block.name, parameters);
+  if (!node.block->TakesLogits())
+    for (const size_t input : node.inputs) values_[input].is_float32 = false;
+  node.output = values_.size();
+  values_.push_back({.name = block.name,
+                     .shape = node.block->shape(),
+                     .is_float32 = node.block->GivesLogit(),  // until a block takes it that cannot
+                     .has_gradient = d_inputs || layout_.parameters().size() > parameters});
+  nodes_.push_back(std::move(node));
+}
+
+// Throws kConfig if two parameters have one name, among those from `first` on that a block has
+// added.
+void Model::CheckNames(const std::string& block, size_t first) const {
+  const std::vector<Parameter>& all = layout_.parameters();
+  for (size_t i = first; i < all.size(); ++i)
+    for (size_t j = first; j < i; ++j)
+      if (all[i].name == all[j].name)
+        Fail(ErrorCode::kConfig,
+             "block {}: two vectors of its input have one name, so {} would be two "
+             "parameters: give it each once",
+             block, all[i].name);
+}
+
+// Whether the pooled rows can be read where the block's output has them, because nothing else uses
+// them: then they are never copied.
+bool Model::HoldsPooledRows(const Node& node) const {
+  const auto at = std::find(node.inputs.begin(), node.inputs.end(), kEmbeddingsValue);
+  return values_[kEmbeddingsValue].uses == 1 && at != node.inputs.end() &&
+         node.block->ColumnOf(static_cast<size_t>(at - node.inputs.begin()));
+}
+
+void Model::PlaceValues() {
+  values_[kDenseValue].place = {Place::kDense};
+  values_[kEmbeddingsValue].place = {Place::kFeatures};
+  features_columns_ = pooled_columns();
+  for (const Node& node : nodes_) {
+    Value& output = values_[node.output];
+    if (HoldsPooledRows(node)) {
+      const auto at = std::find(node.inputs.begin(), node.inputs.end(), kEmbeddingsValue);
+      first_pooled_ = *node.block->ColumnOf(static_cast<size_t>(at - node.inputs.begin()));
+      features_columns_ = ColumnsOf(output.shape);
+      output.place = {Place::kFeatures};
+      continue;
+    }
+    output.place = {Place::kBuffer, output.is_float32
+                                        ? buffers_.Add(ColumnsOf(output.shape), Precision::kFloat32)
+                                        : buffers_.Add(ColumnsOf(output.shape))};
+  }
+}
+
+void Model::PlaceGradients() {
+  for (Value& value : values_) {
+    if (!value.has_gradient) continue;
+    value.gradient = value.place.where == Place::kFeatures
+                         ? Place{Place::kGradientOfFeatures}
+                         : Place{Place::kBuffer, buffers_.Add(ColumnsOf(value.shape))};
+  }
+  std::vector<bool> written(values_.size());
+  for (size_t n = nodes_.size(); n-- > 0;) {
+    for (const size_t input : nodes_[n].inputs) {
+      const Value& value = values_[input];
+      nodes_[n].d_inputs.push_back(written[input]
+                                       ? Place{Place::kBuffer, buffers_.Add(ColumnsOf(value.shape))}
+                                       : value.gradient);
+      written[input] = value.has_gradient;
+    }
+  }
+}
+
+std::unique_ptr<Model::Workspace> Model::MakeWorkspace(int64_t n) const {
+  auto workspace = std::make_unique<Workspace>();
+  workspace->dense.Reshape(n, options_.num_dense, options_.precision);
+  workspace->features.Reshape(n, features_columns_, options_.precision);
+  workspace->d_features.Reshape(n, features_columns_, options_.precision);
+  workspace->logits = AlignedBuffer(static_cast<size_t>(n));
+  workspace->d_logits = AlignedBuffer(static_cast<size_t>(n));
+  workspace->buffers = buffers_.Make(n);
+  workspace->rows = buffers_.MakeRows();
+  for (const Node& node : nodes_) {
+    Workspace::Matrices& matrices = workspace->nodes.emplace_back();
+    const auto at = [&](const Place& place) { return At(place, workspace.get()); };
+    matrices.output = at(values_[node.output].place);
+    matrices.d_output = at(values_[node.output].gradient);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Value& input = values_[node.inputs[i]];
+      matrices.inputs.push_back(at(input.place));
+      matrices.d_inputs.push_back(at(node.d_inputs[i]));
+      BlockedMatrix* const whole = at(input.gradient);
+      matrices.added_to.push_back(matrices.d_inputs[i] == whole ? nullptr : whole);
+    }
+  }
+  return workspace;
+}
+
+std::vector<int64_t> Model::WorkspaceColumns() const {
+  std::vector<int64_t> columns = {options_.num_dense, features_columns_, features_columns_};
+  const std::vector<int64_t> buffers = buffers_.columns();
+  columns.insert(columns.end(), buffers.begin(), buffers.end());
+  return columns;
+}
+
+BlockedMatrix* Model::At(const Place& place, Workspace* workspace) {
+  switch (place.where) {
+    case Place::kNone:
+      return nullptr;
+    case Place::kDense:
+      return &workspace->dense;
+    case Place::kFeatures:
+      return &workspace->features;
+    case Place::kGradientOfFeatures:
+      return &workspace->d_features;
+    case Place::kBuffer:
+      return &workspace->buffers[place.buffer];
+  }
+  return nullptr;
+}
+
+double Model::FlopsPerSample() const {
+  double flops = 0;
+  for (const Node& node : nodes_)
+    flops += node.block->Flops(std::any_of(node.inputs.begin(), node.inputs.end(),
+                                           [&](size_t v) { return values_[v].has_gradient; }));
+  return flops;
+}
+
+double Model::ActivationsPerSample() const {
+  double values = 0;
+  for (const Parameter& parameter : layout_.parameters())
+    if (parameter.shape.size() == 2)
+      values += static_cast<double>(parameter.shape[0] * parameter.rows_per_sample);
+  return values;
+}
+
+void Model::Forward(const PackedParameters& parameters, Workspace* workspace) const {
+  const BlockPass pass{parameters, workspace->buffers, workspace->rows, workspace->training};
+  for (size_t n = 0; n < nodes_.size(); ++n)
+    nodes_[n].block->Forward(pass, workspace->nodes[n].inputs, workspace->nodes[n].output);
+  const BlockedMatrix& output = *workspace->nodes.back().output;
+  for (int64_t i = 0; i < output.rows(); ++i)
+    workspace->logits[static_cast<size_t>(i)] = output.at(i, 0);
+}
+
+void Model::Backward(const PackedParameters& parameters, WeightGradients* gradients,
+                     Workspace* workspace) const {
+  const BlockPass pass{parameters, workspace->buffers, workspace->rows, workspace->training};
+  BlockedMatrix* const d_output = workspace->nodes.back().d_output;
+  for (int64_t i = 0; i < d_output->rows(); ++i)
+    d_output->Set(i, 0, workspace->d_logits[static_cast<size_t>(i)]);
+  for (size_t n = nodes_.size(); n-- > 0;) {
+    const Workspace::Matrices& w = workspace->nodes[n];
+    if (w.d_output == nullptr) continue;
+    nodes_[n].block->Backward(pass, w.inputs, *w.output, w.d_output, gradients, w.d_inputs);
+    for (size_t i = 0; i < w.d_inputs.size(); ++i)
+      if (w.added_to[i] != nullptr) Add(*w.d_inputs[i], w.added_to[i]);
+  }
+}
+
 std::vector<std::string> ModelTypeNames() {
   std::vector<std::string> names;
-  for (const ModelType& type : kTypes) names.push_back(type.name);
+  for (const CatalogueEntry& entry : Catalogue()) names.push_back(entry.name);
   return names;
 }
 
-const ModelType& FindModelType(const std::string& name) {
-  for (const ModelType& type : kTypes)
-    if (name == type.name) return type;
-  Fail(ErrorCode::kConfig, "model.type: unknown model '{}'", name);
+Graph GraphOf(const ModelOptions& options) {
+  if (options.type == kBlocksType) return options.blocks;
+  if (const CatalogueEntry* entry = FindEntry(options.type))
+    return SortedGraph(entry->graph(options));
+  Fail(ErrorCode::kConfig, "model.type: unknown model '{}'", options.type);
 }
 
-void Model::InitializeWorkspace(int64_t n, Workspace* workspace) const {
-  workspace->dense.Reshape(n, options_.num_dense, options_.precision);
-  workspace->features.Reshape(n, features_per_sample(), options_.precision);
-  workspace->d_features.Reshape(n, features_per_sample(), options_.precision);
-  workspace->logits = AlignedBuffer(static_cast<size_t>(n));
-  workspace->d_logits = AlignedBuffer(static_cast<size_t>(n));
-}
-
-int64_t FeaturesPerSample(const ModelOptions& options) {
-  int64_t sum = options.embedding_dim;
-  for (const TableInput& table : options.tables) sum += table.dim;
-  return sum;
-}
-
-double FlopsPerSample(const Model& model) {
-  // Products per weight: forward, its own gradient, and its input's gradient, which the first layer
-  // of the bottom MLP does not need.
-  double flops = 0;
-  for (const Parameter& parameter : model.layout().parameters())
-    if (parameter.shape.size() == 2)
-      flops +=
-          (parameter.name == "bottom.0.weight" ? 4.0 : 6.0) * static_cast<double>(parameter.size);
-  return flops + model.InteractionFlops();
-}
-
-double ActivationsPerSample(const Model& model) {
-  double values = 0;
-  for (const Parameter& parameter : model.layout().parameters())
-    if (parameter.shape.size() == 2) values += static_cast<double>(parameter.shape[0]);
-  return values;
+int64_t RowColumns(const std::string& type, int64_t embedding_dim) {
+  const CatalogueEntry* entry = FindEntry(type);
+  if (entry == nullptr) return embedding_dim;
+  return (entry->has_embedding ? embedding_dim : 0) + (entry->has_first_order ? 1 : 0);
 }
 
 std::unique_ptr<Model> MakeModel(const ModelOptions& options) {
   if (options.num_dense == 0 && options.tables.empty())
     Fail(ErrorCode::kConfig, "the dataset has neither dense nor categorical features");
-  return FindModelType(options.type).make(options);
+  return std::make_unique<Model>(options, GraphOf(options));
 }
 
 }  // namespace renzan

@@ -1,7 +1,7 @@
 #pragma once
 
-// The available models: everything between the pooled embedding rows and the logits, for the fixed
-// number of samples of one virtual worker. Embedding tables are not part of a model.
+// A model: everything between the pooled embedding rows and the logits, for the fixed number of
+// samples of one virtual worker. Embedding tables are not part of a model.
 //
 // A model's parameters are one flat array (ParameterLayout) that the caller owns. Forward and
 // Backward are thread-safe with one workspace per thread.
@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "renzan/model/graph.h"
+#include "renzan/model/sizes.h"
 #include "renzan/nn/dropout.h"
 #include "renzan/nn/packed_parameters.h"
 #include "renzan/nn/parameters.h"
@@ -23,94 +25,127 @@ namespace renzan {
 
 struct TableInput {
   std::string name;
-  int64_t dim = 0;  // of its rows
+  int64_t dim = 0;  // of its rows: RowColumns() of its embedding dimension
 };
 
+// Of a model whose graph is `model.blocks` in the configuration.
+inline constexpr const char* kBlocksType = "blocks";
+
 struct ModelOptions {
-  std::string type = "dlrm";  // one of ModelTypeNames()
+  std::string type = "dlrm";  // one of ModelTypeNames(), or kBlocksType
+  Graph blocks;               // of kBlocksType
   int64_t num_dense = 0;
   std::vector<TableInput> tables;
-  int64_t embedding_dim = 16;                        // of feature vector 0
-  std::vector<int64_t> bottom_mlp = {512, 256, 64};  // hidden layers; embedding_dim is appended
-  std::vector<int64_t> top_mlp = {512, 256};         // hidden layers; the logit is appended
-  int cross_layers = 3;                              // dlrm_dcnv2
-  int64_t cross_rank = 512;                          // dlrm_dcnv2
-  DropoutOptions dropout;                            // after the hidden layers of both MLPs
+  int64_t embedding_dim = 16;
+  ModelSizes sizes;
+  uint64_t seed = 0;  // of dropout
   // The precision of weights, activations and their gradients in all products, which accumulate in
   // float32.
   Precision precision = Precision::kFloat32;
 };
 
-class Model;
-
-// What comes between the feature vectors and the top MLP.
-enum class Interaction {
-  kDot,    // dot products of all pairs; rows of another dimension than embedding_dim are projected
-  kCross,  // a low-rank cross network over the concatenated vectors, which may have any dimension
-};
-
-struct ModelType {
-  const char* name;  // in the configuration
-  Interaction interaction;
-  std::unique_ptr<Model> (*make)(const ModelOptions& options);
-};
-
-std::vector<std::string> ModelTypeNames();
-// Throws kConfig for an unknown name.
-const ModelType& FindModelType(const std::string& name);
-
-int64_t FeaturesPerSample(const ModelOptions& options);
+// The sum of the tables' dimensions.
+int64_t PooledColumns(const ModelOptions& options);
 
 class Model {
  public:
-  // Feature vector 0 is the bottom MLP's output; vectors 1.. are the tables' pooled rows.
   struct Workspace {
-    virtual ~Workspace() = default;
     BlockedMatrix dense;       // in:  [n, num_dense]
-    BlockedMatrix features;    // in:  [n, features_per_sample], vectors 1.. filled
+    BlockedMatrix features;    // in:  the pooled rows, in pooled_columns() from first_pooled() on
     AlignedBuffer logits;      // out: [n]
     AlignedBuffer d_logits;    // in:  [n]
     BlockedMatrix d_features;  // out: like `features`
     // in: for dropout; unset in evaluation
     std::optional<TrainingPosition> training;
+
+   private:
+    friend class Model;
+    // The matrices of a block.
+    struct Matrices {
+      std::vector<const BlockedMatrix*> inputs;
+      BlockedMatrix *output, *d_output;
+      std::vector<BlockedMatrix*> d_inputs, added_to;  // null: not
+    };
+    std::vector<BlockedMatrix> buffers;
+    std::vector<AlignedBuffer> rows;
+    std::vector<Matrices> nodes;
   };
 
-  virtual ~Model() = default;
+  // Throws kConfig for a graph whose blocks do not fit, or leave an output unused.
+  Model(const ModelOptions& options, const Graph& graph);
 
-  const ParameterLayout& layout() const { return layout_; }
-  // The sum of embedding_dim and the tables' dimensions.
-  int64_t features_per_sample() const { return FeaturesPerSample(options_); }
   const ModelOptions& options() const { return options_; }
+  const ParameterLayout& layout() const { return layout_; }
+  // Of Workspace::features. Other columns than those of pooled rows belong to the model.
+  int64_t pooled_columns() const { return PooledColumns(options_); }
+  int64_t first_pooled() const { return first_pooled_; }
+  int64_t features_columns() const { return features_columns_; }
 
-  virtual std::unique_ptr<Workspace> MakeWorkspace(int64_t n) const = 0;
-  // The columns of each matrix [n, columns] of a workspace, for estimates of memory.
-  virtual std::vector<int64_t> WorkspaceColumns() const = 0;
+  std::unique_ptr<Workspace> MakeWorkspace(int64_t n) const;
+  // The columns of matrices [n, columns] that take as much memory as those of a workspace.
+  std::vector<int64_t> WorkspaceColumns() const;
 
-  // The part of a sample's costs that does not belong to fully connected layers: arithmetic forward
-  // and backward, where a multiply-add counts as two; and the number of values that the interaction
-  // produces on a GPU, including their gradients.
-  virtual double InteractionFlops() const { return 0; }
-  virtual double InteractionValuesOnGpu() const = 0;
+  // For one sample: arithmetic operations, forward and backward, where a multiply-add counts as
+  // two; and how many values its layers produce.
+  double FlopsPerSample() const;
+  double ActivationsPerSample() const;
 
-  // dense, features[1..] -> logits
-  virtual void Forward(const PackedParameters& parameters, Workspace* workspace) const = 0;
+  // dense, pooled rows -> logits
+  void Forward(const PackedParameters& parameters, Workspace* workspace) const;
 
-  // After Forward: d_logits -> d_features and the gradients of all parameters.
-  virtual void Backward(const PackedParameters& parameters, WeightGradients* gradients,
-                        Workspace* workspace) const = 0;
+  // After Forward: d_logits -> the pooled rows' gradients and those of all parameters.
+  void Backward(const PackedParameters& parameters, WeightGradients* gradients,
+                Workspace* workspace) const;
 
- protected:
-  explicit Model(const ModelOptions& options) : options_(options) {}
-  void InitializeWorkspace(int64_t n, Workspace* workspace) const;
+ private:
+  // Where a matrix of the workspace is.
+  struct Place {
+    enum Where { kNone, kDense, kFeatures, kGradientOfFeatures, kBuffer } where = kNone;
+    size_t buffer = 0;
+  };
+  // An input of the graph or a block's output.
+  struct Value {
+    std::string name;
+    Shape shape;
+    bool is_float32 = false;    // whatever the model's precision: see Block::GivesLogit()
+    bool has_gradient = false;  // otherwise nothing that is trained comes before it
+    int uses = 0;
+    Place place = {}, gradient = {};
+  };
+  struct Node {
+    std::unique_ptr<Block> block;
+    std::vector<size_t> inputs;  // values
+    size_t output = 0;           // value
+    // Where it writes the gradient of each input. A later block may have written an input's own
+    // gradient already: then to another buffer, which is added to it.
+    std::vector<Place> d_inputs = {};
+  };
+
+  void AddBlock(const GraphBlock& block);
+  void CheckNames(const std::string& block, size_t first) const;
+  size_t ValueNamed(const GraphBlock& block, const std::string& name) const;
+  bool HoldsPooledRows(const Node& node) const;
+  void PlaceValues();
+  void PlaceGradients();
+  static BlockedMatrix* At(const Place& place, Workspace* workspace);
 
   ModelOptions options_;
   ParameterLayout layout_;
+  BufferLayout buffers_;
+  std::vector<Value> values_;
+  std::vector<Node> nodes_;
+  int64_t features_columns_ = 0, first_pooled_ = 0;
 };
 
-// Arithmetic operations for one sample, forward and backward; a multiply-add counts as two.
-double FlopsPerSample(const Model& model);
-// How many values the layers produce for one sample.
-double ActivationsPerSample(const Model& model);
+// Of the catalogue.
+std::vector<std::string> ModelTypeNames();
+
+// Throws kConfig for an unknown type.
+Graph GraphOf(const ModelOptions& options);
+
+// The columns of a table's rows in a model of this type: the embedding's, and one for a first-order
+// weight if the model has one. An unknown type has none.
+int64_t RowColumns(const std::string& type, int64_t embedding_dim);
 
 // Throws kConfig for an unknown type or invalid sizes.
 std::unique_ptr<Model> MakeModel(const ModelOptions& options);

@@ -1,5 +1,7 @@
 #include "renzan/model/reach.h"
 
+#include <algorithm>
+
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 
@@ -9,12 +11,32 @@ namespace {
 // The dot interaction passes on the bottom MLP's output as it is, and everything else only as
 // products of pairs. Without dense features, the bottom MLP's output is zero.
 bool SeesOnlyPairs(const ModelOptions& options) {
-  return FindModelType(options.type).interaction == Interaction::kDot && options.num_dense == 0;
+  return options.type == "dlrm" && options.num_dense == 0;
+}
+
+// Throws kConfig unless a block takes the input if and only if the dataset has features for it.
+void CheckUse(const Graph& graph, const char* input, size_t features, const char* kind) {
+  const auto user = std::find_if(graph.begin(), graph.end(), [&](const GraphBlock& block) {
+    return std::find(block.inputs.begin(), block.inputs.end(), input) != block.inputs.end();
+  });
+  if (features > 0 && user == graph.end())
+    Fail(ErrorCode::kConfig,
+         "model.blocks: no block takes {}, but the dataset has {}: give them to a block, or import "
+         "the data without them",
+         input, Counted(features, fmt::format("{} feature", kind)));
+  if (features == 0 && user != graph.end())
+    Fail(ErrorCode::kConfig,
+         "model.blocks: block {} takes {}, which is empty: the dataset has no feature that is {}",
+         user->name, input, kind);
 }
 
 }  // namespace
 
 void CheckInputsReachLogit(const ModelOptions& options) {
+  if (options.type == kBlocksType) {
+    CheckUse(options.blocks, kDenseInput, static_cast<size_t>(options.num_dense), "dense");
+    CheckUse(options.blocks, kEmbeddingsInput, options.tables.size(), "categorical");
+  }
   if (SeesOnlyPairs(options) && options.tables.size() == 1)
     Fail(ErrorCode::kConfig,
          "model.type: {} compares features in pairs, but the dataset has no dense features and one "

@@ -44,7 +44,7 @@ class Probe {
   }
 
  private:
-  int64_t pooled_columns() const { return model_->features_per_sample() - kDim; }
+  int64_t pooled_columns() const { return model_->pooled_columns(); }
 
   bool Changes(std::vector<float>* inputs, int64_t width, int64_t first, int64_t columns) {
     const std::vector<float> before = Logits(), kept = *inputs;
@@ -59,7 +59,8 @@ class Probe {
   std::vector<float> Logits() {
     for (int64_t s = 0; s < kSamples; ++s) {
       workspace_->dense.SetRow(s, 0, dense_.data() + s * options_.num_dense, options_.num_dense);
-      workspace_->features.SetRow(s, kDim, pooled_.data() + s * pooled_columns(), pooled_columns());
+      workspace_->features.SetRow(s, model_->first_pooled(), pooled_.data() + s * pooled_columns(),
+                                  pooled_columns());
     }
     model_->Forward(packed_, workspace_.get());
     const std::span<const float> logits = workspace_->logits.span();
@@ -85,14 +86,14 @@ std::vector<ModelOptions> AllOptions(int64_t num_dense, const std::vector<int64_
                                .num_dense = num_dense,
                                .tables = {},
                                .embedding_dim = kDim,
-                               .bottom_mlp = hidden,
-                               .top_mlp = hidden,
-                               .cross_layers = cross_layers,
-                               .cross_rank = 3,
-                               .dropout = {},
+                               .sizes = {.bottom_mlp = hidden,
+                                         .top_mlp = hidden,
+                                         .cross_layers = cross_layers,
+                                         .cross_rank = 3},
                                .precision = precision};
           for (const int64_t dim : dims)
-            options.tables.push_back({fmt::format("t{}", options.tables.size()), dim});
+            options.tables.push_back(
+                {fmt::format("t{}", options.tables.size()), RowColumns(type, dim)});
           all.push_back(std::move(options));
         }
   return all;
@@ -107,8 +108,8 @@ TEST(InputsReachLogit, OrTheModelIsRefused) {
       if (num_dense == 0 && dims.empty()) continue;
       for (const ModelOptions& options : AllOptions(num_dense, dims)) {
         SCOPED_TRACE(fmt::format("{}, {} dense, tables of {}, {} hidden, {} cross", options.type,
-                                 num_dense, fmt::join(dims, " "), options.top_mlp.size(),
-                                 options.cross_layers));
+                                 num_dense, fmt::join(dims, " "), options.sizes.top_mlp.size(),
+                                 options.sizes.cross_layers));
         Probe probe(options);
         bool all_reach = true;
         for (int64_t d = 0; d < num_dense; ++d) all_reach &= probe.DependsOnDense(d);

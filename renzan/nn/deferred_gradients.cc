@@ -16,13 +16,12 @@ constexpr int64_t kMostSamples = 384;
 // Rows of a task: enough that loading its columns of the right operands does not matter.
 constexpr int64_t kTaskRows = 1024;
 
-using Leaves = std::span<const GradientOperands* const>;
-
-// Element i of the sum of all leaves' bias gradients, by a balanced binary tree.
-float TreeSum(Leaves leaves, size_t i) {
-  if (leaves.size() == 1) return leaves[0]->sums[i];
-  const size_t half = leaves.size() / 2;
-  return TreeSum(leaves.first(half), i) + TreeSum(leaves.subspan(half), i);
+// The sum of value(leaf) over the leaves from `first` on, by a balanced binary tree.
+template <typename Value>
+float TreeSum(size_t first, size_t leaves, const Value& value) {
+  if (leaves == 1) return value(first);
+  const size_t half = leaves / 2;
+  return TreeSum(first, half, value) + TreeSum(first + half, half, value);
 }
 
 }  // namespace
@@ -32,7 +31,8 @@ class DeferredGradients::Leaf final : public WeightGradients {
   Leaf(const DeferredGradients& all, int64_t n)
       : all_(all), operands_(all.weights_.size()), biases_(all.weights_.size()) {
     for (size_t i = 0; i < operands_.size(); ++i)
-      operands_[i].Reserve(n, all.weights_[i].out, all.weights_[i].in);
+      operands_[i].Reserve(n * all.weights_[i].rows_per_sample, all.weights_[i].out,
+                           all.weights_[i].in);
   }
   void Add(const BlockedMatrix& dy, const BlockedMatrix& x, int64_t weight,
            std::optional<int64_t> bias) override {
@@ -40,19 +40,27 @@ class DeferredGradients::Leaf final : public WeightGradients {
     operands_[index].Set(dy, x, bias.has_value());
     biases_[index] = bias;
   }
+  void AddVector(const BlockedMatrix& d, int64_t vector) override {
+    AlignedBuffer& sums = vectors_[vector];
+    if (sums.size() == 0) sums = AlignedBuffer(static_cast<size_t>(d.columns()));
+    ColumnSums(d, sums.data());
+  }
   const GradientOperands& operands(size_t weight) const { return operands_[weight]; }
   std::optional<int64_t> bias(size_t weight) const { return biases_[weight]; }
+  const std::map<int64_t, AlignedBuffer>& vectors() const { return vectors_; }
 
  private:
   const DeferredGradients& all_;
   std::vector<GradientOperands> operands_;
   std::vector<std::optional<int64_t>> biases_;
+  std::map<int64_t, AlignedBuffer> vectors_;  // sums, by offset
 };
 
 int64_t DeferredGradients::BytesOf(const ParameterLayout& layout, int64_t n) {
   int64_t values = 0;
   for (const Parameter& parameter : layout.parameters())
-    if (parameter.shape.size() == 2) values += n * (parameter.shape[0] + parameter.shape[1]);
+    if (parameter.shape.size() == 2)
+      values += n * parameter.rows_per_sample * (parameter.shape[0] + parameter.shape[1]);
   return values * 2;
 }
 
@@ -64,9 +72,9 @@ bool DeferredGradients::PayOff(const ParameterLayout& layout, Precision precisio
 
 DeferredGradients::DeferredGradients(const ParameterLayout& layout, int virtual_workers,
                                      int64_t n) {
-  const int64_t cached = CachedGradientBlocks(virtual_workers, n);
   for (const Parameter& parameter : layout.parameters()) {
     if (parameter.shape.size() != 2) continue;
+    const int64_t cached = CachedGradientBlocks(virtual_workers, n * parameter.rows_per_sample);
     const int64_t out = parameter.shape[0], in = parameter.shape[1];
     const int64_t blocks = (in + BlockedMatrix::kLanes - 1) / BlockedMatrix::kLanes;
     for (int64_t block = 0; block < blocks; block += cached)
@@ -77,7 +85,7 @@ DeferredGradients::DeferredGradients(const ParameterLayout& layout, int virtual_
                            .block = block,
                            .blocks = std::min(cached, blocks - block)}});
     by_offset_.emplace(parameter.offset, weights_.size());
-    weights_.push_back({parameter.offset, out, in});
+    weights_.push_back({parameter.offset, out, in, parameter.rows_per_sample});
   }
   // The largest first, so that threads finish at about the same time.
   std::stable_sort(tasks_.begin(), tasks_.end(), [](const Task& x, const Task& y) {
@@ -104,7 +112,16 @@ void DeferredGradients::SumTask(const Task& task, size_t first_leaf, size_t num_
   const std::optional<int64_t> bias = leaves_[first_leaf]->bias(task.weight);
   if (!bias || task.part.block != 0) return;
   for (int64_t i = task.part.row; i < task.part.row + task.part.rows; ++i)
-    sum[*bias + i] = TreeSum(operands, static_cast<size_t>(i));
+    sum[*bias + i] = TreeSum(
+        0, num_leaves, [&](size_t leaf) { return operands[leaf]->sums[static_cast<size_t>(i)]; });
+}
+
+void DeferredGradients::SumVectors(size_t first_leaf, size_t num_leaves, float* sum) const {
+  for (const auto& [offset, own] : leaves_[first_leaf]->vectors())
+    for (size_t i = 0; i < own.size(); ++i)
+      sum[offset + static_cast<int64_t>(i)] = TreeSum(
+          first_leaf, num_leaves,
+          [&, offset = offset](size_t leaf) { return leaves_[leaf]->vectors().at(offset)[i]; });
 }
 
 void DeferredGradients::Sum(ThreadPool& pool, std::span<const int> sizes,
@@ -115,6 +132,7 @@ void DeferredGradients::Sum(ThreadPool& pool, std::span<const int> sizes,
     const size_t size = static_cast<size_t>(sizes[i]);
     pool.ParallelTasks(tasks_.size(),
                        [&](int, size_t task) { SumTask(tasks_[task], first_leaf, size, sums[i]); });
+    SumVectors(first_leaf, size, sums[i]);
     first_leaf += size;
   }
   CHECK(first_leaf == leaves_.size());

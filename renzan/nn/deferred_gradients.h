@@ -38,7 +38,7 @@ class DeferredGradients {
 
  private:
   struct Weight {
-    int64_t offset, out, in;
+    int64_t offset, out, in, rows_per_sample;
   };
   class Leaf;
   // A block of one weight's gradient.
@@ -47,6 +47,7 @@ class DeferredGradients {
     GradientBlock part;
   };
   void SumTask(const Task& task, size_t first_leaf, size_t num_leaves, float* sum) const;
+  void SumVectors(size_t first_leaf, size_t num_leaves, float* sum) const;
 
   std::vector<Weight> weights_;
   std::map<int64_t, size_t> by_offset_;

@@ -16,6 +16,7 @@ namespace {
 struct Layer {
   int64_t out, in;
   bool has_bias;
+  int64_t rows_per_sample = 1;
 };
 
 // The sum over virtual workers [begin, begin + size), by a balanced binary tree.
@@ -38,12 +39,13 @@ void ExpectTheSumsOfFlatGradients(int64_t n, const std::vector<int>& sizes,
   std::vector<Offsets> offsets;
   for (size_t i = 0; i < layers.size(); ++i) {
     const std::string name = fmt::format("{}", i);
-    const int64_t weight =
-        layout.Add("w" + name, {layers[i].out, layers[i].in}, Initializer::kZero);
+    const int64_t weight = layout.Add("w" + name, {layers[i].out, layers[i].in}, Initializer::kZero,
+                                      layers[i].rows_per_sample);
     offsets.push_back({weight, std::nullopt});
     if (layers[i].has_bias)
       offsets.back().bias = layout.Add("b" + name, {layers[i].out}, Initializer::kZero);
   }
+  const int64_t vector = layout.Add("vector", {37}, Initializer::kOne);
   const int virtual_workers = std::accumulate(sizes.begin(), sizes.end(), 0);
   DeferredGradients deferred(layout, virtual_workers, n);
   std::vector<std::vector<float>> leaves;
@@ -53,13 +55,18 @@ void ExpectTheSumsOfFlatGradients(int64_t n, const std::vector<int>& sizes,
     for (size_t i = 0; i < layers.size(); ++i) {
       const auto values = [&](int64_t columns, uint64_t salt) {
         const uint64_t seed = static_cast<uint64_t>(v) * 100 + i * 2 + salt;
-        return Blocked(RandomValues(static_cast<size_t>(n * columns), seed), n, columns,
+        const int64_t rows = n * layers[i].rows_per_sample;
+        return Blocked(RandomValues(static_cast<size_t>(rows * columns), seed), rows, columns,
                        Precision::kBFloat16);
       };
       const BlockedMatrix dy = values(layers[i].out, 0), x = values(layers[i].in, 1);
       flat.Add(dy, x, offsets[i].weight, offsets[i].bias);
       deferred.of(static_cast<size_t>(v)).Add(dy, x, offsets[i].weight, offsets[i].bias);
     }
+    const BlockedMatrix d =
+        Blocked(RandomValues(static_cast<size_t>(n * 37), 7 + v), n, 37, Precision::kBFloat16);
+    flat.AddVector(d, vector);
+    deferred.of(static_cast<size_t>(v)).AddVector(d, vector);
     leaves.push_back(std::move(leaf));
   }
   std::vector<std::vector<float>> sums(sizes.size(),
@@ -97,6 +104,7 @@ TEST(DeferredGradients, AreTheSumsOfFlatGradients) {
     ExpectTheSumsOfFlatGradients(64, {8}, layers);
     ExpectTheSumsOfFlatGradients(33, {16, 2}, {{40, 50, true}});
     ExpectTheSumsOfFlatGradients(5, {128}, {{33, 17, true}});
+    ExpectTheSumsOfFlatGradients(21, {4, 2}, {{33, 17, true, 3}, {16, 16, false, 26}});
     // So many samples that columns are taken a few at a time.
     ExpectTheSumsOfFlatGradients(4100, {4, 2}, {{65, 100, true}});
   }

@@ -1,5 +1,7 @@
 #include "renzan/nn/elementwise.h"
 
+#include <algorithm>
+
 #include "renzan/base/error.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -121,6 +123,19 @@ void MultiplyAdd(const BlockedMatrix& a, const BlockedMatrix& b, const BlockedMa
 void Add(const BlockedMatrix& a, BlockedMatrix* y) {
   CheckSameShape(a, *y);
   HWY_DYNAMIC_DISPATCH(AddOn)(a, y);
+}
+
+void ColumnSums(const BlockedMatrix& a, float* sums) {
+  std::fill_n(sums, a.columns(), 0.0f);
+  float values[2 * BlockedMatrix::kLanes];
+  const int64_t width = a.block_columns();
+  for (int64_t first = 0; first < a.columns(); first += width) {
+    const int64_t count = std::min(width, a.columns() - first);
+    for (int64_t row = 0; row < a.rows(); ++row) {
+      a.GetRow(row, first, values, count);
+      for (int64_t c = 0; c < count; ++c) sums[first + c] += values[c];
+    }
+  }
 }
 
 }  // namespace renzan

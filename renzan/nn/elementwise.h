@@ -19,4 +19,7 @@ void MultiplyAdd(const BlockedMatrix& a, const BlockedMatrix& b, const BlockedMa
 // y += a
 void Add(const BlockedMatrix& a, BlockedMatrix* y);
 
+// sums[m] = Σ_k a[k, m], in the order of the rows.
+void ColumnSums(const BlockedMatrix& a, float* sums);
+
 }  // namespace renzan

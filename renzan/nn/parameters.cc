@@ -18,6 +18,7 @@ double StandardDeviation(const Parameter& parameter) {
     case Initializer::kBiasNormal:
       return std::sqrt(1.0 / static_cast<double>(parameter.size));
     case Initializer::kZero:
+    case Initializer::kOne:
       return 0;
   }
   return 0;
@@ -25,11 +26,12 @@ double StandardDeviation(const Parameter& parameter) {
 
 }  // namespace
 
-int64_t ParameterLayout::Add(std::string name, std::vector<int64_t> shape,
-                             Initializer initializer) {
+int64_t ParameterLayout::Add(std::string name, std::vector<int64_t> shape, Initializer initializer,
+                             int64_t rows_per_sample) {
   int64_t size = 1;
   for (int64_t extent : shape) size *= extent;
-  parameters_.push_back({std::move(name), std::move(shape), size_, size, initializer});
+  parameters_.push_back(
+      {std::move(name), std::move(shape), size_, size, initializer, rows_per_sample});
   size_ += (size + kAlignment - 1) / kAlignment * kAlignment;
   return parameters_.back().offset;
 }
@@ -38,6 +40,8 @@ void ParameterLayout::Initialize(uint64_t seed, std::span<float> values) const {
   CHECK(static_cast<int64_t>(values.size()) == size_);
   std::fill(values.begin(), values.end(), 0.0f);
   for (const Parameter& parameter : parameters_) {
+    if (parameter.initializer == Initializer::kOne)
+      std::fill_n(values.begin() + parameter.offset, parameter.size, 1.0f);
     const double sigma = StandardDeviation(parameter);
     if (sigma == 0) continue;
     const uint64_t key = PhiloxKey(seed, ("init/" + parameter.name).c_str());

@@ -1,11 +1,12 @@
 #pragma once
 
-// Receives what a backward pass knows about the gradients of a layer's weight and bias, for one
-// virtual worker.
+// Receives what a backward pass knows about the gradients of parameters, for one virtual worker: of
+// each parameter once.
 
 #include <cstdint>
 #include <optional>
 
+#include "renzan/nn/elementwise.h"
 #include "renzan/nn/gemm.h"
 #include "renzan/tensor/blocked_matrix.h"
 
@@ -15,11 +16,14 @@ class WeightGradients {
  public:
   virtual ~WeightGradients() = default;
 
-  // For the layer y = x · Wᵀ + b, given dy [n, out] and x [n, in] of the same precision: W's
+  // For the layer y = x · Wᵀ + b, given dy [rows, out] and x [rows, in] of the same precision: W's
   // gradient is dyᵀ · x, and b's the sums of dy's columns. `weight` [out, in] and `bias` [out] are
-  // offsets into the flat parameters.
+  // offsets into the flat parameters. Each sample has as many rows as the weight's Parameter says.
   virtual void Add(const BlockedMatrix& dy, const BlockedMatrix& x, int64_t weight,
                    std::optional<int64_t> bias) = 0;
+
+  // The gradient of the vector [m] at this offset is the sum of the rows of d [rows, m].
+  virtual void AddVector(const BlockedMatrix& d, int64_t vector) = 0;
 };
 
 // Computes them immediately, into a flat array.
@@ -29,6 +33,9 @@ class FlatGradients final : public WeightGradients {
   void Add(const BlockedMatrix& dy, const BlockedMatrix& x, int64_t weight,
            std::optional<int64_t> bias) override {
     TransposedGemm(dy, x, bias ? gradients_ + *bias : nullptr, gradients_ + weight);
+  }
+  void AddVector(const BlockedMatrix& d, int64_t vector) override {
+    ColumnSums(d, gradients_ + vector);
   }
 
  private:

@@ -62,7 +62,7 @@ TEST(StepCosts, CountTheWorkOfAStep) {
 
   // bottom 3-5-4; 3 vectors of 4, so 4 + 3 interactions; top 7-7-1.
   const double weights = 5 * 4 + 7 * 7 + 7, first = 3 * 5, pairs = 3;
-  EXPECT_EQ(FlopsPerSample(model.model()), 6 * weights + 4 * first + 6 * pairs * 4);
+  EXPECT_EQ(model.model().FlopsPerSample(), 6 * weights + 4 * first + 6 * pairs * 4);
 
   Batch batch;
   batch.size = 16;
@@ -79,7 +79,7 @@ TEST(StepCosts, CountTheWorkOfAStep) {
     return PhaseCost{};
   };
   const double parameters = static_cast<double>(model.model().layout().size());
-  EXPECT_EQ(of("forward and backward").flops, 16 * FlopsPerSample(model.model()));
+  EXPECT_EQ(of("forward and backward").flops, 16 * model.model().FlopsPerSample());
   // A single worker looks up for itself.
   EXPECT_EQ(of("forward and backward").row_bytes, 32 * 4 * 4);
   EXPECT_EQ(of("forward and backward").stream_bytes, 16 * 2 * 4 * 4 + 4 * 8 * 32);

@@ -49,8 +49,7 @@ std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> sli
   const double parameters = static_cast<double>(model.layout().size());
   const double states = static_cast<double>(state.dense_optimizer().states().size());
   const ModelOptions& options = model.options();
-  const double pooled =
-      samples * static_cast<double>(FeaturesPerSample(options) - options.embedding_dim);
+  const double pooled = samples * static_cast<double>(PooledColumns(options));
   const double value = static_cast<double>(EncodedBytes(numerics.rows, 1));
   const Lookups lookups = CountLookups(slices, options.tables);
   double updated = value * lookups.distinct_values;
@@ -66,7 +65,7 @@ std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> sli
       defers ? leaves * static_cast<double>(DeferredGradients::BytesOf(
                             model.layout(), DenseGradientOptionsOf(numerics).samples))
              : 0;
-  const double flops = samples * FlopsPerSample(model);
+  const double flops = samples * model.FlopsPerSample();
   const double deferred_flops = defers ? 2 * samples * parameters : 0;
   const double packed = options.precision == Precision::kBFloat16 ? 2 : kFloat;
   std::vector<PhaseCost> costs = {

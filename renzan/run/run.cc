@@ -216,8 +216,9 @@ void TrainingRun::Plan() {
   });
   if (!unknown_values.empty()) LogWarning("{}", unknown_values);
   spec_ = MakeRunSpec(of_run_, splits_.train.dataset->schema(), pooling_factors);
-  if (const std::string lost = LostEffects(spec_.model); !lost.empty() && comm_.rank() == 0)
-    LogWarning("{}", lost);
+  if (comm_.rank() == 0)
+    for (const std::string& effect : {LostEffects(spec_.model), EffectsOfSharedRows(spec_)})
+      if (!effect.empty()) LogWarning("{}", effect);
   plan_ =
       AgreeOnPlan(spec_, comm_, options_.threads, options_.restarted || !past_.checkpoints.empty());
   const std::vector<MemoryEstimate> memory =

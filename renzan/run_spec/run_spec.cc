@@ -29,11 +29,12 @@ Value ValueNamed(const char* key, const std::string& name,
   Fail(ErrorCode::kConfig, "{}: '{}' is unknown", key, name);
 }
 
-// The dimension of a feature's table.
+// The columns of a feature's table.
 int64_t DimOf(const ModelConfig& model, const std::string& feature) {
   const auto own = model.tables.find(feature);
-  return own != model.tables.end() && own->second.embedding_dim > 0 ? own->second.embedding_dim
-                                                                    : model.embedding_dim;
+  return RowColumns(model.type, own != model.tables.end() && own->second.embedding_dim > 0
+                                    ? own->second.embedding_dim
+                                    : model.embedding_dim);
 }
 
 DenseOptimizerOptions DenseOptionsOf(const DenseOptimizerConfig& config) {
@@ -129,20 +130,31 @@ float BackwardScale(const TrainConfig& config) {
   return static_cast<float>(scale);
 }
 
+std::string EffectsOfSharedRows(const RunSpec& spec) {
+  if (RowColumns(spec.model.type, 1) != 2) return "";  // not both
+  const bool one_rate = spec.sparse_optimizer.type == SparseOptimizerType::kRowWiseAdagrad;
+  if (!one_rate && spec.numerics.backward != RowCodec::kInt4) return "";
+  return fmt::format(
+      "the rows of model.type: {} have a first-order weight beside the embedding, whose larger "
+      "gradients decide {}: embeddings learn less; use {}",
+      spec.model.type,
+      one_rate ? "the row's learning rate with optimizer.sparse.type: rowwise_adagrad"
+               : "the row's scale with comm.backward: int4",
+      one_rate ? "adagrad" : "int8");
+}
+
 ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& schema) {
   const ModelConfig& m = config.model;
   std::vector<TableInput> tables;
   for (const CategoricalFeature& feature : schema.categorical)
     tables.push_back({.name = EscapeName(feature.name), .dim = DimOf(m, feature.name)});
   return {.type = m.type,
+          .blocks = m.type == kBlocksType ? GraphOf(m) : Graph(),
           .num_dense = static_cast<int64_t>(schema.dense.size()),
           .tables = std::move(tables),
           .embedding_dim = m.embedding_dim,
-          .bottom_mlp = m.bottom_mlp,
-          .top_mlp = m.top_mlp,
-          .cross_layers = m.cross_layers,
-          .cross_rank = m.cross_rank,
-          .dropout = {.rate = m.dropout, .seed = config.seed},
+          .sizes = m,
+          .seed = config.seed,
           .precision = PrecisionOf(config.numerics)};
 }
 

@@ -68,6 +68,9 @@ struct RunSpec {
 RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,
                     std::span<const double> pooling_factors);
 
+// What it costs that first-order weights share rows with embeddings, a sentence for people, or "".
+std::string EffectsOfSharedRows(const RunSpec& spec);
+
 // The model's options, which are known without the data's values.
 ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& schema);
 

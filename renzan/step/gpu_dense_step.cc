@@ -13,7 +13,7 @@ GpuDenseStep::GpuDenseStep(ModelState& state, Communicator& comm,
       rows_(static_cast<size_t>(state.pool().num_threads())),
       logits_(static_cast<size_t>(slice_end() - slice_begin())) {
   for (BlockedMatrix& rows : rows_)
-    rows.Reshape(spec().numerics.samples(), FeaturesPerSample(spec().model),
+    rows.Reshape(spec().numerics.samples(), state.model().features_columns(),
                  spec().model.precision);
 }
 
@@ -35,27 +35,27 @@ BackwardResult GpuDenseStep::ForwardAndBackward(const StepInput& input, const Po
 
 void GpuDenseStep::ReadPooled(const ExchangedIds& ids) {
   const TraceSpan span("read inputs");
-  const int64_t columns = device_->pooled_columns(), dim = spec().model.embedding_dim;
+  const int64_t columns = device_->pooled_columns(), first = state_.model().first_pooled();
   const int64_t n = spec().numerics.samples();
   state_.pool().ParallelTasks(num_virtual_workers(), [&](int thread, size_t index) {
     BlockedMatrix& features = rows_[static_cast<size_t>(thread)];
-    embeddings().ReadPooled(ids.batch, first_virtual_worker() + static_cast<int>(index), dim,
+    embeddings().ReadPooled(ids.batch, first_virtual_worker() + static_cast<int>(index), first,
                             &features);
     float* to = device_->pooled().data() + static_cast<int64_t>(index) * n * columns;
-    for (int64_t i = 0; i < n; ++i, to += columns) features.GetRow(i, dim, to, columns);
+    for (int64_t i = 0; i < n; ++i, to += columns) features.GetRow(i, first, to, columns);
   });
 }
 
 void GpuDenseStep::WriteGradients(const ExchangedIds& ids) {
   const TraceSpan span("write pooled gradients");
-  const int64_t columns = device_->pooled_columns(), dim = spec().model.embedding_dim;
+  const int64_t columns = device_->pooled_columns(), first = state_.model().first_pooled();
   const int64_t n = spec().numerics.samples();
   state_.pool().ParallelTasks(num_virtual_workers(), [&](int thread, size_t index) {
     BlockedMatrix& gradients = rows_[static_cast<size_t>(thread)];
     const float* from = device_->pooled().data() + static_cast<int64_t>(index) * n * columns;
-    for (int64_t i = 0; i < n; ++i, from += columns) gradients.SetRow(i, dim, from, columns);
+    for (int64_t i = 0; i < n; ++i, from += columns) gradients.SetRow(i, first, from, columns);
     embeddings().WritePooledGradient(
-        ids.batch, ids.own, first_virtual_worker() + static_cast<int>(index), dim, gradients);
+        ids.batch, ids.own, first_virtual_worker() + static_cast<int>(index), first, gradients);
   });
 }
 

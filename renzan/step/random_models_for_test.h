@@ -4,13 +4,22 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "renzan/base/philox.h"
 #include "renzan/config/train_config.h"
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/model/blocks/concat.h"
+#include "renzan/model/blocks/cross.h"
+#include "renzan/model/blocks/layer_norm.h"
+#include "renzan/model/blocks/mlp.h"
+#include "renzan/model/blocks/multiply.h"
+#include "renzan/model/blocks/project.h"
+#include "renzan/model/blocks/self_attention.h"
 #include "renzan/model/model.h"
+#include "renzan/nn/activation.h"
 #include "renzan/tensor/row_codec.h"
 
 namespace renzan {
@@ -43,6 +52,59 @@ struct RandomModel {
   int64_t steps = 0;
 };
 
+// A random graph over dense features and embeddings: some blocks, each of which takes inputs and
+// blocks before it, and a logit of all that nothing else uses.
+inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw) {
+  std::vector<GraphBlock> blocks;
+  std::vector<std::string> values = {kDenseInput, kEmbeddingsInput};
+  for (int left = 1 + draw.Below(6); left > 0; --left) {
+    const std::string name = fmt::format("b{}", blocks.size());
+    switch (draw.Below(5)) {
+      case 0:
+        blocks.push_back({name,
+                          {draw.Of(values)},
+                          Mlp{.layers = {draw.Size(40), draw.Size(40)},
+                              .activation = draw.OneIn(2) ? "relu" : draw.Of(ActivationNames()),
+                              .dropout = draw.OneIn(3) ? 0.3 : 0}});
+        break;
+      case 1:
+        blocks.push_back(
+            {name,
+             {draw.Of(values)},
+             Cross{.layers = draw.Below(3), .rank = draw.OneIn(2) ? 0 : draw.Size(9)}});
+        break;
+      case 2:
+        blocks.push_back({name, {draw.Of(values), draw.Of(values)}, Concat{}});
+        break;
+      case 4:
+        blocks.push_back({name + "_vectors", {kEmbeddingsInput}, Project{draw.Size(20)}});
+        blocks.push_back({name + "_attended",
+                          {name + "_vectors"},
+                          SelfAttention{.heads = draw.Size(3),
+                                        .dim = 1 + draw.Size(9),
+                                        .residual = draw.OneIn(2),
+                                        .causal = draw.OneIn(2)}});
+        blocks.push_back({name, {name + "_attended"}, LayerNorm{.per_vector = draw.OneIn(2)}});
+        break;
+      case 3: {
+        const std::string value = draw.Of(values);
+        blocks.push_back({name, {value, value}, Product{}});
+        break;
+      }
+    }
+    values.push_back(name);
+  }
+  std::vector<std::string> unused;
+  for (const std::string& value : values)
+    if (std::none_of(blocks.begin(), blocks.end(), [&](const GraphBlock& block) {
+          return std::find(block.inputs.begin(), block.inputs.end(), value) != block.inputs.end();
+        }))
+      unused.push_back(value);
+  blocks.push_back({"outputs", unused, Concat{}});
+  blocks.push_back({"logit", {"outputs"}, Mlp{.layers = {1}, .linear_output = true}});
+  return BlocksOf(blocks);
+}
+
 inline RandomModel DrawModel(uint64_t seed) {
   using Words = std::vector<std::string>;
   Draws draw(seed);
@@ -61,7 +123,8 @@ inline RandomModel DrawModel(uint64_t seed) {
     for (int layer = draw.Below(3); layer > 0; --layer) sizes.push_back(draw.Size(70));
     return sizes;
   };
-  c.model.type = draw.Of(ModelTypeNames());
+  c.model.type = draw.OneIn(3) ? kBlocksType : draw.Of(ModelTypeNames());
+  if (c.model.type == kBlocksType) c.model.blocks = DrawBlocks(draw);
   c.model.embedding_dim = draw.Of<int64_t>({1, 2, 4, 6, 8, 12, 16, 20, 32});
   c.model.bottom_mlp = widths();
   c.model.top_mlp = widths();
@@ -75,12 +138,17 @@ inline RandomModel DrawModel(uint64_t seed) {
   c.numerics.embedding_precision = draw.Of(Words{"fp32", "fp16", "bf16"});
   c.numerics.row_blocks = draw.Of<int>({0, 1, 2, 4, 8});
   for (const int columns : {2, 3, 4})
-    if (c.model.embedding_dim % columns == 0 && draw.OneIn(3)) c.numerics.column_blocks = columns;
+    if (RowColumns(c.model.type, c.model.embedding_dim) % columns == 0 && draw.OneIn(3))
+      c.numerics.column_blocks = columns;
   for (const CategoricalFeature& feature : model.schema.categorical)
     if (draw.OneIn(4)) c.model.tables[feature.name].row_blocks = draw.Of<int>({1, 4, 16});
   for (const CategoricalFeature& feature : model.schema.categorical)
-    if (draw.OneIn(4))
-      c.model.tables[feature.name].embedding_dim = c.numerics.column_blocks * draw.Size(9);
+    if (draw.OneIn(4)) {
+      // Its rows have a column more where there is a first-order weight.
+      const int64_t columns = c.numerics.column_blocks * draw.Size(9);
+      const int64_t dim = columns - (RowColumns(c.model.type, 1) == 2 ? 1 : 0);
+      if (dim > 0) c.model.tables[feature.name].embedding_dim = dim;
+    }
 
   c.comm.forward = draw.Of(RowCodecNames());
   c.comm.backward = draw.Of(RowCodecNames());
@@ -95,6 +163,13 @@ inline RandomModel DrawModel(uint64_t seed) {
   if (draw.OneIn(2)) model.schema.weight = "w";
   c.training.loss.pos_weight = draw.Of<double>({1, 1, 0.3, 20});
   c.training.loss.label_smoothing = draw.OneIn(3) ? 0.1 : 0;
+  c.model.second_mlp = widths();
+  c.model.cin_layers = widths();
+  c.model.attention_layers = 1 + draw.Below(2);
+  c.model.attention_heads = draw.Size(3);
+  c.model.attention_dim = draw.Size(12);
+  c.model.mask_blocks = 1 + draw.Below(3);
+  c.model.mask_width = 1 + draw.Size(30);
   return model;
 }
 

@@ -172,12 +172,13 @@ TEST(Placement, NeverChangesArithmeticAtRealSizes) {
        {std::pair{"dlrm", "fp32"}, {"dlrm", "bf16"}, {"dlrm_dcnv2", "fp32"}}) {
     TrainConfig config = SmallConfig();
     config.numerics.precision = precision;
-    config.model = {.type = type,
-                    .embedding_dim = 16,
-                    .bottom_mlp = {512, 256, 64},
-                    .top_mlp = {512, 512, 256},
-                    .cross_layers = 2,
-                    .cross_rank = 64};
+    config.model = {};
+    config.model.type = type;
+    config.model.embedding_dim = 16;
+    config.model.bottom_mlp = {512, 256, 64};
+    config.model.top_mlp = {512, 512, 256};
+    config.model.cross_layers = 2;
+    config.model.cross_rank = 64;
     config.training.batch_size = 2048;
     config.optimizer.dense.type = "adam";
     config.optimizer.dense.learning_rate = 0.001;

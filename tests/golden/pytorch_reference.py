@@ -14,7 +14,9 @@ import yaml
 from torch import nn
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../bench"))
-from pytorch_dlrm import Dlrm, load_dataset, load_weights, make_dense
+from pytorch_dlrm import (Dlrm, load_dataset, load_safetensors, load_tables, load_weights,
+                          make_dense)
+from pytorch_models import MODELS, load_by_name
 
 
 def make_optimizer(parameters, config):
@@ -42,11 +44,17 @@ def main():
     label, dense, ids = load_dataset(data, batch * steps)
     assert len(label) == batch * steps
     rows, dims = zip(*(shapes[f] for f in features))
-    model = Dlrm(rows, dims,
-                 make_dense(m.get("type", "dlrm"), dense.shape[1], dims, m["embedding_dim"],
-                            m["bottom_mlp"], m["top_mlp"], m.get("cross_layers"),
-                            m.get("cross_rank")))
-    load_weights(model, initial, features)
+    if m.get("type") in MODELS:
+        own = [m.get("tables", {}).get(f, m).get("embedding_dim") for f in features]
+        model = Dlrm(rows, dims, MODELS[m["type"]](dense.shape[1], own, m))
+        load_by_name(model.dense, load_safetensors(os.path.join(initial, "dense.safetensors")))
+        load_tables(model, initial, features)
+    else:
+        model = Dlrm(rows, dims,
+                     make_dense(m.get("type", "dlrm"), dense.shape[1], dims, m["embedding_dim"],
+                                m["bottom_mlp"], m["top_mlp"], m.get("cross_layers"),
+                                m.get("cross_rank")))
+        load_weights(model, initial, features)
     torch.set_num_threads(1)
 
     tables = [table.weight for table in model.tables]

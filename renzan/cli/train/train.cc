@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <sstream>
 
 #include "renzan/base/build_id.h"
 #include "renzan/base/clock.h"
@@ -24,11 +25,13 @@
 #include "renzan/comm/backends.h"
 #include "renzan/comm/rendezvous.h"
 #include "renzan/config/train_config.h"
+#include "renzan/data/dataset/manifest.h"
 #include "renzan/observe/run_manifest.h"
 #include "renzan/planning/make_plan.h"
 #include "renzan/planning/memory_check.h"
 #include "renzan/run/run.h"
 #include "renzan/run/splits.h"
+#include "renzan/run_spec/run_spec.h"
 #include "renzan/saving/model_directory.h"
 
 namespace renzan {
@@ -228,6 +231,33 @@ void CheckMemoryOfWorkers(const TrainConfig& config, int workers) {
   if (!why.empty()) Fail(ErrorCode::kOsError, "{}", why);
 }
 
+// What a model of the catalogue consists of, as a comment after its configuration. It depends on
+// the features of the dataset; "" without one.
+std::string ModelAsBlocks(const TrainConfig& config) {
+  ModelConfig model = config.model;
+  if (model.type == kBlocksType || config.data.train.path.empty()) return "";
+  try {
+    const DatasetSchema schema = ReadManifest(config.data.train.path).schema();
+    model.blocks = BlocksOf(GraphOf(ModelOptionsOf(config, schema)));
+  } catch (const Error&) {
+    return "";
+  }
+  model.embedding_dim = RowColumns(config.model.type, model.embedding_dim);
+  for (auto& [name, table] : model.tables)
+    if (table.embedding_dim > 0)
+      table.embedding_dim = RowColumns(config.model.type, table.embedding_dim);
+  model.type = kBlocksType;
+  const std::string section =
+      PrintConfig([&](ConfigFields& fields) { fields.Section("model", &model); });
+  std::string text = fmt::format(
+      "\n# model.type: {} on this data is this graph of blocks. To change it, begin with this "
+      "section:\n#\n",
+      config.model.type);
+  std::istringstream lines(section);
+  for (std::string line; std::getline(lines, line);) text += "# " + line + "\n";
+  return text;
+}
+
 int RunTrain(const TrainFlags& flags) {
   RunRequests& requests = BlockTrainSignals();
   CheckFlags(flags);
@@ -244,6 +274,7 @@ int RunTrain(const TrainFlags& flags) {
   if (flags.print_config) {
     const auto describe = [&](ConfigFields& fields) { config.Describe(fields); };
     std::fputs(PrintConfig(describe, true).c_str(), stdout);
+    std::fputs(ModelAsBlocks(config).c_str(), stdout);
     return 0;
   }
   if (config.data.train.path.empty())

@@ -1,0 +1,182 @@
+#pragma once
+
+// A block of a model's graph (graph.h): from some matrices to one matrix, forward and backward, for
+// the fixed number of samples of one virtual worker. Blocks are thread-safe: a block only holds
+// sizes, offsets into the parameters and indices of its buffers; each thread has buffers of its
+// own.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "renzan/nn/dropout.h"
+#include "renzan/nn/packed_parameters.h"
+#include "renzan/nn/parameters.h"
+#include "renzan/nn/weight_gradients.h"
+#include "renzan/tensor/aligned_buffer.h"
+#include "renzan/tensor/blocked_matrix.h"
+
+namespace renzan {
+
+class ConfigFields;
+
+// Of a vector that a block gives.
+inline constexpr int64_t kMaxWidth = int64_t{1} << 20;
+
+// A value of the graph has some vectors for each sample, one after the other in the columns of its
+// matrix: the features' embeddings, or one vector, the output of a block.
+struct FeatureVector {
+  std::string name;  // of the feature or block
+  int64_t dim = 0;
+};
+using Shape = std::vector<FeatureVector>;
+int64_t ColumnsOf(const Shape& shape);
+// "1 vector of 64", "26 vectors of 16", "3 vectors of 16, 8, 16".
+std::string Describe(const Shape& shape);
+
+// The matrices [n · rows per sample, columns] that blocks use between a forward and its backward
+// pass, or within one. A layout is built once and never changes.
+class BufferLayout {
+ public:
+  explicit BufferLayout(Precision precision) : precision_(precision) {}
+
+  // Appends a matrix of the model's precision, or of another one, with one row for each sample or
+  // more, and returns its index.
+  size_t Add(int64_t columns) { return Add(columns, precision_); }
+  size_t Add(int64_t columns, Precision precision, int64_t rows_per_sample = 1) {
+    buffers_.push_back({columns, precision, rows_per_sample});
+    return buffers_.size() - 1;
+  }
+
+  size_t AddRows(int64_t columns, int64_t rows_per_sample) {
+    return Add(columns, precision_, rows_per_sample);
+  }
+
+  Precision precision() const { return precision_; }  // the model's
+
+  // Appends a row of float32 values, for work on one sample at a time, and returns its index.
+  size_t AddRow(int64_t columns) {
+    rows_.push_back(columns);
+    return rows_.size() - 1;
+  }
+
+  std::vector<BlockedMatrix> Make(int64_t n) const;
+  std::vector<AlignedBuffer> MakeRows() const;
+  // For each matrix, the values of the model's precision that a sample takes, in whole blocks.
+  std::vector<int64_t> columns() const;
+
+ private:
+  struct Buffer {
+    int64_t columns;
+    Precision precision;
+    int64_t rows_per_sample;
+  };
+  Precision precision_;
+  std::vector<Buffer> buffers_;
+  std::vector<int64_t> rows_;
+};
+
+// What a block is made of.
+struct BlockPlace {
+  const std::string& name;  // in its graph; its parameters' names begin with it
+  std::span<const Shape> inputs;
+  bool d_inputs = true;  // whether the gradient of any input is needed
+  uint64_t seed = 0;     // of dropout
+  ParameterLayout& parameters;
+  BufferLayout& buffers;
+
+  // Throws kConfig: "block NAME WHAT".
+  [[noreturn]] void Reject(const std::string& what) const;
+  // Of a block with one input.
+  const Shape& input() const;
+  // Of all vectors of that input, which must have one dimension.
+  int64_t DimOfAll() const;
+};
+
+// What passes of one thread work with.
+struct BlockPass {
+  const PackedParameters& parameters;
+  std::span<BlockedMatrix> buffers;
+  std::span<AlignedBuffer> rows;
+  std::optional<TrainingPosition> training;  // unset in evaluation
+};
+
+class Block {
+ public:
+  // All have n rows. An input may be the first part of the output in the same matrix (`concat`).
+  using Inputs = std::span<const BlockedMatrix* const>;
+
+  virtual ~Block() = default;
+
+  const Shape& shape() const { return shape_; }  // of the output
+  // Whether the output is a logit, which may be float32 whatever the model's precision, and whether
+  // an input may be. It is where it comes last or only blocks that can take it use it. Gradients
+  // always have the model's precision.
+  virtual bool GivesLogit() const { return false; }
+  virtual bool TakesLogits() const { return false; }
+  // The first column that this input has in the output, if the output contains it as it is.
+  virtual std::optional<int64_t> ColumnOf(size_t /*input*/) const { return std::nullopt; }
+  // Arithmetic operations for one sample, forward and backward; a multiply-add counts as two.
+  // `d_inputs`: whether the gradients of the inputs are needed.
+  virtual double Flops(bool d_inputs) const = 0;
+
+  virtual void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const = 0;
+
+  // After Forward: from d_output (destroyed), adds the gradients of the parameters and writes those
+  // of the inputs, except where d_inputs has null.
+  virtual void Backward(const BlockPass& pass, Inputs inputs, const BlockedMatrix& output,
+                        BlockedMatrix* d_output, WeightGradients* gradients,
+                        std::span<BlockedMatrix* const> d_inputs) const = 0;
+
+ protected:
+  explicit Block(Shape shape) : shape_(std::move(shape)) {}
+
+ private:
+  Shape shape_;
+};
+
+// The options of a block of any type: a copyable value that holds a struct such as Mlp. Such a
+// struct has the type's name (`kType`), describes its options for the configuration and makes the
+// block, or throws kConfig if the place does not fit.
+class BlockOptions {
+ public:
+  template <typename Type>
+  requires requires { Type::kType; }
+  BlockOptions(Type options) : held_(std::make_unique<Holds<Type>>(std::move(options))) {}
+  BlockOptions(const BlockOptions& other) : held_(other.held_->Clone()) {}
+  BlockOptions(BlockOptions&&) = default;
+  BlockOptions& operator=(BlockOptions other) {
+    held_ = std::move(other.held_);
+    return *this;
+  }
+
+  const char* type() const { return held_->type(); }
+  void Describe(ConfigFields& fields) { held_->Describe(fields); }
+  std::unique_ptr<Block> Make(const BlockPlace& place) const { return held_->Make(place); }
+
+ private:
+  struct Held {
+    virtual ~Held() = default;
+    virtual std::unique_ptr<Held> Clone() const = 0;
+    virtual const char* type() const = 0;
+    virtual void Describe(ConfigFields& fields) = 0;
+    virtual std::unique_ptr<Block> Make(const BlockPlace& place) const = 0;
+  };
+  template <typename Type>
+  struct Holds final : Held {
+    explicit Holds(Type its) : options(std::move(its)) {}
+    std::unique_ptr<Held> Clone() const override { return std::make_unique<Holds>(options); }
+    const char* type() const override { return Type::kType; }
+    void Describe(ConfigFields& fields) override { options.Describe(fields); }
+    std::unique_ptr<Block> Make(const BlockPlace& place) const override {
+      return options.Make(place);
+    }
+    Type options;
+  };
+  std::unique_ptr<Held> held_;
+};
+
+}  // namespace renzan

@@ -1,0 +1,115 @@
+#pragma once
+
+// A block alone, with random parameters and inputs, for tests of its values and gradients.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "renzan/base/random_testing.h"
+#include "renzan/base/thread_pool.h"
+#include "renzan/model/blocks/block.h"
+#include "renzan/nn/testing.h"
+#include "renzan/tensor/blocked_matrix_testing.h"
+
+namespace renzan {
+
+class BlockAlone {
+ public:
+  BlockAlone(const BlockOptions& options, std::vector<Shape> shapes, int64_t n = 4,
+             std::optional<TrainingPosition> training = std::nullopt)
+      : shapes_(std::move(shapes)), n_(n), training_(training), buffers_(Precision::kFloat32) {
+    const std::string name = "block";
+    block_ =
+        options.Make({.name = name, .inputs = shapes_, .parameters = layout_, .buffers = buffers_});
+    parameters_ = AlignedBuffer(static_cast<size_t>(layout_.size()));
+    const std::vector<float> values = RandomValues(parameters_.size(), 3);
+    std::copy(values.begin(), values.end(), parameters_.data());
+    for (const Shape& shape : shapes_)
+      inputs.push_back(RandomValues(static_cast<size_t>(n * ColumnsOf(shape)), 4 + inputs.size()));
+    matrices_ = buffers_.Make(n);
+    rows_ = buffers_.MakeRows();
+    output_.Reshape(n, columns());
+  }
+
+  std::vector<std::vector<float>> inputs;  // [n, columns], row by row
+
+  const Block& block() const { return *block_; }
+  const ParameterLayout& layout() const { return layout_; }
+  int64_t columns() const { return ColumnsOf(block_->shape()); }  // of the output
+  std::span<float> parameter(const std::string& name) {
+    for (const Parameter& each : layout_.parameters())
+      if (each.name == "block." + name) return Of(each, parameters_);
+    ADD_FAILURE() << "there is no parameter " << name;
+    return {};
+  }
+
+  // [n, columns], row by row.
+  std::vector<float> Output() {
+    PackedParameters packed(layout_, parameters_.span());
+    ThreadPool pool(1);
+    packed.Pack(pool);
+    Load();
+    block_->Forward({packed, matrices_, rows_, training_}, input_pointers_, &output_);
+    return RowMajor(output_);
+  }
+
+  // Compares all gradients with finite differences of a random linear function of the output.
+  void ExpectGradients() {
+    const std::vector<float> weights = RandomValues(static_cast<size_t>(n_ * columns()), 9);
+    const auto loss = [&] {
+      const std::vector<float> y = Output();
+      double sum = 0;
+      for (size_t i = 0; i < y.size(); ++i) sum += double{weights[i]} * double{y[i]};
+      return sum;
+    };
+    loss();
+    PackedParameters packed(layout_, parameters_.span());
+    ThreadPool pool(1);
+    packed.Pack(pool);
+    BlockedMatrix d_output = Blocked(weights, n_, columns());
+    std::vector<BlockedMatrix> d_inputs;
+    for (const Shape& shape : shapes_) d_inputs.emplace_back(n_, ColumnsOf(shape));
+    std::vector<BlockedMatrix*> pointers;
+    for (BlockedMatrix& each : d_inputs) pointers.push_back(&each);
+    AlignedBuffer gradients(parameters_.size());
+    FlatGradients flat(gradients.data());
+    block_->Backward({packed, matrices_, rows_, training_}, input_pointers_, output_, &d_output,
+                     &flat, pointers);
+    for (const Parameter& each : layout_.parameters())
+      EXPECT_LT(GradientError(Of(each, parameters_), Of(each, gradients), loss), 2e-3) << each.name;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      EXPECT_LT(GradientError(inputs[i], RowMajor(d_inputs[i]), loss), 2e-3) << "input " << i;
+  }
+
+ private:
+  static std::span<float> Of(const Parameter& parameter, AlignedBuffer& values) {
+    return values.span().subspan(static_cast<size_t>(parameter.offset),
+                                 static_cast<size_t>(parameter.size));
+  }
+  void Load() {
+    loaded_.clear();
+    input_pointers_.clear();
+    for (size_t i = 0; i < inputs.size(); ++i)
+      loaded_.push_back(Blocked(inputs[i], n_, ColumnsOf(shapes_[i])));
+    for (const BlockedMatrix& each : loaded_) input_pointers_.push_back(&each);
+  }
+
+  std::vector<Shape> shapes_;
+  int64_t n_;
+  std::optional<TrainingPosition> training_;
+  ParameterLayout layout_;
+  BufferLayout buffers_;
+  std::unique_ptr<Block> block_;
+  AlignedBuffer parameters_;
+  std::vector<BlockedMatrix> matrices_, loaded_;
+  std::vector<AlignedBuffer> rows_;
+  std::vector<const BlockedMatrix*> input_pointers_;
+  BlockedMatrix output_;
+};
+
+}  // namespace renzan

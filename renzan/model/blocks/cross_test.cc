@@ -1,0 +1,51 @@
+#include "renzan/model/blocks/cross.h"
+
+#include <gtest/gtest.h>
+
+#include "renzan/model/blocks/block_testing.h"
+
+namespace renzan {
+namespace {
+
+TEST(CrossBlock, ComputesItsDefinition) {
+  for (const int64_t rank : {0, 2}) {
+    BlockAlone cross(Cross{.layers = 2, .rank = rank}, {{{"x", 2}, {"z", 3}}});
+    const std::vector<float> y = cross.Output();
+    for (size_t sample = 0; sample < 4; ++sample) {
+      const std::vector<double> x0(cross.inputs[0].begin() + sample * 5,
+                                   cross.inputs[0].begin() + sample * 5 + 5);
+      std::vector<double> x = x0;
+      const auto product = [](std::span<const float> matrix, const std::vector<double>& by) {
+        std::vector<double> result;
+        for (size_t row = 0; row * by.size() < matrix.size(); ++row) {
+          result.push_back(0);
+          for (size_t i = 0; i < by.size(); ++i)
+            result.back() += double{matrix[row * by.size() + i]} * by[i];
+        }
+        return result;
+      };
+      for (int layer = 0; layer < 2; ++layer) {
+        const auto of = [&](const char* name) {
+          return cross.parameter(fmt::format("{}.{}", layer, name));
+        };
+        std::vector<double> crossed = product(of("w"), rank == 0 ? x : product(of("v"), x));
+        for (size_t i = 0; i < 5; ++i) x[i] += x0[i] * (crossed[i] + double{of("bias")[i]});
+      }
+      for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(double{y[sample * 5 + i]}, x[i], 1e-5);
+    }
+  }
+}
+
+TEST(CrossBlock, GradientsAgreeWithFiniteDifferences) {
+  for (const int64_t rank : {0, 3})
+    BlockAlone(Cross{.layers = 3, .rank = rank}, {{{"x", 5}}}).ExpectGradients();
+}
+
+TEST(CrossBlock, WithoutLayersIsTheIdentity) {
+  BlockAlone cross(Cross{.layers = 0}, {{{"x", 5}}});
+  EXPECT_EQ(cross.Output(), cross.inputs[0]);
+  cross.ExpectGradients();
+}
+
+}  // namespace
+}  // namespace renzan

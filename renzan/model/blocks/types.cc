@@ -1,0 +1,59 @@
+#include "renzan/model/blocks/types.h"
+
+#include "renzan/base/error.h"
+#include "renzan/model/blocks/activation.h"
+#include "renzan/model/blocks/bilinear.h"
+#include "renzan/model/blocks/cin.h"
+#include "renzan/model/blocks/concat.h"
+#include "renzan/model/blocks/cross.h"
+#include "renzan/model/blocks/dot.h"
+#include "renzan/model/blocks/first_order.h"
+#include "renzan/model/blocks/fm.h"
+#include "renzan/model/blocks/layer_norm.h"
+#include "renzan/model/blocks/mlp.h"
+#include "renzan/model/blocks/multiply.h"
+#include "renzan/model/blocks/project.h"
+#include "renzan/model/blocks/self_attention.h"
+#include "renzan/model/blocks/sum.h"
+#include "renzan/model/blocks/zeros.h"
+
+namespace renzan {
+namespace {
+
+const std::vector<BlockOptions>& Types() {
+  static const std::vector<BlockOptions> types = {
+      ActivationFunction{},
+      Bilinear{},
+      Cin{},
+      Concat{},
+      Cross{},
+      Dot{},
+      Factors{},
+      FirstOrder{},
+      Fm{},
+      LayerNorm{},
+      Mlp{},
+      Product{},
+      Project{},
+      SelfAttention{},
+      Sum{},
+      Zeros{},
+  };
+  return types;
+}
+
+}  // namespace
+
+std::vector<std::string> BlockTypeNames() {
+  std::vector<std::string> names;
+  for (const BlockOptions& type : Types()) names.push_back(type.type());
+  return names;
+}
+
+BlockOptions BlockOfType(const std::string& name) {
+  for (const BlockOptions& type : Types())
+    if (name == type.type()) return type;
+  Fail(ErrorCode::kConfig, "unknown block '{}'", name);
+}
+
+}  // namespace renzan

@@ -1,0 +1,63 @@
+#include "renzan/model/catalogue/catalogue.h"
+
+namespace renzan {
+
+// One file each.
+Graph AutoIntGraph(const ModelOptions& options);
+Graph DcnV2Graph(const ModelOptions& options);
+Graph DeepFmGraph(const ModelOptions& options);
+Graph DlrmDcnV2Graph(const ModelOptions& options);
+Graph DlrmGraph(const ModelOptions& options);
+Graph FinalMlpGraph(const ModelOptions& options);
+Graph FmGraph(const ModelOptions& options);
+Graph LrGraph(const ModelOptions& options);
+Graph MaskNetGraph(const ModelOptions& options);
+Graph WideDeepGraph(const ModelOptions& options);
+Graph XDeepFmGraph(const ModelOptions& options);
+
+namespace {
+
+// The keys of both DLRMs; configurations that were recorded with a dlrm have those of its cross
+// network, too, which it does not have.
+constexpr const char* kDlrmKeys = "bottom_mlp top_mlp cross_layers cross_rank dropout";
+
+constexpr CatalogueEntry kEntries[] = {
+    {.name = "dlrm", .graph = DlrmGraph, .keys = kDlrmKeys},
+    {.name = "dlrm_dcnv2", .graph = DlrmDcnV2Graph, .keys = kDlrmKeys},
+    {.name = "lr", .graph = LrGraph, .has_embedding = false, .has_first_order = true},
+    {.name = "fm", .graph = FmGraph, .has_first_order = true},
+    {.name = "wide_deep",
+     .graph = WideDeepGraph,
+     .has_first_order = true,
+     .keys = "top_mlp dropout"},
+    {.name = "deepfm", .graph = DeepFmGraph, .has_first_order = true, .keys = "top_mlp dropout"},
+    {.name = "xdeepfm",
+     .graph = XDeepFmGraph,
+     .has_first_order = true,
+     .keys = "cin_layers top_mlp dropout"},
+    {.name = "dcnv2", .graph = DcnV2Graph, .keys = "top_mlp cross_layers cross_rank dropout"},
+    {.name = "autoint",
+     .graph = AutoIntGraph,
+     .has_first_order = true,
+     .keys = "attention_layers attention_heads attention_dim top_mlp dropout"},
+    {.name = "masknet",
+     .graph = MaskNetGraph,
+     .keys = "mask_blocks mask_ratio mask_width top_mlp dropout"},
+    {.name = "finalmlp", .graph = FinalMlpGraph, .keys = "top_mlp second_mlp dropout"},
+};
+
+}  // namespace
+
+bool CatalogueEntry::Has(const std::string& key) const {
+  return (" " + std::string(keys) + " ").find(" " + key + " ") != std::string::npos;
+}
+
+std::span<const CatalogueEntry> Catalogue() { return kEntries; }
+
+const CatalogueEntry* FindEntry(const std::string& name) {
+  for (const CatalogueEntry& entry : kEntries)
+    if (name == entry.name) return &entry;
+  return nullptr;
+}
+
+}  // namespace renzan

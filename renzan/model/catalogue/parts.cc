@@ -1,0 +1,74 @@
+#include "renzan/model/catalogue/parts.h"
+
+#include <algorithm>
+
+#include "renzan/model/blocks/concat.h"
+#include "renzan/model/blocks/first_order.h"
+#include "renzan/model/blocks/mlp.h"
+#include "renzan/model/blocks/project.h"
+#include "renzan/model/blocks/zeros.h"
+
+namespace renzan {
+namespace {
+
+std::vector<int64_t> WithLast(std::vector<int64_t> layers, int64_t last) {
+  layers.push_back(last);
+  return layers;
+}
+
+}  // namespace
+
+GraphBlock BottomMlp(const ModelOptions& options) {
+  if (options.num_dense == 0) return {"bottom", {}, Zeros{options.embedding_dim}};
+  return {"bottom",
+          {kDenseInput},
+          Mlp{.layers = WithLast(options.sizes.bottom_mlp, options.embedding_dim),
+              .dropout = options.sizes.dropout}};
+}
+
+GraphBlock MlpToLogit(const ModelOptions& options, const std::string& name,
+                      const std::string& input) {
+  return {name,
+          {input},
+          Mlp{.layers = WithLast(options.sizes.top_mlp, 1),
+              .linear_output = true,
+              .dropout = options.sizes.dropout}};
+}
+
+std::vector<std::string> AddLinear(const ModelOptions& options, Graph* graph) {
+  std::vector<std::string> logits;
+  if (!options.tables.empty()) {
+    graph->push_back({"first_order", {kEmbeddingsInput}, FirstOrder{}});
+    logits.push_back("first_order");
+  }
+  if (options.num_dense > 0) {
+    graph->push_back({"linear", {kDenseInput}, Mlp{.layers = {1}, .linear_output = true}});
+    logits.push_back("linear");
+  }
+  return logits;
+}
+
+std::string AddFactors(Graph* graph) {
+  graph->push_back({"factors", {kEmbeddingsInput}, Factors{}});
+  return "factors";
+}
+
+std::string AddProjection(const ModelOptions& options, const std::string& input, int64_t extra,
+                          Graph* graph) {
+  const int64_t dim = options.embedding_dim;
+  if (std::all_of(options.tables.begin(), options.tables.end(),
+                  [&](const TableInput& table) { return table.dim == dim + extra; }))
+    return input;
+  graph->push_back({"projection", {input}, Project{dim}});
+  return "projection";
+}
+
+std::string AddDeepInput(const ModelOptions& options, const std::string& input, Graph* graph) {
+  std::vector<std::string> inputs;
+  if (!input.empty()) inputs.push_back(input);
+  if (options.num_dense > 0) inputs.push_back(kDenseInput);
+  graph->push_back({"deep_input", std::move(inputs), Concat{}});
+  return "deep_input";
+}
+
+}  // namespace renzan

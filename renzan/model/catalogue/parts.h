@@ -1,0 +1,37 @@
+#pragma once
+
+// Parts that several entries of the catalogue have.
+
+#include <string>
+#include <vector>
+
+#include "renzan/model/graph.h"
+#include "renzan/model/model.h"
+
+namespace renzan {
+
+// "bottom": the dense features' MLP, with an output of embedding_dim and ReLU everywhere; zeros
+// where there are no dense features.
+GraphBlock BottomMlp(const ModelOptions& options);
+
+// An MLP with the widths of top_mlp that ends in a logit.
+GraphBlock MlpToLogit(const ModelOptions& options, const std::string& name,
+                      const std::string& input);
+
+// Appends a linear model of everything: the first-order weights of the tables, and weights of the
+// dense features. Returns the names of its logits.
+std::vector<std::string> AddLinear(const ModelOptions& options, Graph* graph);
+
+// Appends what takes the embeddings out of rows with first-order weights. Returns its name.
+std::string AddFactors(Graph* graph);
+
+// Appends projections to embedding_dim if there are embeddings of other dimensions in `input`,
+// whose vectors come from the tables with `extra` more columns. Returns the name of the result.
+std::string AddProjection(const ModelOptions& options, const std::string& input, int64_t extra,
+                          Graph* graph);
+
+// Appends "deep_input": the embeddings (`input`; empty: none) and the dense features side by side.
+// Returns its name.
+std::string AddDeepInput(const ModelOptions& options, const std::string& input, Graph* graph);
+
+}  // namespace renzan

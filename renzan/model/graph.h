@@ -1,0 +1,31 @@
+#pragma once
+
+// A model as a graph of blocks: what the catalogue's entries build (catalogue/catalogue.h), and
+// what a configuration may state (`model.blocks`).
+
+#include <string>
+#include <vector>
+
+#include "renzan/model/blocks/block.h"
+
+namespace renzan {
+
+// The inputs of every graph.
+inline constexpr const char* kDenseInput = "dense";            // one vector: the dense features
+inline constexpr const char* kEmbeddingsInput = "embeddings";  // one vector for each table
+
+struct GraphBlock {
+  std::string name;
+  std::vector<std::string> inputs;  // names of blocks before it, or kDenseInput, kEmbeddingsInput
+  BlockOptions options;
+};
+
+// The last block gives the logit, one vector of 1.
+using Graph = std::vector<GraphBlock>;
+
+// Sorts blocks so that each comes after its inputs, and as far as that allows in the order of their
+// names. Throws kConfig if an input does not exist, blocks form a cycle, or not exactly one is used
+// by no other.
+Graph SortedGraph(std::vector<GraphBlock> blocks);
+
+}  // namespace renzan

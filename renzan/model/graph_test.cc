@@ -1,0 +1,88 @@
+#include "renzan/model/graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "renzan/base/error.h"
+#include "renzan/model/blocks/concat.h"
+#include "renzan/model/blocks/mlp.h"
+#include "renzan/model/blocks/project.h"
+#include "renzan/model/blocks/sum.h"
+#include "renzan/model/model.h"
+
+namespace renzan {
+namespace {
+
+using ::testing::HasSubstr;
+
+Mlp Logit() { return {.layers = {1}, .linear_output = true}; }
+
+std::string WhyRefused(const std::vector<GraphBlock>& blocks) {
+  try {
+    const ModelOptions options{.type = kBlocksType,
+                               .blocks = SortedGraph(blocks),
+                               .num_dense = 3,
+                               .tables = {{"t", 4}},
+                               .precision = Precision::kBFloat16};
+    MakeModel(options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Graph, IsSortedByInputsAndNames) {
+  const Graph graph = SortedGraph({{"z", {"b", "a"}, Sum{}},
+                                   {"b", {"dense"}, Logit()},
+                                   {"a", {"c"}, Logit()},
+                                   {"c", {"embeddings"}, Mlp{.layers = {3}}}});
+  std::vector<std::string> names;
+  for (const GraphBlock& block : graph) names.push_back(block.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"b", "c", "a", "z"}));
+  EXPECT_EQ(WhyRefused(graph), "");
+}
+
+// A logit is float32 only where nothing else takes it.
+TEST(Graph, TakesLogitsAnywhere) {
+  EXPECT_EQ(WhyRefused({{"a", {"dense"}, Logit()},
+                        {"b", {"a"}, Mlp{.layers = {3}}},
+                        {"both", {"a", "b"}, Concat{}},
+                        {"c", {"both"}, Logit()},
+                        {"logit", {"a", "c"}, Sum{}}}),
+            "");
+}
+
+TEST(Graph, SaysWhyItIsNone) {
+  EXPECT_EQ(WhyRefused({{"a", {"desne"}, Logit()}}),
+            "block a: its input 'desne' does not exist: did you mean 'dense'?");
+  EXPECT_EQ(WhyRefused({{"a", {"dense", "c"}, Sum{}},
+                        {"b", {"a"}, Sum{}},
+                        {"c", {"dense", "b"}, Sum{}},
+                        {"logit", {"c"}, Logit()}}),
+            "blocks form a cycle: a → b → c → a");
+  EXPECT_EQ(WhyRefused({{"a", {"a"}, Sum{}}}), "blocks form a cycle: a → a");
+  EXPECT_THAT(WhyRefused({{"a", {"dense"}, Logit()}, {"b", {"embeddings"}, Logit()}}),
+              HasSubstr("but a, b are"));
+  EXPECT_THAT(WhyRefused({{"dense", {"embeddings"}, Logit()}}),
+              HasSubstr("has the name of an input"));
+  EXPECT_EQ(WhyRefused({{"a", {"dense"}, Mlp{.layers = {2}}}}),
+            "block a comes last, so it must give one logit, but it gives 1 vector of 2");
+  EXPECT_THAT(WhyRefused({{"a", {"dense"}, Mlp{.layers = {1}}}}),
+              HasSubstr("block a comes last, so it must give a logit: end with an mlp"));
+  EXPECT_EQ(WhyRefused({{"a", {"dense", "embeddings"}, Logit()}}),
+            "block a takes one input, but has 2 inputs: put a concat before it");
+  for (const char* name : {"a.0", "../a", "", "a b", "embedding"})
+    EXPECT_NE(WhyRefused({{name, {"dense"}, Logit()}}), "") << name;
+  EXPECT_THAT(WhyRefused({{"twice", {"embeddings", "embeddings"}, Concat{}},
+                          {"p", {"twice"}, Project{2}},
+                          {"logit", {"p"}, Logit()}}),
+              HasSubstr("p.t.weight would be two parameters"));
+  EXPECT_EQ(WhyRefused({{"c", {}, Concat{}}, {"logit", {"c"}, Logit()}}),
+            "block c takes at least one input");
+  EXPECT_EQ(WhyRefused({{"a", {"dense", "embeddings"}, Sum{}}, {"b", {"a"}, Logit()}}),
+            "block a takes inputs of one width, but has 1 vector of 3 and 1 vector of 4");
+}
+
+}  // namespace
+}  // namespace renzan

@@ -1,0 +1,57 @@
+#include "renzan/model/sizes.h"
+
+#include <algorithm>
+
+#include "renzan/base/config/config.h"
+#include "renzan/model/blocks/block.h"
+#include "renzan/model/catalogue/catalogue.h"
+
+namespace renzan {
+namespace {
+
+void Layers(const char* key, std::vector<int64_t>* widths, const char* doc, ConfigFields& fields) {
+  fields.Field(key, widths, doc);
+  fields.Require(std::all_of(widths->begin(), widths->end(),
+                             [](int64_t width) { return width >= 1 && width <= kMaxWidth; }),
+                 key, "layer sizes must be 1 to 1048576");
+}
+
+}  // namespace
+
+void ModelSizes::Describe(const std::string& type, ConfigFields& fields) {
+  const CatalogueEntry* entry = FindEntry(type);
+  if (entry == nullptr) return;
+  if (entry->Has("bottom_mlp"))
+    Layers("bottom_mlp", &bottom_mlp, "hidden layers; embedding_dim comes after them", fields);
+  if (entry->Has("top_mlp"))
+    Layers("top_mlp", &top_mlp,
+           "hidden layers of the MLP that gives the logit, or of the deep part", fields);
+  if (entry->Has("second_mlp"))
+    Layers("second_mlp", &second_mlp, "hidden layers of the second stream; empty: as top_mlp",
+           fields);
+  if (entry->Has("cin_layers"))
+    Layers("cin_layers", &cin_layers,
+           "feature maps of the compressed interaction network's layers; empty: no such network",
+           fields);
+  if (entry->Has("attention_layers"))
+    fields.Range("attention_layers", &attention_layers, 1, 64, "of self-attention");
+  if (entry->Has("attention_heads"))
+    fields.Range("attention_heads", &attention_heads, 1, 256, "of each layer");
+  if (entry->Has("attention_dim"))
+    fields.Range("attention_dim", &attention_dim, 1, 4096, "of what each head gives");
+  if (entry->Has("mask_blocks")) fields.Range("mask_blocks", &mask_blocks, 1, 64, "in parallel");
+  if (entry->Has("mask_ratio"))
+    fields.Range("mask_ratio", &mask_ratio, 0.01, 100,
+                 "hidden units of a mask's MLP, in widths of its input");
+  if (entry->Has("mask_width"))
+    fields.Range("mask_width", &mask_width, 2, kMaxWidth, "of a block's output");
+  if (entry->Has("cross_layers")) fields.Range("cross_layers", &cross_layers, 0, 64);
+  if (entry->Has("cross_rank"))
+    fields.Range("cross_rank", &cross_rank, 0, 65536, "0: whole matrices");
+  if (entry->Has("dropout")) {
+    fields.Range("dropout", &dropout, 0, 1, "after the hidden layers of all MLPs, in training");
+    fields.Require(dropout < 1, "dropout", "must be below 1");
+  }
+}
+
+}  // namespace renzan

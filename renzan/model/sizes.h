@@ -1,0 +1,33 @@
+#pragma once
+
+// The options of the catalogue's models besides their types: keys of `model` in the configuration.
+// Each entry of the catalogue says which of them it has (catalogue/catalogue.h).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace renzan {
+
+class ConfigFields;
+
+struct ModelSizes {
+  std::vector<int64_t> bottom_mlp = {512, 256, 64};  // hidden layers; embedding_dim is appended
+  std::vector<int64_t> top_mlp = {512, 256};         // hidden layers; mostly, a logit is appended
+  std::vector<int64_t> second_mlp;                   // of a second stream; empty: as top_mlp
+  std::vector<int64_t> cin_layers = {16, 16};        // feature maps of each
+  int attention_layers = 3;
+  int64_t attention_heads = 2;
+  int64_t attention_dim = 32;  // of what each head gives
+  int mask_blocks = 3;
+  double mask_ratio = 2;    // hidden units of a mask's MLP: so many times the width of its input
+  int64_t mask_width = 64;  // of a block's output
+  int cross_layers = 3;
+  int64_t cross_rank = 512;  // 0: whole matrices
+  double dropout = 0;        // after the hidden layers of all MLPs, in training
+
+  // Only those of models of this type.
+  void Describe(const std::string& type, ConfigFields& fields);
+};
+
+}  // namespace renzan

@@ -1,0 +1,42 @@
+#include "renzan/nn/activation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "renzan/tensor/blocked_matrix_testing.h"
+
+namespace renzan {
+namespace {
+
+TEST(Activations, HaveTheirValuesAndSlopes) {
+  // By the error function, and what follows from σ(1) = 0.7310585786, in ten digits.
+  struct Known {
+    const char* name;
+    double at_1, at_minus_2;
+  };
+  for (const Known& known :
+       {Known{"relu", 1, 0}, Known{"silu", 0.7310585786, -0.2384058440},
+        Known{"gelu", 0.8413447461, -0.0455002639}, Known{"tanh", 0.7615941560, -0.9640275801},
+        Known{"sigmoid", 0.7310585786, 0.1192029220}}) {
+    const Activation activation = ActivationNamed(known.name);
+    const BlockedMatrix z = Blocked(std::vector<float>{1, -2}, 2, 1);
+    BlockedMatrix y(2, 1);
+    Activate(activation, z, &y);
+    EXPECT_NEAR(double{y.at(0, 0)}, known.at_1, 1e-7) << known.name;
+    EXPECT_NEAR(double{y.at(1, 0)}, known.at_minus_2, 1e-7) << known.name;
+    for (const float at : {-40.0f, -3.0f, -0.5f, 0.25f, 2.0f, 40.0f}) {
+      const float h = std::max(1.0f, std::abs(at)) * 0x1p-9f;
+      const BlockedMatrix around = Blocked(std::vector<float>{at - h, at + h}, 2, 1);
+      BlockedMatrix values(2, 1), slope = Blocked(std::vector<float>{3}, 1, 1);
+      Activate(activation, around, &values);
+      ActivateBackward(activation, Blocked(std::vector<float>{at}, 1, 1), &slope);
+      const double differences =
+          (double{values.at(1, 0)} - double{values.at(0, 0)}) / (2.0 * double{h});
+      EXPECT_NEAR(double{slope.at(0, 0)}, 3 * differences, 2e-3) << known.name << " at " << at;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace renzan
