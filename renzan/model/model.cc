@@ -39,8 +39,7 @@ Model::Model(const ModelOptions& options, const Graph& graph)
   if (!nodes_.back().block->GivesLogit())
     Fail(ErrorCode::kConfig,
          "block {} comes last, so it must give a logit: end with an mlp with linear_output: true, "
-         "or "
-         "a sum of logits",
+         "or a sum of logits",
          values_.back().name);
   PlaceValues();
   PlaceGradients();
@@ -93,8 +92,8 @@ void Model::CheckNames(const std::string& block, size_t first) const {
     for (size_t j = first; j < i; ++j)
       if (all[i].name == all[j].name)
         Fail(ErrorCode::kConfig,
-             "block {}: two vectors of its input have one name, so {} would be two "
-             "parameters: give it each once",
+             "block {}: two vectors of its input have one name, so {} would be two parameters: "
+             "give it each vector once",
              block, all[i].name);
 }
 

@@ -13,8 +13,8 @@ class ConfigFields;
 
 struct ModelSizes {
   std::vector<int64_t> bottom_mlp = {512, 256, 64};  // hidden layers; embedding_dim is appended
-  std::vector<int64_t> top_mlp = {512, 256};         // hidden layers; mostly, a logit is appended
-  std::vector<int64_t> second_mlp;                   // of a second stream; empty: as top_mlp
+  std::vector<int64_t> top_mlp = {512, 256};         // hidden layers of the last or deep MLP
+  std::vector<int64_t> second_mlp;                   // of finalmlp's second; empty: as top_mlp
   std::vector<int64_t> cin_layers = {16, 16};        // feature maps of each
   int attention_layers = 3;
   int64_t attention_heads = 2;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "renzan/base/error.h"
 #include "renzan/base/random_testing.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/model/blocks/block.h"
@@ -111,5 +112,16 @@ class BlockAlone {
   std::vector<const BlockedMatrix*> input_pointers_;
   BlockedMatrix output_;
 };
+
+// Why a block is refused for inputs of these shapes; "" if it is not.
+inline std::string Refusal(const BlockOptions& options, const std::vector<Shape>& shapes) {
+  try {
+    BlockAlone(options, shapes);
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    return error.what();
+  }
+}
 
 }  // namespace renzan

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "renzan/base/error.h"
 #include "renzan/model/blocks/block_testing.h"
 
 namespace renzan {
@@ -59,23 +58,14 @@ TEST(LayerNorm, BeginsWithNothingButNormalized) {
 }
 
 TEST(LayerNorm, RefusesWhatItCannotNormalize) {
-  const auto refusal = [](const LayerNorm& options, const Shape& shape) -> std::string {
-    try {
-      BlockAlone(options, {shape});
-      return "";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kConfig);
-      return error.what();
-    }
-  };
   const Shape mixed = {{"a", 3}, {"b", 4}}, ones = {{"a", 1}, {"b", 1}};
-  EXPECT_EQ(refusal({}, mixed), "");
-  EXPECT_EQ(refusal({.per_vector = true}, mixed),
+  EXPECT_EQ(Refusal(LayerNorm{}, {mixed}), "");
+  EXPECT_EQ(Refusal(LayerNorm{.per_vector = true}, {mixed}),
             "block block takes vectors of one dimension, but its input has 2 vectors of 3, 4");
-  EXPECT_EQ(refusal({}, ones), "");
-  EXPECT_EQ(refusal({.per_vector = true}, ones),
+  EXPECT_EQ(Refusal(LayerNorm{}, {ones}), "");
+  EXPECT_EQ(Refusal(LayerNorm{.per_vector = true}, {ones}),
             "block block normalizes two columns or more, but its input has 2 vectors of 1");
-  EXPECT_EQ(refusal({}, {{"a", 1}}),
+  EXPECT_EQ(Refusal(LayerNorm{}, {{{"a", 1}}}),
             "block block normalizes two columns or more, but its input has 1 vector of 1");
 }
 

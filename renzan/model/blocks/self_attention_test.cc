@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "renzan/base/error.h"
 #include "renzan/model/blocks/block_testing.h"
 
 namespace renzan {
@@ -128,18 +127,9 @@ TEST(SelfAttention, IsFiniteForLargeScores) {
 }
 
 TEST(SelfAttention, RefusesVectorsThatDoNotFit) {
-  const auto refusal = [](const SelfAttention& options, const Shape& shape) -> std::string {
-    try {
-      BlockAlone(options, {shape});
-      return "";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kConfig);
-      return error.what();
-    }
-  };
-  EXPECT_EQ(refusal({}, {{"a", 3}, {"b", 4}}),
+  EXPECT_EQ(Refusal(SelfAttention{}, {{{"a", 3}, {"b", 4}}}),
             "block block takes vectors of one dimension, but its input has 2 vectors of 3, 4");
-  EXPECT_EQ(refusal({.heads = 3}, {{"a", 4}, {"b", 4}}),
+  EXPECT_EQ(Refusal(SelfAttention{.heads = 3}, {{{"a", 4}, {"b", 4}}}),
             "block block has 3 heads, but its input has 2 vectors of 4, whose dimension is no "
             "multiple: say which dim each head has");
 }
