@@ -12,6 +12,12 @@ void FeaturesConfig::Describe(ConfigFields& fields) {
   fields.Field("categorical", &categorical);
   fields.Field("num_embeddings", &num_embeddings, "rows of the table of each categorical feature");
   fields.Field("multi_hot", &multi_hot);
+  fields.Field("tables", &tables, "of the categorical features, if any share one");
+  fields.Field("max_lengths", &max_lengths, "of the categorical features, if any is a sequence");
+  fields.Require(tables.empty() || tables.size() == categorical.size(), "tables",
+                 "must have one entry for each categorical feature");
+  fields.Require(max_lengths.empty() || max_lengths.size() == categorical.size(), "max_lengths",
+                 "must have one entry for each categorical feature");
   fields.Field("dense_transforms", &dense_transforms, "the transform of each dense feature");
   fields.Field("vocabularies", &vocabularies,
                "how values of each categorical feature were mapped to ids");

@@ -17,6 +17,9 @@ struct FeaturesConfig {
   std::vector<std::string> dense, categorical;
   std::vector<int64_t> num_embeddings;  // of `categorical`
   std::vector<std::string> multi_hot;   // the names in `categorical` that are
+  // Of `categorical`; empty if each has a table of its own, or none is a sequence.
+  std::vector<std::string> tables;
+  std::vector<int64_t> max_lengths;  // 0: no sequence
   // The preprocessing, as in DatasetSchema. Empty in models and checkpoints written before it was
   // recorded; dense_transforms is also empty for datasets from that time.
   std::vector<std::string> dense_transforms;  // of `dense`

@@ -19,6 +19,7 @@ struct TableConfig {
   std::string pooling;                    // empty: as in `model`
   int row_blocks = 0, column_blocks = 0;  // 0: as in `numerics`
   double pooling_factor = 0;              // 0: counted in the data
+  bool operator==(const TableConfig&) const = default;
   void Describe(ConfigFields& fields);
 };
 

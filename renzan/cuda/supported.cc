@@ -16,6 +16,7 @@ void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss) {
   const auto check = [&reject](const std::string& key, int64_t dim) {
     if (dim % 8 != 0) reject(fmt::format("{}: {}, which is not a multiple of 8", key, dim));
   };
+  if (!model.sequences.empty()) reject("the sequence '" + model.sequences[0].name + "'");
   check("model.embedding_dim", model.embedding_dim);
   for (const TableInput& table : model.tables) {
     const std::string key = "model.tables." + table.name + ".embedding_dim";

@@ -23,8 +23,9 @@ int64_t ErrorFeedbackSlots(const TableSpec& table, int64_t rows) {
 }
 
 ErrorFeedback::ErrorFeedback(const ShardMap& map, int64_t rows)
-    : first_virtual_worker_(map.own().begin), samples_(map.samples_per_virtual_worker()) {
+    : first_virtual_worker_(map.own().begin) {
   if (rows == 0) return;
+  for (size_t t = 0; t < map.tables().size(); ++t) bags_.push_back(map.bags_per_virtual_worker(t));
   for (int v = 0; v < map.own().size(); ++v) {
     std::vector<Slots>& tables = slots_.emplace_back();
     for (const TableSpec& table : map.tables()) {
@@ -49,7 +50,7 @@ void ErrorFeedback::ClaimSlots(const IdsView& ids, size_t table, int virtual_wor
                                std::vector<Claim>* claims) {
   Slots& slots = of(virtual_worker, table);
   const size_t mask = slots.keys.size() - 1;
-  const size_t n = static_cast<size_t>(samples_);
+  const size_t n = static_cast<size_t>(bags_[table]);
   const size_t first = static_cast<size_t>(virtual_worker - first_virtual_worker_) * n;
   claims->resize(n);
   for (size_t i = 0; i < n; ++i) {

@@ -38,7 +38,7 @@ class ErrorFeedback {
     std::vector<int64_t> keys_shape() const { return {std::ssize(keys)}; }
     std::vector<int64_t> residuals_shape() const { return {std::ssize(keys), dim}; }
   };
-  // The residual of a sample's bag.
+  // The residual of a bag.
   struct Claim {
     float* residual;  // [dim]
     bool holds;       // whether it was kept for this bag, not for another one
@@ -51,8 +51,8 @@ class ErrorFeedback {
   // The size of this worker's keys and residuals.
   uint64_t bytes() const;
 
-  // Claims slots for the bags of a virtual worker's samples, in sample order. `ids`: one table's
-  // ids for all samples of this worker. Bags that share a slot each find what the previous one
+  // Claims slots for the bags of a virtual worker's samples, in their order. `ids`: one table's,
+  // for all samples of this worker. Bags that share a slot each find what the previous one
   // left, so the claims must be used in order. The claims of empty bags are unspecified.
   void ClaimSlots(const IdsView& ids, size_t table, int virtual_worker, std::vector<Claim>* claims);
 
@@ -63,7 +63,7 @@ class ErrorFeedback {
 
  private:
   int first_virtual_worker_ = 0;
-  int64_t samples_ = 0;                    // of a virtual worker
+  std::vector<int64_t> bags_;              // of a virtual worker, by table
   std::vector<std::vector<Slots>> slots_;  // by own virtual worker and table
 };
 

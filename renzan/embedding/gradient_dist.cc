@@ -14,11 +14,10 @@ constexpr float kMaxFloat16 = 65504.0f;
 
 // By shard: whether its gradients are sent, instead of reduced by ReducedSums.
 std::vector<bool> SentToAll(const ShardMap& map, RowCodec wire) {
-  const int64_t batch = map.samples_per_virtual_worker() * map.virtual_workers();
   std::vector<bool> sent;
   for (size_t shard = 0; shard < map.shards().size(); ++shard)
-    sent.push_back(
-        !ReducesGradients(map.rows_of(shard).size(), map.columns_of(shard), wire, batch));
+    sent.push_back(!ReducesGradients(map.rows_of(shard).size(), map.columns_of(shard), wire,
+                                     map.batch() * map.table_of(shard).bags()));
   return sent;
 }
 
@@ -50,7 +49,8 @@ void GradientDist::Begin(const InputDist& ids, bool measure) {
 }
 
 void GradientDist::Write(const InputDist& ids, std::span<const IdsView> bags, int virtual_worker,
-                         int64_t first_column, const BlockedMatrix& gradient) {
+                         std::span<const BagPlace> places,
+                         std::span<const BlockedMatrix> gradients) {
   const size_t own = static_cast<size_t>(virtual_worker - map_.own().begin);
   thread_local std::vector<ErrorFeedback::Claim> residuals;
   WireRange range;
@@ -64,21 +64,21 @@ void GradientDist::Write(const InputDist& ids, std::span<const IdsView> bags, in
       const int64_t column = c * table.block_columns();
       std::optional<WireErrorMeter> meter;
       if (measures_) meter.emplace(static_cast<size_t>(table.block_columns()));
-      WriteColumns(ids, t, c, virtual_worker, first_column + map_.first_column(t) + column,
-                   gradient, {*this, column, residuals, meter ? &*meter : nullptr, &range});
+      WriteColumns(ids, t, c, virtual_worker, OfRange(places, map_.bags_of(t)), gradients,
+                   {*this, column, residuals, meter ? &*meter : nullptr, &range});
       if (meter) errors_[own][t].Add(meter->Result());
     }
   }
   range_[own].Add(range);
 }
 
-void GradientDist::Encoder::Encode(int64_t sample, std::span<float> gradient, std::byte* to) {
+void GradientDist::Encoder::Encode(int64_t bag, std::span<float> gradient, std::byte* to) {
   const RowCodec wire = dist.wire_;
   if (meter != nullptr) meter->AddGradient(gradient);
   const size_t columns = gradient.size();
   std::span<float> residual;
   if (!residuals.empty()) {
-    const ErrorFeedback::Claim& claim = residuals[static_cast<size_t>(sample)];
+    const ErrorFeedback::Claim& claim = residuals[static_cast<size_t>(bag)];
     residual = {claim.residual + first_column, columns};
     if (claim.holds) {
       for (size_t c = 0; c < columns; ++c) gradient[c] += residual[c];
@@ -106,11 +106,11 @@ void GradientDist::Encoder::Encode(int64_t sample, std::span<float> gradient, st
 }
 
 void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_block,
-                                int virtual_worker, int64_t column, const BlockedMatrix& gradient,
-                                Encoder encoder) {
+                                int virtual_worker, std::span<const BagPlace> places,
+                                std::span<const BlockedMatrix> gradients, Encoder encoder) {
   const std::vector<size_t>& shards = map_.shards_of(table, column_block);
-  const int64_t n = map_.samples_per_virtual_worker();
-  const int64_t first_sample = (virtual_worker - map_.own().begin) * n;
+  const int64_t n = map_.bags_per_virtual_worker(table);
+  const int64_t first_bag = (virtual_worker - map_.own().begin) * n;
   const int64_t dim = map_.tables()[table].block_columns();
   const size_t row_bytes = messages_.row_bytes(shards[0]);
   const bool mean = map_.tables()[table].pooling == Pooling::kMean;
@@ -129,18 +129,21 @@ void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_b
     for (const auto [rank, held] : holders_[shard]) {
       if (!messages_.Travels(shard, rank)) continue;
       std::byte* const begin = messages_.OfSamples(rank, held, virtual_worker);
-      targets.push_back({begin, begin, ids.own_bags(shard).LengthsFrom(first_sample), first});
+      targets.push_back({begin, begin, ids.own_bags(shard).LengthsFrom(first_bag), first});
       first = false;
     }
   }
   // One-hot lookups for a single holder, unencoded: all rows at once.
   const bool plain = targets.size() == 1 && targets[0].lengths == nullptr && scale_ == 1 &&
-                     wire_ == RowCodec::kFloat32;
+                     wire_ == RowCodec::kFloat32 && places.size() == 1;
   if (plain) {
-    gradient.GetColumns(column, reinterpret_cast<float*>(targets[0].begin), dim);
+    gradients[places[0].matrix].GetColumns(places[0].column + encoder.first_column,
+                                           reinterpret_cast<float*>(targets[0].begin), dim);
     targets[0].rows += static_cast<size_t>(n) * row_bytes;
   }
-  for (int64_t i = plain ? n : 0; i < n; ++i) {
+  const int64_t bags = std::ssize(places);  // per sample
+  for (int64_t i = plain ? n : 0, sample = 0, bag = 0; i < n; ++i) {
+    const BagPlace& place = places[static_cast<size_t>(bag)];
     const std::byte* encoded = nullptr;
     int64_t length = 0;
     if (mean)
@@ -156,11 +159,15 @@ void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_b
       }
       encoded = to;
       float* g = wire_ == RowCodec::kFloat32 ? reinterpret_cast<float*>(to) : values.data();
-      gradient.GetRow(i, column, g, dim);
+      gradients[place.matrix].GetRow(sample, place.column + encoder.first_column, g, dim);
       if (mean && length > 1) ScaleValues(1.0f / static_cast<float>(length), dim, g);
       if (scale_ != 1) ScaleValues(scale_, dim, g);
       if (wire_ == RowCodec::kFloat32) continue;
       encoder.Encode(i, values, to);
+    }
+    if (++bag == bags) {
+      bag = 0;
+      ++sample;
     }
   }
   if (!in_place_) return;

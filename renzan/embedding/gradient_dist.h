@@ -15,6 +15,7 @@
 #include "renzan/embedding/reduced_sums.h"
 #include "renzan/embedding/row_messages.h"
 #include "renzan/embedding/wire_error.h"
+#include "renzan/plan/bag_places.h"
 #include "renzan/tensor/aligned_buffer.h"
 #include "renzan/tensor/blocked_matrix.h"
 
@@ -32,10 +33,10 @@ class GradientDist {
 
   // Call it before the first Write() of a batch. `measure`: whether to fill errors().
   void Begin(const InputDist& ids, bool measure);
-  // Writes the gradients of the rows that OutputDist::Read() returned, in the same layout. `bags`:
+  // Writes the gradients of the rows that OutputDist::Read() returned, in the same places. `bags`:
   // the ids given to InputDist::Start(). Thread-safe for different virtual workers.
   void Write(const InputDist& ids, std::span<const IdsView> bags, int virtual_worker,
-             int64_t first_column, const BlockedMatrix& gradient);
+             std::span<const BagPlace> places, std::span<const BlockedMatrix> gradients);
   void Send(const InputDist& ids);
   void Receive(const InputDist& ids);
 
@@ -60,14 +61,15 @@ class GradientDist {
   struct Encoder {
     GradientDist& dist;
     int64_t first_column;                             // of the table
-    std::span<const ErrorFeedback::Claim> residuals;  // by sample; empty without error feedback
+    std::span<const ErrorFeedback::Claim> residuals;  // by bag; empty without error feedback
     WireErrorMeter* meter;                            // or null
     WireRange* range;
 
-    void Encode(int64_t sample, std::span<float> gradient, std::byte* to);
+    void Encode(int64_t bag, std::span<float> gradient, std::byte* to);
   };
   void WriteColumns(const InputDist& ids, size_t table, int column_block, int virtual_worker,
-                    int64_t column, const BlockedMatrix& gradient, Encoder encoder);
+                    std::span<const BagPlace> places, std::span<const BlockedMatrix> gradients,
+                    Encoder encoder);
 
   // Whether the gradients of a held shard are read from the message in which they were written,
   // which holds all bags, unencoded.

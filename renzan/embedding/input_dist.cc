@@ -46,16 +46,21 @@ InputDist::InputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map)
   counts_.resize(world_size);
   send_.resize(world_size);
   recv_.resize(world_size);
-  // If every sample has exactly one row, the bags are the same for every batch.
-  const size_t n = static_cast<size_t>(map.samples_per_virtual_worker());
+  // If every bag has exactly one row, the bags are the same for every batch.
   for (size_t k = 0; k < held_.size(); ++k) {
     held_[k].first_bag.push_back(0);
-    if (map.is_jagged(map.held()[k])) continue;
+    const size_t shard = map.held()[k];
+    if (map.is_jagged(shard)) continue;
+    const auto n = static_cast<size_t>(map.bags_per_virtual_worker(map.shards()[shard].table));
     for (int v = 0; v < map.virtual_workers(); ++v) {
       held_[k].virtual_worker.insert(held_[k].virtual_worker.end(), n, static_cast<uint16_t>(v));
       held_[k].first_bag.push_back(static_cast<int32_t>(held_[k].virtual_worker.size()));
     }
   }
+}
+
+size_t InputDist::OwnBagsOf(size_t table) const {
+  return static_cast<size_t>(map_.own().size() * map_.bags_per_virtual_worker(table));
 }
 
 bool InputDist::AnyJagged() const {
@@ -91,8 +96,8 @@ void InputDist::Finish() {
 // Divides a table's ids among its shards.
 void InputDist::Divide(size_t table, const IdsView& ids) {
   const TableSpec& spec = map_.tables()[table];
-  const size_t samples = static_cast<size_t>(map_.samples_of(map_.rank()));
-  CHECK(spec.multi_hot ? ids.offsets.size() == samples + 1 : ids.values.size() == samples);
+  const size_t bags = OwnBagsOf(table);
+  CHECK(spec.multi_hot ? ids.offsets.size() == bags + 1 : ids.values.size() == bags);
   if (spec.row_blocks == 1) {
     TakeWhole(map_.shard_of_block(table, 0), ids);
   } else {
@@ -100,7 +105,7 @@ void InputDist::Divide(size_t table, const IdsView& ids) {
   }
   for (const size_t shard : map_.shards_of(table, 0)) rows_[shard] = divided_[shard];
   const std::vector<size_t>& of_first = map_.shards_of(table, 0);
-  for (const size_t shard : of_first) CountBags(&own_[shard]);
+  for (const size_t shard : of_first) CountBags(table, &own_[shard]);
   for (int column = 1; column < spec.column_blocks; ++column)
     for (size_t i = 0; i < of_first.size(); ++i) {
       const size_t shard = map_.shards_of(table, column)[i];
@@ -120,28 +125,28 @@ void InputDist::TakeWhole(size_t shard, const IdsView& ids) {
 
 void InputDist::DivideByBlocks(size_t table, const IdsView& ids) {
   const int64_t mask = map_.tables()[table].row_blocks - 1;
-  const size_t samples = static_cast<size_t>(map_.samples_of(map_.rank()));
+  const size_t bags = OwnBagsOf(table);
   for (const size_t shard : map_.shards_of(table, 0)) {
     divided_[shard].clear();
-    own_[shard].lengths.assign(map_.is_jagged(shard) ? samples : 0, 0);
+    own_[shard].lengths.assign(map_.is_jagged(shard) ? bags : 0, 0);
   }
-  const auto add = [&](size_t sample, int64_t id) {
+  const auto add = [&](size_t bag, int64_t id) {
     const size_t shard = map_.shard_of_block(table, id & mask);
     divided_[shard].push_back(map_.rows_of(shard).Local(id));
-    if (!own_[shard].lengths.empty()) ++own_[shard].lengths[sample];
+    if (!own_[shard].lengths.empty()) ++own_[shard].lengths[bag];
   };
   if (ids.offsets.empty()) {
-    for (size_t i = 0; i < samples; ++i) add(i, ids.values[i]);
+    for (size_t i = 0; i < bags; ++i) add(i, ids.values[i]);
     return;
   }
   thread_local std::vector<uint64_t> scratch;
-  for (size_t i = 0; i < samples; ++i)
+  for (size_t i = 0; i < bags; ++i)
     ForEachByBlock(map_.tables()[table], ids.values, ids.offsets[i], ids.offsets[i + 1], &scratch,
                    [&](int64_t id) { add(i, id); });
 }
 
-void InputDist::CountBags(OwnBags* bags) const {
-  const int64_t n = map_.samples_per_virtual_worker();
+void InputDist::CountBags(size_t table, OwnBags* bags) const {
+  const int64_t n = map_.bags_per_virtual_worker(table);
   bags->first_bag.assign(1, 0);
   for (int v = 0; v < map_.own().size(); ++v) {
     int32_t count = static_cast<int32_t>(n);
@@ -176,7 +181,7 @@ size_t InputDist::WordsOf(size_t shard, Count count) const {
   return static_cast<size_t>(count.bags) * per_bag + static_cast<size_t>(count.rows);
 }
 
-// A message holds, for every shard of the receiver: if it is jagged, the sample of each bag and,
+// A message holds, for every shard of the receiver: if it is jagged, the number of each bag and,
 // where bags may have several rows, its length; then the rows.
 void InputDist::PostRows() {
   const std::vector<size_t>& mine = map_.held();
@@ -195,9 +200,11 @@ void InputDist::PostRows() {
     }
     send_[r].resize(words);
     words = 0;
-    const int32_t samples = static_cast<int32_t>(map_.samples_of(static_cast<int>(r)));
+    const int64_t theirs = map_.assigned_to(static_cast<int>(r)).size();
     for (size_t k = 0, jagged = 0; k < mine.size(); ++k) {
-      const Count count = map_.is_jagged(mine[k]) ? counts_[r][jagged++] : Count{samples, samples};
+      const size_t table = map_.shards()[mine[k]].table;
+      const auto all = static_cast<int32_t>(theirs * map_.bags_per_virtual_worker(table));
+      const Count count = map_.is_jagged(mine[k]) ? counts_[r][jagged++] : Count{all, all};
       received_[k * world_size + r] = {r, k, words, count};
       words += WordsOf(mine[k], count);
     }
@@ -254,28 +261,29 @@ void InputDist::Unpack(std::span<const Part> parts, ShardIds* ids) {
 
 void InputDist::UnpackBags(const Part& part, ShardIds* ids) const {
   const IndexRange assigned = map_.assigned_to(static_cast<int>(part.rank));
-  const int32_t n = static_cast<int32_t>(map_.samples_per_virtual_worker());
+  const size_t shard = map_.held()[part.shard];
+  const auto n = static_cast<int32_t>(map_.bags_per_virtual_worker(map_.shards()[shard].table));
   int32_t bag = ids->first_bag.back();
   const int32_t end = bag + part.count.bags;
   uint16_t* const virtual_worker = ids->virtual_worker.data();
   int32_t* const offsets = ids->offsets.empty() ? nullptr : ids->offsets.data();
   int v = assigned.begin;
-  int32_t first_of_next = n;  // the first sample of the next virtual worker
-  const auto add = [&](int32_t sample, int32_t length) {
-    for (; sample >= first_of_next; ++v, first_of_next += n) ids->first_bag.push_back(bag);
+  int32_t first_of_next = n;  // the first bag of the next virtual worker
+  const auto add = [&](int32_t index, int32_t length) {
+    for (; index >= first_of_next; ++v, first_of_next += n) ids->first_bag.push_back(bag);
     virtual_worker[bag] = static_cast<uint16_t>(v);
     if (offsets != nullptr) offsets[bag + 1] = offsets[bag] + length;
     ++bag;
   };
   if (IsOwn(part)) {
-    const std::vector<int32_t>& lengths = own_[map_.held()[part.shard]].lengths;
+    const std::vector<int32_t>& lengths = own_[shard].lengths;
     for (size_t i = 0; i < lengths.size(); ++i)
       if (lengths[i] > 0) add(static_cast<int32_t>(i), lengths[i]);
   } else {
     const int32_t* next = recv_[part.rank].data() + part.first;
     while (bag < end) {
-      const int32_t sample = *next++;
-      add(sample, offsets != nullptr ? *next++ : 1);
+      const int32_t index = *next++;
+      add(index, offsets != nullptr ? *next++ : 1);
     }
   }
   for (; v < assigned.end; ++v) ids->first_bag.push_back(end);

@@ -11,19 +11,13 @@
 
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/communicator.h"
+#include "renzan/embedding/ids_by_table.h"
 #include "renzan/embedding/shard_map.h"
 
 namespace renzan {
 
-// One table's ids for a run of samples; `offsets` is empty when every sample has exactly one.
-struct IdsView {
-  std::span<const int64_t> values;
-  std::span<const int32_t> offsets;
-};
-
-// The lookups of the global batch in one shard. A bag is what one sample looks up; samples that
-// look up nothing have none. A bag's rows are in the order of their row blocks, and within a block
-// in the sample's order.
+// The lookups of the global batch in one shard. Empty bags are left out. A bag's rows are in the
+// order of their row blocks, and within a block in the sample's order.
 struct ShardIds {
   std::vector<int32_t> rows;             // of the shard
   std::vector<int32_t> offsets;          // [bags + 1], or empty when every bag has exactly one row
@@ -39,12 +33,12 @@ struct ShardIds {
 
 // What this worker's samples look up in one shard, whichever worker holds it.
 struct OwnBags {
-  std::vector<int32_t> lengths;    // [own samples], or empty when each looks up exactly one row
+  std::vector<int32_t> lengths;    // [own bags], or empty when each has exactly one row
   std::vector<int32_t> first_bag;  // [own virtual workers + 1], counting only bags with rows
 
-  // The lengths from an own sample on; null when each is 1.
-  const int32_t* LengthsFrom(int64_t own_sample) const {
-    return lengths.empty() ? nullptr : lengths.data() + own_sample;
+  // The lengths from an own bag on; null when each is 1.
+  const int32_t* LengthsFrom(int64_t own_bag) const {
+    return lengths.empty() ? nullptr : lengths.data() + own_bag;
   }
 };
 
@@ -54,7 +48,7 @@ class InputDist {
   InputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map);
 
   // Every rank calls these in this order and may do other work in between. `ids`: one view per
-  // table, for this rank's samples; not used after Start() returns.
+  // table, of the bags of this rank's samples; not used after Start() returns.
   void Start(std::span<const IdsView> ids);
   // If any shard is jagged, waits for the row counts, without which the rows cannot be received.
   void Continue();
@@ -79,11 +73,12 @@ class InputDist {
   };
   bool AnyJagged() const;
   size_t WordsOf(size_t shard, Count count) const;
+  size_t OwnBagsOf(size_t table) const;
 
   void Divide(size_t table, const IdsView& ids);
   void TakeWhole(size_t shard, const IdsView& ids);
   void DivideByBlocks(size_t table, const IdsView& ids);
-  void CountBags(OwnBags* bags) const;
+  void CountBags(size_t table, OwnBags* bags) const;
 
   void PostCounts();
   void PostRows();

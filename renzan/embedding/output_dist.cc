@@ -58,22 +58,22 @@ void OutputDist::Pool(const EmbeddingShard& shard, const PreparedBatch& batch, s
 }
 
 void OutputDist::Read(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch,
-                      int virtual_worker, int64_t first_column, BlockedMatrix* out) const {
-  for (size_t t = 0; t < map_.tables().size(); ++t) {
-    const TableSpec& table = map_.tables()[t];
-    for (int c = 0; c < table.column_blocks; ++c)
-      ReadColumns(shards, batch, t, c, virtual_worker,
-                  first_column + map_.first_column(t) + c * table.block_columns(), out);
-  }
+                      int virtual_worker, std::span<const BagPlace> places,
+                      std::span<BlockedMatrix> matrices) const {
+  for (size_t t = 0; t < map_.tables().size(); ++t)
+    for (int c = 0; c < map_.tables()[t].column_blocks; ++c)
+      ReadColumns(shards, batch, t, c, virtual_worker, OfRange(places, map_.bags_of(t)), matrices);
 }
 
 void OutputDist::ReadColumns(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch,
-                             size_t table, int column_block, int virtual_worker, int64_t column,
-                             BlockedMatrix* out) const {
+                             size_t table, int column_block, int virtual_worker,
+                             std::span<const BagPlace> places,
+                             std::span<BlockedMatrix> matrices) const {
   const std::vector<size_t>& sources = map_.shards_of(table, column_block);
-  const int64_t n = map_.samples_per_virtual_worker();
-  const int64_t first_sample = (virtual_worker - map_.own().begin) * n;
+  const int64_t n = map_.bags_per_virtual_worker(table);
+  const int64_t first_bag = (virtual_worker - map_.own().begin) * n;
   const int64_t columns = map_.tables()[table].block_columns();
+  const int64_t first_column = column_block * columns;
   const size_t dim = static_cast<size_t>(columns), row_bytes = messages_.row_bytes(sources[0]);
   const bool mean = map_.tables()[table].pooling == Pooling::kMean;
   thread_local std::vector<Part> of_this_thread;
@@ -96,16 +96,19 @@ void OutputDist::ReadColumns(const std::vector<EmbeddingShard>& shards, const Pr
       rows = messages_.OfSamples(rank, held, virtual_worker);
     }
     parts.push_back({.rows = rows,
-                     .lengths = batch.ids.own_bags(shard).LengthsFrom(first_sample),
+                     .lengths = batch.ids.own_bags(shard).LengthsFrom(first_bag),
                      .leaf = static_cast<uint32_t>(map_.shards()[shard].row_blocks.begin)});
   }
-  if (parts.size() == 1 && parts[0].lengths == nullptr && wire_ == RowCodec::kFloat32)
-    return out->SetColumns(column, reinterpret_cast<const float*>(parts[0].rows), columns);
+  if (parts.size() == 1 && parts[0].lengths == nullptr && wire_ == RowCodec::kFloat32 &&
+      places.size() == 1)
+    return matrices[places[0].matrix].SetColumns(
+        places[0].column + first_column, reinterpret_cast<const float*>(parts[0].rows), columns);
   const auto add = [&](size_t from, size_t to) {
     AddRoundTripRow(wire_, {stack + to * dim, dim}, {stack + from * dim, dim});
   };
   TreeOrder order;
-  for (int64_t i = 0; i < n; ++i) {
+  const int64_t bags = std::ssize(places);  // per sample
+  for (int64_t i = 0, sample = 0, bag = 0; i < n; ++i) {
     int64_t length = 0;
     const float* pooled = stack;
     for (Part& part : parts) {
@@ -129,7 +132,12 @@ void OutputDist::ReadColumns(const std::vector<EmbeddingShard>& shards, const Pr
       pooled = stack;
       ScaleValues(1.0f / static_cast<float>(length), columns, stack);
     }
-    out->SetRow(i, column, pooled, columns);
+    const BagPlace& place = places[static_cast<size_t>(bag)];
+    matrices[place.matrix].SetRow(sample, place.column + first_column, pooled, columns);
+    if (++bag == bags) {
+      bag = 0;
+      ++sample;
+    }
   }
 }
 

@@ -7,11 +7,13 @@
 // change a value.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "renzan/base/thread_pool.h"
 #include "renzan/embedding/row_messages.h"
 #include "renzan/embedding/shard.h"
+#include "renzan/plan/bag_places.h"
 #include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
@@ -28,18 +30,19 @@ class OutputDist {
   void Send(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch);
   void Receive() { messages_.Wait(); }
 
-  // After Receive(): writes the pooled rows of one of this worker's virtual workers to `out`: those
-  // of sample i to row i, from column `first_column` on, the tables side by side. Thread-safe.
+  // After Receive(): writes the pooled rows of one of this worker's virtual workers: those of
+  // sample i to row i of the matrices. `places`: of ShardMap::num_bags(). Thread-safe.
   void Read(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch,
-            int virtual_worker, int64_t first_column, BlockedMatrix* out) const;
+            int virtual_worker, std::span<const BagPlace> places,
+            std::span<BlockedMatrix> matrices) const;
 
  private:
   // Pools and encodes a virtual worker's bags in a held shard.
   void Pool(const EmbeddingShard& shard, const PreparedBatch& batch, size_t held,
             int virtual_worker, std::byte* to) const;
   void ReadColumns(const std::vector<EmbeddingShard>& shards, const PreparedBatch& batch,
-                   size_t table, int column_block, int virtual_worker, int64_t column,
-                   BlockedMatrix* out) const;
+                   size_t table, int column_block, int virtual_worker,
+                   std::span<const BagPlace> places, std::span<BlockedMatrix> matrices) const;
 
   ThreadPool& pool_;
   const ShardMap& map_;

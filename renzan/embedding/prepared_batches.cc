@@ -26,24 +26,30 @@ PreparedBatches::PreparedBatches(const ShardedEmbeddings& embeddings)
       current_(embeddings.MakePreparedBatch()),
       next_(embeddings.MakePreparedBatch()) {}
 
-void PreparedBatches::Begin(std::span<const IdsView> ids) {
+std::span<const IdsView> PreparedBatches::Assign(std::span<const IdsView> features,
+                                                 Ids* ids) const {
+  ids->features.assign(features.begin(), features.end());
+  ids->by_table.Assign(embeddings_.map().tables(), features);
+  return ids->by_table.views();
+}
+
+void PreparedBatches::Begin(std::span<const IdsView> features) {
   CHECK_MSG(state_ != Next::kInFlight, "the exchange of the next batch's ids has not ended");
-  current_ids_.assign(ids.begin(), ids.end());
   if (state_ == Next::kReady) {
-    CHECK_MSG(SameIds(current_ids_, next_ids_), "this is not the batch that was announced");
+    CHECK_MSG(SameIds(features, next_ids_.features), "this is not the batch that was announced");
     std::swap(current_, next_);
+    std::swap(current_ids_, next_ids_);
   } else {
-    current_->ids.Start(current_ids_);
+    current_->ids.Start(Assign(features, &current_ids_));
     current_->ids.Continue();
     current_->ids.Finish();
   }
   state_ = Next::kNone;
 }
 
-void PreparedBatches::BeginNext(std::span<const IdsView> ids) {
+void PreparedBatches::BeginNext(std::span<const IdsView> features) {
   CHECK(state_ == Next::kNone);
-  next_ids_.assign(ids.begin(), ids.end());
-  next_->ids.Start(next_ids_);
+  next_->ids.Start(Assign(features, &next_ids_));
   state_ = Next::kInFlight;
 }
 

@@ -19,17 +19,17 @@ class PreparedBatches {
   // `embeddings` must outlive it.
   explicit PreparedBatches(const ShardedEmbeddings& embeddings);
 
-  // Makes the batch with these ids current: one view per table, for this worker's samples. If a
+  // Makes the batch with these ids current: IdsByTable's features, for this worker's samples. If a
   // batch was announced (BeginNext) during the last one, it must be that batch, still in the same
   // memory; otherwise its ids are exchanged now.
-  void Begin(std::span<const IdsView> ids);
+  void Begin(std::span<const IdsView> features);
   PreparedBatch& current() { return *current_; }
-  // The ids given to Begin(). Valid as long as the memory that they view.
-  std::span<const IdsView> current_ids() const { return current_ids_; }
+  // The ids given to Begin(), by table. Valid as long as the memory that they view.
+  std::span<const IdsView> current_ids() const { return current_ids_.by_table.views(); }
 
   // Call these in this order during the current batch; without BeginNext() the others do nothing.
   // The memory that the ids view must stay until that batch is no longer current.
-  void BeginNext(std::span<const IdsView> ids);
+  void BeginNext(std::span<const IdsView> features);
   void ContinueNext();
   void EndNext();
   // The next batch, if EndNext() has ended its exchange.
@@ -39,7 +39,12 @@ class PreparedBatches {
   const ShardedEmbeddings& embeddings_;
   std::unique_ptr<PreparedBatch> current_, next_;
   enum class Next { kNone, kInFlight, kReady } state_ = Next::kNone;
-  std::vector<IdsView> current_ids_, next_ids_;
+  struct Ids {
+    std::vector<IdsView> features;
+    IdsByTable by_table;
+  };
+  std::span<const IdsView> Assign(std::span<const IdsView> features, Ids* ids) const;
+  Ids current_ids_, next_ids_;
 };
 
 }  // namespace renzan

@@ -10,12 +10,12 @@ namespace renzan {
 ReducedSums::ReducedSums(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire)
     : map_(map) {
   if (comm.world_size() == 1) return;
-  const int64_t batch = map.samples_per_virtual_worker() * map.virtual_workers();
   size_t size = 0;
   for (const size_t shard : map.held()) {
     at_.push_back(kNone);
     const int64_t rows = map.rows_of(shard).size(), columns = map.columns_of(shard);
-    if (map.shards()[shard].rank != kEveryRank || !ReducesGradients(rows, columns, wire, batch))
+    if (map.shards()[shard].rank != kEveryRank ||
+        !ReducesGradients(rows, columns, wire, map.batch() * map.table_of(shard).bags()))
       continue;
     at_.back() = size;
     size += static_cast<size_t>(rows * columns);

@@ -19,10 +19,9 @@ ShardMap::ShardMap(std::vector<TableSpec> tables, ShardingPlan plan, int world_s
     range_.push_back(VirtualWorkerRange(virtual_workers, world_size, r));
     assigned_.resize(static_cast<size_t>(range_.back().end), r);
   }
-  int64_t column = 0;
   for (const TableSpec& table : tables_) {
-    first_column_.push_back(column);
-    column += table.embedding_dim;
+    const int first = num_bags();
+    bags_.push_back({first, first + static_cast<int>(table.bags())});
     of_column_.emplace_back(static_cast<size_t>(table.column_blocks));
     of_block_.emplace_back(static_cast<size_t>(table.row_blocks));
   }

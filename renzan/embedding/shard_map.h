@@ -38,13 +38,14 @@ class ShardMap {
   size_t shard_of_block(size_t table, int64_t row_block) const {
     return of_block_[table][static_cast<size_t>(row_block)];
   }
-  // Whether a sample may have any number of lookups in the shard, rather than always one.
+  // Whether a bag may have any number of lookups in the shard, rather than always one.
   bool is_jagged(size_t shard) const {
     return table_of(shard).multi_hot || rows_[shard].num_blocks() < table_of(shard).row_blocks;
   }
   int64_t columns_of(size_t shard) const { return table_of(shard).block_columns(); }
-  // Where the table's columns begin in the pooled rows of a sample, all tables side by side.
-  int64_t first_column(size_t table) const { return first_column_[table]; }
+  // Each table's bags of a sample, one table after another.
+  IndexRange bags_of(size_t table) const { return bags_[table]; }
+  int num_bags() const { return bags_.empty() ? 0 : bags_.back().end; }
 
   int virtual_workers() const { return static_cast<int>(assigned_.size()); }
   int64_t batch() const { return batch_; }
@@ -56,6 +57,10 @@ class ShardMap {
   int64_t samples_of(int rank) const {
     return assigned_to(rank).size() * samples_per_virtual_worker();
   }
+  // The bags of a virtual worker's samples in a table.
+  int64_t bags_per_virtual_worker(size_t table) const {
+    return samples_per_virtual_worker() * bags_of(table).size();
+  }
 
  private:
   std::vector<TableSpec> tables_;
@@ -66,7 +71,7 @@ class ShardMap {
   std::vector<std::vector<size_t>> held_;                    // by rank
   std::vector<std::vector<std::vector<size_t>>> of_column_;  // by table and column block
   std::vector<std::vector<size_t>> of_block_;                // by table and row block
-  std::vector<int64_t> first_column_;                        // by table
+  std::vector<IndexRange> bags_;                             // by table
   std::vector<IndexRange> range_;                            // by rank
   std::vector<int> assigned_;                                // by virtual worker
 };

@@ -80,9 +80,9 @@ class ShardedEmbeddings {
   void LookUp(PreparedBatch* batch);
   void ReceivePooled() { output_dist_.Receive(); }
   // After ReceivePooled: OutputDist::Read.
-  void ReadPooled(const PreparedBatch& batch, int virtual_worker, int64_t first_column,
-                  BlockedMatrix* out) const {
-    output_dist_.Read(shards_, batch, virtual_worker, first_column, out);
+  void ReadPooled(const PreparedBatch& batch, int virtual_worker, std::span<const BagPlace> places,
+                  std::span<BlockedMatrix> matrices) const {
+    output_dist_.Read(shards_, batch, virtual_worker, places, matrices);
   }
   // Unpins the rows that LookUp() pinned.
   void Unpin(PreparedBatch* batch);
@@ -94,9 +94,9 @@ class ShardedEmbeddings {
   }
   // GradientDist::Write.
   void WritePooledGradient(const PreparedBatch& batch, std::span<const IdsView> bags,
-                           int virtual_worker, int64_t first_column,
-                           const BlockedMatrix& gradient) {
-    gradient_dist_.Write(batch.ids, bags, virtual_worker, first_column, gradient);
+                           int virtual_worker, std::span<const BagPlace> places,
+                           std::span<const BlockedMatrix> gradients) {
+    gradient_dist_.Write(batch.ids, bags, virtual_worker, places, gradients);
   }
   WireRange TakeGradientRange() { return gradient_dist_.TakeRange(); }
   // GradientDist::errors.

@@ -26,9 +26,9 @@ constexpr float kRate = 0.1f;
 struct IdsOfTable {
   std::vector<int64_t> values;
   std::vector<int32_t> offsets;
-  std::span<const int64_t> Bag(int64_t sample) const {
-    if (offsets.empty()) return {values.data() + sample, 1};
-    const size_t s = static_cast<size_t>(sample);
+  std::span<const int64_t> Bag(int64_t bag) const {
+    if (offsets.empty()) return {values.data() + bag, 1};
+    const size_t s = static_cast<size_t>(bag);
     return {values.data() + offsets[s], static_cast<size_t>(offsets[s + 1] - offsets[s])};
   }
 };
@@ -41,7 +41,13 @@ std::vector<TableSpec> Tables() {
            .embedding_dim = kDim,
            .pooling = Pooling::kMean,
            .multi_hot = true},
-          {.name = "d", .num_embeddings = 3000, .embedding_dim = kDim}};
+          {.name = "d", .num_embeddings = 3000, .embedding_dim = kDim},
+          {.name = "e", .num_embeddings = 40, .embedding_dim = kDim, .features = {0, 0}},
+          {.name = "f",
+           .num_embeddings = 60,
+           .embedding_dim = kDim,
+           .multi_hot = true,
+           .features = {0, 2}}};
 }
 
 // The same, all of them divided into blocks.
@@ -53,6 +59,9 @@ std::vector<TableSpec> TablesOfBlocks() {
   tables[2].row_blocks = 4;
   tables[2].column_blocks = 3;
   tables[3].row_blocks = 8;
+  tables[4].row_blocks = 2;
+  tables[5].row_blocks = 4;
+  tables[5].column_blocks = 2;
   return tables;
 }
 
@@ -63,7 +72,7 @@ std::vector<IdsOfTable> GlobalBatch(int step) {
   for (size_t t = 0; t < tables.size(); ++t) {
     IdsOfTable table;
     if (tables[t].multi_hot) table.offsets.push_back(0);
-    for (uint64_t s = 0; s < kBatch; ++s) {
+    for (uint64_t s = 0; s < static_cast<uint64_t>(kBatch * tables[t].bags()); ++s) {
       const Philox::Block word = Philox::Draw(static_cast<uint64_t>(step) * 10 + t, s);
       const uint32_t length = tables[t].multi_hot ? word[0] % 5 : 1;  // also empty bags
       for (uint32_t i = 0; i < length; ++i)
@@ -77,8 +86,8 @@ std::vector<IdsOfTable> GlobalBatch(int step) {
 }
 
 // A made-up gradient of a pooled element: any fixed function of it.
-float GradientOf(float pooled, int64_t sample, int64_t t, int64_t d) {
-  return std::sin(static_cast<float>(sample * 7 + t * 3 + d)) + pooled;
+float GradientOf(float pooled, int64_t bag, int64_t t, int64_t d) {
+  return std::sin(static_cast<float>(bag * 7 + t * 3 + d)) + pooled;
 }
 
 // For a codec that rounds value by value.
@@ -137,7 +146,6 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
   const float decay = static_cast<float>(optimizer.weight_decay);
   const float kept = static_cast<float>(1 - 0.1 * optimizer.weight_decay);
   const size_t dim = static_cast<size_t>(kDim);
-  constexpr int64_t kSamples = kBatch / kVirtualWorkers;
   double squared_norm = 0;
   Weights weights = InitialWeights();
   std::map<std::string, std::vector<float>> states;
@@ -151,7 +159,8 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
       std::vector<float>& rows = weights[table.name];
       states[table.name].resize(static_cast<size_t>(table.num_embeddings));
       std::map<int64_t, std::vector<Leaves>> sums;  // by row and column: over virtual workers
-      for (int64_t s = 0; s < kBatch; ++s) {
+      const int64_t bags = kBatch * table.bags(), of_virtual_worker = bags / kVirtualWorkers;
+      for (int64_t s = 0; s < bags; ++s) {
         const std::span<const int64_t> bag = ids[t].Bag(s);
         const bool mean = table.pooling == Pooling::kMean && bag.size() > 1;
         const float scale = mean ? 1.0f / static_cast<float>(bag.size()) : 1.0f;
@@ -172,7 +181,7 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
           if (mean) g *= scale;
           float* residual = nullptr;
           if (recipe.error_feedback_rows > 0 && !bag.empty()) {
-            residual = &residuals[{s / kSamples, t, Bag(bag.begin(), bag.end()), d}];
+            residual = &residuals[{s / of_virtual_worker, t, Bag(bag.begin(), bag.end()), d}];
             g += *residual;
           }
           const float received = Rounded(recipe.backward, g);
@@ -180,7 +189,7 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
           g = received;
           for (const int64_t id : bag) {
             sums[id].resize(dim);
-            sums[id][d][static_cast<size_t>(s / kSamples)] += g;
+            sums[id][d][static_cast<size_t>(s / of_virtual_worker)] += g;
           }
         }
       }
@@ -276,17 +285,19 @@ Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, c
                                   .make_store = make_store});
     const IndexRange own = embeddings.map().own();
     const int64_t n = kBatch / kVirtualWorkers, first_column = 5;
+    const std::vector<BagPlace> places = SideBySide(recipe.tables, first_column);
     double squared_norm = 0;
     const std::unique_ptr<PreparedBatch> batch = embeddings.MakePreparedBatch();
     for (int step = 0; step < steps; ++step) {
       const std::vector<IdsOfTable> global = GlobalBatch(step);
-      std::vector<std::vector<int64_t>> values(4);
-      std::vector<std::vector<int32_t>> offsets(4);
+      std::vector<std::vector<int64_t>> values(global.size());
+      std::vector<std::vector<int32_t>> offsets(global.size());
       std::vector<IdsView> views;
-      for (size_t t = 0; t < 4; ++t) {
+      for (size_t t = 0; t < global.size(); ++t) {
         const bool multi_hot = !global[t].offsets.empty();
         if (multi_hot) offsets[t].push_back(0);
-        for (int64_t s = own.begin * n; s < own.end * n; ++s) {
+        const int64_t of_virtual_worker = n * recipe.tables[t].bags();
+        for (int64_t s = own.begin * of_virtual_worker; s < own.end * of_virtual_worker; ++s) {
           for (int64_t id : global[t].Bag(s)) values[t].push_back(id);
           if (multi_hot) offsets[t].push_back(static_cast<int32_t>(values[t].size()));
         }
@@ -298,16 +309,22 @@ Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, c
       embeddings.LookUp(batch.get());
       embeddings.ReceivePooled();
       embeddings.BeginGradients(*batch);
-      BlockedMatrix pooled(n, first_column + 4 * kDim);
+      BlockedMatrix pooled(n, first_column + std::ssize(places) * kDim);
       for (int v = own.begin; v < own.end; ++v) {
-        embeddings.ReadPooled(*batch, v, first_column, &pooled);
-        for (int64_t i = 0; i < n; ++i)
-          for (int64_t t = 0; t < 4; ++t)
-            for (int64_t d = 0; d < kDim; ++d) {
-              const int64_t column = first_column + t * kDim + d;
-              pooled.Set(i, column, GradientOf(pooled.at(i, column), v * n + i, t, d));
-            }
-        embeddings.WritePooledGradient(*batch, views, v, first_column, pooled);
+        embeddings.ReadPooled(*batch, v, places, {&pooled, 1});
+        for (int64_t i = 0; i < n; ++i) {
+          for (size_t t = 0; t < global.size(); ++t) {
+            const IndexRange bags = embeddings.map().bags_of(t);
+            for (int bag = bags.begin; bag < bags.end; ++bag)
+              for (int64_t d = 0; d < kDim; ++d) {
+                const int64_t column = places[static_cast<size_t>(bag)].column + d;
+                const int64_t s = (v * n + i) * bags.size() + bag - bags.begin;
+                pooled.Set(i, column,
+                           GradientOf(pooled.at(i, column), s, static_cast<int64_t>(t), d));
+              }
+          }
+        }
+        embeddings.WritePooledGradient(*batch, views, v, places, {&pooled, 1});
       }
       embeddings.SendGradients(*batch);
       for (size_t held = 0; held < embeddings.shards().size(); ++held)

@@ -10,10 +10,10 @@
 namespace renzan {
 namespace {
 
-// The lookups of some samples in a table, as PoolBags takes them: without empty bags.
+// Some bags of a table, as PoolBags takes them: without empty ones.
 struct LookedUp {
   std::vector<int32_t> rows, offsets;
-  std::vector<int32_t> lengths;  // by sample; empty when each has one row
+  std::vector<int32_t> lengths;  // of all bags; empty when each has one row
   size_t num_bags = 0;
 };
 
@@ -61,26 +61,29 @@ WholeTables::WholeTables(WholeTablesOptions options, ThreadPool& pool)
   }
 }
 
-void WholeTables::Pool(std::span<const IdsView> ids, int64_t first, int64_t n, int64_t first_column,
-                       BlockedMatrix* out) const {
+void WholeTables::Pool(std::span<const IdsView> ids, int64_t first, int64_t n,
+                       std::span<const BagPlace> places, std::span<BlockedMatrix> matrices) const {
   for (size_t t = 0; t < options_.tables.size(); ++t) {
-    PoolTable(t, ids[t], first, n, first_column, out);
-    first_column += options_.tables[t].embedding_dim;
+    const auto bags = static_cast<size_t>(options_.tables[t].bags());
+    PoolTable(t, ids[t], first, n, places.first(bags), matrices);
+    places = places.subspan(bags);
   }
 }
 
-void WholeTables::PoolTable(size_t t, const IdsView& ids, int64_t first, int64_t n, int64_t column,
-                            BlockedMatrix* out) const {
+void WholeTables::PoolTable(size_t t, const IdsView& ids, int64_t first, int64_t n,
+                            std::span<const BagPlace> places,
+                            std::span<BlockedMatrix> matrices) const {
   const TableSpec& table = options_.tables[t];
   const RowCodec wire = options_.forward;
   const size_t dim = static_cast<size_t>(table.block_columns());
   thread_local LookedUp looked_up;
   thread_local std::vector<int32_t> slots;
   thread_local std::vector<float> pooled, zeros;
-  LookUpRows(table, shards_[first_shard_[t]].rows, ids, first, n, &looked_up);
+  const int64_t bags = std::ssize(places);  // per sample
+  LookUpRows(table, shards_[first_shard_[t]].rows, ids, first * bags, n * bags, &looked_up);
   pooled.resize(looked_up.num_bags * dim);
   zeros.assign(dim, 0.0f);
-  for (int c = 0; c < table.column_blocks; ++c, column += static_cast<int64_t>(dim)) {
+  for (int c = 0; c < table.column_blocks; ++c) {
     const EmbeddingShard& shard = shards_[first_shard_[t] + static_cast<size_t>(c)];
     {
       const PinnedRows pinned(*shard.store, looked_up.rows, &slots);
@@ -90,17 +93,22 @@ void WholeTables::PoolTable(size_t t, const IdsView& ids, int64_t first, int64_t
           pooled.data());
     }
     float* row = pooled.data();
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = 0; i < n * bags; ++i) {
+      const BagPlace& place = places[static_cast<size_t>(i % bags)];
+      const auto set = [&](const float* values) {
+        matrices[place.matrix].SetRow(i / bags, place.column + c * table.block_columns(), values,
+                                      static_cast<int64_t>(dim));
+      };
       const int32_t length =
           looked_up.lengths.empty() ? 1 : looked_up.lengths[static_cast<size_t>(i)];
       if (length == 0) {
-        out->SetRow(i, column, zeros.data(), static_cast<int64_t>(dim));
+        set(zeros.data());
         continue;
       }
       RoundTripRow(wire, {row, dim});
       if (table.pooling == Pooling::kMean && length > 1)
         ScaleValues(1.0f / static_cast<float>(length), static_cast<int64_t>(dim), row);
-      out->SetRow(i, column, row, static_cast<int64_t>(dim));
+      set(row);
       row += dim;
     }
   }

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "renzan/base/thread_pool.h"
-#include "renzan/embedding/input_dist.h"
+#include "renzan/embedding/ids_by_table.h"
 #include "renzan/embedding/shard.h"
+#include "renzan/plan/bag_places.h"
 #include "renzan/tensor/blocked_matrix.h"
 #include "renzan/tensor/row_codec.h"
 
@@ -36,14 +37,16 @@ class WholeTables {
   // One for each column block of each table.
   std::span<EmbeddingShard> shards() { return shards_; }
 
+  std::span<const TableSpec> tables() const { return options_.tables; }
+
   // Writes the pooled rows of samples [first, first + n): those of sample first + i to row i of
-  // `out`, from column `first_column` on, the tables side by side. `ids`: one view per table.
-  void Pool(std::span<const IdsView> ids, int64_t first, int64_t n, int64_t first_column,
-            BlockedMatrix* out) const;
+  // the matrices. `ids`: one view per table. `places`: of all bags.
+  void Pool(std::span<const IdsView> ids, int64_t first, int64_t n,
+            std::span<const BagPlace> places, std::span<BlockedMatrix> matrices) const;
 
  private:
-  void PoolTable(size_t table, const IdsView& ids, int64_t first, int64_t n, int64_t column,
-                 BlockedMatrix* out) const;
+  void PoolTable(size_t table, const IdsView& ids, int64_t first, int64_t n,
+                 std::span<const BagPlace> places, std::span<BlockedMatrix> matrices) const;
 
   WholeTablesOptions options_;
   std::vector<EmbeddingShard> shards_;

@@ -22,7 +22,8 @@ InferenceOptions InferenceOptionsOf(const RunSpec& spec) {
           .tables = {.tables = spec.tables,
                      .rows = spec.numerics.rows,
                      .forward = spec.numerics.forward,
-                     .make_store = nullptr}};
+                     .make_store = nullptr},
+          .features = spec.features};
 }
 
 InferenceModel::InferenceModel(const InferenceOptions& options, ThreadPool& pool)
@@ -31,9 +32,8 @@ InferenceModel::InferenceModel(const InferenceOptions& options, ThreadPool& pool
       parameters_(static_cast<size_t>(model_->layout().size())),
       packed_(model_->layout(), parameters_.span(), options.model.precision),
       tables_(options.tables, pool),
-      workspaces_(static_cast<size_t>(pool.num_threads())) {
-  CHECK(options.model.tables.size() == options.tables.tables.size());
-}
+      lookups_(LookupsOf(options.tables.tables, options.features, *model_)),
+      workspaces_(static_cast<size_t>(pool.num_threads())) {}
 
 void InferenceModel::Load(CheckpointReader& reader) {
   LoadParameters(reader, model_->layout(), parameters_.span());
@@ -45,8 +45,9 @@ void InferenceModel::Predict(const Batch& batch, std::span<float> logits) {
   const TraceSpan span("predict");
   CHECK(std::ssize(logits) == batch.size);
   ids_.clear();
-  for (const FeatureIds& feature : batch.categorical)
-    ids_.push_back({feature.values, feature.offsets});
+  for (const size_t f : lookups_.features)
+    ids_.push_back({batch.categorical[f].values, batch.categorical[f].offsets});
+  by_table_.Assign(tables_.tables(), ids_);
   // Small batches are also divided among all threads.
   const int64_t threads = pool_.num_threads();
   const int64_t part = std::clamp<int64_t>((batch.size + threads - 1) / threads, 1, kPart);
@@ -63,7 +64,8 @@ void InferenceModel::PredictPart(const Batch& batch, int64_t first, int64_t n, i
   const int64_t num_dense = model_->options().num_dense;
   const float* dense = batch.dense.data() + first * num_dense;
   for (int64_t i = 0; i < n; ++i) w.dense.SetRow(i, 0, dense + i * num_dense, num_dense);
-  tables_.Pool(ids_, first, n, model_->first_pooled(), &w.features);
+  tables_.Pool(by_table_.views(), first, n, lookups_.places, w.features);
+  lookups_.ReadLengths(batch, first, n, &w);
   model_->Forward(packed_, &w);
   std::copy_n(w.logits.data(), n, logits.data() + first);
 }

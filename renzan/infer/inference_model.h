@@ -17,6 +17,7 @@
 #include "renzan/data/batch.h"
 #include "renzan/embedding/whole_tables.h"
 #include "renzan/model/model.h"
+#include "renzan/run_spec/feature_lookups.h"
 #include "renzan/run_spec/run_spec.h"
 #include "renzan/tensor/aligned_buffer.h"
 
@@ -25,6 +26,7 @@ namespace renzan {
 struct InferenceOptions {
   ModelOptions model;
   WholeTablesOptions tables;
+  std::vector<size_t> features;  // RunSpec::features
 };
 InferenceOptions InferenceOptionsOf(const RunSpec& spec);
 
@@ -53,7 +55,9 @@ class InferenceModel {
   AlignedBuffer parameters_;
   PackedParameters packed_;
   WholeTables tables_;
+  FeatureLookups lookups_;
   std::vector<IdsView> ids_;  // of the batch
+  IdsByTable by_table_;
   // By thread, then by number of samples.
   std::vector<std::map<int64_t, std::unique_ptr<Model::Workspace>>> workspaces_;
 };

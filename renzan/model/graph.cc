@@ -16,6 +16,8 @@ bool IsGraphInput(const std::string& name) {
   return name == kDenseInput || name == kEmbeddingsInput;
 }
 
+const std::string kOfOne = std::string(kEmbeddingsInput) + ".";
+
 const GraphBlock* Find(const std::vector<GraphBlock>& blocks, const std::string& name) {
   const auto at = std::find_if(blocks.begin(), blocks.end(),
                                [&](const GraphBlock& block) { return block.name == name; });
@@ -44,6 +46,7 @@ void CheckInputsExist(const std::vector<GraphBlock>& blocks) {
   }
   for (const GraphBlock& block : blocks)
     for (const std::string& input : block.inputs) {
+      if (!FeatureOfInput(input).empty()) continue;
       if (std::find(names.begin(), names.end(), input) != names.end()) continue;
       const std::string nearest = NearestName(input, names);
       Fail(ErrorCode::kConfig, "block {}: its input '{}' does not exist{}", block.name, input,
@@ -84,6 +87,12 @@ void CheckOneGivesTheLogit(const Graph& graph) {
 }
 
 }  // namespace
+
+std::string EmbeddingsOf(const std::string& feature) { return kOfOne + feature; }
+
+std::string FeatureOfInput(const std::string& input) {
+  return input.starts_with(kOfOne) ? input.substr(kOfOne.size()) : "";
+}
 
 Graph SortedGraph(std::vector<GraphBlock> blocks) {
   CheckInputsExist(blocks);

@@ -12,11 +12,16 @@ namespace renzan {
 
 // The inputs of every graph.
 inline constexpr const char* kDenseInput = "dense";            // one vector: the dense features
-inline constexpr const char* kEmbeddingsInput = "embeddings";  // one vector for each table
+inline constexpr const char* kEmbeddingsInput = "embeddings";  // one vector for each feature
+// "embeddings.NAME": one vector of a feature, or of a sequence one for each position. Sequences are
+// not part of `embeddings`.
+std::string EmbeddingsOf(const std::string& feature);
+// The feature of such an input; empty for another one.
+std::string FeatureOfInput(const std::string& input);
 
 struct GraphBlock {
   std::string name;
-  std::vector<std::string> inputs;  // names of blocks before it, or kDenseInput, kEmbeddingsInput
+  std::vector<std::string> inputs;  // names of blocks before it, or the inputs above
   BlockOptions options;
 };
 

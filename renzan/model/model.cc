@@ -17,6 +17,13 @@ Shape ShapeOf(const std::vector<TableInput>& tables) {
   return shape;
 }
 
+Shape ShapeOf(const SequenceInput& sequence) {
+  Shape shape;
+  for (int64_t i = 0; i < sequence.positions; ++i)
+    shape.push_back({fmt::format("{}.{}", sequence.name, i), sequence.dim});
+  return shape;
+}
+
 }  // namespace
 
 int64_t PooledColumns(const ModelOptions& options) { return ColumnsOf(ShapeOf(options.tables)); }
@@ -28,6 +35,11 @@ Model::Model(const ModelOptions& options, const Graph& graph)
   values_.push_back({.name = kDenseInput, .shape = dense});
   values_.push_back(
       {.name = kEmbeddingsInput, .shape = ShapeOf(options.tables), .has_gradient = true});
+  for (size_t s = 0; s < options.sequences.size(); ++s)
+    values_.push_back({.name = EmbeddingsOf(options.sequences[s].name),
+                       .shape = ShapeOf(options.sequences[s]),
+                       .has_gradient = true,
+                       .sequence = s});
   for (const GraphBlock& block : graph) AddBlock(block);
   for (const Node& node : nodes_)
     if (const Value& value = values_[node.output]; value.uses == 0 && &node != &nodes_.back())
@@ -45,21 +57,45 @@ Model::Model(const ModelOptions& options, const Graph& graph)
   PlaceGradients();
 }
 
-size_t Model::ValueNamed(const GraphBlock& block, const std::string& name) const {
+size_t Model::ValueNamed(const GraphBlock& block, const std::string& name) {
   for (size_t value = 0; value < values_.size(); ++value)
     if (values_[value].name == name) return value;
+  if (const std::optional<size_t> part = AddPart(name)) return *part;
+  if (const std::string feature = FeatureOfInput(name); !feature.empty())
+    Fail(ErrorCode::kConfig,
+         "block {}: its input '{}' does not exist: the dataset has no "
+         "categorical feature '{}'",
+         block.name, name, feature);
   Fail(ErrorCode::kConfig, "block {}: there is no input '{}' before it", block.name, name);
+}
+
+// The value of "embeddings.NAME" for a pooled feature, if that is what this is.
+std::optional<size_t> Model::AddPart(const std::string& input) {
+  const std::string feature = FeatureOfInput(input);
+  int64_t column = 0;
+  for (const TableInput& table : options_.tables) {
+    if (table.name != feature) {
+      column += table.dim;
+      continue;
+    }
+    parts_.push_back({.value = values_.size(), .column = column, .dim = table.dim});
+    values_.push_back({.name = input, .shape = {{feature, table.dim}}, .has_gradient = true});
+    return parts_.back().value;
+  }
+  return std::nullopt;
 }
 
 void Model::AddBlock(const GraphBlock& block) {
   Node node;
   std::vector<Shape> shapes;
+  std::vector<std::optional<size_t>> sequences;
   bool d_inputs = false;
   for (const std::string& name : block.inputs) {
     node.inputs.push_back(ValueNamed(block, name));
     Value& value = values_[node.inputs.back()];
     ++value.uses;
     shapes.push_back(value.shape);
+    sequences.push_back(value.sequence);
     d_inputs |= value.has_gradient;
   }
   if (!shapes.empty() && std::all_of(shapes.begin(), shapes.end(),
@@ -69,6 +105,7 @@ void Model::AddBlock(const GraphBlock& block) {
   const size_t parameters = layout_.parameters().size();
   node.block = block.options.Make({.name = block.name,
                                    .inputs = shapes,
+                                   .sequences = sequences,
                                    .d_inputs = d_inputs,
                                    .seed = options_.seed,
                                    .parameters = layout_,
@@ -80,7 +117,8 @@ void Model::AddBlock(const GraphBlock& block) {
   values_.push_back({.name = block.name,
                      .shape = node.block->shape(),
                      .is_float32 = node.block->GivesLogit(),  // until a block takes it that cannot
-                     .has_gradient = d_inputs || layout_.parameters().size() > parameters});
+                     .has_gradient = d_inputs || layout_.parameters().size() > parameters,
+                     .sequence = node.block->sequence()});
   nodes_.push_back(std::move(node));
 }
 
@@ -107,7 +145,15 @@ bool Model::HoldsPooledRows(const Node& node) const {
 
 void Model::PlaceValues() {
   values_[kDenseValue].place = {Place::kDense};
-  values_[kEmbeddingsValue].place = {Place::kFeatures};
+  values_[kEmbeddingsValue].place = {Place::kFeatures, 0};
+  for (size_t s = 0; s < options_.sequences.size(); ++s)
+    values_[kEmbeddingsValue + 1 + s].place = {Place::kFeatures, 1 + s};
+  for (const Part& part : parts_) {
+    values_[part.value].place = {Place::kBuffer, buffers_.Add(part.dim)};
+  }
+  int64_t widest = 0;
+  for (const Part& part : parts_) widest = std::max(widest, part.dim);
+  if (widest > 0) part_row_ = buffers_.AddRow(widest);
   features_columns_ = pooled_columns();
   for (const Node& node : nodes_) {
     Value& output = values_[node.output];
@@ -128,7 +174,7 @@ void Model::PlaceGradients() {
   for (Value& value : values_) {
     if (!value.has_gradient) continue;
     value.gradient = value.place.where == Place::kFeatures
-                         ? Place{Place::kGradientOfFeatures}
+                         ? Place{Place::kGradientOfFeatures, value.place.index}
                          : Place{Place::kBuffer, buffers_.Add(ColumnsOf(value.shape))};
   }
   std::vector<bool> written(values_.size());
@@ -146,8 +192,13 @@ void Model::PlaceGradients() {
 std::unique_ptr<Model::Workspace> Model::MakeWorkspace(int64_t n) const {
   auto workspace = std::make_unique<Workspace>();
   workspace->dense.Reshape(n, options_.num_dense, options_.precision);
-  workspace->features.Reshape(n, features_columns_, options_.precision);
-  workspace->d_features.Reshape(n, features_columns_, options_.precision);
+  for (std::vector<BlockedMatrix>* matrices : {&workspace->features, &workspace->d_features}) {
+    matrices->emplace_back(n, features_columns_, options_.precision);
+    for (const SequenceInput& sequence : options_.sequences)
+      matrices->emplace_back(n, sequence.positions * sequence.dim, options_.precision);
+  }
+  workspace->lengths.assign(options_.sequences.size(),
+                            std::vector<int32_t>(static_cast<size_t>(n)));
   workspace->logits = AlignedBuffer(static_cast<size_t>(n));
   workspace->d_logits = AlignedBuffer(static_cast<size_t>(n));
   workspace->buffers = buffers_.Make(n);
@@ -170,6 +221,8 @@ std::unique_ptr<Model::Workspace> Model::MakeWorkspace(int64_t n) const {
 
 std::vector<int64_t> Model::WorkspaceColumns() const {
   std::vector<int64_t> columns = {options_.num_dense, features_columns_, features_columns_};
+  for (const SequenceInput& sequence : options_.sequences)
+    columns.insert(columns.end(), 2, sequence.positions * sequence.dim);
   const std::vector<int64_t> buffers = buffers_.columns();
   columns.insert(columns.end(), buffers.begin(), buffers.end());
   return columns;
@@ -182,11 +235,11 @@ BlockedMatrix* Model::At(const Place& place, Workspace* workspace) {
     case Place::kDense:
       return &workspace->dense;
     case Place::kFeatures:
-      return &workspace->features;
+      return &workspace->features[place.index];
     case Place::kGradientOfFeatures:
-      return &workspace->d_features;
+      return &workspace->d_features[place.index];
     case Place::kBuffer:
-      return &workspace->buffers[place.buffer];
+      return &workspace->buffers[place.index];
   }
   return nullptr;
 }
@@ -207,8 +260,35 @@ double Model::ActivationsPerSample() const {
   return values;
 }
 
+void Model::CopyParts(Workspace* workspace) const {
+  for (const Part& part : parts_)
+    At(values_[part.value].place, workspace)
+        ->SetColumns(0, workspace->features[0], first_pooled_ + part.column, part.dim);
+}
+
+void Model::AddGradientsOfParts(Workspace* workspace) const {
+  BlockedMatrix& all = workspace->d_features[0];
+  const bool only_parts = values_[kEmbeddingsValue].uses == 0;
+  for (const Part& part : parts_) {
+    const int64_t column = first_pooled_ + part.column;
+    const BlockedMatrix& gradient = *At(values_[part.value].gradient, workspace);
+    if (only_parts) {
+      all.SetColumns(column, gradient, 0, part.dim);
+      continue;
+    }
+    float* const sum = workspace->rows[part_row_].data();
+    for (int64_t i = 0; i < all.rows(); ++i) {
+      all.GetRow(i, column, sum, part.dim);
+      for (int64_t d = 0; d < part.dim; ++d) sum[d] += gradient.at(i, d);
+      all.SetRow(i, column, sum, part.dim);
+    }
+  }
+}
+
 void Model::Forward(const PackedParameters& parameters, Workspace* workspace) const {
-  const BlockPass pass{parameters, workspace->buffers, workspace->rows, workspace->training};
+  const BlockPass pass{parameters, workspace->buffers, workspace->rows, workspace->training,
+                       workspace->lengths};
+  CopyParts(workspace);
   for (size_t n = 0; n < nodes_.size(); ++n)
     nodes_[n].block->Forward(pass, workspace->nodes[n].inputs, workspace->nodes[n].output);
   const BlockedMatrix& output = *workspace->nodes.back().output;
@@ -218,7 +298,8 @@ void Model::Forward(const PackedParameters& parameters, Workspace* workspace) co
 
 void Model::Backward(const PackedParameters& parameters, WeightGradients* gradients,
                      Workspace* workspace) const {
-  const BlockPass pass{parameters, workspace->buffers, workspace->rows, workspace->training};
+  const BlockPass pass{parameters, workspace->buffers, workspace->rows, workspace->training,
+                       workspace->lengths};
   BlockedMatrix* const d_output = workspace->nodes.back().d_output;
   for (int64_t i = 0; i < d_output->rows(); ++i)
     d_output->Set(i, 0, workspace->d_logits[static_cast<size_t>(i)]);
@@ -229,6 +310,7 @@ void Model::Backward(const PackedParameters& parameters, WeightGradients* gradie
     for (size_t i = 0; i < w.d_inputs.size(); ++i)
       if (w.added_to[i] != nullptr) Add(*w.d_inputs[i], w.added_to[i]);
   }
+  AddGradientsOfParts(workspace);
 }
 
 std::vector<std::string> ModelTypeNames() {
@@ -251,7 +333,7 @@ int64_t RowColumns(const std::string& type, int64_t embedding_dim) {
 }
 
 std::unique_ptr<Model> MakeModel(const ModelOptions& options) {
-  if (options.num_dense == 0 && options.tables.empty())
+  if (options.num_dense == 0 && options.tables.empty() && options.sequences.empty())
     Fail(ErrorCode::kConfig, "the dataset has neither dense nor categorical features");
   return std::make_unique<Model>(options, GraphOf(options));
 }

@@ -28,6 +28,13 @@ struct TableInput {
   int64_t dim = 0;  // of its rows: RowColumns() of its embedding dimension
 };
 
+// A feature whose rows are not pooled, but one after another.
+struct SequenceInput {
+  std::string name;
+  int64_t dim = 0;
+  int64_t positions = 0;
+};
+
 // Of a model whose graph is `model.blocks` in the configuration.
 inline constexpr const char* kBlocksType = "blocks";
 
@@ -35,7 +42,8 @@ struct ModelOptions {
   std::string type = "dlrm";  // one of ModelTypeNames(), or kBlocksType
   Graph blocks;               // of kBlocksType
   int64_t num_dense = 0;
-  std::vector<TableInput> tables;
+  std::vector<TableInput> tables;  // of the features whose rows are pooled
+  std::vector<SequenceInput> sequences;
   int64_t embedding_dim = 16;
   ModelSizes sizes;
   uint64_t seed = 0;  // of dropout
@@ -44,17 +52,20 @@ struct ModelOptions {
   Precision precision = Precision::kFloat32;
 };
 
-// The sum of the tables' dimensions.
+// The sum of the dimensions of `tables`.
 int64_t PooledColumns(const ModelOptions& options);
 
 class Model {
  public:
   struct Workspace {
-    BlockedMatrix dense;       // in:  [n, num_dense]
-    BlockedMatrix features;    // in:  the pooled rows, in pooled_columns() from first_pooled() on
-    AlignedBuffer logits;      // out: [n]
-    AlignedBuffer d_logits;    // in:  [n]
-    BlockedMatrix d_features;  // out: like `features`
+    BlockedMatrix dense;  // in: [n, num_dense]
+    // in: the pooled rows, in pooled_columns() from first_pooled() on; then for each sequence its
+    // rows [n, positions · dim], zeros after its last, ...
+    std::vector<BlockedMatrix> features;
+    std::vector<std::vector<int32_t>> lengths;  // in: ... and how many it has, [n]
+    AlignedBuffer logits;                       // out: [n]
+    AlignedBuffer d_logits;                     // in: [n]
+    std::vector<BlockedMatrix> d_features;      // out: like `features`
     // in: for dropout; unset in evaluation
     std::optional<TrainingPosition> training;
 
@@ -76,7 +87,7 @@ class Model {
 
   const ModelOptions& options() const { return options_; }
   const ParameterLayout& layout() const { return layout_; }
-  // Of Workspace::features. Other columns than those of pooled rows belong to the model.
+  // Of Workspace::features[0]. Other columns than those of pooled rows belong to the model.
   int64_t pooled_columns() const { return PooledColumns(options_); }
   int64_t first_pooled() const { return first_pooled_; }
   int64_t features_columns() const { return features_columns_; }
@@ -101,7 +112,7 @@ class Model {
   // Where a matrix of the workspace is.
   struct Place {
     enum Where { kNone, kDense, kFeatures, kGradientOfFeatures, kBuffer } where = kNone;
-    size_t buffer = 0;
+    size_t index = 0;  // of features or buffers
   };
   // An input of the graph or a block's output.
   struct Value {
@@ -110,7 +121,13 @@ class Model {
     bool is_float32 = false;    // whatever the model's precision: see Block::GivesLogit()
     bool has_gradient = false;  // otherwise nothing that is trained comes before it
     int uses = 0;
+    std::optional<size_t> sequence = {};  // whose positions its vectors are
     Place place = {}, gradient = {};
+  };
+  // The rows of one pooled feature, copied out of all.
+  struct Part {
+    size_t value;
+    int64_t column, dim;
   };
   struct Node {
     std::unique_ptr<Block> block;
@@ -122,8 +139,11 @@ class Model {
   };
 
   void AddBlock(const GraphBlock& block);
+  std::optional<size_t> AddPart(const std::string& input);
+  void CopyParts(Workspace* workspace) const;
+  void AddGradientsOfParts(Workspace* workspace) const;
   void CheckNames(const std::string& block, size_t first) const;
-  size_t ValueNamed(const GraphBlock& block, const std::string& name) const;
+  size_t ValueNamed(const GraphBlock& block, const std::string& name);
   bool HoldsPooledRows(const Node& node) const;
   void PlaceValues();
   void PlaceGradients();
@@ -133,6 +153,8 @@ class Model {
   ParameterLayout layout_;
   BufferLayout buffers_;
   std::vector<Value> values_;
+  std::vector<Part> parts_;
+  size_t part_row_ = 0;  // of the buffers' rows
   std::vector<Node> nodes_;
   int64_t features_columns_ = 0, first_pooled_ = 0;
 };

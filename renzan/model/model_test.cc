@@ -67,7 +67,7 @@ void ExpectGradients(const ModelOptions& options, uint64_t seed = 3) {
   const std::vector<float> labels = {1, 0, 0, 1, 0, 0, 1, 0};
   const auto loss = [&] {
     for (int64_t s = 0; s < n; ++s)
-      workspace->features.SetRow(s, first, pooled.data() + s * width, width);
+      workspace->features[0].SetRow(s, first, pooled.data() + s * width, width);
     packed.Pack(pool);
     model->Forward(packed, workspace.get());
     BinaryCrossEntropyGradient({}, workspace->logits.span(), labels, {}, n,
@@ -89,7 +89,7 @@ void ExpectGradients(const ModelOptions& options, uint64_t seed = 3) {
   if (pooled.empty()) return;
   std::vector<float> d_pooled(pooled.size());
   for (int64_t s = 0; s < n; ++s)
-    workspace->d_features.GetRow(s, first, d_pooled.data() + s * width, width);
+    workspace->d_features[0].GetRow(s, first, d_pooled.data() + s * width, width);
   EXPECT_LT(GradientError(pooled, d_pooled, loss), 2e-3) << "pooled rows";
 }
 
@@ -185,7 +185,7 @@ std::vector<float> LogitsAndGradients(const std::string& type, Precision precisi
   std::vector<float> labels;
   for (int64_t s = 0; s < n; ++s) {
     w->dense.SetRow(s, 0, dense.data() + s * num_dense, num_dense);
-    w->features.SetRow(s, first, pooled.data() + s * width, width);
+    w->features[0].SetRow(s, first, pooled.data() + s * width, width);
     labels.push_back(s % 3 == 0 ? 1.0f : 0.0f);
   }
   model->Forward(packed, w.get());
@@ -196,7 +196,7 @@ std::vector<float> LogitsAndGradients(const std::string& type, Precision precisi
   model->Backward(packed, &flat, w.get());
   results.insert(results.end(), gradients.span().begin(), gradients.span().end());
   for (int64_t s = 0; s < n; ++s)
-    for (int64_t c = first; c < first + width; ++c) results.push_back(w->d_features.at(s, c));
+    for (int64_t c = first; c < first + width; ++c) results.push_back(w->d_features[0].at(s, c));
   return results;
 }
 

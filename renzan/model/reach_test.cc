@@ -59,8 +59,8 @@ class Probe {
   std::vector<float> Logits() {
     for (int64_t s = 0; s < kSamples; ++s) {
       workspace_->dense.SetRow(s, 0, dense_.data() + s * options_.num_dense, options_.num_dense);
-      workspace_->features.SetRow(s, model_->first_pooled(), pooled_.data() + s * pooled_columns(),
-                                  pooled_columns());
+      workspace_->features[0].SetRow(s, model_->first_pooled(),
+                                     pooled_.data() + s * pooled_columns(), pooled_columns());
     }
     model_->Forward(packed_, workspace_.get());
     const std::span<const float> logits = workspace_->logits.span();

@@ -86,8 +86,10 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
   const auto rows = static_cast<double>(table.rows_of_blocks(shard.row_blocks));
   const double share = static_cast<double>(shard.row_blocks.size()) / table.row_blocks;
   const double lookups = batch * std::max(table.pooling_factor, 1e-9) * share;
-  // Samples with a lookup here, and distinct rows looked up, if all rows are equally likely.
-  const double bags = batch * (1 - std::pow(1 - share, std::max(1.0, table.pooling_factor)));
+  // Bags with a lookup here, and distinct rows looked up, if all rows are equally likely.
+  const auto all_bags = static_cast<double>(table.bags());
+  const double bags =
+      batch * all_bags * (1 - std::pow(1 - share, std::max(1.0, table.pooling_factor / all_bags)));
   const double distinct = rows * -std::expm1(-lookups / rows);
   const double row_bytes = run.value_bytes * columns;
   const double state_bytes = kFloat * (run.state_per_value * columns + run.state_per_row);
@@ -101,9 +103,9 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
   };
 
   // The part of the batch whose gradients it adds up, and the number of values in their sums.
-  const bool reduced =
-      replicated && workers > 1 &&
-      ReducesGradients(static_cast<int64_t>(rows), table.block_columns(), run.backward, run.batch);
+  const bool reduced = replicated && workers > 1 &&
+                       ReducesGradients(static_cast<int64_t>(rows), table.block_columns(),
+                                        run.backward, run.batch * table.bags());
   const double added = reduced ? 1 / workers : 1, sums = reduced ? rows * columns : 0;
   const double own_arrays = std::ceil(run.virtual_workers / workers) + 2;  // of sums
 

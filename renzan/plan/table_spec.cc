@@ -10,6 +10,12 @@ constexpr int64_t kMaxRowBlocks = 1024;
 
 }  // namespace
 
+int64_t TableSpec::bags() const {
+  int64_t bags = 0;
+  for (const int64_t positions : features) bags += std::max<int64_t>(positions, 1);
+  return bags;
+}
+
 int DefaultRowBlocks(int64_t num_embeddings, int64_t embedding_dim) {
   constexpr int64_t kBlockBytes = int64_t{128} << 20;
   const int64_t row_bytes = embedding_dim * static_cast<int64_t>(sizeof(float));

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "renzan/base/index_range.h"
 
@@ -18,7 +19,7 @@ enum class Pooling { kSum, kMean };
 inline constexpr int64_t kMostShardRows = INT32_MAX;
 
 struct TableSpec {
-  std::string name;            // the categorical feature's
+  std::string name;            // that of its feature, unless features share it
   int64_t num_embeddings = 0;  // rows
   int64_t embedding_dim = 0;   // columns
   Pooling pooling = Pooling::kSum;
@@ -26,7 +27,11 @@ struct TableSpec {
   double pooling_factor = 1;  // mean lookups per sample, an estimate
   int row_blocks = 1;         // a power of two, at most num_embeddings
   int column_blocks = 1;      // divides embedding_dim
+  // The features that look up its rows. 0: their rows are pooled, in one bag per sample. Otherwise
+  // the positions of a sequence, each a bag of at most one row.
+  std::vector<int64_t> features = {0};
 
+  int64_t bags() const;  // per sample
   int64_t block_columns() const { return embedding_dim / column_blocks; }
   // Row r belongs to row block r mod row_blocks, as its row r / row_blocks. So rows with
   // neighbouring numbers, which are often about equally popular, are in different blocks.

@@ -5,6 +5,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/cuda/load.h"
+#include "renzan/plan/bag_places.h"
 
 namespace renzan {
 namespace {
@@ -25,6 +26,7 @@ std::string WhyNotWhole(const RunSpec& spec, const ShardMap& map) {
   const std::string of_spec = WhyNotWhole(spec, map.world_size());
   if (!of_spec.empty()) return of_spec;
   for (const size_t s : map.held()) {
+    if (map.table_of(s).bags() > 1) return "features share a table";
     if (map.shards()[s].row_blocks.size() != map.table_of(s).row_blocks)
       return "a table is split by rows";
     if (map.columns_of(s) % 8 != 0) return "a table's columns are not a multiple of 8";
@@ -43,6 +45,7 @@ constexpr int kMostReaders = 8;  // each holds a batch in memory
 
 std::vector<DeviceTableOptions> TablesOnDevice(const ShardMap& map,
                                                const SparseOptimizerOptions& optimizer) {
+  const std::vector<BagPlace> places = SideBySide(map.tables(), 0);
   std::vector<DeviceTableOptions> tables;
   for (const size_t s : map.held()) {
     const Shard& shard = map.shards()[s];
@@ -50,7 +53,8 @@ std::vector<DeviceTableOptions> TablesOnDevice(const ShardMap& map,
         {.rows = map.rows_of(s).size(),
          .dim = map.columns_of(s),
          .state_width = StateFloatsPerRow(optimizer.type, map.columns_of(s)),
-         .first_column = map.first_column(shard.table) + shard.column_block * map.columns_of(s),
+         .first_column = places[static_cast<size_t>(map.bags_of(shard.table).begin)].column +
+                         shard.column_block * map.columns_of(s),
          .mean = map.table_of(s).pooling == Pooling::kMean,
          .pooling_factor = map.table_of(s).pooling_factor,
          .block_begin = map.rows_of(s).first()});

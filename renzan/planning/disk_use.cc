@@ -78,7 +78,7 @@ std::string Describe(const DiskUse& use) {
 std::string UntouchedRowsAdvice(const RunSpec& spec, const DatasetSchema& schema, int64_t samples) {
   // Each row of a vocabulary is that of a value that occurred.
   const auto counts_values = [&](size_t t) {
-    return HasUnseenRow(schema.categorical[t].vocabulary);
+    return HasUnseenRow(schema.categorical[FirstFeatureOf(spec, t)].vocabulary);
   };
   std::vector<size_t> sparse;
   for (size_t t = 0; t < spec.tables.size(); ++t)

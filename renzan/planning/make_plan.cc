@@ -51,7 +51,7 @@ RunCosts RunCostsOf(const RunSpec& spec, const Topology& topology, int threads) 
                    DenseGradients::Defers(model->layout(), DenseGradientOptionsOf(numerics))};
   for (const TableSpec& table : spec.tables) {
     run.inputs_per_sample += table.pooling_factor;
-    run.pooled_per_sample += static_cast<double>(table.embedding_dim);
+    run.pooled_per_sample += static_cast<double>(table.bags() * table.embedding_dim);
   }
   run.fixed_memory_bytes =
       static_cast<double>(EstimateMemory(spec, {}, topology.workers(), threads).total());

@@ -62,7 +62,8 @@ class WorkerMemory {
  private:
   // Values per sample of a table's ids, including the offset.
   static int64_t LookupsOf(const TableSpec& table) {
-    return table.multi_hot ? static_cast<int64_t>(table.pooling_factor) + 2 : 1;
+    return table.multi_hot ? static_cast<int64_t>(table.pooling_factor) + 1 + table.bags()
+                           : table.bags();
   }
   int64_t own_samples() const { return own_virtual_workers_ * numerics_.samples(); }
   int64_t dense_states() const { return std::ssize(InfoOf(spec_.dense_optimizer.type).states); }
@@ -95,11 +96,12 @@ class WorkerMemory {
   int64_t gradients_ = 0;  // bytes
 };
 
-// At most how many of `samples` look up a row of the shard, one-hot or multi-hot.
+// At most how many bags of `samples` look up a row of the shard, one-hot or multi-hot.
 int64_t BagsOf(const Shard& shard, const TableSpec& table, int64_t samples) {
   const double share = static_cast<double>(shard.row_blocks.size()) / table.row_blocks;
-  const double bags = std::min(1.0, share * std::max(1.0, table.pooling_factor));
-  return static_cast<int64_t>(bags * static_cast<double>(samples));
+  const auto all = static_cast<double>(table.bags());
+  const double bags = std::min(1.0, share * std::max(1.0, table.pooling_factor / all));
+  return static_cast<int64_t>(bags * all * static_cast<double>(samples));
 }
 
 int64_t WorkerMemory::Exchanged(const Shard& shard, bool reduced) const {
@@ -126,8 +128,9 @@ void WorkerMemory::AddShard(const Shard& shard) {
   const TableSpec& table = spec_.tables[shard.table];
   const int64_t columns = table.block_columns();
   const int64_t rows = ShardRows(table, shard.row_blocks).size();
-  const bool reduced = shard.rank == kEveryRank && sizes_.workers > 1 &&
-                       ReducesGradients(rows, columns, numerics_.backward, numerics_.batch);
+  const bool reduced =
+      shard.rank == kEveryRank && sizes_.workers > 1 &&
+      ReducesGradients(rows, columns, numerics_.backward, numerics_.batch * table.bags());
   exchanged_ += Exchanged(shard, reduced);
   if (!shard.on(rank_)) return;
   // A single worker reads gradients where they were written.

@@ -246,6 +246,9 @@ DatasetSchema SchemaOf(const TrainConfig& config) {
          .num_embeddings = features.num_embeddings[i],
          .multi_hot = std::find(features.multi_hot.begin(), features.multi_hot.end(), name) !=
                       features.multi_hot.end()});
+    if (!features.tables.empty()) schema.categorical.back().table = features.tables[i];
+    if (!features.max_lengths.empty())
+      schema.categorical.back().max_length = features.max_lengths[i];
   }
   return schema;
 }

@@ -15,15 +15,20 @@ struct Lookups {
   double all_values = 0, distinct_values = 0;  // of these rows
 };
 
-Lookups CountLookups(std::span<const Batch> slices, const std::vector<TableInput>& tables) {
+Lookups CountLookups(std::span<const Batch> slices, const RunSpec& spec) {
   Lookups lookups;
   for (const Batch& slice : slices) {
-    for (size_t t = 0; t < tables.size(); ++t) {
-      const std::vector<int64_t>& ids = slice.categorical[t].values;
-      const double dim = static_cast<double>(tables[t].dim);
-      const double all = static_cast<double>(ids.size());
-      const double distinct =
-          static_cast<double>(std::unordered_set<int64_t>(ids.begin(), ids.end()).size());
+    size_t next = 0;
+    for (const TableSpec& table : spec.tables) {
+      double all = 0;
+      std::unordered_set<int64_t> rows;
+      for (size_t f = 0; f < table.features.size(); ++f) {
+        const std::vector<int64_t>& ids = slice.categorical[spec.features[next++]].values;
+        all += static_cast<double>(ids.size());
+        rows.insert(ids.begin(), ids.end());
+      }
+      const double dim = static_cast<double>(table.embedding_dim);
+      const double distinct = static_cast<double>(rows.size());
       lookups.all += all;
       lookups.distinct += distinct;
       lookups.all_values += dim * all;
@@ -48,10 +53,11 @@ std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> sli
       samples / static_cast<double>(numerics.batch) * static_cast<double>(numerics.virtual_workers);
   const double parameters = static_cast<double>(model.layout().size());
   const double states = static_cast<double>(state.dense_optimizer().states().size());
-  const ModelOptions& options = model.options();
-  const double pooled = samples * static_cast<double>(PooledColumns(options));
+  double pooled = 0;
+  for (const TableSpec& table : spec.tables)
+    pooled += samples * static_cast<double>(table.bags() * table.embedding_dim);
   const double value = static_cast<double>(EncodedBytes(numerics.rows, 1));
-  const Lookups lookups = CountLookups(slices, options.tables);
+  const Lookups lookups = CountLookups(slices, spec);
   double updated = value * lookups.distinct_values;
   const SparseOptimizerInfo& optimizer = InfoOf(spec.sparse_optimizer.type);
   updated += kFloat * (optimizer.state_per_value * lookups.distinct_values +
@@ -67,7 +73,7 @@ std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> sli
              : 0;
   const double flops = samples * model.FlopsPerSample();
   const double deferred_flops = defers ? 2 * samples * parameters : 0;
-  const double packed = options.precision == Precision::kBFloat16 ? 2 : kFloat;
+  const double packed = model.options().precision == Precision::kBFloat16 ? 2 : kFloat;
   std::vector<PhaseCost> costs = {
       {.phase = "input_dist", .stream_bytes = 2 * kId * lookups.all},
       {.phase = "lookup",

@@ -33,16 +33,19 @@ TrainConfig ConfigOf(const CheckpointReader& reader) {
   return config;
 }
 
-// What is taken of a model that was trained with the configuration `there`.
-InitialModel WhatIsTaken(const TrainConfig& there, const TrainConfig& here,
+// What is taken of a model that was trained with the configuration `there`. Both have the same
+// features and tables.
+InitialModel WhatIsTaken(const TrainConfig& there, const TrainConfig& here, const RunSpec& spec,
                          const Dataset& dataset) {
   InitialModel initial;
-  for (size_t f = 0; f < there.features.categorical.size(); ++f)
+  for (size_t t = 0; t < spec.tables.size(); ++t) {
+    const size_t f = FirstFeatureOf(spec, t);
     initial.tables.push_back(OriginsOfRows(dataset.directory(), dataset.manifest(),
                                            there.features.categorical[f],
                                            {.vocabulary = there.features.vocabularies[f],
                                             .num_embeddings = there.features.num_embeddings[f],
                                             .dataset = there.data.train.path}));
+  }
   initial.dense_states = there.optimizer.dense.type == here.optimizer.dense.type;
   initial.row_states = there.optimizer.sparse.type == here.optimizer.sparse.type;
   return initial;
@@ -69,7 +72,8 @@ void CheckModel(const CheckpointReader& reader, const TrainConfig& config, const
   const RunSpec spec =
       MakeRunSpec(config, schema, std::vector<double>(schema.categorical.size(), 1.0));
   const std::unique_ptr<Model> model = MakeModel(spec.model);
-  CheckInitialShapes(reader, model->layout(), spec.tables, WhatIsTaken(there, config, dataset));
+  CheckInitialShapes(reader, model->layout(), spec.tables,
+                     WhatIsTaken(there, config, spec, dataset));
 }
 
 // An attempt at a run that has not written a checkpoint yet starts as the one before did.
@@ -91,15 +95,15 @@ void CheckSameModelAsBefore(const std::string& run_dir, const std::string& sourc
 }
 
 // "12 new (C1 10, C3 2)", of what `count` counts in each table.
-std::string CountText(const std::vector<std::string>& features, const InitialModel& initial,
+std::string CountText(const std::vector<TableSpec>& tables, const InitialModel& initial,
                       int64_t (RowOrigins::*count)() const, const char* what) {
   constexpr size_t kMostNamed = 8;
   int64_t all = 0;
   std::vector<std::string> parts;
-  for (size_t f = 0; f < features.size(); ++f) {
-    const int64_t rows = (initial.tables[f].*count)();
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const int64_t rows = (initial.tables[t].*count)();
     all += rows;
-    if (rows > 0) parts.push_back(fmt::format("{} {}", Escape(features[f]), rows));
+    if (rows > 0) parts.push_back(fmt::format("{} {}", Escape(tables[t].name), rows));
   }
   if (all == 0) return fmt::format("none {}", what);
   if (parts.size() > kMostNamed) {
@@ -118,7 +122,6 @@ std::string StatesText(const char* of, bool taken, bool has_states, const std::s
 
 void Report(const CheckpointReader& reader, const InitialModel& initial, const TrainConfig& there,
             const TrainConfig& here, const RunSpec& spec, const DatasetSchema& schema) {
-  const std::vector<std::string>& features = there.features.categorical;
   int64_t taken = 0;
   for (const RowOrigins& origins : initial.tables) taken += origins.taken();
   LogInfo("starting from {} (step {}), sha256 {}", reader.dir(), reader.step(),
@@ -127,8 +130,8 @@ void Report(const CheckpointReader& reader, const InitialModel& initial, const T
     LogWarning("{} holds rows in {}: they are not exact", reader.dir(),
                reader.manifest().quantization);
   LogInfo("rows of tables: {} taken, {}, {}", taken,
-          CountText(features, initial, &RowOrigins::added, "new"),
-          CountText(features, initial, &RowOrigins::dropped, "dropped"));
+          CountText(spec.tables, initial, &RowOrigins::added, "new"),
+          CountText(spec.tables, initial, &RowOrigins::dropped, "dropped"));
   LogInfo(
       "optimizer states: {}; {}",
       StatesText("dense", initial.dense_states, !InfoOf(spec.dense_optimizer.type).states.empty(),
@@ -179,7 +182,7 @@ std::map<std::string, std::string> Initialize(const TrainConfig& config, const D
     const TrainConfig there = ConfigOf(reader);
     InitialModel initial;
     RunWithHeartbeats(comm, [&] {
-      initial = WhatIsTaken(there, config, dataset);
+      initial = WhatIsTaken(there, config, state->spec(), dataset);
       LoadInitialModel(reader, initial, state);
     });
     if (comm.rank() == 0) Report(reader, initial, there, config, state->spec(), dataset.schema());

@@ -130,7 +130,13 @@ FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
     features.num_embeddings.push_back(feature.num_embeddings);
     features.vocabularies.push_back(feature.vocabulary);
     if (feature.multi_hot) features.multi_hot.push_back(feature.name);
+    features.tables.push_back(feature.table_name());
+    features.max_lengths.push_back(feature.max_length);
   }
+  if (features.tables == features.categorical) features.tables.clear();
+  if (std::all_of(features.max_lengths.begin(), features.max_lengths.end(),
+                  [](int64_t length) { return length == 0; }))
+    features.max_lengths.clear();
   return features;
 }
 
@@ -180,6 +186,15 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
                : "",
            from);
   check_names("multi-hot", expected.multi_hot, actual.multi_hot);
+  const auto check_same = [&](const char* what, const auto& there, const auto& here) {
+    if (there != here)
+      Fail(ErrorCode::kConfig,
+           "{}: the features have another {} than in the training data: import it with the same "
+           "schema (and {})",
+           dataset.directory(), what, from);
+  };
+  check_same("table", expected.tables, actual.tables);
+  check_same("max_length", expected.max_lengths, actual.max_lengths);
   check_preprocessing(
       "transform", actual.dense, &FeaturesConfig::dense_transforms,
       fmt::format(

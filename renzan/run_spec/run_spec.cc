@@ -29,9 +29,9 @@ Value ValueNamed(const char* key, const std::string& name,
   Fail(ErrorCode::kConfig, "{}: '{}' is unknown", key, name);
 }
 
-// The columns of a feature's table.
-int64_t DimOf(const ModelConfig& model, const std::string& feature) {
-  const auto own = model.tables.find(feature);
+// The columns of a table.
+int64_t DimOf(const ModelConfig& model, const std::string& table) {
+  const auto own = model.tables.find(table);
   return RowColumns(model.type, own != model.tables.end() && own->second.embedding_dim > 0
                                     ? own->second.embedding_dim
                                     : model.embedding_dim);
@@ -69,38 +69,93 @@ void CheckNames(const char* key, const std::map<std::string, Value>& settings,
   }
 }
 
+// A feature that shares a table has no settings of its own but whether it is pooled, and how is
+// the table's.
+void CheckTableSettings(const TrainConfig& config, const DatasetSchema& schema,
+                        const std::vector<std::string>& tables) {
+  std::vector<std::string> names = tables;
+  for (const CategoricalFeature& feature : schema.categorical) names.push_back(feature.name);
+  CheckNames("model.tables", config.model.tables, names);
+  CheckNames("sharding.tables", config.sharding.tables, tables);
+  for (const CategoricalFeature& feature : schema.categorical) {
+    const auto found = config.model.tables.find(feature.name);
+    if (found == config.model.tables.end() || feature.name == feature.table_name()) continue;
+    TableConfig rest = found->second;
+    rest.pooling.clear();
+    if (rest != TableConfig())
+      Fail(ErrorCode::kConfig,
+           "model.tables.{}: the rows of feature '{}' are those of table '{}': move the settings "
+           "to model.tables.{}",
+           feature.name, feature.name, feature.table_name(), feature.table_name());
+  }
+}
+
 int RowBlocksOf(const NumericsConfig& numerics, const TableConfig& own, int64_t rows, int64_t dim) {
   const int wanted = own.row_blocks > 0 ? own.row_blocks : numerics.row_blocks;
   return wanted > 0 ? std::min(wanted, MaxRowBlocks(rows)) : DefaultRowBlocks(rows, dim);
 }
 
-std::vector<TableSpec> TablesOf(const TrainConfig& config, const DatasetSchema& schema,
-                                std::span<const double> pooling_factors) {
+TableConfig SettingsOf(const ModelConfig& model, const std::string& table) {
+  const auto found = model.tables.find(table);
+  return found != model.tables.end() ? found->second : TableConfig();
+}
+
+// How many rows a sample has of a feature that is not pooled; 0: it is.
+int64_t PositionsOf(const ModelConfig& model, const CategoricalFeature& feature) {
+  return SettingsOf(model, feature.name).pooling.empty() ? feature.max_length : 0;
+}
+
+TableSpec TableOf(const TrainConfig& config, const CategoricalFeature& first) {
+  const TableConfig own = SettingsOf(config.model, first.table_name());
+  const std::string& pooling = own.pooling.empty() ? config.model.pooling : own.pooling;
+  const int64_t dim = DimOf(config.model, first.table_name());
+  return {
+      .name = first.table_name(),
+      .num_embeddings = first.num_embeddings,
+      .embedding_dim = dim,
+      .pooling = ValueNamed("model.pooling", pooling,
+                            {std::pair{"sum", Pooling::kSum}, {"mean", Pooling::kMean}}),
+      .multi_hot = false,
+      .pooling_factor = own.pooling_factor,
+      .row_blocks = RowBlocksOf(config.numerics, own, first.num_embeddings, dim),
+      .column_blocks = own.column_blocks > 0 ? own.column_blocks : config.numerics.column_blocks,
+      .features = {}};
+}
+
+struct Tables {
+  std::vector<TableSpec> specs;
+  std::vector<size_t> features;
+};
+
+// Tables are in the order of their first features.
+Tables TablesOf(const TrainConfig& config, const DatasetSchema& schema,
+                std::span<const double> pooling_factors) {
   CHECK(pooling_factors.size() == schema.categorical.size());
-  const ModelConfig& model = config.model;
+  std::vector<std::vector<size_t>> of_table;
   std::vector<std::string> names;
-  std::vector<TableSpec> tables;
-  for (size_t t = 0; t < schema.categorical.size(); ++t) {
-    const CategoricalFeature& feature = schema.categorical[t];
-    const auto found = model.tables.find(feature.name);
-    TableConfig own = found != model.tables.end() ? found->second : TableConfig();
-    if (own.pooling.empty()) own.pooling = model.pooling;
-    const int64_t dim = DimOf(model, feature.name);
-    tables.push_back(
-        {.name = feature.name,
-         .num_embeddings = feature.num_embeddings,
-         .embedding_dim = dim,
-         .pooling = ValueNamed("model.pooling", own.pooling,
-                               {std::pair{"sum", Pooling::kSum}, {"mean", Pooling::kMean}}),
-         .multi_hot = feature.multi_hot,
-         .pooling_factor = own.pooling_factor > 0 ? own.pooling_factor : pooling_factors[t],
-         .row_blocks = RowBlocksOf(config.numerics, own, feature.num_embeddings, dim),
-         .column_blocks =
-             own.column_blocks > 0 ? own.column_blocks : config.numerics.column_blocks});
-    names.push_back(feature.name);
+  for (size_t f = 0; f < schema.categorical.size(); ++f) {
+    const std::string& name = schema.categorical[f].table_name();
+    const auto t = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    if (t == names.size()) {
+      names.push_back(name);
+      of_table.emplace_back();
+    }
+    of_table[t].push_back(f);
   }
-  CheckNames("model.tables", model.tables, names);
-  CheckNames("sharding.tables", config.sharding.tables, names);
+  Tables tables;
+  for (const std::vector<size_t>& features : of_table) {
+    TableSpec table = TableOf(config, schema.categorical[features[0]]);
+    const bool counted = table.pooling_factor == 0;
+    for (const size_t f : features) {
+      const CategoricalFeature& feature = schema.categorical[f];
+      table.features.push_back(PositionsOf(config.model, feature));
+      table.multi_hot |= feature.multi_hot;
+      if (counted) table.pooling_factor += pooling_factors[f];
+      tables.features.push_back(f);
+    }
+    tables.specs.push_back(std::move(table));
+  }
+  CheckTableSettings(config, schema, names);
   return tables;
 }
 
@@ -146,26 +201,42 @@ std::string EffectsOfSharedRows(const RunSpec& spec) {
 ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& schema) {
   const ModelConfig& m = config.model;
   std::vector<TableInput> tables;
-  for (const CategoricalFeature& feature : schema.categorical)
-    tables.push_back({.name = EscapeName(feature.name), .dim = DimOf(m, feature.name)});
+  std::vector<SequenceInput> sequences;
+  for (const CategoricalFeature& feature : schema.categorical) {
+    const int64_t dim = DimOf(m, feature.table_name()), positions = PositionsOf(m, feature);
+    if (positions > 0) {
+      sequences.push_back({.name = EscapeName(feature.name), .dim = dim, .positions = positions});
+    } else {
+      tables.push_back({.name = EscapeName(feature.name), .dim = dim});
+    }
+  }
   return {.type = m.type,
           .blocks = m.type == kBlocksType ? GraphOf(m) : Graph(),
           .num_dense = static_cast<int64_t>(schema.dense.size()),
           .tables = std::move(tables),
+          .sequences = std::move(sequences),
           .embedding_dim = m.embedding_dim,
           .sizes = m,
           .seed = config.seed,
           .precision = PrecisionOf(config.numerics)};
 }
 
+size_t FirstFeatureOf(const RunSpec& spec, size_t table) {
+  size_t before = 0;
+  for (size_t t = 0; t < table; ++t) before += spec.tables[t].features.size();
+  return spec.features[before];
+}
+
 RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,
                     std::span<const double> pooling_factors) {
+  Tables tables = TablesOf(config, schema, pooling_factors);
   return {.seed = config.seed,
           .model = ModelOptionsOf(config, schema),
           .loss = {.pos_weight = config.training.loss.pos_weight,
                    .label_smoothing = config.training.loss.label_smoothing,
                    .sample_weights = !schema.weight.empty()},
-          .tables = TablesOf(config, schema, pooling_factors),
+          .tables = std::move(tables.specs),
+          .features = std::move(tables.features),
           .dense_optimizer = DenseOptionsOf(config.optimizer.dense),
           .sparse_optimizer = SparseOptionsOf(config.optimizer.sparse),
           .learning_rates = {.dense = config.optimizer.dense.learning_rate,

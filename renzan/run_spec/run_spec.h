@@ -53,7 +53,10 @@ struct RunSpec {
   uint64_t seed = 0;
   ModelOptions model;
   LossOptions loss;
-  std::vector<TableSpec> tables;  // one for each categorical feature
+  std::vector<TableSpec> tables;
+  // Those that look them up: indices of the dataset's categorical features, one table's after
+  // another.
+  std::vector<size_t> features;
   DenseOptimizerOptions dense_optimizer;
   SparseOptimizerOptions sparse_optimizer;
   LearningRates learning_rates;
@@ -67,6 +70,9 @@ struct RunSpec {
 // validated file, and for settings of features that the dataset does not have.
 RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,
                     std::span<const double> pooling_factors);
+
+// The first feature of a table: an index of the dataset's categorical features.
+size_t FirstFeatureOf(const RunSpec& spec, size_t table);
 
 // What it costs that first-order weights share rows with embeddings, a sentence for people, or "".
 std::string EffectsOfSharedRows(const RunSpec& spec);

@@ -63,8 +63,8 @@ void CpuStep::TrainVirtualWorker(const StepInput& input, const ExchangedIds& ids
     state_.model().Backward(packed_, &dense_gradients_.of(index), &w);
   }
   const TraceSpan pooled("write pooled gradients");
-  embeddings().WritePooledGradient(ids.batch, ids.own, virtual_worker,
-                                   state_.model().first_pooled(), w.d_features);
+  embeddings().WritePooledGradient(ids.batch, ids.own, virtual_worker, lookups_.places,
+                                   w.d_features);
 }
 
 void CpuStep::Load(const Batch& slice, const ExchangedIds& ids, size_t index,
@@ -74,7 +74,8 @@ void CpuStep::Load(const Batch& slice, const ExchangedIds& ids, size_t index,
   const float* dense = slice.dense.data() + static_cast<int64_t>(index) * n * num_dense;
   for (int64_t i = 0; i < n; ++i) workspace->dense.SetRow(i, 0, dense + i * num_dense, num_dense);
   embeddings().ReadPooled(ids.batch, first_virtual_worker() + static_cast<int>(index),
-                          state_.model().first_pooled(), &workspace->features);
+                          lookups_.places, workspace->features);
+  lookups_.ReadLengths(slice, static_cast<int64_t>(index) * n, n, workspace);
 }
 
 void CpuStep::Forward(const Batch& slice, const PooledRows& pooled, std::span<float> logits) {

@@ -39,8 +39,8 @@ void GpuDenseStep::ReadPooled(const ExchangedIds& ids) {
   const int64_t n = spec().numerics.samples();
   state_.pool().ParallelTasks(num_virtual_workers(), [&](int thread, size_t index) {
     BlockedMatrix& features = rows_[static_cast<size_t>(thread)];
-    embeddings().ReadPooled(ids.batch, first_virtual_worker() + static_cast<int>(index), first,
-                            &features);
+    embeddings().ReadPooled(ids.batch, first_virtual_worker() + static_cast<int>(index),
+                            lookups_.places, {&features, 1});
     float* to = device_->pooled().data() + static_cast<int64_t>(index) * n * columns;
     for (int64_t i = 0; i < n; ++i, to += columns) features.GetRow(i, first, to, columns);
   });
@@ -54,8 +54,9 @@ void GpuDenseStep::WriteGradients(const ExchangedIds& ids) {
     BlockedMatrix& gradients = rows_[static_cast<size_t>(thread)];
     const float* from = device_->pooled().data() + static_cast<int64_t>(index) * n * columns;
     for (int64_t i = 0; i < n; ++i, from += columns) gradients.SetRow(i, first, from, columns);
-    embeddings().WritePooledGradient(
-        ids.batch, ids.own, first_virtual_worker() + static_cast<int>(index), first, gradients);
+    embeddings().WritePooledGradient(ids.batch, ids.own,
+                                     first_virtual_worker() + static_cast<int>(index),
+                                     lookups_.places, {&gradients, 1});
   });
 }
 

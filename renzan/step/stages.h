@@ -12,7 +12,7 @@ namespace renzan {
 // The batch's ids, on the workers that hold their rows: what each shard looks up.
 struct ExchangedIds {
   PreparedBatch& batch;
-  std::span<const IdsView> own;  // this worker's samples' ids, one view per table
+  std::span<const IdsView> own;  // this worker's samples' ids, by table
 };
 
 // The pooled rows of the batch, looked up and on their way to the workers that have its samples.

@@ -36,8 +36,8 @@ void Step::AddMetrics(std::span<const float> logits, std::span<const float> labe
 
 std::span<const IdsView> Step::IdsOf(const Batch& slice) {
   ids_.clear();
-  for (const FeatureIds& feature : slice.categorical)
-    ids_.push_back({feature.values, feature.offsets});
+  for (const size_t f : lookups_.features)
+    ids_.push_back({slice.categorical[f].values, slice.categorical[f].offsets});
   return ids_;
 }
 

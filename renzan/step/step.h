@@ -15,6 +15,7 @@
 #include "renzan/data/batch.h"
 #include "renzan/embedding/prepared_batches.h"
 #include "renzan/model/metrics.h"
+#include "renzan/run_spec/feature_lookups.h"
 #include "renzan/state/trained_state.h"
 
 namespace renzan {
@@ -68,7 +69,10 @@ class Step : public TrainedState {
 
  protected:
   // `state` must outlive it.
-  explicit Step(ModelState& state) : state_(state), batches_(state.embeddings()) {}
+  explicit Step(ModelState& state)
+      : state_(state),
+        batches_(state.embeddings()),
+        lookups_(LookupsOf(state.spec().tables, state.spec().features, state.model())) {}
 
   // Records the first step that was not finite. `non_finite_before`: the number of non-finite
   // predictions in `metrics` before this step.
@@ -78,11 +82,12 @@ class Step : public TrainedState {
   void AddMetrics(std::span<const float> logits, std::span<const float> labels,
                   std::span<BinaryMetrics> metrics);
   double learning_rate_factor(int64_t step) const;
-  // One view per table, valid until the next call.
+  // PreparedBatches::Begin's ids, valid until the next call.
   std::span<const IdsView> IdsOf(const Batch& slice);
 
   ModelState& state_;
   PreparedBatches batches_;
+  FeatureLookups lookups_;
   Finiteness finiteness_;
   double gradient_norm_ = std::numeric_limits<double>::quiet_NaN();
 

@@ -48,6 +48,11 @@ std::string Fingerprint(const DatasetManifest& manifest) {
   // The same for those without weights, or with all negatives.
   if (!manifest.weight.name.empty()) add("weight", manifest.weight.name);
   if (manifest.negatives_kept != 1) add("negatives_kept", manifest.negatives_kept);
+  // And for those whose features have tables of their own and no order.
+  for (const auto& [name, feature] : manifest.features) {
+    if (!feature.table.empty()) add("table", name, feature.table);
+    if (feature.max_length > 0) add("max_length", name, feature.max_length);
+  }
   return hash.HexDigest();
 }
 
@@ -319,6 +324,11 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
       FailRow(rows[i], schema.categorical[f].name,
               fmt::format("has the bag [{}, {}) of {}", offset[0], offset[1],
                           Counted(values.size(), "value")));
+    const int64_t most = schema.categorical[f].max_length;
+    if (most > 0 && offset[1] - offset[0] > most)
+      FailRow(rows[i], schema.categorical[f].name,
+              fmt::format("has a sequence of {}, but max_length is {}",
+                          Counted(offset[1] - offset[0], "id"), most));
     checked_values.Need(static_cast<size_t>(offset[0]), static_cast<size_t>(offset[1] - offset[0]));
     for (int64_t at = offset[0]; at < offset[1]; ++at) {
       const Id id = values[static_cast<size_t>(at)];

@@ -18,6 +18,7 @@
 namespace renzan {
 
 inline constexpr int64_t kMaxEmbeddings = int64_t{1} << 48;
+inline constexpr int64_t kMaxSequenceLength = 4096;
 
 struct CategoricalFeature {
   std::string name;
@@ -26,6 +27,12 @@ struct CategoricalFeature {
   // How values were mapped to ids: "hash:1000", "threshold:8:<digest of the values>", or "ids" if
   // the input had ids. Features with the same text map the same values to the same ids.
   std::string vocabulary = "ids";
+  // The embedding table whose rows its ids are; features may share one. Empty: its own.
+  std::string table = {};
+  // Greater than 0: a sequence, whose ids keep their order, and of which there are at most so many.
+  int64_t max_length = 0;
+
+  const std::string& table_name() const { return table.empty() ? name : table; }
 
   // Whether ids take 64 bits on disk instead of 32.
   bool has_wide_ids() const { return num_embeddings > std::numeric_limits<int32_t>::max(); }

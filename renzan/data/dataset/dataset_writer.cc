@@ -314,12 +314,20 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   CHECK(impl.manifest.dense_transforms.size() == schema.dense.size());
   for (const CategoricalFeature& feature : schema.categorical) {
     impl.manifest.categorical.push_back(feature.name);
-    impl.manifest.features[feature.name] = {feature.num_embeddings, feature.multi_hot, "", 0};
+    impl.manifest.features[feature.name] = {.num_embeddings = feature.num_embeddings,
+                                            .multi_hot = feature.multi_hot,
+                                            .vocabulary = "",
+                                            .unseen = 0,
+                                            .table = feature.table,
+                                            .max_length = feature.max_length};
     if (feature.has_wide_ids()) impl.manifest.format_version = kWideIdsFormatVersion;
   }
   if (!schema.has_labels()) impl.manifest.format_version = kUnlabelledFormatVersion;
   impl.manifest.keys = impl.options.keys;
   if (!impl.options.keys.empty()) impl.manifest.format_version = kKeysFormatVersion;
+  for (const CategoricalFeature& feature : schema.categorical)
+    if (!feature.table.empty() || feature.max_length > 0)
+      impl.manifest.format_version = kSequencesFormatVersion;
   impl.OpenShard();
 }
 

@@ -56,7 +56,7 @@ bool TakeChecksum(const std::string& path, std::string* text) {
 
 std::string VersionProblem(int64_t version) {
   return fmt::format("is {}, but this program reads versions 1 to {}: use a newer program", version,
-                     kKeysFormatVersion);
+                     kNewestDatasetFormatVersion);
 }
 
 // A later version has keys that this program does not know, and which say less than the version.
@@ -66,7 +66,7 @@ void CheckVersion(const std::string& path, std::string_view text) {
   if (!text.starts_with(kKey)) return;
   text.remove_prefix(kKey.size());
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), version);
-  if (parsed.ec == std::errc() && version > kKeysFormatVersion)
+  if (parsed.ec == std::errc() && version > kNewestDatasetFormatVersion)
     Fail(ErrorCode::kData, "{}:1: format_version {}", path, VersionProblem(version));
 }
 
@@ -102,17 +102,20 @@ void ShardEntry::Describe(ConfigFields& fields) {
   fields.Map("files", &files);
 }
 
-void FeatureEntry::Describe(ConfigFields& fields) {
+void FeatureEntry::Describe(ConfigFields& fields, bool with_unset) {
   fields.Range("num_embeddings", &num_embeddings, 1, kMaxEmbeddings);
   fields.Field("multi_hot", &multi_hot);
   fields.Field("vocabulary", &vocabulary);
   fields.Range("unseen", &unseen, 0, 1);
+  if (with_unset || !table.empty()) fields.Field("table", &table);
+  if (with_unset || max_length > 0) fields.Range("max_length", &max_length, 0, kMaxSequenceLength);
+  fields.Require(max_length == 0 || multi_hot, "max_length", "needs multi_hot: true");
 }
 
 void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
   fields.Field("format_version", &format_version);
-  fields.Require(format_version >= 1 && format_version <= kKeysFormatVersion, "format_version",
-                 VersionProblem(format_version));
+  fields.Require(format_version >= 1 && format_version <= kNewestDatasetFormatVersion,
+                 "format_version", VersionProblem(format_version));
   fields.Range("rows", &rows, 0, kMaxRows);
   fields.Field("created_by", &created_by);
   fields.Field("label", &label);
@@ -142,7 +145,9 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
     fields.Require(DenseTransform::Parse(transform).has_value(), "dense_transforms",
                    fmt::format("has '{}', which is not a transform", transform));
   fields.Field("categorical", &categorical);
-  fields.Map("features", &features);
+  fields.Map<FeatureEntry>("features", &features, [&](ConfigFields& inner, FeatureEntry& entry) {
+    entry.Describe(inner, with_unset);
+  });
   fields.Map<BayesOptimal>("generated", &generated,
                            [](ConfigFields& inner, BayesOptimal& bayes_optimal) {
                              inner.Range("best_auc", &bayes_optimal.best_auc, 0, 1);
@@ -185,8 +190,12 @@ DatasetSchema DatasetManifest::schema() const {
   schema.dense_transforms = dense_transforms;
   for (const std::string& name : categorical) {
     const FeatureEntry& feature = features.at(name);
-    schema.categorical.push_back(
-        {name, feature.num_embeddings, feature.multi_hot, VocabularyIdentity(name)});
+    schema.categorical.push_back({.name = name,
+                                  .num_embeddings = feature.num_embeddings,
+                                  .multi_hot = feature.multi_hot,
+                                  .vocabulary = VocabularyIdentity(name),
+                                  .table = feature.table,
+                                  .max_length = feature.max_length});
   }
   return schema;
 }
@@ -297,6 +306,15 @@ void CheckSchema(const DatasetSchema& schema) {
     if (feature.num_embeddings < 1 || feature.num_embeddings > kMaxEmbeddings)
       Fail(ErrorCode::kConfig, "feature '{}' has {}; it must have between 1 and {}", feature.name,
            Counted(feature.num_embeddings, "embedding"), kMaxEmbeddings);
+    for (const CategoricalFeature& other : schema.categorical)
+      if (other.table_name() == feature.table_name() &&
+          (other.num_embeddings != feature.num_embeddings ||
+           other.vocabulary != feature.vocabulary))
+        Fail(ErrorCode::kConfig,
+             "features '{}' and '{}' share table '{}', but not their ids: {} of vocabulary {}, and "
+             "{} of {}",
+             other.name, feature.name, feature.table_name(), other.num_embeddings, other.vocabulary,
+             feature.num_embeddings, feature.vocabulary);
   }
 }
 

@@ -39,15 +39,21 @@ struct FeatureEntry {
   // The share of lookups that read the row for unseen values instead of their own, in the data that
   // the vocabulary was made from (Vocabulary::TrainUnseen). Here, none do if `vocabularies_reused`.
   double unseen = 0;
+  std::string table;       // CategoricalFeature::table
+  int64_t max_length = 0;  // CategoricalFeature::max_length
 
-  void Describe(ConfigFields& fields);
+  // `with_unset`: as in DatasetManifest.
+  void Describe(ConfigFields& fields, bool with_unset);
 };
 
 // The versions that are written: the later ones only for features with wide ids, for rows without
-// labels, and for keys and the numbers of the input's rows, so that older programs can read the
-// others. Version 1 had no block checksums, no checksum of dataset.yaml, and no transforms.
+// labels, for keys and the numbers of the input's rows, and for shared tables and sequences, so
+// that older programs can read the others. Version 1 had no block checksums, no checksum of
+// dataset.yaml, and no transforms.
 inline constexpr int64_t kDatasetFormatVersion = 2, kWideIdsFormatVersion = 3,
-                         kUnlabelledFormatVersion = 4, kKeysFormatVersion = 5;
+                         kUnlabelledFormatVersion = 4, kKeysFormatVersion = 5,
+                         kSequencesFormatVersion = 6,
+                         kNewestDatasetFormatVersion = kSequencesFormatVersion;
 
 // The file in each shard's folder that holds the XXH3 of every block of the others.
 inline constexpr char kBlockChecksumsFile[] = "checksums.npy";

@@ -83,6 +83,8 @@ class BufferLayout {
 struct BlockPlace {
   const std::string& name;  // in its graph; its parameters' names begin with it
   std::span<const Shape> inputs;
+  // For each input, the sequence whose positions its vectors are, if they are (BlockPass::lengths).
+  std::span<const std::optional<size_t>> sequences = {};
   bool d_inputs = true;  // whether the gradient of any input is needed
   uint64_t seed = 0;     // of dropout
   ParameterLayout& parameters;
@@ -101,7 +103,9 @@ struct BlockPass {
   const PackedParameters& parameters;
   std::span<BlockedMatrix> buffers;
   std::span<AlignedBuffer> rows;
-  std::optional<TrainingPosition> training;  // unset in evaluation
+  std::optional<TrainingPosition> training = {};  // unset in evaluation
+  // For each sequence [n]: how many positions of a sample are used. The others are zeros.
+  std::span<const std::vector<int32_t>> lengths = {};
 };
 
 class Block {
@@ -112,6 +116,8 @@ class Block {
   virtual ~Block() = default;
 
   const Shape& shape() const { return shape_; }  // of the output
+  // The sequence whose positions the output's vectors are, if they are.
+  virtual std::optional<size_t> sequence() const { return std::nullopt; }
   // Whether the output is a logit, which may be float32 whatever the model's precision, and whether
   // an input may be. It is where it comes last or only blocks that can take it use it. Gradients
   // always have the model's precision.
