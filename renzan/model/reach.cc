@@ -30,13 +30,47 @@ void CheckUse(const Graph& graph, const char* input, size_t features, const char
          user->name, input, kind);
 }
 
+bool IsTaken(const Graph& graph, const std::string& input) {
+  return std::any_of(graph.begin(), graph.end(), [&](const GraphBlock& block) {
+    return std::find(block.inputs.begin(), block.inputs.end(), input) != block.inputs.end();
+  });
+}
+
+// Throws kConfig unless every feature whose rows are pooled is taken, with all or by itself.
+void CheckPooledAreTaken(const ModelOptions& options) {
+  const bool apart = std::any_of(
+      options.tables.begin(), options.tables.end(),
+      [&](const TableInput& table) { return IsTaken(options.blocks, EmbeddingsOf(table.name)); });
+  if (!apart || IsTaken(options.blocks, kEmbeddingsInput))
+    return CheckUse(options.blocks, kEmbeddingsInput, options.tables.size(), "categorical");
+  for (const TableInput& table : options.tables)
+    if (!IsTaken(options.blocks, EmbeddingsOf(table.name)))
+      Fail(ErrorCode::kConfig,
+           "model.blocks: no block takes embeddings.{}: give it to a block, or import the data "
+           "without this feature",
+           table.name);
+}
+
+// Throws kConfig unless every sequence is taken.
+void CheckSequencesAreTaken(const ModelOptions& options) {
+  if (options.sequences.empty()) return;
+  const Graph graph = GraphOf(options);
+  for (const SequenceInput& sequence : options.sequences)
+    if (!IsTaken(graph, EmbeddingsOf(sequence.name)))
+      Fail(ErrorCode::kConfig,
+           "model.type: {} does not take the sequence '{}': set model.tables.{}.pooling to sum or "
+           "mean, or use a model that does",
+           options.type, sequence.name, sequence.name);
+}
+
 }  // namespace
 
 void CheckInputsReachLogit(const ModelOptions& options) {
   if (options.type == kBlocksType) {
     CheckUse(options.blocks, kDenseInput, static_cast<size_t>(options.num_dense), "dense");
-    CheckUse(options.blocks, kEmbeddingsInput, options.tables.size(), "categorical");
+    CheckPooledAreTaken(options);
   }
+  CheckSequencesAreTaken(options);
   if (SeesOnlyPairs(options) && options.tables.size() == 1)
     Fail(ErrorCode::kConfig,
          "model.type: {} compares features in pairs, but the dataset has no dense features and one "

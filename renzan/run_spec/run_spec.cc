@@ -69,6 +69,11 @@ void CheckNames(const char* key, const std::map<std::string, Value>& settings,
   }
 }
 
+TableConfig SettingsOf(const ModelConfig& model, const std::string& table) {
+  const auto found = model.tables.find(table);
+  return found != model.tables.end() ? found->second : TableConfig();
+}
+
 // A feature that shares a table has no settings of its own but whether it is pooled, and how is
 // the table's.
 void CheckTableSettings(const TrainConfig& config, const DatasetSchema& schema,
@@ -80,6 +85,13 @@ void CheckTableSettings(const TrainConfig& config, const DatasetSchema& schema,
   for (const CategoricalFeature& feature : schema.categorical) {
     const auto found = config.model.tables.find(feature.name);
     if (found == config.model.tables.end() || feature.name == feature.table_name()) continue;
+    const TableConfig of_table = SettingsOf(config.model, feature.table_name());
+    const std::string& pooling = of_table.pooling.empty() ? config.model.pooling : of_table.pooling;
+    if (!found->second.pooling.empty() && found->second.pooling != pooling)
+      Fail(ErrorCode::kConfig,
+           "model.tables.{}.pooling: {}, but that of its table '{}' is {}: features that share a "
+           "table are pooled alike",
+           feature.name, found->second.pooling, feature.table_name(), pooling);
     TableConfig rest = found->second;
     rest.pooling.clear();
     if (rest != TableConfig())
@@ -93,11 +105,6 @@ void CheckTableSettings(const TrainConfig& config, const DatasetSchema& schema,
 int RowBlocksOf(const NumericsConfig& numerics, const TableConfig& own, int64_t rows, int64_t dim) {
   const int wanted = own.row_blocks > 0 ? own.row_blocks : numerics.row_blocks;
   return wanted > 0 ? std::min(wanted, MaxRowBlocks(rows)) : DefaultRowBlocks(rows, dim);
-}
-
-TableConfig SettingsOf(const ModelConfig& model, const std::string& table) {
-  const auto found = model.tables.find(table);
-  return found != model.tables.end() ? found->second : TableConfig();
 }
 
 // How many rows a sample has of a feature that is not pooled; 0: it is.

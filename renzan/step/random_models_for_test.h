@@ -16,8 +16,10 @@
 #include "renzan/model/blocks/layer_norm.h"
 #include "renzan/model/blocks/mlp.h"
 #include "renzan/model/blocks/multiply.h"
+#include "renzan/model/blocks/pool.h"
 #include "renzan/model/blocks/project.h"
 #include "renzan/model/blocks/self_attention.h"
+#include "renzan/model/blocks/target_attention.h"
 #include "renzan/model/model.h"
 #include "renzan/nn/activation.h"
 #include "renzan/tensor/row_codec.h"
@@ -52,11 +54,42 @@ struct RandomModel {
   int64_t steps = 0;
 };
 
-// A random graph over dense features and embeddings: some blocks, each of which takes inputs and
-// blocks before it, and a logit of all that nothing else uses.
-inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw) {
+// Pools a sequence of vectors, or attends to it. Returns the name of the result.
+inline std::string DrawPooled(Draws& draw, const std::string& sequence, int64_t dim,
+                              std::vector<GraphBlock>* blocks) {
+  const std::string name = "pooled_" + sequence;
+  if (draw.OneIn(2)) {
+    blocks->push_back({name,
+                       {EmbeddingsOf(sequence)},
+                       Pool{draw.Of(std::vector<std::string>{"sum", "mean", "last"})}});
+    return name;
+  }
+  blocks->push_back({name + "_query", {kDenseInput}, Mlp{.layers = {dim}}});
+  blocks->push_back({name,
+                     {name + "_query", EmbeddingsOf(sequence)},
+                     TargetAttention{.layers = {draw.Size(20)},
+                                     .activation = draw.Of(ActivationNames()),
+                                     .softmax = draw.OneIn(2)}});
+  return name;
+}
+
+// A random graph over dense features, embeddings and sequences: some blocks, each of which takes
+// inputs and blocks before it, and a logit of all that nothing else uses.
+inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetSchema& schema,
+                                                     const ModelConfig& model) {
   std::vector<GraphBlock> blocks;
   std::vector<std::string> values = {kDenseInput, kEmbeddingsInput};
+  for (const CategoricalFeature& feature : schema.categorical) {
+    if (feature.max_length == 0) {
+      if (draw.OneIn(5)) values.push_back(EmbeddingsOf(feature.name));
+      continue;
+    }
+    const auto own = model.tables.find(feature.table_name());
+    const int64_t dim = own != model.tables.end() && own->second.embedding_dim > 0
+                            ? own->second.embedding_dim
+                            : model.embedding_dim;
+    values.push_back(DrawPooled(draw, feature.name, dim, &blocks));
+  }
   for (int left = 1 + draw.Below(6); left > 0; --left) {
     const std::string name = fmt::format("b{}", blocks.size());
     switch (draw.Below(5)) {
@@ -105,6 +138,23 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw) {
   return BlocksOf(blocks);
 }
 
+// Lets some multi-hot features share a table, and some be sequences.
+inline void DrawSharing(Draws& draw, DatasetSchema* schema) {
+  CategoricalFeature* first = nullptr;
+  for (CategoricalFeature& feature : schema->categorical) {
+    // At least one is pooled.
+    if (feature.multi_hot && draw.OneIn(2) && &feature != &schema->categorical[0])
+      feature.max_length = 3 + draw.Below(3);
+    if (!draw.OneIn(3)) continue;
+    if (first == nullptr) {
+      first = &feature;
+      continue;
+    }
+    feature.table = first->name;
+    feature.num_embeddings = first->num_embeddings;
+  }
+}
+
 inline RandomModel DrawModel(uint64_t seed) {
   using Words = std::vector<std::string>;
   Draws draw(seed);
@@ -114,6 +164,7 @@ inline RandomModel DrawModel(uint64_t seed) {
   for (int t = 1 + draw.Below(6); t > 0; --t)
     model.schema.categorical.push_back({fmt::format("c{}", t), draw.Size(4000), draw.OneIn(2)});
 
+  if (draw.OneIn(2)) DrawSharing(draw, &model.schema);
   TrainConfig& c = model.config;
   c.seed = seed;
   c.checkpoint.every = "0";
@@ -124,7 +175,6 @@ inline RandomModel DrawModel(uint64_t seed) {
     return sizes;
   };
   c.model.type = draw.OneIn(3) ? kBlocksType : draw.Of(ModelTypeNames());
-  if (c.model.type == kBlocksType) c.model.blocks = DrawBlocks(draw);
   c.model.embedding_dim = draw.Of<int64_t>({1, 2, 4, 6, 8, 12, 16, 20, 32});
   c.model.bottom_mlp = widths();
   c.model.top_mlp = widths();
@@ -141,14 +191,23 @@ inline RandomModel DrawModel(uint64_t seed) {
     if (RowColumns(c.model.type, c.model.embedding_dim) % columns == 0 && draw.OneIn(3))
       c.numerics.column_blocks = columns;
   for (const CategoricalFeature& feature : model.schema.categorical)
-    if (draw.OneIn(4)) c.model.tables[feature.name].row_blocks = draw.Of<int>({1, 4, 16});
+    if (draw.OneIn(4)) c.model.tables[feature.table_name()].row_blocks = draw.Of<int>({1, 4, 16});
   for (const CategoricalFeature& feature : model.schema.categorical)
     if (draw.OneIn(4)) {
       // Its rows have a column more where there is a first-order weight.
       const int64_t columns = c.numerics.column_blocks * draw.Size(9);
       const int64_t dim = columns - (RowColumns(c.model.type, 1) == 2 ? 1 : 0);
-      if (dim > 0) c.model.tables[feature.name].embedding_dim = dim;
+      if (dim > 0) c.model.tables[feature.table_name()].embedding_dim = dim;
     }
+  if (c.model.type == kBlocksType) {
+    c.model.blocks = DrawBlocks(draw, model.schema, c.model);
+  } else {
+    for (const CategoricalFeature& feature : model.schema.categorical)
+      if (feature.max_length > 0) {
+        c.model.tables[feature.name].pooling = c.model.pooling;
+        c.model.tables[feature.table_name()].pooling = c.model.pooling;
+      }
+  }
 
   c.comm.forward = draw.Of(RowCodecNames());
   c.comm.backward = draw.Of(RowCodecNames());

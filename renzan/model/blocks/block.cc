@@ -63,8 +63,8 @@ const Shape& BlockPlace::input() const {
   return inputs.front();
 }
 
-int64_t BlockPlace::DimOfAll() const {
-  const Shape& vectors = input();
+int64_t BlockPlace::DimOfAll(size_t input) const {
+  const Shape& vectors = inputs[input];
   const auto differs = [&](const FeatureVector& each) { return each.dim != vectors.front().dim; };
   if (vectors.empty() || std::any_of(vectors.begin(), vectors.end(), differs))
     Reject(fmt::format("takes vectors of one dimension, but its input has {}", Describe(vectors)));

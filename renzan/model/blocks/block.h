@@ -94,8 +94,12 @@ struct BlockPlace {
   [[noreturn]] void Reject(const std::string& what) const;
   // Of a block with one input.
   const Shape& input() const;
-  // Of all vectors of that input, which must have one dimension.
-  int64_t DimOfAll() const;
+  // Of all vectors of that input, or of one of several, which must have one dimension.
+  int64_t DimOfAll() const {
+    input();
+    return DimOfAll(0);
+  }
+  int64_t DimOfAll(size_t input) const;
 };
 
 // What passes of one thread work with.

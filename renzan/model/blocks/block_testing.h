@@ -25,8 +25,19 @@ class BlockAlone {
              std::optional<TrainingPosition> training = std::nullopt)
       : shapes_(std::move(shapes)), n_(n), training_(training), buffers_(Precision::kFloat32) {
     const std::string name = "block";
-    block_ =
-        options.Make({.name = name, .inputs = shapes_, .parameters = layout_, .buffers = buffers_});
+    // Every input of several vectors is the same sequence, all of whose positions are used until
+    // SetLengths().
+    for (const Shape& shape : shapes_) {
+      sequences_.push_back(shape.size() > 1 ? std::optional<size_t>(0) : std::nullopt);
+      if (shape.size() > 1)
+        lengths_.assign(
+            1, std::vector<int32_t>(static_cast<size_t>(n), static_cast<int32_t>(shape.size())));
+    }
+    block_ = options.Make({.name = name,
+                           .inputs = shapes_,
+                           .sequences = sequences_,
+                           .parameters = layout_,
+                           .buffers = buffers_});
     parameters_ = AlignedBuffer(static_cast<size_t>(layout_.size()));
     const std::vector<float> values = RandomValues(parameters_.size(), 3);
     std::copy(values.begin(), values.end(), parameters_.data());
@@ -38,6 +49,21 @@ class BlockAlone {
   }
 
   std::vector<std::vector<float>> inputs;  // [n, columns], row by row
+
+  // Of each sample, how many positions of its sequence are used; the vectors of the others become
+  // zeros.
+  void SetLengths(const std::vector<int32_t>& lengths) {
+    lengths_[0] = lengths;
+    for (size_t input = 0; input < inputs.size(); ++input) {
+      if (!sequences_[input]) continue;
+      const Shape& shape = shapes_[input];
+      const auto width = static_cast<size_t>(ColumnsOf(shape));
+      for (size_t i = 0; i < lengths.size(); ++i) {
+        const size_t used = width / shape.size() * static_cast<size_t>(lengths[i]);
+        std::fill_n(inputs[input].data() + i * width + used, width - used, 0.0f);
+      }
+    }
+  }
 
   const Block& block() const { return *block_; }
   const ParameterLayout& layout() const { return layout_; }
@@ -55,7 +81,7 @@ class BlockAlone {
     ThreadPool pool(1);
     packed.Pack(pool);
     Load();
-    block_->Forward({packed, matrices_, rows_, training_}, input_pointers_, &output_);
+    block_->Forward({packed, matrices_, rows_, training_, lengths_}, input_pointers_, &output_);
     return RowMajor(output_);
   }
 
@@ -79,8 +105,8 @@ class BlockAlone {
     for (BlockedMatrix& each : d_inputs) pointers.push_back(&each);
     AlignedBuffer gradients(parameters_.size());
     FlatGradients flat(gradients.data());
-    block_->Backward({packed, matrices_, rows_, training_}, input_pointers_, output_, &d_output,
-                     &flat, pointers);
+    block_->Backward({packed, matrices_, rows_, training_, lengths_}, input_pointers_, output_,
+                     &d_output, &flat, pointers);
     for (const Parameter& each : layout_.parameters())
       EXPECT_LT(GradientError(Of(each, parameters_), Of(each, gradients), loss), 2e-3) << each.name;
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -101,6 +127,8 @@ class BlockAlone {
   }
 
   std::vector<Shape> shapes_;
+  std::vector<std::optional<size_t>> sequences_;
+  std::vector<std::vector<int32_t>> lengths_;
   int64_t n_;
   std::optional<TrainingPosition> training_;
   ParameterLayout layout_;

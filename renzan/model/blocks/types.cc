@@ -12,9 +12,11 @@
 #include "renzan/model/blocks/layer_norm.h"
 #include "renzan/model/blocks/mlp.h"
 #include "renzan/model/blocks/multiply.h"
+#include "renzan/model/blocks/pool.h"
 #include "renzan/model/blocks/project.h"
 #include "renzan/model/blocks/self_attention.h"
 #include "renzan/model/blocks/sum.h"
+#include "renzan/model/blocks/target_attention.h"
 #include "renzan/model/blocks/zeros.h"
 
 namespace renzan {
@@ -33,10 +35,12 @@ const std::vector<BlockOptions>& Types() {
       Fm{},
       LayerNorm{},
       Mlp{},
+      Pool{},
       Product{},
       Project{},
       SelfAttention{},
       Sum{},
+      TargetAttention{},
       Zeros{},
   };
   return types;
