@@ -9,6 +9,8 @@ void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss) {
   };
   if (!HasDotInteraction(model) && model.type != "dlrm_dcnv2") reject("model.type: " + model.type);
   if (!HasDotInteraction(model) && model.sizes.cross_rank == 0) reject("model.cross_rank: 0");
+  if (model.sizes.normalization != "none")
+    reject("model.normalization: " + model.sizes.normalization);
   if (loss.pos_weight != 1) reject("training.loss.pos_weight");
   if (loss.label_smoothing != 0) reject("training.loss.label_smoothing");
   if (loss.sample_weights) reject("training data with sample weights");

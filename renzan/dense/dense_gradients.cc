@@ -23,12 +23,15 @@ bool DenseGradients::Defers(const ParameterLayout& layout, const DenseGradientOp
 int64_t DenseGradients::BytesOf(const ParameterLayout& layout, const DenseGradientOptions& options,
                                 int virtual_workers) {
   const int64_t gradient = AlignedBuffer::MemoryFor(layout.size() * int64_t{sizeof(float)});
-  if (!Defers(layout, options)) return virtual_workers * gradient;
+  const int64_t statistics =
+      (virtual_workers + 1) *
+      AlignedBuffer::MemoryFor(layout.statistics_size() * int64_t{sizeof(float)});
+  if (!Defers(layout, options)) return virtual_workers * gradient + statistics;
   const bool all = virtual_workers == options.num_virtual_workers;
   const IndexRange range = {0, virtual_workers};
   const int64_t subtrees = std::ssize(MaximalBlocks(range));
   return virtual_workers * DeferredGradients::BytesOf(layout, options.samples) +
-         (all && subtrees == 1 ? 0 : subtrees * gradient);
+         (all && subtrees == 1 ? 0 : subtrees * gradient) + statistics;
 }
 
 DenseGradients::DenseGradients(Communicator& comm, ThreadPool& pool, const ParameterLayout& layout,
@@ -44,13 +47,27 @@ DenseGradients::DenseGradients(Communicator& comm, ThreadPool& pool, const Param
       leaf_spans_.push_back(leaves_.emplace_back(size).span());
       flat_.emplace_back(leaves_.back().data());
     }
-    return;
+  } else {
+    deferred_.emplace(layout, own.size(), options.samples);
+    for (const TreeBlock& block : MaximalBlocks(own)) sizes_.push_back(block.size);
+    sum_pointers_.resize(sizes_.size());
+    // A single subtree's sum is the result.
+    if (sizes_.size() > 1 || comm.world_size() > 1)
+      for (float*& sum : sum_pointers_) sum = sums_.emplace_back(size).data();
   }
-  deferred_.emplace(layout, own.size(), options.samples);
-  for (const TreeBlock& block : MaximalBlocks(own)) sizes_.push_back(block.size);
-  sum_pointers_.resize(sizes_.size());
-  if (sizes_.size() == 1 && comm.world_size() == 1) return;  // the subtree's sum is the result
-  for (float*& sum : sum_pointers_) sum = sums_.emplace_back(size).data();
+  if (layout.statistics_size() > 0) ReduceStatistics(comm, layout, options, own);
+}
+
+void DenseGradients::ReduceStatistics(Communicator& comm, const ParameterLayout& layout,
+                                      const DenseGradientOptions& options, const IndexRange& own) {
+  const size_t size = static_cast<size_t>(layout.statistics_size());
+  statistics_reducer_.emplace(comm, pool_, options.num_virtual_workers, size, FloatType::kFloat32,
+                              "batch statistics");
+  statistics_sum_ = AlignedBuffer(size);
+  for (int v = own.begin; v < own.end; ++v) {
+    statistics_spans_.push_back(statistics_.emplace_back(size).span());
+    of(static_cast<size_t>(v - own.begin)).set_statistics(statistics_.back().data());
+  }
 }
 
 WeightGradients& DenseGradients::of(size_t index) {
@@ -59,6 +76,7 @@ WeightGradients& DenseGradients::of(size_t index) {
 }
 
 void DenseGradients::Start(std::span<float> sum) {
+  if (statistics_reducer_) statistics_reducer_->Start(statistics_spans_, statistics_sum_.span());
   if (!deferred_) return reducer_.Start(leaf_spans_, sum);
   if (sums_.empty()) sum_pointers_[0] = sum.data();
   deferred_->Sum(pool_, sizes_, sum_pointers_);
@@ -66,6 +84,16 @@ void DenseGradients::Start(std::span<float> sum) {
   for (const float* block : sum_pointers_)
     blocks_.push_back(reinterpret_cast<const std::byte*>(block));
   reducer_.StartBlocks(blocks_, reinterpret_cast<std::byte*>(sum.data()));
+}
+
+void DenseGradients::Continue() {
+  if (statistics_reducer_) statistics_reducer_->Continue();
+  reducer_.Continue();
+}
+
+void DenseGradients::Finish() {
+  if (statistics_reducer_) statistics_reducer_->Finish();
+  reducer_.Finish();
 }
 
 }  // namespace renzan

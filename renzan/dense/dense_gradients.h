@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "renzan/base/index_range.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/comm/tree_reduce.h"
@@ -52,10 +53,16 @@ class DenseGradients {
   // The reduction. Every process calls these functions in turn and may do other work in between.
   // `sum` [layout.size()] must stay alive until Finish() returns.
   void Start(std::span<float> sum);
-  void Continue() { reducer_.Continue(); }
-  void Finish() { reducer_.Finish(); }
+  void Continue();
+  void Finish();
+  // After Finish(): the sums over all virtual workers of what each observed for the running
+  // statistics, [layout.statistics_size()].
+  std::span<const float> statistics() const { return statistics_sum_.span(); }
 
  private:
+  void ReduceStatistics(Communicator& comm, const ParameterLayout& layout,
+                        const DenseGradientOptions& options, const IndexRange& own);
+
   ThreadPool& pool_;
   TreeReducer reducer_;
   // Only one of these is used.
@@ -64,6 +71,12 @@ class DenseGradients {
 
   std::vector<std::span<float>> leaf_spans_;
   std::vector<FlatGradients> flat_;
+  // Of running statistics, which are float32 on the wire whatever the gradients are: the variance
+  // of a column may be too large or too small for 16 bits.
+  std::optional<TreeReducer> statistics_reducer_;
+  std::vector<AlignedBuffer> statistics_;
+  std::vector<std::span<float>> statistics_spans_;
+  AlignedBuffer statistics_sum_;
   // The subtrees that this process reduces by itself: their sizes, and their sums, unless a single
   // subtree is the whole tree.
   std::vector<int> sizes_;

@@ -79,6 +79,18 @@ void CheckInputsReachLogit(const ModelOptions& options) {
          options.type, options.tables[0].name);
 }
 
+void CheckBatchStatistics(const ModelOptions& options, int64_t samples_per_virtual_worker) {
+  if (samples_per_virtual_worker > 1) return;
+  const std::unique_ptr<Model> model = MakeModel(options);
+  for (const Parameter& parameter : model->layout().parameters())
+    if (parameter.is_statistic())
+      Fail(ErrorCode::kConfig,
+           "block {} normalizes by the samples of a virtual worker, but each has only one: raise "
+           "training.batch_size to twice numerics.virtual_workers or more, or lower "
+           "numerics.virtual_workers",
+           parameter.name.substr(0, parameter.name.find('.')));
+}
+
 std::string LostEffects(const ModelOptions& options) {
   if (!SeesOnlyPairs(options)) return "";
   return fmt::format(

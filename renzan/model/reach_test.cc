@@ -132,6 +132,22 @@ TEST(InputsReachLogit, OrTheModelIsRefused) {
   EXPECT_GT(refused, 0);
 }
 
+TEST(BatchStatistics, NeedTwoSamples) {
+  ModelOptions options{.type = "deepfm", .num_dense = 3};
+  CheckBatchStatistics(options, 1);
+  options.sizes.normalization = "batch";
+  CheckBatchStatistics(options, 2);
+  try {
+    CheckBatchStatistics(options, 1);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    EXPECT_NE(std::string(error.what()).find("block deep normalizes by the samples of a virtual "
+                                             "worker, but each has only one: raise"),
+              std::string::npos);
+  }
+}
+
 TEST(LostEffects, AreSaidWhereOnlyPairsAreSeen) {
   const std::vector<TableInput> two = {{"a", 4}, {"b", 4}};
   EXPECT_NE(LostEffects({.type = "dlrm", .tables = two}).find("dlrm_dcnv2"), std::string::npos);

@@ -4,6 +4,7 @@
 
 #include "renzan/base/config/config.h"
 #include "renzan/model/blocks/block.h"
+#include "renzan/model/blocks/normalization.h"
 #include "renzan/model/catalogue/catalogue.h"
 
 namespace renzan {
@@ -52,6 +53,8 @@ void ModelSizes::Describe(const std::string& type, ConfigFields& fields) {
     fields.Range("dropout", &dropout, 0, 1, "after the hidden layers of all MLPs, in training");
     fields.Require(dropout < 1, "dropout", "must be below 1");
   }
+  if (entry->Has("normalization"))
+    fields.Choice("normalization", &normalization, NormalizationNames());
 }
 
 }  // namespace renzan

@@ -23,8 +23,9 @@ struct ModelSizes {
   double mask_ratio = 2;    // hidden units of a mask's MLP: so many times the width of its input
   int64_t mask_width = 64;  // of a block's output
   int cross_layers = 3;
-  int64_t cross_rank = 512;  // 0: whole matrices
-  double dropout = 0;        // after the hidden layers of all MLPs, in training
+  int64_t cross_rank = 512;            // 0: whole matrices
+  double dropout = 0;                  // after the hidden layers of all MLPs, in training
+  std::string normalization = "none";  // of those layers: one of NormalizationNames()
 
   // Only those of models of this type.
   void Describe(const std::string& type, ConfigFields& fields);

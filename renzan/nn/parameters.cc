@@ -19,6 +19,7 @@ double StandardDeviation(const Parameter& parameter) {
       return std::sqrt(1.0 / static_cast<double>(parameter.size));
     case Initializer::kZero:
     case Initializer::kOne:
+    case Initializer::kQuarter:
       return 0;
   }
   return 0;
@@ -30,10 +31,23 @@ int64_t ParameterLayout::Add(std::string name, std::vector<int64_t> shape, Initi
                              int64_t rows_per_sample) {
   int64_t size = 1;
   for (int64_t extent : shape) size *= extent;
-  parameters_.push_back(
-      {std::move(name), std::move(shape), size_, size, initializer, rows_per_sample});
+  parameters_.push_back({.name = std::move(name),
+                         .shape = std::move(shape),
+                         .offset = size_,
+                         .size = size,
+                         .initializer = initializer,
+                         .rows_per_sample = rows_per_sample});
   size_ += (size + kAlignment - 1) / kAlignment * kAlignment;
   return parameters_.back().offset;
+}
+
+StatisticPlace ParameterLayout::AddStatistic(std::string name, int64_t size,
+                                             Initializer initializer, double momentum) {
+  const int64_t running = Add(std::move(name), {size}, initializer);
+  parameters_.back().momentum = momentum;
+  parameters_.back().statistic = statistics_size_;
+  statistics_size_ += size;
+  return {.running = running, .observed = parameters_.back().statistic};
 }
 
 void ParameterLayout::Initialize(uint64_t seed, std::span<float> values) const {
@@ -42,6 +56,8 @@ void ParameterLayout::Initialize(uint64_t seed, std::span<float> values) const {
   for (const Parameter& parameter : parameters_) {
     if (parameter.initializer == Initializer::kOne)
       std::fill_n(values.begin() + parameter.offset, parameter.size, 1.0f);
+    if (parameter.initializer == Initializer::kQuarter)
+      std::fill_n(values.begin() + parameter.offset, parameter.size, 0.25f);
     const double sigma = StandardDeviation(parameter);
     if (sigma == 0) continue;
     const uint64_t key = PhiloxKey(seed, ("init/" + parameter.name).c_str());

@@ -15,6 +15,7 @@ enum class Initializer {
   kBiasNormal,    // N(0, 1 / length): DLRM's biases
   kZero,
   kOne,
+  kQuarter,
 };
 
 struct Parameter {
@@ -24,6 +25,17 @@ struct Parameter {
   int64_t size = 0;
   Initializer initializer = Initializer::kZero;
   int64_t rows_per_sample = 1;  // of a weight's products: more where vectors of a sample share it
+  // Of a running statistic, which no optimizer changes: see AddStatistic().
+  double momentum = 0;
+  int64_t statistic = -1;
+
+  bool is_statistic() const { return statistic >= 0; }
+};
+
+// Where a running statistic is in the flat array, and where each virtual worker leaves what its
+// samples give (WeightGradients::SetStatistic).
+struct StatisticPlace {
+  int64_t running = 0, observed = 0;
 };
 
 class ParameterLayout {
@@ -33,7 +45,14 @@ class ParameterLayout {
   int64_t Add(std::string name, std::vector<int64_t> shape, Initializer initializer,
               int64_t rows_per_sample = 1);
 
+  // Appends a vector that follows what the samples of training give: after each step, running = (1
+  // - momentum) · running + momentum · the mean over all virtual workers of what each observed.
+  StatisticPlace AddStatistic(std::string name, int64_t size, Initializer initializer,
+                              double momentum);
+
   int64_t size() const { return size_; }
+  // Of what one virtual worker observes for all statistics.
+  int64_t statistics_size() const { return statistics_size_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
   // Initial values keyed by (seed, name, element): independent of everything else.
@@ -41,7 +60,7 @@ class ParameterLayout {
 
  private:
   std::vector<Parameter> parameters_;
-  int64_t size_ = 0;
+  int64_t size_ = 0, statistics_size_ = 0;
 };
 
 }  // namespace renzan

@@ -3,11 +3,13 @@
 // Receives what a backward pass knows about the gradients of parameters, for one virtual worker: of
 // each parameter once.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
 #include "renzan/nn/elementwise.h"
 #include "renzan/nn/gemm.h"
+#include "renzan/nn/parameters.h"
 #include "renzan/tensor/blocked_matrix.h"
 
 namespace renzan {
@@ -24,6 +26,17 @@ class WeightGradients {
 
   // The gradient of the vector [m] at this offset is the sum of the rows of d [rows, m].
   virtual void AddVector(const BlockedMatrix& d, int64_t vector) = 0;
+
+  // What the virtual worker's samples give for the running statistic at this place: a vector of n
+  // values.
+  void SetStatistic(const float* values, int64_t n, const StatisticPlace& place) {
+    if (statistics_ != nullptr) std::copy_n(values, n, statistics_ + place.observed);
+  }
+  // Where these go: [layout.statistics_size()]. Without it, they are dropped.
+  void set_statistics(float* statistics) { statistics_ = statistics; }
+
+ private:
+  float* statistics_ = nullptr;
 };
 
 // Computes them immediately, into a flat array.

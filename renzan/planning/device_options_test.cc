@@ -31,6 +31,8 @@ TEST(DeviceOptions, LossesThatAGpuDoesNotComputeAreRefused) {
   weighted.weight = "w";
   TrainConfig positives = plain, smooth = plain;
   positives.training.loss.pos_weight = 3;
+  TrainConfig normalized = plain;
+  normalized.model.normalization = "batch";
   smooth.training.loss.label_smoothing = 0.1;
   const auto refusal = [](const TrainConfig& config, const DatasetSchema& schema) -> std::string {
     const RunSpec spec = TestSpec(config, schema);
@@ -47,6 +49,8 @@ TEST(DeviceOptions, LossesThatAGpuDoesNotComputeAreRefused) {
   EXPECT_EQ(refusal(plain, TestSchema()), "");
   EXPECT_EQ(refusal(positives, TestSchema()),
             "device: cuda does not support training.loss.pos_weight: use device: cpu");
+  EXPECT_EQ(refusal(normalized, TestSchema()),
+            "device: cuda does not support model.normalization: batch: use device: cpu");
   EXPECT_EQ(refusal(smooth, TestSchema()),
             "device: cuda does not support training.loss.label_smoothing: use device: cpu");
   EXPECT_EQ(refusal(plain, weighted),

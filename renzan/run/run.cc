@@ -152,7 +152,9 @@ void TrainingRun::ClaimDirectories() {
       FailNothingToResume(directories_);
     // A run that an earlier version began may continue.
     if (!HoldsState(directories_) && !options_.must_resume) {
-      CheckInputsReachLogit(ModelOptionsOf(config_, splits_.train.dataset->schema()));
+      const ModelOptions model = ModelOptionsOf(config_, splits_.train.dataset->schema());
+      CheckInputsReachLogit(model);
+      CheckBatchStatistics(model, config_.training.batch_size / config_.numerics.virtual_workers);
       CheckInitialModel(config_, *splits_.train.dataset, directories_.run, comm_);
       initial_model_checked_ = true;
     }

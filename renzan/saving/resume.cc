@@ -47,11 +47,13 @@ void LoadDense(CheckpointReader& reader, bool with_states, ModelState* model) {
   LoadParameters(reader, model->model().layout(), model->parameters().span());
   reader.CheckFinite("the dense part", AllFinite(model->parameters().span()));
   if (!with_states) return;
-  for (const Parameter& parameter : model->model().layout().parameters())
+  for (const Parameter& parameter : model->model().layout().parameters()) {
+    if (parameter.is_statistic()) continue;
     for (DenseOptimizer::State& state : model->dense_optimizer().states())
       reader.Read(parameter.name + "/" + state.name, parameter.shape,
                   state.values.span().subspan(static_cast<size_t>(parameter.offset),
                                               static_cast<size_t>(parameter.size)));
+  }
   for (DenseOptimizer::State& state : model->dense_optimizer().states())
     reader.CheckFinite(state.name, AllFinite(state.values.span()));
 }

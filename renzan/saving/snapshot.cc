@@ -12,6 +12,7 @@ TensorFile DenseFile(ModelState& model) {
     const size_t size = static_cast<size_t>(parameter.size);
     file.tensors.push_back(SourceOfCopy(parameter.name, parameter.shape,
                                         model.parameters().span().subspan(offset, size)));
+    if (parameter.is_statistic()) continue;  // no optimizer changes it
     for (DenseOptimizer::State& state : model.dense_optimizer().states())
       file.tensors.push_back(SourceOfCopy(parameter.name + "/" + state.name, parameter.shape,
                                           state.values.span().subspan(offset, size)));

@@ -16,6 +16,7 @@ HostStep::HostStep(ModelState& state, Communicator& comm)
       dense_gradients_(comm, state.pool(), state.model().layout(),
                        DenseGradientOptionsOf(state.spec().numerics)),
       gradient_(state.parameters().size()),
+      running_statistics_(state.model().layout(), state.spec().numerics.virtual_workers),
       finite_(static_cast<size_t>(state.pool().num_threads())) {}
 
 // Exchanges run while other stages work: the next batch's ids from this step's lookup to its end,
@@ -122,8 +123,10 @@ bool HostStep::UpdateTables(const StepInput& input, const ArrivedGradients& rows
 void HostStep::UpdateDense(const StepInput& input, const DenseSum& gradient) {
   const TraceSpan span("dense update");
   const double rate = learning_rate_factor(input.step) * spec().learning_rates.dense;
-  state_.dense_optimizer().Apply(state_.pool(), rate, input.step, gradient.values,
-                                 state_.parameters().span());
+  const std::span<float> parameters = state_.parameters().span();
+  running_statistics_.Compute(dense_gradients_.statistics(), parameters);
+  state_.dense_optimizer().Apply(state_.pool(), rate, input.step, gradient.values, parameters);
+  running_statistics_.Write(parameters);
   state_.Changed();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "renzan/dense/dense_gradients.h"
+#include "renzan/dense/running_statistics.h"
 #include "renzan/step/stages.h"
 #include "renzan/step/step.h"
 
@@ -62,6 +63,7 @@ class HostStep : public Step {
   bool DenseIsFinite();
 
   AlignedBuffer gradient_;
+  RunningStatistics running_statistics_;
   std::vector<char> finite_;  // per thread
 };
 

@@ -11,6 +11,8 @@
 #include "renzan/base/philox.h"
 #include "renzan/config/train_config.h"
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/model/blocks/activation_layer.h"
+#include "renzan/model/blocks/batch_norm.h"
 #include "renzan/model/blocks/concat.h"
 #include "renzan/model/blocks/cross.h"
 #include "renzan/model/blocks/layer_norm.h"
@@ -21,7 +23,6 @@
 #include "renzan/model/blocks/self_attention.h"
 #include "renzan/model/blocks/target_attention.h"
 #include "renzan/model/model.h"
-#include "renzan/nn/activation.h"
 #include "renzan/tensor/row_codec.h"
 
 namespace renzan {
@@ -94,11 +95,13 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
     const std::string name = fmt::format("b{}", blocks.size());
     switch (draw.Below(5)) {
       case 0:
-        blocks.push_back({name,
-                          {draw.Of(values)},
-                          Mlp{.layers = {draw.Size(40), draw.Size(40)},
-                              .activation = draw.OneIn(2) ? "relu" : draw.Of(ActivationNames()),
-                              .dropout = draw.OneIn(3) ? 0.3 : 0}});
+        blocks.push_back(
+            {name,
+             {draw.Of(values)},
+             Mlp{.layers = {draw.Size(40), draw.Size(40)},
+                 .activation = draw.OneIn(2) ? "relu" : draw.Of(ActivationLayerNames()),
+                 .dropout = draw.OneIn(3) ? 0.3 : 0,
+                 .normalization = draw.OneIn(2) ? "none" : "batch"}});
         break;
       case 1:
         blocks.push_back(
@@ -133,7 +136,8 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
           return std::find(block.inputs.begin(), block.inputs.end(), value) != block.inputs.end();
         }))
       unused.push_back(value);
-  blocks.push_back({"outputs", unused, Concat{}});
+  blocks.push_back({"outputs_of_all", unused, Concat{}});
+  blocks.push_back({"outputs", {"outputs_of_all"}, BatchNorm{.momentum = 0.3}});
   blocks.push_back({"logit", {"outputs"}, Mlp{.layers = {1}, .linear_output = true}});
   return BlocksOf(blocks);
 }
@@ -229,6 +233,9 @@ inline RandomModel DrawModel(uint64_t seed) {
   c.model.attention_dim = draw.Size(12);
   c.model.mask_blocks = 1 + draw.Below(3);
   c.model.mask_width = 1 + draw.Size(30);
+  c.model.normalization = draw.Of(Words{"none", "none", "batch"});
+  // Those of a virtual worker need two samples.
+  if (c.training.batch_size == c.numerics.virtual_workers) c.training.batch_size *= 2;
   return model;
 }
 

@@ -1,5 +1,6 @@
-"""compare.py GOLDEN.json RUN: fails unless a run's losses and most frequent rows equal those of
-PyTorch. Needs no library."""
+"""compare.py GOLDEN.json RUN [EVALUATION.json]: fails unless a run's losses and most frequent rows
+equal those of PyTorch, and the loss of its model afterwards where it was recorded. Needs no
+library."""
 import array
 import json
 import struct
@@ -12,6 +13,9 @@ losses = [json.loads(line)["train/loss"] for line in open(run + "/metrics.jsonl"
 assert len(losses) == len(golden["losses"]) == 10
 for ours, theirs in zip(losses, golden["losses"]):
     assert abs(ours - theirs) < 2e-6 * max(1, abs(theirs)), (run, losses, golden["losses"])
+if "evaluation" in golden:
+    evaluated, expected = json.load(open(sys.argv[3]))["log_loss"], golden["evaluation"]
+    assert abs(evaluated - expected) < 2e-6 * max(1, expected), (run, evaluated, expected)
 error = 0
 for feature, expected in golden["rows"].items():
     with open(f"{run}/model/table.{feature}.safetensors", "rb") as file:

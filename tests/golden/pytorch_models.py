@@ -4,18 +4,36 @@ import torch
 from torch import nn
 
 
+class BatchNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.empty(width))
+        self.beta = nn.Parameter(torch.empty(width))
+        self.register_buffer("running_mean", torch.empty(width))
+        self.register_buffer("running_var", torch.empty(width))
+
+    def forward(self, x):
+        return nn.functional.batch_norm(x, self.running_mean, self.running_var, self.gamma,
+                                        self.beta, self.training)
+
+
 class Mlp(nn.ModuleList):
-    def __init__(self, sizes, last_relu=False):
+    def __init__(self, sizes, last_relu=False, m=None):
+        """`m`: the configuration's `model`, for hidden layers with its normalization."""
         super().__init__([nn.ModuleDict() for _ in sizes[1:]])
-        for layer, n, m in zip(self, sizes, sizes[1:]):
-            layer.weight = nn.Parameter(torch.empty(m, n))
-            layer.bias = nn.Parameter(torch.empty(m))
-        self.last_relu = last_relu
+        self.hidden = len(self) if last_relu else len(self) - 1
+        for i, (layer, n, out) in enumerate(zip(self, sizes, sizes[1:])):
+            layer.weight = nn.Parameter(torch.empty(out, n))
+            layer.bias = nn.Parameter(torch.empty(out))
+            if i < self.hidden and m and m.get("normalization", "none") != "none":
+                layer["norm"] = {"batch": BatchNorm, "layer": LayerNorm}[m["normalization"]](out)
 
     def forward(self, x):
         for i, layer in enumerate(self):
             x = nn.functional.linear(x, layer.weight, layer.bias)
-            if self.last_relu or i + 1 < len(self):
+            if "norm" in layer:
+                x = layer["norm"](x)
+            if i < self.hidden:
                 x = torch.relu(x)
         return x
 
@@ -87,7 +105,7 @@ class WideDeep(Model):
         super().__init__(dims, m["embedding_dim"], 1)
         self.projection = nn.ModuleDict()  # the MLP takes embeddings of any dimension
         self.wide = Linear(num_dense)
-        self.deep = Mlp([sum(dims) + num_dense, *m["top_mlp"], 1])
+        self.deep = Mlp([sum(dims) + num_dense, *m["top_mlp"], 1], m=m)
 
     def forward(self, dense, pooled):
         rows = self.rows(pooled)
@@ -98,7 +116,7 @@ class WideDeep(Model):
 class DeepFm(Fm):
     def __init__(self, num_dense, dims, m):
         super().__init__(num_dense, dims, m)
-        self.deep = Mlp([len(dims) * m["embedding_dim"] + num_dense, *m["top_mlp"], 1])
+        self.deep = Mlp([len(dims) * m["embedding_dim"] + num_dense, *m["top_mlp"], 1], m=m)
 
     def forward(self, dense, pooled):
         x = torch.cat([self.vectors(self.rows(pooled)).flatten(1), dense], 1)
@@ -115,7 +133,7 @@ class DcnV2(nn.Module):
                 layer.v = nn.Parameter(torch.empty(rank, width))
             layer.w = nn.Parameter(torch.empty(width, rank or width))
             layer.bias = nn.Parameter(torch.empty(width))
-        self.deep = Mlp([width, *m["top_mlp"]], last_relu=True)
+        self.deep = Mlp([width, *m["top_mlp"]], last_relu=True, m=m)
         self.logit = Mlp([width + m["top_mlp"][-1], 1])
 
     def forward(self, dense, pooled):
@@ -130,8 +148,8 @@ class FinalMlp(nn.Module):
     def __init__(self, num_dense, dims, m):
         super().__init__()
         width = sum(dims) + num_dense
-        self.first = Mlp([width, *m["top_mlp"]], last_relu=True)
-        self.second = Mlp([width, *m["second_mlp"]], last_relu=True)
+        self.first = Mlp([width, *m["top_mlp"]], last_relu=True, m=m)
+        self.second = Mlp([width, *m["second_mlp"]], last_relu=True, m=m)
         a, b = m["top_mlp"][-1], m["second_mlp"][-1]
         self.logit = nn.ModuleDict({"x": nn.Linear(a, 1, bias=False),
                                     "y": nn.Linear(b, 1, bias=False),
@@ -155,7 +173,7 @@ class XDeepFm(Model):
             layer.weight = nn.Parameter(torch.empty(maps, before * len(dims)))
             before = maps
         self.cin_logit = Mlp([sum(m["cin_layers"]), 1])
-        self.deep = Mlp([len(dims) * m["embedding_dim"] + num_dense, *m["top_mlp"], 1])
+        self.deep = Mlp([len(dims) * m["embedding_dim"] + num_dense, *m["top_mlp"], 1], m=m)
 
     def forward(self, dense, pooled):
         rows = self.rows(pooled)
@@ -190,7 +208,7 @@ class MaskNet(nn.Module):
             setattr(self, f"mask_{i}", Mlp([width, round(m["mask_ratio"] * width), width]))
             setattr(self, f"sums_{i}", Mlp([width, out]))
             setattr(self, f"scaled_{i}", LayerNorm(out))
-        self.top = Mlp([len(self.blocks) * out, *m["top_mlp"], 1])
+        self.top = Mlp([len(self.blocks) * out, *m["top_mlp"], 1], m=m)
 
     def forward(self, dense, pooled):
         x = torch.cat([pooled, dense], 1)
@@ -226,7 +244,7 @@ class AutoInt(Model):
         head_dim = m["attention_dim"] or dim // heads
         super().__init__(dims, dim, 1)
         self.wide = Linear(num_dense)
-        self.deep = Mlp([len(dims) * dim + num_dense, *m["top_mlp"], 1])
+        self.deep = Mlp([len(dims) * dim + num_dense, *m["top_mlp"], 1], m=m)
         self.layers = range(layers)
         for i in self.layers:
             setattr(self, f"attention_{i}",
@@ -247,7 +265,7 @@ MODELS = {"lr": Lr, "fm": Fm, "wide_deep": WideDeep, "deepfm": DeepFm, "dcnv2": 
 
 
 def load_by_name(model, saved):
-    """Takes the parameters from `saved` by their names."""
+    """Takes the parameters and buffers from `saved` by their names."""
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
+        for name, parameter in [*model.named_parameters(), *model.named_buffers()]:
             parameter.copy_(saved[name.removeprefix("wide.")])

@@ -78,6 +78,14 @@ def main():
         # Renzan shows the plain loss, whatever is trained on.
         losses.append(nn.BCEWithLogitsLoss()(logits, label[part]).item())
 
+    # Layers with running statistics compute something else outside training: the loss of all samples.
+    evaluation = {}
+    if list(model.buffers()):
+        model.eval()
+        with torch.no_grad():
+            logits = model(dense, ids, torch.arange(len(label)))
+        evaluation = {"evaluation": nn.BCEWithLogitsLoss()(logits, label).item()}
+
     # The row that was looked up most often in each table, and how often that was in one batch.
     rows = {}
     for t, feature in enumerate(features):
@@ -86,7 +94,7 @@ def main():
         most = int((ids[:, t].reshape(steps, batch) == row).sum(1).max())
         rows[feature] = {"row": row, "most_in_a_batch": most,
                          "values": tables[t][row].tolist()}
-    print(json.dumps({"losses": losses, "rows": rows, "torch": torch.__version__}))
+    print(json.dumps({"losses": losses, **evaluation, "rows": rows, "torch": torch.__version__}))
 
 
 main()

@@ -1,7 +1,7 @@
 #include "renzan/model/blocks/activation.h"
 
 #include "renzan/base/config/config.h"
-#include "renzan/nn/activation.h"
+#include "renzan/model/blocks/activation_layer.h"
 
 namespace renzan {
 namespace {
@@ -9,29 +9,31 @@ namespace {
 class ActivationBlock final : public Block {
  public:
   ActivationBlock(const std::string& function, const BlockPlace& place)
-      : Block(place.input()), function_(ActivationNamed(function)) {}
+      : Block(place.input()),
+        layer_(MakeActivationLayer(function, place, place.name, ColumnsOf(place.input()))) {}
 
   double Flops(bool) const override { return 2 * static_cast<double>(ColumnsOf(shape())); }
 
-  void Forward(const BlockPass&, Inputs inputs, BlockedMatrix* output) const override {
-    Activate(function_, *inputs.front(), output);
+  void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
+    layer_->Forward(pass, *inputs.front(), output);
   }
 
-  void Backward(const BlockPass&, Inputs inputs, const BlockedMatrix&, BlockedMatrix* d_output,
-                WeightGradients*, std::span<BlockedMatrix* const> d_inputs) const override {
-    if (d_inputs.front() == nullptr) return;
-    ActivateBackward(function_, *inputs.front(), d_output);
-    d_inputs.front()->SetColumns(0, *d_output, 0, d_output->columns());
+  void Backward(const BlockPass& pass, Inputs inputs, const BlockedMatrix&, BlockedMatrix* d_output,
+                WeightGradients* gradients,
+                std::span<BlockedMatrix* const> d_inputs) const override {
+    layer_->Backward(pass, *inputs.front(), d_output, gradients);
+    if (d_inputs.front() != nullptr)
+      d_inputs.front()->SetColumns(0, *d_output, 0, d_output->columns());
   }
 
  private:
-  Activation function_;
+  std::unique_ptr<ActivationLayer> layer_;
 };
 
 }  // namespace
 
 void ActivationFunction::Describe(ConfigFields& fields) {
-  fields.Choice("function", &function, ActivationNames());
+  fields.Choice("function", &function, ActivationLayerNames());
 }
 
 std::unique_ptr<Block> ActivationFunction::Make(const BlockPlace& place) const {

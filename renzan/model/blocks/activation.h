@@ -1,6 +1,7 @@
 #pragma once
 
-// A function of each value (nn/activation.h), where no `mlp` applies it. No parameters.
+// A function of each value (activation_layer.h, which names its parameters), where no `mlp` applies
+// it. Takes any vectors, gives the same ones.
 
 #include <string>
 

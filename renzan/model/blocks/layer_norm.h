@@ -7,7 +7,12 @@
 //
 // Parameters: "<name>.gamma" and "<name>.beta", one value for each column that is normalized.
 
+#include <cstdint>
+#include <memory>
+#include <string>
+
 #include "renzan/model/blocks/block.h"
+#include "renzan/model/blocks/normalization.h"
 
 namespace renzan {
 
@@ -18,6 +23,29 @@ struct LayerNorm {
   static constexpr const char* kType = "layer_norm";
   void Describe(ConfigFields& fields);
   std::unique_ptr<Block> Make(const BlockPlace& place) const;
+};
+
+class LayerNormalization final : public Normalization {
+ public:
+  // Of rows of `columns`, each `width` of which are normalized at once.
+  LayerNormalization(const LayerNorm& options, const BlockPlace& place, const std::string& prefix,
+                     int64_t width, int64_t columns);
+
+  void Forward(const BlockPass& pass, const BlockedMatrix& x, BlockedMatrix* y) const override;
+  void Backward(const BlockPass& pass, const BlockedMatrix& x, const BlockedMatrix& dy,
+                WeightGradients* gradients, BlockedMatrix* dx) const override;
+
+ private:
+  // Of width_ values; returns what they were multiplied by.
+  float Normalize(float* x) const;
+  // From the gradient of the normalized values to that of the values before.
+  void ThroughNormalize(const float* normalized, float scale, float* d) const;
+
+  float epsilon_;
+  int64_t width_, columns_;
+  int64_t gamma_, beta_;     // offsets of the parameters
+  size_t d_gamma_, d_beta_;  // buffers of each sample's part
+  size_t row_;               // of a sample: x and dy, and what it adds to those
 };
 
 }  // namespace renzan

@@ -1,9 +1,13 @@
 #pragma once
 
-// A stack of fully connected layers: y = f(W x + b), where the last one may be linear. Takes any
-// vectors, gives one.
+// A stack of fully connected layers: y = f(n(W x + b)), where n may normalize (batch_norm.h,
+// layer_norm.h) and the last layer may be linear: then it has neither n nor f. With `residual`,
+// every layer but the first and a linear last one adds its input to what f takes: y = f(n(W x + b)
+// + x), as He et al., "Deep Residual Learning for Image Recognition", 2016. Takes any vectors,
+// gives one.
 //
-// Parameters: "<name>.<i>.weight" [out, in] and "<name>.<i>.bias" [out]. Dropout's key is
+// Parameters: "<name>.<i>.weight" [out, in] and "<name>.<i>.bias" [out], those of n as
+// "<name>.<i>.norm.…", and those of f as "<name>.<i>.…" (activation_layer.h). Dropout's key is
 // "<name>.<i>".
 
 #include <cstdint>
@@ -17,8 +21,10 @@ namespace renzan {
 struct Mlp {
   std::vector<int64_t> layers;  // their widths
   std::string activation = "relu";
-  bool linear_output = false;  // no activation after the last layer; with one unit, a logit
-  double dropout = 0;          // after every layer but the last, in training
+  bool linear_output = false;          // no activation after the last layer; with one unit, a logit
+  double dropout = 0;                  // after every layer but the last, in training
+  std::string normalization = "none";  // one of NormalizationNames()
+  bool residual = false;
 
   static constexpr const char* kType = "mlp";
   void Describe(ConfigFields& fields);

@@ -2,6 +2,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/model/blocks/activation.h"
+#include "renzan/model/blocks/batch_norm.h"
 #include "renzan/model/blocks/bilinear.h"
 #include "renzan/model/blocks/cin.h"
 #include "renzan/model/blocks/concat.h"
@@ -25,6 +26,7 @@ namespace {
 const std::vector<BlockOptions>& Types() {
   static const std::vector<BlockOptions> types = {
       ActivationFunction{},
+      BatchNorm{},
       Bilinear{},
       Cin{},
       Concat{},

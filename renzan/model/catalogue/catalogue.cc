@@ -19,7 +19,8 @@ namespace {
 
 // The keys of both DLRMs; configurations that were recorded with a dlrm have those of its cross
 // network, too, which it does not have.
-constexpr const char* kDlrmKeys = "bottom_mlp top_mlp cross_layers cross_rank dropout";
+constexpr const char* kDlrmKeys =
+    "bottom_mlp top_mlp cross_layers cross_rank dropout normalization";
 
 constexpr CatalogueEntry kEntries[] = {
     {.name = "dlrm", .graph = DlrmGraph, .keys = kDlrmKeys},
@@ -29,21 +30,28 @@ constexpr CatalogueEntry kEntries[] = {
     {.name = "wide_deep",
      .graph = WideDeepGraph,
      .has_first_order = true,
-     .keys = "top_mlp dropout"},
-    {.name = "deepfm", .graph = DeepFmGraph, .has_first_order = true, .keys = "top_mlp dropout"},
+     .keys = "top_mlp dropout normalization"},
+    {.name = "deepfm",
+     .graph = DeepFmGraph,
+     .has_first_order = true,
+     .keys = "top_mlp dropout normalization"},
     {.name = "xdeepfm",
      .graph = XDeepFmGraph,
      .has_first_order = true,
-     .keys = "cin_layers top_mlp dropout"},
-    {.name = "dcnv2", .graph = DcnV2Graph, .keys = "top_mlp cross_layers cross_rank dropout"},
+     .keys = "cin_layers top_mlp dropout normalization"},
+    {.name = "dcnv2",
+     .graph = DcnV2Graph,
+     .keys = "top_mlp cross_layers cross_rank dropout normalization"},
     {.name = "autoint",
      .graph = AutoIntGraph,
      .has_first_order = true,
-     .keys = "attention_layers attention_heads attention_dim top_mlp dropout"},
+     .keys = "attention_layers attention_heads attention_dim top_mlp dropout normalization"},
     {.name = "masknet",
      .graph = MaskNetGraph,
-     .keys = "mask_blocks mask_ratio mask_width top_mlp dropout"},
-    {.name = "finalmlp", .graph = FinalMlpGraph, .keys = "top_mlp second_mlp dropout"},
+     .keys = "mask_blocks mask_ratio mask_width top_mlp dropout normalization"},
+    {.name = "finalmlp",
+     .graph = FinalMlpGraph,
+     .keys = "top_mlp second_mlp dropout normalization"},
 };
 
 }  // namespace

@@ -15,8 +15,7 @@ Graph DcnV2Graph(const ModelOptions& options) {
   graph.push_back({"cross", {x}, Cross{options.sizes.cross_layers, options.sizes.cross_rank}});
   std::vector<std::string> outputs = {"cross"};
   if (!options.sizes.top_mlp.empty()) {
-    graph.push_back(
-        {"deep", {x}, Mlp{.layers = options.sizes.top_mlp, .dropout = options.sizes.dropout}});
+    graph.push_back({"deep", {x}, CommonMlp(options, options.sizes.top_mlp)});
     outputs.push_back("deep");
   }
   graph.push_back({"outputs", outputs, Concat{}});

@@ -18,7 +18,7 @@ Graph FinalMlpGraph(const ModelOptions& options) {
   const std::string x = AddDeepInput(options, kEmbeddingsInput, &graph);
   const auto add_stream = [&](const std::string& name, const std::vector<int64_t>& layers) {
     if (layers.empty()) return x;
-    graph.push_back({name, {x}, Mlp{.layers = layers, .dropout = options.sizes.dropout}});
+    graph.push_back({name, {x}, CommonMlp(options, layers)});
     return name;
   };
   const std::string first = add_stream("first", options.sizes.top_mlp);

@@ -1,10 +1,10 @@
 #include "renzan/model/catalogue/parts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "renzan/model/blocks/concat.h"
 #include "renzan/model/blocks/first_order.h"
-#include "renzan/model/blocks/mlp.h"
 #include "renzan/model/blocks/project.h"
 #include "renzan/model/blocks/zeros.h"
 
@@ -18,21 +18,23 @@ std::vector<int64_t> WithLast(std::vector<int64_t> layers, int64_t last) {
 
 }  // namespace
 
+Mlp CommonMlp(const ModelOptions& options, std::vector<int64_t> layers, bool linear_output) {
+  return {.layers = std::move(layers),
+          .linear_output = linear_output,
+          .dropout = options.sizes.dropout,
+          .normalization = options.sizes.normalization};
+}
+
 GraphBlock BottomMlp(const ModelOptions& options) {
   if (options.num_dense == 0) return {"bottom", {}, Zeros{options.embedding_dim}};
   return {"bottom",
           {kDenseInput},
-          Mlp{.layers = WithLast(options.sizes.bottom_mlp, options.embedding_dim),
-              .dropout = options.sizes.dropout}};
+          CommonMlp(options, WithLast(options.sizes.bottom_mlp, options.embedding_dim))};
 }
 
 GraphBlock MlpToLogit(const ModelOptions& options, const std::string& name,
                       const std::string& input) {
-  return {name,
-          {input},
-          Mlp{.layers = WithLast(options.sizes.top_mlp, 1),
-              .linear_output = true,
-              .dropout = options.sizes.dropout}};
+  return {name, {input}, CommonMlp(options, WithLast(options.sizes.top_mlp, 1), true)};
 }
 
 std::vector<std::string> AddLinear(const ModelOptions& options, Graph* graph) {

@@ -5,10 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "renzan/model/blocks/mlp.h"
 #include "renzan/model/graph.h"
 #include "renzan/model/model.h"
 
 namespace renzan {
+
+// An MLP with the options that all MLPs of a model have in common.
+Mlp CommonMlp(const ModelOptions& options, std::vector<int64_t> layers, bool linear_output = false);
 
 // "bottom": the dense features' MLP, with an output of embedding_dim and ReLU everywhere; zeros
 // where there are no dense features.
