@@ -5,6 +5,7 @@
     renzan.Communicator          exchanges of NumPy arrays between them
     renzan.torch                 PyTorch: the step, data, state, a torch.distributed backend
     renzan.data.open(DIR)        an imported dataset as arrays
+    renzan.data.write(...)       a dataset of a DataFrame or another table
     renzan.log(step, {...})      metrics for TensorBoard
     renzan.submit([...])         the job system: also jobs(), job(), explain(), wait(), cancel()
 """

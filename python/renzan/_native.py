@@ -64,6 +64,31 @@ class RunStatus(ctypes.Structure):
                 ("working_since_unix_seconds", c_double)]
 
 
+PROGRESS = ctypes.CFUNCTYPE(c_int, c_void_p, c_int64)
+
+
+class ImportOptions(ctypes.Structure):
+    """renzan_import_options."""
+
+    _fields_ = [("vocabulary", POINTER(c_char_p)), ("num_vocabulary", c_size_t),
+                ("unseen", POINTER(c_char_p)), ("num_unseen", c_size_t),
+                ("vocabulary_from", c_char_p), ("keep_negatives", POINTER(c_double)),
+                ("seed", POINTER(c_uint64)), ("grow", c_int), ("skip_bad_rows", c_int),
+                ("shard_rows", c_int64), ("progress", PROGRESS), ("context", c_void_p)]
+
+
+class ImportResult(ctypes.Structure):
+    """renzan_import_result."""
+
+    rows: int
+    positive_rows: int
+    bad_rows: int
+    dropped_rows: int
+
+    _fields_ = [("rows", c_int64), ("positive_rows", c_int64), ("bad_rows", c_int64),
+                ("dropped_rows", c_int64)]
+
+
 # Functions that return a renzan_status: their arguments.
 _CHECKED = {
     "renzan_place_from_environment": [POINTER(Place)],
@@ -102,6 +127,8 @@ _CHECKED = {
     "renzan_dataset_open": [c_char_p, c_int, POINTER(c_void_p)],
     "renzan_dataset_verify": [c_void_p],
     "renzan_dataset_read": [c_void_p, c_void_p, c_size_t, POINTER(c_void_p)],
+    "renzan_dataset_write": [c_void_p, c_char_p, c_char_p, c_char_p, POINTER(ImportOptions),
+                             POINTER(ImportResult)],
     "renzan_batch_ids": [c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_size_t),
                          POINTER(c_void_p)],
     "renzan_events_create": [c_char_p, c_int64, POINTER(c_void_p)],

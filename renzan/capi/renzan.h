@@ -379,6 +379,46 @@ RENZAN_EXPORT renzan_status renzan_batch_ids(const renzan_batch* batch, size_t f
                                              const int64_t** values, size_t* num_values,
                                              const int32_t** offsets);
 
+/* How a table becomes a dataset: what the flags of `renzan data import` say. Zeros are the
+ * defaults.
+ */
+typedef struct renzan_import_options {
+  const char* const* vocabulary; /* "hash:100000", "user=threshold:8" */
+  size_t num_vocabulary;
+  const char* const* unseen; /* "0.01", "user=0.05" */
+  size_t num_unseen;
+  const char* vocabulary_from;  /* a dataset; NULL: none */
+  const double* keep_negatives; /* NULL: all */
+  const uint64_t* seed;         /* NULL: 0 */
+  int grow;
+  int skip_bad_rows; /* 0: a bad row is an error */
+  int64_t shard_rows;
+  /* Called every few thousand rows, in the calling thread; returns 0, or 1 to stop. May be NULL. */
+  int (*progress)(void* context, int64_t rows);
+  void* context;
+} renzan_import_options;
+
+typedef struct renzan_import_result {
+  int64_t rows;          /* of the dataset */
+  int64_t positive_rows; /* of these, with label 1 */
+  int64_t bad_rows;      /* skipped */
+  int64_t dropped_rows;  /* left out by keep_negatives */
+} renzan_import_result;
+
+struct ArrowArrayStream; /* of Arrow's C stream interface */
+
+/* Writes the rows of `stream` as the dataset `directory`, which appears whole or not at all: the
+ * same bytes as `renzan data import --format csv` makes of the same values. `schema` is the text of
+ * a schema file, which messages call `schema_name` (docs/formats/dataset.md). Always releases
+ * `stream`, also on an error. Rows are numbered from 0 in messages. `options` and `result` may be
+ * NULL. RENZAN_CONFIG: the schema does not fit the columns; RENZAN_DATA: a bad row; RENZAN_IO: the
+ * stream or the disk failed. */
+RENZAN_EXPORT renzan_status renzan_dataset_write(struct ArrowArrayStream* stream,
+                                                 const char* directory, const char* schema,
+                                                 const char* schema_name,
+                                                 const renzan_import_options* options,
+                                                 renzan_import_result* result);
+
 /* ---- Metrics ---- */
 
 /* An event file, whose scalars TensorBoard shows. */

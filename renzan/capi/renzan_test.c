@@ -366,6 +366,59 @@ static void Status(const char* directory) {
                "/nonexistent");
 }
 
+/* Arrow's C stream interface, of which only the layout is known here. */
+struct ArrowArrayStream {
+  int (*get_schema)(struct ArrowArrayStream*, void*);
+  int (*get_next)(struct ArrowArrayStream*, void*);
+  const char* (*get_last_error)(struct ArrowArrayStream*);
+  void (*release)(struct ArrowArrayStream*);
+  void* private_data;
+};
+
+static int NoSchema(struct ArrowArrayStream* stream, void* schema) {
+  (void)stream;
+  (void)schema;
+  return 5;
+}
+static const char* WhyNoSchema(struct ArrowArrayStream* stream) {
+  (void)stream;
+  return "no such table";
+}
+static void CountRelease(struct ArrowArrayStream* stream) {
+  ++*(int*)stream->private_data;
+  stream->release = NULL;
+}
+
+/* A stream is released whatever goes wrong. */
+static void WriteDataset(const char* directory) {
+  const char* const schema = "columns: {y: {role: label}}";
+  char path[4096];
+  int released = 0, i;
+  struct ArrowArrayStream stream;
+  memset(&stream, 0, sizeof(stream));
+  snprintf(path, sizeof(path), "%s/clicks", directory);
+  for (i = 0; i < 3; ++i) {
+    stream.get_schema = NoSchema;
+    stream.get_last_error = WhyNoSchema;
+    stream.release = CountRelease;
+    stream.private_data = &released;
+    if (i == 0)
+      EXPECT_ERROR(renzan_dataset_write(&stream, path, schema, "it", NULL, NULL), RENZAN_IO,
+                   "no such table");
+    else if (i == 1)
+      EXPECT_ERROR(
+          renzan_dataset_write(&stream, path, "columns: {y: {role: lable}}", "it", NULL, NULL),
+          RENZAN_CONFIG, "it:1");
+    else
+      EXPECT_ERROR(renzan_dataset_write(&stream, path, NULL, "it", NULL, NULL), RENZAN_USAGE,
+                   "'schema' is NULL");
+    EXPECT(released == i + 1);
+  }
+  EXPECT_ERROR(renzan_dataset_write(&stream, path, schema, "it", NULL, NULL), RENZAN_USAGE,
+               "read before");
+  EXPECT_ERROR(renzan_dataset_write(NULL, path, schema, "it", NULL, NULL), RENZAN_USAGE, "stream");
+}
+
 int main(int argc, char** argv) {
   EXPECT(argc == 2);
   signal(SIGPIPE, SIG_DFL);
@@ -378,6 +431,7 @@ int main(int argc, char** argv) {
   OrderAndRandomness();
   Checkpoints(argv[1]);
   Status(argv[1]);
+  WriteDataset(argv[1]);
   puts("ok");
   return 0;
 }

@@ -22,9 +22,9 @@
 #include "renzan/data/dense_transform.h"
 #include "renzan/data/input_rows.h"
 #include "renzan/data/negative_sampler.h"
+#include "renzan/data/row_source.h"
 #include "renzan/data/skipped_rows.h"
 #include "renzan/data/synth/teacher_report.h"
-#include "renzan/data/text/row_parser.h"
 #include "renzan/data/vocabularies_from.h"
 #include "renzan/data/vocabulary.h"
 #include "renzan/data/vocabulary_options.h"
@@ -45,25 +45,6 @@ constexpr double kManyBadRows = 0.1;
 // cannot learn. Fewer lookups do not show it.
 constexpr double kNearlyAllRare = 0.95;
 constexpr int64_t kEnoughLookups = 100;
-
-std::unique_ptr<RowParser> MakeParser(const ImportOptions& options) {
-  const Labels labels = options.is_training_data() ? Labels::kRequired : Labels::kMayBeMissing;
-  if (options.format == "criteo") {
-    if (!options.schema.empty())
-      Fail(ErrorCode::kUsage, "--schema is only for --format csv; Criteo's columns are fixed");
-    return MakeCriteoParser(options.log_dense.value_or(true), labels);
-  }
-  if (options.format != "csv")
-    Fail(ErrorCode::kUsage, "unknown format '{}': use criteo or csv", options.format);
-  if (options.schema.empty())
-    Fail(ErrorCode::kUsage,
-         "--format csv needs --schema FILE, which describes each column (docs/formats/dataset.md)");
-  if (options.log_dense.has_value())
-    Fail(ErrorCode::kUsage,
-         "--dense is only for --format criteo: in a schema each dense column has its own "
-         "'transform' (transform: log)");
-  return MakeCsvParser(options.schema, labels);
-}
 
 NegativeSampler SamplerOf(const ImportOptions& options) {
   const double share = options.keep_negatives.value_or(1);
@@ -90,13 +71,10 @@ std::string ReasonOf(const BadRow& bad) {
 
 class Importer {
  public:
-  explicit Importer(const ImportOptions& options)
-      : options_(options),
-        negatives_(SamplerOf(options)),
-        parser_(MakeParser(options)),
-        lines_(options.inputs, options.stop) {
-    parser_->Begin(lines_);
-    DatasetSchema schema = parser_->schema();
+  Importer(const ImportOptions& options, RowSource& source)
+      : options_(options), negatives_(SamplerOf(options)), source_(source) {
+    source_.Begin();
+    DatasetSchema schema = source_.schema();
     if (options.keep_negatives && !schema.has_labels())
       Fail(ErrorCode::kUsage,
            "--keep-negatives: the data have no labels, so that no row is a negative");
@@ -104,7 +82,7 @@ class Importer {
     vocabularies_ = options.vocabulary_from.empty() ? VocabulariesFromOptions(options, schema)
                                                     : TakeVocabularies(options, &schema);
     if (options.is_training_data())
-      TrainUnseenOfOptions(options, schema, parser_->unseen_shares(), &vocabularies_);
+      TrainUnseenOfOptions(options, schema, source_.unseen_shares(), &vocabularies_);
     lookups_.resize(vocabularies_.size());
     SetTransforms(schema);
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
@@ -119,7 +97,7 @@ class Importer {
                              .created_by = "import --format " + options.format,
                              .map_ids_at_end = provisional_,
                              .dense_at_end = fits_.empty() ? std::vector<size_t>() : unscaled_,
-                             .keys = parser_->keys(),
+                             .keys = source_.keys(),
                              .stop = options.stop});
     skipped_.emplace(writer_->PathOfFile(kSkippedRowsName));
     input_rows_.emplace(writer_->PathOfFile(kInputRowsName));
@@ -130,25 +108,24 @@ class Importer {
     if (progress_.rows == 0 && progress_.dropped_rows > 0)
       Fail(ErrorCode::kData,
            "{}: --keep-negatives kept 0 of {} with label 0, and no row has another",
-           fmt::join(options_.inputs, ", "), Counted(progress_.dropped_rows, "valid row"));
+           source_.names(), Counted(progress_.dropped_rows, "valid row"));
     if (progress_.rows == 0 && progress_.bad_rows == 0)
-      Fail(ErrorCode::kData, "no rows in {}", fmt::join(options_.inputs, ", "));
+      Fail(ErrorCode::kData, "no rows in {}", source_.names());
     if (progress_.rows == 0)
-      Fail(ErrorCode::kData, "no valid rows in {} ({}; the first: {})",
-           fmt::join(options_.inputs, ", "), Counted(progress_.bad_rows, "bad row"),
-           first_bad_row_);
+      Fail(ErrorCode::kData, "no valid rows in {} ({}; the first: {})", source_.names(),
+           Counted(progress_.bad_rows, "bad row"), first_bad_row_);
     Report();
     if (progress_.bad_share() >= kManyBadRows)
       LogWarning("{:.3g} % of the rows are bad; the first: {}", 100 * progress_.bad_share(),
                  first_bad_row_);
     WarnOfMultiLineRows();
     ImportSummary summary{progress_,
-                          parser_->schema().label,
+                          source_.schema().label,
                           labels_.Summary(kLabelsShown),
                           writer_->manifest().weight,
                           writer_->manifest().negatives_kept,
                           Unseen()};
-    if (parser_->schema().has_labels()) WarnOfOneClass(summary);
+    if (source_.schema().has_labels()) WarnOfOneClass(summary);
     WarnOfWeights(summary.weight);
     WarnOfUntrainedRows();
     skipped_->Close();
@@ -167,7 +144,7 @@ class Importer {
   // `schema` has the constants of the transforms that are known.
   void SetTransforms(const DatasetSchema& schema) {
     for (size_t d = 0; d < schema.dense.size(); ++d) {
-      if (!DenseTransform::ParseKnown(parser_->schema().dense_transforms[d]).needs_constants())
+      if (!DenseTransform::ParseKnown(source_.schema().dense_transforms[d]).needs_constants())
         continue;
       unscaled_.push_back(d);
       transforms_.push_back(DenseTransform::ParseKnown(schema.dense_transforms[d]));
@@ -181,7 +158,7 @@ class Importer {
     TextRow row;
     BadRow bad;
     for (;;) {
-      const RowParser::Result result = parser_->Next(lines_, &row, &bad);
+      const RowParser::Result result = source_.Next(&row, &bad);
       if (result == RowParser::Result::kEnd) break;
       if (result == RowParser::Result::kRow)
         AppendOrDrop(row);
@@ -230,7 +207,7 @@ class Importer {
     return std::isnan(number) ? transforms_[i].OfMissing() : transforms_[i].Apply(number);
   }
 
-  bool has_weights() const { return !parser_->schema().weight.empty(); }
+  bool has_weights() const { return !source_.schema().weight.empty(); }
 
   int64_t LookUp(size_t feature, std::string_view value, int64_t position) {
     const int64_t id = vocabularies_[feature].Id(value, progress_.rows, position);
@@ -245,7 +222,7 @@ class Importer {
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
       if (!vocabularies_[f].knows_unseen()) continue;
       unseen.push_back(lookups_[f]);
-      unseen.back().feature = parser_->schema().categorical[f].name;
+      unseen.back().feature = source_.schema().categorical[f].name;
     }
     return unseen;
   }
@@ -257,7 +234,7 @@ class Importer {
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
       const Vocabulary& vocabulary = vocabularies_[f];
       if (vocabulary.knows_unseen())
-        grown.push_back({parser_->schema().categorical[f].name, std::ssize(vocabulary.values()),
+        grown.push_back({source_.schema().categorical[f].name, std::ssize(vocabulary.values()),
                          vocabulary.added(), vocabulary.absent()});
     }
     return grown;
@@ -269,13 +246,12 @@ class Importer {
     if (!options_.is_training_data()) return trains;
     for (size_t f = 0; f < vocabularies_.size(); ++f)
       if (vocabularies_[f].unseen_share() > 0)
-        trains.push_back({parser_->schema().categorical[f].name, vocabularies_[f].unseen_share()});
+        trains.push_back({source_.schema().categorical[f].name, vocabularies_[f].unseen_share()});
     return trains;
   }
 
   void CountMultiLineRow(const TextRow& row) {
-    if (++progress_.multi_line_rows == 1)
-      first_multi_line_row_ = fmt::format("{}:{}", lines_.file(), row.line);
+    if (++progress_.multi_line_rows == 1) first_multi_line_row_ = source_.PlaceOf(row.line);
     lines_of_multi_line_rows_ += row.num_lines;
   }
 
@@ -298,7 +274,7 @@ class Importer {
     for (size_t f = 0; f < vocabularies_.size(); ++f)
       if (vocabularies_[f].knows_unseen() && vocabularies_[f].unseen_is_untrained() &&
           lookups_[f].unseen > 0)
-        names.push_back(parser_->schema().categorical[f].name);
+        names.push_back(source_.schema().categorical[f].name);
     if (names.empty()) return;
     LogWarning(
         "{}: values that the training data lacks use the embedding for unseen values, which no row "
@@ -312,7 +288,7 @@ class Importer {
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
       const double share = vocabularies_[f].rare_share();
       if (lookups_[f].lookups < kEnoughLookups || share < kNearlyAllRare) continue;
-      const std::string& name = parser_->schema().categorical[f].name;
+      const std::string& name = source_.schema().categorical[f].name;
       LogWarning(
           "feature '{}' cannot learn: {:.3g} % of its lookups read the row for rare values ({}); "
           "{}use --vocabulary '{}=hash:N'",
@@ -353,13 +329,13 @@ class Importer {
     // What concerns the whole file is said once.
     const bool has_advice = !bad.advice.empty() && bad.advice != last_advice_;
     last_advice_ = bad.advice;
-    const std::string message = fmt::format("{}:{}: {}{}{}", lines_.file(), bad.line, ReasonOf(bad),
+    const std::string message = fmt::format("{}: {}{}{}", source_.PlaceOf(bad.line), ReasonOf(bad),
                                             has_advice ? "; " : "", has_advice ? bad.advice : "");
     const std::string alternative = bad.alternative.empty() ? "" : "; " + bad.alternative;
     if (!options_.skip_bad_rows)
-      Fail(ErrorCode::kData, "{}; {}fix the row, or skip bad rows with --on-bad-row skip{}",
-           message, bad.advice.empty() ? "" : "otherwise ", alternative);
-    skipped_->Add(lines_.file(), bad.line, ReasonOf(bad));
+      Fail(ErrorCode::kData, "{}; {}fix the row, or {}{}", message,
+           bad.advice.empty() ? "" : "otherwise ", source_.HowToSkip(), alternative);
+    skipped_->Add(source_.name(), bad.line, ReasonOf(bad));
     if (progress_.bad_rows == 0) first_bad_row_ = message + alternative;
     if (++progress_.bad_rows <= kBadRowsShown) LogWarning("skipped {}", message);
     if (progress_.bad_rows == kBadRowsShown + 1)
@@ -369,9 +345,7 @@ class Importer {
 
   void Report() {
     ThrowIfStopped(options_.stop);
-    progress_.text_bytes = lines_.text_bytes();
-    progress_.raw_bytes = lines_.raw_bytes();
-    progress_.total_raw_bytes = lines_.total_raw_bytes();
+    source_.Report(&progress_);
     if (options_.progress) options_.progress(progress_);
   }
 
@@ -413,8 +387,7 @@ class Importer {
 
   const ImportOptions& options_;
   const NegativeSampler negatives_;
-  std::unique_ptr<RowParser> parser_;
-  LineReader lines_;
+  RowSource& source_;
   std::vector<Vocabulary> vocabularies_;
   std::vector<UnseenLookups> lookups_;       // by feature
   std::vector<size_t> one_hot_, multi_hot_;  // features
@@ -439,11 +412,15 @@ class Importer {
 
 }  // namespace
 
-ImportSummary ImportDataset(const ImportOptions& options) {
-  if (options.inputs.empty()) Fail(ErrorCode::kUsage, "no input files; '-' reads standard input");
+ImportSummary ImportRows(const ImportOptions& options, RowSource& source) {
   if (options.grow && options.vocabulary_from.empty())
     Fail(ErrorCode::kUsage, "--grow needs --vocabulary-from DIR, whose vocabularies grow");
-  return MakingDataset(options.output, [&] { return Importer(options).Run(); });
+  return MakingDataset(options.output, [&] { return Importer(options, source).Run(); });
+}
+
+ImportSummary ImportDataset(const ImportOptions& options) {
+  const std::unique_ptr<RowSource> source = MakeTextSource(options);
+  return ImportRows(options, *source);
 }
 
 }  // namespace renzan

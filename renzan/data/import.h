@@ -1,7 +1,7 @@
 #pragma once
 
-// Imports text files into a dataset in one pass. Memory grows only with the distinct values of
-// threshold vocabularies. The dataset appears atomically.
+// Imports text files, or rows from elsewhere, into a dataset in one pass. Memory grows only with
+// the distinct values of threshold vocabularies. The dataset appears atomically.
 
 #include <cstdint>
 #include <functional>
@@ -103,5 +103,9 @@ inline constexpr char kDefaultVocabulary[] = "hash:100000";
 // rows are bad, of weights that act as another learning rate, and of features whose values are
 // nearly all rare.
 ImportSummary ImportDataset(const ImportOptions& options);
+
+class RowSource;
+// The same for rows from elsewhere: `inputs`, `schema` and `log_dense` mean nothing.
+ImportSummary ImportRows(const ImportOptions& options, RowSource& source);
 
 }  // namespace renzan

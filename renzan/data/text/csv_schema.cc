@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -212,10 +213,13 @@ void CsvSchema::ExpandPatterns(const std::vector<std::string>& header, const std
   columns = std::move(expanded);
 }
 
-CsvSchema CsvSchema::ReadFile(const std::string& path) {
+namespace {
+
+// `read` calls what it is given with the fields of a schema.
+CsvSchema ReadSchema(const std::function<void(const ConfigFields::Describer&)>& read) {
   CsvSchema schema;
   std::map<std::string, ColumnInFile> columns;
-  ReadConfigFile(path, {}, [&](ConfigFields& fields) {
+  read([&](ConfigFields& fields) {
     fields.Field("delimiter", &schema.delimiter);
     fields.Field("header", &schema.header);
     fields.Field("quotes", &schema.quotes);
@@ -272,6 +276,18 @@ CsvSchema CsvSchema::ReadFile(const std::string& path) {
     schema.columns[item.position] = std::move(item.column);
   }
   return schema;
+}
+
+}  // namespace
+
+CsvSchema CsvSchema::ReadFile(const std::string& path) {
+  return ReadSchema(
+      [&](const ConfigFields::Describer& describe) { ReadConfigFile(path, {}, describe); });
+}
+
+CsvSchema CsvSchema::ReadText(const std::string& yaml, const std::string& name) {
+  return ReadSchema(
+      [&](const ConfigFields::Describer& describe) { ReadConfigText(yaml, name, {}, describe); });
 }
 
 }  // namespace renzan

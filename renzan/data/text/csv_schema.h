@@ -68,6 +68,8 @@ struct CsvSchema {
 
   // Throws kConfig with file, line, column and the nearest valid name.
   static CsvSchema ReadFile(const std::string& path);
+  // The same of a text, which messages call `name`.
+  static CsvSchema ReadText(const std::string& yaml, const std::string& name);
 };
 
 }  // namespace renzan

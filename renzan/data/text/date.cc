@@ -60,6 +60,12 @@ DateParts PartsOf(int64_t day, int64_t hour) {
 
 }  // namespace
 
+DateParts PartsOfSeconds(int64_t seconds) {
+  const int64_t hours = FloorDivided(seconds, kSecondsPerHour);
+  const int64_t days = FloorDivided(hours, kHoursPerDay);
+  return PartsOf(days, hours - days * kHoursPerDay);
+}
+
 bool DateFormat::Has(char conversion) const {
   for (size_t i = 0; i + 1 < format_.size(); ++i)
     if (format_[i] == '%' && format_[++i] == conversion) return true;
@@ -153,11 +159,7 @@ std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
   }
   if (!text.empty()) return std::nullopt;
   if (Has('I')) hour = hour % 12 + (is_pm ? 12 : 0);
-  if (seconds) {
-    const int64_t hours = FloorDivided(*seconds, kSecondsPerHour);
-    const int64_t days = FloorDivided(hours, kHoursPerDay);
-    return PartsOf(days, hours - days * kHoursPerDay);
-  }
+  if (seconds) return PartsOfSeconds(*seconds);
   const std::chrono::year_month_day date{std::chrono::year(year),
                                          std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day))};

@@ -16,6 +16,9 @@ struct DateParts {
   int64_t hour = 0;     // 0 to 23
 };
 
+// Of a moment, in seconds since 1970.
+DateParts PartsOfSeconds(int64_t seconds);
+
 // As in strptime: %Y (four digits), %m, %d, %H, %I with %p (AM or PM), %M, %S (one or two digits),
 // %e (a day that may begin with a blank), %b (Jan), %a (Mon; a date of another weekday does not
 // exist), %f (digits after the second, which are ignored), %s and %Q (seconds and milliseconds

@@ -1,5 +1,7 @@
-"""Datasets that `renzan data import` or `renzan data synth` has made (docs/formats/dataset.md).
+"""Datasets that `renzan data import` or `renzan data synth` has made (docs/formats/dataset.md), and
+new ones from tables in memory.
 
+    renzan.data.write(frame, "data/clicks", schema)     # pandas, polars, DuckDB, PyArrow
     clicks = renzan.data.open("data/clicks")
     clicks.schema.categorical[0].num_embeddings
     dense, ids, label = clicks[[7, 3, 3]]       # gathered, and checked
@@ -17,11 +19,12 @@ import os
 import pathlib
 from ctypes import byref, c_size_t, c_void_p
 from dataclasses import dataclass
-from typing import Any, Generic, Iterator, NamedTuple, Sequence, TypeVar, Union
+from typing import Any, Callable, Generic, Iterator, Mapping, NamedTuple, Sequence, TypeVar, Union
 
 import numpy as np
 
 from renzan._native import library
+from renzan.data import _write
 from renzan.errors import RowError, UsageError
 
 Array = TypeVar("Array")  # np.ndarray or torch.Tensor
@@ -240,6 +243,28 @@ def open(directory: str | os.PathLike[str], verify_blocks: bool = True) -> Datas
     """The dataset in a directory; Dataset says what can be done with it. Checks dataset.yaml, and
     the size, type and shape of each file."""
     return Dataset(directory, verify_blocks)
+
+
+def write(table: Any, directory: str | os.PathLike[str],
+          schema: Mapping[str, Any] | str | os.PathLike[str], *,
+          vocabulary: str | Sequence[str] = (), unseen: str | float | Sequence[str] = (),
+          vocabulary_from: str | os.PathLike[str] | None = None, grow: bool = False,
+          keep_negatives: float | None = None, seed: int | None = None, on_bad_row: str = "error",
+          shard_rows: int | None = None,
+          progress: Callable[[int], object] | None = None) -> Dataset:
+    """Writes a table as a dataset, and opens it: the same bytes as `renzan data import --format csv`
+    makes of the same values. The dataset appears whole or not at all.
+
+    `table` has `__arrow_c_stream__`, as a polars or pandas (2.2) DataFrame, a DuckDB relation, a
+    PyArrow Table or RecordBatchReader has, or is the address of a `struct ArrowArrayStream`, which
+    is released. It is read once, batch by batch. `schema` says what each column is, as the schema
+    file of a CSV file does (docs/formats/dataset.md): a path, or its content as a dict. The other
+    arguments are the flags of `renzan data import`. `progress` is called with the number of rows
+    so far, every few thousand; what it raises ends the import, and so does Ctrl-C."""
+    _write.write(table, directory, schema, _write.Options(
+        vocabulary, unseen, vocabulary_from, grow, keep_negatives, seed, on_bad_row, shard_rows,
+        progress))
+    return open(directory)
 
 
 class _Memory:

@@ -1,0 +1,250 @@
+#include "renzan/data/text/column_fields.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "renzan/base/error.h"
+#include "renzan/base/escape.h"
+#include "renzan/data/text/bag.h"
+#include "renzan/data/text/label_rule.h"
+#include "renzan/data/text/parse_number.h"
+
+namespace renzan {
+namespace {
+
+constexpr char kNotAWeight[] = "is not a weight: it must be a finite number from 0 on";
+constexpr char kNotFinite[] = "is not a finite number";
+
+// For what is not a number of whole seconds since 1970, or "".
+std::string AdviceOnSeconds(std::string_view field) {
+  const std::optional<double> number = ParseNumber(field);
+  if (!number) return "";
+  return *number == std::floor(*number)
+             ? "%s counts seconds: %Q counts milliseconds; divide microseconds by 1000 for it"
+             : "with parts of a second, the format is %s.%f";
+}
+
+}  // namespace
+
+ColumnFields::ColumnFields(CsvSchema csv, std::string name, Labels labels)
+    : name_(std::move(name)), labels_(labels), csv_(std::move(csv)) {
+  if (labels_ == Labels::kRequired && csv_.label() == nullptr)
+    Fail(ErrorCode::kConfig, "{}: no column has the role label; {}", name_, kUnlabelledAdvice);
+  schema_.negatives_kept = csv_.negatives_kept;
+}
+
+void ColumnFields::Begin(const std::vector<std::string>* names) {
+  if (names != nullptr) csv_.ExpandPatterns(*names, name_);
+  for (const CsvColumn& column : csv_.columns)
+    absent_.push_back(names != nullptr && MayBeAbsent(column) &&
+                      std::find(names->begin(), names->end(), column.name) == names->end());
+  SetColumns();
+}
+
+void ColumnFields::SetColumns() {
+  for (const CsvColumn& column : csv_.columns) {
+    Date date{.format = DateFormat(column.date)};
+    for (const CsvColumn& part : column.parts) {
+      date.slots.push_back(AddFeature(part, column.name + "." + part.name, csv_.ParsingOf(column)));
+      date.texts.emplace_back();
+    }
+    dates_.push_back(std::move(date));
+    const bool is_absent = absent_[slots_.size()] != 0;
+    const bool is_key = column.is_key() && !is_absent;
+    key_slots_.push_back(is_key ? keys_.size() : kNoKey);
+    if (is_key) keys_.push_back(column.name);
+    slots_.push_back(is_absent ? 0 : AddFeature(column, column.name, csv_.ParsingOf(column)));
+  }
+}
+
+// Returns its index in the row's vector for its role.
+size_t ColumnFields::AddFeature(const CsvColumn& column, const std::string& name,
+                                const std::string& parsing) {
+  if (column.role == "skip" || column.role == "key" || column.role == "date") return 0;
+  schema_.parsing[name] = parsing;
+  if (column.role == "weight") {
+    schema_.weight = name;
+    return 0;
+  }
+  if (column.role == "label") {
+    schema_.label = name;
+    schema_.label_rule = column.label.text();
+    return 0;
+  }
+  if (column.role == "dense") {
+    transforms_.push_back(*DenseTransform::Parse(column.dense_transform()));
+    schema_.dense.push_back(name);
+    schema_.dense_transforms.push_back(transforms_.back().text());
+    unscaled_slots_.push_back(num_unscaled_);
+    num_unscaled_ += transforms_.back().needs_constants();
+    return transforms_.size() - 1;
+  }
+  const bool multi_hot = column.role == "multi_hot";
+  schema_.categorical.push_back({.name = name, .multi_hot = multi_hot});
+  unseen_shares_.push_back(column.unseen);
+  return multi_hot ? num_multi_hot_++ : num_one_hot_++;
+}
+
+// If the first file lacks it, so must the others.
+bool ColumnFields::MayBeAbsent(const CsvColumn& column) const {
+  return labels_ == Labels::kMayBeMissing && (column.role == "label" || column.role == "weight");
+}
+
+std::vector<std::string> ColumnFields::NamesLackedBy(const std::vector<std::string>& names) const {
+  std::vector<std::string> lacked;
+  for (size_t i = 0; i < csv_.columns.size(); ++i)
+    if (!absent_[i] && std::find(names.begin(), names.end(), csv_.columns[i].name) == names.end())
+      lacked.push_back(csv_.columns[i].name);
+  return lacked;
+}
+
+void ColumnFields::Prepare(TextRow* row) const {
+  row->dense.resize(schema_.dense.size());
+  row->unscaled.resize(num_unscaled_);
+  row->one_hot.resize(num_one_hot_);
+  row->multi_hot.resize(num_multi_hot_);
+  row->keys.resize(keys_.size());
+}
+
+bool ColumnFields::ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
+  const CsvColumn& column = csv_.columns[index];
+  if (is_key(index)) SetKey(index, field, row);
+  if (column.role == "skip" || column.role == "key") return true;
+  if (IsMissing(index, field)) field = {};
+  if (column.role == "label") return ParseLabel(index, field, row, bad);
+  if (column.role == "weight") return ParseWeight(index, field, row, bad);
+  if (column.role == "date") return ParseDate(index, field, row, bad);
+  if (column.role == "dense") return ParseDense(index, field, row, bad);
+  if (column.role == "multi_hot") return ParseBag(index, field, row, bad);
+  SetValue(index, field, row);
+  return true;
+}
+
+bool ColumnFields::ParseBag(size_t index, std::string_view field, TextRow* row, BadRow* bad) const {
+  const CsvColumn& column = csv_.columns[index];
+  std::vector<std::string_view>& bag = BagOf(index, row);
+  bag.clear();
+  const std::string problem = SplitBag(
+      field, {.separator = column.bag_separator(), .trim = csv_.trim, .brackets = column.brackets},
+      [&](std::string_view value) { return IsMissing(index, value); }, &bag);
+  if (problem.empty()) return true;
+  Suggest(
+      "if the column's lists are written otherwise, correct its 'brackets' or 'separator' in the "
+      "schema",
+      bad);
+  return Reject(field, problem, bad);
+}
+
+bool ColumnFields::IsMissing(size_t index, std::string_view field) const {
+  const std::vector<std::string>& missing = csv_.columns[index].missing;
+  return std::find(missing.begin(), missing.end(), field) != missing.end();
+}
+
+bool ColumnFields::Reject(std::string_view field, std::string_view problem, BadRow* bad) {
+  bad->reason = fmt::format("'{}' {}", Escape(ShortText(field, 40)), problem);
+  return false;
+}
+
+bool ColumnFields::ParseLabel(size_t index, std::string_view field, TextRow* row,
+                              BadRow* bad) const {
+  const LabelRule& rule = csv_.columns[index].label;
+  bool is_other = false;
+  const std::string problem = rule.Parse(field, &row->label, &is_other);
+  row->other_label = is_other ? field : std::string_view();
+  if (problem.empty()) return true;
+  if (field.empty() && labels_ == Labels::kMayBeMissing) bad->advice = kEmptyLabelAdvice;
+  if (!field.empty())
+    Suggest("if the labels are written otherwise, correct the label's rule in the schema", bad);
+  if (!field.empty() && !rule.positive.empty())
+    bad->alternative = fmt::format(
+        "'negative: other' in the schema would count this and every other text but '{}' as a "
+        "negative",
+        rule.positive);
+  return Reject(field, problem, bad);
+}
+
+bool ColumnFields::ParseWeight(size_t index, std::string_view field, TextRow* row,
+                               BadRow* bad) const {
+  return SetWeight(index, ParseNumber(field), row, bad) || Reject(field, kNotAWeight, bad);
+}
+
+bool ColumnFields::SetWeight(size_t /*index*/, std::optional<double> value, TextRow* row,
+                             BadRow* bad) const {
+  row->weight = static_cast<float>(value.value_or(-1)) + 0.0f;  // no -0
+  if (std::isfinite(row->weight) && row->weight >= 0) return true;
+  Suggest("if the column weighs no samples, give it another role in the schema", bad);
+  return Reject(value ? fmt::format("{}", *value) : "", kNotAWeight, bad);
+}
+
+bool ColumnFields::ParseDense(size_t index, std::string_view field, TextRow* row,
+                              BadRow* bad) const {
+  std::optional<double> value;
+  if (!field.empty()) {
+    value = ParseNumber(field);
+    if (!value) {
+      Suggest(
+          "if the column holds no numbers, give it another role in the schema: categorical, "
+          "multi_hot, date, key or skip",
+          bad);
+      return Reject(field, "is not a number", bad);
+    }
+  }
+  return SetDenseSlot(slots_[index], value, row) || Reject(field, kNotFinite, bad);
+}
+
+bool ColumnFields::SetDense(size_t index, std::optional<double> value, TextRow* row,
+                            BadRow* bad) const {
+  return SetDenseSlot(slots_[index], value, row) ||
+         Reject(fmt::format("{}", value.value_or(0)), kNotFinite, bad);
+}
+
+// Returns false for a number that is not finite. No number means missing.
+bool ColumnFields::SetDenseSlot(size_t slot, std::optional<double> value, TextRow* row) const {
+  const DenseTransform& transform = transforms_[slot];
+  float& dense = row->dense[slot];
+  dense = 0;
+  if (transform.needs_constants()) {
+    row->unscaled[unscaled_slots_[slot]] = value.value_or(std::numeric_limits<double>::quiet_NaN());
+    return !value || std::isfinite(static_cast<float>(*value));
+  }
+  dense = value ? transform.Apply(*value) : transform.OfMissing();
+  if (!value) return true;
+  return std::isfinite(*value) && std::isfinite(dense);
+}
+
+bool ColumnFields::ParseDate(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
+  const DateFormat& format = dates_[index].format;
+  std::optional<DateParts> parsed;
+  if (!field.empty()) {
+    parsed = format.Parse(field);
+    if (!parsed) {
+      bad->alternative = "if the format is wrong, correct the column's 'date' in the schema";
+      if (format.text() == "%s") bad->advice = AdviceOnSeconds(field);
+      return Reject(field, fmt::format("is not a date of the format '{}'", format.text()), bad);
+    }
+  }
+  SetDate(index, parsed, row);
+  return true;
+}
+
+void ColumnFields::SetDate(size_t index, const std::optional<DateParts>& value, TextRow* row) {
+  Date& date = dates_[index];
+  const std::vector<CsvColumn>& parts = csv_.columns[index].parts;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    std::optional<int64_t> number;
+    if (value)
+      number = parts[i].name == "day"       ? value->day
+               : parts[i].name == "weekday" ? value->weekday
+                                            : value->hour;
+    if (parts[i].role == "dense") {
+      SetDenseSlot(date.slots[i], number, row);
+    } else {
+      date.texts[i] = number ? fmt::format("{}", *number) : "";
+      row->one_hot[date.slots[i]] = date.texts[i];
+    }
+  }
+}
+
+}  // namespace renzan

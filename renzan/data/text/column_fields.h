@@ -1,0 +1,102 @@
+#pragma once
+
+// The columns of a schema file: which features they make, and how the field of a column becomes a
+// part of a row. Shared by CSV files and tables in memory. Not thread-safe.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "renzan/data/dense_transform.h"
+#include "renzan/data/text/csv_schema.h"
+#include "renzan/data/text/date.h"
+#include "renzan/data/text/row_parser.h"
+
+namespace renzan {
+
+class ColumnFields {
+ public:
+  // Throws kConfig if labels are required and no column is one. `name`: of the schema, in messages.
+  ColumnFields(CsvSchema csv, std::string name, Labels labels);
+
+  // Replaces patterns by the names that the input has, and takes note of columns that it may lack
+  // and does. `names` is null where columns have no names: then the input has all of them.
+  void Begin(const std::vector<std::string>* names);
+
+  const std::string& name() const { return name_; }
+  const CsvSchema& csv() const { return csv_; }
+  const std::vector<CsvColumn>& columns() const { return csv_.columns; }
+  // Whether no file has the column, which only training and evaluation read.
+  bool is_absent(size_t index) const { return absent_[index] != 0; }
+  bool MayBeAbsent(const CsvColumn& column) const;
+  // The columns that `names` lacks, except absent ones.
+  std::vector<std::string> NamesLackedBy(const std::vector<std::string>& names) const;
+
+  const DatasetSchema& schema() const { return schema_; }
+  const std::vector<double>& unseen_shares() const { return unseen_shares_; }
+  const std::vector<std::string>& keys() const { return keys_; }
+
+  void Prepare(TextRow* row) const;
+  // These return false and say in *bad what is wrong, all but the column.
+  bool ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad);
+  // Nothing: missing.
+  bool SetDense(size_t index, std::optional<double> value, TextRow* row, BadRow* bad) const;
+  bool SetWeight(size_t index, std::optional<double> value, TextRow* row, BadRow* bad) const;
+  void SetDate(size_t index, const std::optional<DateParts>& value, TextRow* row);
+  bool ParseLabel(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
+  // Of a categorical column; a field that is missing is empty.
+  void SetValue(size_t index, std::string_view field, TextRow* row) const {
+    row->one_hot[slots_[index]] = field;
+  }
+  std::vector<std::string_view>& BagOf(size_t index, TextRow* row) const {
+    return row->multi_hot[slots_[index]];
+  }
+  bool is_key(size_t index) const { return key_slots_[index] != kNoKey; }
+  void SetKey(size_t index, std::string_view field, TextRow* row) const {
+    row->keys[key_slots_[index]] = field;
+  }
+  bool IsMissing(size_t index, std::string_view field) const;
+
+  // Until a row was read, what is wrong may be the schema rather than the row.
+  void HasReadRow() { has_read_row_ = true; }
+  bool has_read_row() const { return has_read_row_; }
+  void Suggest(std::string_view change, BadRow* bad) const {
+    if (!has_read_row_) bad->alternative = change;
+  }
+  static bool Reject(std::string_view field, std::string_view problem, BadRow* bad);
+
+ private:
+  void SetColumns();
+  size_t AddFeature(const CsvColumn& column, const std::string& name, const std::string& parsing);
+  bool ParseWeight(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
+  bool ParseDense(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
+  bool ParseBag(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
+  bool ParseDate(size_t index, std::string_view field, TextRow* row, BadRow* bad);
+  bool SetDenseSlot(size_t slot, std::optional<double> value, TextRow* row) const;
+
+  const std::string name_;
+  const Labels labels_;
+  CsvSchema csv_;
+  std::vector<char> absent_;  // by column
+  DatasetSchema schema_;
+  std::vector<double> unseen_shares_;  // of schema_.categorical
+  size_t num_one_hot_ = 0, num_multi_hot_ = 0;
+  std::vector<DenseTransform> transforms_;  // of dense features
+  std::vector<size_t> unscaled_slots_;      // by dense feature: index in TextRow::unscaled
+  size_t num_unscaled_ = 0;
+  struct Date {
+    DateFormat format;
+    std::vector<size_t> slots = {};       // of its parts
+    std::vector<std::string> texts = {};  // back the values of categorical ones
+  };
+  std::vector<Date> dates_;    // by column
+  std::vector<size_t> slots_;  // by column: index in the row's vector for its role
+  std::vector<std::string> keys_;
+  std::vector<size_t> key_slots_;  // by column: index in keys_
+  static constexpr size_t kNoKey = static_cast<size_t>(-1);
+  bool has_read_row_ = false;
+};
+
+}  // namespace renzan

@@ -1,0 +1,288 @@
+"""renzan.data.write: tables in memory become the datasets that CSV files of the same values do."""
+
+import ctypes
+import datetime
+import pathlib
+import tempfile
+import unittest
+
+import tables
+
+tables.add_to_path()
+
+import datasets
+import renzan
+
+pyarrow, pandas, polars, duckdb = (tables.library(name)
+                                   for name in ("pyarrow", "pandas", "polars", "duckdb"))
+SCHEMA = {
+    "missing": ["?"],
+    "columns": {
+        "clicked": {"role": "label"},
+        "age": {"role": "dense", "transform": "standardize", "clip": [0, float("inf")],
+                "fill": "mean"},
+        "price": {"role": "dense", "transform": "log"},
+        "user": {"role": "categorical", "key": True},
+        "city": {"role": "categorical"},
+        "tags": {"role": "multi_hot"},
+        "when": {"role": "date", "date": "%Y-%m-%d %H:%M:%S",
+                 "parts": {"day": {"role": "dense", "transform": "minmax"},
+                           "hour": {"role": "categorical"}}},
+        "note": {"role": "skip"},
+    },
+}
+ROWS = 1000
+
+
+def table():
+    """Columns of Python values."""
+    start = datetime.datetime(2024, 2, 28, 23, 0, 0)
+    return {
+        "clicked": [i % 3 == 0 and 1 or 0 for i in range(ROWS)],
+        "age": [None if i % 7 == 0 else i % 90 for i in range(ROWS)],
+        "price": [None if i % 11 == 0 else i * 0.1 for i in range(ROWS)],
+        "user": [None if i % 13 == 0 else (i * i) % 71 for i in range(ROWS)],
+        "city": [None if i % 5 == 0 else ["Köln", "?", "a, b", 'say "hi"'][i % 4]
+                 for i in range(ROWS)],
+        "tags": [None if i % 17 == 0 else [f"t{j}" for j in range(i % 4)] for i in range(ROWS)],
+        "when": [None if i % 19 == 0 else start + datetime.timedelta(hours=i)
+                 for i in range(ROWS)],
+        "note": [f"note {i}" for i in range(ROWS)],
+    }
+
+
+def csv_of(columns):
+    def field(value):
+        if value is None:
+            return ""
+        text = "|".join(value) if isinstance(value, list) else str(value)
+        return '"' + text.replace('"', '""') + '"' if set(text) & set(',"') else text
+
+    rows = [",".join(columns)]
+    rows += [",".join(map(field, row)) for row in zip(*columns.values())]
+    return "\n".join(rows) + "\n"
+
+
+class _Schema(ctypes.Structure):
+    pass
+
+
+class _Array(ctypes.Structure):
+    pass
+
+
+class _Stream(ctypes.Structure):
+    pass
+
+
+_Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_Schema._fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p),
+                    ("metadata", ctypes.c_char_p), ("flags", ctypes.c_int64),
+                    ("n_children", ctypes.c_int64),
+                    ("children", ctypes.POINTER(ctypes.POINTER(_Schema))),
+                    ("dictionary", ctypes.c_void_p), ("release", _Release),
+                    ("private_data", ctypes.c_void_p)]
+_Array._fields_ = [("length", ctypes.c_int64), ("null_count", ctypes.c_int64),
+                   ("offset", ctypes.c_int64), ("n_buffers", ctypes.c_int64),
+                   ("n_children", ctypes.c_int64), ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+                   ("children", ctypes.POINTER(ctypes.POINTER(_Array))),
+                   ("dictionary", ctypes.c_void_p), ("release", _Release),
+                   ("private_data", ctypes.c_void_p)]
+_Get = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+_Stream._fields_ = [("get_schema", _Get), ("get_next", _Get), ("get_last_error", ctypes.c_void_p),
+                    ("release", _Release), ("private_data", ctypes.c_void_p)]
+
+
+class HandMade:
+    """A stream of columns of 32-bit integers, without any library."""
+
+    def __init__(self, columns, batches=1):
+        self.columns, self.left, self.released = columns, batches, 0
+        self._kept = []
+        nothing = _Release(self._release_inner)
+        self.stream = _Stream(_Get(self._schema), _Get(self._next), None,
+                              _Release(self._release))
+        self._nothing = nothing
+
+    @property
+    def address(self):
+        return ctypes.addressof(self.stream)
+
+    def _pointers(self, kind, items):
+        array = (ctypes.POINTER(kind) * len(items))(*(ctypes.pointer(item) for item in items))
+        self._kept.append((array, items))
+        return array
+
+    def _schema(self, _, out):
+        children = [_Schema(b"i", name.encode(), release=self._nothing) for name in self.columns]
+        ctypes.memmove(out, ctypes.byref(_Schema(
+            b"+s", b"", n_children=len(children), children=self._pointers(_Schema, children),
+            release=self._nothing)), ctypes.sizeof(_Schema))
+        return 0
+
+    def _next(self, _, out):
+        if self.left == 0:
+            ctypes.memset(out, 0, ctypes.sizeof(_Array))
+            return 0
+        self.left -= 1
+        children = []
+        for values in self.columns.values():
+            data = (ctypes.c_int32 * len(values))(*values)
+            buffers = (ctypes.c_void_p * 2)(None, ctypes.addressof(data))
+            self._kept.append((data, buffers))
+            children.append(_Array(len(values), 0, 0, 2, buffers=buffers, release=self._nothing))
+        buffers = (ctypes.c_void_p * 1)(None)
+        self._kept.append(buffers)
+        rows = len(next(iter(self.columns.values())))
+        ctypes.memmove(out, ctypes.byref(_Array(
+            rows, 0, 0, 1, len(children), buffers, self._pointers(_Array, children),
+            release=self._nothing)), ctypes.sizeof(_Array))
+        return 0
+
+    def _release_inner(self, _):
+        pass
+
+    def _release(self, _):
+        self.released += 1
+        self.stream.release = _Release()
+
+
+class WriteTest(unittest.TestCase):
+    def setUp(self):
+        work = tempfile.TemporaryDirectory()
+        self.addCleanup(work.cleanup)
+        self.root = pathlib.Path(work.name)
+
+    def from_csv(self, columns, schema, *flags):
+        """The dataset that `renzan data import` makes."""
+        path = self.root / "table.csv"
+        path.write_text(csv_of(columns))
+        yaml = self.root / "schema.yaml"
+        yaml.write_text(renzan.data._write._text_of(schema)[0].decode())
+        datasets.run("data", "import", "--format", "csv", "--schema", yaml, "--output",
+                     self.root / "csv", *flags, path)
+        return self.root / "csv"
+
+    def expect_same(self, one, other):
+        files = [sorted(p.relative_to(d) for p in d.rglob("*") if p.is_file())
+                 for d in (one, other)]
+        self.assertEqual(*files)
+        for name in files[0]:
+            self.assertEqual((one / name).read_bytes(), (other / name).read_bytes(), name)
+
+    def test_hand_made(self):
+        columns = {"y": [1, 0, 1], "user": [7, -7, 7], "x": [5, 6, 8]}
+        schema = {"columns": {"y": {"role": "label"}, "user": {"role": "categorical"},
+                              "x": {"role": "dense", "transform": "log"}}}
+        stream, seen = HandMade(columns), []
+        dataset = renzan.data.write(stream.address, self.root / "new", schema,
+                                    vocabulary=["hash:50", "user=threshold:1"], seed=3,
+                                    progress=seen.append)
+        self.assertEqual((len(dataset), stream.released), (3, 1))
+        self.assertIn(3, seen)
+        csv = self.from_csv(columns, schema, "--vocabulary", "user=threshold:1", "--seed", "3")
+        self.expect_same(csv, self.root / "new")
+        test = renzan.data.write(HandMade({"user": [9, -7], "x": [1, 1]}).address,
+                                 self.root / "test", schema, vocabulary_from=self.root / "new")
+        self.assertEqual(test[:].ids["user"].tolist(), [1, 3])
+
+    def test_errors_leave_nothing(self):
+        schema = {"columns": {"y": {"role": "label"}}}
+        stream = HandMade({"y": [1, 2]})
+        with self.assertRaisesRegex(renzan.DataError, r"row 1: column 1 \(y\): '2' is not 0 or 1"):
+            renzan.data.write(stream.address, self.root / "new", schema)
+        self.assertEqual(stream.released, 1)
+        with self.assertRaisesRegex(renzan.ConfigError, r"schema:2:.*\n?.*lable"):
+            renzan.data.write(HandMade({"y": [1]}).address, self.root / "new",
+                              {"columns": {"y": {"role": "lable"}}})
+        with self.assertRaisesRegex(renzan.UsageError, "builtins.list is no table"):
+            renzan.data.write([1, 2], self.root / "new", schema)
+        with self.assertRaisesRegex(renzan.NoInputError, "missing.yaml: No such file"):
+            renzan.data.write(HandMade({"y": [1]}).address, self.root / "new",
+                              self.root / "missing.yaml")
+        with self.assertRaisesRegex(renzan.UsageError, "on_bad_row is 'ignore'"):
+            renzan.data.write(HandMade({"y": [1]}).address, self.root / "new", schema,
+                              on_bad_row="ignore")
+        self.assertEqual(list(self.root.iterdir()), [])
+
+    def test_progress_may_stop(self):
+        def stop(rows):
+            raise KeyboardInterrupt
+
+        stream = HandMade({"y": [1, 0] * 5000})
+        with self.assertRaises(KeyboardInterrupt):
+            renzan.data.write(stream.address, self.root / "new",
+                              {"columns": {"y": {"role": "label"}}}, progress=stop)
+        self.assertEqual((stream.released, list(self.root.iterdir())), (1, []))
+
+    def test_skips_bad_rows(self):
+        dataset = renzan.data.write(HandMade({"y": [1, 2, 0]}, batches=3).address,
+                                    self.root / "new", {"columns": {"y": {"role": "label"}}},
+                                    on_bad_row="skip", shard_rows=4)
+        self.assertEqual(len(dataset), 6)
+        self.assertEqual((self.root / "new" / "skipped_rows.csv").read_text().count("\n"), 4)
+
+    def library_test(self, name, make):
+        self.from_csv(table(), SCHEMA, "--vocabulary", "threshold:1")
+        renzan.data.write(make(), self.root / "new", SCHEMA, vocabulary="threshold:1")
+        self.expect_same(self.root / "csv", self.root / "new")
+
+    @unittest.skipUnless(pyarrow, "PyArrow is not installed (bench/setup-peers tables)")
+    def test_pyarrow(self):
+        self.library_test("table", lambda: pyarrow.table(table()))
+
+    @unittest.skipUnless(pyarrow, "PyArrow is not installed (bench/setup-peers tables)")
+    def test_pyarrow_types(self):
+        """Slices, dictionaries, large and fixed lists, small integers, in several batches."""
+        def make():
+            whole = pyarrow.table(table()).cast(pyarrow.schema([
+                ("clicked", pyarrow.bool_()), ("age", pyarrow.int8()),
+                ("price", pyarrow.float64()), ("user", pyarrow.uint16()),
+                ("city", pyarrow.large_string()), ("tags", pyarrow.large_list(pyarrow.large_string())),
+                ("when", pyarrow.timestamp("ms", "UTC")), ("note", pyarrow.string_view())]))
+            whole = whole.set_column(4, "city", whole["city"].dictionary_encode())
+            twice = pyarrow.concat_tables([whole.slice(990), whole])
+            parts = [twice.slice(10 + i, min(37, ROWS - i)) for i in range(0, ROWS, 37)]
+            return pyarrow.RecordBatchReader.from_batches(
+                whole.schema, [b for part in parts for b in part.to_batches()])
+
+        self.library_test("types", make)
+
+    @unittest.skipUnless(pyarrow, "PyArrow is not installed (bench/setup-peers tables)")
+    def test_a_stream_that_fails(self):
+        batch = pyarrow.table({"y": [1, 0]}).to_batches()[0]
+
+        def batches():
+            yield batch
+            raise ValueError("the database went away")
+
+        reader = pyarrow.RecordBatchReader.from_batches(batch.schema, batches())
+        with self.assertRaisesRegex(renzan.Error, "after 2 rows: .*the database went away"):
+            renzan.data.write(reader, self.root / "new", {"columns": {"y": {"role": "label"}}})
+        self.assertEqual(list(self.root.iterdir()), [])
+
+    @unittest.skipUnless(polars, "polars is not installed (bench/setup-peers tables)")
+    def test_polars(self):
+        self.library_test("polars", lambda: polars.DataFrame(table()).with_columns(
+            polars.col("city").cast(polars.Categorical)))
+
+    @unittest.skipUnless(pandas and pyarrow, "pandas is not installed (bench/setup-peers tables)")
+    def test_pandas(self):
+        def make():
+            frame = pandas.DataFrame(table())
+            assert frame["user"].dtype == float  # because of what is missing
+            frame["city"] = frame["city"].astype("category")
+            return frame.iloc[::-1].iloc[::-1]
+
+        self.library_test("pandas", make)
+
+    @unittest.skipUnless(duckdb and pyarrow, "DuckDB is not installed (bench/setup-peers tables)")
+    def test_duckdb(self):
+        rows = pyarrow.table(table())
+        connection = duckdb.connect()
+        connection.register("rows", rows)
+        self.library_test("duckdb", lambda: connection.sql("SELECT * FROM rows"))
+
+
+if __name__ == "__main__":
+    unittest.main()
