@@ -86,9 +86,11 @@ class Importer {
     lookups_.resize(vocabularies_.size());
     SetTransforms(schema);
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
-      provisional_ |= vocabularies_[f].provisional();
+      owners_.push_back(FirstOfTable(schema, f));
+      const Vocabulary& vocabulary = vocabularies_[owners_[f]];
+      provisional_ |= vocabulary.provisional();
       schema.categorical[f].num_embeddings =
-          vocabularies_[f].provisional() ? 1 : vocabularies_[f].num_embeddings();
+          vocabulary.provisional() ? 1 : vocabulary.num_embeddings();
       (schema.categorical[f].multi_hot ? multi_hot_ : one_hot_).push_back(f);
     }
     writer_.emplace(
@@ -207,10 +209,16 @@ class Importer {
     return std::isnan(number) ? transforms_[i].OfMissing() : transforms_[i].Apply(number);
   }
 
+  // Whether the feature's vocabulary is its own, and not that of an earlier one.
+  bool IsOwner(size_t feature) const { return owners_[feature] == feature; }
+
   bool has_weights() const { return !source_.schema().weight.empty(); }
 
   int64_t LookUp(size_t feature, std::string_view value, int64_t position) {
-    const int64_t id = vocabularies_[feature].Id(value, progress_.rows, position);
+    // Lookups of several features of one row are at different positions.
+    const size_t owner = owners_[feature];
+    const auto first = static_cast<int64_t>(feature - owner) * (int64_t{1} << 32);
+    const int64_t id = vocabularies_[owner].Id(value, progress_.rows, first + position);
     lookups_[feature].lookups += id != Vocabulary::kMissing;
     lookups_[feature].unseen += id == Vocabulary::kRare;
     return id;
@@ -220,7 +228,7 @@ class Importer {
     std::vector<UnseenLookups> unseen;
     if (options_.is_training_data()) return unseen;
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
-      if (!vocabularies_[f].knows_unseen()) continue;
+      if (!vocabularies_[owners_[f]].knows_unseen()) continue;
       unseen.push_back(lookups_[f]);
       unseen.back().feature = source_.schema().categorical[f].name;
     }
@@ -233,7 +241,7 @@ class Importer {
     if (!options_.grow) return grown;
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
       const Vocabulary& vocabulary = vocabularies_[f];
-      if (vocabulary.knows_unseen())
+      if (IsOwner(f) && vocabulary.knows_unseen())
         grown.push_back({source_.schema().categorical[f].name, std::ssize(vocabulary.values()),
                          vocabulary.added(), vocabulary.absent()});
     }
@@ -245,7 +253,7 @@ class Importer {
     std::vector<TrainedUnseen> trains;
     if (!options_.is_training_data()) return trains;
     for (size_t f = 0; f < vocabularies_.size(); ++f)
-      if (vocabularies_[f].unseen_share() > 0)
+      if (IsOwner(f) && vocabularies_[f].unseen_share() > 0)
         trains.push_back({source_.schema().categorical[f].name, vocabularies_[f].unseen_share()});
     return trains;
   }
@@ -272,8 +280,8 @@ class Importer {
     if (options_.is_training_data()) return;
     std::vector<std::string> names;
     for (size_t f = 0; f < vocabularies_.size(); ++f)
-      if (vocabularies_[f].knows_unseen() && vocabularies_[f].unseen_is_untrained() &&
-          lookups_[f].unseen > 0)
+      if (const Vocabulary& vocabulary = vocabularies_[owners_[f]];
+          vocabulary.knows_unseen() && vocabulary.unseen_is_untrained() && lookups_[f].unseen > 0)
         names.push_back(source_.schema().categorical[f].name);
     if (names.empty()) return;
     LogWarning(
@@ -287,7 +295,7 @@ class Importer {
     if (!options_.is_training_data()) return;
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
       const double share = vocabularies_[f].rare_share();
-      if (lookups_[f].lookups < kEnoughLookups || share < kNearlyAllRare) continue;
+      if (!IsOwner(f) || lookups_[f].lookups < kEnoughLookups || share < kNearlyAllRare) continue;
       const std::string& name = source_.schema().categorical[f].name;
       LogWarning(
           "feature '{}' cannot learn: {:.3g} % of its lookups read the row for rare values ({}); "
@@ -353,14 +361,15 @@ class Importer {
     DatasetManifest& manifest = writer_->manifest();
     std::vector<std::vector<int32_t>> id_maps(vocabularies_.size());
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
-      Vocabulary& vocabulary = vocabularies_[f];
+      Vocabulary& vocabulary = vocabularies_[owners_[f]];
       if (vocabulary.provisional()) id_maps[f] = vocabulary.Finish();
+      if (!IsOwner(f)) id_maps[f] = id_maps[owners_[f]];
       const std::string& name = manifest.categorical[f];
       FeatureEntry& entry = manifest.features.at(name);
       entry.num_embeddings = vocabulary.num_embeddings();
       entry.vocabulary = vocabulary.spec();
       entry.unseen = vocabulary.unseen_share();
-      vocabulary.Save(writer_->vocabulary_folder(), name, &manifest);
+      if (IsOwner(f)) vocabulary.Save(writer_->vocabulary_folder(), name, &manifest);
     }
     manifest.vocabularies_reused = !options_.is_training_data();
     // A generator's report describes the whole file only.
@@ -388,7 +397,8 @@ class Importer {
   const ImportOptions& options_;
   const NegativeSampler negatives_;
   RowSource& source_;
-  std::vector<Vocabulary> vocabularies_;
+  std::vector<Vocabulary> vocabularies_;     // by feature; that of its owner counts
+  std::vector<size_t> owners_;               // by feature: the first that has the same table
   std::vector<UnseenLookups> lookups_;       // by feature
   std::vector<size_t> one_hot_, multi_hot_;  // features
   bool provisional_ = false;

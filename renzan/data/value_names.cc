@@ -13,9 +13,10 @@ namespace renzan {
 ValueNames::ValueNames(const Dataset& dataset, size_t feature) {
   const CategoricalFeature& of = dataset.schema().categorical[feature];
   const DatasetManifest& manifest = dataset.manifest();
-  kind_ = of.vocabulary == "ids"                                          ? Kind::kIds
-          : manifest.vocabulary.contains(FeatureFile(of.name, "offsets")) ? Kind::kNamed
-                                                                          : Kind::kHashed;
+  const std::string file = FeatureFile(manifest.VocabularyOwner(of.name), "offsets");
+  kind_ = of.vocabulary == "ids"               ? Kind::kIds
+          : manifest.vocabulary.contains(file) ? Kind::kNamed
+                                               : Kind::kHashed;
   values_ = ReadVocabularyValues(dataset.directory(), manifest, of.name);
 }
 

@@ -92,6 +92,13 @@ std::vector<Vocabulary> TakeVocabularies(const ImportOptions& options,
       Fail(ErrorCode::kConfig, "feature '{}' is {} in {}, here it is {}: give it the same role",
            feature.name, feature.multi_hot ? "categorical" : "multi_hot", directory,
            feature.multi_hot ? "multi_hot" : "categorical");
+    const FeatureEntry& there = manifest.features.at(feature.name);
+    if (there.table != feature.table || there.max_length != feature.max_length)
+      Fail(ErrorCode::kConfig,
+           "feature '{}' has table '{}' and max_length {} in {}, here it has '{}' and {}: use the "
+           "same schema",
+           feature.name, there.table_name(feature.name), there.max_length, directory,
+           feature.table_name(), feature.max_length);
     vocabularies.push_back(Vocabulary::FromDataset(directory, manifest, feature.name));
     if (options.grow) vocabularies.back().Grow();
   }

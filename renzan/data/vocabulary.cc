@@ -42,9 +42,10 @@ struct VocabularyFiles {
 std::optional<VocabularyFiles> OpenVocabulary(const std::string& directory,
                                               const DatasetManifest& manifest,
                                               const std::string& feature) {
-  if (!manifest.vocabulary.contains(FeatureFile(feature, "offsets"))) return std::nullopt;
+  const std::string& owner = manifest.VocabularyOwner(feature);
+  if (!manifest.vocabulary.contains(FeatureFile(owner, "offsets"))) return std::nullopt;
   const auto open = [&](const char* part, NpyType type) {
-    const std::string name = FeatureFile(feature, part);
+    const std::string name = FeatureFile(owner, part);
     const std::string path = fmt::format("{}/{}/{}", directory, VocabularyFolder(manifest), name);
     const auto entry = manifest.vocabulary.find(name);
     if (entry == manifest.vocabulary.end())

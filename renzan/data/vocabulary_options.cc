@@ -32,7 +32,7 @@ std::string OneByOne(std::string_view list, std::string_view flag) {
 // The values of an option that is given as VALUE for all features and FEATURE=VALUE for one.
 struct FeatureOption {
   std::optional<std::string> for_all;
-  std::vector<std::optional<std::string>> of_feature;
+  std::vector<std::optional<std::string>> of_feature;  // of the first feature of each table
 
   FeatureOption(const char* flag, const std::vector<std::string>& given,
                 const DatasetSchema& schema)
@@ -55,7 +55,11 @@ struct FeatureOption {
         Fail(ErrorCode::kUsage, "{} {}: there is no categorical feature '{}'{}", flag, option, name,
              nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
       }
-      of_feature[static_cast<size_t>(found - names.begin())] = option.substr(equals + 1);
+      const auto feature = static_cast<size_t>(found - names.begin());
+      if (const size_t first = FirstOfTable(schema, feature); first != feature)
+        Fail(ErrorCode::kUsage, "{} {}: '{}' shares the table and vocabulary of '{}': name that",
+             flag, option, name, names[first]);
+      of_feature[feature] = option.substr(equals + 1);
     }
   }
 };
@@ -87,6 +91,13 @@ void TrainUnseenOfOptions(const ImportOptions& options, const DatasetSchema& sch
   for (size_t f = 0; f < schema.categorical.size(); ++f) {
     const std::string& name = schema.categorical[f].name;
     Vocabulary& vocabulary = (*vocabularies)[f];
+    if (const size_t first = FirstOfTable(schema, f); first != f) {
+      if (f < unseen_of_columns.size() && !std::isnan(unseen_of_columns[f]))
+        Fail(ErrorCode::kConfig,
+             "feature '{}' shares the table and vocabulary of '{}': move 'unseen' to that column",
+             name, schema.categorical[first].name);
+      continue;
+    }
     std::optional<double> share, of_feature;
     if (unseen.for_all) share = ParseShare(*unseen.for_all);
     if (f < unseen_of_columns.size() && !std::isnan(unseen_of_columns[f]))

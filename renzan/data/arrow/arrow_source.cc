@@ -357,7 +357,7 @@ class ArrowSource : public RowSource {
       }
       if (!text.empty() && !fields_.IsMissing(column.index, text)) bag.push_back(text);
     }
-    return true;
+    return fields_.LimitBag(column.index, row, bad);
   }
 
   static constexpr char kNanAdvice[] =

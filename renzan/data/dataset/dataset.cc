@@ -418,6 +418,13 @@ const std::string& Dataset::fingerprint() const { return impl_->fingerprint; }
 const DatasetManifest& Dataset::manifest() const { return impl_->manifest; }
 DatasetCache* Dataset::cache() const { return impl_->cache.get(); }
 
+size_t FirstOfTable(const DatasetSchema& schema, size_t feature) {
+  size_t first = 0;
+  while (schema.categorical[first].table_name() != schema.categorical[feature].table_name())
+    ++first;
+  return first;
+}
+
 std::string DifferentlyParsed(const std::map<std::string, std::string>& a,
                               const std::map<std::string, std::string>& b) {
   for (const auto& [column, parsing] : a)

@@ -63,6 +63,9 @@ struct DatasetSchema {
   bool has_labels() const { return !label.empty(); }
 };
 
+// The first feature that looks up the same table.
+size_t FirstOfTable(const DatasetSchema& schema, size_t feature);
+
 // The first column whose DatasetSchema::parsing both record, but differently; "" if there is none.
 std::string DifferentlyParsed(const std::map<std::string, std::string>& a,
                               const std::map<std::string, std::string>& b);

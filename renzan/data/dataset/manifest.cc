@@ -200,10 +200,18 @@ DatasetSchema DatasetManifest::schema() const {
   return schema;
 }
 
+const std::string& DatasetManifest::VocabularyOwner(const std::string& feature) const {
+  const std::string& table = features.at(feature).table_name(feature);
+  return *std::find_if(categorical.begin(), categorical.end(), [&](const std::string& other) {
+    return features.at(other).table_name(other) == table;
+  });
+}
+
 std::string DatasetManifest::VocabularyIdentity(const std::string& feature) const {
   const std::string& spec = features.at(feature).vocabulary;
-  const auto values = vocabulary.find(FeatureFile(feature, "values"));
-  const auto offsets = vocabulary.find(FeatureFile(feature, "offsets"));
+  const std::string& owner = VocabularyOwner(feature);
+  const auto values = vocabulary.find(FeatureFile(owner, "values"));
+  const auto offsets = vocabulary.find(FeatureFile(owner, "offsets"));
   if (values == vocabulary.end() || offsets == vocabulary.end()) return spec.empty() ? "ids" : spec;
   return VocabularyIdentityOf(spec, values->second.sha256, offsets->second.sha256);
 }

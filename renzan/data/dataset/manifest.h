@@ -42,6 +42,9 @@ struct FeatureEntry {
   std::string table;       // CategoricalFeature::table
   int64_t max_length = 0;  // CategoricalFeature::max_length
 
+  const std::string& table_name(const std::string& own) const {
+    return table.empty() ? own : table;
+  }
   // `with_unset`: as in DatasetManifest.
   void Describe(ConfigFields& fields, bool with_unset);
 };
@@ -102,6 +105,9 @@ struct DatasetManifest {
   bool may_train_unseen(const std::string& feature) const {
     return !vocabularies_reused && features.at(feature).unseen > 0;
   }
+  // The feature whose name the files of a feature's vocabulary have: the first that shares its
+  // table.
+  const std::string& VocabularyOwner(const std::string& feature) const;
   // CategoricalFeature::vocabulary of a feature.
   std::string VocabularyIdentity(const std::string& feature) const;
 };

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/data/text/bag.h"
@@ -82,7 +83,10 @@ size_t ColumnFields::AddFeature(const CsvColumn& column, const std::string& name
     return transforms_.size() - 1;
   }
   const bool multi_hot = column.role == "multi_hot";
-  schema_.categorical.push_back({.name = name, .multi_hot = multi_hot});
+  schema_.categorical.push_back({.name = name,
+                                 .multi_hot = multi_hot,
+                                 .table = column.table == name ? "" : column.table,
+                                 .max_length = column.max_length});
   unseen_shares_.push_back(column.unseen);
   return multi_hot ? num_multi_hot_++ : num_one_hot_++;
 }
@@ -129,12 +133,31 @@ bool ColumnFields::ParseBag(size_t index, std::string_view field, TextRow* row, 
   const std::string problem = SplitBag(
       field, {.separator = column.bag_separator(), .trim = csv_.trim, .brackets = column.brackets},
       [&](std::string_view value) { return IsMissing(index, value); }, &bag);
-  if (problem.empty()) return true;
+  if (problem.empty()) return LimitBag(index, row, bad);
   Suggest(
       "if the column's lists are written otherwise, correct its 'brackets' or 'separator' in the "
       "schema",
       bad);
   return Reject(field, problem, bad);
+}
+
+bool ColumnFields::LimitBag(size_t index, TextRow* row, BadRow* bad) const {
+  const CsvColumn& column = csv_.columns[index];
+  std::vector<std::string_view>& bag = BagOf(index, row);
+  if (column.max_length == 0 || std::ssize(bag) <= column.max_length) return true;
+  if (column.keep.empty()) {
+    bad->reason = fmt::format("a sequence of {}, but max_length is {}",
+                              Counted(bag.size(), "value"), column.max_length);
+    bad->advice = "'keep: newest' or 'keep: oldest' in the schema shortens it";
+    return false;
+  }
+  const auto extra = std::ssize(bag) - column.max_length;
+  if (column.keep == "newest") {
+    bag.erase(bag.begin(), bag.begin() + extra);
+  } else {
+    bag.resize(static_cast<size_t>(column.max_length));
+  }
+  return true;
 }
 
 bool ColumnFields::IsMissing(size_t index, std::string_view field) const {

@@ -53,6 +53,8 @@ class ColumnFields {
   std::vector<std::string_view>& BagOf(size_t index, TextRow* row) const {
     return row->multi_hot[slots_[index]];
   }
+  // Shortens a bag that is longer than the column allows, or returns false.
+  bool LimitBag(size_t index, TextRow* row, BadRow* bad) const;
   bool is_key(size_t index) const { return key_slots_[index] != kNoKey; }
   void SetKey(size_t index, std::string_view field, TextRow* row) const {
     row->keys[key_slots_[index]] = field;

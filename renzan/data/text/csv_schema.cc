@@ -119,6 +119,16 @@ void CsvColumn::DescribeParts(ConfigFields& fields) {
                              given.empty() ? "" : given.begin()->first));
 }
 
+void CsvColumn::DescribeTable(ConfigFields& fields) {
+  fields.Field("table", &table);
+  fields.Require(role == "categorical" || role == "multi_hot" || table.empty(), "table",
+                 "belongs to roles categorical and multi_hot");
+  fields.Range("max_length", &max_length, 0, kMaxSequenceLength);
+  fields.Require(role == "multi_hot" || max_length == 0, "max_length", "belongs to role multi_hot");
+  fields.Choice("keep", &keep, {"", "newest", "oldest"});
+  fields.Require(max_length > 0 || keep.empty(), "keep", "needs max_length");
+}
+
 void CsvColumn::Describe(ConfigFields& fields) {
   fields.Choice("role", &role,
                 {"label", "weight", "dense", "categorical", "multi_hot", "date", "key", "skip"});
@@ -148,6 +158,7 @@ void CsvColumn::Describe(ConfigFields& fields) {
                  "belongs to roles categorical and multi_hot");
   fields.Require(std::isnan(unseen) || (unseen >= 0 && unseen < 1), "unseen",
                  "must be a share of the lookups, from 0 to less than 1");
+  DescribeTable(fields);
   label.Describe(role == "label", fields);
 }
 
@@ -175,6 +186,7 @@ std::string CsvSchema::ParsingOf(const CsvColumn& column) const {
     if (column.brackets) parts.push_back("brackets");
     if (column.brackets || column.bag_separator() != '|')
       parts.push_back(fmt::format("separator '{}'", column.bag_separator()));
+    if (!column.keep.empty()) parts.push_back("keep " + column.keep);
   }
   if (!column.date.empty()) parts.push_back(fmt::format("date '{}'", column.date));
   return parts.empty() ? kPlainParsing : fmt::format("{}", fmt::join(parts, ", "));

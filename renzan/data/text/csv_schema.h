@@ -31,6 +31,14 @@ struct CsvColumn {
   // categorical and multi_hot: the share of lookups that train the row for unseen values; NaN:
   // Vocabulary's default.
   double unseen = std::numeric_limits<double>::quiet_NaN();
+  // categorical and multi_hot: whose table it looks up; features that name one share it and its
+  // vocabulary. Empty: its own.
+  std::string table;
+  // multi_hot: greater than 0 for a sequence, which keeps its order and has at most so many values.
+  // Of a longer one, `keep` says which remain: newest (the last), oldest (the first), or "": the
+  // row is bad.
+  int64_t max_length = 0;
+  std::string keep;
   LabelRule label;   // label: what means 1 and what means 0
   bool key = false;  // whether the text is kept for predictions, too, besides what the role does
 
@@ -45,6 +53,7 @@ struct CsvColumn {
  private:
   void DescribeTransform(ConfigFields& fields);
   void DescribeParts(ConfigFields& fields);
+  void DescribeTable(ConfigFields& fields);
 };
 
 struct CsvSchema {
