@@ -33,6 +33,7 @@ struct SequenceInput {
   std::string name;
   int64_t dim = 0;
   int64_t positions = 0;
+  std::string target = {};  // the first of `tables` that has the same table; "" if none has
 };
 
 // Of a model whose graph is `model.blocks` in the configuration.

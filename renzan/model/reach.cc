@@ -4,6 +4,7 @@
 
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
+#include "renzan/model/catalogue/catalogue.h"
 
 namespace renzan {
 namespace {
@@ -71,6 +72,12 @@ void CheckInputsReachLogit(const ModelOptions& options) {
     CheckPooledAreTaken(options);
   }
   CheckSequencesAreTaken(options);
+  if (const CatalogueEntry* entry = FindEntry(options.type);
+      entry != nullptr && entry->needs_sequences && options.sequences.empty())
+    Fail(ErrorCode::kConfig,
+         "model.type: {} attends to sequences, but the dataset has none: import it with max_length "
+         "in the schema",
+         options.type);
   if (SeesOnlyPairs(options) && options.tables.size() == 1)
     Fail(ErrorCode::kConfig,
          "model.type: {} compares features in pairs, but the dataset has no dense features and one "

@@ -142,8 +142,9 @@ TEST(BatchStatistics, NeedTwoSamples) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kConfig);
-    EXPECT_NE(std::string(error.what()).find("block deep normalizes by the samples of a virtual "
-                                             "worker, but each has only one: raise"),
+    EXPECT_NE(std::string(error.what())
+                  .find("block deep normalizes by the samples of a virtual "
+                        "worker, but each has only one: raise"),
               std::string::npos);
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "renzan/base/config/config.h"
+#include "renzan/model/blocks/activation_layer.h"
 #include "renzan/model/blocks/block.h"
 #include "renzan/model/blocks/normalization.h"
 #include "renzan/model/catalogue/catalogue.h"
@@ -40,6 +41,9 @@ void ModelSizes::Describe(const std::string& type, ConfigFields& fields) {
     fields.Range("attention_heads", &attention_heads, 1, 256, "of each layer");
   if (entry->Has("attention_dim"))
     fields.Range("attention_dim", &attention_dim, 1, 4096, "of what each head gives");
+  if (entry->Has("attention_mlp"))
+    Layers("attention_mlp", &attention_mlp,
+           "hidden layers of the MLP that compares a candidate with a sequence", fields);
   if (entry->Has("mask_blocks")) fields.Range("mask_blocks", &mask_blocks, 1, 64, "in parallel");
   if (entry->Has("mask_ratio"))
     fields.Range("mask_ratio", &mask_ratio, 0.01, 100,
@@ -53,6 +57,8 @@ void ModelSizes::Describe(const std::string& type, ConfigFields& fields) {
     fields.Range("dropout", &dropout, 0, 1, "after the hidden layers of all MLPs, in training");
     fields.Require(dropout < 1, "dropout", "must be below 1");
   }
+  if (entry->Has("activation"))
+    fields.Choice("activation", &activation, ActivationLayerNames(), "of the hidden layers");
   if (entry->Has("normalization"))
     fields.Choice("normalization", &normalization, NormalizationNames());
 }

@@ -19,12 +19,14 @@ struct ModelSizes {
   int attention_layers = 3;
   int64_t attention_heads = 2;
   int64_t attention_dim = 32;  // of what each head gives
+  std::vector<int64_t> attention_mlp = {64};  // hidden layers of the MLP of target attention
   int mask_blocks = 3;
   double mask_ratio = 2;    // hidden units of a mask's MLP: so many times the width of its input
   int64_t mask_width = 64;  // of a block's output
   int cross_layers = 3;
   int64_t cross_rank = 512;            // 0: whole matrices
   double dropout = 0;                  // after the hidden layers of all MLPs, in training
+  std::string activation = "relu";     // of those layers: one of ActivationLayerNames()
   std::string normalization = "none";  // of those layers: one of NormalizationNames()
 
   // Only those of models of this type.

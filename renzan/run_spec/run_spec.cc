@@ -205,6 +205,19 @@ std::string EffectsOfSharedRows(const RunSpec& spec) {
       one_rate ? "adagrad" : "int8");
 }
 
+namespace {
+
+// What a sequence is compared with: the first pooled feature that has the same table, or "".
+std::string TargetOf(const ModelConfig& model, const DatasetSchema& schema,
+                     const CategoricalFeature& sequence) {
+  for (const CategoricalFeature& feature : schema.categorical)
+    if (feature.table_name() == sequence.table_name() && PositionsOf(model, feature) == 0)
+      return EscapeName(feature.name);
+  return "";
+}
+
+}  // namespace
+
 ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& schema) {
   const ModelConfig& m = config.model;
   std::vector<TableInput> tables;
@@ -212,7 +225,10 @@ ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& sche
   for (const CategoricalFeature& feature : schema.categorical) {
     const int64_t dim = DimOf(m, feature.table_name()), positions = PositionsOf(m, feature);
     if (positions > 0) {
-      sequences.push_back({.name = EscapeName(feature.name), .dim = dim, .positions = positions});
+      sequences.push_back({.name = EscapeName(feature.name),
+                           .dim = dim,
+                           .positions = positions,
+                           .target = TargetOf(m, schema, feature)});
     } else {
       tables.push_back({.name = EscapeName(feature.name), .dim = dim});
     }

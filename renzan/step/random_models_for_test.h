@@ -23,6 +23,7 @@
 #include "renzan/model/blocks/self_attention.h"
 #include "renzan/model/blocks/target_attention.h"
 #include "renzan/model/model.h"
+#include "renzan/nn/activation.h"
 #include "renzan/tensor/row_codec.h"
 
 namespace renzan {
@@ -203,9 +204,10 @@ inline RandomModel DrawModel(uint64_t seed) {
       const int64_t dim = columns - (RowColumns(c.model.type, 1) == 2 ? 1 : 0);
       if (dim > 0) c.model.tables[feature.table_name()].embedding_dim = dim;
     }
+  c.model.attention_mlp = widths();
   if (c.model.type == kBlocksType) {
     c.model.blocks = DrawBlocks(draw, model.schema, c.model);
-  } else {
+  } else if (c.model.type != "din") {
     for (const CategoricalFeature& feature : model.schema.categorical)
       if (feature.max_length > 0) {
         c.model.tables[feature.name].pooling = c.model.pooling;

@@ -202,9 +202,9 @@ DatasetSchema DatasetManifest::schema() const {
 
 const std::string& DatasetManifest::VocabularyOwner(const std::string& feature) const {
   const std::string& table = features.at(feature).table_name(feature);
-  return *std::find_if(categorical.begin(), categorical.end(), [&](const std::string& other) {
-    return features.at(other).table_name(other) == table;
-  });
+  for (const std::string& other : categorical)
+    if (features.at(other).table_name(other) == table) return other;
+  return feature;
 }
 
 std::string DatasetManifest::VocabularyIdentity(const std::string& feature) const {

@@ -6,6 +6,7 @@ namespace renzan {
 Graph AutoIntGraph(const ModelOptions& options);
 Graph DcnV2Graph(const ModelOptions& options);
 Graph DeepFmGraph(const ModelOptions& options);
+Graph DinGraph(const ModelOptions& options);
 Graph DlrmDcnV2Graph(const ModelOptions& options);
 Graph DlrmGraph(const ModelOptions& options);
 Graph FinalMlpGraph(const ModelOptions& options);
@@ -49,6 +50,10 @@ constexpr CatalogueEntry kEntries[] = {
     {.name = "masknet",
      .graph = MaskNetGraph,
      .keys = "mask_blocks mask_ratio mask_width top_mlp dropout normalization"},
+    {.name = "din",
+     .graph = DinGraph,
+     .needs_sequences = true,
+     .keys = "attention_mlp top_mlp activation dropout normalization"},
     {.name = "finalmlp",
      .graph = FinalMlpGraph,
      .keys = "top_mlp second_mlp dropout normalization"},

@@ -16,6 +16,7 @@ struct CatalogueEntry {
   // What each row of a table has: an embedding, and as its last column a first-order weight
   // (blocks/first_order.h).
   bool has_embedding = true, has_first_order = false;
+  bool needs_sequences = false;
   // Which of ModelSizes it has, as a list of words.
   const char* keys = "";
 

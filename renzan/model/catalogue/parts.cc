@@ -20,6 +20,7 @@ std::vector<int64_t> WithLast(std::vector<int64_t> layers, int64_t last) {
 
 Mlp CommonMlp(const ModelOptions& options, std::vector<int64_t> layers, bool linear_output) {
   return {.layers = std::move(layers),
+          .activation = options.sizes.activation,
           .linear_output = linear_output,
           .dropout = options.sizes.dropout,
           .normalization = options.sizes.normalization};
