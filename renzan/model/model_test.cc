@@ -155,6 +155,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"wide_deep", 0, {4, 4}}, Case{"wide_deep", 3, {}},
                     Case{"deepfm", 3, {4, 4, 4}}, Case{"deepfm", 0, {4, 2, 9}},
                     Case{"deepfm", 3, {}}, Case{"deepfm", 3, {4, 4, 4}, 0.4},
+                    Case{"dcn", 3, {4, 4, 4}}, Case{"dcn", 0, {4, 2, 9}, 0, 5}, Case{"dcn", 3, {}},
                     Case{"dcnv2", 3, {4, 4, 4}}, Case{"dcnv2", 0, {4, 2, 9}}, Case{"dcnv2", 3, {}},
                     Case{"finalmlp", 3, {4, 4, 4}, 0, 5}, Case{"finalmlp", 0, {4, 2, 9}, 0, 5},
                     Case{"finalmlp", 3, {}}, Case{"finalmlp", 3, {4, 4}, 0.4, 5},

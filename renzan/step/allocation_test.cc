@@ -75,6 +75,7 @@ TEST(Step, AllocatesNothing) {
     EXPECT_EQ(AllocationsOfSteps(config, workers), 0) << model;
     config.numerics.precision = config.numerics.embedding_precision = "bf16";
     config.model.dropout = 0.2;
+    config.model.normalization = "batch";
     config.optimizer.dense.type = "adam";
     config.optimizer.sparse.type = "rowwise_adagrad";
     config.optimizer.sparse.weight_decay = 0.1;

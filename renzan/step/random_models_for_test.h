@@ -105,10 +105,11 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
                  .normalization = draw.OneIn(2) ? "none" : "batch"}});
         break;
       case 1:
-        blocks.push_back(
-            {name,
-             {draw.Of(values)},
-             Cross{.layers = draw.Below(3), .rank = draw.OneIn(2) ? 0 : draw.Size(9)}});
+        blocks.push_back({name,
+                          {draw.Of(values)},
+                          draw.OneIn(3) ? Cross{.layers = draw.Below(3), .kind = "vector"}
+                                        : Cross{.layers = draw.Below(3),
+                                                .rank = draw.OneIn(2) ? 0 : draw.Size(9)}});
         break;
       case 2:
         blocks.push_back({name, {draw.Of(values), draw.Of(values)}, Concat{}});

@@ -144,6 +144,24 @@ class DcnV2(nn.Module):
         return self.logit(torch.cat([x, self.deep(x0)], 1)).squeeze(1)
 
 
+class Dcn(nn.Module):
+    def __init__(self, num_dense, dims, m):
+        super().__init__()
+        width = sum(dims) + num_dense
+        self.cross = nn.ModuleList([nn.Module() for _ in range(m["cross_layers"])])
+        for layer in self.cross:
+            layer.w = nn.Parameter(torch.empty(1, width))
+            layer.bias = nn.Parameter(torch.empty(width))
+        self.deep = Mlp([width, *m["top_mlp"]], last_relu=True, m=m)
+        self.logit = Mlp([width + m["top_mlp"][-1], 1])
+
+    def forward(self, dense, pooled):
+        x0 = x = torch.cat([pooled, dense], 1)
+        for layer in self.cross:
+            x = x0 * (x @ layer.w.T) + layer.bias + x
+        return self.logit(torch.cat([x, self.deep(x0)], 1)).squeeze(1)
+
+
 class FinalMlp(nn.Module):
     def __init__(self, num_dense, dims, m):
         super().__init__()
@@ -260,7 +278,7 @@ class AutoInt(Model):
         return (logit + self.attention_logit(x.flatten(1))).squeeze(1)
 
 
-MODELS = {"lr": Lr, "fm": Fm, "wide_deep": WideDeep, "deepfm": DeepFm, "dcnv2": DcnV2,
+MODELS = {"lr": Lr, "fm": Fm, "wide_deep": WideDeep, "deepfm": DeepFm, "dcn": Dcn, "dcnv2": DcnV2,
           "finalmlp": FinalMlp, "xdeepfm": XDeepFm, "masknet": MaskNet, "autoint": AutoInt}
 
 

@@ -105,9 +105,12 @@ class CrossBlock final : public Block {
 void Cross::Describe(ConfigFields& fields) {
   fields.Range("layers", &layers, 0, 64);
   fields.Range("rank", &rank, 0, 65536, "0: whole matrices");
+  fields.Choice("kind", &kind, {"matrix", "vector"});
+  fields.Require(kind == "matrix" || rank == 0, "rank", "must be 0 with vectors");
 }
 
 std::unique_ptr<Block> Cross::Make(const BlockPlace& place) const {
+  if (kind == "vector") return MakeVectorCross(*this, place);
   return std::make_unique<CrossBlock>(*this, place);
 }
 

@@ -47,5 +47,30 @@ TEST(CrossBlock, WithoutLayersIsTheIdentity) {
   cross.ExpectGradients();
 }
 
+TEST(VectorCross, ComputesItsDefinition) {
+  BlockAlone cross(Cross{.layers = 2, .kind = "vector"}, {{{"x", 2}, {"z", 18}}});
+  const std::vector<float> y = cross.Output();
+  for (size_t sample = 0; sample < 4; ++sample) {
+    const std::vector<double> x0(cross.inputs[0].begin() + sample * 20,
+                                 cross.inputs[0].begin() + sample * 20 + 20);
+    std::vector<double> x = x0;
+    for (int layer = 0; layer < 2; ++layer) {
+      const auto w = cross.parameter(fmt::format("{}.w", layer));
+      const auto bias = cross.parameter(fmt::format("{}.bias", layer));
+      double weight = 0;
+      for (size_t i = 0; i < 20; ++i) weight += double{w[i]} * x[i];
+      for (size_t i = 0; i < 20; ++i) x[i] += x0[i] * weight + double{bias[i]};
+    }
+    for (size_t i = 0; i < 20; ++i) EXPECT_NEAR(double{y[sample * 20 + i]}, x[i], 1e-5);
+  }
+}
+
+TEST(VectorCross, GradientsAgreeWithFiniteDifferences) {
+  BlockAlone(Cross{.layers = 3, .kind = "vector"}, {{{"x", 5}}}).ExpectGradients();
+  BlockAlone identity(Cross{.layers = 0, .kind = "vector"}, {{{"x", 5}}});
+  EXPECT_EQ(identity.Output(), identity.inputs[0]);
+  identity.ExpectGradients();
+}
+
 }  // namespace
 }  // namespace renzan

@@ -4,6 +4,7 @@ namespace renzan {
 
 // One file each.
 Graph AutoIntGraph(const ModelOptions& options);
+Graph DcnGraph(const ModelOptions& options);
 Graph DcnV2Graph(const ModelOptions& options);
 Graph DeepFmGraph(const ModelOptions& options);
 Graph DinGraph(const ModelOptions& options);
@@ -40,6 +41,7 @@ constexpr CatalogueEntry kEntries[] = {
      .graph = XDeepFmGraph,
      .has_first_order = true,
      .keys = "cin_layers top_mlp dropout normalization"},
+    {.name = "dcn", .graph = DcnGraph, .keys = "top_mlp cross_layers dropout normalization"},
     {.name = "dcnv2",
      .graph = DcnV2Graph,
      .keys = "top_mlp cross_layers cross_rank dropout normalization"},

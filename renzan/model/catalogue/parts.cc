@@ -74,4 +74,18 @@ std::string AddDeepInput(const ModelOptions& options, const std::string& input, 
   return "deep_input";
 }
 
+Graph CrossBesideMlp(const ModelOptions& options, const Cross& cross) {
+  Graph graph;
+  const std::string x = AddDeepInput(options, kEmbeddingsInput, &graph);
+  graph.push_back({"cross", {x}, cross});
+  std::vector<std::string> outputs = {"cross"};
+  if (!options.sizes.top_mlp.empty()) {
+    graph.push_back({"deep", {x}, CommonMlp(options, options.sizes.top_mlp)});
+    outputs.push_back("deep");
+  }
+  graph.push_back({"outputs", outputs, Concat{}});
+  graph.push_back({"logit", {"outputs"}, Mlp{.layers = {1}, .linear_output = true}});
+  return graph;
+}
+
 }  // namespace renzan

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/model/blocks/cross.h"
 #include "renzan/model/blocks/mlp.h"
 #include "renzan/model/graph.h"
 #include "renzan/model/model.h"
@@ -37,5 +38,9 @@ std::string AddProjection(const ModelOptions& options, const std::string& input,
 // Appends "deep_input": the embeddings (`input`; empty: none) and the dense features side by side.
 // Returns its name.
 std::string AddDeepInput(const ModelOptions& options, const std::string& input, Graph* graph);
+
+// A cross network beside an MLP of the widths of top_mlp, over embeddings and dense features, whose
+// outputs a linear layer combines.
+Graph CrossBesideMlp(const ModelOptions& options, const Cross& cross);
 
 }  // namespace renzan
