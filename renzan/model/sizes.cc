@@ -5,6 +5,7 @@
 #include "renzan/base/config/config.h"
 #include "renzan/model/blocks/activation_layer.h"
 #include "renzan/model/blocks/block.h"
+#include "renzan/model/blocks/cross.h"
 #include "renzan/model/blocks/normalization.h"
 #include "renzan/model/catalogue/catalogue.h"
 
@@ -53,6 +54,12 @@ void ModelSizes::Describe(const std::string& type, ConfigFields& fields) {
   if (entry->Has("cross_layers")) fields.Range("cross_layers", &cross_layers, 0, 64);
   if (entry->Has("cross_rank"))
     fields.Range("cross_rank", &cross_rank, 0, 65536, "0: whole matrices");
+  if (entry->Has("cross_experts")) {
+    fields.Range("cross_experts", &cross_experts, 0, kMostExperts,
+                 "a mixture of so many products of cross_rank in each layer; 0: one product");
+    fields.Require(cross_experts == 0 || cross_rank > 0, "cross_experts",
+                   "need matrices of a low rank: set cross_rank");
+  }
   if (entry->Has("dropout")) {
     fields.Range("dropout", &dropout, 0, 1, "after the hidden layers of all MLPs, in training");
     fields.Require(dropout < 1, "dropout", "must be below 1");

@@ -25,6 +25,7 @@ struct ModelSizes {
   int64_t mask_width = 64;  // of a block's output
   int cross_layers = 3;
   int64_t cross_rank = 512;            // 0: whole matrices
+  int cross_experts = 0;               // 0: a single product
   double dropout = 0;                  // after the hidden layers of all MLPs, in training
   std::string activation = "relu";     // of those layers: one of ActivationLayerNames()
   std::string normalization = "none";  // of those layers: one of NormalizationNames()

@@ -239,6 +239,7 @@ inline RandomModel DrawModel(uint64_t seed) {
   c.model.normalization = draw.Of(Words{"none", "none", "batch"});
   // Those of a virtual worker need two samples.
   if (c.training.batch_size == c.numerics.virtual_workers) c.training.batch_size *= 2;
+  c.model.cross_experts = draw.OneIn(2) ? 0 : draw.Size(3);
   return model;
 }
 

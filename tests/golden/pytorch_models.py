@@ -123,12 +123,34 @@ class DeepFm(Fm):
         return super().forward(dense, pooled) + self.deep(x).squeeze(1)
 
 
+class CrossExperts(nn.ModuleDict):
+    """A mixture of products of a low rank, with gates of its own."""
+
+    def __init__(self, width, rank, experts):
+        super().__init__()
+        for e in range(experts):
+            self[str(e)] = module = nn.Module()
+            for name, shape in ("v", (rank, width)), ("c", (rank, rank)), ("w", (width, rank)):
+                setattr(module, name, nn.Parameter(torch.empty(shape)))
+        self.gate = nn.Parameter(torch.empty(experts, width))
+        self.bias = nn.Parameter(torch.empty(width))
+
+    def forward(self, x):
+        outputs = [torch.tanh(torch.tanh(x @ e.v.T) @ e.c.T) @ e.w.T for e in self.values()]
+        gates = torch.softmax(x @ self.gate.T, 1)
+        return (torch.stack(outputs, 1) * gates.unsqueeze(2)).sum(1) + self.bias
+
+
 class DcnV2(nn.Module):
     def __init__(self, num_dense, dims, m):
         super().__init__()
         width, rank = sum(dims) + num_dense, m["cross_rank"]
-        self.cross = nn.ModuleList([nn.Module() for _ in range(m["cross_layers"])])
+        self.cross = nn.ModuleList([CrossExperts(width, rank, m["cross_experts"])
+                                    if m.get("cross_experts") else nn.Module()
+                                    for _ in range(m["cross_layers"])])
         for layer in self.cross:
+            if m.get("cross_experts"):
+                continue
             if rank > 0:
                 layer.v = nn.Parameter(torch.empty(rank, width))
             layer.w = nn.Parameter(torch.empty(width, rank or width))
@@ -139,6 +161,9 @@ class DcnV2(nn.Module):
     def forward(self, dense, pooled):
         x0 = x = torch.cat([pooled, dense], 1)
         for layer in self.cross:
+            if isinstance(layer, CrossExperts):
+                x = x0 * layer(x) + x
+                continue
             low = x @ layer.v.T if hasattr(layer, "v") else x
             x = x0 * (low @ layer.w.T + layer.bias) + x
         return self.logit(torch.cat([x, self.deep(x0)], 1)).squeeze(1)

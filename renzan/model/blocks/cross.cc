@@ -107,10 +107,13 @@ void Cross::Describe(ConfigFields& fields) {
   fields.Range("rank", &rank, 0, 65536, "0: whole matrices");
   fields.Choice("kind", &kind, {"matrix", "vector"});
   fields.Require(kind == "matrix" || rank == 0, "rank", "must be 0 with vectors");
+  fields.Range("experts", &experts, 0, kMostExperts, "a mixture of so many products of this rank");
+  fields.Require(experts == 0 || rank > 0, "experts", "need matrices of a low rank: set rank");
 }
 
 std::unique_ptr<Block> Cross::Make(const BlockPlace& place) const {
   if (kind == "vector") return MakeVectorCross(*this, place);
+  if (experts > 0) return MakeExpertsCross(*this, place);
   return std::make_unique<CrossBlock>(*this, place);
 }
 

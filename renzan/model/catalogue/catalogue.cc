@@ -44,7 +44,7 @@ constexpr CatalogueEntry kEntries[] = {
     {.name = "dcn", .graph = DcnGraph, .keys = "top_mlp cross_layers dropout normalization"},
     {.name = "dcnv2",
      .graph = DcnV2Graph,
-     .keys = "top_mlp cross_layers cross_rank dropout normalization"},
+     .keys = "top_mlp cross_layers cross_rank cross_experts dropout normalization"},
     {.name = "autoint",
      .graph = AutoIntGraph,
      .has_first_order = true,

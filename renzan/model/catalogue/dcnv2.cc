@@ -7,7 +7,9 @@
 namespace renzan {
 
 Graph DcnV2Graph(const ModelOptions& options) {
-  return CrossBesideMlp(options, {options.sizes.cross_layers, options.sizes.cross_rank});
+  return CrossBesideMlp(options, {.layers = options.sizes.cross_layers,
+                                  .rank = options.sizes.cross_rank,
+                                  .experts = options.sizes.cross_experts});
 }
 
 }  // namespace renzan
