@@ -35,6 +35,15 @@ void SparseOptimizerConfig::Describe(ConfigFields& fields) {
   fields.Choice("type", &type, SparseOptimizerNames());
   fields.Range("learning_rate", &learning_rate, 0, 1e6);
   fields.Range("epsilon", &epsilon, kMinEpsilon, 1);
+  fields.Range("beta1", &beta1, 0, 1, "adam");
+  fields.Range("beta2", &beta2, 0, 1, "adam");
+  fields.Require(beta1 < 1, "beta1", "must be below 1");
+  fields.Require(beta2 < 1, "beta2", "must be below 1");
+  fields.Range("momentum", &momentum, 0, 1, "momentum");
+  fields.Require(momentum < 1, "momentum", "must be below 1");
+  fields.Range("beta", &beta, 0, 1e6, "ftrl");
+  fields.Range("l1", &l1, 0, 1e6, "ftrl");
+  fields.Range("l2", &l2, 0, 1e6, "ftrl");
   fields.Range("initial_accumulator", &initial_accumulator, 0, 1e6, "adagrad, rowwise_adagrad");
   fields.Range("weight_decay", &weight_decay, 0, 1e6,
                "of the rows that a batch looks up, once per step");
@@ -42,6 +51,10 @@ void SparseOptimizerConfig::Describe(ConfigFields& fields) {
                 "w *= 1 - learning_rate * weight_decay, or gradient += weight_decay * w");
   fields.Require(weight_decay_mode != "decoupled" || learning_rate * weight_decay < 1,
                  "weight_decay", kTooMuchDecay);
+  if (type != "ftrl") return;
+  fields.Require(learning_rate > 0, "learning_rate", "must be above 0 with type: ftrl");
+  fields.Require(weight_decay == 0, "weight_decay",
+                 "must be 0 with type: ftrl, which has l1 and l2");
 }
 
 void ScheduleConfig::Describe(ConfigFields& fields) {
@@ -62,6 +75,9 @@ void OptimizerConfig::Describe(ConfigFields& fields) {
   fields.Section("schedule", &schedule, "multiplies both learning rates");
   fields.Range("max_gradient_norm", &max_gradient_norm, 0, 1e30,
                "clip the norm of dense and embedding gradients together; 0: never");
+  // Weights follow from sums over all steps and the last rate: one that decays would shrink them.
+  fields.Require(sparse.type != "ftrl" || (schedule.warmup_steps == 0 && schedule.decay_steps == 0),
+                 "sparse", "has type ftrl, whose learning rate is constant: leave out schedule");
 }
 
 }  // namespace renzan

@@ -23,6 +23,9 @@ struct SparseOptimizerConfig {
   std::string type = "sgd";
   double learning_rate = 0.1;
   double epsilon = 1e-8;
+  double beta1 = 0.9, beta2 = 0.999;
+  double momentum = 0.9;
+  double beta = 1, l1 = 0, l2 = 0;
   double initial_accumulator = 0;
   double weight_decay = 0;
   std::string weight_decay_mode = "decoupled";

@@ -175,9 +175,7 @@ class Problem {
       SortByRow(&lookups, &scratch, table.rows);
       if (lookups.empty()) continue;
       finite &= UpdateRows(
-          {.optimizer = options_.optimizer,
-           .lr = step.lr,
-           .epsilon = step.epsilon,
+          {.optimizer = {options_.optimizer, step.lr, step.epsilon},
            .l2 = step.l2,
            .kept = step.kept},
           {.lookups = lookups, .pooled = pooled.data(), .virtual_worker = virtual_worker.data()},

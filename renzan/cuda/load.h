@@ -17,8 +17,9 @@ int CountDevices();
 // Throws what CountDevices() does.
 DeviceFacts FactsOfDevice(int device);
 
-// Throws kConfig for a model or a loss that GPUs cannot compute.
-void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss);
+// Throws kConfig for a model, a loss or an optimizer of the tables that GPUs cannot compute.
+void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss,
+                         const SparseOptimizerOptions& sparse);
 
 // How many bytes of the device's memory the model needs.
 struct DeviceBytes {

@@ -257,6 +257,10 @@ void UpdateRowsOfMany(const UpdateArguments& arguments, SparseOptimizerType opti
     case SparseOptimizerType::kRowWiseAdagrad:
       finish(FinishRows<SparseOptimizerType::kRowWiseAdagrad>);
       break;
+    case SparseOptimizerType::kAdam:
+    case SparseOptimizerType::kMomentum:
+    case SparseOptimizerType::kFtrl:
+      break;  // CheckDeviceSupports() refuses them
   }
   CheckLaunch("updating embedding rows of many lookups");
 }

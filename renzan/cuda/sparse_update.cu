@@ -362,6 +362,10 @@ void LaunchUpdate(SparseOptimizerType type, const UpdateArguments& a, int64_t nu
       return launch(LaunchUpdate<SparseOptimizerType::kAdagrad, Value>);
     case SparseOptimizerType::kRowWiseAdagrad:
       return launch(LaunchUpdate<SparseOptimizerType::kRowWiseAdagrad, Value>);
+    case SparseOptimizerType::kAdam:
+    case SparseOptimizerType::kMomentum:
+    case SparseOptimizerType::kFtrl:
+      break;  // CheckDeviceSupports() refuses them
   }
 }
 

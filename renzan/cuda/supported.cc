@@ -3,7 +3,8 @@
 
 namespace renzan {
 
-void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss) {
+void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss,
+                         const SparseOptimizerOptions& sparse) {
   const auto reject = [](const std::string& what) {
     Fail(ErrorCode::kConfig, "device: cuda does not support {}: use device: cpu", what);
   };
@@ -11,6 +12,8 @@ void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss) {
   if (!HasDotInteraction(model) && model.sizes.cross_rank == 0) reject("model.cross_rank: 0");
   if (model.sizes.normalization != "none")
     reject("model.normalization: " + model.sizes.normalization);
+  if (const SparseOptimizerInfo& info = InfoOf(sparse.type); !info.runs_on_gpu)
+    reject(fmt::format("optimizer.sparse.type: {}", info.name));
   if (loss.pos_weight != 1) reject("training.loss.pos_weight");
   if (loss.label_smoothing != 0) reject("training.loss.label_smoothing");
   if (loss.sample_weights) reject("training data with sample weights");

@@ -17,6 +17,7 @@
 #include "renzan/embedding/stochastic_rounding-inl.h"
 #include "renzan/optim/finite-inl.h"
 #include "renzan/optim/optimizer_steps-inl.h"
+#include "renzan/optim/sparse_step-inl.h"
 #include "renzan/tensor/float_codec-inl.h"
 #include "renzan/tensor/simd_for_each-inl.h"
 
@@ -312,9 +313,8 @@ HWY_INLINE const float* ScaleAndDecay(const RowStep& step, const float* w, size_
 template <FloatType kType>
 HWY_INLINE bool UpdateRowsOf(Rows<kType> rows, const RowStep& step, const RowGradients& gradients,
                              const int32_t* slots, float* state, float* stack, float* values) {
-  using enum SparseOptimizerType;
   const int64_t dim = rows.dim;
-  const int64_t state_width = StateFloatsPerRow(step.optimizer, dim);
+  const int64_t state_width = StateFloatsPerRow(step.optimizer.type, dim);
   const int64_t state_bytes = state_width * static_cast<int64_t>(sizeof(float));
   const size_t width = static_cast<size_t>(dim);
   bool finite = true;
@@ -331,21 +331,11 @@ HWY_INLINE bool UpdateRowsOf(Rows<kType> rows, const RowStep& step, const RowGra
     float* s = state + slot * state_width;
     const float* g = ScaleAndDecay(step, w, width, summed, stack);
     if (step.kept != 1.0f) Scale(step.kept, width, w);
-    switch (step.optimizer) {
-      case kSgd:
-        Sgd(step.lr, g, width, w);
-        break;
-      case kAdagrad:
-        Adagrad(step.lr, step.epsilon, g, width, s, w);
-        break;
-      case kRowWiseAdagrad:
-        RowWiseAdagrad(step.lr, step.epsilon, g, width,
-                       mean_square != nullptr
-                           ? *mean_square++
-                           : SumOfSquaresInChunks(g, width) / static_cast<float>(dim),
-                       s, w);
-        break;
-    }
+    const auto mean_square_of_row = [&]() HWY_ATTR {
+      return mean_square != nullptr ? *mean_square++
+                                    : SumOfSquaresInChunks(g, width) / static_cast<float>(dim);
+    };
+    StepOfRow(step.optimizer, g, width, mean_square_of_row, s, w);
     if constexpr (kType != FloatType::kFloat32) {
       const int64_t row_of_table = step.stride * row + step.offset;
       const uint32_t word = Philox::Draw(step.rounding_key, static_cast<uint64_t>(row_of_table),

@@ -49,12 +49,11 @@ void AddTo(int64_t n, const float* from, float* to);
 void ClearNegativeZeros(int64_t n, float* values);
 
 // The update of a row that was looked up, from its gradient g: g *= gradient_scale; g += l2·w; w *=
-// kept; then the optimizer's step (optimizer_steps-inl.h), all in float32. A 16-bit row is then
+// kept; then the optimizer's step (sparse_step-inl.h), all in float32. A 16-bit row is then
 // rounded stochastically, with random bits that Philox draws for (rounding_key, row of the table,
 // step).
 struct RowStep {
-  SparseOptimizerType optimizer;
-  float lr, epsilon;
+  SparseFactors optimizer;
   float gradient_scale = 1.0f, l2 = 0.0f, kept = 1.0f;
   uint64_t rounding_key = 0;
   int64_t step = 0;
@@ -65,9 +64,9 @@ struct RowStep {
   const float* mean_squares = nullptr;
 };
 
-// Takes one step for each row of the lookups. The state is [slots, dim] for Adagrad, [slots] for
-// row-wise Adagrad. Returns whether the rows and their states are finite afterwards. `slots`: the
-// slot of each distinct row, in order; null if slot r holds row r.
+// Takes one step for each row of the lookups. The state is [slots, StateFloatsPerRow]. Returns
+// whether the rows and their states are finite afterwards. `slots`: the slot of each distinct row,
+// in order; null if slot r holds row r.
 bool UpdateRows(const RowStep& step, const RowGradients& gradients, const RowSlots& store,
                 const int32_t* slots = nullptr);
 

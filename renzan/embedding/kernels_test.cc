@@ -59,6 +59,12 @@ std::map<size_t, std::vector<float>> GradientOfEachRow(const std::vector<float>&
   return sums;
 }
 
+constexpr SparseOptimizerType kOptimizers[] = {SparseOptimizerType::kSgd,
+                                               SparseOptimizerType::kAdagrad,
+                                               SparseOptimizerType::kRowWiseAdagrad,
+                                               SparseOptimizerType::kAdam,
+                                               SparseOptimizerType::kMomentum,
+                                               SparseOptimizerType::kFtrl};
 constexpr FloatType kTypes[] = {FloatType::kFloat32, FloatType::kFloat16, FloatType::kBFloat16};
 
 MemoryRowStore NewRows(FloatType type, size_t dim, size_t state_width = 0) {
@@ -179,19 +185,49 @@ void TakeStep(const RowStep& step, std::vector<float> g, float* w, float* s) {
     g[d] += step.l2 * w[d];
     w[d] *= step.kept;
   }
-  float row_rate = step.lr;
-  if (step.optimizer == kRowWiseAdagrad) {
+  const SparseFactors& f = step.optimizer;
+  float row_rate = f.lr;
+  if (f.type == kRowWiseAdagrad) {
     *s += SumOfSquaresInChunks(g) / static_cast<float>(g.size());
-    row_rate = step.lr / (std::sqrt(*s) + step.epsilon);
+    row_rate = f.lr / (std::sqrt(*s) + f.epsilon);
   }
   for (size_t d = 0; d < g.size(); ++d) {
-    if (step.optimizer == kAdagrad) {
-      s[d] += g[d] * g[d];
-      w[d] -= step.lr * g[d] / (std::sqrt(s[d]) + step.epsilon);
-    } else {
-      w[d] -= row_rate * g[d];
+    float &first = s[d], &second = s[g.size() + d];
+    switch (f.type) {
+      case kSgd:
+      case kRowWiseAdagrad:
+        w[d] -= row_rate * g[d];
+        break;
+      case kAdagrad:
+        first += g[d] * g[d];
+        w[d] -= f.lr * g[d] / (std::sqrt(first) + f.epsilon);
+        break;
+      case kAdam:
+        first = f.adam.beta1 * first + f.adam.rest1 * g[d];
+        second = f.adam.beta2 * second + f.adam.rest2 * (g[d] * g[d]);
+        w[d] -= f.adam.lr * (first * f.adam.correct1) /
+                (std::sqrt(second * f.adam.correct2) + f.adam.epsilon);
+        break;
+      case kMomentum:
+        first = f.momentum * first + g[d];
+        w[d] -= f.lr * first;
+        break;
+      case kFtrl: {
+        const float sum = second + g[d] * g[d];
+        const float sigma = (std::sqrt(sum) - std::sqrt(second)) / f.lr;
+        first += g[d] - sigma * w[d];
+        second = sum;
+        const float strength = (f.beta + std::sqrt(sum)) / f.lr + f.l2;
+        w[d] = std::fabs(first) <= f.l1 ? 0 : (std::copysign(f.l1, first) - first) / strength;
+        break;
+      }
     }
   }
+}
+
+// Of an optimizer with options that are not its defaults.
+SparseFactors FactorsFor(SparseOptimizerType type) {
+  return FactorsOf({.type = type, .momentum = 0.8, .beta = 0.5, .l1 = 0.3, .l2 = 0.2}, 0.1, 3);
 }
 
 // The word for one column of a row, by definition (stochastic_rounding-inl.h).
@@ -220,19 +256,14 @@ float Rounded(FloatType type, float value, uint32_t random) {
 }
 
 TEST_P(Kernels, AnUpdateIsOneStepOfTheSummedGradientPerRow) {
-  using enum SparseOptimizerType;
   const auto pooled = RandomValues(kSamples * width_, 3);
-  const float lr = 0.1f, epsilon = 1e-8f;
-  for (const SparseOptimizerType optimizer : {kSgd, kAdagrad, kRowWiseAdagrad}) {
+  for (const SparseOptimizerType optimizer : kOptimizers) {
     for (const RowStep& step :
-         {RowStep{.optimizer = optimizer,
-         .lr = lr,
-         .epsilon = epsilon,
-         .rounding_key = 12345678901234567u,
-         .step = 5},
-          {.optimizer = optimizer, .lr = lr, .epsilon = epsilon, .gradient_scale = 0.3f},
-          {.optimizer = optimizer, .lr = lr, .epsilon = epsilon, .l2 = 0.01f},
-          {.optimizer = optimizer, .lr = lr, .epsilon = epsilon, .kept = 0.9f}}) {
+         {RowStep{
+              .optimizer = FactorsFor(optimizer), .rounding_key = 12345678901234567u, .step = 5},
+          {.optimizer = FactorsFor(optimizer), .gradient_scale = 0.3f},
+          {.optimizer = FactorsFor(optimizer), .l2 = 0.01f},
+          {.optimizer = FactorsFor(optimizer), .kept = 0.9f}}) {
       const size_t state_width = StateWidth(optimizer, width_);
       for (const FloatType type : kTypes) {
         MemoryRowStore rows = NewRows(type, width_, state_width);
@@ -251,16 +282,15 @@ TEST_P(Kernels, AnUpdateIsOneStepOfTheSummedGradientPerRow) {
 }
 
 TEST_P(Kernels, AnUpdateSeesEveryBadValue) {
-  using enum SparseOptimizerType;
   const float bad = std::numeric_limits<float>::infinity();
-  for (const SparseOptimizerType optimizer : {kSgd, kAdagrad, kRowWiseAdagrad}) {
+  for (const SparseOptimizerType optimizer : kOptimizers) {
     for (const size_t sample : {4u, 2u, 3u}) {  // of the first, a middle and the last row
       for (const FloatType type : kTypes) {
         MemoryRowStore rows = NewRows(type, width_, StateWidth(optimizer, width_));
         auto pooled = RandomValues(kSamples * width_, 3);
         pooled[sample * width_ + width_ / 2] = bad;
-        EXPECT_FALSE(UpdateRows({.optimizer = optimizer, .lr = 0.1f, .epsilon = 1e-8f},
-                                GradientsOf(pooled), rows.slots()));
+        EXPECT_FALSE(
+            UpdateRows({.optimizer = FactorsFor(optimizer)}, GradientsOf(pooled), rows.slots()));
       }
     }
   }
@@ -286,24 +316,92 @@ TEST_P(Kernels, SquaresAreOfTheSummedGradients) {
 }
 
 TEST_P(Kernels, BitsDoNotDependOnTheInstructionSet) {
-  using enum SparseOptimizerType;
   const auto results = [&] {
     const auto pooled = RandomValues(kSamples * width_, 3);
     std::vector<float> all;
-    for (const FloatType type : kTypes) {
-      MemoryRowStore rows = NewRows(type, width_, width_);
-      for (const SparseOptimizerType optimizer : {kSgd, kAdagrad, kRowWiseAdagrad})
-        UpdateRows({.optimizer = optimizer, .lr = 0.1f, .epsilon = 1e-8f, .rounding_key = 3},
-                   GradientsOf(pooled), rows.slots());
-      std::vector<float> pooled_rows((kOffsets.size() - 1) * width_);
-      PoolRows(rows.slots(), Ids().data(), kOffsets, pooled_rows.data());
-      for (const std::vector<float>& part : {pooled_rows, WeightsOf(rows), StateOf(rows)})
-        all.insert(all.end(), part.begin(), part.end());
-    }
+    for (const FloatType type : kTypes)
+      for (const SparseOptimizerType optimizer : kOptimizers) {
+        MemoryRowStore rows = NewRows(type, width_, StateWidth(optimizer, width_));
+        UpdateRows({.optimizer = FactorsFor(optimizer), .rounding_key = 3}, GradientsOf(pooled),
+                   rows.slots());
+        std::vector<float> pooled_rows((kOffsets.size() - 1) * width_);
+        PoolRows(rows.slots(), Ids().data(), kOffsets, pooled_rows.data());
+        for (const std::vector<float>& part : {pooled_rows, WeightsOf(rows), StateOf(rows)})
+          all.insert(all.end(), part.begin(), part.end());
+      }
     return all;
   };
   const std::vector<float> expected = results();
   testing::OnEveryInstructionSet([&] { EXPECT_EQ(results(), expected); });
+}
+
+// Steps of one value, in double precision.
+struct Twin {
+  SparseOptimizerOptions options;
+  double w, a = 0, b = 0;
+
+  void Step(double lr, double g, int64_t step) {
+    const double t = static_cast<double>(step + 1);
+    switch (options.type) {
+      case SparseOptimizerType::kAdam: {
+        a = options.beta1 * a + (1 - options.beta1) * g;
+        b = options.beta2 * b + (1 - options.beta2) * g * g;
+        const double size =
+            lr * std::sqrt(1 - std::pow(options.beta2, t)) / (1 - std::pow(options.beta1, t));
+        w -= size * a / (std::sqrt(b) + options.epsilon);
+        return;
+      }
+      case SparseOptimizerType::kMomentum:
+        a = options.momentum * a + g;
+        w -= lr * a;
+        return;
+      default: {
+        const double n = b + g * g;
+        a += g - (std::sqrt(n) - std::sqrt(b)) / lr * w;
+        b = n;
+        const double pulled = std::max(0.0, std::fabs(a) - options.l1);
+        w = -std::copysign(pulled, a) / ((options.beta + std::sqrt(n)) / lr + options.l2);
+      }
+    }
+  }
+};
+
+TEST(SparseSteps, FollowTheirFormulasInDoublePrecision) {
+  constexpr int64_t kSteps = 50, kDim = 24;
+  constexpr double kRate = 0.05;
+  const std::vector<Lookup> lookups = {MakeLookup(0, 0)};
+  const uint16_t virtual_worker = 0;
+  for (const SparseOptimizerType type :
+       {SparseOptimizerType::kAdam, SparseOptimizerType::kMomentum, SparseOptimizerType::kFtrl}) {
+    const SparseOptimizerOptions options = {.type = type,
+                                            .epsilon = 1e-4,
+                                            .beta1 = 0.8,
+                                            .beta2 = 0.97,
+                                            .momentum = 0.7,
+                                            .beta = 0.5,
+                                            .l1 = 0.3,
+                                            .l2 = 0.2};
+    std::vector<float> w = RandomValues(kDim, 1);
+    std::vector<Twin> twins;
+    for (const float value : w) twins.push_back({options, value});
+    MemoryRowStore row(
+        {.layout = {FloatType::kFloat32, kDim, StateFloatsPerRow(type, kDim)}, .rows = 1});
+    row.SetWeights(0, w);
+    int64_t zeros = 0;
+    for (int64_t step = 0; step < kSteps; ++step) {
+      const std::vector<float> g = RandomValues(kDim, static_cast<uint64_t>(100 + step));
+      UpdateRows({.optimizer = FactorsOf(options, kRate, step)},
+                 {lookups, g.data(), &virtual_worker}, row.slots());
+      w = WeightsOf(row);
+      for (size_t d = 0; d < kDim; ++d) {
+        twins[d].Step(kRate, static_cast<double>(g[d]), step);
+        ASSERT_NEAR(w[d], twins[d].w, 1e-5) << InfoOf(type).name << ", step " << step;
+        zeros += w[d] == 0 ? 1 : 0;
+      }
+    }
+    // L1 leaves out some values, not all.
+    EXPECT_EQ(zeros > 0 && zeros < kSteps * kDim, type == SparseOptimizerType::kFtrl) << zeros;
+  }
 }
 
 TEST(PoolRows, KeepsInfinityAndNan) {
@@ -338,9 +436,7 @@ TEST(StochasticRounding, RoundsAsDefinedAtEveryMagnitude) {
   for (const FloatType type : {FloatType::kFloat16, FloatType::kBFloat16}) {
     for (int64_t step = 0; step < 20; ++step) {
       MemoryRowStore rows({.layout = {type, dim}, .rows = 1});
-      const RowStep row_step = {.optimizer = SparseOptimizerType::kSgd,
-                                .lr = 1.0f,
-                                .epsilon = 0,
+      const RowStep row_step = {.optimizer = {.type = SparseOptimizerType::kSgd, .lr = 1},
                                 .rounding_key = 42,
                                 .step = step};
       UpdateRows(row_step, {lookups, gradient.data(), &virtual_worker}, rows.slots());
@@ -370,9 +466,7 @@ TEST(StochasticRounding, SmallStepsArriveOnAverage) {
       for (const bool moves : {false, true}) {
         const std::vector<float> gradient(kDim, moves ? -small : 0.0f);
         for (int step = 0; step < kSteps; ++step)
-          UpdateRows({.optimizer = SparseOptimizerType::kSgd,
-                      .lr = 1.0f,
-                      .epsilon = 0,
+          UpdateRows({.optimizer = {.type = SparseOptimizerType::kSgd, .lr = 1},
                       .rounding_key = 99,
                       .step = step},
                      {lookups, gradient.data(), &virtual_worker}, rows.slots());

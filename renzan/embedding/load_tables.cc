@@ -81,17 +81,16 @@ void LoadBlock(CheckpointReader& reader, const EmbeddingShard::Block& block, Val
            });
 }
 
-void LoadState(CheckpointReader& reader, SparseOptimizerType optimizer,
-               const EmbeddingShard::Block& block, EmbeddingShard* shard, TrainedRows* trained) {
-  if (shard->store->layout().state_width == 0) return;
-  const std::string key = StateKey(optimizer, *shard, block);
-  reader.Expect(key, StateShape(optimizer, *shard, block.num_rows));
-  LoadRows(reader, key, block.num_rows, shard->store->layout().state_width, Values::kFinite,
-           [&](int64_t first, std::span<const float> state) {
-             shard->store->SetState(block.first_row + first, state);
-             if (trained != nullptr)
-               trained->AddStates(first, state, shard->store->layout().state_width);
-           });
+void LoadStates(CheckpointReader& reader, SparseOptimizerType optimizer,
+                const EmbeddingShard::Block& block, EmbeddingShard* shard, TrainedRows* trained) {
+  for (const StateTensor& state : StateTensors(optimizer, *shard, block, block.num_rows)) {
+    reader.Expect(state.key, state.shape);
+    LoadRows(reader, state.key, block.num_rows, state.part.width, Values::kFinite,
+             [&](int64_t first, std::span<const float> values) {
+               shard->store->SetStatePart(block.first_row + first, state.part, values);
+               if (trained != nullptr) trained->AddStates(first, values, state.part.width);
+             });
+  }
 }
 
 // Loads the residuals of the virtual workers that are now assigned to this worker.
@@ -174,7 +173,7 @@ void LoadTables(CheckpointReader& reader, ShardedEmbeddings* embeddings, ThreadP
                  std::optional<TrainedRows> trained;
                  if (!is_known) trained.emplace(shard, block);
                  LoadBlock(own, block, Values::kFinite, &shard, trained ? &*trained : nullptr);
-                 LoadState(own, optimizer, block, &shard, trained ? &*trained : nullptr);
+                 LoadStates(own, optimizer, block, &shard, trained ? &*trained : nullptr);
                  // The next increment must hold every row that differs from the base.
                  block.dirty = RowSet(block.num_rows);
                  for (const int32_t row : own.ReplacedRows(key)) block.dirty.Add(row);

@@ -98,21 +98,21 @@ void MemoryRowStore::CopyWeights(int64_t first, int64_t n, std::byte* out) {
   std::copy_n(slots_.weights + first * layout_.row_bytes(), n * layout_.row_bytes(), out);
 }
 
-void MemoryRowStore::CopyState(int64_t first, int64_t n, std::byte* out) {
-  if (NeedsPinning()) {
-    // A few bytes of states belong to many rows, whose values would take long to draw.
-    for (int64_t row = first; row < first + n; ++row, out += layout_.state_bytes()) {
-      if (drawing_->IsDrawn(row)) {
-        std::copy_n(slots_.state + row * layout_.state_width, layout_.state_width,
-                    reinterpret_cast<float*>(out));
-      } else {
-        std::fill_n(reinterpret_cast<float*>(out), layout_.state_width, drawing_->initial_state);
-      }
-    }
+void MemoryRowStore::CopyStatePart(int64_t first, int64_t n, StatePart part, std::byte* out) {
+  float* to = reinterpret_cast<float*>(out);
+  if (part.width == layout_.state_width && !NeedsPinning()) {
+    std::copy_n(slots_.state + first * part.width, n * part.width, to);
     return;
   }
-  std::copy_n(reinterpret_cast<const std::byte*>(slots_.state) + first * layout_.state_bytes(),
-              n * layout_.state_bytes(), out);
+  // A few bytes of states belong to many rows, whose values would take long to draw.
+  const bool all_drawn = !NeedsPinning();
+  for (int64_t row = first; row < first + n; ++row, to += part.width) {
+    if (all_drawn || drawing_->IsDrawn(row)) {
+      std::copy_n(slots_.state + row * layout_.state_width + part.first, part.width, to);
+    } else {
+      std::fill_n(to, part.width, drawing_->initial_state);
+    }
+  }
 }
 
 void MemoryRowStore::SetWeights(int64_t first, std::span<const float> weights) {
@@ -120,10 +120,13 @@ void MemoryRowStore::SetWeights(int64_t first, std::span<const float> weights) {
   Encode(layout_.type, weights, slots_.weights + first * layout_.row_bytes());
 }
 
-void MemoryRowStore::SetState(int64_t first, std::span<const float> state) {
-  if (layout_.state_width == 0) return;
-  DrawRange(first, std::ssize(state) / layout_.state_width);
-  std::copy(state.begin(), state.end(), slots_.state + first * layout_.state_width);
+void MemoryRowStore::SetStatePart(int64_t first, StatePart part, std::span<const float> state) {
+  if (part.width == 0) return;
+  const int64_t n = std::ssize(state) / part.width;
+  DrawRange(first, n);
+  for (int64_t i = 0; i < n; ++i)
+    std::copy_n(state.data() + i * part.width, part.width,
+                slots_.state + (first + i) * layout_.state_width + part.first);
 }
 
 }  // namespace renzan

@@ -27,9 +27,9 @@ class MemoryRowStore final : public RowStore {
   void Prefetch(std::span<const int32_t>) override {}
 
   void CopyWeights(int64_t first, int64_t n, std::byte* out) override;
-  void CopyState(int64_t first, int64_t n, std::byte* out) override;
+  void CopyStatePart(int64_t first, int64_t n, StatePart part, std::byte* out) override;
   void SetWeights(int64_t first, std::span<const float> weights) override;
-  void SetState(int64_t first, std::span<const float> state) override;
+  void SetStatePart(int64_t first, StatePart part, std::span<const float> state) override;
 
  private:
   struct Drawing;

@@ -15,6 +15,7 @@
 
 #include "renzan/base/thread_pool.h"
 #include "renzan/embedding/row_slots.h"
+#include "renzan/optim/sparse_optimizers.h"
 #include "renzan/tensor/float_codec.h"
 
 namespace renzan {
@@ -27,6 +28,7 @@ struct RowLayout {
   int64_t row_bytes() const {
     return static_cast<int64_t>(EncodedBytes(type, static_cast<size_t>(dim)));
   }
+  StatePart whole_state() const { return {0, state_width}; }
   int64_t state_bytes() const { return state_width * static_cast<int64_t>(sizeof(float)); }
 };
 
@@ -63,15 +65,23 @@ class RowStore {
   // The slots of pinned rows.
   const RowSlots& slots() const { return slots_; }
 
-  // Copy rows [first, first + n) as they are stored: [n, dim] of the type, and [n, state_width]
+  // Copy rows [first, first + n) as they are stored: [n, dim] of the type, and [n, part.width]
   // floats.
   virtual void CopyWeights(int64_t first, int64_t n, std::byte* out) = 0;
-  virtual void CopyState(int64_t first, int64_t n, std::byte* out) = 0;
+  virtual void CopyStatePart(int64_t first, int64_t n, StatePart part, std::byte* out) = 0;
 
   // Set the rows from `first` on, which nobody has pinned; weights [n, dim] are rounded to the
   // nearest value of the type.
   virtual void SetWeights(int64_t first, std::span<const float> weights) = 0;
-  virtual void SetState(int64_t first, std::span<const float> state) = 0;
+  virtual void SetStatePart(int64_t first, StatePart part, std::span<const float> state) = 0;
+
+  // The same for whole states.
+  void CopyState(int64_t first, int64_t n, std::byte* out) {
+    CopyStatePart(first, n, layout_.whole_state(), out);
+  }
+  void SetState(int64_t first, std::span<const float> state) {
+    SetStatePart(first, layout_.whole_state(), state);
+  }
 
  protected:
   RowStore(const RowLayout& layout, int64_t rows) : layout_(layout), num_rows_(rows) {}

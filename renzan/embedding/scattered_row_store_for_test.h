@@ -68,15 +68,15 @@ class ScatteredRowStore final : public RowStore {
       }
     }
   }
-  void CopyState(int64_t first, int64_t n, std::byte* out) override {
+  void CopyStatePart(int64_t first, int64_t n, StatePart part, std::byte* out) override {
     std::lock_guard lock(mutex_);
-    for (int64_t row = first; row < first + n; ++row, out += layout_.state_bytes()) {
+    float* to = reinterpret_cast<float*>(out);
+    for (int64_t row = first; row < first + n; ++row, to += part.width) {
       const Place& place = PlaceOf(row);
       if (place.pins == 0) {
-        behind_.CopyState(row, 1, out);
+        behind_.CopyStatePart(row, 1, part, reinterpret_cast<std::byte*>(to));
       } else {
-        std::copy_n(reinterpret_cast<const std::byte*>(StateAt(place.slot)), layout_.state_bytes(),
-                    out);
+        std::copy_n(StateAt(place.slot) + part.first, part.width, to);
       }
     }
   }
@@ -86,11 +86,11 @@ class ScatteredRowStore final : public RowStore {
     CheckUnpinned(first, std::ssize(weights) / layout_.dim);
     behind_.SetWeights(first, weights);
   }
-  void SetState(int64_t first, std::span<const float> state) override {
-    if (layout_.state_width == 0) return;
+  void SetStatePart(int64_t first, StatePart part, std::span<const float> state) override {
+    if (part.width == 0) return;
     std::lock_guard lock(mutex_);
-    CheckUnpinned(first, std::ssize(state) / layout_.state_width);
-    behind_.SetState(first, state);
+    CheckUnpinned(first, std::ssize(state) / part.width);
+    behind_.SetStatePart(first, part, state);
   }
 
   // How many rows are pinned.

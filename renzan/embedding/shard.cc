@@ -13,7 +13,7 @@ InitialRows InitialRowsOf(const TableSpec& table, const SparseOptimizerOptions& 
                           uint64_t seed) {
   return {.key = PhiloxKey(seed, ("init/embedding." + table.name + ".weight").c_str()),
           .bound = static_cast<float>(std::sqrt(1.0 / static_cast<double>(table.num_embeddings))),
-          .state = static_cast<float>(optimizer.initial_accumulator)};
+          .state = InitialStateOf(optimizer)};
 }
 
 DrawRow Drawing(const InitialRows& initial, const ShardRows& rows, int64_t first_column) {
@@ -54,7 +54,7 @@ EmbeddingShard::EmbeddingShard(const TableSpec& of_table, const Shard& of_plan, 
                       .dirty = RowSet(size),
                       .trained = draws ? std::optional(RowSet(size)) : std::nullopt,
                       .weights_view = nullptr,
-                      .state_view = nullptr});
+                      .state_views = {}});
   }
 }
 

@@ -38,16 +38,17 @@ struct EmbeddingShard {
     // Of the rows that are not dirty, those that may differ from their initial values; nothing if
     // all may.
     std::optional<RowSet> trained;
-    // Set while a checkpoint is being written: snapshots of the block's weights and its state at
-    // the checkpoint's step.
-    std::shared_ptr<CopyOnWrite> weights_view, state_view;
+    // Set while a checkpoint is being written: snapshots of the block's weights and of each of its
+    // states at the checkpoint's step.
+    std::shared_ptr<CopyOnWrite> weights_view;
+    std::vector<std::shared_ptr<CopyOnWrite>> state_views;
 
     // Call it before a row of the shard changes. Threads may call it concurrently for different
     // rows.
     void BeforeUpdate(int64_t row) {
       dirty.Add(row - first_row);
       if (weights_view) weights_view->BeforeWrite(row - first_row);
-      if (state_view) state_view->BeforeWrite(row - first_row);
+      for (const auto& view : state_views) view->BeforeWrite(row - first_row);
     }
   };
 

@@ -70,6 +70,10 @@ class ShardedEmbeddings {
            static_cast<int>(shard.shard.table) % map_.world_size() == map_.rank();
   }
   SparseOptimizerType optimizer() const { return options_.optimizer.type; }
+  // How many steps the optimizer's states have seen before step 0 of this run, where they are
+  // another run's: as in DenseOptimizer.
+  void set_earlier_steps(int64_t steps) { earlier_steps_ = steps; }
+  int64_t earlier_steps() const { return earlier_steps_; }
 
   std::unique_ptr<PreparedBatch> MakePreparedBatch() const;
 
@@ -147,6 +151,7 @@ class ShardedEmbeddings {
   GradientDist gradient_dist_;
   ColumnSquares column_squares_;
   bool exchanges_squares_;
+  int64_t earlier_steps_ = 0;
 
   std::vector<std::vector<Lookup>> scratch_;  // per thread
   std::vector<PinTask> pins_;

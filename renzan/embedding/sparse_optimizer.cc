@@ -12,9 +12,7 @@ namespace {
 
 RowStep StepOf(const SparseOptimizerOptions& options, const SparseStep& step, size_t block,
                const EmbeddingShard& shard) {
-  RowStep row_step{.optimizer = options.type,
-                   .lr = static_cast<float>(step.learning_rate),
-                   .epsilon = static_cast<float>(options.epsilon),
+  RowStep row_step{.optimizer = FactorsOf(options, step.learning_rate, step.optimizer_step),
                    .gradient_scale = step.gradient_scale,
                    .rounding_key = shard.rounding_key,
                    .step = step.step,

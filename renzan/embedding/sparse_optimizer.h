@@ -2,7 +2,7 @@
 
 // The deterministic sparse update: the gradients of a row are summed over each virtual worker's
 // samples in order, these sums by a balanced binary tree (kernels.h), then the optimizer is applied
-// once per row (optimizer_steps.h has the formulas).
+// once per row (optimizer_steps-inl.h has the formulas).
 //
 // Weight decay applies only to the rows of a batch, once each, as in FBGEMM: a row that no sample
 // looks up does not change.
@@ -21,8 +21,9 @@ struct RowGradients;
 
 struct SparseStep {
   double learning_rate = 0;
-  float gradient_scale = 1;  // gradients are multiplied by it first (clipping)
-  int64_t step = 0;          // of the run; keys the rounding of 16-bit rows
+  float gradient_scale = 1;    // gradients are multiplied by it first (clipping)
+  int64_t step = 0;            // of the run; keys the rounding of 16-bit rows
+  int64_t optimizer_step = 0;  // how many steps the optimizer's states have seen
 };
 
 // For pinned rows of one block of a shard. Calls for disjoint rows may run concurrently.

@@ -106,7 +106,7 @@ TableSnapshot::~TableSnapshot() { Release(); }
 void TableSnapshot::Release() {
   for (EmbeddingShard::Block* block : viewed_) {
     block->weights_view.reset();
-    block->state_view.reset();
+    block->state_views.clear();
   }
   viewed_.clear();
 }
@@ -146,12 +146,21 @@ void TableSnapshot::View(EmbeddingShard& shard, const RowSet* only, EmbeddingSha
         store.CopyWeights(begin + first, n, out);
       },
       rows, store.layout().row_bytes(), only, &copied_bytes_);
-  if (store.layout().state_width == 0) return;
-  block->state_view = std::make_shared<CopyOnWrite>(
-      [&store, begin](int64_t first, int64_t n, std::byte* out) {
-        store.CopyState(begin + first, n, out);
-      },
-      rows, store.layout().state_bytes(), only, &copied_bytes_);
+  for (const StateTensor& state : StateTensors(embeddings_.optimizer(), shard, *block, rows))
+    block->state_views.push_back(std::make_shared<CopyOnWrite>(
+        [&store, begin, part = state.part](int64_t first, int64_t n, std::byte* out) {
+          store.CopyStatePart(begin + first, n, part, out);
+        },
+        rows, state.part.width * static_cast<int64_t>(sizeof(float)), only, &copied_bytes_));
+}
+
+// Calls add(key, shape, type, view) for each state of `rows` rows of a block.
+template <class Add>
+void TableSnapshot::AddStates(const EmbeddingShard& shard, const EmbeddingShard::Block& block,
+                              int64_t rows, const Add& add) {
+  const std::vector<StateTensor> states = StateTensors(embeddings_.optimizer(), shard, block, rows);
+  for (size_t i = 0; i < states.size(); ++i)
+    add(states[i].key, states[i].shape, DType::kF32, block.state_views[i]);
 }
 
 void TableSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& block) {
@@ -164,11 +173,7 @@ void TableSnapshot::AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& 
   };
   View(shard, nullptr, &block);
   add(key, {block.num_rows, shard.dim()}, DTypeOf(shard.store->layout().type), block.weights_view);
-  if (block.state_view) {
-    const SparseOptimizerType optimizer = embeddings_.optimizer();
-    add(StateKey(optimizer, shard, block), StateShape(optimizer, shard, block.num_rows),
-        DType::kF32, block.state_view);
-  }
+  AddStates(shard, block, block.num_rows, add);
   files_.push_back(std::move(file));
 }
 
@@ -178,11 +183,9 @@ void TableSnapshot::AddSparseBlock(EmbeddingShard& shard, EmbeddingShard::Block&
   std::vector<TensorInfo> whole = {{WeightKey(shard, block),
                                     {block.num_rows, shard.dim()},
                                     DTypeOf(shard.store->layout().type)}};
-  if (block.state_view) {
-    const SparseOptimizerType optimizer = embeddings_.optimizer();
-    whole.push_back({StateKey(optimizer, shard, block),
-                     StateShape(optimizer, shard, block.num_rows), DType::kF32});
-  }
+  for (const StateTensor& state :
+       StateTensors(embeddings_.optimizer(), shard, block, block.num_rows))
+    whole.push_back({state.key, state.shape, DType::kF32});
   files_.back().sparse = {.initial = shard.initial,
                           .tensors = std::move(whole),
                           .rows = [rows]() -> std::span<const int32_t> { return rows->list(); }};
@@ -220,11 +223,7 @@ void TableSnapshot::AddRows(EmbeddingShard& shard, EmbeddingShard::Block& block,
   } else {
     add(WeightKey(shard, block), {n, dim}, DTypeOf(type), block.weights_view);
   }
-  if (block.state_view) {
-    const SparseOptimizerType optimizer = embeddings_.optimizer();
-    add(StateKey(optimizer, shard, block), StateShape(optimizer, shard, n), DType::kF32,
-        block.state_view);
-  }
+  AddStates(shard, block, n, add);
   files_.push_back(std::move(file));
 }
 

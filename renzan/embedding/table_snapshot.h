@@ -71,6 +71,9 @@ class TableSnapshot {
   void AddErrorFeedback();
   // Makes views of all rows of a block, or of some.
   void View(EmbeddingShard& shard, const RowSet* only, EmbeddingShard::Block* block);
+  template <class Add>
+  void AddStates(const EmbeddingShard& shard, const EmbeddingShard::Block& block, int64_t rows,
+                 const Add& add);
   void AddWholeBlock(EmbeddingShard& shard, EmbeddingShard::Block& block);
   class LazyRows;
   void AddRows(EmbeddingShard& shard, EmbeddingShard::Block& block,

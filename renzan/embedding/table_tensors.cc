@@ -19,19 +19,20 @@ std::string WeightKey(const EmbeddingShard& shard, const EmbeddingShard::Block& 
   return KeyOf(shard, block).Key() + ".weight";
 }
 
-std::string StateKey(SparseOptimizerType optimizer, const EmbeddingShard& shard,
-                     const EmbeddingShard::Block& block) {
-  return fmt::format("{}/{}", WeightKey(shard, block), InfoOf(optimizer).state);
-}
-
-std::vector<int64_t> StateShape(SparseOptimizerType optimizer, const EmbeddingShard& shard,
-                                int64_t rows) {
-  const int64_t width = shard.store->layout().state_width;
-  // A whole table of one column keeps the shape that it has always had.
-  const bool state_is_per_row = InfoOf(optimizer).state_per_row > 0;
-  const bool is_column = shard.table.column_blocks > 1 && !state_is_per_row;
-  if (width == 1 && !is_column) return {rows};
-  return {rows, width};
+std::vector<StateTensor> StateTensors(SparseOptimizerType optimizer, const EmbeddingShard& shard,
+                                      const EmbeddingShard::Block& block, int64_t rows) {
+  std::vector<StateTensor> tensors;
+  const std::span<const SparseState> states = InfoOf(optimizer).states;
+  for (size_t i = 0; i < states.size(); ++i) {
+    const StatePart part = PartOfState(optimizer, i, shard.dim());
+    // A whole table of one column keeps the shape that it has always had.
+    const bool is_column = shard.table.column_blocks > 1 && !states[i].per_row;
+    tensors.push_back(
+        {.key = fmt::format("{}/{}", WeightKey(shard, block), states[i].name),
+         .shape = part.width == 1 && !is_column ? std::vector{rows} : std::vector{rows, part.width},
+         .part = part});
+  }
+  return tensors;
 }
 
 ErrorFeedbackKeys KeysOfErrorFeedback(const TableSpec& table, int virtual_worker) {

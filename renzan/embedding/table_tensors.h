@@ -14,13 +14,18 @@
 namespace renzan {
 
 BlockKey KeyOf(const EmbeddingShard& shard, const EmbeddingShard::Block& block);
-// The keys of the block's weights [rows, dim] and of their optimizer state.
+// The key of the block's weights [rows, dim].
 std::string WeightKey(const EmbeddingShard& shard, const EmbeddingShard::Block& block);
-std::string StateKey(SparseOptimizerType optimizer, const EmbeddingShard& shard,
-                     const EmbeddingShard::Block& block);
-// The shape of the optimizer state of `rows` rows of the shard: [rows] or [rows, dim].
-std::vector<int64_t> StateShape(SparseOptimizerType optimizer, const EmbeddingShard& shard,
-                                int64_t rows);
+
+// An optimizer state of some rows of a block: [rows] or [rows, dim].
+struct StateTensor {
+  std::string key;
+  std::vector<int64_t> shape;
+  StatePart part;  // of the rows' states in their store
+};
+// One for each state of the optimizer, of `rows` rows.
+std::vector<StateTensor> StateTensors(SparseOptimizerType optimizer, const EmbeddingShard& shard,
+                                      const EmbeddingShard::Block& block, int64_t rows);
 
 // The names of the tensors that hold a table's error feedback.
 struct ErrorFeedbackKeys {

@@ -12,6 +12,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "renzan/optim/optimizer_steps.h"
+#include "renzan/optim/sparse_optimizers.h"
 #include "renzan/tensor/simd_for_each-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -34,6 +36,54 @@ HWY_INLINE void Adagrad(float lr, float epsilon, const float* g, size_t n, float
     const auto step =
         hn::Div(hn::Mul(hn::Set(d, lr), grad), hn::Add(hn::Sqrt(sum), hn::Set(d, epsilon)));
     hn::StoreU(hn::Sub(hn::LoadU(d, w + i), step), d, w + i);
+  });
+}
+
+HWY_INLINE void Adam(const AdamFactors& f, const float* g, size_t n, float* m, float* v, float* w) {
+  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
+    const auto grad = hn::LoadU(d, g + i);
+    const auto mean = hn::Add(hn::Mul(hn::Set(d, f.beta1), hn::LoadU(d, m + i)),
+                              hn::Mul(hn::Set(d, f.rest1), grad));
+    const auto square = hn::Add(hn::Mul(hn::Set(d, f.beta2), hn::LoadU(d, v + i)),
+                                hn::Mul(hn::Set(d, f.rest2), hn::Mul(grad, grad)));
+    hn::StoreU(mean, d, m + i);
+    hn::StoreU(square, d, v + i);
+    const auto denominator =
+        hn::Add(hn::Sqrt(hn::Mul(square, hn::Set(d, f.correct2))), hn::Set(d, f.epsilon));
+    const auto step =
+        hn::Div(hn::Mul(hn::Set(d, f.lr), hn::Mul(mean, hn::Set(d, f.correct1))), denominator);
+    hn::StoreU(hn::Sub(hn::LoadU(d, w + i), step), d, w + i);
+  });
+}
+
+// SGD with momentum: b = μ·b + g; w -= lr·b
+HWY_INLINE void Momentum(float lr, float momentum, const float* g, size_t n, float* b, float* w) {
+  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
+    const auto sum =
+        hn::Add(hn::Mul(hn::Set(d, momentum), hn::LoadU(d, b + i)), hn::LoadU(d, g + i));
+    hn::StoreU(sum, d, b + i);
+    hn::StoreU(hn::Sub(hn::LoadU(d, w + i), hn::Mul(hn::Set(d, lr), sum)), d, w + i);
+  });
+}
+
+// FTRL-Proximal (McMahan et al., 2013): σ = (√(s + g²) - √s) / lr; z += g - σ·w; s += g²;
+// w = 0 if |z| <= l1, otherwise -(z - sign(z)·l1) / ((β + √s) / lr + l2). So w follows from z and s
+// alone; `s` is n in the paper.
+HWY_INLINE void Ftrl(const SparseFactors& f, const float* g, size_t n, float* z, float* s,
+                     float* w) {
+  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
+    const auto grad = hn::LoadU(d, g + i), lr = hn::Set(d, f.lr), l1 = hn::Set(d, f.l1);
+    const auto before = hn::LoadU(d, s + i);
+    const auto sum = hn::Add(before, hn::Mul(grad, grad));
+    const auto root = hn::Sqrt(sum);
+    const auto sigma = hn::Div(hn::Sub(root, hn::Sqrt(before)), lr);
+    const auto linear =
+        hn::Add(hn::LoadU(d, z + i), hn::Sub(grad, hn::Mul(sigma, hn::LoadU(d, w + i))));
+    hn::StoreU(sum, d, s + i);
+    hn::StoreU(linear, d, z + i);
+    const auto strength = hn::Add(hn::Div(hn::Add(hn::Set(d, f.beta), root), lr), hn::Set(d, f.l2));
+    const auto step = hn::Div(hn::Sub(hn::CopySign(l1, linear), linear), strength);
+    hn::StoreU(hn::IfThenZeroElse(hn::Le(hn::Abs(linear), l1), step), d, w + i);
   });
 }
 

@@ -19,21 +19,8 @@ void AdagradIn(float lr, float epsilon, const float* g, size_t n, float* s, floa
 }
 void ScaleIn(float factor, size_t n, float* x) { Scale(factor, n, x); }
 
-void Adam(const AdamFactors& f, const float* g, size_t n, float* m, float* v, float* w) {
-  ForEach(n, [&](auto d, size_t i) HWY_ATTR {
-    const auto grad = hn::LoadU(d, g + i);
-    const auto mean = hn::Add(hn::Mul(hn::Set(d, f.beta1), hn::LoadU(d, m + i)),
-                              hn::Mul(hn::Set(d, f.rest1), grad));
-    const auto square = hn::Add(hn::Mul(hn::Set(d, f.beta2), hn::LoadU(d, v + i)),
-                                hn::Mul(hn::Set(d, f.rest2), hn::Mul(grad, grad)));
-    hn::StoreU(mean, d, m + i);
-    hn::StoreU(square, d, v + i);
-    const auto denominator =
-        hn::Add(hn::Sqrt(hn::Mul(square, hn::Set(d, f.correct2))), hn::Set(d, f.epsilon));
-    const auto step =
-        hn::Div(hn::Mul(hn::Set(d, f.lr), hn::Mul(mean, hn::Set(d, f.correct1))), denominator);
-    hn::StoreU(hn::Sub(hn::LoadU(d, w + i), step), d, w + i);
-  });
+void AdamIn(const AdamFactors& factors, const float* g, size_t n, float* m, float* v, float* w) {
+  Adam(factors, g, n, m, v, w);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -45,7 +32,7 @@ namespace renzan {
 
 HWY_EXPORT(SgdIn);
 HWY_EXPORT(AdagradIn);
-HWY_EXPORT(Adam);
+HWY_EXPORT(AdamIn);
 HWY_EXPORT(ScaleIn);
 
 AdamFactors::AdamFactors(double learning_rate, double eps, double b1, double b2, int64_t step)
@@ -65,7 +52,7 @@ void AdagradStep(float lr, float epsilon, const float* g, int64_t n, float* s, f
   HWY_DYNAMIC_DISPATCH(AdagradIn)(lr, epsilon, g, static_cast<size_t>(n), s, w);
 }
 void AdamStep(const AdamFactors& factors, const float* g, int64_t n, float* m, float* v, float* w) {
-  HWY_DYNAMIC_DISPATCH(Adam)(factors, g, static_cast<size_t>(n), m, v, w);
+  HWY_DYNAMIC_DISPATCH(AdamIn)(factors, g, static_cast<size_t>(n), m, v, w);
 }
 void ScaleValues(float factor, int64_t n, float* x) {
   HWY_DYNAMIC_DISPATCH(ScaleIn)(factor, static_cast<size_t>(n), x);

@@ -17,11 +17,12 @@ void AdagradStep(float lr, float epsilon, const float* g, int64_t n, float* s, f
 
 // Adam's factors, each rounded to float32 once.
 struct AdamFactors {
+  AdamFactors() = default;
   // `step` counts from 0.
   AdamFactors(double learning_rate, double epsilon, double beta1, double beta2, int64_t step);
-  float lr, epsilon;
-  float beta1, rest1, beta2, rest2;  // rest = 1 - beta
-  float correct1, correct2;          // 1 / (1 - betaᵗ), t = step + 1
+  float lr = 0, epsilon = 0;
+  float beta1 = 0, rest1 = 0, beta2 = 0, rest2 = 0;  // rest = 1 - beta
+  float correct1 = 0, correct2 = 0;                  // 1 / (1 - betaᵗ), t = step + 1
 };
 
 // Adam (Kingma & Ba, 2015): m = β₁m + (1-β₁)g; v = β₂v + (1-β₂)g²; w -= lr·m̂ / (√v̂ + ε),

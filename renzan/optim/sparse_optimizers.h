@@ -1,25 +1,40 @@
 #pragma once
 
 // The optimizers of embedding rows, for code that does not compute a step. The formulas are in
-// optimizer_steps.h and optimizer_steps-inl.h.
+// optimizer_steps-inl.h, and sparse_step-inl.h chooses between them.
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "renzan/optim/optimizer_steps.h"
+
 namespace renzan {
 
-enum class SparseOptimizerType { kSgd, kAdagrad, kRowWiseAdagrad };
+enum class SparseOptimizerType { kSgd, kAdagrad, kRowWiseAdagrad, kAdam, kMomentum, kFtrl };
 enum class WeightDecayMode { kDecoupled, kL2 };
+
+struct SparseState {
+  const char* name;      // in checkpoints
+  bool per_row = false;  // one float for a whole row, instead of one for each of its values
+};
 
 // One entry for each type, in the order of the enumeration.
 struct SparseOptimizerInfo {
   SparseOptimizerType type;
-  const char* name;   // in the configuration
-  const char* state;  // the name of its state in checkpoints; "" if there is none
+  const char* name;  // in the configuration
+  // What each row has of each, one after another.
+  std::span<const SparseState> states;
+  // Whether `initial_accumulator` is what states begin as; otherwise they begin as zeros.
+  bool has_accumulator = true;
+  // Whether a step depends on how many the states have seen.
+  bool counts_steps = false;
+  bool runs_on_gpu = true;
+
   // Floats of state: for each value of a row, and for each row.
-  int state_per_value, state_per_row;
+  int state_per_value() const;
+  int state_per_row() const;
 };
 
 std::span<const SparseOptimizerInfo> SparseOptimizers();
@@ -30,6 +45,9 @@ struct SparseOptimizerOptions {
   SparseOptimizerType type = SparseOptimizerType::kSgd;
   double epsilon = 1e-8;
   double initial_accumulator = 0;
+  double beta1 = 0.9, beta2 = 0.999;  // of Adam
+  double momentum = 0.9;              // of SGD with momentum
+  double beta = 1, l1 = 0, l2 = 0;    // of FTRL
   double weight_decay = 0;
   WeightDecayMode weight_decay_mode = WeightDecayMode::kDecoupled;
 };
@@ -37,7 +55,28 @@ struct SparseOptimizerOptions {
 // For a row of `dim` values.
 inline int64_t StateFloatsPerRow(SparseOptimizerType type, int64_t dim) {
   const SparseOptimizerInfo& info = InfoOf(type);
-  return info.state_per_value * dim + info.state_per_row;
+  return info.state_per_value() * dim + info.state_per_row();
 }
+
+// The place of a state among the floats of a row's state.
+struct StatePart {
+  int64_t first = 0, width = 0;
+};
+// Of the `state`-th state of a row of `dim` values.
+StatePart PartOfState(SparseOptimizerType type, size_t state, int64_t dim);
+
+// What every float of a row's state begins as.
+float InitialStateOf(const SparseOptimizerOptions& options);
+
+// The numbers of one step, each rounded to float32 once.
+struct SparseFactors {
+  SparseOptimizerType type = SparseOptimizerType::kSgd;
+  float lr = 0, epsilon = 0;
+  AdamFactors adam;
+  float momentum = 0;
+  float beta = 0, l1 = 0, l2 = 0;  // of FTRL
+};
+// `step`: how many steps the states have seen.
+SparseFactors FactorsOf(const SparseOptimizerOptions& options, double learning_rate, int64_t step);
 
 }  // namespace renzan

@@ -31,7 +31,7 @@ std::string WhyNotWhole(const RunSpec& spec, const ShardMap& map) {
       return "a table is split by rows";
     if (map.columns_of(s) % 8 != 0) return "a table's columns are not a multiple of 8";
     // State for a whole row needs the gradients of all columns.
-    if (map.table_of(s).column_blocks > 1 && InfoOf(spec.sparse_optimizer.type).state_per_row > 0)
+    if (map.table_of(s).column_blocks > 1 && InfoOf(spec.sparse_optimizer.type).state_per_row() > 0)
       return "a table has several column blocks";
   }
   return "";
@@ -85,7 +85,7 @@ int64_t FreeDeviceBytes(int workers) {
 int64_t MebibytesOf(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
 
 DeviceModelOptions DeviceOptionsOf(const RunSpec& spec, const ShardMap& map) {
-  CheckDeviceSupports(spec.model, spec.loss);
+  CheckDeviceSupports(spec.model, spec.loss, spec.sparse_optimizer);
   return {.model = spec.model,
           .tf32 = spec.numerics.tf32,
           .virtual_workers = map.virtual_workers(),

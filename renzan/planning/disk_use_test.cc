@@ -5,6 +5,7 @@
 
 #include "renzan/base/thread_pool.h"
 #include "renzan/comm/testing.h"
+#include "renzan/optim/sparse_optimizers.h"
 #include "renzan/saving/snapshot.h"
 #include "renzan/step/testing.h"
 
@@ -30,7 +31,7 @@ RunSpec SpecOf(int64_t rows_of_b) {
 }
 
 TEST(DiskUse, IsWhatASnapshotTakes) {
-  for (const char* optimizer : {"sgd", "adagrad", "rowwise_adagrad"}) {
+  for (const std::string& optimizer : SparseOptimizerNames()) {
     TrainConfig config = SmallConfig();
     config.optimizer.sparse.type = optimizer;
     config.comm.backward = "fp16";

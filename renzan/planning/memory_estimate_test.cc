@@ -30,6 +30,8 @@ TEST(MemoryEstimate, TablesAreRowsStatesAndTwoBitsOfARow) {
   EXPECT_EQ(Of(config).tables, kRows * 128 + kRows / 4);
   config.numerics.embedding_precision = "bf16";
   EXPECT_EQ(Of(config).tables, kRows * 96 + kRows / 4);
+  config.optimizer.sparse.type = "adam";
+  EXPECT_EQ(Of(config).tables, kRows * 160 + kRows / 4);
 }
 
 TEST(MemoryEstimate, IsThatOfTheWorkerThatNeedsMost) {

@@ -60,8 +60,8 @@ std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> sli
   const Lookups lookups = CountLookups(slices, spec);
   double updated = value * lookups.distinct_values;
   const SparseOptimizerInfo& optimizer = InfoOf(spec.sparse_optimizer.type);
-  updated += kFloat * (optimizer.state_per_value * lookups.distinct_values +
-                       optimizer.state_per_row * lookups.distinct);
+  updated += kFloat * (optimizer.state_per_value() * lookups.distinct_values +
+                       optimizer.state_per_row() * lookups.distinct);
   // Rows that a worker looks up for itself are pooled, and their gradients left, in "forward and
   // backward".
   const double own = samples / static_cast<double>(numerics.batch);

@@ -25,6 +25,7 @@ namespace {
 // In the manifests of the run's checkpoints.
 constexpr const char* kInitializedFromKey = "initialized_from";
 constexpr const char* kEarlierStepsKey = "dense_optimizer_earlier_steps";
+constexpr const char* kEarlierSparseStepsKey = "sparse_optimizer_earlier_steps";
 
 TrainConfig ConfigOf(const CheckpointReader& reader) {
   TrainConfig config;
@@ -190,6 +191,9 @@ std::map<std::string, std::string> Initialize(const TrainConfig& config, const D
         {kInitializedFromKey, IdentityOf(reader.manifest())}};
     if (initial.dense_states)
       start[kEarlierStepsKey] = std::to_string(reader.step() + EarlierSteps(reader.run()));
+    if (initial.row_states && InfoOf(state->spec().sparse_optimizer.type).counts_steps)
+      start[kEarlierSparseStepsKey] =
+          std::to_string(reader.step() + EarlierSparseSteps(reader.run()));
     return start;
   } catch (const Error& error) {
     Rethrow(error, config);
@@ -198,7 +202,7 @@ std::map<std::string, std::string> Initialize(const TrainConfig& config, const D
 
 std::map<std::string, std::string> StartOf(const std::map<std::string, std::string>& recorded) {
   std::map<std::string, std::string> start;
-  for (const char* key : {kInitializedFromKey, kEarlierStepsKey})
+  for (const char* key : {kInitializedFromKey, kEarlierStepsKey, kEarlierSparseStepsKey})
     if (const auto found = recorded.find(key); found != recorded.end()) start.insert(*found);
   return start;
 }
@@ -207,14 +211,26 @@ std::string InitializedFrom(const std::map<std::string, std::string>& recorded) 
   return ValueOr(recorded, kInitializedFromKey, "");
 }
 
-int64_t EarlierSteps(const std::map<std::string, std::string>& recorded) {
-  const std::string text = ValueOr(recorded, kEarlierStepsKey, "0");
+namespace {
+
+int64_t StepsAt(const char* key, const std::map<std::string, std::string>& recorded) {
+  const std::string text = ValueOr(recorded, key, "0");
   int64_t steps = -1;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
   if (error != std::errc() || stop != text.data() + text.size() || steps < 0)
-    Fail(ErrorCode::kData, "a checkpoint's {} is '{}': it must be a number of steps",
-         kEarlierStepsKey, Escape(text));
+    Fail(ErrorCode::kData, "a checkpoint's {} is '{}': it must be a number of steps", key,
+         Escape(text));
   return steps;
+}
+
+}  // namespace
+
+int64_t EarlierSteps(const std::map<std::string, std::string>& recorded) {
+  return StepsAt(kEarlierStepsKey, recorded);
+}
+
+int64_t EarlierSparseSteps(const std::map<std::string, std::string>& recorded) {
+  return StepsAt(kEarlierSparseStepsKey, recorded);
 }
 
 }  // namespace renzan

@@ -28,7 +28,7 @@ void CheckInitialModel(const TrainConfig& config, const Dataset& dataset,
                        const std::string& run_dir, Communicator& comm);
 
 // Loads it after CheckInitialModel, and says on rank 0 what is taken. Every rank calls it. Returns
-// what the run's checkpoints record of it, with which EarlierSteps and InitializedFrom answer.
+// what the run's checkpoints record of it, with which these answer.
 std::map<std::string, std::string> Initialize(const TrainConfig& config, const Dataset& dataset,
                                               ModelState* state, Communicator& comm);
 
@@ -38,5 +38,7 @@ std::map<std::string, std::string> StartOf(const std::map<std::string, std::stri
 std::string InitializedFrom(const std::map<std::string, std::string>& recorded);
 // DenseOptimizer::earlier_steps
 int64_t EarlierSteps(const std::map<std::string, std::string>& recorded);
+// ShardedEmbeddings::earlier_steps
+int64_t EarlierSparseSteps(const std::map<std::string, std::string>& recorded);
 
 }  // namespace renzan

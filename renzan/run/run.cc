@@ -278,6 +278,7 @@ void TrainingRun::SetInitialState() {
   }
   recorded_.merge(start);
   state_->dense_optimizer().set_earlier_steps(EarlierSteps(recorded_));
+  state_->embeddings().set_earlier_steps(EarlierSparseSteps(recorded_));
 }
 
 void TrainingRun::Resume() {

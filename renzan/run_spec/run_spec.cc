@@ -51,6 +51,12 @@ SparseOptimizerOptions SparseOptionsOf(const SparseOptimizerConfig& config) {
   return {.type = TypeNamed("optimizer.sparse.type", config.type, SparseOptimizers()),
           .epsilon = config.epsilon,
           .initial_accumulator = config.initial_accumulator,
+          .beta1 = config.beta1,
+          .beta2 = config.beta2,
+          .momentum = config.momentum,
+          .beta = config.beta,
+          .l1 = config.l1,
+          .l2 = config.l2,
           .weight_decay = config.weight_decay,
           .weight_decay_mode =
               ValueNamed("optimizer.sparse.weight_decay_mode", config.weight_decay_mode,

@@ -86,7 +86,7 @@ TEST(Checkpointer, AStopSaysWhetherAnythingIsSaved) {
 }
 
 TEST(Checkpointer, LoadsTheExactStepUnderAnyShardingPlan) {
-  for (const char* sparse : {"adagrad", "rowwise_adagrad"}) {
+  for (const char* sparse : {"adagrad", "rowwise_adagrad", "adam", "ftrl"}) {
     TrainConfig config = CheckpointingConfig();
     config.optimizer.sparse.type = sparse;
     config.numerics.row_blocks = 4;
@@ -108,6 +108,10 @@ TEST(Checkpointer, LoadsTheExactStepOnAnyNumberOfWorkers) {
   for (const auto& [sparse, rows] : {std::pair{"sgd", "bf16"},
                                      {"adagrad", "fp32"},
                                      {"adagrad", "fp16"},
+                                     {"adam", "fp32"},
+                                     {"adam", "bf16"},
+                                     {"momentum", "fp16"},
+                                     {"ftrl", "fp32"},
                                      {"rowwise_adagrad", "fp32"},
                                      {"rowwise_adagrad", "bf16"}}) {
     TrainConfig config = CheckpointingConfig();

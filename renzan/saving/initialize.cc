@@ -143,33 +143,62 @@ void SetRows(std::span<const int64_t> rows, std::span<const float> weights,
   }
 }
 
-void LoadBlock(CheckpointReader& reader, const WholeTensors& tensors, const RowOrigins& origins,
-               const std::string& state_name, EmbeddingShard* shard, EmbeddingShard::Block* block) {
-  const int64_t dim = shard->dim();
-  const std::string key = WeightKey(shard->table), state_key = key + "/" + state_name;
-  const WholeTensor& weights = Find(reader, tensors, key);
-  const WholeTensor* state = nullptr;
-  const int64_t width = shard->store->layout().state_width;
-  if (!state_name.empty()) {
-    state = &Find(reader, tensors, state_key);
-    const bool per_row = width == 1 && state->info.shape.size() == 1;
-    ExpectShape(reader, *state,
+// A state of a table's rows, and its place in those of this run.
+struct SourceState {
+  const WholeTensor& tensor;
+  StatePart part;
+};
+
+std::vector<SourceState> SourceStates(const CheckpointReader& reader, const WholeTensors& tensors,
+                                      const RowOrigins& origins, SparseOptimizerType optimizer,
+                                      const EmbeddingShard& shard) {
+  std::vector<SourceState> states;
+  const std::span<const SparseState> names = InfoOf(optimizer).states;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const WholeTensor& tensor = Find(reader, tensors, WeightKey(shard.table) + "/" + names[i].name);
+    const StatePart part = PartOfState(optimizer, i, shard.dim());
+    const bool per_row = part.width == 1 && tensor.info.shape.size() == 1;
+    ExpectShape(reader, tensor,
                 per_row ? std::vector{origins.earlier_rows}
-                        : std::vector{origins.earlier_rows, shard->table.embedding_dim});
+                        : std::vector{origins.earlier_rows, shard.table.embedding_dim});
+    states.push_back({tensor, part});
   }
+  return states;
+}
+
+// The states [taken rows, state_width], or nothing if none are taken.
+std::vector<float> ReadStates(CheckpointReader& reader, const TakenRows& taken,
+                              const std::vector<SourceState>& states, const EmbeddingShard& shard) {
+  if (states.empty()) return {};
+  const int64_t width = shard.store->layout().state_width;
+  std::vector<float> all(taken.rows.size() * static_cast<size_t>(width));
+  for (const auto& [tensor, part] : states) {
+    const std::vector<float> values =
+        ReadTaken(reader, taken, SourceRows(tensor, shard.first_column(), part.width), part.width,
+                  tensor.info.key);
+    for (size_t i = 0; i < taken.rows.size(); ++i)
+      std::copy_n(values.begin() + static_cast<int64_t>(i) * part.width, part.width,
+                  all.begin() + static_cast<int64_t>(i) * width + part.first);
+  }
+  return all;
+}
+
+void LoadBlock(CheckpointReader& reader, const WholeTensors& tensors, const RowOrigins& origins,
+               const std::vector<SourceState>& states, EmbeddingShard* shard,
+               EmbeddingShard::Block* block) {
+  const int64_t dim = shard->dim();
+  const std::string key = WeightKey(shard->table);
+  const WholeTensor& weights = Find(reader, tensors, key);
   InitialBlock initial(*shard, *block);
   const int64_t rows_at_once = std::max<int64_t>(1, (1 << 16) / dim);
   for (int64_t first = 0; first < block->num_rows; first += rows_at_once) {
     const int64_t n = std::min(rows_at_once, block->num_rows - first);
     const TakenRows taken = TakenOf(*shard, *block, origins, first, n);
-    std::vector<float> states;
-    if (state != nullptr)
-      states = ReadTaken(reader, taken, SourceRows(*state, shard->first_column(), width), width,
-                         state_key);
+    const std::vector<float> read = ReadStates(reader, taken, states, *shard);
     initial.Draw(first, n);
     SetRows(taken.rows,
             ReadTaken(reader, taken, SourceRows(weights, shard->first_column(), dim), dim, key),
-            states, initial, shard, block);
+            read, initial, shard, block);
   }
 }
 
@@ -203,14 +232,17 @@ void CheckInitialShapes(const CheckpointReader& reader, const ParameterLayout& l
 void LoadInitialModel(CheckpointReader& reader, const InitialModel& initial, ModelState* model) {
   const WholeTensors tensors = ListWholeTensors(reader);
   LoadDense(reader, initial.dense_states, model);
-  const std::string state_name =
-      initial.row_states ? InfoOf(model->embeddings().optimizer()).state : "";
+  const SparseOptimizerType optimizer = model->embeddings().optimizer();
   std::map<std::string, const RowOrigins*> origins;
   for (size_t t = 0; t < model->tables().size(); ++t)
     origins[model->tables()[t].name] = &initial.tables[t];
   ForEachBlock(reader, model->embeddings().shards(), model->pool(),
                [&](CheckpointReader& own, EmbeddingShard& shard, EmbeddingShard::Block& block) {
-                 LoadBlock(own, tensors, *origins.at(shard.table.name), state_name, &shard, &block);
+                 const RowOrigins& of_table = *origins.at(shard.table.name);
+                 std::vector<SourceState> states;
+                 if (initial.row_states)
+                   states = SourceStates(own, tensors, of_table, optimizer, shard);
+                 LoadBlock(own, tensors, of_table, states, &shard, &block);
                });
   model->Changed();
 }

@@ -17,12 +17,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Of each row of each table: its values and, after them, its optimizer state.
+// Of each row of each table: its values and, after them, each of its optimizer states.
 using Rows = std::map<std::string, std::map<int64_t, std::vector<float>>>;
 
 // Adds the rows that this worker holds.
 void AddRows(TestModel& model, Rows* all) {
-  const bool per_row = InfoOf(model.embeddings().optimizer()).state_per_row > 0;
+  const SparseOptimizerType optimizer = model.embeddings().optimizer();
   for (EmbeddingShard& shard : model.embeddings().shards()) {
     const int64_t dim = shard.dim(), whole = shard.table.embedding_dim;
     const int64_t width = shard.store->layout().state_width;
@@ -35,10 +35,15 @@ void AddRows(TestModel& model, Rows* all) {
                                reinterpret_cast<std::byte*>(values.data() + dim));
         std::vector<float>& row =
             (*all)[shard.table.name][i * shard.table.row_blocks + block.row_block];
-        row.resize(static_cast<size_t>(whole + (per_row ? 1 : width > 0 ? whole : 0)));
+        row.resize(static_cast<size_t>(whole + StateFloatsPerRow(optimizer, whole)));
         std::copy_n(values.begin(), dim, row.begin() + shard.first_column());
-        std::copy_n(values.begin() + dim, width,
-                    row.begin() + whole + (per_row ? 0 : shard.first_column()));
+        const auto states = InfoOf(optimizer).states;
+        for (size_t s = 0; s < states.size(); ++s) {
+          const StatePart part = PartOfState(optimizer, s, dim);
+          std::copy_n(values.begin() + dim + part.first, part.width,
+                      row.begin() + whole + PartOfState(optimizer, s, whole).first +
+                          (states[s].per_row ? 0 : shard.first_column()));
+        }
       }
   }
 }
@@ -139,7 +144,7 @@ void ExpectLoaded(const Earlier& earlier, const TrainConfig& config, const Initi
 }
 
 TEST(Initialize, RowsFollowTheirValuesBetweenAnyBlocks) {
-  for (const char* optimizer : {"adagrad", "rowwise_adagrad", "sgd"}) {
+  for (const char* optimizer : {"adagrad", "rowwise_adagrad", "sgd", "adam"}) {
     SCOPED_TRACE(optimizer);
     const Earlier earlier(ConfigWith(optimizer, 2, 4));
     InitialModel initial = LaterModel();

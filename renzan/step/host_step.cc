@@ -115,7 +115,10 @@ bool HostStep::UpdateTables(const StepInput& input, const ArrivedGradients& rows
   const TraceSpan span("sparse update");
   const double rate = learning_rate_factor(input.step) * spec().learning_rates.sparse;
   const bool finite = embeddings().Update(
-      rows.ids.batch, {.learning_rate = rate, .gradient_scale = clip, .step = input.step});
+      rows.ids.batch, {.learning_rate = rate,
+                       .gradient_scale = clip,
+                       .step = input.step,
+                       .optimizer_step = embeddings().earlier_steps() + input.step});
   embeddings().Unpin(&rows.ids.batch);
   return finite;
 }

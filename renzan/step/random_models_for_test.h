@@ -24,6 +24,7 @@
 #include "renzan/model/blocks/target_attention.h"
 #include "renzan/model/model.h"
 #include "renzan/nn/activation.h"
+#include "renzan/optim/sparse_optimizers.h"
 #include "renzan/tensor/row_codec.h"
 
 namespace renzan {
@@ -222,8 +223,8 @@ inline RandomModel DrawModel(uint64_t seed) {
   if (c.comm.backward != "fp32" && draw.OneIn(2)) c.comm.error_feedback_rows = 1 << draw.Below(8);
   c.optimizer.dense.type = draw.Of(Words{"sgd", "adagrad", "adam"});
   c.optimizer.dense.learning_rate = 0.01;
-  c.optimizer.sparse.type = draw.Of(Words{"sgd", "adagrad", "rowwise_adagrad"});
-  c.optimizer.sparse.weight_decay = draw.OneIn(3) ? 0.2 : 0;
+  c.optimizer.sparse.type = draw.Of(SparseOptimizerNames());
+  c.optimizer.sparse.weight_decay = draw.OneIn(3) && c.optimizer.sparse.type != "ftrl" ? 0.2 : 0;
   c.optimizer.sparse.weight_decay_mode = draw.Of(Words{"decoupled", "l2"});
   c.optimizer.max_gradient_norm = draw.OneIn(3) ? 0.05 : 0;
   if (draw.OneIn(2)) model.schema.weight = "w";

@@ -101,6 +101,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Combination{"dlrm", "sgd", "adagrad", "fp32", "fp16"},
                     Combination{"dlrm_dcnv2", "sgd", "rowwise_adagrad"},
                     Combination{"dlrm_dcnv2", "adagrad", "adagrad"},
+                    Combination{"dlrm", "adam", "adam"},
+                    Combination{"dlrm", "adam", "adam", "fp32", "bf16"},
+                    Combination{"dlrm", "sgd", "momentum", "fp32", "fp16"},
+                    Combination{"dlrm_dcnv2", "adagrad", "ftrl"},
                     Combination{"dlrm_dcnv2", "adam", "sgd"},
                     Combination{"dlrm_dcnv2", "adagrad", "sgd", "bf16"}));
 
@@ -119,7 +123,7 @@ TEST(Placement, NeverChangesArithmeticUnderAnyCodec) {
 
 // All shardings, pinned at random and mixed in one plan, on one and on several hosts.
 TEST(Placement, NeverChangesArithmeticUnderAnyShardingPlan) {
-  for (const char* sparse : {"sgd", "rowwise_adagrad"}) {
+  for (const char* sparse : {"sgd", "rowwise_adagrad", "adam"}) {
     TrainConfig config = SmallConfig();
     config.optimizer.sparse.type = sparse;
     config.numerics.row_blocks = 4;

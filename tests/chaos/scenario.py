@@ -200,7 +200,9 @@ class Scenario:
             "optimizer": {
                 "dense": {"type": rng.choice(["sgd", "adagrad", "adam"]), "learning_rate": 0.01},
                 "sparse": {
-                    "type": rng.choice(["sgd", "adagrad", "rowwise_adagrad"]),
+                    "type": rng.choice(
+                        ["sgd", "adagrad", "rowwise_adagrad", "adam", "momentum", "ftrl"]
+                    ),
                     "learning_rate": 0.05,
                 },
             },

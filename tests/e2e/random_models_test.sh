@@ -14,6 +14,7 @@ import json, random, sys
 draw = random.Random(int(sys.argv[1]))
 codecs = ["fp32", "fp16", "bf16", "int8", "int4"]
 backward = draw.choice(codecs)
+sparse = draw.choice(["sgd", "adagrad", "rowwise_adagrad", "adam", "momentum", "ftrl"])
 widths = lambda: [draw.randint(1, 40) for _ in range(draw.randint(0, 2))]
 config = {
     "seed": draw.randint(0, 1000),
@@ -33,8 +34,8 @@ config = {
              "dense": draw.choice(["fp32", "fp16", "bf16"]),
              "error_feedback_rows": 0 if backward == "fp32" else draw.choice([0, 64])},
     "optimizer": {"dense": {"type": draw.choice(["sgd", "adagrad", "adam"]), "learning_rate": 0.01},
-                  "sparse": {"type": draw.choice(["sgd", "adagrad", "rowwise_adagrad"]),
-                             "learning_rate": 0.02, "weight_decay": draw.choice([0, 0.1])},
+                  "sparse": {"type": sparse, "learning_rate": 0.02,
+                             "weight_decay": 0 if sparse == "ftrl" else draw.choice([0, 0.1])},
                   "max_gradient_norm": draw.choice([0, 0.5])},
     "checkpoint": {"every": "0", "every_steps": draw.randint(2, 9)}}
 print(json.dumps(config))

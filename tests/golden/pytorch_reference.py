@@ -30,6 +30,63 @@ def make_optimizer(parameters, config):
                                initial_accumulator_value=config.get("initial_accumulator", 0))
 
 
+class Ftrl(torch.optim.Optimizer):
+    """FTRL-Proximal by its definition, of the rows with gradients: PyTorch has none."""
+
+    def __init__(self, parameters, config):
+        super().__init__(parameters, {})
+        self.options = [float(config.get(key, default)) for key, default in
+                        [("learning_rate", 0.1), ("beta", 1), ("l1", 0), ("l2", 0)]]
+
+    @torch.no_grad()
+    def step(self):
+        alpha, beta, l1, l2 = self.options
+        for p in self.param_groups[0]["params"]:
+            state = self.state[p]
+            if not state:
+                state["z"], state["n"] = torch.zeros_like(p), torch.zeros_like(p)
+            rows = p.grad.coalesce().indices()[0]
+            g, w = p.grad.coalesce().values(), p[rows]
+            z, n = state["z"][rows], state["n"][rows]
+            z = z + g - ((n + g * g).sqrt() - n.sqrt()) / alpha * w
+            n = n + g * g
+            state["z"][rows], state["n"][rows] = z, n
+            w = -(z - z.sign() * l1) / ((beta + n.sqrt()) / alpha + l2)
+            p[rows] = torch.where(z.abs() <= l1, torch.zeros_like(w), w)
+
+
+class SparseMomentum(torch.optim.Optimizer):
+    """torch.optim.SGD with momentum, of the rows with gradients."""
+
+    def __init__(self, parameters, config):
+        super().__init__(parameters, {})
+        self.lr, self.momentum = config["learning_rate"], config.get("momentum", 0.9)
+
+    @torch.no_grad()
+    def step(self):
+        for p in self.param_groups[0]["params"]:
+            state = self.state[p]
+            if not state:
+                state["buffer"] = torch.zeros_like(p)
+            rows = p.grad.coalesce().indices()[0]
+            state["buffer"][rows] = (
+                state["buffer"][rows] * self.momentum + p.grad.coalesce().values())
+            p[rows] -= self.lr * state["buffer"][rows]
+
+
+def make_sparse_optimizer(tables, config):
+    """Of the tables, whose gradients are sparse: only the rows of a batch move."""
+    if config["type"] == "adam":
+        betas = config.get("beta1", 0.9), config.get("beta2", 0.999)
+        return torch.optim.SparseAdam(tables, lr=config["learning_rate"], betas=betas,
+                                      eps=config.get("epsilon", 1e-8))
+    if config["type"] == "ftrl":
+        return Ftrl(tables, config)
+    if config["type"] == "momentum":
+        return SparseMomentum(tables, config)
+    return make_optimizer(tables, config)
+
+
 def main():
     config_path, data, initial, steps = sys.argv[1:5]
     with open(config_path) as file:
@@ -60,7 +117,7 @@ def main():
     tables = [table.weight for table in model.tables]
     rest = [p for p in model.parameters() if all(p is not table for table in tables)]
     optimizers = [make_optimizer(rest, config["optimizer"]["dense"]),
-                  make_optimizer(tables, config["optimizer"]["sparse"])]
+                  make_sparse_optimizer(tables, config["optimizer"]["sparse"])]
     loss_config = config["training"].get("loss", {})
     smoothing = loss_config.get("label_smoothing", 0)
     trained_loss = nn.BCEWithLogitsLoss(

@@ -1,0 +1,73 @@
+# Optimizers of the tables beyond Adagrad: a sparse checkpoint of a large table, increments with
+# 8-bit rows, a model of another run whose states go on, and what is refused.
+source "$(dirname "$0")/lib.sh" "$@"
+{
+  echo "click,age,user,item"
+  for row in {1..1024}; do echo "$((row % 3 == 0)),$((row % 7)),u$row,i$((row % 50))"; done
+} >train.csv
+cat >schema.yaml <<'YAML'
+columns:
+  click: {role: label}
+  age: {role: dense}
+  user: {role: categorical}
+  item: {role: categorical}
+YAML
+$renzan data import --format csv --schema schema.yaml --vocabulary user=hash:1100000 \
+  --vocabulary item=hash:1000 --output data train.csv >/dev/null
+cat >small.yaml <<'YAML'
+seed: 3
+data: {train: {path: data}, shuffle: false}
+model: {embedding_dim: 8, bottom_mlp: [16], top_mlp: [16, 8]}
+numerics: {row_blocks: 4, column_blocks: 2}
+training: {batch_size: 128, log_every: 100}
+optimizer: {sparse: {type: adam, learning_rate: 0.01, weight_decay: 0.1}}
+YAML
+echo 'workers_per_host: 1' >topology.yaml
+train() { $renzan train small.yaml "$@" >log.txt 2>&1 || { show_log; fail "train $*"; }; }
+
+for optimizer in adam momentum ftrl; do
+  of=(--set optimizer.sparse.type=$optimizer)
+  [ $optimizer = ftrl ] && of+=(--set optimizer.sparse.weight_decay=0)
+  train --run-dir $optimizer "${of[@]}"
+  train --run-dir whole "${of[@]}" --set checkpoint.sparse=false --workers 3
+  [ "$(sha256_of whole)" = "$(sha256_of $optimizer)" ] || fail "$optimizer: another model with all rows"
+  [ "$(du -sk $optimizer/model | cut -f1)" -lt 2000 ] || fail "$optimizer: a model of all rows"
+  [ "$(du -sk whole/model | cut -f1)" -gt 60000 ] || fail "$optimizer: a model of few rows"
+  expect_exit 0 "" $renzan checkpoint verify $optimizer/model
+  rm -r whole
+
+  # Increments, resumed elsewhere; from those with 8-bit rows runs resume, too, though not exactly.
+  long=("${of[@]}" --set training.epochs=30 --set checkpoint.every_steps=20)
+  for quantize in none int8; do
+    [ $quantize = none ] || [ $optimizer = adam ] || continue
+    train_until_checkpoints 3 resumed "${long[@]}" --set checkpoint.quantize=$quantize
+    sha256=$(sha256_of resumed)
+    last=$(checkpoints_in resumed/checkpoints | head -1)
+    grep -q '"kind": "incremental"' resumed/checkpoints/$last/manifest.json ||
+      fail "$optimizer: no increment"
+    rm -r resumed/model
+    train --run-dir resumed "${long[@]}" --set checkpoint.quantize=$quantize --workers 2 \
+      --set sharding.default=row_wise
+    expect_log "resuming from $last"
+    [ $quantize = int8 ] || [ "$(sha256_of resumed)" = $sha256 ] ||
+      fail "$optimizer: another model when resumed"
+  done
+  expect_exit 78 "device: cuda does not support optimizer.sparse.type: $optimizer" \
+    $renzan plan small.yaml "${of[@]}" --set device=cuda --topology topology.yaml
+done
+
+# A run whose every step sees the same batch: two steps, and two more in a run that starts from its
+# model, are four steps. Adam's bias correction counts all of them.
+same=(--set training.batch_size=1024 --set training.epochs=4 --set optimizer.sparse.weight_decay=0)
+train --run-dir four "${same[@]}"
+train --run-dir two "${same[@]}" --set training.max_steps=2
+train --run-dir more "${same[@]}" --set training.max_steps=2 --initialize-from two
+grep -q '"sparse_optimizer_earlier_steps":"2"' more/model/manifest.json ||
+  fail "earlier steps are not recorded"
+expect_exit 1 "differing: 0 of" $renzan checkpoint diff four/model more/model
+
+expect_exit 78 "weight_decay must be 0 with type: ftrl" $renzan train small.yaml --run-dir none \
+  --set optimizer.sparse.type=ftrl
+expect_exit 78 "whose learning rate is constant" $renzan train small.yaml --run-dir none \
+  --set optimizer.sparse.type=ftrl --set optimizer.sparse.weight_decay=0 \
+  --set optimizer.schedule.warmup_steps=3
