@@ -91,7 +91,6 @@ for key in model:
 
 // Row block 1 of 2, column block 1 of 2, of which row 2 was trained.
 TEST_F(FormatDocument, ItsReaderComputesInitialRows) {
-  constexpr InitialRows kInitial = {.key = 0x9C41F07A52D3BE68, .bound = 0.037f, .state = 0.1f};
   const std::string block = "embedding.C1.row_block_1_of_2.column_block_1_of_2";
   const std::vector<int32_t> rows = {2};
   const std::vector<float> trained = {1, 2, 3, 4, 5, 6};
@@ -105,7 +104,14 @@ for key, value in t.items():
     assert [hashlib.sha256(value.tobytes()).hexdigest()] == hashes, key
 assert len(t) == 2
 )";
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+  for (const auto& [dtype, distribution] : {std::pair{DType::kF32, Distribution::kUniform},
+                                            {DType::kF16, Distribution::kUniform},
+                                            {DType::kBF16, Distribution::kUniform},
+                                            {DType::kF32, Distribution::kNormal},
+                                            {DType::kBF16, Distribution::kNormal},
+                                            {DType::kF32, Distribution::kZeros}}) {
+    const InitialRows initial = {
+        .key = 0x9C41F07A52D3BE68, .bound = 0.037f, .state = 0.1f, .distribution = distribution};
     const TensorInfo weight{block + ".weight", {10, 6}, dtype};
     const TensorInfo state{block + ".weight/adagrad", {10, 6}, DType::kF32};
     std::vector<std::byte> encoded(EncodedBytes(FloatTypeOf(dtype), trained.size()));
@@ -117,10 +123,10 @@ assert len(t) == 2
     const TensorFile file{.name = "x",
                           .tensors = {SourceOf(block + ".rows", {1}, rows), changed,
                                       SourceOf(state.key, {1, 6}, trained)},
-                          .sparse = TensorFile::Sparse{.initial = kInitial,
+                          .sparse = TensorFile::Sparse{.initial = initial,
                                                        .tensors = {weight, state},
                                                        .rows = [&] { return std::span(rows); }}};
-    const std::string name = fmt::format("model-{}", Name(dtype));
+    const std::string name = fmt::format("model-{}-{}", Name(dtype), Name(distribution));
     CheckpointWriter writer(dir_ / name);
     CheckpointManifest manifest{.step = 7};
     manifest.files = {WriteCheckpointFile(writer.location(), file, {.hash_tensors = true})};

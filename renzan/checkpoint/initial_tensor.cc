@@ -47,7 +47,7 @@ void InitialTensor::Read(int64_t first_element, std::span<float> out) const {
     return;
   }
   const auto draw = [&](int64_t row, std::span<float> values) {
-    DrawInitialRows(initial_.key, initial_.bound,
+    DrawInitialRows(initial_,
                     {.first_row = first_row_ + row * row_stride_,
                      .row_stride = static_cast<uint32_t>(row_stride_),
                      .first_column = first_column_,

@@ -19,8 +19,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "renzan-checkpoint";
-// Readers of version 1 know no sparse files.
-constexpr int kVersion = 1, kSparseVersion = 2;
+// Readers of version 1 know no sparse files, those of version 2 only uniform initial rows.
+constexpr int kVersion = 1, kSparseVersion = 2, kDistributionVersion = 3;
 constexpr const char* kInt8 = "int8";
 // The nesting is manifest, files, file, initial_rows, tensors, tensor, shape; with some margin.
 constexpr size_t kMaxDepth = 9;
@@ -45,6 +45,8 @@ Json ToJsonValue(const CheckpointFile& file) {
                             {"bound", fmt::format("{:a}", file.sparse->initial.bound)},
                             {"state", fmt::format("{:a}", file.sparse->initial.state)},
                             {"tensors", ToJsonValue(file.sparse->tensors)}};
+  if (file.sparse && file.sparse->initial.distribution != Distribution::kUniform)
+    json["initial_rows"]["distribution"] = Name(file.sparse->initial.distribution);
   json["tensors"] = ToJsonValue(file.tensors);
   return json;
 }
@@ -109,7 +111,10 @@ float HexFloat(const Json& object, const char* key) {
 CheckpointFile::Sparse SparseFromJson(const Json& value) {
   return {.initial = {.key = std::strtoull(Digest(value, "philox_key", 16).c_str(), nullptr, 16),
                       .bound = HexFloat(value, "bound"),
-                      .state = HexFloat(value, "state")},
+                      .state = HexFloat(value, "state"),
+                      .distribution = value.contains("distribution")
+                                          ? ParseDistribution(Text(value, "distribution"))
+                                          : Distribution::kUniform},
           .tensors = TensorsFromJson(value.at("tensors"))};
 }
 
@@ -143,6 +148,15 @@ void CheckNamesAndKeys(const std::vector<CheckpointFile>& files) {
 
 bool HasSparseFiles(const std::vector<CheckpointFile>& files) {
   return std::ranges::any_of(files, [](const CheckpointFile& f) { return f.sparse.has_value(); });
+}
+
+// The lowest version whose readers understand these files.
+int VersionOf(const std::vector<CheckpointFile>& files) {
+  if (!HasSparseFiles(files)) return kVersion;
+  const bool only_uniform = std::ranges::all_of(files, [](const CheckpointFile& f) {
+    return !f.sparse || f.sparse->initial.distribution == Distribution::kUniform;
+  });
+  return only_uniform ? kSparseVersion : kDistributionVersion;
 }
 
 // The fields that only an incremental checkpoint has.
@@ -252,7 +266,7 @@ std::string CheckpointManifest::ToJson() const {
     Json list = Json::array();
     for (const CheckpointFile& file : files) list.push_back(ToJsonValue(file));
     Json json = {{"format", kFormat},
-                 {"version", HasSparseFiles(files) ? kSparseVersion : kVersion},
+                 {"version", VersionOf(files)},
                  {"kind", Name(kind)},
                  {"step", step},
                  {"unix_ms", unix_ms},
@@ -276,20 +290,24 @@ CheckpointManifest CheckpointManifest::Parse(std::string_view text) {
     // Check format and version first, because another version may differ in everything else.
     if (json.at("format") != kFormat)
       Fail(ErrorCode::kData, "its format is {}, not \"{}\"", json.at("format").dump(), kFormat);
-    if (json.at("version") != kVersion && json.at("version") != kSparseVersion)
+    if (json.at("version") != kVersion && json.at("version") != kSparseVersion &&
+        json.at("version") != kDistributionVersion)
       Fail(ErrorCode::kData,
-           "its version is {}, but this program reads versions {} and {}: use a newer program",
-           json.at("version").dump(), kVersion, kSparseVersion);
+           "its version is {}, but this program reads versions {} to {}: use a newer program",
+           json.at("version").dump(), kVersion, kDistributionVersion);
     const std::string recorded = Digest(json, "manifest_sha256", 64);
     json.erase("manifest_sha256");
     const std::string sum = Sha256Hex(json.dump());
     if (sum != recorded)
       Fail(ErrorCode::kData, "its SHA-256 is {}, but it records {}: it is corrupt", sum, recorded);
-    const bool may_be_sparse = json.at("version") == kSparseVersion;
+    const int version = json.at("version").get<int>();
     CheckpointManifest manifest = FromJsonValue(std::move(json), sum);
-    if (HasSparseFiles(manifest.files) != may_be_sparse)
-      Fail(ErrorCode::kData, "its version is {}, but {} of its files has initial rows",
-           may_be_sparse ? kSparseVersion : kVersion, may_be_sparse ? "none" : "one");
+    if (HasSparseFiles(manifest.files) != (version != kVersion))
+      Fail(ErrorCode::kData, "its version is {}, but {} of its files has initial rows", version,
+           version != kVersion ? "none" : "one");
+    if (VersionOf(manifest.files) != version)
+      Fail(ErrorCode::kData, "its version is {}, but its initial rows are of version {}", version,
+           VersionOf(manifest.files));
     return manifest;
   });
 }

@@ -256,6 +256,10 @@ TEST(SparseCheckpoints, AreChecked) {
               HasSubstr("with its initial rows has the SHA-256"));
   EXPECT_THAT(ErrorAfter([](CheckpointFile& file) { file.sparse->initial.state = 0; }),
               HasSubstr("with its initial rows has the SHA-256"));
+  EXPECT_THAT(ErrorAfter([](CheckpointFile& file) {
+                file.sparse->initial.distribution = Distribution::kNormal;
+              }),
+              HasSubstr("with its initial rows has the SHA-256"));
   EXPECT_THAT(ErrorAfter([](CheckpointFile& file) { ++file.sparse->initial.key; }),
               HasSubstr("with its initial rows has the SHA-256"));
   EXPECT_THAT(ErrorAfter([](CheckpointFile& file) { file.sparse->initial.bound = INFINITY; }),

@@ -23,8 +23,7 @@ void DropUnlessBothKnown(Value* a, Value* b) {
 // Gives both configurations the same tables: a table that is not named has the model's settings.
 void NameTablesOf(const TrainConfig& other, TrainConfig* config) {
   for (const auto& [name, table] : other.model.tables) config->model.tables.try_emplace(name);
-  for (auto& [name, table] : config->model.tables)
-    if (table.pooling.empty()) table.pooling = config->model.pooling;
+  for (auto& [name, table] : config->model.tables) FillFromModel(config->model, &table);
 }
 
 // Gives equal places the same spelling.

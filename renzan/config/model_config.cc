@@ -11,6 +11,7 @@ namespace renzan {
 namespace {
 
 constexpr int64_t kMaxDim = 4096;  // columns of a row
+constexpr double kMaxDeviation = 1e3;
 constexpr const char* kOneLess =
     "must have at most 4095 columns, because rows have a first-order weight, too";
 
@@ -41,6 +42,12 @@ void TableConfig::Describe(ConfigFields& fields) {
   fields.Require(row_blocks == 0 || IsPowerOfTwo(row_blocks), "row_blocks",
                  "must be 0 or a power of two");
   fields.Range("column_blocks", &column_blocks, 0, 4096, "0: as in numerics");
+  fields.Choice("initial_values", &initial_values,
+                {"", "uniform", "normal", "xavier_uniform", "zeros"}, "empty: as in model");
+  fields.Range("initial_deviation", &initial_deviation, 0, kMaxDeviation,
+               "of initial_values: normal; 0: as in model");
+  fields.Range("learning_rate_factor", &learning_rate_factor, 0, 1e6,
+               "multiplies optimizer.sparse.learning_rate; 0: rows keep their values");
   fields.Tag(Decides::kRun);
   fields.Range("pooling_factor", &pooling_factor, 0, 1e9,
                "mean lookups per sample, for `renzan plan` without data; 0: counted in the data");
@@ -75,6 +82,10 @@ void ModelConfig::Describe(ConfigFields& fields) {
   fields.Require(RowColumns(type, embedding_dim) <= kMaxDim, "embedding_dim", kOneLess);
   ModelSizes::Describe(type, fields);
   fields.Choice("pooling", &pooling, {"sum", "mean"}, "of multi-hot features not named in tables");
+  fields.Choice("initial_values", &initial_values, {"uniform", "normal", "xavier_uniform", "zeros"},
+                "of rows: up to ±√(1/rows), normal, or up to ±√(6/(rows + columns))");
+  fields.Range("initial_deviation", &initial_deviation, 1e-30, kMaxDeviation,
+               "standard deviation of initial_values: normal");
   fields.Map("tables", &tables, "settings of single features by name");
   for (const auto& [name, table] : tables)
     fields.Require(RowColumns(type, table.embedding_dim) <= kMaxDim, "tables", kOneLess);
@@ -82,6 +93,12 @@ void ModelConfig::Describe(ConfigFields& fields) {
     fields.Require(
         has_embeddings || table.embedding_dim == 0, "tables",
         fmt::format("has {}.embedding_dim, but model.type: {} has no embeddings", name, type));
+}
+
+void FillFromModel(const ModelConfig& model, TableConfig* table) {
+  if (table->pooling.empty()) table->pooling = model.pooling;
+  if (table->initial_values.empty()) table->initial_values = model.initial_values;
+  if (table->initial_deviation == 0) table->initial_deviation = model.initial_deviation;
 }
 
 Graph GraphOf(const ModelConfig& model) {

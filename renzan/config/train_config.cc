@@ -93,6 +93,20 @@ void TrainConfig::Describe(ConfigFields& fields) {
             "has column_blocks {}{}, which must divide {}", blocks, own ? " for table " + name : "",
             columns_of(dim, own ? "embedding_dim" : "model.tables." + name + ".embedding_dim")));
   }
+  for (const auto& [name, table] : model.tables) {
+    const SparseOptimizerConfig& sparse = optimizer.sparse;
+    const double rate = sparse.learning_rate * table.learning_rate_factor;
+    fields.Require(sparse.weight_decay_mode != "decoupled" || rate * sparse.weight_decay < 1,
+                   "model",
+                   fmt::format("has learning_rate_factor {} for table {}: times "
+                               "optimizer.sparse.learning_rate and weight_decay it must be below "
+                               "1, or a step would flip the sign of weights",
+                               table.learning_rate_factor, name));
+    fields.Require(sparse.type != "ftrl" || table.learning_rate_factor > 0, "model",
+                   fmt::format("has learning_rate_factor 0 for table {}, which "
+                               "optimizer.sparse.type: ftrl does not allow",
+                               name));
+  }
   fields.Require(workers <= numerics.virtual_workers, "workers",
                  TooManyWorkers(workers, numerics.virtual_workers));
   fields.Require(elastic.max <= numerics.virtual_workers, "elastic",

@@ -18,8 +18,9 @@ int CountDevices();
 DeviceFacts FactsOfDevice(int device);
 
 // Throws kConfig for a model, a loss or an optimizer of the tables that GPUs cannot compute.
+// `one_learning_rate`: whether all tables have the same.
 void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss,
-                         const SparseOptimizerOptions& sparse);
+                         const SparseOptimizerOptions& sparse, bool one_learning_rate);
 
 // How many bytes of the device's memory the model needs.
 struct DeviceBytes {

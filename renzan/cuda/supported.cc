@@ -4,7 +4,7 @@
 namespace renzan {
 
 void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss,
-                         const SparseOptimizerOptions& sparse) {
+                         const SparseOptimizerOptions& sparse, bool one_learning_rate) {
   const auto reject = [](const std::string& what) {
     Fail(ErrorCode::kConfig, "device: cuda does not support {}: use device: cpu", what);
   };
@@ -14,6 +14,7 @@ void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss,
     reject("model.normalization: " + model.sizes.normalization);
   if (const SparseOptimizerInfo& info = InfoOf(sparse.type); !info.runs_on_gpu)
     reject(fmt::format("optimizer.sparse.type: {}", info.name));
+  if (!one_learning_rate) reject("model.tables.NAME.learning_rate_factor");
   if (loss.pos_weight != 1) reject("training.loss.pos_weight");
   if (loss.label_smoothing != 0) reject("training.loss.label_smoothing");
   if (loss.sample_weights) reject("training data with sample weights");

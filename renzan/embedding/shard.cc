@@ -12,13 +12,15 @@ namespace {
 InitialRows InitialRowsOf(const TableSpec& table, const SparseOptimizerOptions& optimizer,
                           uint64_t seed) {
   return {.key = PhiloxKey(seed, ("init/embedding." + table.name + ".weight").c_str()),
-          .bound = static_cast<float>(std::sqrt(1.0 / static_cast<double>(table.num_embeddings))),
-          .state = InitialStateOf(optimizer)};
+          .bound = table.initial_bound.value_or(
+              static_cast<float>(std::sqrt(1.0 / static_cast<double>(table.num_embeddings)))),
+          .state = InitialStateOf(optimizer),
+          .distribution = table.initial_values};
 }
 
 DrawRow Drawing(const InitialRows& initial, const ShardRows& rows, int64_t first_column) {
   return [=](int64_t row, std::span<float> values) {
-    DrawInitialRow(initial.key, initial.bound, rows.OfTable(row), first_column, values);
+    DrawInitialRow(initial, rows.OfTable(row), first_column, values);
   };
 }
 

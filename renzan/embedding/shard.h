@@ -18,7 +18,7 @@
 namespace renzan {
 
 enum class InitialValues {
-  kDraw,  // from U(±√(1/num_embeddings)), keyed by (seed, table, row, column)
+  kDraw,  // from the table's distribution, keyed by (seed, table, row, column)
   kZero,  // for rows that will be loaded
 };
 

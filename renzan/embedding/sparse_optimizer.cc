@@ -12,7 +12,8 @@ namespace {
 
 RowStep StepOf(const SparseOptimizerOptions& options, const SparseStep& step, size_t block,
                const EmbeddingShard& shard) {
-  RowStep row_step{.optimizer = FactorsOf(options, step.learning_rate, step.optimizer_step),
+  const double rate = step.learning_rate * shard.table.learning_rate_factor;
+  RowStep row_step{.optimizer = FactorsOf(options, rate, step.optimizer_step),
                    .gradient_scale = step.gradient_scale,
                    .rounding_key = shard.rounding_key,
                    .step = step.step,
@@ -22,7 +23,7 @@ RowStep StepOf(const SparseOptimizerOptions& options, const SparseStep& step, si
   if (options.weight_decay_mode == WeightDecayMode::kL2) {
     row_step.l2 = static_cast<float>(options.weight_decay);
   } else {
-    row_step.kept = static_cast<float>(1 - step.learning_rate * options.weight_decay);
+    row_step.kept = static_cast<float>(1 - rate * options.weight_decay);
   }
   return row_step;
 }

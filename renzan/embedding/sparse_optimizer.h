@@ -20,7 +20,7 @@ struct EmbeddingShard;
 struct RowGradients;
 
 struct SparseStep {
-  double learning_rate = 0;
+  double learning_rate = 0;    // times the table's factor
   float gradient_scale = 1;    // gradients are multiplied by it first (clipping)
   int64_t step = 0;            // of the run; keys the rounding of 16-bit rows
   int64_t optimizer_step = 0;  // how many steps the optimizer's states have seen

@@ -6,10 +6,12 @@
 // the row blocks.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "renzan/base/index_range.h"
+#include "renzan/tensor/initial_values.h"
 
 namespace renzan {
 
@@ -30,6 +32,9 @@ struct TableSpec {
   // The features that look up its rows. 0: their rows are pooled, in one bag per sample. Otherwise
   // the positions of a sequence, each a bag of at most one row.
   std::vector<int64_t> features = {0};
+  Distribution initial_values = Distribution::kUniform;
+  std::optional<float> initial_bound;  // InitialRows::bound; nothing: √(1 / num_embeddings)
+  double learning_rate_factor = 1;
 
   int64_t bags() const;  // per sample
   int64_t block_columns() const { return embedding_dim / column_blocks; }

@@ -85,7 +85,9 @@ int64_t FreeDeviceBytes(int workers) {
 int64_t MebibytesOf(int64_t bytes) { return (bytes + (1 << 20) - 1) >> 20; }
 
 DeviceModelOptions DeviceOptionsOf(const RunSpec& spec, const ShardMap& map) {
-  CheckDeviceSupports(spec.model, spec.loss, spec.sparse_optimizer);
+  const bool one_learning_rate = std::ranges::all_of(
+      spec.tables, [](const TableSpec& t) { return t.learning_rate_factor == 1; });
+  CheckDeviceSupports(spec.model, spec.loss, spec.sparse_optimizer, one_learning_rate);
   return {.model = spec.model,
           .tf32 = spec.numerics.tf32,
           .virtual_workers = map.virtual_workers(),

@@ -1,6 +1,7 @@
 #include "renzan/run_spec/run_spec.h"
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -118,21 +119,38 @@ int64_t PositionsOf(const ModelConfig& model, const CategoricalFeature& feature)
   return SettingsOf(model, feature.name).pooling.empty() ? feature.max_length : 0;
 }
 
+void SetInitialValues(const TableConfig& own, TableSpec* table) {
+  if (own.initial_values == "zeros") {
+    table->initial_values = Distribution::kZeros;
+    table->initial_bound = 0.0f;
+  }
+  if (own.initial_values == "normal") {
+    table->initial_values = Distribution::kNormal;
+    table->initial_bound = static_cast<float>(own.initial_deviation);
+  }
+  if (own.initial_values == "xavier_uniform")
+    table->initial_bound = static_cast<float>(
+        std::sqrt(6.0 / static_cast<double>(table->num_embeddings + table->embedding_dim)));
+}
+
 TableSpec TableOf(const TrainConfig& config, const CategoricalFeature& first) {
-  const TableConfig own = SettingsOf(config.model, first.table_name());
-  const std::string& pooling = own.pooling.empty() ? config.model.pooling : own.pooling;
+  TableConfig own = SettingsOf(config.model, first.table_name());
+  FillFromModel(config.model, &own);
   const int64_t dim = DimOf(config.model, first.table_name());
-  return {
+  TableSpec table{
       .name = first.table_name(),
       .num_embeddings = first.num_embeddings,
       .embedding_dim = dim,
-      .pooling = ValueNamed("model.pooling", pooling,
+      .pooling = ValueNamed("model.pooling", own.pooling,
                             {std::pair{"sum", Pooling::kSum}, {"mean", Pooling::kMean}}),
       .multi_hot = false,
       .pooling_factor = own.pooling_factor,
       .row_blocks = RowBlocksOf(config.numerics, own, first.num_embeddings, dim),
       .column_blocks = own.column_blocks > 0 ? own.column_blocks : config.numerics.column_blocks,
-      .features = {}};
+      .features = {},
+      .learning_rate_factor = own.learning_rate_factor};
+  SetInitialValues(own, &table);
+  return table;
 }
 
 struct Tables {

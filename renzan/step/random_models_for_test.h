@@ -217,6 +217,14 @@ inline RandomModel DrawModel(uint64_t seed) {
       }
   }
 
+  const Words initial = {"uniform", "normal", "xavier_uniform", "zeros"};
+  c.model.initial_values = draw.Of(initial);
+  for (const CategoricalFeature& feature : model.schema.categorical)
+    if (draw.OneIn(4)) {
+      c.model.tables[feature.name].initial_values = draw.Of(initial);
+      c.model.tables[feature.name].learning_rate_factor = draw.Of<double>({0.5, 2});
+    }
+
   c.comm.forward = draw.Of(RowCodecNames());
   c.comm.backward = draw.Of(RowCodecNames());
   c.comm.dense = draw.Of(Words{"fp32", "fp16", "bf16"});

@@ -1,9 +1,12 @@
 #include "renzan/tensor/initial_values.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <numbers>
 
 #include "renzan/base/error.h"
+#include "renzan/base/philox.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "renzan/tensor/initial_values.cc"
@@ -121,16 +124,79 @@ namespace renzan {
 
 HWY_EXPORT(DrawRows);
 
-void DrawInitialRows(uint64_t key, float bound, const RowsOfColumns& of, std::span<float> values) {
+namespace {
+
+constexpr const char* kDistributionNames[] = {"uniform", "normal", "zeros"};
+
+// Of p in (0, 1).
+double Log(double p) {
+  int exponent = 0;
+  const double m = std::frexp(p, &exponent), s = (m - 1) / (m + 1);
+  double series = 0;
+  for (int k = 23; k > 0; k -= 2) series = series * (s * s) + 1.0 / k;
+  return exponent * std::numbers::ln2 + 2 * s * series;
+}
+
+void DrawNormal(const InitialRows& initial, const RowsOfColumns& of, std::span<float> values) {
+  for (size_t i = 0; i < values.size();) {
+    const int64_t in_order = static_cast<int64_t>(i) / of.columns;
+    const uint64_t row = static_cast<uint64_t>(of.first_row + in_order * of.row_stride);
+    uint64_t column = static_cast<uint64_t>(of.first_column + static_cast<int64_t>(i) % of.columns);
+    const uint64_t end = static_cast<uint64_t>(of.first_column + of.columns);
+    const Philox::Block words = Philox::Draw(initial.key, row, column / 4);
+    do {
+      values[i++] = static_cast<float>(static_cast<double>(initial.bound) *
+                                       NormalQuantile(words[column % 4]));
+    } while (++column < end && column % 4 != 0);
+  }
+}
+
+}  // namespace
+
+const char* Name(Distribution distribution) {
+  return kDistributionNames[static_cast<size_t>(distribution)];
+}
+
+Distribution ParseDistribution(const std::string& name) {
+  for (const auto distribution :
+       {Distribution::kUniform, Distribution::kNormal, Distribution::kZeros})
+    if (name == Name(distribution)) return distribution;
+  Fail(ErrorCode::kData, "'{}' is no distribution of initial values", name);
+}
+
+double NormalQuantile(uint32_t word) {
+  const double p = (word + 0.5) * 0x1p-32, q = p - 0.5;
+  if (std::fabs(q) <= 0.425) {
+    const double r = 0.180625 - q * q;
+    return q * (((59.10937472 * r + 159.29113202) * r + 50.434271938) * r + 3.3871327179) /
+           (((67.1875636 * r + 78.757757664) * r + 17.895169469) * r + 1);
+  }
+  const double r = std::sqrt(-Log(std::min(p, 1 - p))) - 1.6;
+  const double tail = (((0.17023821103 * r + 1.3067284816) * r + 2.75681539) * r + 1.4234372777) /
+                      ((0.12021132975 * r + 0.7370016425) * r + 1);
+  return q < 0 ? -tail : tail;
+}
+
+void DrawInitialRows(const InitialRows& initial, const RowsOfColumns& of, std::span<float> values) {
   CHECK(of.columns > 0 && of.first_column >= 0 && of.row_stride <= kMostRowStride);
   const size_t columns = static_cast<size_t>(of.columns);
   CHECK(values.size() % columns == 0);
-  HWY_DYNAMIC_DISPATCH(DrawRows)(key, bound, of, values.size() / columns, values.data());
+  switch (initial.distribution) {
+    case Distribution::kUniform:
+      HWY_DYNAMIC_DISPATCH(DrawRows)
+      (initial.key, initial.bound, of, values.size() / columns, values.data());
+      return;
+    case Distribution::kNormal:
+      return DrawNormal(initial, of, values);
+    case Distribution::kZeros:
+      std::ranges::fill(values, 0.0f);
+      return;
+  }
 }
 
-void DrawInitialRow(uint64_t key, float bound, int64_t row, int64_t first_column,
+void DrawInitialRow(const InitialRows& initial, int64_t row, int64_t first_column,
                     std::span<float> values) {
-  DrawInitialRows(key, bound,
+  DrawInitialRows(initial,
                   {.first_row = row, .first_column = first_column, .columns = std::ssize(values)},
                   values);
 }

@@ -71,3 +71,53 @@ expect_exit 78 "weight_decay must be 0 with type: ftrl" $renzan train small.yaml
 expect_exit 78 "whose learning rate is constant" $renzan train small.yaml --run-dir none \
   --set optimizer.sparse.type=ftrl --set optimizer.sparse.weight_decay=0 \
   --set optimizer.schedule.warmup_steps=3
+
+# How rows begin, table by table, and tables with learning rates of their own.
+first=(--set training.max_steps=0 --set checkpoint.sparse=false)
+begin() { rm -rf begin && train --run-dir begin "${first[@]}" "$@"; }
+# table FEATURE: the deviation and the largest magnitude of its values.
+table() {
+  python3 - "$1" <<'PY'
+import array, glob, json, struct, sys
+values = array.array("f")
+for path in glob.glob(f"begin/model/table.{sys.argv[1]}*.safetensors"):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = file.read()
+    for key, entry in header.items():
+        if key.endswith(".weight"):
+            values.frombytes(data[slice(*entry["data_offsets"])])
+print(f"{(sum(v * v for v in values) / len(values)) ** 0.5:.3g} {max(map(abs, values)):.2g}")
+PY
+}
+begin
+[[ "$(table item)" = "0.018"*" 0.032" ]] || fail "uniform: $(table item)"  # √(1/1001)
+begin --set model.initial_values=normal --set model.initial_deviation=0.5 \
+  --set model.tables.user.initial_values=zeros
+[[ "$(table item)" = 0.5[0-9]*" "[12]* || "$(table item)" = 0.4[89]*" "[12]* ]] ||
+  fail "normal: $(table item)"
+[ "$(table user)" = "0 0" ] || fail "zeros: $(table user)"
+begin --set model.tables.item.initial_values=xavier_uniform
+[[ "$(table item)" = 0.04*" 0.077" ]] || fail "xavier_uniform: $(table item)"  # √(6/1009)
+
+normal=(--set model.initial_values=normal --set model.initial_deviation=0.01
+  --set model.tables.item.learning_rate_factor=0.5)
+train --run-dir normal "${normal[@]}"
+grep -q '"version": 3' normal/model/manifest.json || fail "not version 3"
+grep -q '"distribution":"normal"' normal/model/manifest.json || fail "no distribution"
+expect_exit 0 "" $renzan checkpoint verify normal/model
+train --run-dir whole "${normal[@]}" --set checkpoint.sparse=false --workers 3
+[ "$(sha256_of whole)" = "$(sha256_of normal)" ] || fail "another model with all rows"
+rm -rf begin
+train --run-dir begin "${normal[@]}" --set training.max_steps=0
+$renzan train small.yaml --run-dir still "${normal[@]}" --set optimizer.sparse.weight_decay=0 \
+  --set model.tables.item.learning_rate_factor=0 >log.txt 2>&1 || { show_log; fail "still"; }
+expect_exit 1 "embedding.user" $renzan checkpoint diff begin/model still/model
+$renzan checkpoint diff begin/model still/model >diff.txt || true
+! grep -q 'embedding.item[^ ]*weight ' diff.txt || { cat diff.txt; fail "rows with rate 0 moved"; }
+expect_exit 78 "device: cuda does not support model.tables.NAME.learning_rate_factor" \
+  $renzan plan small.yaml --set device=cuda --topology topology.yaml \
+  --set optimizer.sparse.type=sgd --set model.tables.item.learning_rate_factor=2
+expect_exit 78 "has learning_rate_factor 0 for table item" $renzan train small.yaml \
+  --run-dir none --set optimizer.sparse.type=ftrl --set optimizer.sparse.weight_decay=0 \
+  --set model.tables.item.learning_rate_factor=0
