@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include "renzan/data/criteo_testing.h"
 #include "renzan/data/dataset/manifest.h"
@@ -9,6 +10,18 @@
 
 namespace renzan {
 namespace {
+
+TEST(Vocabulary, HashesAreRemainders) {
+  for (const uint64_t ids : {uint64_t{2}, uint64_t{3}, uint64_t{100'000}, uint64_t{1} << 32,
+                             (uint64_t{1} << 48) - 1, uint64_t{1} << 48}) {
+    Vocabulary vocabulary(fmt::format("hash:{}", ids));
+    for (int i = 0; i < 1000; ++i) {
+      const std::string value = fmt::format("value {}", i);
+      EXPECT_EQ(static_cast<uint64_t>(vocabulary.Id(value, 0)),
+                1 + XXH64(value.data(), value.size(), 0) % (ids - 1));
+    }
+  }
+}
 
 using ::testing::AllOf;
 using testing::CriteoLine;

@@ -1,5 +1,7 @@
 #include "renzan/data/vocabulary.h"
 
+// Inlined, because the values are short.
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>
@@ -89,6 +91,7 @@ Vocabulary::Vocabulary(const std::string& spec) : spec_(spec) {
          spec, kMaxEmbeddings);
   kind_ = kind == "hash" ? Kind::kHash : Kind::kCounting;
   size_ = static_cast<uint64_t>(number);
+  if (kind_ == Kind::kHash) inverse_ = ~uint64_t{0} / (size_ - 1);
   if (kind_ == Kind::kCounting) counts_.resize(1);  // for missing values, which are not counted
 }
 
@@ -123,7 +126,12 @@ void Vocabulary::Grow() {
 }
 
 int64_t Vocabulary::HashId(std::string_view value) const {
-  return static_cast<int64_t>(1 + XXH64(value.data(), value.size(), 0) % (size_ - 1));
+  // The remainder by a multiplication, where the divisor's inverse is at most 2 too small.
+  __extension__ using Uint128 = unsigned __int128;
+  const uint64_t hash = XXH64(value.data(), value.size(), 0), divisor = size_ - 1;
+  uint64_t rest = hash - static_cast<uint64_t>(Uint128{hash} * inverse_ >> 64) * divisor;
+  while (rest >= divisor) rest -= divisor;
+  return static_cast<int64_t>(1 + rest);
 }
 
 int64_t Vocabulary::LookUp(std::string_view value) const {

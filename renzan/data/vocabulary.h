@@ -105,7 +105,8 @@ class Vocabulary {
 
   Kind kind_ = Kind::kHash;
   std::string spec_;
-  uint64_t size_ = 0;  // N, or K
+  uint64_t size_ = 0;     // N, or K
+  uint64_t inverse_ = 0;  // of hash: 2^64 / (N - 1), rounded down
   std::unordered_map<std::string, int32_t, ViewHash, std::equal_to<>> ids_;
   struct Lookups {
     int64_t all = 0, sampled = 0;  // `sampled`: of these, those that TrainUnseen chose

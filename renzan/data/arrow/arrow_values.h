@@ -3,13 +3,13 @@
 // The values of one column of an Arrow table, in the types that imports take. Plain views, valid as
 // long as the arrays.
 
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "renzan/base/decimal_digits.h"
 #include "renzan/data/arrow/arrow_abi.h"
 
 namespace renzan {
@@ -62,7 +62,8 @@ struct ArrowType {
 
 // Calls `use` with the value of an integer or float type as it is stored.
 template <typename Use>
-auto VisitNumber(ArrowKind kind, const void* data, int64_t at, const Use& use) {
+[[gnu::always_inline]] inline auto VisitNumber(ArrowKind kind, const void* data, int64_t at,
+                                               const Use& use) {
   const auto load = [&](auto value) {
     std::memcpy(&value, static_cast<const char*>(data) + at * int64_t{sizeof value}, sizeof value);
     return use(value);
@@ -113,13 +114,12 @@ class ArrowValues {
   }
   // The text of an integer.
   std::string_view IntegerText(int64_t at, char* scratch) const {
-    const char* const end = VisitNumber(kind_, data_, offset_ + at, [&](auto value) -> const char* {
+    return VisitNumber(kind_, data_, offset_ + at, [&](auto value) -> std::string_view {
       if constexpr (std::is_integral_v<decltype(value)>)
-        return std::to_chars(scratch, scratch + kMaxNumber, value).ptr;
+        return DecimalDigits(value, scratch);
       else
-        return scratch;
+        return {};
     });
-    return {scratch, static_cast<size_t>(end - scratch)};
   }
   // Of a number; the nearest double, as text would be read.
   double Number(int64_t at) const;
