@@ -2,7 +2,10 @@
 
 import ctypes
 import datetime
+import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -257,7 +260,7 @@ class WriteTest(unittest.TestCase):
             raise ValueError("the database went away")
 
         reader = pyarrow.RecordBatchReader.from_batches(batch.schema, batches())
-        with self.assertRaisesRegex(renzan.Error, "after 2 rows: .*the database went away"):
+        with self.assertRaisesRegex(renzan.Error, "after 2 rows: .*the database went away \\("):
             renzan.data.write(reader, self.root / "new", {"columns": {"y": {"role": "label"}}})
         self.assertEqual(list(self.root.iterdir()), [])
 
@@ -282,6 +285,65 @@ class WriteTest(unittest.TestCase):
         connection = duckdb.connect()
         connection.register("rows", rows)
         self.library_test("duckdb", lambda: connection.sql("SELECT * FROM rows"))
+
+
+class ImportTest(unittest.TestCase):
+    """python3 -m renzan.data import"""
+
+    def setUp(self):
+        work = tempfile.TemporaryDirectory()
+        self.addCleanup(work.cleanup)
+        self.root = pathlib.Path(work.name)
+
+    def run_import(self, *words, path=None):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or sys.path)}
+        return subprocess.run([sys.executable, *(["-S"] if path else []), "-m", "renzan.data",
+                               "import", *map(str, words)], env=environment, text=True,
+                              capture_output=True)
+
+    @unittest.skipUnless(pyarrow, "PyArrow is not installed (bench/setup-peers tables)")
+    def test_parquet(self):
+        import pyarrow.parquet
+        whole = pyarrow.table(table())
+        files = [self.root / "a.parquet", self.root / "b.parquet"]
+        pyarrow.parquet.write_table(whole.slice(0, 300), files[0], row_group_size=70)
+        pyarrow.parquet.write_table(whole.slice(300), files[1])
+        schema = self.root / "schema.yaml"
+        schema.write_text(renzan.data._write._text_of(SCHEMA)[0].decode())
+        renzan.data.write(whole, self.root / "expected", schema, vocabulary="threshold:2", seed=5)
+        expected = renzan.data.open(self.root / "expected").fingerprint
+        for reader in ("pyarrow", "polars", "duckdb"):
+            if tables.library(reader) is None:
+                continue
+            done = self.run_import("--output", self.root / reader, "--schema", schema, "--reader",
+                                   reader, "--vocabulary", "threshold:2", "--seed", "5", *files)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, f"{reader}: 1000 rows in .*, the label is 1 in 334\n")
+            self.assertEqual(renzan.data.open(self.root / reader).fingerprint, expected)
+        files[1].write_text("PAR1 but for the rest")
+        done = self.run_import("--output", self.root / "bad", "--schema", schema, *files)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, "^error: .*b.parquet: pyarrow cannot read this as Parquet: ")
+        self.assertNotIn("Traceback", done.stderr)
+        self.assertFalse((self.root / "bad").exists())
+
+    def test_errors(self):
+        done = self.run_import("--output", self.root / "new", "--schema", "none.yaml", "no.parquet")
+        self.assertEqual((done.returncode, done.stderr), (66, "error: no.parquet: no such file\n"))
+        (self.root / "a.parquet").write_text("")
+        only_numpy = self.root / "modules"
+        only_numpy.mkdir()
+        import numpy
+        for name in ("numpy", "numpy.libs"):
+            source = pathlib.Path(numpy.__file__).parents[1] / name
+            if source.exists():
+                (only_numpy / name).symlink_to(source)
+        ours = str(pathlib.Path(renzan.__file__).parents[1])
+        done = self.run_import("--output", self.root / "new", "--schema", "none.yaml",
+                               self.root / "a.parquet", path=[ours, str(only_numpy)])
+        self.assertEqual((done.returncode, done.stderr),
+                         (64, "error: reading Parquet needs pyarrow or polars or duckdb, and none "
+                          "is installed: pip install pyarrow\n"))
 
 
 if __name__ == "__main__":

@@ -103,11 +103,13 @@ class ArrowSource : public RowSource {
 
  private:
   std::string LastError(int error) const {
-    const char* const text =
+    const char* const said =
         stream_->get_last_error == nullptr ? nullptr : stream_->get_last_error(stream_);
-    return text == nullptr || *text == '\0'
-               ? std::string(std::strerror(error))
-               : fmt::format("{} ({})", Escape(text), std::strerror(error));
+    std::string_view text = said == nullptr ? "" : said;
+    // PyArrow appends a traceback.
+    text = text.substr(0, text.find(". Detail: Python exception"));
+    return text.empty() ? std::string(std::strerror(error))
+                        : fmt::format("{} ({})", Escape(text), std::strerror(error));
   }
 
   void CheckNames(const std::vector<std::string>& names) const {

@@ -1,0 +1,123 @@
+"""python3 -m renzan.data import --output DIR --schema FILE FILES.parquet...
+
+Makes a dataset of Parquet files with the library that is installed: PyArrow, else polars, else
+DuckDB. The flags are those of `renzan data import`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pathlib
+import sys
+import time
+from typing import Any, Callable, Iterator, Sequence
+
+from renzan.data import _write
+from renzan.errors import Error, NoInputError, UsageError
+
+
+def _from_pyarrow(files: Sequence[str]) -> Any:
+    """A stream of their row groups, in order."""
+    pyarrow: Any = importlib.import_module("pyarrow")
+    parquet: Any = importlib.import_module("pyarrow.parquet")
+    schema = parquet.read_schema(files[0])
+    for file in files:
+        names = parquet.read_schema(file).names
+        if names != schema.names:
+            raise ValueError(f"{file} has the columns {names}, and {files[0]} has {schema.names}: "
+                             "give them the same")
+
+    def batches() -> Iterator[Any]:
+        for file in files:
+            with parquet.ParquetFile(file) as opened:
+                for batch in opened.iter_batches():
+                    yield batch.cast(schema) if batch.schema != schema else batch
+
+    return pyarrow.RecordBatchReader.from_batches(schema, batches())
+
+
+def _from_polars(files: Sequence[str]) -> Any:
+    polars: Any = importlib.import_module("polars")
+    return polars.read_parquet(list(files))
+
+
+def _from_duckdb(files: Sequence[str]) -> Any:
+    duckdb: Any = importlib.import_module("duckdb")
+    return duckdb.connect().read_parquet(list(files))
+
+
+_READERS: dict[str, Callable[[Sequence[str]], Any]] = {
+    "pyarrow": _from_pyarrow, "polars": _from_polars, "duckdb": _from_duckdb}
+
+
+def _read(files: Sequence[str], names: Sequence[str]) -> Any:
+    """The files as one table, by the first of these libraries that is installed."""
+    for file in files:
+        if not pathlib.Path(file).is_file():
+            raise NoInputError(f"{file}: no such file")
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue
+        try:
+            return _READERS[name](files)
+        except Exception as failure:  # of whatever type the library raises
+            raise NoInputError(f"{', '.join(files)}: {name} cannot read this as Parquet: "
+                               f"{failure}") from failure
+    raise UsageError(f"reading Parquet needs {' or '.join(names)}, and none is installed: "
+                     f"pip install {names[0]}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python3 -m renzan.data", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verb = verbs.add_parser("import", help="make a dataset of Parquet files")
+    verb.add_argument("files", nargs="+", metavar="FILE", help="Parquet files, in order")
+    verb.add_argument("-o", "--output", required=True, metavar="DIR", help="directory to create")
+    verb.add_argument("--schema", required=True, metavar="FILE",
+                      help="schema file, which describes each column")
+    verb.add_argument("--vocabulary", action="append", default=[], metavar="SPEC")
+    verb.add_argument("--unseen", action="append", default=[], metavar="SHARE")
+    verb.add_argument("--vocabulary-from", metavar="DIR")
+    verb.add_argument("--grow", action="store_true")
+    verb.add_argument("--keep-negatives", type=float, metavar="SHARE")
+    verb.add_argument("--seed", type=int)
+    verb.add_argument("--on-bad-row", choices=("error", "skip"), default="error")
+    verb.add_argument("--shard-rows", type=int, metavar="ROWS")
+    verb.add_argument("--reader", choices=tuple(_READERS),
+                      help="the library that reads the files [the first that is installed]")
+    return parser
+
+
+def _import(flags: argparse.Namespace) -> None:
+    start = time.monotonic()
+    options = _write.Options(
+        flags.vocabulary, flags.unseen, flags.vocabulary_from, flags.grow, flags.keep_negatives,
+        flags.seed, flags.on_bad_row, flags.shard_rows)
+    table = _read(flags.files, [flags.reader] if flags.reader else list(_READERS))
+    result = _write.write(table, flags.output, flags.schema, options)
+    seconds = max(time.monotonic() - start, 1e-3)
+    print(f"{flags.output}: {result.rows} rows in {seconds:.2f} s "
+          f"({result.rows / seconds:.0f} rows/s), the label is 1 in {result.positive_rows}")
+    if result.dropped_rows > 0:
+        print(f"left out {result.dropped_rows} rows with label 0")
+    if result.bad_rows > 0:
+        print(f"skipped {result.bad_rows} bad rows, listed in {flags.output}/skipped_rows.csv")
+
+
+def main() -> int:
+    """Returns the exit status."""
+    try:
+        _import(_parser().parse_args())
+    except Error as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        print("error: stopped; nothing was written", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
