@@ -38,11 +38,15 @@ void PutEndedJob(Store& store, JobId id) {
   job.first_started = submitted;
   job.exit_code = 0;
   job.manifest = "{}";
-  store.Put(job);
+  const auto event = [&](const char* kind) {
+    return EventRecord{.time = submitted, .kind = kind, .text = "by a benchmark"};
+  };
+  store.Put(job, event("submitted"));
+  store.Put(job, event("started"));
   store.PutUsage(id, {.gpu_seconds = 4.0 * kRunMs / 1000, .cost = 10});
   job.state = RecordState::kDone;
   job.ended = submitted + kRunMs;
-  store.Put(job);
+  store.Put(job, event("done"));
   store.AddRunTime(TraitsOf(job), kRunMs);
   store.Put(UsageSpan{.job = id,
                       .attempt = 0,
@@ -59,8 +63,6 @@ void PutEndedJob(Store& store, JobId id) {
   attempt.exit_code = 0;
   attempt.ended_by = "itself";
   store.Put(attempt);
-  for (const char* kind : {"submitted", "started", "done"})
-    store.AddEvent({.job = id, .time = submitted, .kind = kind, .text = "by a benchmark"});
 }
 
 void Fill(const std::string& path, JobId jobs) {

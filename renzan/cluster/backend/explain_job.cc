@@ -15,14 +15,14 @@
 namespace renzan::cluster {
 namespace {
 
-std::string At(const Document& unix_ms) {
+std::string TimeAt(const Document& unix_ms) {
   return FormatLocal(unix_ms.is_number() ? unix_ms.get<double>() / 1000 : 0);
 }
 
 std::string WhereItIs(const Document& job) {
   const std::string state = job.at("state"), message = job.value("message", "");
   if (!job.at("ended").is_null())
-    return fmt::format("it ended ({}) at {}{}{}", state, At(job.at("ended")),
+    return fmt::format("it ended ({}) at {}{}{}", state, TimeAt(job.at("ended")),
                        message.empty() ? "" : ": ", message);
   if (state == NameOf(RecordState::kCollecting))
     return "its processes have ended; what they left behind is being copied";
@@ -30,7 +30,7 @@ std::string WhereItIs(const Document& job) {
       fmt::format("{}", fmt::join(job.at("nodes").get<std::vector<std::string>>(), ", "));
   if (state == NameOf(RecordState::kRunning) && !job.at("attempts_list").empty())
     return fmt::format("it has been running since {} on {}",
-                       At(job.at("attempts_list").back().at("started")), nodes);
+                       TimeAt(job.at("attempts_list").back().at("started")), nodes);
   return fmt::format("it is {}, on {}", state, nodes);
 }
 

@@ -18,10 +18,10 @@
 #include "renzan/cluster/kubernetes/api/kube_config.h"
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
 #include "renzan/cluster/kubernetes/controller/observe.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/kubernetes/objects/time_text.h"
 #include "renzan/cluster/spec/cluster_documents.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster {
 namespace {
@@ -102,7 +102,7 @@ class KubernetesBackend : public Backend {
 
   Submitted Submit(const Submission& submission) override {
     const json object = GangJobOf(submission, target_.ns, target_.only_namespace);
-    const std::string ns = kubernetes::TextAt(object, {"metadata", "namespace"});
+    const std::string ns = TextAt(object, {"metadata", "namespace"});
     try {
       const GangJob job = JobFrom(api_->Create(kubernetes::GangJobs(), ns, object));
       return {.job = job.path(), .id = std::nullopt, .name = job.name, .ns = job.ns};
@@ -111,8 +111,7 @@ class KubernetesBackend : public Backend {
       Fail(ErrorCode::kCantCreate,
            "there is a job {}/{} already: give another --name, or delete that one with `kubectl "
            "delete gangjob -n {} {}`",
-           ns, kubernetes::TextAt(object, {"metadata", "name"}), ns,
-           kubernetes::TextAt(object, {"metadata", "name"}));
+           ns, TextAt(object, {"metadata", "name"}), ns, TextAt(object, {"metadata", "name"}));
     }
   }
 
@@ -134,7 +133,7 @@ class KubernetesBackend : public Backend {
       const bool held = action == JobAction::kHold;
       const json patched = Patch(job, {{"spec", {{"held", held}}}});
       // Its schema would drop what it does not know.
-      if (kubernetes::IsTrueAt(patched, {"spec", "held"}) != held)
+      if (IsTrueAt(patched, {"spec", "held"}) != held)
         Fail(ErrorCode::kUnavailable,
              "the cluster's definition of GangJobs is of an earlier version and knows no hold: an "
              "administrator must apply deploy/kubernetes/crds of this one");
@@ -391,7 +390,7 @@ class KubernetesBackend : public Backend {
   // The policy in force; the defaults if there is none.
   kubernetes::ClusterPolicy Policy() {
     for (const json& policy : List(kubernetes::ClusterPolicies()))
-      if (kubernetes::TextAt(policy, {"metadata", "name"}) == kubernetes::kPolicyName)
+      if (TextAt(policy, {"metadata", "name"}) == kubernetes::kPolicyName)
         return kubernetes::HoldingPolicy(policy);
     return {};
   }

@@ -9,8 +9,8 @@
 #include "renzan/cluster/backend/kubernetes_backend_testing.h"
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/core/predict/run_times.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster {
 namespace {
@@ -211,7 +211,7 @@ TEST_F(KubernetesBackendTest, SeesPoolsAsTheControllerDoes) {
   AddJob("ads", "more", 1, 8);
   Run(5 * kSecond);
   const Json refused = cluster_.Get(kubernetes::NodePools(), "", "gpu", "");
-  EXPECT_THAT(kubernetes::TextAt(refused, {"status", "message"}), HasSubstr("quota of machines"));
+  EXPECT_THAT(TextAt(refused, {"status", "message"}), HasSubstr("quota of machines"));
   expect_same();
   cluster_.refuses_scaling = false;
   cluster_.DeleteJob("ads", "more");

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "renzan/cluster/kubernetes/controller/use_book.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/kubernetes/objects/pod.h"
 #include "renzan/cluster/kubernetes/objects/queue.h"
 #include "renzan/cluster/kubernetes/objects/time_text.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster {
 namespace {
@@ -87,10 +87,9 @@ Document AttemptDocument(const GangJob& job, int number, const std::vector<Pod>&
 Document EventsOf(const json& events) {
   Document list = Document::array();
   for (const json& event : events)
-    list.push_back(
-        {{"time", OrNull(kubernetes::ParseTime(kubernetes::TextAt(event, {"lastTimestamp"})))},
-         {"kind", kubernetes::TextAt(event, {"reason"})},
-         {"text", kubernetes::TextAt(event, {"message"})}});
+    list.push_back({{"time", OrNull(kubernetes::ParseTime(TextAt(event, {"lastTimestamp"})))},
+                    {"kind", TextAt(event, {"reason"})},
+                    {"text", TextAt(event, {"message"})}});
   std::stable_sort(list.begin(), list.end(),
                    [](const Document& a, const Document& b) { return a["time"] < b["time"]; });
   return list;
@@ -149,7 +148,7 @@ Document JobDocument(const GangJob& job) {
 
 Document ShownJobDocument(const GangJob& job, const json& pods, const json& events, TimeMs now) {
   Document out = JobDocument(job);
-  out["spec"] = kubernetes::At(*job.object, {"spec"}).dump();
+  out["spec"] = At(*job.object, {"spec"}).dump();
   const TimeMs timeout = job.spec.timeout_ms();
   out["timeout_ms"] = timeout > 0 ? Document(timeout) : Document();
   out["message"] = job.status.message;
@@ -206,11 +205,10 @@ Document UsageDocument(const std::vector<GangJob>& jobs, TimeMs now) {
 }
 
 Document FairSharesDocument(const nlohmann::json& queues, TimeMs now) {
-  using kubernetes::At;
   Document shares = Document::array();
   for (const nlohmann::json& queue : queues) {
     const std::optional<FairShare> fair_share = kubernetes::HoldingQueueSpec(queue).fair_share;
-    const std::string name = kubernetes::TextAt(queue, {"metadata", "name"});
+    const std::string name = TextAt(queue, {"metadata", "name"});
     if (!fair_share) continue;
     kubernetes::UseBook use;
     use.Recover(name, At(queue, {"status"}));
@@ -219,7 +217,7 @@ Document FairSharesDocument(const nlohmann::json& queues, TimeMs now) {
       users.push_back({{"name", ns}, {"seconds", seconds}});
     shares.push_back({{"queue", name},
                       {"half_life_ms", fair_share->half_life},
-                      {"of", kubernetes::TextAt(queue, {"status", "usedLately", "of"}, "gpu")},
+                      {"of", TextAt(queue, {"status", "usedLately", "of"}, "gpu")},
                       {"users", users}});
   }
   return shares;

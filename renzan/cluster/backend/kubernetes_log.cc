@@ -8,10 +8,10 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/kubernetes/objects/gang_job_manifest.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/kubernetes/objects/pod.h"
 #include "renzan/cluster/kubernetes/objects/worker_pod.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster {
 namespace {
@@ -161,11 +161,11 @@ class WorkerLog {
 
  private:
   void ReadPod(const GangJob& job, const json& pod) {
-    const json* const container = kubernetes::MainContainer(kubernetes::At(pod, {"spec"}));
+    const json* const container = kubernetes::MainContainer(At(pod, {"spec"}));
     const kubernetes::LogRequest request{
         .ns = job.ns,
-        .pod = kubernetes::TextAt(pod, {"metadata", "name"}),
-        .container = container == nullptr ? "" : kubernetes::TextAt(*container, {"name"}),
+        .pod = TextAt(pod, {"metadata", "name"}),
+        .container = container == nullptr ? "" : TextAt(*container, {"name"}),
         .follow = query_.follow,
         .tail_lines = tail_lines_};
     shown_.Again();

@@ -7,9 +7,9 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/kubernetes/objects/cluster_policy.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/kubernetes/objects/time_text.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster {
 namespace {
@@ -23,16 +23,15 @@ constexpr const char* kLeaseName = "renzan-controller";
 constexpr int kMaxConflicts = 5;
 
 int64_t CapOf(const json& policy, const std::string& ns) {
-  for (const json& cap : kubernetes::At(policy, {"spec", "userCaps"}))
-    if (kubernetes::TextAt(cap, {"namespace"}) == ns)
-      return kubernetes::NumberAt(cap, {"maxGpus"}, kUnlimited);
+  for (const json& cap : At(policy, {"spec", "userCaps"}))
+    if (TextAt(cap, {"namespace"}) == ns) return NumberAt(cap, {"maxGpus"}, kUnlimited);
   return kUnlimited;
 }
 
 json WithOverride(const json& policy, const CapOverride& added, TimeMs now) {
   json overrides = json::array();
-  for (const json& each : kubernetes::At(policy, {"spec", "overrides"})) {
-    const auto until = kubernetes::ParseTime(kubernetes::TextAt(each, {"until"}));
+  for (const json& each : At(policy, {"spec", "overrides"})) {
+    const auto until = kubernetes::ParseTime(TextAt(each, {"until"}));
     if (until && *until > now) overrides.push_back(each);
   }
   overrides.push_back({{"namespace", added.ns},
@@ -66,8 +65,7 @@ void OverrideCap(kubernetes::Api& api, const CapOverride& cap_override, TimeMs n
       Fail(ErrorCode::kUsage, "{} already has a cap of {}; an override must be higher",
            cap_override.ns, Counted(cap, "GPU"));
     const json patch = {
-        {"metadata",
-         {{"resourceVersion", kubernetes::TextAt(policy, {"metadata", "resourceVersion"})}}},
+        {"metadata", {{"resourceVersion", TextAt(policy, {"metadata", "resourceVersion"})}}},
         {"spec", {{"overrides", WithOverride(policy, cap_override, now)}}}};
     try {
       api.MergePatch(kubernetes::ClusterPolicies(), "", kubernetes::kPolicyName, patch);
@@ -81,7 +79,7 @@ void OverrideCap(kubernetes::Api& api, const CapOverride& cap_override, TimeMs n
 Document LeaderOf(kubernetes::Api& api) {
   try {
     const json lease = api.Get(kubernetes::Leases(), kLeaseNamespace, kLeaseName);
-    const std::string holder = kubernetes::TextAt(lease, {"spec", "holderIdentity"});
+    const std::string holder = TextAt(lease, {"spec", "holderIdentity"});
     return holder.empty() ? Document() : Document(holder);
   } catch (const ApiError& error) {
     if (!error.is_not_found() && !error.is_forbidden()) throw;

@@ -7,8 +7,8 @@
 #include "renzan/base/file/file.h"
 #include "renzan/cluster/kubernetes/api/yaml.h"
 #include "renzan/cluster/kubernetes/objects/gang_job_manifest.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster {
 namespace {
@@ -21,8 +21,8 @@ bool IsManifest(const json& written) {
 
 void CheckManifest(const json& manifest, const Submission& submission) {
   const std::string version = kubernetes::ApiVersion(kubernetes::GangJobs());
-  const std::string kind = kubernetes::TextAt(manifest, {"kind"});
-  const std::string given = kubernetes::TextAt(manifest, {"apiVersion"});
+  const std::string kind = TextAt(manifest, {"kind"});
+  const std::string given = TextAt(manifest, {"apiVersion"});
   if (kind != kubernetes::GangJobs().name || given != version)
     Fail(ErrorCode::kConfig,
          "{}: is a {} of {}, not a {} of {}: `renzan submit` takes these; apply others with "
@@ -42,7 +42,7 @@ void CheckManifest(const json& manifest, const Submission& submission) {
 }
 
 bool NamesJob(const json& written, const std::vector<std::string>& overrides) {
-  return !kubernetes::TextAt(written, {"name"}).empty() ||
+  return !TextAt(written, {"name"}).empty() ||
          std::any_of(overrides.begin(), overrides.end(),
                      [](const std::string& each) { return each.starts_with("name="); });
 }
@@ -69,7 +69,7 @@ json GangJobOf(const Submission& submission, const std::string& ns, bool ns_give
   }
   json& metadata = object["metadata"];
   if (!metadata.is_object()) metadata = json::object();
-  const std::string given = kubernetes::TextAt(metadata, {"namespace"});
+  const std::string given = TextAt(metadata, {"namespace"});
   if (ns_given && !given.empty() && given != ns)
     Fail(ErrorCode::kUsage, "{}: is for the namespace {}, but --namespace is {}: choose one",
          job.source, given, ns);
@@ -83,7 +83,7 @@ json RepeatedGangJob(const kubernetes::GangJob& job) {
       {"apiVersion", kubernetes::ApiVersion(kubernetes::GangJobs())},
       {"kind", kubernetes::GangJobs().name},
       {"metadata", {{"namespace", job.ns}, {"generateName", job.name.substr(0, kMaxBytes) + "-"}}},
-      {"spec", kubernetes::At(*job.object, {"spec"})}};
+      {"spec", At(*job.object, {"spec"})}};
   for (const char* wish : {"cancelled", "held"}) object["spec"].erase(wish);
   return object;
 }

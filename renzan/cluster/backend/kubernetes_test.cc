@@ -8,8 +8,8 @@
 #include "renzan/cluster/backend/explain_job.h"
 #include "renzan/cluster/backend/kubernetes_backend_testing.h"
 #include "renzan/cluster/core/explain/explain.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster {
 namespace {
@@ -99,7 +99,7 @@ TEST_F(KubernetesBackendTest, SendsAManifestAsItIs) {
       "{apiVersion: renzan.dev/v1alpha1, kind: GangJob, metadata: {name: own, namespace: b},\n"
       " spec: {template: {spec: {containers: [{name: c, image: i}]}}}}");
   EXPECT_EQ(job.job, "b/own");
-  EXPECT_EQ(kubernetes::TextAt(*cluster_.FindJob("b", "own"), {"metadata", "name"}), "own");
+  EXPECT_EQ(TextAt(*cluster_.FindJob("b", "own"), {"metadata", "name"}), "own");
   const std::string manifest =
       "{apiVersion: renzan.dev/v1alpha1, kind: GangJob, metadata: {name: own}, spec: {}}";
   EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { Submit(manifest, {"priority=3"}); }),
@@ -128,8 +128,7 @@ TEST_F(KubernetesBackendTest, AsksForStopsAndCheckpoints) {
   EXPECT_EQ(backend_->ActOn("1", JobAction::kCheckpoint), "running");
   Run(2 * kSecond);
   for (const Json* pod : cluster_.Objects(kubernetes::Pods()))
-    EXPECT_NE(kubernetes::TextAt(
-                  *pod, {"metadata", "annotations", kubernetes::kCheckpointRequestAnnotation}),
+    EXPECT_NE(TextAt(*pod, {"metadata", "annotations", kubernetes::kCheckpointRequestAnnotation}),
               "");
   backend_->ActOn("train", JobAction::kPreempt);
   Run(30 * kSecond);

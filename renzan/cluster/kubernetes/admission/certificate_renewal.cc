@@ -8,8 +8,8 @@
 #include "renzan/base/tls/make_certificate.h"
 #include "renzan/cluster/kubernetes/api/base64.h"
 #include "renzan/cluster/kubernetes/api/certificates.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

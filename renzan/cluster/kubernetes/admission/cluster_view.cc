@@ -5,7 +5,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/explain/explain.h"
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 

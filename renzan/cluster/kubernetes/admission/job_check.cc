@@ -9,7 +9,7 @@
 
 #include "renzan/base/counted.h"
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

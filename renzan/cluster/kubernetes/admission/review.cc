@@ -8,10 +8,10 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/kubernetes/admission/job_check.h"
 #include "renzan/cluster/kubernetes/objects/cluster_policy.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/kubernetes/objects/node_pool.h"
 #include "renzan/cluster/kubernetes/objects/queue.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

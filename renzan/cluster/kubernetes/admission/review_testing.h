@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "renzan/cluster/kubernetes/admission/review.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 

@@ -8,8 +8,8 @@
 #include "renzan/base/log.h"
 #include "renzan/cluster/core/explain/why_it_waits.h"
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

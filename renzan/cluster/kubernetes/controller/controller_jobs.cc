@@ -8,8 +8,8 @@
 #include "renzan/base/log.h"
 #include "renzan/cluster/kubernetes/controller/controller.h"
 #include "renzan/cluster/kubernetes/controller/job_facts.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/spec/json_fields.h"
 #include "renzan/cluster/spec/retry_policy.h"
 
 namespace renzan::cluster::kubernetes {

@@ -7,9 +7,9 @@
 
 #include "renzan/cluster/kubernetes/controller/fake_cluster_testing.h"
 #include "renzan/cluster/kubernetes/controller/inventory.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/kubernetes/objects/time_text.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 

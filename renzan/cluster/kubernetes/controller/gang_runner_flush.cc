@@ -5,10 +5,10 @@
 #include "renzan/base/log.h"
 #include "renzan/cluster/kubernetes/controller/gang_runner.h"
 #include "renzan/cluster/kubernetes/objects/dropped_field.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/kubernetes/objects/time_text.h"
 #include "renzan/cluster/kubernetes/objects/worker_pod.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/engine/attempts.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/spec/cluster_config.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "renzan/base/log.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 

@@ -4,8 +4,8 @@
 
 #include "renzan/base/clock_testing.h"
 #include "renzan/cluster/kubernetes/controller/fake_cluster_testing.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

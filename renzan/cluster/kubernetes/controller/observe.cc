@@ -12,10 +12,10 @@
 #include "renzan/cluster/kubernetes/controller/namespace_rights.h"
 #include "renzan/cluster/kubernetes/controller/pod_book.h"
 #include "renzan/cluster/kubernetes/controller/use_book.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/node.h"
 #include "renzan/cluster/kubernetes/objects/node_pool.h"
 #include "renzan/cluster/kubernetes/objects/pod.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

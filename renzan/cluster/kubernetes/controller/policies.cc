@@ -5,8 +5,8 @@
 #include "renzan/base/error.h"
 #include "renzan/base/log.h"
 #include "renzan/cluster/kubernetes/objects/conditions.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 

@@ -7,8 +7,8 @@
 #include "renzan/cluster/core/place/placements.h"
 #include "renzan/cluster/core/place/sites.h"
 #include "renzan/cluster/kubernetes/objects/conditions.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

@@ -8,9 +8,9 @@
 #include "renzan/base/log.h"
 #include "renzan/cluster/kubernetes/controller/queue_status.h"
 #include "renzan/cluster/kubernetes/objects/conditions.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/kubernetes/objects/time_text.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

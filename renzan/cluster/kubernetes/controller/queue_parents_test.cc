@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "renzan/cluster/kubernetes/controller/queue_world_testing.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "renzan/cluster/kubernetes/controller/world_testing.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 

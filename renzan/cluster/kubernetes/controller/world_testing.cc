@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/record/cycle_json.h"
 #include "renzan/cluster/record/replay.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

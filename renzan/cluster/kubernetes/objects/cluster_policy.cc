@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/time_text.h"
 #include "renzan/cluster/spec/amounts.h"
 #include "renzan/cluster/spec/cluster_config.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

@@ -6,10 +6,11 @@
 
 #include "renzan/base/error.h"
 #include "renzan/cluster/kubernetes/objects/conditions.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/kubernetes/objects/time_text.h"
 #include "renzan/cluster/spec/amounts.h"
+#include "renzan/cluster/spec/facts_json.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {
@@ -72,74 +73,27 @@ void ReadSpec(const json& spec, GangJob& job) {
   }
 }
 
-json PlacementObject(const NamedPlacement& placement) {
-  json list = json::array();
-  for (const NodeShare& share : placement)
-    list.push_back({{"node", share.node}, {"workers", share.workers}});
-  return list;
-}
-
-NamedPlacement PlacementFrom(const json& list) {
-  NamedPlacement placement;
-  for (const json& share : list)
-    placement.push_back({TextAt(share, {"node"}), static_cast<int>(NumberAt(share, {"workers"}))});
-  return placement;
-}
-
 GangJobStatus StatusFrom(const json& object, const std::string& path) {
   GangJobStatus status;
   if (!object.is_object()) return status;
-  const std::string phase = TextAt(object, {"phase"}, "pending");
-  const auto state = RecordStateNamed(phase);
-  if (!state)
+  if (!spec::FactsFromJson(object, status, status))
     Fail(
         ErrorCode::kData,
         "gangjob {}: its status has the unknown phase {}: use the version of renzan that wrote it, "
         "or delete the job",
-        path, phase);
-  status.state = *state;
-  status.attempts = static_cast<int>(NumberAt(object, {"attempts"}));
-  status.placement = PlacementFrom(At(object, {"placement"}));
-  status.target = PlacementFrom(At(object, {"target"}));
-  status.message = TextAt(object, {"message"});
+        path, TextAt(object, {"phase"}));
   status.reason = TextAt(object, {"reason"});
-  status.stop_reason = TextAt(object, {"stopReason"});
   status.observed_generation = NumberAt(object, {"observedGeneration"});
-  if (const json& code = At(object, {"exitCode"}); code.is_number_integer())
-    status.exit_code = code.get<int>();
   const json& facts = At(object, {"facts"});
   status.id = NumberAt(facts, {"id"});
   status.moved = NumberAt(facts, {"movedMs"});
-  status.started = NumberAt(facts, {"startedMs"});
   status.started_generation = NumberAt(facts, {"startedGeneration"});
-  status.backfilled = IsTrueAt(facts, {"backfilled"});
-  status.stopping_for = NumberAt(facts, {"stoppingFor"});
-  status.waiting_since = NumberAt(facts, {"waitingSinceMs"});
-  status.eligible_at = NumberAt(facts, {"eligibleAtMs"});
-  status.last_resize = NumberAt(facts, {"lastResizeMs"});
-  status.run_ms = NumberAt(facts, {"runMs"});
-  status.attained_worker_ms = NumberAt(facts, {"attainedWorkerMs"});
-  status.preemptions = static_cast<int>(NumberAt(facts, {"preemptions"}));
-  status.reservation_yields = static_cast<int>(NumberAt(facts, {"reservationYields"}));
-  status.failures = static_cast<int>(NumberAt(facts, {"failures"}));
-  status.requeues = static_cast<int>(NumberAt(facts, {"requeues"}));
-  for (const json& node : At(facts, {"failedOn"}))
-    if (node.is_string()) status.failed_on.push_back(node.get<std::string>());
-  status.reservation = PlacementFrom(At(facts, {"reservation"}));
-  if (const json& times = At(facts, {"runTimeMs"});
-      times.is_array() && times.size() == status.run_time.size())
-    for (size_t at = 0; at < times.size(); ++at)
-      if (times[at].is_number_integer()) status.run_time[at] = times[at].get<TimeMs>();
-  if (const json& cost = At(facts, {"checkpointCostMs"}); cost.is_number_integer())
-    status.checkpoint_cost = cost.get<TimeMs>();
+  status.reservation = spec::PlacementFromJson(At(facts, {"reservation"}));
+  status.checkpoint_cost = OptionalNumberAt(facts, {"checkpointCostMs"});
   status.term = NumberAt(facts, {"term"});
   status.writer = TextAt(facts, {"writer"});
   status.checkpoint_request = TextAt(facts, {"checkpointRequest"});
   status.preempt_request = TextAt(facts, {"preemptRequest"});
-  if (const json& time = At(facts, {"firstStartedMs"}); time.is_number_integer())
-    status.first_started = time.get<TimeMs>();
-  if (const json& time = At(facts, {"endedMs"}); time.is_number_integer())
-    status.ended = time.get<TimeMs>();
   return status;
 }
 
@@ -193,55 +147,26 @@ int64_t GpusOf(const GangJob& job) {
 
 json StatusObject(const GangJob& job, const json& before, TimeMs now) {
   const GangJobStatus& status = job.status;
-  json out = {{"phase", NameOf(status.state)},
-              {"attempts", status.attempts},
-              {"placement", PlacementObject(status.placement)},
-              {"observedGeneration", status.observed_generation}};
-  // Empty texts are left out: some servers take an empty text for null and reject it.
-  const auto put = [&](const char* key, const std::string& text) {
-    if (!text.empty()) out[key] = text;
-  };
-  put("message", status.message);
-  put("reason", status.reason);
-  put("stopReason", status.stop_reason);
-  if (!status.target.empty()) out["target"] = PlacementObject(status.target);
+  json out = spec::FactsToJson(status, status);
+  out["observedGeneration"] = status.observed_generation;
+  if (!status.reason.empty()) out["reason"] = status.reason;
   out["replicas"] = NumWorkers(status.placement);
   // Workers have what their job asked for when they started.
   const bool edited = !status.placement.empty() && status.started_generation != job.generation;
   if (const int64_t gpus = edited ? NumberAt(before, {"gpus"}) : GpusOf(job); gpus > 0)
     out["gpus"] = gpus;
-  if (status.exit_code) out["exitCode"] = *status.exit_code;
   if (status.first_started) out["startTime"] = TimeText(*status.first_started);
   if (status.ended) out["completionTime"] = TimeText(*status.ended);
-  // Most are 0 in most jobs, and the server's work grows with the number of fields.
-  json& facts = out["facts"] = {{"id", status.id},
-                                {"preemptions", status.preemptions},
-                                {"failures", status.failures},
-                                {"term", status.term}};
-  const auto put_number = [&](const char* key, int64_t number) {
-    if (number != 0) facts[key] = number;
-  };
-  put_number("movedMs", status.moved);
-  put_number("startedMs", status.started);
-  put_number("startedGeneration", status.started_generation);
-  put_number("stoppingFor", status.stopping_for);
-  put_number("waitingSinceMs", status.waiting_since);
-  put_number("eligibleAtMs", status.eligible_at);
-  put_number("lastResizeMs", status.last_resize);
-  put_number("runMs", status.run_ms);
-  put_number("attainedWorkerMs", status.attained_worker_ms);
-  put_number("reservationYields", status.reservation_yields);
-  put_number("requeues", status.requeues);
-  if (status.backfilled) facts["backfilled"] = true;
-  if (!status.failed_on.empty()) facts["failedOn"] = status.failed_on;
-  if (!status.reservation.empty()) facts["reservation"] = PlacementObject(status.reservation);
-  if (status.run_time.back() > 0) facts["runTimeMs"] = status.run_time;
+  json& facts = out["facts"];
+  facts["id"] = status.id;
+  facts["term"] = status.term;
+  if (status.moved != 0) facts["movedMs"] = status.moved;
+  if (status.started_generation != 0) facts["startedGeneration"] = status.started_generation;
+  if (!status.reservation.empty()) facts["reservation"] = spec::PlacementToJson(status.reservation);
   if (status.checkpoint_cost) facts["checkpointCostMs"] = *status.checkpoint_cost;
   if (!status.writer.empty()) facts["writer"] = status.writer;
   if (!status.checkpoint_request.empty()) facts["checkpointRequest"] = status.checkpoint_request;
   if (!status.preempt_request.empty()) facts["preemptRequest"] = status.preempt_request;
-  if (status.first_started) facts["firstStartedMs"] = *status.first_started;
-  if (status.ended) facts["endedMs"] = *status.ended;
   json& conditions = out["conditions"] = json::array();
   for (const Condition& condition : ConditionsOf(status, before))
     conditions.push_back(ConditionObject(condition, status.observed_generation, before, now));

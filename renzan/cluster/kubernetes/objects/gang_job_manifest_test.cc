@@ -8,7 +8,7 @@
 #include "renzan/base/error.h"
 #include "renzan/cluster/kubernetes/api/yaml.h"
 #include "renzan/cluster/kubernetes/objects/gang_job.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/spec/amounts.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

@@ -9,7 +9,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/cluster/kubernetes/api/yaml.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/spec/json_fields.h"
 #include "renzan/cluster/spec/queue_rights.h"
 
 namespace renzan::cluster::kubernetes {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

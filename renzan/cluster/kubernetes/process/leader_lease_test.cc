@@ -9,9 +9,9 @@
 #include "renzan/base/philox.h"
 #include "renzan/base/random_testing.h"
 #include "renzan/cluster/kubernetes/controller/fake_connection_testing.h"
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
 #include "renzan/cluster/kubernetes/objects/kinds.h"
 #include "renzan/cluster/kubernetes/process/fenced_api.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 namespace renzan::cluster::kubernetes {
 namespace {

@@ -56,12 +56,9 @@ std::string WhatIsCollected(const Outputs& outputs) {
                      outputs.upload_to);
 }
 
-void ArtifactCollector::Start(const JobRecord& record, const CollectionRecord& outcome,
-                              const Outputs& outputs) {
-  Collection& collection = collections_[record.id] = {.record = record,
-                                                      .outcome = outcome,
-                                                      .outputs = outputs,
-                                                      .deadline = NowMs(clock_) + timeout_ms_};
+void ArtifactCollector::Start(const JobRecord& record, const Outputs& outputs) {
+  Collection& collection = collections_[record.id] = {
+      .record = record, .outputs = outputs, .deadline = NowMs(clock_) + timeout_ms_};
   StartStep(collection);
 }
 
@@ -120,17 +117,13 @@ void ArtifactCollector::AddProblem(Collection& collection, const std::string& wh
 }
 
 void ArtifactCollector::Recover(const JobRecord& record) {
-  for (const CollectionRecord& outcome : store_.Collections()) {
-    if (outcome.job != record.id) continue;
-    try {
-      const spec::JobSpec spec = spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id));
-      Start(record, outcome, OutputsOf(spec));
-    } catch (const Error& error) {
-      Collection& collection = collections_[record.id] = {.record = record, .outcome = outcome};
-      AddProblem(collection,
-                 fmt::format("this version cannot read its specification: {}", error.what()));
-      collection.step = Collection::Step::kDone;
-    }
+  try {
+    Start(record, OutputsOf(spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id))));
+  } catch (const Error& error) {
+    Collection& collection = collections_[record.id] = {.record = record};
+    AddProblem(collection,
+               fmt::format("this version cannot read its specification: {}", error.what()));
+    collection.step = Collection::Step::kDone;
   }
 }
 
@@ -177,11 +170,12 @@ void ArtifactCollector::CheckChild(Collection& collection) {
 
 void ArtifactCollector::CommitEnd(const Collection& collection) {
   JobRecord record = collection.record;
-  record.state = collection.outcome.becomes;
-  record.ended = collection.outcome.ended;
+  const local::Collection outcome = *std::exchange(record.collection, {});
+  record.state = outcome.becomes;
+  record.ended = outcome.ended;
   // For who waits for the job: it may be done all the same.
   record.message += collection.problems;
-  const std::string text = collection.outcome.text + collection.problems;
+  const std::string text = outcome.text + collection.problems;
   if (!collection.problems.empty()) LogWarning("job {}: {}", record.id, text);
   log_.Commit(record, std::nullopt, NameOf(record.state), text, NowMs(clock_));
 }

@@ -18,26 +18,24 @@
 #include "renzan/cluster/local/controller/job_directories.h"
 #include "renzan/cluster/local/controller/job_policy.h"
 #include "renzan/cluster/local/controller/transition_log.h"
-#include "renzan/cluster/local/store/store.h"
 
 namespace renzan::cluster::local {
 
 class ArtifactCollector {
  public:
-  ArtifactCollector(TimeMs timeout_ms, TransitionLog& log, Store& store, Agent& agent,
+  ArtifactCollector(TimeMs timeout_ms, TransitionLog& log, Agent& agent,
                     const JobDirectories& directories, const InheritedFiles& inherited,
                     WatchedProcesses& watched, const Clock& clock)
       : timeout_ms_(timeout_ms),
         log_(log),
-        store_(store),
         agent_(agent),
         directories_(directories),
         inherited_(inherited),
         watched_(watched),
         clock_(clock) {}
 
-  // `record` has been committed as kCollecting, together with `outcome`.
-  void Start(const JobRecord& record, const CollectionRecord& outcome, const Outputs& outputs);
+  // `record` has been committed as kCollecting, with its collection.
+  void Start(const JobRecord& record, const Outputs& outputs);
   // Starts again for a job of the daemon before this one. A job whose specification cannot be read
   // ends without its artifacts.
   void Recover(const JobRecord& record);
@@ -55,7 +53,6 @@ class ArtifactCollector {
  private:
   struct Collection {
     JobRecord record;
-    CollectionRecord outcome;
     Outputs outputs;
     enum class Step { kCopy, kUpload, kDone };
     Step step = Step::kCopy;
@@ -75,7 +72,6 @@ class ArtifactCollector {
 
   const TimeMs timeout_ms_;
   TransitionLog& log_;
-  Store& store_;
   Agent& agent_;
   const JobDirectories& directories_;
   const InheritedFiles& inherited_;

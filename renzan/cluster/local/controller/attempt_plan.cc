@@ -34,8 +34,8 @@ NamedPlacement WithDevices(const ClusterState& state, const Placement& placement
     return taken[of_machine ? "" : node];
   };
   for (const auto& [id, live] : state.live) {
-    if (!live.attempt) continue;
-    for (const NodeShare& share : live.attempt->placement)
+    if (!live.record.attempt) continue;
+    for (const NodeShare& share : live.record.attempt->placement)
       for (const auto& devices : share.devices)
         taken_on(share.node).insert(devices.begin(), devices.end());
   }
@@ -66,7 +66,7 @@ AttemptPlan MakeAttemptPlan(const LiveRecord& live, const Resources& per_worker,
   const JobRecord& record = live.record;
   const std::string directory = directories.Of(record.id);
   AttemptPlan plan{.job = record.id,
-                   .attempt = live.attempt->number,
+                   .attempt = live.record.attempt->number,
                    .command = live.spec.command,
                    .environment = live.spec.environment,
                    .inherited_file = inherited_file,
@@ -81,7 +81,7 @@ AttemptPlan MakeAttemptPlan(const LiveRecord& live, const Resources& per_worker,
                    .max_disk_mib = enforced.max_disk_mib,
                    .cgroups = enforced.cgroups};
   plan.timeout_ms = TimeLimitOf(live);
-  for (const NodeShare& share : live.attempt->placement)
+  for (const NodeShare& share : live.record.attempt->placement)
     for (int worker = 0; worker < share.workers; ++worker)
       plan.workers.push_back({.node = share.node,
                               .local_rank = worker,

@@ -31,7 +31,7 @@ struct Enforced {
   std::vector<dev_t> gpus = {};
 };
 
-// The plan of live.attempt, whose placement has devices.
+// The plan of live.record.attempt, whose placement has devices.
 AttemptPlan MakeAttemptPlan(const LiveRecord& live, const Resources& per_worker,
                             const JobDirectories& directories, const std::string& inherited_file,
                             const Enforced& enforced);

@@ -19,7 +19,7 @@ class AttemptPlanTest : public ::testing::Test {
     state_.snapshot = spec::MakeSnapshot(config, 0);
   }
   void RunsOn(NamedPlacement placement) {
-    state_.live[1].attempt.emplace().placement = std::move(placement);
+    state_.live[1].record.attempt.emplace().placement = std::move(placement);
   }
 
   ClusterState state_;
@@ -53,7 +53,7 @@ TEST_F(AttemptPlanTest, HasAWorkerForEachRankAndTheTimeThatIsLeft) {
   live.record.id = 7;
   live.record.uid = 1000;
   live.record.run_ms = 400;
-  AttemptRecord& attempt = live.attempt.emplace();
+  AttemptRecord& attempt = live.record.attempt.emplace();
   attempt.job = 7;
   attempt.number = 3;
   attempt.placement = {{"own-0", 1, {{2}}}, {"own-1", 2, {{0}, {1}}}};

@@ -29,9 +29,8 @@ struct LiveRecord {
   JobRecord record;  // without specification and manifest, which are in the store
   spec::JobSpec spec;
   RetryPolicy policy;
-  std::optional<AttemptRecord> attempt;  // the one that has not ended
-  int64_t text_bytes = 0;                // of the specification and the manifest
-  std::string unusable;  // why it cannot start with this configuration or version; empty: it can
+  int64_t text_bytes = 0;  // of the specification and the manifest
+  std::string unusable;    // why it cannot start with this configuration or version; empty: it can
   bool stop_unsent = false;   // it has to stop, but the request could not be written
   bool limit_unsent = false;  // likewise, that it has another time limit
   // Set if its processes were gone when the daemon started: when they were last known to run.

@@ -71,7 +71,7 @@ Controller::Controller(const ControllerOptions& options, Snapshot cluster, Store
       pools_(state_.snapshot, store, clock),
       usage_(state_.snapshot, store, clock),
       log_(state_, store, usage_, pools_, inherited_, directories_, clock),
-      collector_(options.artifacts_timeout_ms, log_, store, agent, directories_, inherited_,
+      collector_(options.artifacts_timeout_ms, log_, agent, directories_, inherited_,
                  state_.watched, clock),
       retention_(options.retention, store, agent, directories_, state_.watched),
       progress_(state_, store, agent, directories_, clock),
@@ -127,15 +127,16 @@ void Controller::Recover() {
 // The stored reservations, without those on nodes that the configuration no longer has.
 std::vector<Reservation> Controller::RecoveredReservations() {
   std::vector<Reservation> reservations;
-  for (const ReservationRecord& record : store_.Reservations()) {
-    Reservation reservation{record.job, {}};
-    for (const NodeShare& share : record.placement)
+  for (const auto& [id, live] : state_.live) {
+    const NamedPlacement& kept = live.record.reservation;
+    if (kept.empty() || live.record.state != RecordState::kPending) continue;
+    Reservation reservation{id, {}};
+    for (const NodeShare& share : kept)
       if (const int node = nodes_.Find(share.node); node >= 0)
         reservation.placement.push_back({node, share.workers});
     std::sort(reservation.placement.begin(), reservation.placement.end(),
               [](const Placed& a, const Placed& b) { return a.node < b.node; });
-    if (reservation.placement.size() == record.placement.size())
-      reservations.push_back(std::move(reservation));
+    if (reservation.placement.size() == kept.size()) reservations.push_back(std::move(reservation));
   }
   return reservations;
 }
@@ -148,12 +149,8 @@ void Controller::RecoverJob(JobRecord record) {
   live.policy = spec::RetryPolicyOf(live.spec);
   live.unusable = job.held;
   live.text_bytes = DropTexts(live.record) + inherited_.BytesOf(id);
-  live.record.waiting_since = live.record.submitted;
-  for (const AttemptRecord& attempt : store_.Attempts(id)) {
-    AddAttempt(attempt, live.record);
-    if (!attempt.ended) live.attempt = attempt;
-  }
-  progress_.Recover(id, job);
+  live.record.failed_on.clear();  // health_ knows where it still counts
+  ApplyMeasured(live.record.measured, job);
   retention_.JobRecovered(id, live.record.attempts);
   state_.snapshot.jobs.push_back(job);
   runner_.Adopt(live);
@@ -284,6 +281,7 @@ JobId Controller::Admit(const Submission& submission) {
     Fail(ErrorCode::kConfig, "{}: this job can never run here: {}", submission.source, why);
   JobRecord record = MakeRecord(submission, std::move(yaml), job,
                                 state_.snapshot.worker_requests[job.request].per_worker);
+  record.waiting_since = job.waiting_since;
   job.run_time = record.run_time = run_times_.Predict(TraitsOf(record));
   // Before the job, which must not be found without it. If the daemon is killed in between, the
   // next one removes it.
@@ -372,7 +370,7 @@ std::vector<const JobRecord*> Controller::Unfinished() const {
 std::vector<UsageSpan> Controller::RunningUsage() const {
   std::vector<UsageSpan> spans;
   for (const auto& [id, live] : state_.live)
-    if (live.attempt) spans.push_back(usage_.SpanOf(live.record, *live.attempt));
+    if (live.record.attempt) spans.push_back(usage_.SpanOf(live.record, *live.record.attempt));
   return spans;
 }
 
@@ -382,8 +380,8 @@ JobView Controller::ViewOf(const JobRecord& record) {
   if (!job) return view;
   view.scheduled = *job;
   const LiveRecord& live = state_.live.at(record.id);
-  if (live.attempt) {
-    view.placement = live.attempt->placement;
+  if (live.record.attempt) {
+    view.placement = live.record.attempt->placement;
     view.progress = progress_.Read(live, Now() - kViewStatusMs);
   }
   const auto wait = waits_.find(record.id);
@@ -398,10 +396,9 @@ JobView Controller::View(JobId id) {
   const auto record = store_.FindJob(id);
   if (!record) FailNoJob(id);
   JobView view = ViewOf(*record);
-  view.measured = store_.MeasuredOf(id);
   const auto at = state_.live.find(id);
   if (at != state_.live.end() && at->second.policy.saves_on_stop)
-    view.warning = SlowCheckpointText(view.measured, at->second.spec.grace_ms());
+    view.warning = SlowCheckpointText(record->measured, at->second.spec.grace_ms());
   return view;
 }
 

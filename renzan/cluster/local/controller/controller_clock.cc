@@ -34,14 +34,14 @@ void Controller::ClockJumped(TimeMs by) {
     job.started += by;
     job.last_resize += by;
     if (job.last_checkpoint) *job.last_checkpoint += by;
-    state_.live.at(job.id).attempt->started += by;
+    state_.live.at(job.id).record.attempt->started += by;
   }
   try {
     const TimeMs until = usage_.Until(Now());
     store_.Transact([&] {
       usage_.Put(until);
       for (const auto& [id, live] : state_.live)
-        if (live.attempt) store_.Put(*live.attempt);
+        if (live.record.attempt) store_.Put(live.record);
     });
     usage_.Committed(until);
   } catch (const Error& error) {

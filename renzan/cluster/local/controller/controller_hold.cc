@@ -51,7 +51,7 @@ void Controller::SetHold(LiveRecord& live, const std::string& by, const char* ki
                          const Caller& caller) {
   JobRecord record = live.record;
   record.held_by = by;
-  log_.Commit(record, live.attempt, kind, fmt::format("by {}", caller.name), Now());
+  log_.Commit(record, std::nullopt, kind, fmt::format("by {}", caller.name), Now());
   live.record = record;
   state_.needs_scheduling = true;
 }

@@ -45,7 +45,7 @@ TEST_F(MeasuredTest, MeasuresACheckpointFromRequestToEnd) {
   WriteStatus(job, -3, {});
   controller_->Turn();
   EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, 22'000);
-  EXPECT_EQ(controller_->View(job).measured.checkpoint_ms, 22'000);
+  EXPECT_EQ(controller_->View(job).record.measured.checkpoint_ms, 22'000);
   EXPECT_GT(controller_->Turn(), controller_now() + 1000);
   Restart();
   EXPECT_EQ(Scheduled(job).checkpoint_cost_ms, 22'000);
@@ -110,7 +110,7 @@ TEST_F(MeasuredTest, AKillAfterTheGraceMeansThatTheCheckpointIsTooSlow) {
   clock_.seconds += 2;
   WriteStatus(job, -1, {});
   Settle();
-  EXPECT_EQ(controller_->View(job).measured.checkpoint_ms, 1000);
+  EXPECT_EQ(controller_->View(job).record.measured.checkpoint_ms, 1000);
   EXPECT_FALSE(SavesWhenStopped(Scheduled(job)));
   // A stop within the grace period does.
   controller_->Preempt(job, ann_);

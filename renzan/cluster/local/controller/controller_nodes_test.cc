@@ -138,11 +138,12 @@ TEST_F(ControllerTest, WorkersOnAFailedNodeAreEndedAfterARestart) {
   ASSERT_NE(node, other);
   for (const JobId job : {first, second})
     store_->Transact([&] {
-      AttemptRecord attempt = store_->Attempts(job).back();
+      JobRecord record = store_->FindJob(job).value();
+      AttemptRecord& attempt = *record.attempt;
       attempt.placement = {{.node = node, .workers = 1, .devices = {{0, 1}}},
                            {.node = other, .workers = 1, .devices = {{0, 1}}}};
       if (job == second) attempt.placement[0].devices = attempt.placement[1].devices = {{2, 3}};
-      store_->Put(attempt);
+      store_->Put(record);
     });
   store_->Transact([&] {
     store_->Put(

@@ -68,7 +68,7 @@ JobChanged Controller::Update(JobId id, const spec::JobChange& change, const Cal
   record.queue = after.queue;
   record.spec = spec::PrintJobSpec(after);
   record.manifest = stored.manifest;
-  log_.Commit(record, live.attempt, kUpdatedEvent, fmt::format("by {}: {}", caller.name, what),
+  log_.Commit(record, std::nullopt, kUpdatedEvent, fmt::format("by {}: {}", caller.name, what),
               Now());
   live.text_bytes +=
       static_cast<int64_t>(record.spec.size()) - static_cast<int64_t>(stored.spec.size());
@@ -84,7 +84,7 @@ JobChanged Controller::Update(JobId id, const spec::JobChange& change, const Cal
     job.request = moved->request;
     live.unusable = moved->held;
   }
-  if (new_limit && live.attempt) runner_.SendTimeLimit(live);
+  if (new_limit && live.record.attempt) runner_.SendTimeLimit(live);
   return {.state = record.state, .what = what};
 }
 

@@ -55,10 +55,6 @@ Outputs OutputsAtEnd(const LiveRecord& live, const Outcome& outcome) {
   return HasEnded(outcome.state) ? OutputsOf(live.spec) : Outputs();
 }
 
-CollectionRecord CollectionOf(JobId job, const AttemptEnd& end, const Outcome& outcome) {
-  return {.job = job, .becomes = outcome.state, .ended = end.ended_ms, .text = outcome.text};
-}
-
 std::optional<EarlyFailure> EarlyFailureOf(const JobRecord& record, const EndedAttempt& ended,
                                            TimeMs now) {
   if (ended.failed_early_on.empty()) return std::nullopt;
@@ -69,7 +65,7 @@ std::optional<EarlyFailure> EarlyFailureOf(const JobRecord& record, const EndedA
 }  // namespace
 
 std::string JobRunner::DirectoryOf(const LiveRecord& live) const {
-  return directories_.OfAttempt(live.record.id, live.attempt->number);
+  return directories_.OfAttempt(live.record.id, live.record.attempt->number);
 }
 
 // --- Start and stop.
@@ -84,30 +80,28 @@ void JobRunner::Commit(const Transition& transition) {
   if (transition.kind == Transition::Kind::kEnded) return CommitEnd(live, transition);
   JobRecord record = live.record;
   static_cast<JobFacts&>(record) = transition.facts;
-  std::optional<AttemptRecord> attempt = live.attempt;
   if (transition.kind == Transition::Kind::kStarted) {
-    CHECK(live.record.state == RecordState::kPending && !live.attempt);
-    attempt.emplace();
-    attempt->job = record.id;
-    attempt->number = live.record.attempts;
+    CHECK(live.record.state == RecordState::kPending && !live.record.attempt);
+    record.attempt.emplace();
+    record.attempt->job = record.id;
+    record.attempt->number = live.record.attempts;
   }
-  if (attempt) static_cast<AttemptFacts&>(*attempt) = transition.attempt;
+  if (record.attempt) static_cast<AttemptFacts&>(*record.attempt) = transition.attempt;
   record.cancel_requested |= transition.kind == Transition::Kind::kCancelling ||
                              transition.kind == Transition::Kind::kCancelled;
-  log_.Commit(record, attempt, EventOf(transition), transition.text, transition.when);
+  log_.Commit(record, std::nullopt, EventOf(transition), transition.text, transition.when);
   live.record = std::move(record);
-  live.attempt = std::move(attempt);
 }
 
 void JobRunner::Start(JobId id) {
   LiveRecord& live = Live(id);
   const JobRecord& record = live.record;
   const int request = state_.snapshot.Find(record.id)->request;
-  retention_.AttemptStarted(record.id, live.attempt->number);
+  retention_.AttemptStarted(record.id, live.record.attempt->number);
   progress_.AttemptStarted(record.id);
   try {
     std::optional<std::string> manifest;
-    if (live.attempt->number == 0) manifest = store_.FindJob(record.id).value().manifest;
+    if (live.record.attempt->number == 0) manifest = store_.FindJob(record.id).value().manifest;
     directories_.Create(record, manifest);
     const Resources& per_worker = state_.snapshot.worker_requests[request].per_worker;
     state_.watched[record.id] = agent_.Start(
@@ -123,17 +117,21 @@ void JobRunner::Start(JobId id) {
 
 void JobRunner::Commit(const std::vector<std::pair<JobId, NamedPlacement>>& reservations,
                        const std::vector<JobId>& no_longer_backfilled) {
-  std::vector<ReservationRecord> records;
-  for (const auto& [job, placement] : reservations) records.push_back({job, placement});
+  std::map<JobId, JobRecord> changed;
+  const auto change = [&](JobId job) -> JobRecord& {
+    return changed.try_emplace(job, Live(job).record).first->second;
+  };
+  const std::map<JobId, NamedPlacement> kept(reservations.begin(), reservations.end());
+  for (const auto& [job, placement] : kept)
+    if (Live(job).record.reservation != placement) change(job).reservation = placement;
+  for (const auto& [job, live] : state_.live)
+    if (!live.record.reservation.empty() && !kept.contains(job)) change(job).reservation.clear();
+  for (const JobId job : no_longer_backfilled) change(job).attempt->backfilled = false;
+  if (changed.empty()) return;
   store_.Transact([&] {
-    store_.PutReservations(records);
-    for (const JobId job : no_longer_backfilled) {
-      AttemptRecord attempt = *Live(job).attempt;
-      attempt.backfilled = false;
-      store_.Put(attempt);
-    }
+    for (const auto& [job, record] : changed) store_.Put(record);
   });
-  for (const JobId job : no_longer_backfilled) Live(job).attempt->backfilled = false;
+  for (auto& [job, record] : changed) Live(job).record = std::move(record);
 }
 
 RecordState JobRunner::Cancel(LiveRecord& live, const std::string& user) {
@@ -239,7 +237,7 @@ void JobRunner::FinishEnded() {
   const std::set<JobId> to_check = std::exchange(to_check_, {});
   for (const JobId id : to_check) {
     const auto at = state_.live.find(id);
-    if (at == state_.live.end() || !at->second.attempt) continue;
+    if (at == state_.live.end() || !at->second.record.attempt) continue;
     LiveRecord& live = at->second;
     const AttemptReport report = Report(live);
     if (IsAlive(report.phase)) {
@@ -291,20 +289,20 @@ AttemptEnd JobRunner::LostEnd(const LiveRecord& live) const {
           .message =
               "its supervisor ended without a report: it was killed, or the machine was restarted",
           .ended_ms = ended,
-          .ran_ms = std::max<TimeMs>(0, ended - live.attempt->started)};
+          .ran_ms = std::max<TimeMs>(0, ended - live.record.attempt->started)};
 }
 
 AttemptEnd JobRunner::EndWithoutStart(const LiveRecord& live, const std::string& why) const {
   return {.by = EndedBy::kNeverStarted,
           .message = why,
-          .ended_ms = std::max(live.attempt->started, log_.Until(Now()))};
+          .ended_ms = std::max(live.record.attempt->started, log_.Until(Now()))};
 }
 
 void JobRunner::Finish(LiveRecord& live, const AttemptEnd& end) {
   const JobId id = live.record.id;
   if (end.by == EndedBy::kLost) KillLeftOvers(id, DirectoryOf(live));
   if (HasRun(end.by)) progress_.MeasureEnd(live, end);
-  const AttemptRecord attempt = EndedRecord(*live.attempt, end);
+  const AttemptRecord attempt = EndedRecord(*live.record.attempt, end);
   const TimeMs now = state_.snapshot.now;
   const EndedAttempt ended = lifecycle_.Finish(
       id, end, {live.policy, live.record.cancel_requested, early_failure_ms_}, now);
@@ -312,7 +310,7 @@ void JobRunner::Finish(LiveRecord& live, const AttemptEnd& end) {
   if (HasEnded(ended.outcome.state)) {
     const Outputs outputs = OutputsAtEnd(live, ended.outcome);
     Remove(id);
-    if (!outputs.empty()) collector_.Start(record, CollectionOf(id, end, ended.outcome), outputs);
+    if (!outputs.empty()) collector_.Start(record, outputs);
   }
   if (HasRun(end.by))
     health_.AttemptEnded(attempt, record.user, end.ran_ms,
@@ -326,21 +324,20 @@ void JobRunner::CommitEnd(LiveRecord& live, const Transition& transition) {
   JobRecord record = live.record;
   static_cast<JobFacts&>(record) = transition.facts;
   record.message = end.message;
-  const CollectionRecord collection = CollectionOf(record.id, end, outcome);
   const Outputs outputs = OutputsAtEnd(live, outcome);
   std::string text = transition.text;
   const char* event = EventOf(transition);
   if (!outputs.empty()) {
     record.state = RecordState::kCollecting;
     record.ended.reset();
+    record.collection = {.becomes = outcome.state, .ended = end.ended_ms, .text = outcome.text};
     event = NameOf(record.state);
     text += "; " + WhatIsCollected(outputs);
   }
   const auto early = EarlyFailureOf(record, *transition.ended, state_.snapshot.now);
-  log_.Commit(record, EndedRecord(*live.attempt, end), event, text, transition.when,
-              outputs.empty() ? nullptr : &collection, early ? &*early : nullptr);
+  const AttemptRecord attempt = EndedRecord(*std::exchange(record.attempt, {}), end);
+  log_.Commit(record, attempt, event, text, transition.when, early);
   live.record = std::move(record);
-  live.attempt.reset();
 }
 
 void JobRunner::Ended(JobId id, const Placement& placement, const EndedAttempt&) {

@@ -86,7 +86,7 @@ class JobRunner : private Journal, private Workers {
  private:
   const JobFacts& FactsOf(JobId job) const override { return state_.live.at(job).record; }
   const AttemptFacts& AttemptOf(JobId job) const override {
-    return state_.live.at(job).attempt.value();
+    return state_.live.at(job).record.attempt.value();
   }
   void Commit(const Transition& transition) override;
   void Commit(const NodeChange& change) override { nodes_.Commit(change); }

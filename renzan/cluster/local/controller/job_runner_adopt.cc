@@ -12,7 +12,7 @@ namespace renzan::cluster::local {
 void JobRunner::Adopt(LiveRecord& live) {
   Job& job = *state_.snapshot.Find(live.record.id);
   Restore(live, job);
-  if (!live.attempt) return;
+  if (!live.record.attempt) return;
   const RecordState state = live.record.state;
   const Placement placement = job.placement;
   const AttemptReport report = Report(live);
@@ -25,7 +25,7 @@ void JobRunner::Adopt(LiveRecord& live) {
     to_check_.insert(job.id);
   if (report.phase == AttemptPhase::kLost) {
     // The machine may have been off since then: that is not running time.
-    TimeMs last_seen = std::max(log_.accounted_until(), live.attempt->started);
+    TimeMs last_seen = std::max(log_.accounted_until(), live.record.attempt->started);
     if (const auto& progress = progress_.Read(live, state_.snapshot.now))
       last_seen = std::max(last_seen, progress->updated);
     live.lost_at = std::min(last_seen, state_.snapshot.now);
@@ -53,7 +53,7 @@ bool JobRunner::MayHaveAnotherLimit(const LiveRecord& live) const {
 
 void JobRunner::Restore(const LiveRecord& live, Job& job) {
   AttemptFacts attempt;
-  if (live.attempt) attempt = *live.attempt;
+  if (live.record.attempt) attempt = *live.record.attempt;
   Placement placement, target;
   for (const NodeShare& share : attempt.placement)
     placement.push_back({nodes_.RecoverNodeOf(share, job), share.workers});

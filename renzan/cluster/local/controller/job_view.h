@@ -19,7 +19,6 @@ struct JobView {
   NamedPlacement placement;      // while it has workers
   std::string reason;            // why it is pending, in a word
   std::optional<RunProgress> progress;
-  Measured measured;
   std::string warning;  // for its owner; else empty
 };
 

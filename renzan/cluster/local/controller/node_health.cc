@@ -49,13 +49,14 @@ void NodeHealth::AttemptEnded(const AttemptRecord& attempt, const std::string& u
     failure.started = attempt.started;
     add(suspicion.Failed(failure));
     for (const auto& [id, live] : state_.live) {
-      if (!live.attempt) continue;
-      const TimeMs runs = now - live.attempt->started;
-      const std::vector<std::string> nodes = NodesOf(*live.attempt);
+      if (!live.record.attempt) continue;
+      const TimeMs runs = now - live.record.attempt->started;
+      const std::vector<std::string> nodes = NodesOf(*live.record.attempt);
       if (runs >= std::max(kSurvivesMs, kOutlasts * ran_ms))
         for (const std::string& node : nodes)
-          suspicion.Survived(id, live.record.user, node, live.attempt->started);
-      if (runs >= early_failure_ms_) add(suspicion.RanWell(id, nodes, live.attempt->started));
+          suspicion.Survived(id, live.record.user, node, live.record.attempt->started);
+      if (runs >= early_failure_ms_)
+        add(suspicion.RanWell(id, nodes, live.record.attempt->started));
     }
   } else if (well || ran_ms >= early_failure_ms_) {
     const std::vector<std::string> nodes = NodesOf(attempt);

@@ -19,16 +19,7 @@ constexpr TimeMs kBetweenCheckpointRequestsMs = 30'000;
 
 }  // namespace
 
-void ProgressTracker::Recover(JobId id, Job& job) {
-  Tracked& tracked = tracked_[id];
-  tracked.measured = store_.MeasuredOf(id);
-  ApplyMeasured(tracked.measured, job);
-}
-
-void ProgressTracker::AttemptStarted(JobId job) {
-  Tracked& tracked = tracked_[job];
-  tracked = {.measured = tracked.measured};
-}
+void ProgressTracker::AttemptStarted(JobId job) { tracked_[job] = {}; }
 
 void ProgressTracker::StopRequested(JobId job) {
   Tracked& tracked = tracked_[job];
@@ -38,7 +29,7 @@ void ProgressTracker::StopRequested(JobId job) {
 void ProgressTracker::AttemptEnded(JobId job) { tracked_[job].checkpoint_awaited.reset(); }
 
 void ProgressTracker::RequestCheckpoint(const LiveRecord& live) {
-  agent_.Checkpoint(directories_.OfAttempt(live.record.id, live.attempt->number));
+  agent_.Checkpoint(directories_.OfAttempt(live.record.id, live.record.attempt->number));
   Tracked& tracked = tracked_[live.record.id];
   tracked.checkpoint_requested = NowMs(clock_);
   // The time counts from the first request that has not been answered.
@@ -47,7 +38,7 @@ void ProgressTracker::RequestCheckpoint(const LiveRecord& live) {
 
 void ProgressTracker::RequestCheckpointIfDue(const LiveRecord& live) {
   const TimeMs last = tracked_[live.record.id].checkpoint_requested;
-  if (live.attempt && last + kBetweenCheckpointRequestsMs <= state_.snapshot.now)
+  if (live.record.attempt && last + kBetweenCheckpointRequestsMs <= state_.snapshot.now)
     RequestCheckpoint(live);
 }
 
@@ -72,14 +63,14 @@ const std::optional<RunProgress>& ProgressTracker::Read(const LiveRecord& live,
                                                         TimeMs not_older_than) {
   const JobId id = live.record.id;
   Tracked& tracked = tracked_[id];
-  if (!live.attempt || tracked.progress_read > not_older_than) return tracked.progress;
+  if (!live.record.attempt || tracked.progress_read > not_older_than) return tracked.progress;
   const TimeMs now = tracked.progress_read = NowMs(clock_);
   const auto text = ReadUntrusted(directories_.root(), fmt::format("{}/run/status.json", id),
                                   live.record.uid, kMaxStatusBytes);
   tracked.progress = text ? ParseRunStatus(*text, now) : std::nullopt;
   std::optional<RunProgress>& progress = tracked.progress;
   // An earlier attempt may have written it.
-  if (progress && progress->updated < live.attempt->started) progress->eta_seconds.reset();
+  if (progress && progress->updated < live.record.attempt->started) progress->eta_seconds.reset();
 
   Job* job = state_.snapshot.Find(id);
   job->expected_end.reset();
@@ -92,7 +83,7 @@ const std::optional<RunProgress>& ProgressTracker::Read(const LiveRecord& live,
         std::min(job->expected_end.value_or(kNever),
                  progress->updated + static_cast<TimeMs>(*progress->eta_seconds * 1000));
   job->last_checkpoint.reset();
-  if (progress->last_checkpoint && *progress->last_checkpoint >= live.attempt->started)
+  if (progress->last_checkpoint && *progress->last_checkpoint >= live.record.attempt->started)
     job->last_checkpoint = progress->last_checkpoint;
   MeasureProgress(live);
   return progress;
@@ -101,15 +92,15 @@ const std::optional<RunProgress>& ProgressTracker::Read(const LiveRecord& live,
 void ProgressTracker::MeasureProgress(const LiveRecord& live) {
   Tracked& tracked = tracked_[live.record.id];
   const RunProgress& progress = *tracked.progress;
-  Measured measured = tracked.measured;
+  Measured measured = live.record.measured;
   if (tracked.checkpoint_awaited && progress.last_checkpoint &&
       *progress.last_checkpoint >= *tracked.checkpoint_awaited) {
     measured.checkpoint_ms = SteadyCheckpointCost(
         measured.checkpoint_ms, *progress.last_checkpoint - *tracked.checkpoint_awaited);
     tracked.checkpoint_awaited.reset();
   }
-  if (progress.working_since && *progress.working_since >= live.attempt->started)
-    measured.restart_ms = *progress.working_since - live.attempt->started;
+  if (progress.working_since && *progress.working_since >= live.record.attempt->started)
+    measured.restart_ms = *progress.working_since - live.record.attempt->started;
   Save(live, measured);
 }
 
@@ -118,7 +109,7 @@ void ProgressTracker::MeasureEnd(const LiveRecord& live, const AttemptEnd& end) 
   Read(live, state_.snapshot.now);
   if (end.by != EndedBy::kRequest || !live.policy.saves_on_stop) return;
   const Tracked& tracked = tracked_[live.record.id];
-  Measured measured = tracked.measured;
+  Measured measured = live.record.measured;
   if (end.killed_after_seconds > 0) {
     measured.killed_after_ms = static_cast<TimeMs>(std::ceil(end.killed_after_seconds * 1000));
   } else if (end.exit_code == kRunMeAgain) {
@@ -133,24 +124,20 @@ void ProgressTracker::MeasureEnd(const LiveRecord& live, const AttemptEnd& end) 
 // Takes effect even if it cannot be stored. Warns the owner once the job can no longer save its
 // work within its grace.
 void ProgressTracker::Save(const LiveRecord& live, const Measured& measured) {
-  Tracked& tracked = tracked_[live.record.id];
-  if (measured == tracked.measured) return;
+  JobRecord& record = state_.live.at(live.record.id).record;
+  if (measured == record.measured) return;
   Job& job = *state_.snapshot.Find(live.record.id);
-  const std::string before = SlowCheckpointText(tracked.measured, job.grace_ms);
-  tracked.measured = measured;
+  const std::string before = SlowCheckpointText(record.measured, job.grace_ms);
+  record.measured = measured;
   ApplyMeasured(measured, job);
   const std::string slow =
       live.policy.saves_on_stop ? SlowCheckpointText(measured, job.grace_ms) : "";
   if (!slow.empty()) LogWarning("job {}: {}", live.record.id, slow);
   try {
-    store_.Transact([&] {
-      store_.PutMeasured(live.record.id, measured);
-      if (!slow.empty() && before.empty())
-        store_.AddEvent({.job = live.record.id,
-                         .time = NowMs(clock_),
-                         .kind = "slow_checkpoint",
-                         .text = slow});
-    });
+    std::optional<EventRecord> event;
+    if (!slow.empty() && before.empty())
+      event = {.time = NowMs(clock_), .kind = "slow_checkpoint", .text = slow};
+    store_.Transact([&] { store_.Put(record, event); });
   } catch (const Error& error) {
     if (store_.corruption()) throw;
     LogWarning("job {}: {}", live.record.id, error.what());

@@ -21,8 +21,6 @@ class ProgressTracker {
                   const JobDirectories& directories, const Clock& clock)
       : state_(state), store_(store), agent_(agent), directories_(directories), clock_(clock) {}
 
-  // Restores what earlier daemons have measured.
-  void Recover(JobId id, Job& job);
   void AttemptStarted(JobId job);
   void StopRequested(JobId job);
   // Call it before the end is committed.
@@ -47,7 +45,6 @@ class ProgressTracker {
     TimeMs checkpoint_requested = 0;
     std::optional<TimeMs> checkpoint_awaited;  // requested then, not seen yet
     TimeMs stop_requested = 0;                 // of this attempt; 0: not by this daemon
-    Measured measured;
   };
 
   void MeasureProgress(const LiveRecord& live);

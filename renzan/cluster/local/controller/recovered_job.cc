@@ -72,10 +72,4 @@ RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record) {
   return recovered;
 }
 
-void AddAttempt(const AttemptRecord& attempt, JobRecord& record) {
-  if (!attempt.ended) return;
-  record.attained_worker_ms += WorkerMs(attempt);
-  record.waiting_since = std::max(record.waiting_since, *attempt.ended);
-}
-
 }  // namespace renzan::cluster::local

@@ -19,7 +19,4 @@ struct RecoveredJob {
 // queues.
 RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record);
 
-// Adds the facts that are not stored, but follow from the job's attempts.
-void AddAttempt(const AttemptRecord& attempt, JobRecord& record);
-
 }  // namespace renzan::cluster::local

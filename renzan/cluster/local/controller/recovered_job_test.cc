@@ -44,22 +44,6 @@ TEST_F(RecoveredJobTest, ContinuesWhereTheRecordSays) {
   EXPECT_EQ(job.held, "");
 }
 
-TEST_F(RecoveredJobTest, ItsAttemptsSayWhatTheRecordDoesNot) {
-  JobRecord record = Record("command: [a]\n");
-  const auto add = [&](TimeMs started, TimeMs ended) {
-    AttemptRecord attempt;
-    attempt.placement = {{.node = "own-0", .workers = 2}};
-    attempt.started = started;
-    attempt.ended = ended;
-    AddAttempt(attempt, record);
-  };
-  EXPECT_EQ(record.waiting_since, 0);
-  add(2000, 2500);
-  add(4000, 5000);
-  EXPECT_EQ(record.waiting_since, 5000);
-  EXPECT_EQ(record.attained_worker_ms, 2 * 1500);
-}
-
 TEST_F(RecoveredJobTest, IsHeldWhenTheConfigurationLacksWhatItNeeds) {
   const auto [spec, job] =
       JobFromRecord(snapshot_, Record("command: [a]\nresources: {other: {rdma: 1}}\n"));

@@ -4,20 +4,18 @@
 
 namespace renzan::cluster::local {
 
-void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
+void TransitionLog::Commit(const JobRecord& record, const std::optional<AttemptRecord>& ended,
                            const std::string& kind, const std::string& text, TimeMs until,
-                           const CollectionRecord* collection, const EarlyFailure* early_failure) {
+                           const std::optional<EarlyFailure>& early_failure) {
   until = usage_.Until(until);
   store_.Transact([&] {
     usage_.Put(until);  // before the job's end, after which its usage is final
     pools_.Put();
-    if (attempt && attempt->ended) PutUsageSpan(record, *attempt);
-    store_.Put(record);
-    if (attempt) store_.Put(*attempt);
-    if (collection) store_.Put(*collection);
+    if (ended) PutUsageSpan(record, *ended);
+    store_.Put(record, EventRecord{.time = NowMs(clock_), .kind = kind, .text = text});
+    if (ended) store_.Put(*ended);
     if (early_failure) store_.Put(*early_failure);
     if (HasEnded(record.state)) LearnRunTime(record);
-    store_.AddEvent({.job = record.id, .time = NowMs(clock_), .kind = kind, .text = text});
   });
   usage_.Committed(until);
   if (HasEnded(record.state)) {

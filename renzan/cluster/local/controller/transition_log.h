@@ -31,13 +31,13 @@ class TransitionLog {
         directories_(directories),
         clock_(clock) {}
 
-  // The job's next state, with an event (`kind`, `text`), as one transaction. Usage is counted up
-  // to `until`, when the transition happened: from then on other jobs may use the nodes. What a
-  // job inherited is removed when it has ended, and what nobody reads any more.
-  void Commit(const JobRecord& record, const std::optional<AttemptRecord>& attempt,
+  // The job's next state, with an event (`kind`, `text`) and the attempt that has `ended`, as one
+  // transaction. Usage is counted up to `until`, when the transition happened: from then on other
+  // jobs may use the nodes. What a job inherited is removed when it has ended, and what nobody
+  // reads any more.
+  void Commit(const JobRecord& record, const std::optional<AttemptRecord>& ended,
               const std::string& kind, const std::string& text, TimeMs until,
-              const CollectionRecord* collection = nullptr,
-              const EarlyFailure* early_failure = nullptr);
+              const std::optional<EarlyFailure>& early_failure = {});
 
   // As UsageLedger::Until().
   TimeMs Until(TimeMs time) const { return usage_.Until(time); }

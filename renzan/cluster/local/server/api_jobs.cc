@@ -165,7 +165,7 @@ ServerAnswer ShowJob(const ApiContext& context, const ApiRequest& request) {
     const spec::JobSpec spec = SpecOf(job);
     out["timeout_ms"] = spec.timeout_ms() > 0 ? Json(spec.timeout_ms()) : Json();
     const std::string directory = controller.directories().Of(id);
-    const Measured& measured = view.measured;
+    const Measured& measured = job.measured;
     out["checkpoint_ms"] = OrNull(measured.checkpoint_ms);
     out["killed_after_ms"] = OrNull(measured.killed_after_ms);
     out["restart_ms"] = OrNull(measured.restart_ms);

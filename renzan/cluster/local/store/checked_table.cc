@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -35,11 +36,14 @@ std::string ChecksumOf(const std::string& table, const std::vector<SqlValue>& va
 
 }  // namespace
 
-CheckedTable::CheckedTable(std::string name, std::vector<std::string> columns, size_t keys,
-                           std::string more)
-    : name_(std::move(name)), num_columns_(columns.size()) {
+CheckedTable::CheckedTable(std::string name, const std::string& columns, size_t keys,
+                           const std::string& more)
+    : name_(std::move(name)) {
   std::vector<std::string> names, updates;
-  for (const std::string& column : columns) names.push_back(column.substr(0, column.find(' ')));
+  for (size_t at = 0; at < columns.size();
+       at = std::min(columns.find(", ", at), columns.size() - 2) + 2)
+    names.push_back(columns.substr(at, columns.find(' ', at) - at));
+  num_columns_ = names.size();
   names.push_back("checksum");
   const std::vector<std::string> key(names.begin(), names.begin() + static_cast<long>(keys));
   for (size_t i = keys; i < names.size(); ++i)
@@ -49,7 +53,7 @@ CheckedTable::CheckedTable(std::string name, std::vector<std::string> columns, s
   const std::string all_names = fmt::format("{}", fmt::join(names, ", "));
   definition_ = fmt::format(
       "CREATE TABLE {} ({}, checksum TEXT NOT NULL, PRIMARY KEY ({}){}{}) STRICT, WITHOUT ROWID",
-      name_, fmt::join(columns, ", "), key_names, more.empty() ? "" : ", ", more);
+      name_, columns, key_names, more.empty() ? "" : ", ", more);
   std::string marks = "?";
   for (size_t i = 1; i < names.size(); ++i) marks += ", ?";
   put_ = fmt::format("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT ({}) DO UPDATE SET {}", name_,

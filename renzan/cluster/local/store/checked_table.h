@@ -12,10 +12,10 @@ namespace renzan::cluster::local {
 
 class CheckedTable {
  public:
-  // A column is its name and type: "number INTEGER NOT NULL". The first `keys` columns are the
-  // primary key. `more` is appended to the table's definition.
-  CheckedTable(std::string name, std::vector<std::string> columns, size_t keys,
-               std::string more = "");
+  // Columns are names and types: "job INTEGER NOT NULL, text TEXT". The first `keys` columns are
+  // the primary key. `more` is appended to the table's definition.
+  CheckedTable(std::string name, const std::string& columns, size_t keys,
+               const std::string& more = "");
 
   const std::string& name() const { return name_; }
   // As in sqlite_schema.

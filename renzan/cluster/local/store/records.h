@@ -21,8 +21,34 @@
 
 namespace renzan::cluster::local {
 
-// Its attained service, waiting time and the nodes where it failed are not stored with it: they
-// follow from its attempts and failures.
+struct AttemptRecord : AttemptFacts {
+  JobId job = 0;
+  int number = 0;
+  std::optional<TimeMs> ended;
+  std::optional<int> exit_code;
+  std::string ended_by;  // "itself", "request", "timeout", ...; "void": it never ran
+  std::string message;
+};
+
+// Measured times of the job's checkpoints and restarts; nothing: not measured yet.
+struct Measured {
+  std::optional<TimeMs> checkpoint_ms;  // from the request to the end of a checkpoint
+  std::optional<TimeMs> restart_ms;     // from the start of an attempt to its first step
+  // Time from SIGTERM until it was killed at the end of its grace period: saving its work takes
+  // longer than this. Cleared once it has stopped in time.
+  std::optional<TimeMs> killed_after_ms;
+  bool operator==(const Measured&) const = default;
+};
+
+// What becomes of a job in kCollecting.
+struct Collection {
+  RecordState becomes = RecordState::kDone;
+  TimeMs ended = 0;  // when its last process ended
+  std::string text;  // for the job's events
+};
+
+// All that the next daemon has to know of a job. Its history, ended attempts and events, is stored
+// beside it, and so is what it has used.
 struct JobRecord : JobFacts {
   JobId id = 0;
   std::string name, queue;
@@ -39,21 +65,12 @@ struct JobRecord : JobFacts {
   int64_t cpu_millis = 0, memory_mib = 0, gpus = 0;  // of each worker
   TimeMs submitted = 0;
   bool cancel_requested = false;
-  std::string held_by;   // who holds it; empty: it may start
-  std::string manifest;  // JSON
-};
-
-// To JSON and back. ParsePlacement() returns nothing for invalid text.
-std::string PrintPlacement(const NamedPlacement& placement);
-std::optional<NamedPlacement> ParsePlacement(std::string_view text);
-
-struct AttemptRecord : AttemptFacts {
-  JobId job = 0;
-  int number = 0;
-  std::optional<TimeMs> ended;
-  std::optional<int> exit_code;
-  std::string ended_by;  // "itself", "request", "timeout", ...; "void": it never ran
-  std::string message;
+  std::string held_by;                   // who holds it; empty: it may start
+  std::string manifest;                  // JSON
+  std::optional<AttemptRecord> attempt;  // the one that has not ended
+  Measured measured;
+  NamedPlacement reservation;  // nodes that are kept for it while it is pending
+  std::optional<Collection> collection;
 };
 
 JobTraits TraitsOf(const JobRecord& job);
@@ -61,18 +78,9 @@ JobTraits TraitsOf(const JobRecord& job);
 // The time that it had workers, times their number; 0 until it has ended.
 int64_t WorkerMs(const AttemptRecord& attempt);
 
-// A job in kCollecting and its final state.
-struct CollectionRecord {
-  JobId job = 0;
-  RecordState becomes = RecordState::kDone;
-  TimeMs ended = 0;  // when its last process ended
-  std::string text;  // for the job's events
-};
-
 inline constexpr const char* kUpdatedEvent = "updated";  // its user or the operator changed it
 
 struct EventRecord {
-  JobId job = 0;
   TimeMs time = 0;
   std::string kind, text;
 };
@@ -106,25 +114,9 @@ constexpr std::optional<ClosedBy> ClosedByNamed(std::string_view name) {
   return std::nullopt;
 }
 
-// Nodes that are kept for a pending job.
-struct ReservationRecord {
-  JobId job = 0;
-  NamedPlacement placement;
-};
-
 struct QuotaOverrideRecord {
   std::string user;
   QuotaOverride quota_override;
-};
-
-// Measured times of the job's checkpoints and restarts; nothing: not measured yet.
-struct Measured {
-  std::optional<TimeMs> checkpoint_ms;  // from the request to the end of a checkpoint
-  std::optional<TimeMs> restart_ms;     // from the start of an attempt to its first step
-  // Time from SIGTERM until it was killed at the end of its grace period: saving its work takes
-  // longer than this. Cleared once it has stopped in time.
-  std::optional<TimeMs> killed_after_ms;
-  bool operator==(const Measured&) const = default;
 };
 
 // What was observed of a pool's nodes since the pool was first used.

@@ -4,7 +4,6 @@
 
 #include "renzan/cluster/local/store/guarded-inl.h"
 #include "renzan/cluster/local/store/reserved_room.h"
-#include "renzan/cluster/local/store/row_counts.h"
 #include "renzan/cluster/local/store/store_tables.h"
 
 namespace renzan::cluster::local {
@@ -53,49 +52,42 @@ void Store::ReserveRoom() {
   room_reserved_ = true;
 }
 
-void Store::Put(const JobRecord& job) {
-  const auto before = database_->Query("SELECT ended FROM jobs WHERE id = ?", {job.id});
-  const bool was_there = !before.empty();
-  const bool had_ended = was_there && !before.front().IsNull(0);
-  CHECK_MSG(!had_ended, "job {} has ended already", job.id);
+std::optional<SqlRow> Store::RowOf(JobId job) {
+  std::vector<SqlRow> rows = store::Jobs().Select(*database_, "WHERE id = ?", {job});
+  if (!rows.empty()) return std::move(rows.front());
+  // Each job has usage, possibly none.
+  if (!store::Usage().Select(*database_, "WHERE job = ?", {job}).empty())
+    throw CorruptDatabase(fmt::format("job {} is missing", job));
+  return std::nullopt;
+}
+
+void Store::Put(const JobRecord& job, const std::optional<EventRecord>& event) {
+  const std::optional<SqlRow> before = RowOf(job.id);
+  CHECK_MSG(!before || !store::JobOf(*before).ended, "job {} has ended already", job.id);
   CHECK(HasEnded(job.state) == job.ended.has_value());
-  JobRecord whole = job;
-  if (was_there && job.spec.empty()) {
-    JobRecord old = FindJob(job.id).value();
-    whole.spec = std::move(old.spec);
-    whole.manifest = std::move(old.manifest);
-  }
-  store::Jobs().Put(*database_, store::RowOf(whole));
-  if (!was_there) store::BeginCounting(*database_, job.id);
-  if (!was_there) PutPrediction(job);
-  if (job.reservation_yields > 0)
-    store::ReservationYields().Put(*database_, {job.id, int64_t{job.reservation_yields}});
-  if (!job.held_by.empty())
-    store::Holds().Put(*database_, {job.id, job.held_by});
-  else if (was_there)
-    store::Holds().Delete(*database_, "job", job.id);
+  CHECK(!job.ended || !job.attempt);
+  const int64_t events = before ? before->Int(store::kEvents) : 0;
+  std::vector<SqlValue> row = store::RowOf(job, events + event.has_value());
+  if (before && job.spec.empty())
+    for (const size_t text : {store::kSpec, store::kManifest}) row[text] = before->values()[text];
+  store::Jobs().Put(*database_, row);
+  if (event)
+    store::Events().Put(*database_, {job.id, events, event->time, event->kind, event->text});
   const auto put = [&](const char* fact, int64_t value) {
     store::Facts().Put(*database_, {std::string(fact), value});
   };
-  if (!was_there) put(store::kLastJob, std::max(Fact(store::kLastJob).value_or(0), job.id));
-  if (was_there == job.ended.has_value())
-    put(store::kUnfinishedJobs, Fact(store::kUnfinishedJobs).value_or(0) + (was_there ? -1 : 1));
-  if (!job.ended) return;
-  store::Collections().Delete(*database_, "job", job.id);
-  store::PredictedRunTimes().Delete(*database_, "job", job.id);
-  store::ReservationYields().Delete(*database_, "job", job.id);
-  store::Holds().Delete(*database_, "job", job.id);
-  CountUsageOfEnded(job);
-}
-
-void Store::Put(const CollectionRecord& collection) {
-  store::Collections().Put(*database_, {collection.job, std::string(NameOf(collection.becomes)),
-                                        collection.ended, collection.text});
+  if (!before) {
+    PutUsage(job.id, {});
+    put(store::kLastJob, std::max(Fact(store::kLastJob).value_or(0), job.id));
+  }
+  if (before.has_value() == job.ended.has_value())
+    put(store::kUnfinishedJobs, Fact(store::kUnfinishedJobs).value_or(0) + (before ? -1 : 1));
+  if (job.ended) CountUsageOfEnded(job);
 }
 
 void Store::Put(const AttemptRecord& attempt) {
+  CHECK(attempt.ended);
   store::Attempts().Put(*database_, store::RowOf(attempt));
-  store::ExpectRows(*database_, attempt.job, store::Counted::kAttempts, attempt.number + 1);
 }
 
 void Store::Put(const NodeRecord& node) {
@@ -126,23 +118,8 @@ void Store::Put(const QuotaOverrideRecord& quota_override) {
                                            quota_override.quota_override.max_gpus});
 }
 
-void Store::PutReservations(const std::vector<ReservationRecord>& reservations) {
-  for (const ReservationRecord& old : Reservations())
-    store::Reservations().Delete(*database_, "job", old.job);
-  for (const ReservationRecord& reservation : reservations)
-    store::Reservations().Put(*database_, {reservation.job, PrintPlacement(reservation.placement)});
-}
-
 void Store::PutUsage(JobId job, const UsageRecord& usage) {
   store::Usage().Put(*database_, {job, usage.gpu_seconds, usage.cost});
-  store::ExpectRows(*database_, job, store::Counted::kUsage, 1);
-}
-
-void Store::PutMeasured(JobId job, const Measured& measured) {
-  store::MeasuredTimes().Put(*database_,
-                             {job, ToSql(measured.checkpoint_ms), ToSql(measured.restart_ms),
-                              ToSql(measured.killed_after_ms)});
-  store::ExpectRows(*database_, job, store::Counted::kMeasured, 1);
 }
 
 void Store::Put(const PoolRecord& pool) {
@@ -155,19 +132,6 @@ void Store::Put(const LoanRecord& loan) {
 
 void Store::PutAccountedUntil(TimeMs time) {
   store::Facts().Put(*database_, {std::string(store::kAccountedUntil), time});
-}
-
-void Store::AddEvent(const EventRecord& event) {
-  const int64_t number = store::RowsOf(*database_, event.job, store::Counted::kEvents);
-  store::Events().Put(*database_, {event.job, number, event.time, event.kind, event.text});
-  store::ExpectRows(*database_, event.job, store::Counted::kEvents, number + 1);
-}
-
-void Store::PutPrediction(const JobRecord& job) {
-  if (job.run_time.back() == 0) return;
-  std::vector<SqlValue> row = {job.id};
-  row.insert(row.end(), job.run_time.begin(), job.run_time.end());
-  store::PredictedRunTimes().Put(*database_, row);
 }
 
 void Store::AddRunTime(const JobTraits& traits, TimeMs ran) {
@@ -196,8 +160,7 @@ void Store::DeleteJobs(const std::vector<JobId>& jobs) {
     CHECK_MSG(job && HasEnded(job->state), "job {} has not ended", id);
     CountEnded(*job, -1, {});
     for (const CheckedTable* table :
-         {&store::Events(), &store::Attempts(), &store::Usage(), &store::MeasuredTimes(),
-          &store::RowCounts(), &store::Reservations(), &store::EarlyFailures()})
+         {&store::Events(), &store::Attempts(), &store::Usage(), &store::EarlyFailures()})
       table->Delete(*database_, "job", id);
     store::Jobs().Delete(*database_, "id", id);
   }
@@ -213,19 +176,6 @@ std::vector<JobRecord> Store::UnfinishedJobs() {
     for (const SqlRow& row :
          store::Jobs().Select(*database_, "WHERE ended IS NULL ORDER BY id", {}))
       jobs.push_back(store::JobOf(row));
-    std::map<JobId, RunTimeQuantiles> predicted;
-    for (const SqlRow& row : store::PredictedRunTimes().Select(*database_))
-      for (size_t i = 0; i < kQuantiles.size(); ++i) predicted[row.Int(0)][i] = row.Int(i + 1);
-    std::map<JobId, int> yields;
-    for (const SqlRow& row : store::ReservationYields().Select(*database_))
-      yields[row.Int(0)] = static_cast<int>(row.Int(1));
-    std::map<JobId, std::string> holds;
-    for (const SqlRow& row : store::Holds().Select(*database_)) holds[row.Int(0)] = row.Text(1);
-    for (JobRecord& job : jobs) {
-      job.run_time = predicted[job.id];
-      job.reservation_yields = yields[job.id];
-      job.held_by = holds[job.id];
-    }
     return jobs;
   });
 }
@@ -273,13 +223,9 @@ std::optional<TimeMs> Store::FirstEnd() {
 }
 
 std::optional<JobRecord> Store::FindJob(JobId job) {
-  return Guarded([&]() -> std::optional<JobRecord> {
-    const auto rows = store::Jobs().Select(*database_, "WHERE id = ?", {job});
-    if (rows.empty()) {
-      store::CheckNoJob(*database_, job);
-      return std::nullopt;
-    }
-    return store::JobOf(rows.front());
+  return Guarded([&] {
+    const std::optional<SqlRow> row = RowOf(job);
+    return row ? std::optional(store::JobOf(*row)) : std::nullopt;
   });
 }
 
@@ -296,25 +242,29 @@ std::map<std::string, int64_t> Store::CountByState() {
   });
 }
 
-std::vector<AttemptRecord> Store::Attempts(JobId job) {
+std::vector<AttemptRecord> Store::Attempts(JobId id) {
   return Guarded([&] {
     std::vector<AttemptRecord> attempts;
     for (const SqlRow& row :
-         store::Attempts().Select(*database_, "WHERE job = ? ORDER BY number", {job}))
+         store::Attempts().Select(*database_, "WHERE job = ? ORDER BY number", {id}))
       attempts.push_back(store::AttemptOf(row));
-    store::CheckRows(*database_, job, store::Counted::kAttempts, attempts.size());
+    const std::optional<JobRecord> job = FindJob(id);
+    if (job && job->attempt) attempts.push_back(*job->attempt);
+    if (static_cast<int>(attempts.size()) != (job ? job->attempts : 0))
+      throw CorruptDatabase(fmt::format("attempts of job {} are missing", id));
     return attempts;
   });
 }
 
-std::vector<EventRecord> Store::Events(JobId job) {
+std::vector<EventRecord> Store::Events(JobId id) {
   return Guarded([&] {
     std::vector<EventRecord> events;
     for (const SqlRow& row :
-         store::Events().Select(*database_, "WHERE job = ? ORDER BY number", {job}))
-      events.push_back(
-          {.job = row.Int(0), .time = row.Int(2), .kind = row.Text(3), .text = row.Text(4)});
-    store::CheckRows(*database_, job, store::Counted::kEvents, events.size());
+         store::Events().Select(*database_, "WHERE job = ? ORDER BY number", {id}))
+      events.push_back({.time = row.Int(2), .kind = row.Text(3), .text = row.Text(4)});
+    const std::optional<SqlRow> job = RowOf(id);
+    if (static_cast<int64_t>(events.size()) != (job ? job->Int(store::kEvents) : 0))
+      throw CorruptDatabase(fmt::format("events of job {} are missing", id));
     return events;
   });
 }
@@ -354,18 +304,6 @@ std::vector<EarlyFailure> Store::EarlyFailures() {
   });
 }
 
-std::vector<ReservationRecord> Store::Reservations() {
-  return Guarded([&] {
-    std::vector<ReservationRecord> reservations;
-    for (const SqlRow& row : store::Reservations().Select(*database_, "ORDER BY job")) {
-      const auto placement = ParsePlacement(row.Text(1));
-      if (!placement) throw CorruptDatabase("the placement of a reservation is invalid");
-      reservations.push_back({row.Int(0), *placement});
-    }
-    return reservations;
-  });
-}
-
 std::vector<QuotaOverrideRecord> Store::QuotaOverrides() {
   return Guarded([&] {
     std::vector<QuotaOverrideRecord> quota_overrides;
@@ -378,20 +316,9 @@ std::vector<QuotaOverrideRecord> Store::QuotaOverrides() {
 UsageRecord Store::Usage(JobId job) {
   return Guarded([&]() -> UsageRecord {
     const auto rows = store::Usage().Select(*database_, "WHERE job = ?", {job});
-    store::CheckRows(*database_, job, store::Counted::kUsage, rows.size());
-    if (rows.empty()) return {};
-    return {.gpu_seconds = rows.front().Real(1), .cost = rows.front().Real(2)};
-  });
-}
-
-Measured Store::MeasuredOf(JobId job) {
-  return Guarded([&]() -> Measured {
-    const auto rows = store::MeasuredTimes().Select(*database_, "WHERE job = ?", {job});
-    store::CheckRows(*database_, job, store::Counted::kMeasured, rows.size());
-    if (rows.empty()) return {};
-    return {.checkpoint_ms = rows.front().OptionalInt(1),
-            .restart_ms = rows.front().OptionalInt(2),
-            .killed_after_ms = rows.front().OptionalInt(3)};
+    if (!rows.empty()) return {.gpu_seconds = rows.front().Real(1), .cost = rows.front().Real(2)};
+    if (RowOf(job)) throw CorruptDatabase(fmt::format("usage of job {} is missing", job));
+    return {};
   });
 }
 
@@ -413,18 +340,6 @@ std::vector<PoolRecord> Store::Pools() {
     for (const SqlRow& row : store::Pools().Select(*database_))
       pools.push_back({row.Text(0), row.Int(1), row.Int(2)});
     return pools;
-  });
-}
-
-std::vector<CollectionRecord> Store::Collections() {
-  return Guarded([&] {
-    std::vector<CollectionRecord> collections;
-    for (const SqlRow& row : store::Collections().Select(*database_)) {
-      const auto becomes = RecordStateNamed(row.Text(1));
-      if (!becomes || !HasEnded(*becomes)) throw CorruptDatabase("unknown final state of a job");
-      collections.push_back({row.Int(0), *becomes, row.Int(2), row.Text(3)});
-    }
-    return collections;
   });
 }
 

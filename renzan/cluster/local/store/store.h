@@ -23,6 +23,7 @@
 namespace renzan::cluster::local {
 
 class Database;
+class SqlRow;
 
 // Selects ended jobs.
 struct EndedFilter {
@@ -49,26 +50,22 @@ class Store {
 
   // Within Transact. A record replaces the one with the same key. Put a job's usage before its end,
   // after which it must not change. For a job without `spec`, the store keeps the spec and the
-  // manifest that it has.
-  void Put(const JobRecord& job);
-  void Put(const AttemptRecord& attempt);
-  void Put(const CollectionRecord& collection);  // until the job ends
+  // manifest that it has. The event follows the job's earlier ones.
+  void Put(const JobRecord& job, const std::optional<EventRecord>& event = {});
+  void Put(const AttemptRecord& attempt);  // has ended
   void Put(const NodeRecord& node);
   void Put(const QuotaOverrideRecord& quota_override);
   void Put(const EarlyFailure& failure);
   // They outlive their jobs.
   void DeleteEarlyFailures(JobId job);
   void DeleteEarlyFailuresOn(const std::string& node);
-  void PutReservations(const std::vector<ReservationRecord>& reservations);  // replaces all
   // Those of an attempt that has ended and used anything.
   void Put(const UsageSpan& span);
   void Put(const UsedLatelyRecord& used);
   void PutUsage(JobId job, const UsageRecord& usage);
-  void PutMeasured(JobId job, const Measured& measured);
   void Put(const PoolRecord& pool);
   void Put(const LoanRecord& loan);
   void PutAccountedUntil(TimeMs time);
-  void AddEvent(const EventRecord& event);
   // Records that a job ended after it ran for `ran`. Deletes those that no prediction needs any
   // more.
   void AddRunTime(const JobTraits& traits, TimeMs ran);
@@ -95,7 +92,6 @@ class Store {
   std::vector<NodeRecord> Nodes();
   std::vector<EarlyFailure> EarlyFailures();  // by job and node
   std::vector<QuotaOverrideRecord> QuotaOverrides();
-  std::vector<ReservationRecord> Reservations();  // sorted by job
   // Those with higher numbers, in order.
   std::vector<EndedRunTime> EndedRunTimesAfter(int64_t number);
   UsageRecord Usage(JobId job);
@@ -105,9 +101,7 @@ class Store {
   // Of jobs that had been deleted by then there are no spans; nothing: there are all.
   std::optional<TimeMs> UsageDatedSince();
   std::vector<UsedLatelyRecord> UsedLately();
-  Measured MeasuredOf(JobId job);
   std::vector<PoolRecord> Pools();
-  std::vector<CollectionRecord> Collections();
   // Of all ended jobs, including deleted ones.
   std::map<QueueAndUser, UsageRecord> UsageOfEnded();
   std::vector<LoanRecord> Loans();
@@ -124,14 +118,16 @@ class Store {
   void CheckWhole(int64_t version);
   void CheckSmallTables();
   void CheckUnfinished();
+  // The job's row; nothing: there is no such job.
+  std::optional<SqlRow> RowOf(JobId job);
   void CountEnded(const JobRecord& job, int64_t jobs, const UsageRecord& usage);
   void CountUsageOfEnded(const JobRecord& job);
   void Upgrade();
+  void MakeDocuments(int64_t from);
   void UpgradeToVersion3(int64_t from);
   void UpgradeToVersion5();
   void UpgradeToVersion7();
   void UpgradeToVersion9();
-  void PutPrediction(const JobRecord& job);
   [[noreturn]] void FailCorrupt(const std::string& what);
 
   std::string path_;

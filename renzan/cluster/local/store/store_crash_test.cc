@@ -36,11 +36,7 @@ TEST(StoreCrash, KeepsAcknowledgedChangesWhenTheWriterIsKilled) {
     if (writer == 0) {
       Store store(path);
       for (JobId id = store.LastJob() + 1;; ++id) {
-        store.Transact([&] {
-          store.Put(SampleJob(id));
-          store.Put(SampleAttempt(id));
-          store.AddEvent({.job = id, .kind = "submitted"});
-        });
+        store.Transact([&] { store.Put(SampleJob(id), EventRecord{.kind = "submitted"}); });
         *acknowledged = id;
       }
     }
@@ -93,11 +89,7 @@ void FillADisk(const std::string& directory) {
   {
     Store store(directory + "/state.db");
     try {
-      for (;; ++id)
-        store.Transact([&] {
-          store.Put(SampleJob(id + 1));
-          store.Put(SampleAttempt(id + 1));
-        });
+      for (;; ++id) store.Transact([&] { store.Put(SampleJob(id + 1)); });
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kIo) wrong = 1;
     }
@@ -124,9 +116,7 @@ bool CanWrite(Store& store, int transactions) {
     for (; transactions > 0; --transactions) {
       ++id;
       store.Transact([&] {
-        store.Put(SampleJob(id));
-        store.Put(SampleAttempt(id));
-        store.AddEvent({.job = id, .kind = "submitted", .text = std::string(200, 'x')});
+        store.Put(SampleJob(id), EventRecord{.kind = "submitted", .text = std::string(200, 'x')});
       });
     }
   } catch (const Error&) {

@@ -12,15 +12,11 @@
 #include "renzan/base/file/file_system.h"
 #include "renzan/base/sha256.h"
 #include "renzan/cluster/local/store/reserved_room.h"
-#include "renzan/cluster/local/store/row_counts.h"
 #include "renzan/cluster/local/store/store.h"
 #include "renzan/cluster/local/store/store_tables.h"
 
 namespace renzan::cluster::local {
 namespace {
-
-// Columns of Attempts() and Events().
-constexpr size_t kEndedByColumn = 10, kKindColumn = 3;
 
 // Only the owner may read the copy: it contains jobs' environments.
 void CopyPrivately(const std::string& from, const std::string& to) {
@@ -62,43 +58,6 @@ std::string CopyOf(const std::string& path) {
   return "";
 }
 
-// Counts the rows of a job from before version 3, except measured times.
-void CountRows(Database& database, JobId job) {
-  store::BeginCounting(database, job);
-  for (const auto& [table, what] : {std::pair(&store::Attempts(), store::Counted::kAttempts),
-                                    std::pair(&store::Events(), store::Counted::kEvents),
-                                    std::pair(&store::Usage(), store::Counted::kUsage)}) {
-    const auto rows =
-        database.Query(fmt::format("SELECT count(*) FROM {} WHERE job = ?", table->name()), {job});
-    store::ExpectRows(database, job, what, rows.front().Int(0));
-  }
-}
-
-std::vector<std::string> SchemaOf(Database& database) {
-  std::vector<std::string> definitions;
-  // A daemon that was killed may have left the table of ReserveRoom().
-  for (const SqlRow& row : database.Query("SELECT sql FROM sqlite_schema WHERE name != ?",
-                                          {std::string(store::kRoomTable)}))
-    definitions.push_back(row.Text(0));
-  return definitions;
-}
-
-// Replaces `from` by `to` in that column of all rows.
-void ReplaceText(Database& database, const CheckedTable& table, size_t column,
-                 const std::string& from, const std::string& to) {
-  for (const SqlRow& row : table.Select(database)) {
-    if (row.Text(column) != from) continue;
-    std::vector<SqlValue> values = row.values();
-    values[column] = to;
-    table.Put(database, values);
-  }
-}
-
-void MarkVersion(Database& database) {
-  store::Facts().Put(database, {std::string(store::kSchemaFact), store::kSchemaVersion});
-  database.Run(fmt::format("PRAGMA user_version = {}", store::kSchemaVersion));
-}
-
 }  // namespace
 
 Store::Store(const std::string& path) : path_(path) {
@@ -124,7 +83,7 @@ void Store::Create() {
     database.Transact([&] {
       for (const std::string& definition : store::DefinitionsOf(store::kSchemaVersion))
         database.Run(definition);
-      MarkVersion(database);
+      store::MarkVersion(database);
     });
   }
   const std::string directory = std::filesystem::path(path_).parent_path();
@@ -151,7 +110,7 @@ void Store::CheckContent() {
          path_, user_version, store::kSchemaVersion);
   CheckLength();
   std::vector<std::string> expected = store::DefinitionsOf(user_version);
-  std::vector<std::string> found = SchemaOf(*database_);
+  std::vector<std::string> found = store::SchemaOf(*database_);
   std::sort(expected.begin(), expected.end());
   std::sort(found.begin(), found.end());
   if (expected != found) throw CorruptDatabase("its schema is not that of this program");
@@ -181,9 +140,8 @@ void Store::CheckWhole(int64_t version) {
 void Store::CheckSmallTables() {
   for (const CheckedTable* table :
        {&store::Facts(), &store::Nodes(), &store::Pools(), &store::QuotaOverrides(),
-        &store::Loans(), &store::EndedSums(), &store::Collections(), &store::Reservations(),
-        &store::EndedRunTimes(), &store::PredictedRunTimes(), &store::EarlyFailures(),
-        &store::Closures(), &store::ReservationYields(), &store::Holds(), &store::UsedLately()}) {
+        &store::Loans(), &store::EndedSums(), &store::EndedRunTimes(), &store::EarlyFailures(),
+        &store::Closures(), &store::UsedLately()}) {
     const std::string verdict =
         database_->QueryOne(fmt::format("PRAGMA integrity_check({})", table->name())).Text(0);
     if (verdict != "ok") throw CorruptDatabase(verdict);
@@ -197,109 +155,11 @@ void Store::CheckUnfinished() {
   const std::vector<JobRecord> jobs = UnfinishedJobs();
   if (static_cast<int64_t>(jobs.size()) != Fact(store::kUnfinishedJobs).value_or(0))
     throw CorruptDatabase("unfinished jobs are missing");
-  size_t collecting = 0;
   for (const JobRecord& job : jobs) {
     if (job.ended) throw CorruptDatabase("an index does not match its table");
-    if (static_cast<int>(Attempts(job.id).size()) != job.attempts)
-      throw CorruptDatabase(fmt::format("attempts of job {} are missing", job.id));
-    Usage(job.id);
-    MeasuredOf(job.id);
+    Attempts(job.id);
     Events(job.id);
-    collecting += job.state == RecordState::kCollecting ? 1 : 0;
-  }
-  if (collecting != Collections().size()) throw CorruptDatabase("collections are missing");
-}
-
-// For a database that CheckContent() found valid.
-void Store::Upgrade() {
-  const int64_t version = database_->QueryOne("PRAGMA user_version").Int(0);
-  if (version == store::kSchemaVersion) return;
-  database_->Transact([&] {
-    // Checksums do not include the names of columns.
-    if (version < 3) database_->Run("ALTER TABLE jobs RENAME COLUMN setbacks TO requeues");
-    const std::vector<std::string> there = SchemaOf(*database_);
-    for (const std::string& definition : store::DefinitionsOf(store::kSchemaVersion))
-      if (std::find(there.begin(), there.end(), definition) == there.end())
-        database_->Run(definition);
-    if (version < 3) UpgradeToVersion3(version);
-    if (version < 5) UpgradeToVersion5();
-    if (version < 7) UpgradeToVersion7();
-    // Nodes in use by hour of the week: nothing is predicted from them any more.
-    if (version >= 5 && version < 9) database_->Run("DROP TABLE " + store::PoolHoursV5().name());
-    if (version < 9) UpgradeToVersion9();
-    MarkVersion(*database_);
-  });
-}
-
-// Version 3 maintains sums that version 2 computed at every start, and renames the table of quota
-// overrides and the word for failed nodes.
-void Store::UpgradeToVersion3(int64_t from) {
-  JobId last = Fact("last_forgotten_job").value_or(0);
-  int64_t unfinished = 0;
-  for (const SqlRow& row : store::Jobs().Select(*database_)) {
-    const JobRecord job = store::JobOf(row);
-    last = std::max(last, job.id);
-    CountRows(*database_, job.id);
-    if (job.ended)
-      CountEnded(job, 1, Usage(job.id));
-    else
-      ++unfinished;
-  }
-  store::Facts().Delete(*database_, "name", std::string("last_forgotten_job"));
-  store::Facts().Put(*database_, {std::string(store::kLastJob), last});
-  store::Facts().Put(*database_, {std::string(store::kUnfinishedJobs), unfinished});
-  for (const SqlRow& row : store::QuotaOverridesV2().Select(*database_))
-    store::QuotaOverrides().Put(*database_, row.values());
-  database_->Run("DROP TABLE " + store::QuotaOverridesV2().name());
-  ReplaceText(*database_, store::Attempts(), kEndedByColumn, "node_lost", "node_failed");
-  ReplaceText(*database_, store::Events(), kKindColumn, "node_lost", "node_failed");
-  if (from < 2) return;
-  for (const SqlRow& row : store::UsageOfDeletedJobsV2().Select(*database_)) {
-    JobRecord deleted;
-    deleted.queue = row.Text(0);
-    deleted.user = row.Text(1);
-    deleted.state = RecordState::kDone;
-    CountEnded(deleted, 0, {.gpu_seconds = row.Real(2), .cost = row.Real(3)});
-  }
-  for (const SqlRow& row : store::MeasuredTimesV2().Select(*database_))
-    PutMeasured(row.Int(0),
-                {.checkpoint_ms = row.OptionalInt(1), .restart_ms = row.OptionalInt(2)});
-  for (const CheckedTable* table : {&store::UsageOfDeletedJobsV2(), &store::MeasuredTimesV2()})
-    database_->Run("DROP TABLE " + table->name());
-}
-
-// Version 5 adds the run times of ended jobs, which outlive their deletion, and what was expected
-// of the others when they were submitted.
-void Store::UpgradeToVersion5() {
-  std::vector<JobRecord> ended = EndedJobs({}, 2 * RunTimes::kGeneration);
-  std::sort(ended.begin(), ended.end(), [](const JobRecord& a, const JobRecord& b) {
-    return std::pair(*a.ended, a.id) < std::pair(*b.ended, b.id);
-  });
-  RunTimes known;
-  auto next = ended.begin();
-  const auto learn_until = [&](TimeMs time) {
-    for (; next != ended.end() && *next->ended < time; ++next) {
-      if (next->run_ms <= 0) continue;
-      known.Add(TraitsOf(*next), next->run_ms);
-      AddRunTime(TraitsOf(*next), next->run_ms);
-    }
-  };
-  for (JobRecord& job : UnfinishedJobs()) {
-    learn_until(job.submitted);
-    job.run_time = known.Predict(TraitsOf(job));
-    PutPrediction(job);
-  }
-  learn_until(kNever);
-}
-
-// Version 7 counts what earlier ones recorded as the reasons of stops only.
-void Store::UpgradeToVersion7() {
-  for (JobRecord& job : UnfinishedJobs()) {
-    for (const AttemptRecord& attempt : Attempts(job.id))
-      job.reservation_yields +=
-          attempt.stop_reason == fmt::format("reservation for job {}", attempt.stopping_for);
-    job.spec.clear();  // stays
-    Put(job);
+    Usage(job.id);
   }
 }
 

@@ -30,10 +30,7 @@ TEST(Store, RollsBackATransactionThatThrows) {
   Store store(directory / "state.db");
   FillStore(store, 1);
   EXPECT_THROW(store.Transact([&] {
-    JobRecord job = SampleJob(1);
-    job.state = RecordState::kDone;
-    job.ended = 7;
-    store.Put(job);
+    store.Put(EndedJob(1, RecordState::kDone));
     store.Put(SampleJob(2));
     Fail(ErrorCode::kIo, "in the middle");
   }),
@@ -44,7 +41,9 @@ TEST(Store, RollsBackATransactionThatThrows) {
 TEST(Store, AnAttemptNeedsItsJob) {
   TemporaryDirectory directory;
   Store store(directory / "state.db");
-  EXPECT_THROW(store.Transact([&] { store.Put(SampleAttempt(5)); }), Error);
+  AttemptRecord attempt = SampleAttempt(5);
+  attempt.ended = 7;
+  EXPECT_THROW(store.Transact([&] { store.Put(attempt); }), Error);
 }
 
 TEST(Store, ListsRecentlyEndedJobs) {
@@ -52,12 +51,8 @@ TEST(Store, ListsRecentlyEndedJobs) {
   Store store(directory / "state.db");
   store.Transact([&] {
     for (JobId id = 1; id <= 3; ++id) {
-      JobRecord job = SampleJob(id);
-      if (id < 3) {
-        job.state = RecordState::kFailed;
-        job.ended = id * 100;
-        job.exit_code = 3;
-      }
+      JobRecord job = id < 3 ? EndedJob(id, RecordState::kFailed) : SampleJob(id);
+      if (id < 3) job.exit_code = 3;
       store.Put(job);
     }
   });
@@ -85,10 +80,7 @@ TEST(Store, CountsJobsAsTheyEnd) {
   using Counts = std::map<std::string, int64_t>;
   EXPECT_EQ(store.CountByState(), (Counts{{"running", 1}, {"done", 2}, {"failed", 1}}));
   EXPECT_EQ((store.UsageOfEnded()[{"default", "ann"}].gpu_seconds), 4.5);
-  store.Transact([&] { store.PutReservations({{1, {{"n0", 1, {}}}}, {2, {{"n1", 1, {}}}}}); });
   store.Transact([&] { store.DeleteJobs({1, 3}); });
-  ASSERT_EQ(store.Reservations().size(), 1u);
-  EXPECT_EQ(store.Reservations()[0].job, 2);
   EXPECT_EQ(store.CountByState(), (Counts{{"running", 1}, {"done", 1}}));
   EXPECT_EQ((store.UsageOfEnded()[{"default", "ann"}].gpu_seconds), 4.5);
   EXPECT_EQ(store.LastJob(), 4);
@@ -113,52 +105,66 @@ TEST(Store, KeepsTheRunTimesOfTheLastGenerations) {
   EXPECT_EQ(last[1].traits.user, "ann");
 }
 
-TEST(Store, APredictionLastsUntilTheJobEnds) {
-  TemporaryDirectory directory;
-  Store store(directory / "state.db");
-  store.Transact([&] { store.Put(SampleJob(1)); });
-  EXPECT_EQ(store.UnfinishedJobs().at(0).run_time, SampleJob(1).run_time);
-  EndJob(store, 1, RecordState::kDone);
-  store.Transact([&] { store.DeleteJobs({1}); });
-}
-
-TEST(Store, YieldsLastUntilTheJobEnds) {
+// A daemon that finds the file knows of each job what the one before knew.
+TEST(Store, AJobIsReadAsItWasWritten) {
   TemporaryDirectory directory;
   const std::string path = directory / "state.db";
+  JobRecord waits = SampleJob(1);
+  waits.state = RecordState::kPending;
+  waits.attempts = 0;
+  waits.attempt.reset();
+  waits.held_by = "ann";
+  waits.reservation = {{"n0", 2, {}}, {"n1", 1, {}}};
+  waits.waiting_since = 7;
+  waits.eligible_at = 8;
+  waits.attained_worker_ms = 9;
+  waits.reservation_yields = 2;
+  waits.failed_on = {"n2"};
+  waits.measured = {.checkpoint_ms = 1, .restart_ms = 2, .killed_after_ms = 3};
+  JobRecord runs = SampleJob(2);
+  runs.attempt->stopping_for = 1;
+  JobRecord collects = EndedJob(3, RecordState::kCollecting);
+  collects.ended.reset();
+  collects.attempts = 0;
+  collects.exit_code = 4;
+  collects.cancel_requested = true;
+  collects.collection = {.becomes = RecordState::kFailed, .ended = 77, .text = "failed"};
   {
     Store store(path);
-    JobRecord job = SampleJob(1);
-    job.attempts = 0;
-    store.Transact([&] { store.Put(job); });
-    EXPECT_EQ(store.UnfinishedJobs().at(0).reservation_yields, 0);
-    job.reservation_yields = 2;
-    store.Transact([&] { store.Put(job); });
-  }
-  Store store(path);
-  EXPECT_EQ(store.UnfinishedJobs().at(0).reservation_yields, 2);
-  EndJob(store, 1, RecordState::kDone);
-  store.Transact([&] { store.DeleteJobs({1}); });
-}
-
-TEST(Store, ACollectionLastsUntilTheJobEnds) {
-  TemporaryDirectory directory;
-  const std::string path = directory / "state.db";
-  {
-    Store store(path);
-    FillStore(store, 1);
     store.Transact([&] {
-      JobRecord job = SampleJob(1);
-      job.state = RecordState::kCollecting;
-      store.Put(job);
-      store.Put(CollectionRecord{1, RecordState::kFailed, 77, "failed"});
+      for (const JobRecord* job : {&waits, &runs, &collects}) store.Put(*job);
     });
   }
   Store store(path);
-  ASSERT_EQ(store.Collections().size(), 1u);
-  EXPECT_EQ(store.Collections()[0].becomes, RecordState::kFailed);
-  EXPECT_EQ(store.Collections()[0].ended, 77);
-  EndJob(store, 1, RecordState::kFailed);
-  EXPECT_TRUE(store.Collections().empty());
+  const std::vector<JobRecord> jobs = store.UnfinishedJobs();
+  ASSERT_EQ(jobs.size(), 3u);
+  const JobRecord* const written[] = {&waits, &runs, &collects};
+  for (size_t at = 0; at < 3; ++at) {
+    const JobRecord &job = jobs[at], &sample = *written[at];
+    EXPECT_EQ(static_cast<const JobFacts&>(job), sample);
+    EXPECT_EQ(job.measured, sample.measured);
+    EXPECT_EQ(job.held_by, sample.held_by);
+    EXPECT_EQ(job.reservation, sample.reservation);
+    EXPECT_EQ(job.cancel_requested, sample.cancel_requested);
+    EXPECT_EQ(job.spec, sample.spec);
+    ASSERT_EQ(job.attempt.has_value(), sample.attempt.has_value());
+    ASSERT_EQ(job.collection.has_value(), sample.collection.has_value());
+  }
+  EXPECT_EQ(static_cast<const AttemptFacts&>(*jobs[1].attempt), *runs.attempt);
+  EXPECT_EQ(jobs[1].attempt->number, 0);
+  EXPECT_EQ(jobs[2].collection->becomes, RecordState::kFailed);
+  EXPECT_EQ(jobs[2].collection->ended, 77);
+  EXPECT_EQ(jobs[2].collection->text, "failed");
+}
+
+// What is not text in UTF-8, such as a message of a program, prevents no write.
+TEST(Store, AMessageMayBeAnyBytes) {
+  TemporaryDirectory directory;
+  Store store(directory / "state.db");
+  JobRecord job = SampleJob(1);
+  job.message = "a\xff";
+  store.Transact([&] { store.Put(job); });
+  EXPECT_EQ(store.FindJob(1)->message, "a\uFFFD");
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ JobRecord SampleJob(JobId id) {
   job.first_started = 1'700'000'000'500;
   job.manifest = "{}";
   job.run_time = {1, 2, 3, 4, 5 + id};
+  job.attempt = SampleAttempt(id);
+  job.measured = {.checkpoint_ms = 1200};
   return job;
 }
 
@@ -49,12 +51,9 @@ AttemptRecord SampleAttempt(JobId job) {
 void FillStore(Store& store, JobId jobs) {
   for (JobId id = 1; id <= jobs; ++id)
     store.Transact([&] {
-      store.Put(SampleJob(id));
-      store.Put(SampleAttempt(id));
+      store.Put(SampleJob(id), EventRecord{.time = 5, .kind = "submitted", .text = "by ann"});
+      store.Put(SampleJob(id), EventRecord{.time = 6, .kind = "started", .text = "attempt 0"});
       store.PutUsage(id, {.gpu_seconds = 1.5, .cost = 0.25});
-      store.PutMeasured(id, {.checkpoint_ms = 1200});
-      store.AddEvent({.job = id, .time = 5, .kind = "submitted", .text = "by ann"});
-      store.AddEvent({.job = id, .time = 6, .kind = "started", .text = "attempt 0"});
     });
   store.Transact([&] {
     store.Put({.name = "n0", .pool = "own", .state = NodeState::kDraining, .until = 77});
@@ -96,7 +95,7 @@ void ExpectFilledStore(Store& store, JobId jobs) {
     ASSERT_EQ(events.size(), 2u);
     EXPECT_EQ(events[1].kind, "started");
     EXPECT_EQ(store.Usage(id).gpu_seconds, 1.5);
-    EXPECT_EQ(store.MeasuredOf(id), Measured{.checkpoint_ms = 1200});
+    EXPECT_EQ(job->measured, Measured{.checkpoint_ms = 1200});
   }
   ASSERT_EQ(store.Pools().size(), 1u);
   EXPECT_EQ(store.Pools()[0].interruptions, 2);
@@ -121,12 +120,20 @@ std::vector<std::string> CopiesIn(const TemporaryDirectory& directory) {
   return copies;
 }
 
+JobRecord EndedJob(JobId id, RecordState state) {
+  JobRecord job = SampleJob(id);
+  job.state = state;
+  job.ended = 100 * id;
+  job.attempt.reset();
+  return job;
+}
+
 void EndJob(Store& store, JobId id, RecordState state) {
   store.Transact([&] {
-    JobRecord job = SampleJob(id);
-    job.state = state;
-    job.ended = 100 * id;
-    store.Put(job);
+    AttemptRecord attempt = SampleAttempt(id);
+    attempt.ended = attempt.started;
+    store.Put(attempt);
+    store.Put(EndedJob(id, state));
   });
 }
 

@@ -19,7 +19,9 @@ AttemptRecord SampleAttempt(JobId job);
 void FillStore(Store& store, JobId jobs);
 void ExpectFilledStore(Store& store, JobId jobs);
 
-// Puts sample job `id` as ended at 100 * id.
+// Sample job `id`, ended at 100 * id.
+JobRecord EndedJob(JobId id, RecordState state);
+// Puts it, and its attempt.
 void EndJob(Store& store, JobId id, RecordState state);
 
 // Copies of corrupt databases, without their write-ahead logs.

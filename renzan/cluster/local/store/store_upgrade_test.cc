@@ -2,11 +2,11 @@
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <fstream>
 
 #include "renzan/base/error.h"
-#include "renzan/cluster/local/store/row_counts.h"
+#include "renzan/cluster/local/store/old_store_testing.h"
+#include "renzan/cluster/local/store/old_tables.h"
 #include "renzan/cluster/local/store/store_tables.h"
 #include "renzan/cluster/local/store/store_testing.h"
 
@@ -18,9 +18,11 @@ using ::testing::HasSubstr;
 // What versions 1 and 2 recorded about a job whose node failed.
 void PutJobOfFailedNode(Database& database, JobId id) {
   JobRecord job = SampleJob(id);
+  job.state = RecordState::kPending;
   job.requeues = 4;
-  store::JobsV2().Put(database, store::RowOf(job));
+  store::JobsV2().Put(database, RowOfV10(job));
   AttemptRecord attempt = SampleAttempt(id);
+  attempt.ended = attempt.started;
   attempt.ended_by = "node_lost";
   store::Attempts().Put(database, store::RowOf(attempt));
   store::Events().Put(
@@ -50,26 +52,6 @@ void ExpectNewWords(Store& store, JobId id) {
   EXPECT_EQ(store.QuotaOverrides()[0].quota_override.max_gpus, 9);
 }
 
-// With the tables of that version, 3 or later.
-void MakeOlder(Database& database, int64_t version) {
-  const std::vector<const CheckedTable*> old = store::TablesOf(version),
-                                         now = store::TablesOf(store::kSchemaVersion);
-  const auto is_in = [](const std::vector<const CheckedTable*>& tables, const CheckedTable* table) {
-    return std::find(tables.begin(), tables.end(), table) != tables.end();
-  };
-  for (const CheckedTable* table : now)
-    if (!is_in(old, table)) database.Run("DROP TABLE " + table->name());
-  for (const CheckedTable* table : old)
-    if (!is_in(now, table)) database.Run(table->definition());
-  store::Facts().Put(database, {std::string(store::kSchemaFact), version});
-  database.Run(fmt::format("PRAGMA user_version = {}", version));
-}
-
-void MakeOlder(const std::string& path, int64_t version) {
-  Database database(path);
-  database.Transact([&] { MakeOlder(database, version); });
-}
-
 // As a program of version 1 would write it.
 void MakeVersion1(const std::string& path) {
   Database database(path);
@@ -89,7 +71,7 @@ TEST(StoreUpgrade, UpgradesVersion1) {
   for (int opened = 0; opened < 2; ++opened) {
     Store store(path);
     EXPECT_EQ(store.UnfinishedJobs().size(), 1u);
-    EXPECT_EQ(store.MeasuredOf(1), Measured{});
+    EXPECT_EQ(store.FindJob(1)->measured, Measured{});
     ExpectNewWords(store, 1);
     store.Transact([&] { store.Put(PoolRecord{.name = "spot"}); });
     EXPECT_EQ(store.Pools().size(), 1u);
@@ -114,10 +96,7 @@ void MakeVersion2(const std::string& path) {
     for (const std::string& definition : store::DefinitionsOf(2)) database.Run(definition);
     PutJobOfFailedNode(database, 1);
     for (JobId id = 2; id <= 3; ++id) {
-      JobRecord job = SampleJob(id);
-      job.state = RecordState::kFailed;
-      job.ended = 100 * id;
-      store::JobsV2().Put(database, store::RowOf(job));
+      store::JobsV2().Put(database, RowOfV10(EndedJob(id, RecordState::kFailed)));
       store::Attempts().Put(database, store::RowOf(SampleAttempt(id)));
     }
     for (JobId id = 1; id <= 3; ++id) store::Usage().Put(database, {id, 1.5, 0.25});
@@ -139,11 +118,11 @@ TEST(StoreUpgrade, UpgradesVersion2) {
     Store store(path);
     EXPECT_EQ(store.LastJob(), 4);
     EXPECT_EQ(store.UnfinishedJobs().size(), 1u);
-    EXPECT_EQ(store.MeasuredOf(1), Measured{.checkpoint_ms = 1200});
+    EXPECT_EQ(store.FindJob(1)->measured, Measured{.checkpoint_ms = 1200});
     EXPECT_EQ((store.UsageOfEnded()[{"default", "ann"}].gpu_seconds), 13);
     EXPECT_EQ((store.UsageOfEnded()[{"default", "ann"}].cost), 2.5);
     EXPECT_EQ(store.CountByState(),
-              (std::map<std::string, int64_t>{{"running", 1}, {"failed", 2}}));
+              (std::map<std::string, int64_t>{{"pending", 1}, {"failed", 2}}));
     ExpectNewWords(store, 1);
   }
 }
@@ -157,6 +136,8 @@ TEST(StoreUpgrade, UpgradesVersion8) {
     FillStore(store, 2);
     store.Transact([&] {
       JobRecord job = SampleJob(1);
+      job.state = RecordState::kPending;
+      job.attempt.reset();
       job.attempts = 2;
       store.Put(job);
       for (int number : {0, 1}) {  // of one and of three seconds
@@ -216,19 +197,18 @@ TEST(StoreUpgrade, UpgradesVersion3) {
   const std::string path = directory / "state.db";
   {
     Store store(path);
-    store.Transact([&] {
-      store.Put(SampleJob(1));
-      store.Put(SampleAttempt(1));
-    });
+    store.Transact([&] { store.Put(SampleJob(1)); });
   }
   MakeOlder(path, 3);
   for (int opened = 0; opened < 2; ++opened) {
     Store store(path);
     ASSERT_TRUE(store.FindJob(1));
-    EXPECT_EQ(store.FindJob(1)->name, SampleJob(1).name);
-    EXPECT_EQ(store.Reservations().size(), static_cast<size_t>(opened));
-    store.Transact([&] { store.PutReservations({{1, {{"n0", 2, {}}}}}); });
-    EXPECT_EQ(store.Reservations().at(0).placement.at(0).workers, 2);
+    JobRecord job = store.FindJob(1).value();
+    EXPECT_EQ(job.name, SampleJob(1).name);
+    EXPECT_EQ(job.reservation.size(), static_cast<size_t>(opened));
+    job.reservation = {{"n0", 2, {}}};
+    store.Transact([&] { store.Put(job); });
+    EXPECT_EQ(store.FindJob(1)->reservation.at(0).workers, 2);
   }
 }
 
@@ -246,10 +226,7 @@ TEST(StoreUpgrade, UpgradesVersion4) {
         job.run_ms = 1000 * id;
         if (id > 1) job.state = RecordState::kDone;
         if (id > 1) job.ended = 5000 - 100 * id;
-        store::Jobs().Put(database, store::RowOf(job));
-        store::BeginCounting(database, id);
-        store::Attempts().Put(database, store::RowOf(SampleAttempt(id)));
-        store::ExpectRows(database, id, store::Counted::kAttempts, 1);
+        PutOldJob(database, 4, job, 1, 0);
       }
       store::Facts().Put(database, {std::string("last_job"), int64_t{13}});
       store::Facts().Put(database, {std::string("unfinished_jobs"), int64_t{1}});
@@ -283,10 +260,7 @@ TEST(StoreUpgrade, UpgradesVersion5) {
                         .reason = "jobs failed"};
   {
     Store store(path);
-    store.Transact([&] {
-      store.Put(SampleJob(1));
-      store.Put(SampleAttempt(1));
-    });
+    store.Transact([&] { store.Put(SampleJob(1)); });
   }
   MakeOlder(path, 5);
   for (int opened = 0; opened < 2; ++opened) {
@@ -318,11 +292,10 @@ TEST(StoreUpgrade, UpgradesVersion6) {
     Store store(path);
     store.Transact([&] {
       for (JobId id = 1; id <= 2; ++id) {
-        store.Put(SampleJob(id));
-        AttemptRecord attempt = SampleAttempt(id);
-        attempt.stopping_for = 7;
-        attempt.stop_reason = id == 1 ? "reservation for job 7" : "preempted for job 7";
-        store.Put(attempt);
+        JobRecord job = SampleJob(id);
+        job.attempt->stopping_for = 7;
+        job.attempt->stop_reason = id == 1 ? "reservation for job 7" : "preempted for job 7";
+        store.Put(job);
       }
     });
   }
@@ -342,10 +315,7 @@ TEST(StoreUpgrade, UpgradesVersion7) {
   const std::string path = directory / "state.db";
   {
     Store store(path);
-    store.Transact([&] {
-      store.Put(SampleJob(1));
-      store.Put(SampleAttempt(1));
-    });
+    store.Transact([&] { store.Put(SampleJob(1)); });
   }
   MakeOlder(path, 7);
   for (int opened = 0; opened < 2; ++opened) {
@@ -358,6 +328,115 @@ TEST(StoreUpgrade, UpgradesVersion7) {
   Store store(path);
   store.Transact([&] { store.Put(SampleJob(1)); });
   EXPECT_EQ(store.UnfinishedJobs().at(0).held_by, "");
+}
+
+// As a program of version 10 would write it, with what it kept in tables of their own.
+TEST(StoreUpgrade, UpgradesVersion10) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  JobRecord waits = SampleJob(1);
+  waits.state = RecordState::kPending;
+  waits.attempt.reset();
+  waits.held_by = "ann";
+  waits.reservation = {{"n0", 2, {}}};
+  waits.reservation_yields = 3;
+  waits.measured = {.checkpoint_ms = 1, .restart_ms = 2, .killed_after_ms = 3};
+  JobRecord collects = EndedJob(2, RecordState::kCollecting);
+  collects.ended.reset();
+  collects.attempts = 0;
+  collects.collection = {.becomes = RecordState::kFailed, .ended = 77, .text = "failed"};
+  {
+    Store store(path);
+    store.Transact([&] {
+      for (const JobRecord& job : {waits, collects, SampleJob(3)}) store.Put(job);
+      AttemptRecord attempt = SampleAttempt(1);
+      attempt.ended = attempt.started + 1000;
+      store.Put(attempt);
+      store.Put(SampleJob(3), EventRecord{.time = 5, .kind = "started", .text = "attempt 0"});
+    });
+    EndJob(store, 3, RecordState::kDone);
+    store.Transact([&] { store.Put(SampleJob(4)); });
+  }
+  MakeOlder(path, 10);
+  for (int opened = 0; opened < 2; ++opened) {
+    Store store(path);
+    const std::vector<JobRecord> jobs = store.UnfinishedJobs();
+    ASSERT_EQ(jobs.size(), 3u);
+    EXPECT_EQ(jobs[0].held_by, "ann");
+    EXPECT_EQ(jobs[0].reservation, waits.reservation);
+    EXPECT_EQ(jobs[0].reservation_yields, 3);
+    EXPECT_EQ(jobs[0].measured, waits.measured);
+    EXPECT_EQ(jobs[0].run_time, waits.run_time);
+    EXPECT_EQ(jobs[0].spec, waits.spec);
+    // These follow from its attempts.
+    EXPECT_EQ(jobs[0].attained_worker_ms, 3000);
+    EXPECT_EQ(jobs[0].waiting_since, SampleAttempt(1).started + 1000);
+    ASSERT_TRUE(jobs[1].collection);
+    EXPECT_EQ(jobs[1].collection->ended, 77);
+    ASSERT_TRUE(jobs[2].attempt);
+    EXPECT_EQ(static_cast<const AttemptFacts&>(*jobs[2].attempt), SampleAttempt(4));
+    EXPECT_EQ(store.Attempts(4).size(), 1u);
+    EXPECT_EQ(store.Attempts(3).at(0).ended, SampleAttempt(3).started);
+    EXPECT_EQ(store.Events(3).size(), 1u);
+    EXPECT_EQ(store.FindJob(3)->ended, 300);
+    EXPECT_EQ(store.CountByState().at("done"), 1);
+  }
+}
+
+// What the last program of version 10 had written when it was killed: job 1 has ended, 2 is held
+// after two attempts, 3 runs.
+TEST(StoreUpgrade, UpgradesADatabaseThatVersion10Wrote) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  {
+    Database database(path);
+    database.Run("PRAGMA foreign_keys = OFF");
+    const std::string script = ReadFile(RENZAN_VERSION_10), end = ";\n";
+    database.Transact([&] {
+      for (size_t at = 0; at < script.size();) {
+        const size_t next = script.find(end, at);
+        database.Run(script.substr(at, next - at));
+        at = next + end.size();
+      }
+      database.Run("PRAGMA user_version = 10");
+    });
+  }
+  for (int opened = 0; opened < 2; ++opened) {
+    Store store(path);
+    EXPECT_EQ(store.CountByState(),
+              (std::map<std::string, int64_t>{{"done", 1}, {"pending", 1}, {"running", 1}}));
+    const JobRecord ended = store.FindJob(1).value();
+    EXPECT_EQ(ended.exit_code, 0);
+    EXPECT_EQ(ended.ended, 1796024269218);
+    EXPECT_THAT(ended.spec, HasSubstr("command: [\"true\"]"));
+    EXPECT_EQ(store.Events(1).size(), 3u);
+    const std::vector<JobRecord> jobs = store.UnfinishedJobs();
+    ASSERT_EQ(jobs.size(), 2u);
+    EXPECT_EQ(jobs[0].held_by, "root");
+    EXPECT_EQ(jobs[0].attempts, 2);
+    EXPECT_EQ(jobs[0].preemptions, 2);
+    EXPECT_EQ(jobs[0].waiting_since, 1796024273848);
+    EXPECT_EQ(jobs[0].attained_worker_ms, 4554);
+    EXPECT_FALSE(jobs[0].attempt);
+    EXPECT_EQ(store.Attempts(2).size(), 2u);
+    ASSERT_TRUE(jobs[1].attempt);
+    EXPECT_EQ(jobs[1].attempt->placement.at(0).devices, (std::vector<std::vector<int>>{{1}}));
+    EXPECT_EQ(store.Attempts(3).size(), 1u);
+    EXPECT_DOUBLE_EQ(store.Usage(2).gpu_seconds, 4.554);
+  }
+}
+
+// Its history would be shorter from then on.
+TEST(StoreUpgrade, RefusesAnOldDatabaseThatHasLostRows) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  {
+    Store store(path);
+    FillStore(store, 2);
+  }
+  MakeOlder(path, 10);
+  { Database(path).Run("DELETE FROM events WHERE job = 2 AND number = 1"); }
+  EXPECT_THROW(Store store(path), Error);
 }
 
 TEST(StoreUpgrade, RefusesANewerVersion) {

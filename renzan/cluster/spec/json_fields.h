@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
-namespace renzan::cluster::kubernetes {
+namespace renzan::cluster {
 
 using FieldPath = std::initializer_list<std::string_view>;
 
@@ -18,6 +19,7 @@ const nlohmann::json& At(const nlohmann::json& object, FieldPath path);
 
 std::string TextAt(const nlohmann::json& object, FieldPath path, const std::string& missing = "");
 int64_t NumberAt(const nlohmann::json& object, FieldPath path, int64_t missing = 0);
+std::optional<int64_t> OptionalNumberAt(const nlohmann::json& object, FieldPath path);
 bool IsTrueAt(const nlohmann::json& object, FieldPath path, bool missing = false);
 
-}  // namespace renzan::cluster::kubernetes
+}  // namespace renzan::cluster

@@ -1,8 +1,8 @@
-#include "renzan/cluster/kubernetes/objects/json_fields.h"
+#include "renzan/cluster/spec/json_fields.h"
 
 #include <nlohmann/json.hpp>
 
-namespace renzan::cluster::kubernetes {
+namespace renzan::cluster {
 
 using nlohmann::json;
 
@@ -24,8 +24,12 @@ std::string TextAt(const json& object, FieldPath path, const std::string& missin
 }
 
 int64_t NumberAt(const json& object, FieldPath path, int64_t missing) {
+  return OptionalNumberAt(object, path).value_or(missing);
+}
+
+std::optional<int64_t> OptionalNumberAt(const json& object, FieldPath path) {
   const json& value = At(object, path);
-  return value.is_number_integer() ? value.get<int64_t>() : missing;
+  return value.is_number_integer() ? std::optional(value.get<int64_t>()) : std::nullopt;
 }
 
 bool IsTrueAt(const json& object, FieldPath path, bool missing) {
@@ -33,4 +37,4 @@ bool IsTrueAt(const json& object, FieldPath path, bool missing) {
   return value.is_boolean() ? value.get<bool>() : missing;
 }
 
-}  // namespace renzan::cluster::kubernetes
+}  // namespace renzan::cluster
