@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Trains one of FuxiCTR's models on Renzan's datasets: the peer of bench/models. Needs the Python of
+`bench/setup-peers fuxictr`, whose FuxiCTR it uses as it is: its models and its BaseModel, which
+trains, evaluates after each epoch, stops and takes the best epoch.
+
+Batches are taken from memory by one index for all features: FuxiCTR's loaders take rows one by one.
+As in Renzan, an epoch leaves out the rows that do not fill its last batch.
+
+  models_fuxictr.py FUXICTR REQUEST.json      prints AUC and samples/s as JSON
+"""
+import importlib
+import json
+import pathlib
+import sys
+import tempfile
+import time
+from collections import OrderedDict
+
+import numpy as np
+import torch
+import yaml
+
+LABEL = "label"
+
+
+class Batches:
+    def __init__(self, directory, batch, shuffle):
+        directory = pathlib.Path(directory)
+        self.description = yaml.safe_load((directory / "dataset.yaml").read_text())
+        self.names = self.description["categorical"]
+        shards = sorted(directory.glob("shard-*"))
+        def load(name):
+            return torch.from_numpy(np.concatenate([np.load(s / name) for s in shards]))
+        self._ids, self._labels = load("ids.npy").long(), load("label.npy")
+        self._batch, self._shuffle = batch, shuffle
+
+    def __len__(self):
+        rows = len(self._labels)
+        return rows // self._batch if self._shuffle else -(-rows // self._batch)
+
+    def __iter__(self):
+        rows = len(self._labels)
+        order = torch.randperm(rows) if self._shuffle else torch.arange(rows)
+        for begin in range(0, len(self) * self._batch, self._batch):
+            taken = order[begin:begin + self._batch]
+            ids = self._ids[taken]
+            yield {**{name: ids[:, i] for i, name in enumerate(self.names)},
+                   LABEL: self._labels[taken]}
+
+
+def feature_map(batches, folder):
+    from fuxictr.features import FeatureMap
+    described = FeatureMap("renzan", folder)
+    described.features = OrderedDict(
+        (name, {"type": "categorical", "source": "",
+                "vocab_size": batches.description["features"][name]["num_embeddings"]})
+        for name in batches.names)
+    described.labels = [LABEL]
+    described.num_fields = len(batches.names)
+    return described
+
+
+class Clock:
+    """Seconds of each epoch, without its evaluation."""
+
+    def __init__(self, model):
+        self.epochs, self._evaluation = [], 0.0
+        train_epoch, eval_step = model.train_epoch, model.eval_step
+
+        def timed_evaluation():
+            begin = time.perf_counter()
+            eval_step()
+            self._evaluation += time.perf_counter() - begin
+
+        def timed_epoch(data):
+            begin, self._evaluation = time.perf_counter(), 0.0
+            train_epoch(data)
+            self.epochs.append(time.perf_counter() - begin - self._evaluation)
+
+        model.train_epoch, model.eval_step = timed_epoch, timed_evaluation
+
+
+def main():
+    source = pathlib.Path(sys.argv[1])
+    request = json.loads(pathlib.Path(sys.argv[2]).read_text())
+    sys.path[:0] = [str(source), str(source / "model_zoo" / request["folder"])]
+    from fuxictr.pytorch.torch_utils import seed_everything
+    torch.set_num_threads(request["threads"])
+    seed_everything(request["seed"])
+    train, valid, test = (Batches(request["data"][part]["path"], request["batch"],
+                                  shuffle=part == "train") for part in ("train", "valid", "test"))
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "renzan").mkdir()
+        options = request["options"]
+        described = feature_map(train, folder)
+        described.default_emb_dim = options.get("embedding_dim", 1)
+        model = getattr(importlib.import_module("src"), request["class"])(
+            described, model_root=folder, **options)
+        clock = Clock(model)
+        model.fit(train, epochs=request["epochs"], validation_data=valid,
+                  max_gradient_norm=request["max_gradient_norm"])
+        result = model.evaluate(test)
+    samples = len(train) * request["batch"]
+    # The first epoch warms up.
+    counted = clock.epochs[1:] or clock.epochs
+    print(json.dumps({"auc": result["AUC"], "log_loss": result["logloss"],
+                      "epochs": len(clock.epochs), "torch": torch.__version__,
+                      "samples_per_second": samples * len(counted) / sum(counted)}))
+
+
+main()

@@ -1,0 +1,113 @@
+"""FuxiCTR's recipe for its benchmark criteo_x1, in Renzan's configuration and in FuxiCTR's: what
+both sides of bench/models train is stated here and nowhere else."""
+
+EMBEDDING_DIM = 10
+LAYERS = [400, 400, 400]
+LEARNING_RATE = 1e-3
+MAX_GRADIENT_NORM = 10.0  # FuxiCTR's BaseModel.fit
+# An epoch whose AUC is not higher by MIN_DELTA: the rate is a tenth from then on, but at least 1e-6.
+# Two in a row end the training.
+EPOCHS, PATIENCE, MIN_DELTA, RATE_DECAY, MIN_RATE_FACTOR = 30, 2, 1e-6, 0.1, 1e-3
+L2 = 1e-5  # of embeddings
+# What `model` says for batch normalization in the MLPs of NORMALIZED. As long as Renzan has none,
+# FuxiCTR does without.
+BATCH_NORM = {}
+NORMALIZED = ("wide_deep", "deepfm", "xdeepfm", "autoint", "finalmlp", "dlrm")
+# As long as Renzan has no Adam for tables; FuxiCTR has Adam for everything.
+SPARSE = {"type": "adagrad", "learning_rate": 0.02, "initial_accumulator": 0.01}
+# What Renzan draws its tables from; FuxiCTR's are N(0, 1e-4).
+INITIAL_VALUES = {}
+
+# What the tables of results say of it.
+RECIPE = [
+    f"Adam {LEARNING_RATE}, embedding_dim {EMBEDDING_DIM}, MLP {LAYERS}, gradients clipped to "
+    f"{MAX_GRADIENT_NORM:g}; a tenth of the learning rate after each epoch without a better AUC on "
+    f"the validation data, an end after {PATIENCE} in a row; the best epoch counts.",
+    f"Batch normalization: {'as in its reference' if BATCH_NORM else 'on neither side'}.",
+    f"Tables: {SPARSE['type']} {SPARSE['learning_rate']} in Renzan, Adam {LEARNING_RATE} in FuxiCTR, "
+    "where rows that a batch does not look up move on, too. Initial values: "
+    f"{'N(0, 1e-4)' if INITIAL_VALUES else 'of its own in Renzan, N(0, 1e-4) in FuxiCTR'}.",
+    "L2 of tables is a term of the loss: in FuxiCTR over all rows, in Renzan over those of the "
+    "batch.",
+]
+
+
+def mlps(*names):
+    return {name: LAYERS for name in names}
+
+
+DEEP = {"top_mlp": LAYERS}
+# Of each model: its options in Renzan; its folder in FuxiCTR's model_zoo, class and options there.
+MODELS = {
+    "lr": ({}, "LR", "LR", {}),
+    "fm": ({}, "FM", "FM", {}),
+    "wide_deep": (DEEP, "WideDeep/WideDeep_torch", "WideDeep", mlps("hidden_units")),
+    "deepfm": (DEEP, "DeepFM/DeepFM_torch", "DeepFM", mlps("hidden_units")),
+    "xdeepfm": ({**DEEP, "cin_layers": [16, 16]}, "xDeepFM", "xDeepFM",
+                {**mlps("dnn_hidden_units"), "cin_hidden_units": [16, 16]}),
+    "dcnv2": ({**DEEP, "cross_layers": 3, "cross_rank": 0}, "DCNv2", "DCNv2",
+              {**mlps("parallel_dnn_hidden_units"), "model_structure": "parallel",
+               "num_cross_layers": 3}),
+    "autoint": ({**DEEP, "attention_layers": 3, "attention_heads": 2, "attention_dim": 20},
+                "AutoInt", "AutoInt",
+                # Renzan counts the dimension of a head, FuxiCTR that of all.
+                {**mlps("dnn_hidden_units"), "attention_layers": 3, "num_heads": 2,
+                 "attention_dim": 40, "use_scale": True, "use_wide": True}),
+    # Its reference has normalization by layers, not by batches.
+    "masknet": ({**DEEP, "mask_blocks": 3, "mask_ratio": 1, "mask_width": 64},
+                "MaskNet", "MaskNet",
+                {**mlps("dnn_hidden_units"), "model_type": "ParallelMaskNet",
+                 "parallel_num_blocks": 3, "reduction_ratio": 1, "parallel_block_dim": 64}),
+    # Without the gates before its MLPs, which Renzan's does not have.
+    "finalmlp": (DEEP, "FinalMLP", "FinalMLP",
+                 {**mlps("mlp1_hidden_units", "mlp2_hidden_units"), "use_fs": False}),
+    "dlrm": (DEEP, "DLRM", "DLRM", mlps("top_mlp_units")),
+}
+# Their only regularizer is that of embeddings and of everything else.
+ONE_REGULARIZER = ("lr", "fm")
+
+
+def renzan_config(model, data, seed, epoch, rate_factor, l2, threads):
+    """Of one epoch."""
+    options = dict(MODELS[model][0])
+    if model != "lr":
+        options["embedding_dim"] = EMBEDDING_DIM
+    if model in NORMALIZED:
+        options |= BATCH_NORM
+    steps = data["train"]["rows"] // data["batch"]
+    return {
+        # Another order of the samples in each epoch.
+        "seed": 1000 * seed + epoch,
+        "data": {"train": {"path": data["train"]["path"]}, "eval": {"path": data["valid"]["path"]}},
+        "model": {"type": model, **options, **INITIAL_VALUES},
+        "training": {"batch_size": data["batch"], "epochs": 1, "eval_every_epochs": 1,
+                     "log_every": max(1, steps // 5)},
+        "optimizer": {
+            "dense": {"type": "adam", "learning_rate": LEARNING_RATE * rate_factor},
+            "sparse": {**SPARSE, "learning_rate": SPARSE["learning_rate"] * rate_factor,
+                       "weight_decay": l2, "weight_decay_mode": "l2"},
+            "max_gradient_norm": MAX_GRADIENT_NORM},
+        "checkpoint": {"every": "0"},
+        "threads": threads,
+    }
+
+
+def fuxictr_request(model, data, seed, epochs, l2, threads):
+    """What bench/models_fuxictr.py reads."""
+    _, folder, name, options = MODELS[model]
+    options = dict(options)
+    if model in NORMALIZED:
+        keys = ("mlp1_batch_norm", "mlp2_batch_norm") if model == "finalmlp" else ("batch_norm",)
+        options |= {key: bool(BATCH_NORM) for key in keys}
+    if model != "lr":
+        options["embedding_dim"] = EMBEDDING_DIM
+    options["regularizer" if model in ONE_REGULARIZER else "embedding_regularizer"] = l2
+    return {
+        "folder": folder, "class": name, "data": data, "batch": data["batch"], "seed": seed,
+        "epochs": epochs, "threads": threads, "max_gradient_norm": MAX_GRADIENT_NORM,
+        "options": {**options, "learning_rate": LEARNING_RATE, "optimizer": "adam",
+                    "loss": "binary_crossentropy", "monitor": "AUC", "monitor_mode": "max",
+                    "early_stop_patience": PATIENCE, "reduce_lr_on_plateau": True,
+                    "metrics": ["AUC", "logloss"], "task": "binary_classification", "verbose": 0,
+                    "gpu": -1},
+    }
