@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Trains one of FuxiCTR's models on Renzan's datasets: the peer of bench/models. Needs the Python of
-`bench/setup-peers fuxictr`, whose FuxiCTR it uses as it is: its models and its BaseModel, which
+"""Trains one of FuxiCTR's models on Renzan's datasets: the peer of bench/models. Needs the Python
+of `bench/setup-peers fuxictr`, whose FuxiCTR it uses as it is: its models and its BaseModel, which
 trains, evaluates after each epoch, stops and takes the best epoch.
 
 Batches are taken from memory by one index for all features: FuxiCTR's loaders take rows one by one.

@@ -1,6 +1,6 @@
-"""Trains a model of the catalogue by FuxiCTR's rule, as its users could: an epoch, an evaluation, and
-the next epoch from that model (`renzan train --initialize-from`), at a tenth of the learning rate
-after each epoch without a better AUC; the best epoch counts."""
+"""Trains a model of the catalogue by FuxiCTR's rule, as its users could: an epoch, an evaluation,
+and the next epoch from that model (`renzan train --initialize-from`), at a tenth of the learning
+rate after each epoch without a better AUC; the best epoch counts."""
 import json
 import shutil
 import statistics

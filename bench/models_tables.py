@@ -2,7 +2,6 @@
 import statistics
 
 from figures import spread, units
-from models_recipe import RECIPE
 
 
 def mean(values):
@@ -49,5 +48,5 @@ def tables(measured):
             "standard deviation over the seeds; samples/s: median, and the median and range of the "
             "seeds' ratios.")
     recipe = "\n".join(f"- {sentence}" for sentence in
-                       [*RECIPE, f"L2 of tables: {measured['l2']:g}."])
+                       [*measured["recipe"], f"L2 of tables: {measured['l2']:g}."])
     return "\n\n".join([head, recipe, *(table(name, d) for name, d in datasets.items())])
