@@ -9,14 +9,11 @@ MAX_GRADIENT_NORM = 10.0  # FuxiCTR's BaseModel.fit
 # such in a row end the training.
 EPOCHS, PATIENCE, MIN_DELTA, RATE_DECAY, MIN_RATE_FACTOR = 30, 2, 1e-6, 0.1, 1e-3
 L2 = 1e-5  # of embeddings
-# What `model` says for batch normalization in the MLPs of NORMALIZED. As long as Renzan has none,
-# FuxiCTR does without.
-BATCH_NORM = {}
+# What `model` says for batch normalization in the MLPs of these, whose references have it.
+BATCH_NORM = {"normalization": "batch"}
 NORMALIZED = ("wide_deep", "deepfm", "xdeepfm", "autoint", "finalmlp", "dlrm")
-# As long as Renzan has no Adam for tables; FuxiCTR has Adam for everything.
-SPARSE = {"type": "adagrad", "learning_rate": 0.05}
-# What Renzan draws its tables from; FuxiCTR's are N(0, 1e-4).
-INITIAL_VALUES = {}
+SPARSE = {"type": "adam", "learning_rate": LEARNING_RATE}
+INITIAL_VALUES = {"initial_values": "normal", "initial_deviation": 1e-4}
 
 # What the tables of results say of it.
 RECIPE = [
@@ -24,10 +21,10 @@ RECIPE = [
     f"Adam {LEARNING_RATE}, embedding_dim {EMBEDDING_DIM}, MLP {LAYERS}, gradients clipped to "
     f"{MAX_GRADIENT_NORM:g}; a tenth of the learning rate after each epoch without a better AUC on "
     f"the validation data, an end after {PATIENCE} in a row; the best epoch counts.",
-    f"Batch normalization: {'as in its reference' if BATCH_NORM else 'on neither side'}.",
-    f"Tables: {SPARSE['type']} {SPARSE['learning_rate']} in Renzan, Adam {LEARNING_RATE} in "
-    "FuxiCTR, where rows that a batch does not look up move on, too. Initial values: "
-    f"{'N(0, 1e-4)' if INITIAL_VALUES else 'of its own in Renzan, N(0, 1e-4) in FuxiCTR'}.",
+    f"Batch normalization in {', '.join(NORMALIZED)}: FuxiCTR's statistics are those of the batch, "
+    "Renzan's those of a virtual worker's share of it, an eighth.",
+    "Tables begin as N(0, 1e-4). Their Adam updates the rows of a batch in Renzan; in FuxiCTR the "
+    "other rows move on, too.",
     "L2 of tables is a term of the loss: in FuxiCTR over all rows, in Renzan over those of the "
     "batch.",
 ]
@@ -99,7 +96,7 @@ def fuxictr_request(model, data, seed, epochs, l2, threads):
     options = dict(options)
     if model in NORMALIZED:
         keys = ("mlp1_batch_norm", "mlp2_batch_norm") if model == "finalmlp" else ("batch_norm",)
-        options |= {key: bool(BATCH_NORM) for key in keys}
+        options |= dict.fromkeys(keys, True)
     if model != "lr":
         options["embedding_dim"] = EMBEDDING_DIM
     options["regularizer" if model in ONE_REGULARIZER else "embedding_regularizer"] = l2

@@ -88,7 +88,7 @@ TEST(Manifest, RejectsInvalidContent) {
   };
   const Case cases[] = {
       {"/format", R"("renzan-run")", "its format is \"renzan-run\""},
-      {"/version", "3", "use a newer program"},
+      {"/version", "4", "use a newer program"},
       {"/version", "2", "its version is 2, but none of its files has initial rows"},
       {"/kind", R"("half")", "neither full nor incremental"},
       {"/kind", R"("full")", "it is full and names a base"},

@@ -10,6 +10,10 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/random_testing.h"
+#include "renzan/model/blocks/concat.h"
+#include "renzan/model/blocks/mlp.h"
+#include "renzan/model/blocks/pool.h"
+#include "renzan/model/catalogue/catalogue.h"
 
 namespace renzan {
 namespace {
@@ -111,6 +115,8 @@ TEST(InputsReachLogit, OrTheModelIsRefused) {
                                  num_dense, fmt::join(dims, " "), options.sizes.top_mlp.size(),
                                  options.sizes.cross_layers));
         Probe probe(options);
+        const CatalogueEntry* entry = FindEntry(options.type);
+        if (entry != nullptr && entry->needs_sequences) continue;  // see below
         bool all_reach = true;
         for (int64_t d = 0; d < num_dense; ++d) all_reach &= probe.DependsOnDense(d);
         for (size_t t = 0; t < dims.size(); ++t) all_reach &= probe.DependsOnTable(t);
@@ -154,6 +160,39 @@ TEST(LostEffects, AreSaidWhereOnlyPairsAreSeen) {
   EXPECT_NE(LostEffects({.type = "dlrm", .tables = two}).find("dlrm_dcnv2"), std::string::npos);
   EXPECT_EQ(LostEffects({.type = "dlrm", .num_dense = 1, .tables = two}), "");
   EXPECT_EQ(LostEffects({.type = "dlrm_dcnv2", .tables = two}), "");
+}
+
+TEST(InputsReachLogit, SequencesAreTakenOrRefused) {
+  const auto refusal = [](const ModelOptions& options) -> std::string {
+    try {
+      CheckInputsReachLogit(options);
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kConfig);
+      return error.what();
+    }
+  };
+  ModelOptions options{.type = "din", .tables = {{"item", 4}}};
+  EXPECT_EQ(refusal(options),
+            "model.type: din attends to sequences, but the dataset has none: import it with "
+            "max_length in the schema");
+  options.sequences = {{.name = "clicked", .dim = 4, .positions = 3, .target = "item"}};
+  EXPECT_EQ(refusal(options), "");
+  options.type = "dcnv2";
+  EXPECT_EQ(refusal(options),
+            "model.type: dcnv2 does not take the sequence 'clicked': set "
+            "model.tables.clicked.pooling to sum or mean, or use a model that does");
+  options.type = kBlocksType;
+  options.blocks = {{"pooled", {"embeddings.clicked"}, Pool{}},
+                    {"logit", {"pooled"}, Mlp{.layers = {1}, .linear_output = true}}};
+  EXPECT_NE(refusal(options).find("no block takes embeddings, but"), std::string::npos);
+  options.blocks[1].inputs = {"pooled", "embeddings.item"};
+  options.blocks.insert(options.blocks.begin() + 1,
+                        {"both", {"pooled", "embeddings.item"}, Concat{}});
+  options.blocks.back().inputs = {"both"};
+  EXPECT_EQ(refusal(options), "");
+  options.tables.push_back({"user", 4});
+  EXPECT_NE(refusal(options).find("no block takes embeddings.user"), std::string::npos);
 }
 
 }  // namespace

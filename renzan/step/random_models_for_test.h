@@ -221,8 +221,8 @@ inline RandomModel DrawModel(uint64_t seed) {
   c.model.initial_values = draw.Of(initial);
   for (const CategoricalFeature& feature : model.schema.categorical)
     if (draw.OneIn(4)) {
-      c.model.tables[feature.name].initial_values = draw.Of(initial);
-      c.model.tables[feature.name].learning_rate_factor = draw.Of<double>({0.5, 2});
+      c.model.tables[feature.table_name()].initial_values = draw.Of(initial);
+      c.model.tables[feature.table_name()].learning_rate_factor = draw.Of<double>({0.5, 2});
     }
 
   c.comm.forward = draw.Of(RowCodecNames());

@@ -17,7 +17,7 @@ BlockAlone Attention(const TargetAttention& options) {
   return BlockAlone(options, {{{"q", static_cast<int64_t>(kDim)}}, keys});
 }
 
-double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double LogisticOf(double x) { return 1 / (1 + std::exp(-x)); }
 
 // The output of a sample, in double precision, with one hidden layer.
 std::vector<double> Twin(BlockAlone& block, size_t sample, bool softmax) {
@@ -40,7 +40,7 @@ std::vector<double> Twin(BlockAlone& block, size_t sample, bool softmax) {
     for (size_t unit = 0; unit < b0.size(); ++unit) {
       double sum = double{b0[unit]};
       for (size_t c = 0; c < x.size(); ++c) sum += double{w0[unit * x.size() + c]} * x[c];
-      score += double{w1[unit]} * Sigmoid(sum);
+      score += double{w1[unit]} * LogisticOf(sum);
     }
     scores.push_back(score);
   }
