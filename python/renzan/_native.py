@@ -74,7 +74,8 @@ class ImportOptions(ctypes.Structure):
                 ("unseen", POINTER(c_char_p)), ("num_unseen", c_size_t),
                 ("vocabulary_from", c_char_p), ("keep_negatives", POINTER(c_double)),
                 ("seed", POINTER(c_uint64)), ("grow", c_int), ("skip_bad_rows", c_int),
-                ("shard_rows", c_int64), ("progress", PROGRESS), ("context", c_void_p)]
+                ("shard_rows", c_int64), ("progress", PROGRESS), ("context", c_void_p),
+                ("split", c_char_p)]
 
 
 class ImportResult(ctypes.Structure):
@@ -84,9 +85,10 @@ class ImportResult(ctypes.Structure):
     positive_rows: int
     bad_rows: int
     dropped_rows: int
+    test_rows: int
 
     _fields_ = [("rows", c_int64), ("positive_rows", c_int64), ("bad_rows", c_int64),
-                ("dropped_rows", c_int64)]
+                ("dropped_rows", c_int64), ("test_rows", c_int64)]
 
 
 # Functions that return a renzan_status: their arguments.

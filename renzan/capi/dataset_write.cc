@@ -43,6 +43,7 @@ ImportOptions OptionsOf(const char* directory, const renzan_import_options& give
   if (given.vocabulary_from != nullptr) options.vocabulary_from = given.vocabulary_from;
   if (given.keep_negatives != nullptr) options.keep_negatives = *given.keep_negatives;
   if (given.seed != nullptr) options.seed = *given.seed;
+  if (given.split != nullptr) options.split = given.split;
   options.grow = given.grow != 0;
   options.skip_bad_rows = given.skip_bad_rows != 0;
   if (given.shard_rows != 0) options.shard_rows = given.shard_rows;
@@ -67,7 +68,8 @@ renzan_status renzan_dataset_write(ArrowArrayStream* stream, const char* directo
     ImportOptions import = OptionsOf(directory, given);
     int64_t rows = 0;
     if (given.progress != nullptr) {
-      import.progress = [&](const ImportProgress& progress) { rows = progress.rows;
+      import.progress = [&](const ImportProgress& progress) {
+        rows = progress.rows + progress.test_rows;
     };
     import.stop = [&] { return given.progress(given.context, rows) != 0; };
 }
@@ -76,6 +78,6 @@ const std::unique_ptr<RowSource> source =
                     import.is_training_data() ? Labels::kRequired : Labels::kMayBeMissing);
 const ImportSummary done = ImportRows(import, *source);
 if (result != nullptr)
-  *result = {done.rows, done.label.positive_rows, done.bad_rows, done.dropped_rows};
+  *result = {done.rows, done.label.positive_rows, done.bad_rows, done.dropped_rows, done.test_rows};
 });
 }

@@ -396,13 +396,16 @@ typedef struct renzan_import_options {
   /* Called every few thousand rows, in the calling thread; returns 0, or 1 to stop. May be NULL. */
   int (*progress)(void* context, int64_t rows);
   void* context;
+  const char* split; /* "random:0.1"; NULL: none. Otherwise the datasets are in `directory`: train
+                        and test */
 } renzan_import_options;
 
 typedef struct renzan_import_result {
-  int64_t rows;          /* of the dataset */
+  int64_t rows;          /* of the dataset; with split, of the training set */
   int64_t positive_rows; /* of these, with label 1 */
   int64_t bad_rows;      /* skipped */
   int64_t dropped_rows;  /* left out by keep_negatives */
+  int64_t test_rows;     /* of the test set, with split */
 } renzan_import_result;
 
 struct ArrowArrayStream; /* of Arrow's C stream interface */

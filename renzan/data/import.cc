@@ -13,6 +13,7 @@
 
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
 #include "renzan/data/dataset/dataset_staging.h"
@@ -20,10 +21,13 @@
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/dense_spread.h"
 #include "renzan/data/dense_transform.h"
+#include "renzan/data/held_out_rows.h"
 #include "renzan/data/input_rows.h"
 #include "renzan/data/negative_sampler.h"
 #include "renzan/data/row_source.h"
+#include "renzan/data/row_split.h"
 #include "renzan/data/skipped_rows.h"
+#include "renzan/data/split_directory.h"
 #include "renzan/data/synth/teacher_report.h"
 #include "renzan/data/vocabularies_from.h"
 #include "renzan/data/vocabulary.h"
@@ -58,10 +62,9 @@ NegativeSampler SamplerOf(const ImportOptions& options) {
 
 // The share of the negatives that earlier programs and this import keep. Rounded, so that the same
 // share, reached in other steps, is the same number.
-double NegativesKept(const DatasetSchema& schema, const ImportOptions& options) {
+double NegativesKept(const DatasetSchema& schema, double kept_here) {
   if (!schema.has_labels()) return 1;
-  const double share = schema.negatives_kept * options.keep_negatives.value_or(1);
-  return std::stod(fmt::format("{:.12g}", share));
+  return std::stod(fmt::format("{:.12g}", schema.negatives_kept * kept_here));
 }
 
 std::string ReasonOf(const BadRow& bad) {
@@ -73,12 +76,16 @@ class Importer {
  public:
   Importer(const ImportOptions& options, RowSource& source)
       : options_(options), negatives_(SamplerOf(options)), source_(source) {
+    if (!options.split.empty()) split_.emplace(options.split, options.seed.value_or(0));
     source_.Begin();
     DatasetSchema schema = source_.schema();
     if (options.keep_negatives && !schema.has_labels())
       Fail(ErrorCode::kUsage,
            "--keep-negatives: the data have no labels, so that no row is a negative");
-    schema.negatives_kept = NegativesKept(schema, options);
+    if (split_ && !split_->column().empty())
+      split_->SetDateFormat(source_.SplitBy(split_->column()));
+    const double negatives_kept = NegativesKept(schema, 1);
+    schema.negatives_kept = NegativesKept(schema, options.keep_negatives.value_or(1));
     vocabularies_ = options.vocabulary_from.empty() ? VocabulariesFromOptions(options, schema)
                                                     : TakeVocabularies(options, &schema);
     if (options.is_training_data())
@@ -93,20 +100,29 @@ class Importer {
           vocabulary.provisional() ? 1 : vocabulary.num_embeddings();
       (schema.categorical[f].multi_hot ? multi_hot_ : one_hot_).push_back(f);
     }
-    writer_.emplace(
-        options.output, schema,
-        DatasetWriterOptions{.shard_rows = options.shard_rows,
-                             .created_by = "import --format " + options.format,
-                             .map_ids_at_end = provisional_,
-                             .dense_at_end = fits_.empty() ? std::vector<size_t>() : unscaled_,
-                             .keys = source_.keys(),
-                             .stop = options.stop});
+    const DatasetWriterOptions files{
+        .shard_rows = options.shard_rows,
+        .created_by = "import --format " + options.format,
+        .map_ids_at_end = provisional_,
+        .dense_at_end = fits_.empty() ? std::vector<size_t>() : unscaled_,
+        .keys = source_.keys(),
+        .stop = options.stop};
+    writer_.emplace(options.training_output(), schema, files);
+    if (split_) {
+      schema.negatives_kept = negatives_kept;
+      test_.emplace(options.output + "/test", schema, files, vocabularies_);
+    }
     skipped_.emplace(writer_->PathOfFile(kSkippedRowsName));
     input_rows_.emplace(writer_->PathOfFile(kInputRowsName));
   }
 
   ImportSummary Run() {
     ReadRows();
+    if (split_ && (progress_.rows == 0) != (progress_.test_rows == 0))
+      Fail(ErrorCode::kData, "{}: --split {} puts all of {} into the {} set", source_.names(),
+           split_->text(),
+           Counted(progress_.rows + progress_.test_rows + progress_.dropped_rows, "valid row"),
+           progress_.rows == 0 ? "test" : "training");
     if (progress_.rows == 0 && progress_.dropped_rows > 0)
       Fail(ErrorCode::kData,
            "{}: --keep-negatives kept 0 of {} with label 0, and no row has another",
@@ -131,7 +147,7 @@ class Importer {
     WarnOfWeights(summary.weight);
     WarnOfUntrainedRows();
     skipped_->Close();
-    Finish();
+    Finish(&summary);
     summary.grown = Grown();
     summary.trains_unseen = TrainsUnseen();
     WarnOfRareValues();
@@ -163,29 +179,51 @@ class Importer {
       const RowParser::Result result = source_.Next(&row, &bad);
       if (result == RowParser::Result::kEnd) break;
       if (result == RowParser::Result::kRow)
-        AppendOrDrop(row);
+        TakeRow(row);
       else
         TakeBadRow(bad);
-      if ((progress_.rows + progress_.dropped_rows + progress_.bad_rows) % kRowsBetweenReports == 0)
-        Report();
+      if ((valid_rows() + progress_.bad_rows) % kRowsBetweenReports == 0) Report();
+    }
+  }
+
+  int64_t valid_rows() const {
+    return progress_.rows + progress_.test_rows + progress_.dropped_rows;
+  }
+
+  void TakeRow(TextRow& row) {
+    bool held_out = false;
+    const std::string problem = split_ ? split_->HoldsOut(valid_rows(), row.split, &held_out) : "";
+    if (!problem.empty()) {
+      TakeBadRow(BadRow{.line = row.line,
+                        .reason = fmt::format("column '{}': '{}' {}", Escape(split_->column()),
+                                              Escape(ShortText(row.split, 40)), problem)});
+    } else if (held_out) {
+      ScaleDense(row);
+      test_->Append(row, valid_rows() + progress_.bad_rows);
+      ++progress_.test_rows;
+    } else {
+      AppendOrDrop(row);
     }
   }
 
   void AppendOrDrop(TextRow& row) {
-    if (row.label == 0 && !negatives_.Keeps(progress_.rows + progress_.dropped_rows))
+    if (row.label == 0 && !negatives_.Keeps(valid_rows()))
       ++progress_.dropped_rows;
     else
       Append(row);
   }
 
+  // By the constants that are known.
+  void ScaleDense(TextRow& row) const {
+    if (fits_.empty())
+      for (size_t i = 0; i < unscaled_.size(); ++i)
+        row.dense[unscaled_[i]] = Scaled(i, row.unscaled[i]);
+  }
+
   void Append(TextRow& row) {
-    for (size_t i = 0; i < unscaled_.size(); ++i) {
-      const double number = row.unscaled[i];
-      if (fits_.empty())
-        row.dense[unscaled_[i]] = Scaled(i, number);
-      else if (!std::isnan(number))
-        fits_[i].Add(number);
-    }
+    ScaleDense(row);
+    for (size_t i = 0; i < fits_.size(); ++i)
+      if (!std::isnan(row.unscaled[i])) fits_[i].Add(row.unscaled[i]);
     if (fits_.empty()) spread_->Add(row.dense);
     ids_.resize(one_hot_.size());
     for (size_t i = 0; i < one_hot_.size(); ++i) ids_[i] = LookUp(one_hot_[i], row.one_hot[i], 0);
@@ -198,7 +236,7 @@ class Importer {
     writer_->Append(row.label, row.dense, ids_, bags_,
                     fits_.empty() ? std::span<const double>() : row.unscaled,
                     has_weights() ? std::optional(row.weight) : std::nullopt, row.keys);
-    input_rows_->Add(progress_.rows, progress_.rows + progress_.dropped_rows + progress_.bad_rows);
+    input_rows_->Add(progress_.rows, valid_rows() + progress_.bad_rows);
     labels_.Add(row.label, row.other_label);
     ++progress_.rows;
     if (row.num_lines > 1) CountMultiLineRow(row);
@@ -357,7 +395,7 @@ class Importer {
     if (options_.progress) options_.progress(progress_);
   }
 
-  void Finish() {
+  void Finish(ImportSummary* summary) {
     DatasetManifest& manifest = writer_->manifest();
     std::vector<std::vector<int32_t>> id_maps(vocabularies_.size());
     for (size_t f = 0; f < vocabularies_.size(); ++f) {
@@ -373,7 +411,8 @@ class Importer {
     }
     manifest.vocabularies_reused = !options_.is_training_data();
     // A generator's report describes the whole file only.
-    if (options_.inputs.size() == 1 && progress_.bad_rows == 0 && progress_.dropped_rows == 0)
+    if (options_.inputs.size() == 1 && progress_.bad_rows == 0 && progress_.dropped_rows == 0 &&
+        !split_)
       if (const auto bayes_optimal = ReadTeacherReport(options_.inputs[0], progress_.rows))
         manifest.generated["teacher"] = *bayes_optimal;
     for (size_t i = 0; i < fits_.size(); ++i) {
@@ -383,15 +422,24 @@ class Importer {
     // Also where programs that know no such file would have left rows out, so that it can be told
     // from theirs (InputRows).
     manifest.skipped_rows = progress_.bad_rows;
-    if (progress_.bad_rows > 0 || progress_.dropped_rows > 0 || manifest.negatives_kept != 1) {
+    if (split_ || progress_.bad_rows > 0 || progress_.dropped_rows > 0 ||
+        manifest.negatives_kept != 1) {
       manifest.input_rows = input_rows_->Close();
       manifest.format_version = kKeysFormatVersion;
     }
     const std::vector<std::vector<int32_t>>* maps = provisional_ ? &id_maps : nullptr;
-    if (fits_.empty()) return writer_->Finish(maps);
-    writer_->Finish(
-        maps, [this](size_t i, double number) { return Scaled(i, number); },
-        [this](std::span<const float> dense) { spread_->Add(dense); });
+    DatasetWriter::Scale scale;
+    DatasetWriter::SeeDense see_dense;
+    if (!fits_.empty()) {
+      scale = [this](size_t i, double number) { return Scaled(i, number); };
+      see_dense = [this](std::span<const float> dense) { spread_->Add(dense); };
+    }
+    writer_->Complete(maps, scale, see_dense);
+    if (test_) {
+      summary->test.push_back(test_->Complete(vocabularies_, manifest, scale, kLabelsShown));
+      test_->Commit();
+    }
+    writer_->Commit();
   }
 
   const ImportOptions& options_;
@@ -408,6 +456,8 @@ class Importer {
   std::vector<DenseFit> fits_;
   std::optional<DenseSpread> spread_;
   std::optional<DatasetWriter> writer_;
+  std::optional<RowSplit> split_;
+  std::optional<HeldOutRows> test_;
   std::optional<SkippedRows> skipped_;
   std::optional<InputRowsWriter> input_rows_;
   std::vector<int64_t> ids_;
@@ -423,8 +473,13 @@ class Importer {
 }  // namespace
 
 ImportSummary ImportRows(const ImportOptions& options, RowSource& source) {
+  if (!options.split.empty() && !options.is_training_data())
+    Fail(ErrorCode::kUsage,
+         "--split and --vocabulary-from cannot be combined without --grow: a test set needs no "
+         "training set beside it");
   if (options.grow && options.vocabulary_from.empty())
     Fail(ErrorCode::kUsage, "--grow needs --vocabulary-from DIR, whose vocabularies grow");
+  const SplitDirectory directory(options);
   return MakingDataset(options.output, [&] { return Importer(options, source).Run(); });
 }
 

@@ -19,6 +19,7 @@ struct ImportProgress {
   int64_t rows = 0;
   int64_t bad_rows = 0;
   int64_t multi_line_rows = 0;   // of `rows`: those with quoted line breaks
+  int64_t test_rows = 0;         // held out by ImportOptions::split; `rows` are the others
   int64_t dropped_rows = 0;      // negatives that ImportOptions::keep_negatives left out
   uint64_t text_bytes = 0;       // of text read, after decompression
   uint64_t raw_bytes = 0;        // of the files read
@@ -26,7 +27,7 @@ struct ImportProgress {
 
   // Of all rows read.
   double bad_share() const {
-    const int64_t all = rows + dropped_rows + bad_rows;
+    const int64_t all = rows + test_rows + dropped_rows + bad_rows;
     return all == 0 ? 0 : static_cast<double>(bad_rows) / static_cast<double>(all);
   }
 };
@@ -68,6 +69,8 @@ struct ImportSummary : ImportProgress {
   std::vector<TrainedUnseen> trains_unseen = {};
   // The file that lists the bad rows (SkippedRows); empty if there are none.
   std::string skipped_rows;
+  // With ImportOptions::split: that of the test set, which has no progress but its rows.
+  std::vector<ImportSummary> test = {};
 };
 
 struct ImportOptions {
@@ -86,13 +89,18 @@ struct ImportOptions {
   std::optional<uint64_t> seed;  // which lookups and rows these are; 0 if not given
   // A dataset whose vocabularies are reused. Unless they grow, the input may lack the label.
   std::string vocabulary_from;
-  bool grow = false;           // add the values that they lack: this is training data, too
+  bool grow = false;  // add the values that they lack: this is training data, too
+  // A RowSplit's text: `output` then gets the datasets train and test, the second as an import of its
+  // rows with the vocabularies of the first. keep_negatives concerns training rows only.
+  std::string split;
   bool skip_bad_rows = false;  // and list them in a file beside dataset.yaml
   int64_t shard_rows = 4'000'000;
   // Called every few thousand rows.
   std::function<void(const ImportProgress&)> progress;
   StopFunction stop;
 
+  // Where the rows go that are not held out.
+  std::string training_output() const { return split.empty() ? output : output + "/train"; }
   bool is_training_data() const { return vocabulary_from.empty() || grow; }
 };
 

@@ -24,6 +24,7 @@ class RowSource {
   virtual const DatasetSchema& schema() const = 0;
   virtual std::vector<double> unseen_shares() const = 0;
   virtual std::vector<std::string> keys() const = 0;
+  virtual std::string SplitBy(const std::string& column) = 0;
   virtual RowParser::Result Next(TextRow* row, BadRow* bad) = 0;
 
   // All inputs, and the one that the last row came from, for people.

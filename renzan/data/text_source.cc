@@ -38,6 +38,7 @@ class TextSource : public RowSource {
   const DatasetSchema& schema() const override { return parser_->schema(); }
   std::vector<double> unseen_shares() const override { return parser_->unseen_shares(); }
   std::vector<std::string> keys() const override { return parser_->keys(); }
+  std::string SplitBy(const std::string& column) override { return parser_->SplitBy(column); }
   RowParser::Result Next(TextRow* row, BadRow* bad) override {
     return parser_->Next(lines_, row, bad);
   }

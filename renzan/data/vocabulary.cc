@@ -125,6 +125,22 @@ void Vocabulary::Grow() {
   unseen_share_ = 0;
 }
 
+Vocabulary Vocabulary::Collecting() const {
+  CHECK(kind_ == Kind::kCounting);
+  return Vocabulary(spec_);
+}
+
+std::vector<int32_t> Vocabulary::FinishBy(const Vocabulary& training, int64_t* unseen) const {
+  CHECK(kind_ == Kind::kCounting && training.kind_ == Kind::kFixed);
+  std::vector<int32_t> final_ids(2 * counts_.size(), static_cast<int32_t>(kMissing));
+  for (const auto& [value, id] : ids_) {
+    const auto own = static_cast<int32_t>(training.LookUp(value));
+    final_ids[2 * static_cast<size_t>(id)] = own;
+    if (own == kRare) *unseen += counts_[static_cast<size_t>(id)].all;
+  }
+  return final_ids;
+}
+
 int64_t Vocabulary::HashId(std::string_view value) const {
   // The remainder by a multiplication, where the divisor's inverse is at most 2 too small.
   __extension__ using Uint128 = unsigned __int128;

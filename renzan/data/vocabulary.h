@@ -43,6 +43,10 @@ class Vocabulary {
   // here on. Does nothing with hashing.
   void Grow();
 
+  // Of a provisional vocabulary: one that gives the values of a test set provisional ids, without
+  // counting them, until FinishBy().
+  Vocabulary Collecting() const;
+
   // To be called before Id(), for a provisional vocabulary. A share of the lookups reads the row
   // for unseen values instead of their value's own, and does not count for the threshold. Without a
   // `share`, it is kUnseenShare if fewer lookups would read the row otherwise, and 0 if not. Which
@@ -72,6 +76,9 @@ class Vocabulary {
   bool provisional() const { return kind_ == Kind::kCounting; }
   // Fixes the ids; element i of the result is the final id of provisional id i.
   std::vector<int32_t> Finish();
+  // Of a vocabulary made by Collecting(): the same, by the ids of the finished `training`. Adds to
+  // *unseen how many lookups were of values that it does not have.
+  std::vector<int32_t> FinishBy(const Vocabulary& training, int64_t* unseen) const;
   // After Grow() and Finish(): how many values it got, and how many of those before did not occur.
   int64_t added() const { return std::ssize(values_) - known_; }
   int64_t absent() const { return absent_; }

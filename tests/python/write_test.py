@@ -189,6 +189,25 @@ class WriteTest(unittest.TestCase):
                                  self.root / "test", schema, vocabulary_from=self.root / "new")
         self.assertEqual(test[:].ids["user"].tolist(), [1, 3])
 
+    def test_splits(self):
+        columns = {"y": [1, 0] * 50, "user": [i % 10 for i in range(100)], "at": list(range(100))}
+        schema = {"columns": {"y": {"role": "label"}, "user": {"role": "categorical"},
+                              "at": {"role": "skip"}}}
+        train, test = renzan.data.write(HandMade(columns).address, self.root / "two", schema,
+                                        vocabulary="threshold:1", split="time:at@95")
+        self.assertEqual((len(train), len(test)), (95, 5))
+        self.assertEqual(test[:].label.tolist(), [0, 1, 0, 1, 0])
+        self.assertEqual(train.schema.categorical[0], test.schema.categorical[0])
+        train, test = renzan.data.write(HandMade(columns).address, self.root / "groups", schema,
+                                        split="group:user@0.4", seed=1)
+        users = [set(part[:].ids["user"].tolist()) for part in (train, test)]
+        self.assertEqual(len(train) + len(test), 100)
+        self.assertFalse(users[0] & users[1])
+        with self.assertRaisesRegex(renzan.UsageError, "no column 'usr'"):
+            renzan.data.write(HandMade(columns).address, self.root / "none", schema,
+                              split="group:usr@0.4")
+        self.assertFalse((self.root / "none").exists())
+
     def test_errors_leave_nothing(self):
         schema = {"columns": {"y": {"role": "label"}}}
         stream = HandMade({"y": [1, 2]})

@@ -250,8 +250,8 @@ def write(table: Any, directory: str | os.PathLike[str],
           vocabulary: str | Sequence[str] = (), unseen: str | float | Sequence[str] = (),
           vocabulary_from: str | os.PathLike[str] | None = None, grow: bool = False,
           keep_negatives: float | None = None, seed: int | None = None, on_bad_row: str = "error",
-          shard_rows: int | None = None,
-          progress: Callable[[int], object] | None = None) -> Dataset:
+          shard_rows: int | None = None, progress: Callable[[int], object] | None = None,
+          split: str | None = None) -> Any:
     """Writes a table as a dataset, and opens it: the same bytes as `renzan data import --format csv`
     makes of the same values. The dataset appears whole or not at all.
 
@@ -260,10 +260,15 @@ def write(table: Any, directory: str | os.PathLike[str],
     is released. It is read once, batch by batch. `schema` says what each column is, as the schema
     file of a CSV file does (docs/formats/dataset.md): a path, or its content as a dict. The other
     arguments are the flags of `renzan data import`. `progress` is called with the number of rows
-    so far, every few thousand; what it raises ends the import, and so does Ctrl-C."""
+    so far, every few thousand; what it raises ends the import, and so does Ctrl-C.
+
+    With `split` ("time:day@2024-03-01", "random:0.1", "group:user@0.1") it makes two datasets,
+    `train` and `test` in `directory`, and returns both."""
     _write.write(table, directory, schema, _write.Options(
         vocabulary, unseen, vocabulary_from, grow, keep_negatives, seed, on_bad_row, shard_rows,
-        progress))
+        progress, split))
+    if split is not None:
+        return tuple(open(os.path.join(directory, name)) for name in ("train", "test"))
     return open(directory)
 
 

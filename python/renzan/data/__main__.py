@@ -83,6 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--grow", action="store_true")
     verb.add_argument("--keep-negatives", type=float, metavar="SHARE")
     verb.add_argument("--seed", type=int)
+    verb.add_argument("--split", metavar="SPLIT",
+                      help="make DIR/train and DIR/test: time:COLUMN@VALUE, random:SHARE or "
+                      "group:COLUMN@SHARE")
     verb.add_argument("--on-bad-row", choices=("error", "skip"), default="error")
     verb.add_argument("--shard-rows", type=int, metavar="ROWS")
     verb.add_argument("--reader", choices=tuple(_READERS),
@@ -94,16 +97,19 @@ def _import(flags: argparse.Namespace) -> None:
     start = time.monotonic()
     options = _write.Options(
         flags.vocabulary, flags.unseen, flags.vocabulary_from, flags.grow, flags.keep_negatives,
-        flags.seed, flags.on_bad_row, flags.shard_rows)
+        flags.seed, flags.on_bad_row, flags.shard_rows, split=flags.split)
     table = _read(flags.files, [flags.reader] if flags.reader else list(_READERS))
     result = _write.write(table, flags.output, flags.schema, options)
     seconds = max(time.monotonic() - start, 1e-3)
-    print(f"{flags.output}: {result.rows} rows in {seconds:.2f} s "
-          f"({result.rows / seconds:.0f} rows/s), the label is 1 in {result.positive_rows}")
+    output = flags.output + ("/train" if flags.split else "")
+    print(f"{output}: {result.rows} rows in {seconds:.2f} s "
+          f"({(result.rows + result.test_rows) / seconds:.0f} rows/s), the label is 1 in {result.positive_rows}")
+    if flags.split:
+        print(f"{flags.output}/test: {result.test_rows} rows, held out (--split {flags.split})")
     if result.dropped_rows > 0:
         print(f"left out {result.dropped_rows} rows with label 0")
     if result.bad_rows > 0:
-        print(f"skipped {result.bad_rows} bad rows, listed in {flags.output}/skipped_rows.csv")
+        print(f"skipped {result.bad_rows} bad rows, listed in {output}/skipped_rows.csv")
 
 
 def main() -> int:

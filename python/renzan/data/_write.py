@@ -25,6 +25,7 @@ class Options(NamedTuple):
     on_bad_row: str = "error"
     shard_rows: int | None = None
     progress: Callable[[int], object] | None = None
+    split: str | None = None
 
 
 def write(table: Any, directory: str | os.PathLike[str],
@@ -90,6 +91,8 @@ def _native_options(options: Options) -> tuple[ImportOptions, list[Any]]:
         kept.append(array)
     if options.vocabulary_from is not None:
         native.vocabulary_from = os.fsencode(options.vocabulary_from)
+    if options.split is not None:
+        native.split = os.fsencode(options.split)
     if options.keep_negatives is not None:
         native.keep_negatives = ctypes.pointer(c_double(options.keep_negatives))
     if options.seed is not None:

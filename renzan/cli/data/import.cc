@@ -126,8 +126,9 @@ void Import(Flags flags) {
     done = ImportDataset(options);
     seconds = std::max(bar.seconds(), 1e-3);
   }
-  fmt::print("{}: {} in {:.2f} s ({:.0f} rows/s, {:.1f} MB/s of text)\n", options.output,
-             Counted(done.rows, "row"), seconds, static_cast<double>(done.rows) / seconds,
+  fmt::print("{}: {} in {:.2f} s ({:.0f} rows/s, {:.1f} MB/s of text)\n", options.training_output(),
+             Counted(done.rows, "row"), seconds,
+             static_cast<double>(done.rows + done.test_rows) / seconds,
              static_cast<double>(done.text_bytes) * 1e-6 / seconds);
   PrintLabels(done);
   PrintNegatives(done, options);
@@ -135,6 +136,12 @@ void Import(Flags flags) {
   PrintTrainsUnseen(done);
   PrintUnseen(done, options.vocabulary_from);
   if (options.grow) PrintGrown(done, options.vocabulary_from);
+  for (const ImportSummary& test : done.test) {
+    fmt::print("{}/test: {}, held out (--split {})\n", options.output, Counted(test.rows, "row"),
+               options.split);
+    PrintLabels(test);
+    PrintUnseen(test, options.training_output());
+  }
   if (options.skip_bad_rows)
     fmt::print("skipped {}{}\n", Counted(done.bad_rows, "bad row"),
                done.skipped_rows.empty() ? ""
@@ -183,7 +190,8 @@ void AddDataImportVerb(CLI::App& data) {
       })
       ->type_name("SHARE");
   verb->add_option("--seed", options.seed,
-                   "Selects the lookups of --unseen and the rows of --keep-negatives; default: 0");
+                   "Selects the lookups of --unseen and the rows of --keep-negatives and --split; "
+                   "default: 0");
   verb->add_option("--vocabulary-from", options.vocabulary_from,
                    "Use another dataset's vocabulary and constants of transforms (for a test set, "
                    "which may lack the label)")
@@ -191,6 +199,11 @@ void AddDataImportVerb(CLI::App& data) {
   verb->add_flag("--grow", options.grow,
                  "Give the values that --vocabulary-from lacks ids after its own (for a new day's "
                  "training data)");
+  verb->add_option("--split", options.split,
+                   "Make OUTPUT/train and OUTPUT/test: time:COLUMN@VALUE (rows from VALUE on are "
+                   "for the test), random:SHARE, or group:COLUMN@SHARE (all rows of a value on one "
+                   "side)")
+      ->type_name("SPLIT");
   verb->add_option("--dense", flags->dense,
                    "Transform for format criteo: log (log(max(x, 0) + 1)) or none; missing is 0 "
                    "[log]")

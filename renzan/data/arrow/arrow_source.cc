@@ -16,6 +16,7 @@
 #include "renzan/base/log.h"
 #include "renzan/data/arrow/arrow_abi.h"
 #include "renzan/data/arrow/arrow_values.h"
+#include "renzan/data/row_split.h"
 #include "renzan/data/text/column_fields.h"
 #include "renzan/data/text/csv_record.h"
 #include "renzan/data/text/parse_number.h"
@@ -34,11 +35,13 @@ struct Column {
   size_t index = 0;  // in the schema file
   ArrowType type;
   Use use = Use::kSkip;
-  bool is_key = false;
+  bool is_key = false, splits = false;
+  bool is_used() const { return use != Use::kSkip || is_key || splits; }
   bool words = false;                // bool: its text is true and false, not 1 and 0
   std::vector<double> missing = {};  // the numbers that mean missing
   ArrowValues values = {};
   char scratch[ArrowValues::kMaxNumber] = {}, key_scratch[ArrowValues::kMaxNumber] = {};
+  char split_scratch[ArrowValues::kMaxNumber] = {};
   std::vector<char> bag_scratch = {};
 };
 
@@ -77,6 +80,18 @@ class ArrowSource : public RowSource {
   std::vector<double> unseen_shares() const override { return fields_.unseen_shares(); }
   std::vector<std::string> keys() const override { return fields_.keys(); }
 
+  std::string SplitBy(const std::string& name) override {
+    const std::string format = fields_.SplitBy(name);
+    const auto found = std::find_if(columns_.begin(), columns_.end(),
+                                    [&](const Column& column) { return column.name == name; });
+    CHECK(found != columns_.end());
+    found->splits = true;
+    if (found->type.is_list())
+      Fail(ErrorCode::kUsage, "--split: column '{}' holds lists", Escape(name));
+    CheckType(*found);
+    return found->type.is_time() ? kIsoTimes : format;
+  }
+
   RowParser::Result Next(TextRow* row, BadRow* bad) override {
     while (at_ == batch_rows_)
       if (!NextBatch()) return RowParser::Result::kEnd;
@@ -85,7 +100,7 @@ class ArrowSource : public RowSource {
     fields_.Prepare(row);
     for (size_t i = 0; i < columns_.size(); ++i) {
       Column& column = columns_[i];
-      if (column.use == Use::kSkip && !column.is_key) continue;
+      if (!column.is_used()) continue;
       if (Take(column, at, row, bad)) continue;
       bad->column = i + 1;
       bad->name = column.name;
@@ -199,7 +214,7 @@ class ArrowSource : public RowSource {
       if (has_hour && type.kind != ArrowKind::kTimestamp)
         advice = "dates have no hour: remove it from 'parts', or cast the column to a timestamp";
     } else if (type.is_time() && described.role != "date" && described.role != "categorical" &&
-               !column.is_key) {
+               described.role != "skip" && !column.is_key) {
       advice = "dates and times have the role date";
     }
     if (advice.empty() && type.is_time() && !IsUtc(type.zone))
@@ -228,7 +243,7 @@ class ArrowSource : public RowSource {
     first_ = batch_->offset;
     for (size_t i = 0; i < columns_.size(); ++i) {
       Column& column = columns_[i];
-      if (column.use == Use::kSkip && !column.is_key) continue;
+      if (!column.is_used()) continue;
       column.values.Bind(column.type, *batch_->children[i], column.name);
       if (column.values.length() < first_ + batch_rows_)
         Fail(ErrorCode::kData, "column '{}' has {} in a batch of {}", Escape(column.name),
@@ -244,6 +259,8 @@ class ArrowSource : public RowSource {
     if (column.is_key && column.use != Use::kText)
       fields_.SetKey(column.index,
                      is_null ? std::string_view() : TextOf(column, at, column.key_scratch), row);
+    if (column.splits)
+      row->split = is_null ? std::string_view() : TextOf(column, at, column.split_scratch);
     switch (column.use) {
       case Use::kSkip:
         return true;

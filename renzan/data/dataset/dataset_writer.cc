@@ -409,6 +409,12 @@ std::string DatasetWriter::FinalPathOfFile(const std::string& name) const {
 
 void DatasetWriter::Finish(const std::vector<std::vector<int32_t>>* id_maps, const Scale& scale,
                            const SeeDense& see_dense) {
+  Complete(id_maps, scale, see_dense);
+  Commit();
+}
+
+void DatasetWriter::Complete(const std::vector<std::vector<int32_t>>* id_maps, const Scale& scale,
+                             const SeeDense& see_dense) {
   Impl& impl = *impl_;
   CHECK((id_maps != nullptr) == impl.options.map_ids_at_end);
   CHECK((scale != nullptr) == !impl.options.dense_at_end.empty());
@@ -426,7 +432,10 @@ void DatasetWriter::Finish(const std::vector<std::vector<int32_t>>* id_maps, con
   if (!impl.manifest.vocabulary.empty()) impl.staged.Upload(VocabularyFolder(impl.manifest));
   for (const std::string& name : impl.other_files)
     if (FileExists(impl.staged.directory() + "/" + name)) impl.staged.UploadFile(name);
-  impl.staged.Commit(kDatasetManifestName, ManifestText(impl.manifest));
+}
+
+void DatasetWriter::Commit() {
+  impl_->staged.Commit(kDatasetManifestName, ManifestText(impl_->manifest));
 }
 
 }  // namespace renzan

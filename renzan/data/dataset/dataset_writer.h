@@ -73,6 +73,10 @@ class DatasetWriter {
   using SeeDense = std::function<void(std::span<const float> dense)>;
   void Finish(const std::vector<std::vector<int32_t>>* id_maps = nullptr,
               const Scale& scale = nullptr, const SeeDense& see_dense = nullptr);
+  // The same in two steps: all that can take long, and the last one.
+  void Complete(const std::vector<std::vector<int32_t>>* id_maps = nullptr,
+                const Scale& scale = nullptr, const SeeDense& see_dense = nullptr);
+  void Commit();
 
  private:
   struct Impl;

@@ -104,6 +104,18 @@ std::vector<std::string> ColumnFields::NamesLackedBy(const std::vector<std::stri
   return lacked;
 }
 
+std::string ColumnFields::SplitBy(const std::string& column) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < csv_.columns.size(); ++i) {
+    if (absent_[i]) continue;
+    names.push_back(csv_.columns[i].name);
+    if (names.back() != column) continue;
+    split_index_ = i;
+    return csv_.columns[i].date;
+  }
+  FailNoSplitColumn(column, names);
+}
+
 void ColumnFields::Prepare(TextRow* row) const {
   row->dense.resize(schema_.dense.size());
   row->unscaled.resize(num_unscaled_);
@@ -115,6 +127,7 @@ void ColumnFields::Prepare(TextRow* row) const {
 bool ColumnFields::ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
   const CsvColumn& column = csv_.columns[index];
   if (is_key(index)) SetKey(index, field, row);
+  if (index == split_index_) row->split = field;
   if (column.role == "skip" || column.role == "key") return true;
   if (IsMissing(index, field)) field = {};
   if (column.role == "label") return ParseLabel(index, field, row, bad);

@@ -38,6 +38,10 @@ class ColumnFields {
   const std::vector<double>& unseen_shares() const { return unseen_shares_; }
   const std::vector<std::string>& keys() const { return keys_; }
 
+  // As of RowParser.
+  std::string SplitBy(const std::string& column);
+  size_t split_index() const { return split_index_; }
+
   void Prepare(TextRow* row) const;
   // These return false and say in *bad what is wrong, all but the column.
   bool ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad);
@@ -98,6 +102,7 @@ class ColumnFields {
   std::vector<std::string> keys_;
   std::vector<size_t> key_slots_;  // by column: index in keys_
   static constexpr size_t kNoKey = static_cast<size_t>(-1);
+  size_t split_index_ = static_cast<size_t>(-1);  // of the column of SplitBy()
   bool has_read_row_ = false;
 };
 

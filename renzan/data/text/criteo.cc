@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "renzan/base/config/config.h"
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
@@ -50,6 +51,16 @@ class CriteoParser : public RowParser {
   }
   const DatasetSchema& schema() const override { return schema_; }
 
+  std::string SplitBy(const std::string& column) override {
+    std::vector<std::string> names = {schema_.label};
+    names.insert(names.end(), schema_.dense.begin(), schema_.dense.end());
+    for (const CategoricalFeature& feature : schema_.categorical) names.push_back(feature.name);
+    const auto found = std::find(names.begin(), names.end(), column);
+    if (found == names.end()) FailNoSplitColumn(column, names);
+    split_ = static_cast<size_t>(found - names.begin());
+    return "";
+  }
+
   Result Next(LineReader& lines, TextRow* row, BadRow* bad) override {
     if (!has_line_ && !lines.Next(&line_)) return Result::kEnd;
     has_line_ = false;
@@ -94,6 +105,7 @@ class CriteoParser : public RowParser {
       if (label != "0" && label != "1") return Reject(0, "is not 0 or 1", bad);
       row->label = label == "1" ? 1.0f : 0.0f;
     }
+    if (split_ < kNumColumns) row->split = fields_[split_];
     row->dense.resize(kNumDense);
     for (size_t d = 0; d < kNumDense; ++d) {
       const std::string_view field = fields_[1 + d];
@@ -134,14 +146,21 @@ class CriteoParser : public RowParser {
   DatasetSchema schema_;
   bool log_dense_;
   const Labels labels_;
-  size_t first_field_ = 0;  // 1: the label is missing
-  std::string_view line_;   // the one at hand
-  bool has_line_ = false;   // it was read ahead
+  size_t split_ = kNumColumns;  // the column of SplitBy()
+  size_t first_field_ = 0;      // 1: the label is missing
+  std::string_view line_;       // the one at hand
+  bool has_line_ = false;       // it was read ahead
   std::vector<float> small_logs_;
   std::array<std::string_view, kNumColumns> fields_;
 };
 
 }  // namespace
+
+void FailNoSplitColumn(const std::string& column, const std::vector<std::string>& names) {
+  const std::string nearest = NearestName(column, names);
+  Fail(ErrorCode::kUsage, "--split: there is no column '{}'{}", Escape(column),
+       nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+}
 
 float LogTransform(double x) { return static_cast<float>(std::log(std::max(x, 0.0) + 1.0)); }
 

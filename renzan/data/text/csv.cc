@@ -52,6 +52,8 @@ class CsvParser : public RowParser {
   std::vector<double> unseen_shares() const override { return fields_.unseen_shares(); }
   std::vector<std::string> keys() const override { return fields_.keys(); }
 
+  std::string SplitBy(const std::string& column) override { return fields_.SplitBy(column); }
+
   Result Next(LineReader& lines, TextRow* row, BadRow* bad) override {
     std::string problem;
     for (;;) {

@@ -93,7 +93,7 @@ std::string DateFormat::Problem() const {
   return has_day() || has_hour() ? "" : "has neither %Y, %m and %d, nor %H, nor %s or %Q";
 }
 
-std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
+std::optional<int64_t> DateFormat::ParseSeconds(std::string_view text) const {
   int year = 1970, month = 1, day = 1, hour = 0, minute = 0, second = 0, fraction = 0, weekday = -1;
   bool is_pm = false;
   std::optional<int64_t> seconds;
@@ -159,16 +159,21 @@ std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
   }
   if (!text.empty()) return std::nullopt;
   if (Has('I')) hour = hour % 12 + (is_pm ? 12 : 0);
-  if (seconds) return PartsOfSeconds(*seconds);
+  if (seconds) return *seconds;
   const std::chrono::year_month_day date{std::chrono::year(year),
                                          std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day))};
   constexpr int kLeapSecond = 60;
   if (!date.ok() || hour >= kHoursPerDay || minute >= 60 || second > kLeapSecond)
     return std::nullopt;
-  const DateParts parts = PartsOf(std::chrono::sys_days(date).time_since_epoch().count(), hour);
-  if (weekday >= 0 && has_day() && weekday != parts.weekday) return std::nullopt;
-  return parts;
+  const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
+  if (weekday >= 0 && has_day() && weekday != PartsOf(days, hour).weekday) return std::nullopt;
+  return ((days * kHoursPerDay + hour) * 60 + minute) * 60 + std::min(second, kLeapSecond - 1);
+}
+
+std::optional<DateParts> DateFormat::Parse(std::string_view text) const {
+  const std::optional<int64_t> seconds = ParseSeconds(text);
+  return seconds ? std::optional(PartsOfSeconds(*seconds)) : std::nullopt;
 }
 
 }  // namespace renzan

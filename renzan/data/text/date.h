@@ -35,6 +35,8 @@ class DateFormat {
 
   // Nothing unless the whole text is a date that exists.
   std::optional<DateParts> Parse(std::string_view text) const;
+  // The same as seconds since 1970; those of a format without a day count from midnight.
+  std::optional<int64_t> ParseSeconds(std::string_view text) const;
 
   const std::string& text() const { return format_; }
 

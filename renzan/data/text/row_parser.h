@@ -26,6 +26,7 @@ struct TextRow {
   std::vector<std::string_view> one_hot;                 // empty: missing
   std::vector<std::vector<std::string_view>> multi_hot;  // no empty values
   std::vector<std::string_view> keys;                    // of RowParser::keys(), unchanged
+  std::string_view split;                                // of the column of SplitBy(); or ""
 };
 
 struct BadRow {
@@ -52,6 +53,9 @@ class RowParser {
   virtual std::vector<double> unseen_shares() const { return {}; }
   // Columns whose texts are kept for predictions (DatasetManifest::keys).
   virtual std::vector<std::string> keys() const { return {}; }
+  // Makes each row's `split` the text of this column. After Begin(). Returns what
+  // RowSplit::SetDateFormat() takes; throws kUsage if there is no such column.
+  virtual std::string SplitBy(const std::string& column) = 0;
   virtual Result Next(LineReader& lines, TextRow* row, BadRow* bad) = 0;
 };
 
@@ -77,6 +81,10 @@ inline constexpr char kUnlabelledAdvice[] =
 // What to do where labels may be missing, and the label's column is there but empty.
 inline constexpr char kEmptyLabelAdvice[] =
     "data for predictions must not have the label's column: leave it out";
+
+// Throws kUsage: --split names a column that is none of `names`.
+[[noreturn]] void FailNoSplitColumn(const std::string& column,
+                                    const std::vector<std::string>& names);
 
 // log(max(x, 0) + 1)
 float LogTransform(double x);

@@ -1,0 +1,202 @@
+#include "renzan/data/row_split.h"
+
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "renzan/data/arrow/arrow_source.h"
+#include "renzan/data/arrow/arrow_testing.h"
+#include "renzan/data/input_rows.h"
+#include "renzan/data/key_column.h"
+#include "renzan/data/text/csv_testing.h"
+
+namespace renzan {
+namespace {
+
+using testing::Csv;
+using testing::ExpectError;
+using ::testing::HasSubstr;
+
+constexpr char kSplitSchema[] =
+    "columns:\n"
+    "  y: {role: label}\n"
+    "  day: {role: date, date: '%Y-%m-%d', parts: {day: {role: dense, transform: minmax}}}\n"
+    "  x: {role: dense, transform: standardize, fill: mean}\n"
+    "  user: {role: categorical}\n"
+    "  item: {role: multi_hot}\n"
+    "  n: {role: key}\n";
+constexpr char kSplitHeader[] = "y,day,x,user,item,n\n";
+constexpr int kSplitRows = 400;
+
+struct SplitRow {
+  int user, day;
+  std::string text;
+};
+
+std::vector<SplitRow> RowsToSplit() {
+  std::vector<SplitRow> rows;
+  for (int i = 0; i < kSplitRows; ++i) {
+    const int user = i * i % 37, day = i * 7 % 28;
+    rows.push_back({user, day,
+                    fmt::format("{},2024-02-{:02},{},{},{}|{},{}\n", i % 3 == 0 ? 1 : 0, day + 1,
+                                i % 5 == 0 ? "" : fmt::format("{}", i * 0.37),
+                                user == 0 ? "" : fmt::format("u{}", user), i % 11, i % 50, i)});
+  }
+  return rows;
+}
+
+std::string AllRows() {
+  std::string text = kSplitHeader;
+  for (const SplitRow& row : RowsToSplit()) text += row.text;
+  return text;
+}
+
+// The numbers of the input's rows, which column n holds.
+std::set<int> RowsIn(const std::string& directory) {
+  const Dataset dataset(directory);
+  const KeyColumn keys(dataset, "n", 0, dataset.num_rows());
+  const InputRows input_rows(dataset);
+  std::set<int> rows;
+  for (int64_t row = 0; row < dataset.num_rows(); ++row) {
+    rows.insert(std::stoi(std::string(keys.Text(row))));
+    EXPECT_EQ(input_rows.Of(row), std::stoi(std::string(keys.Text(row))));
+  }
+  EXPECT_EQ(std::ssize(rows), dataset.num_rows());
+  return rows;
+}
+
+// Both datasets must be those of imports of their rows alone.
+std::set<int> ExpectSplit(const std::string& split, const std::vector<std::string>& vocabulary) {
+  Csv whole(kSplitSchema, {AllRows()});
+  whole.options.vocabulary = vocabulary;
+  whole.options.split = split;
+  whole.options.shard_rows = 90;
+  const ImportSummary summary = whole.Import();
+  const std::string train = whole.options.output + "/train", test = whole.options.output + "/test";
+  const std::set<int> in_train = RowsIn(train), in_test = RowsIn(test);
+  EXPECT_EQ(in_train.size() + in_test.size(), size_t{kSplitRows});
+  EXPECT_EQ(summary.rows, std::ssize(in_train));
+  EXPECT_EQ(summary.test_rows, std::ssize(in_test));
+  std::string train_text = kSplitHeader, test_text = kSplitHeader;
+  const std::vector<SplitRow> rows = RowsToSplit();
+  for (int i = 0; i < kSplitRows; ++i)
+    (in_test.contains(i) ? test_text : train_text) += rows[static_cast<size_t>(i)].text;
+  Csv alone(kSplitSchema, {train_text});
+  alone.options.vocabulary = vocabulary;
+  alone.options.shard_rows = 90;
+  alone.Import();
+  Csv later(kSplitSchema, {test_text});
+  later.options.vocabulary = {};
+  later.options.vocabulary_from = alone.options.output;
+  later.options.shard_rows = 90;
+  const ImportSummary expected = later.Import();
+  EXPECT_EQ(Dataset(train).fingerprint(), Dataset(alone.options.output).fingerprint());
+  EXPECT_EQ(Dataset(test).fingerprint(), Dataset(later.options.output).fingerprint());
+  Dataset(test).Verify();
+  const ImportSummary& held_out = summary.test.at(0);
+  EXPECT_EQ(held_out.unseen.size(), expected.unseen.size());
+  for (size_t f = 0; f < expected.unseen.size(); ++f) {
+    EXPECT_EQ(held_out.unseen[f].lookups, expected.unseen[f].lookups);
+    EXPECT_EQ(held_out.unseen[f].unseen, expected.unseen[f].unseen);
+    EXPECT_EQ(held_out.unseen[f].feature, expected.unseen[f].feature);
+  }
+  EXPECT_EQ(held_out.label.positive_rows, expected.label.positive_rows);
+  return in_test;
+}
+
+TEST(RowSplit, ByTime) {
+  const std::vector<SplitRow> rows = RowsToSplit();
+  const std::set<int> test = ExpectSplit("time:day@2024-02-20", {"threshold:2"});
+  for (int i = 0; i < kSplitRows; ++i)
+    EXPECT_EQ(test.contains(i), rows[static_cast<size_t>(i)].day >= 19) << i;
+  // A number, in a column that is no feature.
+  const std::set<int> last = ExpectSplit("time:n@1e2", {"hash:1000", "user=threshold:1"});
+  EXPECT_EQ(last.size(), size_t{kSplitRows - 100});
+  EXPECT_FALSE(last.contains(99));
+}
+
+TEST(RowSplit, AtRandom) {
+  const std::set<int> test = ExpectSplit("random:0.25", {"threshold:1"});
+  EXPECT_GT(test.size(), size_t{kSplitRows / 6});
+  EXPECT_LT(test.size(), size_t{kSplitRows / 3});
+  Csv other(kSplitSchema, {AllRows()});
+  other.options.split = "random:0.25";
+  other.options.seed = 1;
+  other.Import();
+  EXPECT_NE(RowsIn(other.options.output + "/test"), test);
+}
+
+TEST(RowSplit, ByGroup) {
+  const std::vector<SplitRow> rows = RowsToSplit();
+  const std::set<int> test = ExpectSplit("group:user@0.3", {"threshold:1"});
+  std::map<int, std::set<bool>> sides;
+  for (int i = 0; i < kSplitRows; ++i)
+    sides[rows[static_cast<size_t>(i)].user].insert(test.contains(i));
+  for (const auto& [user, side] : sides) EXPECT_EQ(side.size(), 1u) << user;
+}
+
+TEST(RowSplit, TimesOfTables) {
+  constexpr int64_t kNoon = 1'709'208'000;  // 2024-02-29 12:00:00
+  using Times = std::vector<std::optional<int64_t>>;
+  const std::string schema =
+      "columns:\n  y: {role: label}\n  t: {role: skip}\n  n: {role: key}\n  a: {role: "
+      "categorical}\n";
+  const auto import = [&](const std::string& value, const Times& times) {
+    std::vector<testing::TestArray> columns;
+    const std::vector<std::optional<int32_t>> numbers = {1, 0, 1};
+    columns.push_back(testing::Numbers<int32_t>("i", "y", numbers));
+    columns.push_back(testing::Numbers<int64_t>("tss:", "t", times));
+    columns.push_back(testing::Numbers<int32_t>("i", "n", {0, 1, 2}));
+    columns.push_back(testing::Numbers<int32_t>("i", "a", numbers));
+    std::vector<std::vector<testing::TestArray>> batches;
+    batches.push_back(std::move(columns));
+    testing::TestStream stream(std::move(batches));
+    TemporaryDirectory dir;
+    ImportOptions options;
+    options.format = "csv";
+    options.output = dir / "out";
+    options.split = "time:t@" + value;
+    const auto source = MakeArrowSource(stream.get(), schema, "schema", Labels::kRequired);
+    ImportRows(options, *source);
+    return RowsIn(dir / "out/test");
+  };
+  const Times times = {kNoon, kNoon - 1, kNoon + 86'400};
+  EXPECT_EQ(import("2024-02-29 12:00:00", times), (std::set<int>{0, 2}));
+  EXPECT_EQ(import("2024-03-01", times), (std::set<int>{2}));
+  ExpectError(ErrorCode::kUsage, HasSubstr("'March' is not a date"),
+              [&] { import("March", times); });
+  ExpectError(ErrorCode::kData, HasSubstr("row 1: column 't': '' is missing"), [&] {
+    import("2024-03-01", {kNoon, std::nullopt, kNoon});
+  });
+}
+
+TEST(RowSplit, KeepsAllNegativesOfTheTest) {
+  Csv csv(kSplitSchema, {AllRows()});
+  csv.options.split = "time:n@200";
+  csv.options.keep_negatives = 0.1;
+  const ImportSummary summary = csv.Import();
+  EXPECT_EQ(summary.test_rows, kSplitRows - 200);
+  EXPECT_LT(summary.rows, 100);
+  EXPECT_EQ(Dataset(csv.options.output + "/train").schema().negatives_kept, 0.1);
+  EXPECT_EQ(Dataset(csv.options.output + "/test").schema().negatives_kept, 1);
+}
+
+TEST(RowSplit, WhatIsWrong) {
+  const auto expect = [](const std::string& split, ErrorCode code, const std::string& message) {
+    Csv csv(kSplitSchema, {AllRows()});
+    csv.options.split = split;
+    ExpectError(code, HasSubstr(message), [&] { csv.Import(); });
+    EXPECT_FALSE(FileExists(csv.options.output));
+  };
+  for (const char* split : {"random", "random:0", "random:1", "random:x", "day:1", "time:day",
+                            "time:@1", "group:user@", "group:user@2", ""})
+    if (*split != '\0') expect(split, ErrorCode::kUsage, fmt::format("--split {}: must be", split));
+  expect("group:usr@0.1", ErrorCode::kUsage, "no column 'usr'; did you mean 'user'?");
+  expect("time:day@20240301", ErrorCode::kUsage, "'20240301' is not a date of the column's format");
+  expect("time:day@2025-01-01", ErrorCode::kData,
+         "puts all of 400 valid rows into the training set");
+  expect("time:user@5", ErrorCode::kData, "in0.csv:2: column 'user': '' is missing");
+}
+
+}  // namespace
+}  // namespace renzan
