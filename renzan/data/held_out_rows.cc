@@ -8,7 +8,8 @@ HeldOutRows::HeldOutRows(const std::string& directory, const DatasetSchema& sche
                          DatasetWriterOptions options, const std::vector<Vocabulary>& training)
     : schema_(schema), map_ids_at_end_(options.map_ids_at_end) {
   for (size_t f = 0; f < training.size(); ++f) {
-    vocabularies_.push_back(training[f].provisional() ? training[f].Collecting() : training[f]);
+    const Vocabulary& shared = training[FirstOfTable(schema, f)];
+    vocabularies_.push_back(shared.provisional() ? shared.Collecting() : shared);
     (schema.categorical[f].multi_hot ? multi_hot_ : one_hot_).push_back(f);
     lookups_.push_back({.feature = schema.categorical[f].name});
   }
@@ -44,15 +45,18 @@ ImportSummary HeldOutRows::Complete(const std::vector<Vocabulary>& training,
   std::vector<std::vector<int32_t>> id_maps(training.size());
   ImportSummary summary;
   for (size_t f = 0; f < training.size(); ++f) {
+    // Features of one table have one vocabulary, that of the first of them.
+    const size_t owner = FirstOfTable(schema_, f);
+    const Vocabulary& shared = training[owner];
     if (vocabularies_[f].provisional())
-      id_maps[f] = vocabularies_[f].FinishBy(training[f], &lookups_[f].unseen);
+      id_maps[f] = vocabularies_[f].FinishBy(shared, &lookups_[f].unseen);
     const std::string& name = manifest.categorical[f];
     FeatureEntry& entry = manifest.features.at(name);
-    entry.num_embeddings = training[f].num_embeddings();
-    entry.vocabulary = training[f].spec();
-    entry.unseen = training[f].unseen_share();
-    training[f].Save(writer_->vocabulary_folder(), name, &manifest);
-    if (training[f].knows_unseen()) summary.unseen.push_back(lookups_[f]);
+    entry.num_embeddings = shared.num_embeddings();
+    entry.vocabulary = shared.spec();
+    entry.unseen = shared.unseen_share();
+    if (owner == f) shared.Save(writer_->vocabulary_folder(), name, &manifest);
+    if (shared.knows_unseen()) summary.unseen.push_back(lookups_[f]);
   }
   manifest.vocabularies_reused = true;
   manifest.dense_transforms = of_training.dense_transforms;

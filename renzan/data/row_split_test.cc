@@ -135,6 +135,24 @@ TEST(RowSplit, ByGroup) {
   for (const auto& [user, side] : sides) EXPECT_EQ(side.size(), 1u) << user;
 }
 
+TEST(RowSplit, SharedTables) {
+  const std::string schema =
+      "columns:\n  y: {role: label}\n  n: {role: skip}\n  a: {role: categorical}\n"
+      "  b: {role: categorical, table: a}\n";
+  Csv csv(schema, {"y,n,a,b\n1,1,p,q\n0,2,q,p\n1,3,p,new\n0,4,q,q\n"});
+  csv.options.split = "time:n@3";
+  csv.options.unseen = {"0"};
+  const ImportSummary summary = csv.Import();
+  const Batch train = testing::ReadAll(Dataset(csv.options.output + "/train"));
+  const Batch test = testing::ReadAll(Dataset(csv.options.output + "/test"));
+  const int64_t p = train.categorical[0].values[0], q = train.categorical[0].values[1];
+  EXPECT_EQ(train.categorical[1].values, (std::vector<int64_t>{q, p}));
+  EXPECT_EQ(test.categorical[0].values, (std::vector<int64_t>{p, q}));
+  EXPECT_EQ(test.categorical[1].values, (std::vector<int64_t>{Vocabulary::kRare, q}));
+  EXPECT_EQ(summary.test.at(0).unseen[0].unseen, 0);
+  EXPECT_EQ(summary.test.at(0).unseen[1].unseen, 1);
+}
+
 TEST(RowSplit, TimesOfTables) {
   constexpr int64_t kNoon = 1'709'208'000;  // 2024-02-29 12:00:00
   using Times = std::vector<std::optional<int64_t>>;
