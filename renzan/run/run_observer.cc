@@ -107,6 +107,12 @@ MetricsLog::Next NextReports(const std::optional<ResumePoint>& resumed) {
           .evaluation = resumed->step + (EvaluationDue(resumed->progress) ? 0 : 1)};
 }
 
+int64_t NumTables(const DatasetSchema& schema) {
+  int64_t tables = 0;
+  for (size_t f = 0; f < schema.categorical.size(); ++f) tables += FirstOfTable(schema, f) == f;
+  return tables;
+}
+
 }  // namespace
 
 struct RunObserver::State {
@@ -223,10 +229,9 @@ void RunObserver::OnStart(const LoopState& first, int64_t steps) {
   if (!o.resumed && o.says_run_directory) LogInfo("the run is in {}", o.run_dir);
   LogInfo("{} on {}: {}, {}; {} of {}; {} x {} ({}, {})", config.model.type,
           o.splits->train.dataset->directory(), Counted(o.splits->train.rows.size(), "sample"),
-          Counted(std::ssize(o.splits->train.dataset->schema().categorical), "table"),
-          Counted(steps, "step"), config.training.batch_size,
-          Counted(std::ssize(o.hosts), "worker"), Counted(o.threads, "thread"), o.backend,
-          o.facts.isa);
+          Counted(NumTables(o.splits->train.dataset->schema()), "table"), Counted(steps, "step"),
+          config.training.batch_size, Counted(std::ssize(o.hosts), "worker"),
+          Counted(o.threads, "thread"), o.backend, o.facts.isa);
   for (const std::string& note :
        {DescribeLoss(config.training.loss, o.splits->train.dataset->manifest().weight),
         DescribeWeights(*o.splits, config.training), DescribeNegatives(*o.splits)})
