@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "renzan/config/decides.h"
+#include "renzan/data/dataset/dataset.h"
 
 namespace renzan {
 
@@ -18,6 +19,15 @@ void FeaturesConfig::Describe(ConfigFields& fields) {
                  "must have one entry for each categorical feature");
   fields.Require(max_lengths.empty() || max_lengths.size() == categorical.size(), "max_lengths",
                  "must have one entry for each categorical feature");
+  for (size_t f = 0; f < std::min(max_lengths.size(), categorical.size()); ++f)
+    fields.Require(
+        max_lengths[f] == 0 || (max_lengths[f] > 0 && max_lengths[f] <= kMaxSequenceLength &&
+                                std::count(multi_hot.begin(), multi_hot.end(), categorical[f]) > 0),
+        "max_lengths", "must be 0, or 1 to 4096 for a feature of multi_hot");
+  for (size_t f = 0; f < std::min(tables.size(), num_embeddings.size()); ++f)
+    for (size_t g = 0; g < f; ++g)
+      fields.Require(tables[f] != tables[g] || num_embeddings[f] == num_embeddings[g],
+                     "num_embeddings", "must be the same for features that share a table");
   fields.Field("dense_transforms", &dense_transforms, "the transform of each dense feature");
   fields.Field("vocabularies", &vocabularies,
                "how values of each categorical feature were mapped to ids");

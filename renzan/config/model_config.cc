@@ -1,6 +1,7 @@
 #include "renzan/config/model_config.h"
 
 #include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
 #include "renzan/config/decides.h"
 #include "renzan/config/rules.h"
 #include "renzan/model/blocks/types.h"
@@ -19,6 +20,15 @@ std::vector<std::string> TypeNames() {
   std::vector<std::string> names = ModelTypeNames();
   names.push_back(kBlocksType);
   return names;
+}
+
+// Applies a function to the features' names in inputs: graphs have them escaped.
+std::vector<std::string> WithFeatureNames(std::vector<std::string> inputs,
+                                          std::string (*change)(std::string_view)) {
+  for (std::string& input : inputs)
+    if (const std::string feature = FeatureOfInput(input); !feature.empty())
+      input = EmbeddingsOf(change(feature));
+  return inputs;
 }
 
 std::string WhyNoGraph(const ModelConfig& model) {
@@ -86,7 +96,7 @@ void ModelConfig::Describe(ConfigFields& fields) {
                 "of rows: up to ±√(1/rows), normal, or up to ±√(6/(rows + columns))");
   fields.Range("initial_deviation", &initial_deviation, 1e-30, kMaxDeviation,
                "standard deviation of initial_values: normal");
-  fields.Map("tables", &tables, "settings of single features by name");
+  fields.Map("tables", &tables, "settings of single tables: of features, by their names");
   for (const auto& [name, table] : tables)
     fields.Require(RowColumns(type, table.embedding_dim) <= kMaxDim, "tables", kOneLess);
   for (const auto& [name, table] : tables)
@@ -104,14 +114,16 @@ void FillFromModel(const ModelConfig& model, TableConfig* table) {
 Graph GraphOf(const ModelConfig& model) {
   std::vector<GraphBlock> blocks;
   for (const auto& [name, block] : model.blocks)
-    if (block.options) blocks.push_back({name, block.inputs, *block.options});
+    if (block.options)
+      blocks.push_back({name, WithFeatureNames(block.inputs, EscapeName), *block.options});
   return SortedGraph(std::move(blocks));
 }
 
 std::map<std::string, BlockConfig> BlocksOf(const Graph& graph) {
   std::map<std::string, BlockConfig> blocks;
   for (const GraphBlock& block : graph)
-    blocks[block.name] = {block.options.type(), block.inputs, block.options};
+    blocks[block.name] = {block.options.type(), WithFeatureNames(block.inputs, UnescapeName),
+                          block.options};
   return blocks;
 }
 

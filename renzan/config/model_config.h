@@ -41,7 +41,7 @@ struct ModelConfig : ModelSizes {
   std::string pooling = "sum";                // of multi-hot features without an entry in `tables`
   std::string initial_values = "uniform";     // of rows, of tables that do not say otherwise
   double initial_deviation = 1e-4;            // of `normal`
-  std::map<std::string, TableConfig> tables;  // by feature name
+  std::map<std::string, TableConfig> tables;  // by table or feature
   void Describe(ConfigFields& fields);
 };
 

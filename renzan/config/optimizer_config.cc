@@ -41,7 +41,7 @@ void SparseOptimizerConfig::Describe(ConfigFields& fields) {
   fields.Require(beta2 < 1, "beta2", "must be below 1");
   fields.Range("momentum", &momentum, 0, 1, "momentum");
   fields.Require(momentum < 1, "momentum", "must be below 1");
-  fields.Range("beta", &beta, 0, 1e6, "ftrl");
+  fields.Range("beta", &beta, kMinEpsilon, 1e6, "ftrl");
   fields.Range("l1", &l1, 0, 1e6, "ftrl");
   fields.Range("l2", &l2, 0, 1e6, "ftrl");
   fields.Range("initial_accumulator", &initial_accumulator, 0, 1e6, "adagrad, rowwise_adagrad");

@@ -55,6 +55,12 @@ model:
   };
   TrainConfig again = Read(print(config));
   EXPECT_EQ(print(again), print(config));
+  // Features have their names in configurations, and escaped ones in graphs.
+  TrainConfig named = config;
+  const std::vector<std::string> inputs = {"embeddings.item id", "embeddings.at.hour", "dense"};
+  named.model.blocks["all"].inputs = inputs;
+  EXPECT_EQ(GraphOf(named.model)[0].inputs[1], "embeddings.at%2Ehour");
+  EXPECT_EQ(BlocksOf(GraphOf(named.model))["all"].inputs, inputs);
   // A copy has options of its own.
   TrainConfig copy = config;
   const std::string before = print(config);

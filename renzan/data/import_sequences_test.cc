@@ -125,6 +125,19 @@ TEST(ImportSequences, TakeSettingsOfTheirTableOnly) {
   other.options.vocabulary = {"clicked=hash:10"};
   ExpectError(ErrorCode::kUsage, HasSubstr("shares the table and vocabulary of 'item': name that"),
               [&] { ImportDataset(other.options); });
+  SequenceInput typo(", table: itme");
+  ExpectError(ErrorCode::kConfig,
+              HasSubstr("feature 'clicked' has the table 'itme', which no other has: did you mean "
+                        "'item'?"),
+              [&] { ImportDataset(typo.options); });
+  SequenceInput chain(", table: item");
+  WriteFileAtomically(chain.dir / "schema.yaml",
+                      "columns:\n"
+                      "  y: {role: categorical, table: clicked}\n"
+                      "  item: {role: label, values: no/yes}\n"
+                      "  clicked: {role: multi_hot, table: other}\n");
+  ExpectError(ErrorCode::kConfig, HasSubstr("the feature of that name has the table 'other'"),
+              [&] { ImportDataset(chain.options); });
   SequenceInput wrong(", keep: newest");
   ExpectError(ErrorCode::kConfig, HasSubstr("needs max_length"),
               [&] { ImportDataset(wrong.options); });

@@ -41,7 +41,7 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
          "column '{}' was read into {} as {}, here it is read as {}, so that the same text could "
          "mean "
          "something else here, whether or not it occurs there: use the same trim, missing, "
-         "separator and brackets in the schema, or import {} again with this schema, too",
+         "separator, brackets and keep in the schema, or import {} again with this schema, too",
          Escape(column), directory, Escape(manifest.parsing.at(column)),
          Escape(schema.parsing.at(column)), directory);
   if (manifest.parsing.empty() && !manifest.dense_transforms.empty())

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "renzan/base/error.h"
+#include "renzan/model/blocks/activation.h"
 #include "renzan/model/blocks/concat.h"
 #include "renzan/model/blocks/mlp.h"
+#include "renzan/model/blocks/pool.h"
 #include "renzan/model/blocks/project.h"
 #include "renzan/model/blocks/sum.h"
 #include "renzan/model/model.h"
@@ -23,6 +25,7 @@ std::string WhyRefused(const std::vector<GraphBlock>& blocks) {
                                .blocks = SortedGraph(blocks),
                                .num_dense = 3,
                                .tables = {{"t", 4}},
+                               .sequences = {{.name = "s", .dim = 4, .positions = 3}},
                                .precision = Precision::kBFloat16};
     MakeModel(options);
   } catch (const Error& error) {
@@ -82,6 +85,24 @@ TEST(Graph, SaysWhyItIsNone) {
             "block c takes at least one input");
   EXPECT_EQ(WhyRefused({{"a", {"dense", "embeddings"}, Sum{}}, {"b", {"a"}, Logit()}}),
             "block a takes inputs of one width, but has 1 vector of 3 and 1 vector of 4");
+}
+
+// Only a sequence itself says which of its positions are used.
+TEST(Graph, RefusesWhatWouldTakeUnusedPositionsForUsedOnes) {
+  const auto refusal = [](const std::string& input) {
+    return WhyRefused({{"changed", {"embeddings.s"}, ActivationFunction{"sigmoid"}},
+                       {"twice", {"changed", "embeddings.t"}, Concat{}},
+                       {"pool", {input}, Pool{"last"}},
+                       {"rest", {"twice", "pool"}, Concat{}},
+                       {"logit", {"rest"}, Logit()}});
+  };
+  EXPECT_EQ(refusal("embeddings.s"), "");
+  EXPECT_EQ(refusal("embeddings.t"), "");
+  for (const char* input : {"changed", "twice"})
+    EXPECT_THAT(refusal(input), HasSubstr("block pool would take unused positions of a sequence"))
+        << input;
+  EXPECT_EQ(WhyRefused({{"pool", {"embeddings.other"}, Pool{}}, {"logit", {"pool"}, Logit()}}),
+            "block pool: the dataset has no categorical feature 'other'");
 }
 
 }  // namespace

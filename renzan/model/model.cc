@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
 #include "renzan/model/catalogue/catalogue.h"
 #include "renzan/nn/elementwise.h"
 
@@ -22,6 +23,15 @@ Shape ShapeOf(const SequenceInput& sequence) {
   for (int64_t i = 0; i < sequence.positions; ++i)
     shape.push_back({fmt::format("{}.{}", sequence.name, i), sequence.dim});
   return shape;
+}
+
+// Whether a block's output has vectors of positions that a sample may not use.
+bool IsPadded(const Block& block, const std::vector<std::optional<size_t>>& sequences,
+              const std::vector<char>& padded) {
+  if (block.sequence() || block.shape().size() == 1) return false;
+  return std::any_of(sequences.begin(), sequences.end(),
+                     [](const std::optional<size_t>& sequence) { return sequence.has_value(); }) ||
+         std::any_of(padded.begin(), padded.end(), [](char is) { return is != 0; });
 }
 
 }  // namespace
@@ -62,10 +72,8 @@ size_t Model::ValueNamed(const GraphBlock& block, const std::string& name) {
     if (values_[value].name == name) return value;
   if (const std::optional<size_t> part = AddPart(name)) return *part;
   if (const std::string feature = FeatureOfInput(name); !feature.empty())
-    Fail(ErrorCode::kConfig,
-         "block {}: its input '{}' does not exist: the dataset has no "
-         "categorical feature '{}'",
-         block.name, name, feature);
+    Fail(ErrorCode::kConfig, "block {}: the dataset has no categorical feature '{}'", block.name,
+         UnescapeName(feature));
   Fail(ErrorCode::kConfig, "block {}: there is no input '{}' before it", block.name, name);
 }
 
@@ -89,6 +97,7 @@ void Model::AddBlock(const GraphBlock& block) {
   Node node;
   std::vector<Shape> shapes;
   std::vector<std::optional<size_t>> sequences;
+  std::vector<char> padded;
   bool d_inputs = false;
   for (const std::string& name : block.inputs) {
     node.inputs.push_back(ValueNamed(block, name));
@@ -96,6 +105,7 @@ void Model::AddBlock(const GraphBlock& block) {
     ++value.uses;
     shapes.push_back(value.shape);
     sequences.push_back(value.sequence);
+    padded.push_back(value.padded);
     d_inputs |= value.has_gradient;
   }
   if (!shapes.empty() && std::all_of(shapes.begin(), shapes.end(),
@@ -106,6 +116,7 @@ void Model::AddBlock(const GraphBlock& block) {
   node.block = block.options.Make({.name = block.name,
                                    .inputs = shapes,
                                    .sequences = sequences,
+                                   .padded = padded,
                                    .d_inputs = d_inputs,
                                    .seed = options_.seed,
                                    .parameters = layout_,
@@ -118,7 +129,8 @@ void Model::AddBlock(const GraphBlock& block) {
                      .shape = node.block->shape(),
                      .is_float32 = node.block->GivesLogit(),  // until a block takes it that cannot
                      .has_gradient = d_inputs || layout_.parameters().size() > parameters,
-                     .sequence = node.block->sequence()});
+                     .sequence = node.block->sequence(),
+                     .padded = IsPadded(*node.block, sequences, padded)});
   nodes_.push_back(std::move(node));
 }
 

@@ -33,7 +33,7 @@ struct SequenceInput {
   std::string name;
   int64_t dim = 0;
   int64_t positions = 0;
-  std::string target = {};  // the first of `tables` that has the same table; "" if none has
+  std::string target = {};  // the feature that `din` compares it with, one of `tables`; or ""
 };
 
 // Of a model whose graph is `model.blocks` in the configuration.
@@ -123,6 +123,7 @@ class Model {
     bool has_gradient = false;  // otherwise nothing that is trained comes before it
     int uses = 0;
     std::optional<size_t> sequence = {};  // whose positions its vectors are
+    bool padded = false;                  // BlockPlace::padded
     Place place = {}, gradient = {};
   };
   // The rows of one pooled feature, copied out of all.

@@ -4,6 +4,7 @@
 
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
+#include "renzan/base/file/file.h"
 #include "renzan/model/catalogue/catalogue.h"
 
 namespace renzan {
@@ -49,7 +50,7 @@ void CheckPooledAreTaken(const ModelOptions& options) {
       Fail(ErrorCode::kConfig,
            "model.blocks: no block takes embeddings.{}: give it to a block, or import the data "
            "without this feature",
-           table.name);
+           UnescapeName(table.name));
 }
 
 // Throws kConfig unless every sequence is taken.
@@ -59,9 +60,9 @@ void CheckSequencesAreTaken(const ModelOptions& options) {
   for (const SequenceInput& sequence : options.sequences)
     if (!IsTaken(graph, EmbeddingsOf(sequence.name)))
       Fail(ErrorCode::kConfig,
-           "model.type: {} does not take the sequence '{}': set model.tables.{}.pooling to sum or "
-           "mean, or use a model that does",
-           options.type, sequence.name, sequence.name);
+           "model.type: {} does not take the sequence '{}': set model.tables.{}.pooling to that of "
+           "its table, sum or mean, or use a model that does",
+           options.type, UnescapeName(sequence.name), UnescapeName(sequence.name));
 }
 
 }  // namespace

@@ -181,7 +181,8 @@ TEST(InputsReachLogit, SequencesAreTakenOrRefused) {
   options.type = "dcnv2";
   EXPECT_EQ(refusal(options),
             "model.type: dcnv2 does not take the sequence 'clicked': set "
-            "model.tables.clicked.pooling to sum or mean, or use a model that does");
+            "model.tables.clicked.pooling to that of its table, sum or mean, or use a model that "
+            "does");
   options.type = kBlocksType;
   options.blocks = {{"pooled", {"embeddings.clicked"}, Pool{}},
                     {"logit", {"pooled"}, Mlp{.layers = {1}, .linear_output = true}}};

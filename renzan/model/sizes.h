@@ -18,7 +18,7 @@ struct ModelSizes {
   std::vector<int64_t> cin_layers = {16, 16};        // feature maps of each
   int attention_layers = 3;
   int64_t attention_heads = 2;
-  int64_t attention_dim = 32;  // of what each head gives
+  int64_t attention_dim = 32;                 // of what each head gives
   std::vector<int64_t> attention_mlp = {64};  // hidden layers of the MLP of target attention
   int mask_blocks = 3;
   double mask_ratio = 2;    // hidden units of a mask's MLP: so many times the width of its input

@@ -1,7 +1,9 @@
 #include "renzan/run/initialize.h"
 
 #include <charconv>
+#include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -52,6 +54,26 @@ InitialModel WhatIsTaken(const TrainConfig& there, const TrainConfig& here, cons
   return initial;
 }
 
+// FTRL computes weights from its states and options alone: under others, each row that is looked up
+// would change at once, whatever it was.
+void CheckRowsSurvive(const CheckpointReader& reader, const TrainConfig& there,
+                      const TrainConfig& here) {
+  const SparseOptimizerConfig &of_there = there.optimizer.sparse, &of_here = here.optimizer.sparse;
+  if (of_here.type != "ftrl") return;
+  const auto options = [](const SparseOptimizerConfig& of, const TrainConfig& config) {
+    std::map<std::string, double> factors;
+    for (const auto& [name, table] : config.model.tables)
+      if (table.learning_rate_factor != 1) factors[name] = table.learning_rate_factor;
+    return std::tuple(of.type, of.learning_rate, of.beta, of.l1, of.l2, factors);
+  };
+  if (options(of_there, there) != options(of_here, here))
+    Fail(ErrorCode::kConfig,
+         "optimizer.sparse.type: ftrl computes rows from its states alone, so those of {} would be "
+         "lost: it must have been trained by ftrl with the same learning_rate, beta, l1, l2 and "
+         "learning_rate_factor; or take another optimizer here",
+         reader.dir());
+}
+
 void CheckModel(const CheckpointReader& reader, const TrainConfig& config, const Dataset& dataset,
                 Communicator& comm) {
   const TrainConfig there = ConfigOf(reader);
@@ -69,6 +91,7 @@ void CheckModel(const CheckpointReader& reader, const TrainConfig& config, const
          "{} does not record its vocabularies, by which rows follow values: an earlier version "
          "trained it; train it again with this one",
          reader.dir());
+  CheckRowsSurvive(reader, there, config);
   const DatasetSchema& schema = dataset.schema();
   const RunSpec spec =
       MakeRunSpec(config, schema, std::vector<double>(schema.categorical.size(), 1.0));

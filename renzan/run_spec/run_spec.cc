@@ -88,6 +88,11 @@ void CheckTableSettings(const TrainConfig& config, const DatasetSchema& schema,
   std::vector<std::string> names = tables;
   for (const CategoricalFeature& feature : schema.categorical) names.push_back(feature.name);
   CheckNames("model.tables", config.model.tables, names);
+  for (const CategoricalFeature& feature : schema.categorical)
+    if (feature.name != feature.table_name() && config.sharding.tables.contains(feature.name) &&
+        std::find(tables.begin(), tables.end(), feature.name) == tables.end())
+      Fail(ErrorCode::kConfig, "sharding.tables.{}: the table of feature '{}' is '{}': name that",
+           feature.name, feature.name, feature.table_name());
   CheckNames("sharding.tables", config.sharding.tables, tables);
   for (const CategoricalFeature& feature : schema.categorical) {
     const auto found = config.model.tables.find(feature.name);
@@ -97,8 +102,9 @@ void CheckTableSettings(const TrainConfig& config, const DatasetSchema& schema,
     if (!found->second.pooling.empty() && found->second.pooling != pooling)
       Fail(ErrorCode::kConfig,
            "model.tables.{}.pooling: {}, but that of its table '{}' is {}: features that share a "
-           "table are pooled alike",
-           feature.name, found->second.pooling, feature.table_name(), pooling);
+           "table are pooled alike; model.tables.{}.pooling says how",
+           feature.name, found->second.pooling, feature.table_name(), pooling,
+           feature.table_name());
     TableConfig rest = found->second;
     rest.pooling.clear();
     if (rest != TableConfig())
@@ -231,11 +237,10 @@ std::string EffectsOfSharedRows(const RunSpec& spec) {
 
 namespace {
 
-// What a sequence is compared with: the first pooled feature that has the same table, or "".
-std::string TargetOf(const ModelConfig& model, const DatasetSchema& schema,
-                     const CategoricalFeature& sequence) {
+// What a sequence is compared with: the first feature of one value that has the same table, or "".
+std::string TargetOf(const DatasetSchema& schema, const CategoricalFeature& sequence) {
   for (const CategoricalFeature& feature : schema.categorical)
-    if (feature.table_name() == sequence.table_name() && PositionsOf(model, feature) == 0)
+    if (feature.table_name() == sequence.table_name() && !feature.multi_hot)
       return EscapeName(feature.name);
   return "";
 }
@@ -252,7 +257,7 @@ ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& sche
       sequences.push_back({.name = EscapeName(feature.name),
                            .dim = dim,
                            .positions = positions,
-                           .target = TargetOf(m, schema, feature)});
+                           .target = TargetOf(schema, feature)});
     } else {
       tables.push_back({.name = EscapeName(feature.name), .dim = dim});
     }

@@ -60,3 +60,5 @@ expect_exit 65 "but max_length is 5; 'keep: newest' or 'keep: oldest' in the sch
 sed 's/max_length: 5/max_length: 4/' "$golden/schema.yaml" >shorter.yaml
 expect_exit 78 "use the same schema" $renzan data import --format csv --schema shorter.yaml \
   --vocabulary-from clicks --output shorter clicks.csv
+expect_exit 78 "features.max_lengths must be 0, or 1 to 4096" $renzan plan "$golden/din.yaml" \
+  --set data.train.path= --set 'features={categorical: [a], num_embeddings: [9], max_lengths: [9]}'

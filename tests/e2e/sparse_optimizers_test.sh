@@ -129,3 +129,12 @@ expect_exit 78 "device: cuda does not support model.tables.NAME.learning_rate_fa
 expect_exit 78 "has learning_rate_factor 0 for table item" $renzan train small.yaml \
   --run-dir none --set optimizer.sparse.type=ftrl --set optimizer.sparse.weight_decay=0 \
   --set model.tables.item.learning_rate_factor=0
+# FTRL computes rows from its states alone.
+ftrl=(--set optimizer.sparse.type=ftrl --set optimizer.sparse.weight_decay=0)
+$renzan train small.yaml --run-dir ftrl "${ftrl[@]}" >log.txt 2>&1 || { show_log; fail "ftrl"; }
+$renzan train small.yaml --run-dir later "${ftrl[@]}" --initialize-from ftrl >log.txt 2>&1 ||
+  { show_log; fail "ftrl from ftrl"; }
+expect_exit 78 "ftrl computes rows from its states alone" $renzan train small.yaml --run-dir other \
+  "${ftrl[@]}" --initialize-from ftrl --set optimizer.sparse.learning_rate=0.001
+expect_exit 78 "ftrl computes rows from its states alone" $renzan train small.yaml --run-dir other \
+  "${ftrl[@]}" --initialize-from normal

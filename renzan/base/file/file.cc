@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -234,6 +235,21 @@ std::string EscapeName(std::string_view name) {
     escaped += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
   }
   return escaped;
+}
+
+std::string UnescapeName(std::string_view escaped) {
+  std::string name;
+  for (size_t i = 0; i < escaped.size(); ++i) {
+    unsigned char byte = 0;
+    if (escaped[i] == '%' && i + 3 <= escaped.size() &&
+        std::from_chars(&escaped[i + 1], &escaped[i] + 3, byte, 16).ptr == &escaped[i] + 3) {
+      name += static_cast<char>(byte);
+      i += 2;
+    } else {
+      name += escaped[i];
+    }
+  }
+  return name;
 }
 
 std::string BoundedFileName(const std::string& escaped, size_t max_bytes) {

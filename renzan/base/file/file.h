@@ -85,6 +85,8 @@ void WriteFileAtomically(const std::string& path, std::string_view content, unsi
 
 // Makes a string usable in a file name: letters, digits, _ and - stay, other bytes become %XX.
 std::string EscapeName(std::string_view name);
+// The name that EscapeName() has escaped.
+std::string UnescapeName(std::string_view escaped);
 
 // An escaped name as part of a file's name, which file systems limit to 255 bytes: one of more than
 // `max_bytes` is cut, and ends in `~` and the first 16 hexadecimal digits of its SHA-256. No

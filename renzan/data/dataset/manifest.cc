@@ -172,6 +172,10 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
     fields.Require(features.contains(name), "features", fmt::format("has no entry for '{}'", name));
   fields.Require(features.size() == categorical.size(), "features",
                  "must have one entry for each feature of 'categorical'");
+  for (const auto& [name, feature] : features)
+    fields.Require((feature.table.empty() && feature.max_length == 0) ||
+                       format_version >= kSequencesFormatVersion,
+                   "features", "has a table or max_length, which this version does not have");
   int64_t sum = 0;
   for (const auto& [name, shard] : shards) sum += shard.rows;
   fields.Require(sum == rows, "rows", fmt::format("is {}, but the shards have {}", rows, sum));
@@ -303,6 +307,33 @@ std::string VocabularyFolder(const DatasetManifest& manifest) {
   return NameInDataset(manifest, "vocabulary");
 }
 
+namespace {
+
+// Throws kConfig unless the name of the feature's table is its own, or means one that others have.
+void CheckTable(const DatasetSchema& schema, const CategoricalFeature& feature) {
+  if (feature.table_name() == feature.name) return;
+  int users = 0;
+  std::vector<std::string> names;
+  for (const CategoricalFeature& other : schema.categorical) {
+    users += other.table_name() == feature.table_name();
+    names.push_back(other.name);
+    if (other.name == feature.table_name() && other.table_name() != other.name)
+      Fail(ErrorCode::kConfig,
+           "feature '{}' has the table '{}', but the feature of that name has the table '{}': name "
+           "that",
+           feature.name, feature.table_name(), other.table_name());
+  }
+  if (users > 1) return;
+  const std::string nearest = NearestName(feature.table_name(), names);
+  Fail(ErrorCode::kConfig,
+       "feature '{}' has the table '{}', which no other has: {}name the feature whose table it is "
+       "meant to share, or leave it out",
+       feature.name, feature.table_name(),
+       nearest.empty() ? "" : fmt::format("did you mean '{}'? Otherwise ", nearest));
+}
+
+}  // namespace
+
 void CheckSchema(const DatasetSchema& schema) {
   std::set<std::string> seen;
   const auto check_name = [&](const std::string& name) { CheckName(name, &seen); };
@@ -323,6 +354,7 @@ void CheckSchema(const DatasetSchema& schema) {
              "{} of {}",
              other.name, feature.name, feature.table_name(), other.num_embeddings, other.vocabulary,
              feature.num_embeddings, feature.vocabulary);
+    CheckTable(schema, feature);
   }
 }
 

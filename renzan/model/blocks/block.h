@@ -85,6 +85,9 @@ struct BlockPlace {
   std::span<const Shape> inputs;
   // For each input, the sequence whose positions its vectors are, if they are (BlockPass::lengths).
   std::span<const std::optional<size_t>> sequences = {};
+  // For each input, whether its vectors come from those of a sequence through a block that does not
+  // tell which positions are used.
+  std::span<const char> padded = {};
   bool d_inputs = true;  // whether the gradient of any input is needed
   uint64_t seed = 0;     // of dropout
   ParameterLayout& parameters;

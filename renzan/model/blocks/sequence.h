@@ -12,11 +12,16 @@ namespace renzan {
 
 class SequenceInputOf {
  public:
-  // Rejects an input whose vectors have several dimensions.
+  // Rejects an input whose vectors have several dimensions, or are padded.
   SequenceInputOf(const BlockPlace& place, size_t input)
       : positions_(std::ssize(place.inputs[input])),
         dim_(place.DimOfAll(input)),
-        sequence_(input < place.sequences.size() ? place.sequences[input] : std::nullopt) {}
+        sequence_(input < place.sequences.size() ? place.sequences[input] : std::nullopt) {
+    if (input < place.padded.size() && place.padded[input])
+      place.Reject(
+          "would take unused positions of a sequence for used ones, because a block before it does "
+          "not tell them apart: give it the sequence itself");
+  }
 
   int64_t positions() const { return positions_; }
   int64_t dim() const { return dim_; }
