@@ -397,7 +397,8 @@ typedef struct renzan_import_options {
   int (*progress)(void* context, int64_t rows);
   void* context;
   const char* split; /* "random:0.1"; NULL: none. Otherwise the datasets are in `directory`: train
-                        and test */
+                        and test. Each appears whole or not at all, test first: where train is, so
+                        is test */
 } renzan_import_options;
 
 typedef struct renzan_import_result {

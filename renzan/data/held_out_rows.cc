@@ -1,12 +1,17 @@
 #include "renzan/data/held_out_rows.h"
 
+#include <algorithm>
+#include <span>
+
 #include "renzan/data/dataset/manifest.h"
 
 namespace renzan {
 
 HeldOutRows::HeldOutRows(const std::string& directory, const DatasetSchema& schema,
                          DatasetWriterOptions options, const std::vector<Vocabulary>& training)
-    : schema_(schema), map_ids_at_end_(options.map_ids_at_end) {
+    : schema_(schema),
+      map_ids_at_end_(options.map_ids_at_end),
+      dense_at_end_(!options.dense_at_end.empty()) {
   for (size_t f = 0; f < training.size(); ++f) {
     const Vocabulary& shared = training[FirstOfTable(schema, f)];
     vocabularies_.push_back(shared.provisional() ? shared.Collecting() : shared);
@@ -32,7 +37,8 @@ void HeldOutRows::Append(const TextRow& row, int64_t input_row) {
     for (std::string_view value : row.multi_hot[i])
       bags_[i].push_back(LookUp(multi_hot_[i], value));
   }
-  writer_->Append(row.label, row.dense, ids_, bags_, row.unscaled,
+  writer_->Append(row.label, row.dense, ids_, bags_,
+                  dense_at_end_ ? row.unscaled : std::span<const double>(),
                   schema_.weight.empty() ? std::nullopt : std::optional(row.weight), row.keys);
   input_rows_->Add(rows_++, input_row);
   labels_.Add(row.label, row.other_label);
@@ -61,7 +67,7 @@ ImportSummary HeldOutRows::Complete(const std::vector<Vocabulary>& training,
   manifest.vocabularies_reused = true;
   manifest.dense_transforms = of_training.dense_transforms;
   manifest.input_rows = input_rows_->Close();
-  manifest.format_version = kKeysFormatVersion;
+  manifest.format_version = std::max(manifest.format_version, kKeysFormatVersion);
   summary.rows = rows_;
   summary.label_name = schema_.label;
   summary.label = labels_.Summary(num_label_texts);

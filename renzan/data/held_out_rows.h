@@ -37,7 +37,8 @@ class HeldOutRows {
   int64_t LookUp(size_t feature, std::string_view value);
 
   const DatasetSchema schema_;
-  bool map_ids_at_end_;
+  const bool map_ids_at_end_;
+  const bool dense_at_end_;  // constants of transforms are not known before
   std::vector<Vocabulary> vocabularies_;
   std::vector<UnseenLookups> lookups_;
   std::vector<size_t> one_hot_, multi_hot_;  // features

@@ -82,8 +82,7 @@ class Importer {
     if (options.keep_negatives && !schema.has_labels())
       Fail(ErrorCode::kUsage,
            "--keep-negatives: the data have no labels, so that no row is a negative");
-    if (split_ && !split_->column().empty())
-      split_->SetDateFormat(source_.SplitBy(split_->column()));
+    if (split_ && !split_->column().empty()) split_->SetDateFormat(source_.SplitBy(split_->column()));
     const double negatives_kept = NegativesKept(schema, 1);
     schema.negatives_kept = NegativesKept(schema, options.keep_negatives.value_or(1));
     vocabularies_ = options.vocabulary_from.empty() ? VocabulariesFromOptions(options, schema)
@@ -118,15 +117,15 @@ class Importer {
 
   ImportSummary Run() {
     ReadRows();
-    if (split_ && (progress_.rows == 0) != (progress_.test_rows == 0))
-      Fail(ErrorCode::kData, "{}: --split {} puts all of {} into the {} set", source_.names(),
-           split_->text(),
-           Counted(progress_.rows + progress_.test_rows + progress_.dropped_rows, "valid row"),
-           progress_.rows == 0 ? "test" : "training");
     if (progress_.rows == 0 && progress_.dropped_rows > 0)
       Fail(ErrorCode::kData,
-           "{}: --keep-negatives kept 0 of {} with label 0, and no row has another",
-           source_.names(), Counted(progress_.dropped_rows, "valid row"));
+           "{}: --keep-negatives kept 0 of {} with label 0, and no {}row has another",
+           source_.names(), Counted(progress_.dropped_rows, "valid row"),
+           split_ ? "training " : "");
+    if (split_ && (progress_.rows == 0) != (progress_.test_rows == 0))
+      Fail(ErrorCode::kData, "{}: --split {} puts all of {} into the {} set", source_.names(),
+           split_->text(), Counted(valid_rows(), "valid row"),
+           progress_.rows == 0 ? "test" : "training");
     if (progress_.rows == 0 && progress_.bad_rows == 0)
       Fail(ErrorCode::kData, "no rows in {}", source_.names());
     if (progress_.rows == 0)
@@ -425,7 +424,7 @@ class Importer {
     if (split_ || progress_.bad_rows > 0 || progress_.dropped_rows > 0 ||
         manifest.negatives_kept != 1) {
       manifest.input_rows = input_rows_->Close();
-      manifest.format_version = kKeysFormatVersion;
+      manifest.format_version = std::max(manifest.format_version, kKeysFormatVersion);
     }
     const std::vector<std::vector<int32_t>>* maps = provisional_ ? &id_maps : nullptr;
     DatasetWriter::Scale scale;
@@ -437,6 +436,7 @@ class Importer {
     writer_->Complete(maps, scale, see_dense);
     if (test_) {
       summary->test.push_back(test_->Complete(vocabularies_, manifest, scale, kLabelsShown));
+      // First: who finds a training set finds both.
       test_->Commit();
     }
     writer_->Commit();

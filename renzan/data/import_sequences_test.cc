@@ -116,6 +116,20 @@ TEST(ImportSequences, LaterDataUseTheSharedVocabulary) {
   EXPECT_EQ(grown.schema().categorical[1].num_embeddings, 7);
 }
 
+// Other programs tell from the version what a dataset needs, whatever else it has.
+TEST(ImportSequences, KeepTheirFormatVersionBesideInputRows) {
+  SequenceInput skipped(", table: item", "y,item,clicked\n1,b,a|b\nbad,b,b\n0,a,a\n");
+  skipped.options.skip_bad_rows = true;
+  ImportDataset(skipped.options);
+  EXPECT_EQ(ReadManifest(skipped.options.output).format_version, kSequencesFormatVersion);
+
+  SequenceInput split(", max_length: 4");
+  split.options.split = "time:item@c";
+  ImportDataset(split.options);
+  for (const char* name : {"/train", "/test"})
+    EXPECT_EQ(ReadManifest(split.options.output + name).format_version, kSequencesFormatVersion);
+}
+
 TEST(ImportSequences, TakeSettingsOfTheirTableOnly) {
   SequenceInput input(", table: item, unseen: 0.1");
   input.options.unseen.clear();

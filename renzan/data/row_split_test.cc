@@ -199,6 +199,66 @@ TEST(RowSplit, KeepsAllNegativesOfTheTest) {
   EXPECT_EQ(Dataset(csv.options.output + "/test").schema().negatives_kept, 1);
 }
 
+TEST(RowSplit, NoNegativesOfTheTrainingSet) {
+  Csv csv(kSplitSchema, {AllRows()});
+  csv.options.split = "time:n@3";  // before it: labels 1, 0 and 0
+  csv.options.keep_negatives = 1e-9;
+  EXPECT_EQ(csv.Import().rows, 1);
+  Csv none("columns:\n  y: {role: label}\n  n: {role: key}\n", {"y,n\n0,1\n0,2\n1,3\n"});
+  none.options.split = "time:n@3";
+  none.options.keep_negatives = 1e-9;
+  ExpectError(ErrorCode::kData,
+              HasSubstr("--keep-negatives kept 0 of 2 valid rows with label 0, and no training "
+                        "row has another"),
+              [&] { none.Import(); });
+}
+
+// The second day's rows are split with the constants and vocabularies of the first.
+TEST(RowSplit, Grows) {
+  Csv first(kSplitSchema, {AllRows()});
+  first.Import();
+  Csv second(kSplitSchema, {AllRows()});
+  second.options.vocabulary = {};
+  second.options.vocabulary_from = first.options.output;
+  second.options.grow = true;
+  second.options.split = "time:n@300";
+  EXPECT_EQ(second.Import().rows, 300);
+  const Dataset day(first.options.output);
+  const Batch all = testing::ReadAll(day);
+  for (const auto& [name, begin] :
+       {std::pair("/train", size_t{0}), std::pair("/test", size_t{300})}) {
+    const Dataset part(second.options.output + name);
+    part.Verify();
+    EXPECT_EQ(part.manifest().dense_transforms, day.manifest().dense_transforms);
+    const Batch batch = testing::ReadAll(part);
+    const std::vector<float> dense(batch.dense.begin(), batch.dense.end());
+    const auto from = all.dense.begin() + static_cast<std::ptrdiff_t>(begin * 2);
+    EXPECT_EQ(dense, std::vector<float>(from, from + std::ssize(dense))) << name;
+  }
+}
+
+// What a killed import leaves is hidden, or the test set alone, which appears first.
+TEST(RowSplit, AfterAKill) {
+  Csv csv(kSplitSchema, {AllRows()});
+  csv.options.split = "time:n@300";
+  for (const char* name : {"/.train.partial", "/.test.partial"})
+    CreateDirectories(csv.options.output + name);
+  csv.Import();
+  EXPECT_EQ(RowsIn(csv.options.output + "/test").size(), size_t{100});
+  EXPECT_THAT(testing::NamesIn(csv.options.output), ::testing::ElementsAre("test", "train"));
+
+  std::filesystem::remove_all(csv.options.output + "/train");
+  ExpectError(ErrorCode::kCantCreate, HasSubstr("/out/test already exists: choose another name"),
+              [&] { csv.Import(); });
+  EXPECT_THAT(testing::NamesIn(csv.options.output), ::testing::ElementsAre("test"));
+  Csv other(kSplitSchema, {AllRows()});
+  other.Import();
+  other.options.split = "time:n@300";
+  ExpectError(ErrorCode::kCantCreate,
+              HasSubstr("/out/dataset.yaml exists: --split makes a directory of two datasets"),
+              [&] { other.Import(); });
+}
+
 TEST(RowSplit, WhatIsWrong) {
   const auto expect = [](const std::string& split, ErrorCode code, const std::string& message) {
     Csv csv(kSplitSchema, {AllRows()});

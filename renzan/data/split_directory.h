@@ -11,15 +11,20 @@
 
 namespace renzan {
 
-// The directory of the two datasets of a split: it is removed again if they are not made.
+// The directory of the two datasets of a split: it is removed again if they are not made. Those
+// that are in it are found when they are made.
 class SplitDirectory {
  public:
   explicit SplitDirectory(const ImportOptions& options) {
     if (options.split.empty()) return;
-    if (Storage::Of(options.output).HasTree(options.output, kDatasetManifestName))
+    // On disk, a tree is any directory: one of a killed import is used again.
+    const bool in_store = IsInStore(options.output);
+    const std::string manifest = options.output + "/" + kDatasetManifestName;
+    if (in_store ? Storage::Of(options.output).HasTree(options.output, kDatasetManifestName)
+                 : FileExists(manifest))
       Fail(ErrorCode::kCantCreate,
-           "{} is a dataset: --split makes a directory of two, choose another", options.output);
-    if (!IsInStore(options.output) && !FileExists(options.output)) made_ = options.output;
+           "{} exists: --split makes a directory of two datasets, choose another", manifest);
+    if (!in_store && !FileExists(options.output)) made_ = options.output;
   }
   // Fails if it holds anything.
   ~SplitDirectory() {

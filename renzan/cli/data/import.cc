@@ -120,8 +120,9 @@ void Import(Flags flags) {
                                   ? -1
                                   : static_cast<double>(progress.raw_bytes) /
                                         static_cast<double>(progress.total_raw_bytes);
-      const double rate = static_cast<double>(progress.rows) / std::max(bar.seconds(), 1e-3);
-      bar.Update(fraction, fmt::format("{}, {:.0f} rows/s", Counted(progress.rows, "row"), rate));
+      const int64_t rows = progress.rows + progress.test_rows;
+      const double rate = static_cast<double>(rows) / std::max(bar.seconds(), 1e-3);
+      bar.Update(fraction, fmt::format("{}, {:.0f} rows/s", Counted(rows, "row"), rate));
     };
     done = ImportDataset(options);
     seconds = std::max(bar.seconds(), 1e-3);
