@@ -82,7 +82,7 @@ class Importer {
     if (options.keep_negatives && !schema.has_labels())
       Fail(ErrorCode::kUsage,
            "--keep-negatives: the data have no labels, so that no row is a negative");
-    if (split_ && !split_->column().empty()) split_->SetDateFormat(source_.SplitBy(split_->column()));
+    if (split_ && !split_->column().empty()) split_->SetFormat(source_.SplitBy(split_->column()));
     const double negatives_kept = NegativesKept(schema, 1);
     schema.negatives_kept = NegativesKept(schema, options.keep_negatives.value_or(1));
     vocabularies_ = options.vocabulary_from.empty() ? VocabulariesFromOptions(options, schema)

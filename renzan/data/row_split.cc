@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <charconv>
 #include <cmath>
 
 #include "renzan/base/error.h"
@@ -13,8 +14,27 @@
 namespace renzan {
 namespace {
 
-bool IsIsoTime(const std::string& text) {
-  return DateFormat("%Y-%m-%d").Parse(text) || DateFormat("%Y-%m-%d %H:%M:%S").Parse(text);
+// From here on, doubles leave out whole numbers.
+constexpr double kMaxExact = 0x1.0p53;
+
+std::optional<int64_t> ParseWhole(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  int64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// A finite one: texts such as nan and inf are names, too.
+std::optional<double> ParseFinite(std::string_view text) {
+  const std::optional<double> number = ParseNumber(text);
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+// Whether texts of this form, with all of their digits, are in the order of the dates.
+bool IsIso(std::string_view text, bool with_time) {
+  return with_time ? text.size() == 19 && DateFormat("%Y-%m-%d %H:%M:%S").Parse(text)
+                   : text.size() == 10 && DateFormat("%Y-%m-%d").Parse(text);
 }
 
 }  // namespace
@@ -45,16 +65,36 @@ RowSplit::RowSplit(const std::string& text, uint64_t seed)
         "or group:COLUMN@SHARE, with a share of the test set between 0 and 1",
         text);
   value_ = rest;
-  number_ = ParseNumber(value_);
 }
 
-void RowSplit::SetDateFormat(const std::string& format) {
-  if (kind_ != Kind::kTime || format.empty()) return;
-  date_format_ = format;
-  if (format != kIsoTimes) seconds_ = DateFormat(format).ParseSeconds(value_);
-  if (format == kIsoTimes ? !IsIsoTime(value_) : !seconds_)
-    Fail(ErrorCode::kUsage, "--split {}: '{}' is not a date of the column's format '{}'", text_,
-         Escape(value_), format == kIsoTimes ? "%Y-%m-%d' or '%Y-%m-%d %H:%M:%S" : format);
+void RowSplit::FailValue(const std::string& problem) const {
+  Fail(ErrorCode::kUsage, "--split {}: '{}' {}", text_, Escape(value_), problem);
+}
+
+void RowSplit::SetFormat(const std::string& format) {
+  if (kind_ != Kind::kTime) return;
+  format_ = format;
+  if (format == kIsoDates) {
+    if (!IsIso(value_, false)) FailValue("is not a date such as 2024-03-01, as the column's are");
+  } else if (format == kIsoTimes) {
+    if (!IsIso(value_, false) && !IsIso(value_, true))
+      FailValue("is not a date such as 2024-03-01 or 2024-03-01 09:00:00, with all of its digits");
+  } else if (format.empty() || format == kNumbers) {
+    SetNumber();
+  } else {
+    bool is_exact = true;
+    seconds_ = DateFormat(format).ParseSeconds(value_, &is_exact);
+    if (!seconds_) FailValue(fmt::format("is not a date of the column's format '{}'", format));
+    if (!is_exact) FailValue("must be a whole second: dates are compared by those");
+  }
+}
+
+void RowSplit::SetNumber() {
+  number_ = ParseFinite(value_);
+  whole_ = ParseWhole(value_);
+  if (!number_ && format_ == kNumbers) FailValue("is not a number, as the column's values are");
+  if (number_ && !whole_ && std::fabs(*number_) >= kMaxExact)
+    FailValue("is too large to be compared exactly: write a whole number of 64 bits");
 }
 
 bool RowSplit::Draws(uint64_t low, uint64_t high) const {
@@ -71,17 +111,34 @@ std::string RowSplit::HoldsOut(int64_t row, std::string_view field, bool* held_o
     return "";
   }
   if (field.empty()) return "is missing, and --split needs it";
-  if (seconds_) {
-    const std::optional<int64_t> seconds = DateFormat(date_format_).ParseSeconds(field);
-    if (!seconds) return fmt::format("is not a date of the format '{}'", date_format_);
-    *held_out = *seconds >= *seconds_;
-  } else if (number_ && date_format_.empty()) {
-    const std::optional<double> number = ParseNumber(field);
-    if (!number || std::isnan(*number)) return "is not a number, as the value of --split is";
-    *held_out = *number >= *number_;
-  } else {
-    *held_out = field >= value_;
+  if (seconds_) return CompareSeconds(field, held_out);
+  if (number_) return CompareNumbers(field, held_out);
+  // The text of a year before 0 or after 9999 is not in the order of the dates.
+  if (is_iso() && (field.size() < 10 || field[0] == '-' || field[4] != '-'))
+    return "is not of a year from 0 to 9999";
+  if (!is_iso() && ParseFinite(field)) return "is a number, which the value of --split is not";
+  *held_out = field >= value_;
+  return "";
+}
+
+std::string RowSplit::CompareSeconds(std::string_view field, bool* held_out) const {
+  const std::optional<int64_t> seconds = DateFormat(format_).ParseSeconds(field);
+  if (!seconds) return fmt::format("is not a date of the format '{}'", format_);
+  *held_out = *seconds >= *seconds_;
+  return "";
+}
+
+std::string RowSplit::CompareNumbers(std::string_view field, bool* held_out) const {
+  const std::optional<int64_t> whole = ParseWhole(field);
+  if (whole && whole_) {
+    *held_out = *whole >= *whole_;
+    return "";
   }
+  const std::optional<double> number = ParseNumber(field);
+  if (!number || std::isnan(*number)) return "is not a number, as the value of --split is";
+  if (std::fabs(*number_) >= kMaxExact && std::fabs(*number) < 0x1.0p63)
+    return "is not written as a whole number, as the value of --split is";
+  *held_out = *number >= *number_;
   return "";
 }
 

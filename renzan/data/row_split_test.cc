@@ -153,39 +153,137 @@ TEST(RowSplit, SharedTables) {
   EXPECT_EQ(summary.test.at(0).unseen[1].unseen, 1);
 }
 
+// The rows of the test set of a table with the column t, which has three rows.
+std::set<int> TestRowsOfTable(const std::string& value, testing::TestArray t,
+                              const std::string& missing = "") {
+  const std::string schema = "columns:\n  y: {role: label}\n  t: {role: skip" + missing +
+                             "}\n  n: {role: key}\n  a: {role: categorical}\n";
+  std::vector<testing::TestArray> columns;
+  columns.push_back(testing::Numbers<int32_t>("i", "y", {1, 0, 1}));
+  columns.push_back(std::move(t));
+  columns.push_back(testing::Numbers<int32_t>("i", "n", {0, 1, 2}));
+  columns.push_back(testing::Numbers<int32_t>("i", "a", {1, 0, 1}));
+  std::vector<std::vector<testing::TestArray>> batches;
+  batches.push_back(std::move(columns));
+  testing::TestStream stream(std::move(batches));
+  TemporaryDirectory dir;
+  ImportOptions options;
+  options.format = "csv";
+  options.output = dir / "out";
+  options.split = "time:t@" + value;
+  const auto source = MakeArrowSource(stream.get(), schema, "schema", Labels::kRequired);
+  ImportRows(options, *source);
+  return RowsIn(dir / "out/test");
+}
+
 TEST(RowSplit, TimesOfTables) {
   constexpr int64_t kNoon = 1'709'208'000;  // 2024-02-29 12:00:00
   using Times = std::vector<std::optional<int64_t>>;
-  const std::string schema =
-      "columns:\n  y: {role: label}\n  t: {role: skip}\n  n: {role: key}\n  a: {role: "
-      "categorical}\n";
   const auto import = [&](const std::string& value, const Times& times) {
-    std::vector<testing::TestArray> columns;
-    const std::vector<std::optional<int32_t>> numbers = {1, 0, 1};
-    columns.push_back(testing::Numbers<int32_t>("i", "y", numbers));
-    columns.push_back(testing::Numbers<int64_t>("tss:", "t", times));
-    columns.push_back(testing::Numbers<int32_t>("i", "n", {0, 1, 2}));
-    columns.push_back(testing::Numbers<int32_t>("i", "a", numbers));
-    std::vector<std::vector<testing::TestArray>> batches;
-    batches.push_back(std::move(columns));
-    testing::TestStream stream(std::move(batches));
-    TemporaryDirectory dir;
-    ImportOptions options;
-    options.format = "csv";
-    options.output = dir / "out";
-    options.split = "time:t@" + value;
-    const auto source = MakeArrowSource(stream.get(), schema, "schema", Labels::kRequired);
-    ImportRows(options, *source);
-    return RowsIn(dir / "out/test");
+    return TestRowsOfTable(value, testing::Numbers<int64_t>("tss:", "t", times));
   };
   const Times times = {kNoon, kNoon - 1, kNoon + 86'400};
   EXPECT_EQ(import("2024-02-29 12:00:00", times), (std::set<int>{0, 2}));
   EXPECT_EQ(import("2024-03-01", times), (std::set<int>{2}));
-  ExpectError(ErrorCode::kUsage, HasSubstr("'March' is not a date"),
-              [&] { import("March", times); });
+  for (const char* value : {"March", "2024-3-1", "2024-03-01 9:00:00", "2024-03-01 09:00:00.5"})
+    ExpectError(ErrorCode::kUsage, HasSubstr(fmt::format("'{}' is not a date such as", value)),
+                [&] { import(value, times); });
   ExpectError(ErrorCode::kData, HasSubstr("row 1: column 't': '' is missing"), [&] {
     import("2024-03-01", {kNoon, std::nullopt, kNoon});
   });
+  constexpr int64_t kYear = 31'556'952;
+  for (const int64_t other : {kNoon + 9000 * kYear, kNoon - 2500 * kYear, kNoon - 5000 * kYear})
+    ExpectError(ErrorCode::kData, HasSubstr("is not of a year from 0 to 9999"), [&] {
+      import("2024-03-01", {kNoon, other, kNoon + 86'400});
+    });
+}
+
+TEST(RowSplit, DatesOfTables) {
+  constexpr int32_t kMarch = 19'783;  // 2024-03-01
+  const auto import = [&](const std::string& value) {
+    return TestRowsOfTable(value,
+                           testing::Numbers<int32_t>("tdD", "t", {kMarch - 1, kMarch, kMarch + 1}));
+  };
+  EXPECT_EQ(import("2024-03-01"), (std::set<int>{1, 2}));
+  for (const char* value : {"2024-03-01 00:00:00", "2024-3-1"})
+    ExpectError(ErrorCode::kUsage, HasSubstr("is not a date such as 2024-03-01, as the column's"),
+                [&] { import(value); });
+}
+
+TEST(RowSplit, NumbersOfTables) {
+  constexpr int64_t kLarge = 9'007'199'254'740'992;  // the first that is the double of another
+  const auto large = [=] {
+    return testing::Numbers<int64_t>("l", "t", {kLarge, kLarge + 1, kLarge + 2});
+  };
+  EXPECT_EQ(TestRowsOfTable("9007199254740993", large()), (std::set<int>{1, 2}));
+  EXPECT_EQ(TestRowsOfTable("9007199254740993", large(), ", missing: ['5']"),
+            (std::set<int>{1, 2}));
+  ExpectError(ErrorCode::kUsage, HasSubstr("'2024-02-01' is not a number, as the column's values"),
+              [&] { TestRowsOfTable("2024-02-01", large()); });
+  ExpectError(ErrorCode::kUsage, HasSubstr("is too large to be compared exactly"),
+              [&] { TestRowsOfTable("9007199254740993.5", large()); });
+  ExpectError(ErrorCode::kData, HasSubstr("row 1: column 't': '' is missing"), [&] {
+    TestRowsOfTable("5", testing::Numbers<double>("g", "t", {4.0, -1.0, 6.0}),
+                    ", missing: ['-1.0']");
+  });
+}
+
+// The test set's rows of a text file with a column t, whose description is given.
+std::set<int> TestRowsOfText(const std::string& value, const std::string& described,
+                             const std::vector<std::string>& fields) {
+  std::string text = "y,t,n\n";
+  for (size_t row = 0; row < fields.size(); ++row)
+    text += fmt::format("{},{},{}\n", row % 2, fields[row], row);
+  Csv csv("columns:\n  y: {role: label}\n  t: {role: " + described + "}\n  n: {role: key}\n",
+          {text});
+  csv.options.vocabulary = {};
+  csv.options.split = value;
+  csv.Import();
+  return RowsIn(csv.options.output + "/test");
+}
+
+TEST(RowSplit, ComparesExactly) {
+  const std::vector<std::string> large = {"9007199254740992", "9007199254740993",
+                                          "18446744073709551615"};
+  EXPECT_EQ(TestRowsOfText("time:t@9007199254740993", "skip", large), (std::set<int>{1, 2}));
+  ExpectError(ErrorCode::kData, HasSubstr("'9007199254740992.0' is not written as a whole number"),
+              [&] {
+                TestRowsOfText("time:t@9007199254740993", "skip", {"1", "9007199254740992.0"});
+              });
+  ExpectError(ErrorCode::kData, HasSubstr("'20240105' is a number, which the value of --split is"),
+              [&] {
+                TestRowsOfText("time:t@2024-02-01", "skip", {"20240105", "20240205"});
+              });
+  EXPECT_EQ(TestRowsOfText("time:t@2024-02-01", "skip", {"2024-01-31", "nan", "2024-02-01"}),
+            (std::set<int>{1, 2}));
+}
+
+TEST(RowSplit, WholeSeconds) {
+  const std::string unix = "date, date: '%Q', parts: {day: {role: dense}}";
+  EXPECT_EQ(TestRowsOfText("time:t@1709251200000", unix,
+                           {"1709251199999", "1709251200000", "1709251200001"}),
+            (std::set<int>{1, 2}));
+  const std::string parts = "date, date: '%Y-%m-%d %H:%M:%S.%f', parts: {day: {role: dense}}";
+  for (const auto& [value, described] :
+       {std::pair("time:t@1709251200500", unix), std::pair("time:t@2024-03-01 00:00:00.5", parts),
+        std::pair("time:t@2024-02-29 23:59:60.0", parts)})
+    ExpectError(ErrorCode::kUsage, HasSubstr("must be a whole second"), [&] {
+      TestRowsOfText(value, described, {"1709251200400", "1709251200600"});
+    });
+}
+
+TEST(RowSplit, MissingValues) {
+  for (const char* described : {"skip, missing: [none]", "categorical, missing: [none]"})
+    ExpectError(ErrorCode::kData, HasSubstr("in0.csv:3: column 't': '' is missing"), [&] {
+      TestRowsOfText("time:t@b", described, {"a", "none", "c"});
+    });
+  std::vector<std::string> fields = {"none", ""};
+  for (int i = 0; i < 100; ++i) fields.push_back(fmt::format("u{}", i));
+  for (const char* share : {"0.2", "0.4", "0.5", "0.6", "0.8"}) {
+    const std::set<int> test =
+        TestRowsOfText(fmt::format("group:t@{}", share), "skip, missing: [none]", fields);
+    EXPECT_EQ(test.contains(0), test.contains(1)) << share;
+  }
 }
 
 TEST(RowSplit, KeepsAllNegativesOfTheTest) {

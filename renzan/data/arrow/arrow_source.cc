@@ -89,7 +89,9 @@ class ArrowSource : public RowSource {
     if (found->type.is_list())
       Fail(ErrorCode::kUsage, "--split: column '{}' holds lists", Escape(name));
     CheckType(*found);
-    return found->type.is_time() ? kIsoTimes : format;
+    const ArrowType& type = found->type;
+    if (type.is_time()) return type.kind == ArrowKind::kTimestamp ? kIsoTimes : kIsoDates;
+    return format.empty() && (type.is_integer() || type.is_float()) ? kNumbers : format;
   }
 
   RowParser::Result Next(TextRow* row, BadRow* bad) override {
@@ -259,8 +261,7 @@ class ArrowSource : public RowSource {
     if (column.is_key && column.use != Use::kText)
       fields_.SetKey(column.index,
                      is_null ? std::string_view() : TextOf(column, at, column.key_scratch), row);
-    if (column.splits)
-      row->split = is_null ? std::string_view() : TextOf(column, at, column.split_scratch);
+    if (column.splits) row->split = is_null ? std::string_view() : SplitTextOf(column, at);
     switch (column.use) {
       case Use::kSkip:
         return true;
@@ -301,6 +302,15 @@ class ArrowSource : public RowSource {
       return column.values.Number(at) == 1 ? "1" : "0";
     const std::string_view text = column.values.Text(at, scratch);
     return fields_.csv().trim ? TrimBlanks(text) : text;
+  }
+
+  // Empty if it is missing.
+  std::string_view SplitTextOf(Column& column, int64_t at) const {
+    const std::string_view text = TextOf(column, at, column.split_scratch);
+    const bool is_number = column.type.is_integer() || column.type.is_float();
+    const bool is_missing = fields_.IsMissing(column.index, text) ||
+                            (is_number && IsMissing(column, column.values.Number(at)));
+    return is_missing ? std::string_view() : text;
   }
 
   static bool IsMissing(const Column& column, double number) {

@@ -127,7 +127,7 @@ void ColumnFields::Prepare(TextRow* row) const {
 bool ColumnFields::ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
   const CsvColumn& column = csv_.columns[index];
   if (is_key(index)) SetKey(index, field, row);
-  if (index == split_index_) row->split = field;
+  if (index == split_index_) row->split = IsMissing(index, field) ? std::string_view() : field;
   if (column.role == "skip" || column.role == "key") return true;
   if (IsMissing(index, field)) field = {};
   if (column.role == "label") return ParseLabel(index, field, row, bad);

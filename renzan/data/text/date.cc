@@ -93,9 +93,10 @@ std::string DateFormat::Problem() const {
   return has_day() || has_hour() ? "" : "has neither %Y, %m and %d, nor %H, nor %s or %Q";
 }
 
-std::optional<int64_t> DateFormat::ParseSeconds(std::string_view text) const {
+std::optional<int64_t> DateFormat::ParseSeconds(std::string_view text, bool* is_exact) const {
   int year = 1970, month = 1, day = 1, hour = 0, minute = 0, second = 0, fraction = 0, weekday = -1;
   bool is_pm = false;
+  *is_exact = true;
   std::optional<int64_t> seconds;
   for (size_t i = 0; i < format_.size(); ++i) {
     const bool conversion = format_[i] == '%';
@@ -132,6 +133,7 @@ std::optional<int64_t> DateFormat::ParseSeconds(std::string_view text) const {
         break;
       case 'f':
         good = TakeDigits(&text, 1, 9, &fraction);
+        *is_exact &= fraction == 0;
         break;
       case 'b':
         good = TakeName(&text, kMonths, &month);
@@ -148,6 +150,7 @@ std::optional<int64_t> DateFormat::ParseSeconds(std::string_view text) const {
         good = error == std::errc() && value > -kMaxSeconds * per_second &&
                value < kMaxSeconds * per_second;
         seconds = FloorDivided(value, per_second);
+        *is_exact &= value % per_second == 0;
         text.remove_prefix(static_cast<size_t>(rest - text.begin()));
         break;
       }
@@ -167,6 +170,7 @@ std::optional<int64_t> DateFormat::ParseSeconds(std::string_view text) const {
   if (!date.ok() || hour >= kHoursPerDay || minute >= 60 || second > kLeapSecond)
     return std::nullopt;
   const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
+  *is_exact &= second < kLeapSecond;
   if (weekday >= 0 && has_day() && weekday != PartsOf(days, hour).weekday) return std::nullopt;
   return ((days * kHoursPerDay + hour) * 60 + minute) * 60 + std::min(second, kLeapSecond - 1);
 }

@@ -36,7 +36,13 @@ class DateFormat {
   // Nothing unless the whole text is a date that exists.
   std::optional<DateParts> Parse(std::string_view text) const;
   // The same as seconds since 1970; those of a format without a day count from midnight.
-  std::optional<int64_t> ParseSeconds(std::string_view text) const;
+  std::optional<int64_t> ParseSeconds(std::string_view text) const {
+    bool is_exact = true;
+    return ParseSeconds(text, &is_exact);
+  }
+  // *is_exact: whether the text says no more than that, neither parts of a second nor a leap
+  // second.
+  std::optional<int64_t> ParseSeconds(std::string_view text, bool* is_exact) const;
 
   const std::string& text() const { return format_; }
 
