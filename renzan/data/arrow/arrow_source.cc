@@ -51,6 +51,12 @@ bool IsUtc(std::string_view zone) {
   return std::find(std::begin(kUtc), std::end(kUtc), zone) != std::end(kUtc);
 }
 
+// Whether it is a time of the years 0000 to 9999, as text can have.
+bool HasYear(int64_t seconds) {
+  constexpr int64_t kBegin = -62'167'219'200, kEnd = 253'402'300'800;
+  return seconds >= kBegin && seconds < kEnd;
+}
+
 class ArrowSource : public RowSource {
  public:
   ArrowSource(ArrowArrayStream* stream, CsvSchema schema, const std::string& schema_name,
@@ -59,6 +65,8 @@ class ArrowSource : public RowSource {
 
   void Begin() override {
     ArrowOwned<ArrowSchema> schema;
+    if (stream_->get_schema == nullptr || stream_->get_next == nullptr)
+      Fail(ErrorCode::kUsage, "the stream is malformed: get_schema or get_next is NULL");
     if (const int error = stream_->get_schema(stream_, schema.Out()); error != 0)
       Fail(ErrorCode::kIo, "the stream gives no schema: {}", LastError(error));
     if (!schema.holds() || schema->format == nullptr || std::strcmp(schema->format, "+s") != 0)
@@ -66,6 +74,8 @@ class ArrowSource : public RowSource {
            "the stream has no columns: give a table, a data frame or a stream of record batches");
     std::vector<std::string> names;
     for (int64_t i = 0; i < schema->n_children; ++i) {
+      if (schema->children == nullptr || schema->children[i] == nullptr)
+        Fail(ErrorCode::kData, "column {}: the stream's schema is malformed: it is NULL", i + 1);
       const char* const name = schema->children[i]->name;
       names.emplace_back(name == nullptr ? "" : name);
     }
@@ -204,7 +214,7 @@ class ArrowSource : public RowSource {
     const ArrowType& type = column.type;
     std::string advice;
     if (type.kind == ArrowKind::kOther || (type.is_list() && type.item->is_list()) ||
-        (type.is_list() && type.item->kind == ArrowKind::kOther)) {
+        (type.is_list() && (type.item->kind == ArrowKind::kOther || type.item->is_time()))) {
       advice = "cast it to integers, float64 or strings, or lists of them";
     } else if (type.is_list() && described.role != "multi_hot") {
       advice = "lists have the role multi_hot";
@@ -240,13 +250,19 @@ class ArrowSource : public RowSource {
     if (batch_->null_count > 0)
       Fail(ErrorCode::kData, "after {} the stream has a batch with rows that are null",
            Counted(row_, "row"));
+    if (batch_->length > std::numeric_limits<int64_t>::max() - batch_->offset)
+      Fail(ErrorCode::kData, "after {} the stream has a malformed batch: {} from {} on",
+           Counted(row_, "row"), Counted(batch_->length, "row"), batch_->offset);
+    if (batch_->n_children > 0 && batch_->children == nullptr)
+      Fail(ErrorCode::kData, "after {} the stream has a malformed batch: its columns are NULL",
+           Counted(row_, "row"));
     at_ = 0;
     batch_rows_ = batch_->length;
     first_ = batch_->offset;
     for (size_t i = 0; i < columns_.size(); ++i) {
       Column& column = columns_[i];
       if (!column.is_used()) continue;
-      column.values.Bind(column.type, *batch_->children[i], column.name);
+      column.values.Bind(column.type, batch_->children[i], column.name);
       if (column.values.length() < first_ + batch_rows_)
         Fail(ErrorCode::kData, "column '{}' has {} in a batch of {}", Escape(column.name),
              Counted(column.values.length(), "value"), Counted(first_ + batch_rows_, "row"));
@@ -258,6 +274,9 @@ class ArrowSource : public RowSource {
   // scratch.
   bool Take(Column& column, int64_t at, TextRow* row, BadRow* bad) {
     const bool is_null = column.values.IsNull(at);
+    if (!is_null && column.type.is_time() && !HasYear(column.values.Seconds(at)))
+      return ColumnFields::Reject(fmt::format("{} seconds since 1970", column.values.Seconds(at)),
+                                  "is no time of the years 0 to 9999", bad);
     if (column.is_key && column.use != Use::kText)
       fields_.SetKey(column.index,
                      is_null ? std::string_view() : TextOf(column, at, column.key_scratch), row);

@@ -266,6 +266,13 @@ TEST(ArrowSource, WhatDoesNotFitTheSchema) {
   expect("role: dense", Lists<int32_t>("+l", "x", {1}, Numbers<int32_t>("i", "item", {1})),
          "has the type list of int32, and in schema the role dense: lists have the role multi_hot");
   expect("role: dense", Numbers<int64_t>("tsn:", "x", {1}), "dates and times have the role date");
+  const auto list_of = [](TestArray items) {
+    return Lists<int32_t>("+l", "x", {1}, std::move(items));
+  };
+  expect("role: multi_hot", list_of(Numbers<int64_t>("tsu:America/New_York", "item", {1})),
+         "has the type list of timestamp, and in schema the role multi_hot: cast it to");
+  expect("role: multi_hot", list_of(Numbers<int32_t>("tdD", "item", {1})),
+         "has the type list of date, and in schema the role multi_hot: cast it to");
   expect("role: date, date: '%Y-%m-%d %H', parts: {hour: {role: dense}}",
          Numbers<int32_t>("tdD", "x", {1}), "dates have no hour");
   expect("role: date, date: '%Y-%m-%d', parts: {day: {role: dense}}",
@@ -277,6 +284,188 @@ TEST(ArrowSource, WhatDoesNotFitTheSchema) {
   TestStream two(BatchesOf(ColumnsOf(Numbers<int8_t>("c", "y", {1}), Numbers<int8_t>("c", "y", {1}),
                                      Numbers<int8_t>("c", "x", {1}))));
   lacks.ExpectNothing(ErrorCode::kData, HasSubstr("more than one column 'y'"), two);
+}
+
+// Columns y and x; `damage` breaks x or the whole batch.
+struct Malformed {
+  ArrowTable table;
+  explicit Malformed(const std::string& role)
+      : table("columns:\n  y: {role: label}\n  x: {role: " + role + "}\n", "") {}
+
+  void Expect(TestArray x, const std::string& message,
+              const std::function<void(TestArray*)>& damage = nullptr) const {
+    SCOPED_TRACE(message);
+    TestStream stream(BatchesOf(ColumnsOf(Numbers<int8_t>("c", "y", {1, 0}), std::move(x))));
+    if (damage) damage(&stream.batch(0));
+    ExpectError(ErrorCode::kData, HasSubstr(message), [&] { table.Import(stream); });
+    EXPECT_TRUE(stream.released() >= 1);
+  }
+  // Breaks the array of x.
+  void ExpectArray(TestArray x, const std::string& message,
+                   const std::function<void(ArrowArray*)>& damage) const {
+    x.break_array = damage;
+    Expect(std::move(x), "column 'x': the stream's array is malformed: " + message);
+  }
+};
+
+TEST(ArrowMalformed, Schemas) {
+  const Malformed dense("dense");
+  const auto x = [] { return Numbers<int32_t>("i", "x", {1, 2}); };
+  const std::string message = "the stream's schema is malformed: it is NULL";
+  dense.Expect(x(), "column 1: " + message, [](TestArray* batch) {
+    batch->break_schema = [](ArrowSchema* schema) { schema->children = nullptr; };
+  });
+  dense.Expect(x(), "column 2: " + message, [](TestArray* batch) {
+    batch->break_schema = [](ArrowSchema* schema) { schema->children[1] = nullptr; };
+  });
+  for (const bool all : {false, true}) {
+    ArrowTable bags("columns:\n  y: {role: label}\n  x: {role: multi_hot}\n", "");
+    TestArray lists = Lists<int32_t>("+l", "x", {1}, Numbers<int32_t>("i", "item", {1}));
+    lists.break_schema = [all](ArrowSchema* schema) {
+      schema->children[0] = nullptr;
+      if (all) schema->children = nullptr;
+    };
+    TestStream stream(BatchesOf(ColumnsOf(Numbers<int8_t>("c", "y", {1}), std::move(lists))));
+    bags.ExpectNothing(ErrorCode::kConfig,
+                       HasSubstr("column 'x' of the table has the type list without items"),
+                       stream);
+  }
+  TestStream none(BatchesOf(ColumnsOf(Numbers<int8_t>("c", "y", {1}))));
+  none.get()->get_next = nullptr;
+  dense.table.ExpectNothing(ErrorCode::kUsage, HasSubstr("get_next is NULL"), none);
+}
+
+TEST(ArrowMalformed, Batches) {
+  const Malformed dense("dense");
+  const auto expect = [&](const std::string& message,
+                          const std::function<void(ArrowArray*)>& damage) {
+    dense.Expect(Numbers<int32_t>("i", "x", {1, 2}), message,
+                 [&](TestArray* batch) { batch->break_array = damage; });
+  };
+  expect("malformed batch: its columns are NULL",
+         [](ArrowArray* batch) { batch->children = nullptr; });
+  expect("column 'x': the stream's array is malformed: it is NULL",
+         [](ArrowArray* batch) { batch->children[1] = nullptr; });
+  expect("malformed batch: 9223372036854775807 rows from 1 on", [](ArrowArray* batch) {
+    batch->length = std::numeric_limits<int64_t>::max();
+    batch->offset = 1;
+  });
+}
+
+TEST(ArrowMalformed, Numbers) {
+  const Malformed dense("dense");
+  const auto x = [] { return Numbers<int32_t>("i", "x", {1, std::nullopt}); };
+  dense.ExpectArray(x(), "it has 0 buffers instead of 2",
+                    [](ArrowArray* array) { array->buffers = nullptr; });
+  dense.ExpectArray(x(), "it has 1 buffer instead of 2",
+                    [](ArrowArray* array) { array->n_buffers = 1; });
+  dense.ExpectArray(x(), "a buffer is NULL",
+                    [](ArrowArray* array) { array->buffers[1] = nullptr; });
+  dense.ExpectArray(x(), "values are null, and the buffer that says which is NULL",
+                    [](ArrowArray* array) {
+                      array->null_count = 1;
+                      array->buffers[0] = nullptr;
+                    });
+  dense.ExpectArray(x(), "a length or offset below 0",
+                    [](ArrowArray* array) { array->offset = -1; });
+  dense.ExpectArray(x(), "it has the length 9223372036854775807 and the offset 1",
+                    [](ArrowArray* array) {
+                      array->length = std::numeric_limits<int64_t>::max();
+                      array->offset = 1;
+                    });
+}
+
+template <typename Offset>
+void ExpectMalformedTexts(const std::string& format) {
+  const Malformed categorical("categorical");
+  const auto x = [&] { return TextsOf<Offset>(format, "x", {"some", "text"}); };
+  categorical.ExpectArray(x(), "the buffer of texts is NULL",
+                          [](ArrowArray* array) { array->buffers[2] = nullptr; });
+  const auto offsets = [&](std::vector<Offset> numbers) {
+    TestArray array = x();
+    array.buffers[1] = std::string(testing::kGarbage * sizeof(Offset), '\0');
+    for (const Offset number : numbers) array.buffers[1] += testing::BytesOf(number);
+    return array;
+  };
+  categorical.ExpectArray(offsets({7, 1'000'000'000, 8}), "value 0 is [7, 1000000000) of [7, 8)",
+                          nullptr);
+  categorical.ExpectArray(offsets({7, 1, 8}), "value 0 is [7, 1) of [7, 8)", nullptr);
+  categorical.ExpectArray(offsets({7, 8, 1}), "its values begin at 7 and end at 1", nullptr);
+  categorical.ExpectArray(offsets({-1, 8, 9}), "its values begin at -1 and end at 9", nullptr);
+}
+
+TEST(ArrowMalformed, Texts) {
+  ExpectMalformedTexts<int32_t>("u");
+  ExpectMalformedTexts<int64_t>("U");
+}
+
+TEST(ArrowMalformed, TextViews) {
+  const Malformed categorical("categorical");
+  const auto expect = [&](const std::string& message, size_t word, int32_t value) {
+    TestArray x = TextViews("x", {"a text of more than twelve bytes", "b"});
+    std::memcpy(x.buffers[1].data() + testing::kGarbage * 16 + word * sizeof value, &value,
+                sizeof value);
+    categorical.ExpectArray(std::move(x), message, nullptr);
+  };
+  expect("value 0 is [7, 6) of buffer 0 of 1", 0, -1);
+  expect("value 0 is [7, 1000007) of buffer 0 of 1", 0, 1'000'000);
+  expect("value 0 is [7, 39) of buffer 1 of 1", 2, 1);
+  expect("value 0 is [7, 39) of buffer -1 of 1", 2, -1);
+  expect("value 0 is [8, 40) of buffer 0 of 1", 3, 8);
+  expect("value 0 is [-1, 31) of buffer 0 of 1", 3, -1);
+  const auto x = [] { return TextViews("x", {"a text of more than twelve bytes", "b"}); };
+  categorical.ExpectArray(x(), "it has 2 buffers instead of 3",
+                          [](ArrowArray* array) { array->n_buffers = 2; });
+  categorical.ExpectArray(x(), "the sizes of its buffers are NULL",
+                          [](ArrowArray* array) { array->buffers[3] = nullptr; });
+  categorical.ExpectArray(x(), "its buffer 0 of texts has the size 39 and is NULL",
+                          [](ArrowArray* array) { array->buffers[2] = nullptr; });
+}
+
+TEST(ArrowMalformed, ListsAndDictionaries) {
+  const Malformed bags("multi_hot");
+  const auto x = [] {
+    return Lists<int32_t>("+l", "x", {1, 1}, Numbers<int32_t>("i", "item", {1, 2}));
+  };
+  bags.ExpectArray(x(), "a list has no values",
+                   [](ArrowArray* array) { array->children = nullptr; });
+  bags.ExpectArray(x(), "it is NULL", [](ArrowArray* array) { array->children[0] = nullptr; });
+  bags.ExpectArray(x(), "list 1 ends at 2 of 1 value",
+                   [](ArrowArray* array) { array->children[0]->length = 1; });
+  TestArray fixed = x();
+  fixed.format = "+w:4611686018427387904";
+  fixed.buffers.resize(1);
+  bags.ExpectArray(std::move(fixed), "5 lists of 4611686018427387904 are more than its 2 values",
+                   nullptr);
+  const Malformed categorical("categorical");
+  const auto encoded = [] { return Encoded("x", {0, 7}, TextsOf<int32_t>("u", "", {"b"})); };
+  categorical.ExpectArray(encoded(), "an index is 7, outside the dictionary's [0, 1)", nullptr);
+  categorical.ExpectArray(encoded(), "it has no dictionary",
+                          [](ArrowArray* array) { array->dictionary = nullptr; });
+}
+
+TEST(ArrowSource, TimesOutsideTheCalendar) {
+  ArrowTable table(
+      "columns:\n  y: {role: label}\n  x: {role: date, date: '%Y-%m-%d', parts: {day: {role: "
+      "dense}}}\n  z: {role: categorical}\n",
+      "y,x,z\n1,1677-09-21,1677-09-21 00:12:43.145224197\n0,9999-12-31,2262-04-11 "
+      "23:47:16.854775807\n1,0000-01-01,1970-01-01 00:00:00\n");
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kFirst = -62'167'219'200, kEnd = 253'402'300'800;
+  const auto batch = [&](std::vector<std::optional<int64_t>> x,
+                         std::vector<std::optional<int64_t>> z) {
+    return BatchesOf(ColumnsOf(Numbers<int8_t>("c", "y", {1, 0, 1}),
+                               Numbers<int64_t>("tss:", "x", x), Numbers<int64_t>("tsn:", "z", z)));
+  };
+  const int64_t old = kMin / 1'000'000'000 + 1;
+  table.ExpectSame(
+      batch({old, kEnd - 1, kFirst}, {kMin + 5, std::numeric_limits<int64_t>::max(), 0}));
+  for (const int64_t seconds : {kFirst - 1, kEnd, int64_t{1} << 62, kMin}) {
+    TestStream stream(batch({0, seconds, 0}, {0, 0, 0}));
+    ExpectError(ErrorCode::kData,
+                AllOf(HasSubstr("row 1: column 2 (x)"), HasSubstr("is no time of the years 0 to")),
+                [&] { table.Import(stream, "outside"); });
+  }
 }
 
 TEST(ArrowSource, NoLabelsForPredictions) {

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ struct TestArray {
   std::vector<std::string> buffers;  // the first holds the validity; empty: NULL
   std::vector<TestArray> children = {};
   std::unique_ptr<TestArray> dictionary = nullptr;
+  // What a malformed array breaks after Fill().
+  std::function<void(ArrowSchema*)> break_schema = nullptr;
+  std::function<void(ArrowArray*)> break_array = nullptr;
 
   void Fill(ArrowSchema* schema);
   void Fill(ArrowArray* array);
@@ -141,9 +145,11 @@ inline void TestArray::Fill(ArrowSchema* schema) {
     schema_pointers_.push_back(&schemas_[i]);
   }
   schema->children = schema_pointers_.data();
-  if (!dictionary) return;
-  dictionary->Fill(&dictionary_schema_);
-  schema->dictionary = &dictionary_schema_;
+  if (dictionary) {
+    dictionary->Fill(&dictionary_schema_);
+    schema->dictionary = &dictionary_schema_;
+  }
+  if (break_schema) break_schema(schema);
 }
 
 inline void TestArray::Fill(ArrowArray* array) {
@@ -163,9 +169,11 @@ inline void TestArray::Fill(ArrowArray* array) {
     array_pointers_.push_back(&arrays_[i]);
   }
   array->children = array_pointers_.data();
-  if (!dictionary) return;
-  dictionary->Fill(&dictionary_array_);
-  array->dictionary = &dictionary_array_;
+  if (dictionary) {
+    dictionary->Fill(&dictionary_array_);
+    array->dictionary = &dictionary_array_;
+  }
+  if (break_array) break_array(array);
 }
 
 // A stream of batches, each a list of columns. Counts what is released.

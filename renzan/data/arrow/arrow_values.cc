@@ -43,7 +43,8 @@ constexpr std::pair<char, int64_t> kUnits[] = {
     {'s', 1}, {'m', 1000}, {'u', 1'000'000}, {'n', 1'000'000'000}};
 
 ArrowType ListOf(ArrowType type, const ArrowSchema& schema) {
-  if (schema.n_children != 1) return {.name = "list without items"};
+  if (schema.n_children != 1 || schema.children == nullptr || schema.children[0] == nullptr)
+    return {.name = "list without items"};
   type.item = std::make_unique<ArrowType>(ArrowType::Of(*schema.children[0]));
   type.name = "list of " + type.item->name;
   return type;
@@ -75,10 +76,19 @@ ArrowType PlainTypeOf(const ArrowSchema& schema) {
   return {.name = fmt::format("'{}'", Escape(format))};
 }
 
-[[noreturn]] void FailCorrupt(const std::string& column, const std::string& what) {
-  Fail(ErrorCode::kData,
-       "column '{}': the stream's array is not as Arrow's C data interface says: {}",
-       Escape(column), what);
+// No buffer is so long; sums and sizes in bytes of less do not overflow.
+constexpr int64_t kMaxArrayLength = int64_t{1} << 56;
+
+int64_t At64(const void* numbers, int64_t at) {
+  return VisitNumber(ArrowKind::kInt64, numbers, at,
+                     [](auto number) { return static_cast<int64_t>(number); });
+}
+
+// How many buffers are read.
+int64_t NumBuffers(ArrowKind stored) {
+  if (stored == ArrowKind::kFixedList) return 1;
+  const bool is_text = stored >= ArrowKind::kText && stored <= ArrowKind::kTextView;
+  return is_text ? 3 : 2;
 }
 
 }  // namespace
@@ -93,45 +103,105 @@ ArrowType ArrowType::Of(const ArrowSchema& schema) {
   return values;
 }
 
-void ArrowValues::Bind(const ArrowType& type, const ArrowArray& array, const std::string& column) {
+void ArrowValues::FailMalformed(const std::string& what) const {
+  Fail(ErrorCode::kData,
+       "column '{}': the stream's array is malformed: {}; its producer breaks Arrow's C data "
+       "interface",
+       Escape(column_), what);
+}
+
+void ArrowValues::Bind(const ArrowType& type, const ArrowArray* array, const std::string& column) {
+  column_ = column;
   kind_ = type.kind;
   index_ = type.index;
   units_per_second_ = type.units_per_second;
   list_size_ = type.list_size;
-  length_ = array.length;
-  offset_ = array.offset;
+  if (array == nullptr) FailMalformed("it is NULL");
+  length_ = array->length;
+  offset_ = array->offset;
+  if (length_ < 0 || offset_ < 0) FailMalformed("a length or offset below 0");
+  if (length_ > kMaxArrayLength || offset_ > kMaxArrayLength)
+    FailMalformed(fmt::format("it has the length {} and the offset {}", length_, offset_));
   all_null_ = kind_ == ArrowKind::kNull && !is_encoded();
   if (all_null_) return;
-  if (length_ < 0 || offset_ < 0) FailCorrupt(column, "a length or offset below 0");
+  BindBuffers(*array);
+  if (!is_encoded() && !type.is_list()) return;
+  if (!values_) values_ = std::make_unique<ArrowValues>();
+  if (is_encoded()) {
+    if (array->dictionary == nullptr) FailMalformed("it has no dictionary");
+    const ArrowType plain{.kind = type.kind, .units_per_second = type.units_per_second};
+    return values_->Bind(plain, array->dictionary, column);
+  }
+  if (array->n_children != 1 || array->children == nullptr) FailMalformed("a list has no values");
+  values_->Bind(*type.item, array->children[0], column);
+  if (kind_ == ArrowKind::kFixedList && list_size_ > 0 &&
+      offset_ + length_ > values_->length_ / list_size_)
+    FailMalformed(fmt::format("{} of {} are more than its {}", Counted(offset_ + length_, "list"),
+                              list_size_, Counted(values_->length_, "value")));
+}
+
+void ArrowValues::BindBuffers(const ArrowArray& array) {
   const ArrowKind stored = is_encoded() ? index_ : kind_;
-  const bool is_list = type.is_list(), has_bytes = type.is_text() && !is_encoded();
-  const int64_t wanted = stored == ArrowKind::kFixedList               ? 1
-                         : has_bytes && stored != ArrowKind::kTextView ? 3
-                                                                       : 2;
-  if (array.n_buffers < wanted)
-    FailCorrupt(column, fmt::format("{} buffers instead of {}", array.n_buffers, wanted));
+  const int64_t wanted = NumBuffers(stored);
+  if (array.n_buffers < wanted || array.buffers == nullptr)
+    FailMalformed(fmt::format("it has {} instead of {}",
+                              Counted(array.buffers == nullptr ? 0 : array.n_buffers, "buffer"),
+                              wanted));
   validity_ = array.null_count == 0 ? nullptr : array.buffers[0];
+  if (array.null_count > 0 && length_ > 0 && validity_ == nullptr)
+    FailMalformed("values are null, and the buffer that says which is NULL");
   data_ = wanted > 1 ? array.buffers[1] : nullptr;
   bytes_ = wanted > 2 ? array.buffers[2] : nullptr;
-  buffers_ = array.buffers;
-  if (length_ > 0 && wanted > 1 && data_ == nullptr) FailCorrupt(column, "a buffer is missing");
-  const ArrowArray* const inner = is_encoded()                       ? array.dictionary
-                                  : is_list && array.n_children == 1 ? array.children[0]
-                                                                     : nullptr;
-  if (!is_list && !is_encoded()) return;
-  if (inner == nullptr) FailCorrupt(column, "it has no values");
-  if (!values_) values_ = std::make_unique<ArrowValues>();
-  if (is_list) return values_->Bind(*type.item, *inner, column);
-  ArrowType plain{.kind = type.kind, .units_per_second = type.units_per_second};
-  values_->Bind(plain, *inner, column);
+  if (length_ > 0 && wanted > 1 && data_ == nullptr) FailMalformed("a buffer is NULL");
+  if (stored == ArrowKind::kTextView)
+    BindViews(array);
+  else if (stored == ArrowKind::kText || stored == ArrowKind::kList)
+    BindOffsets<int32_t>();
+  else if (stored == ArrowKind::kLargeText || stored == ArrowKind::kLargeList)
+    BindOffsets<int64_t>();
+}
+
+// All texts and lists lie between the first offset and the last.
+template <typename Offset>
+void ArrowValues::BindOffsets() {
+  first_ = last_ = 0;
+  if (length_ == 0) return;
+  const auto load = [&](int64_t at) -> int64_t {
+    Offset offset = 0;
+    std::memcpy(&offset, static_cast<const char*>(data_) + at * int64_t{sizeof offset},
+                sizeof offset);
+    return offset;
+  };
+  first_ = load(offset_);
+  last_ = load(offset_ + length_);
+  if (first_ < 0 || last_ < first_)
+    FailMalformed(fmt::format("its values begin at {} and end at {}", first_, last_));
+  const bool is_text = kind_ == ArrowKind::kText || kind_ == ArrowKind::kLargeText;
+  if (is_text && last_ > first_ && bytes_ == nullptr) FailMalformed("the buffer of texts is NULL");
+}
+
+// The first two buffers are the validity and the views, the last one holds the sizes of those
+// between.
+void ArrowValues::BindViews(const ArrowArray& array) {
+  constexpr int64_t kOthers = 3;
+  num_view_buffers_ = array.n_buffers - kOthers;
+  view_buffers_ = array.buffers + 2;
+  view_sizes_ = array.buffers[array.n_buffers - 1];
+  if (num_view_buffers_ > 0 && view_sizes_ == nullptr)
+    FailMalformed("the sizes of its buffers are NULL");
+  for (int64_t i = 0; i < num_view_buffers_; ++i)
+    if (const int64_t size = At64(view_sizes_, i);
+        size < 0 || (size > 0 && view_buffers_[i] == nullptr))
+      FailMalformed(fmt::format("its buffer {} of texts has the size {}{}", i, size,
+                                view_buffers_[i] == nullptr ? " and is NULL" : ""));
 }
 
 int64_t ArrowValues::IndexOf(int64_t at) const {
   const int64_t index = VisitNumber(index_, data_, offset_ + at,
                                     [](auto value) { return static_cast<int64_t>(value); });
   if (index < 0 || index >= values_->length_) [[unlikely]]
-    Fail(ErrorCode::kData, "an index of a dictionary is {}, outside [0, {})", index,
-         values_->length_);
+    FailMalformed(
+        fmt::format("an index is {}, outside the dictionary's [0, {})", index, values_->length_));
   return index;
 }
 
@@ -140,9 +210,9 @@ void ArrowValues::OffsetsAt(int64_t at, int64_t* begin, int64_t* end) const {
   Offset offsets[2];
   std::memcpy(offsets, static_cast<const char*>(data_) + at * int64_t{sizeof(Offset)},
               sizeof offsets);
-  if (offsets[0] < 0 || offsets[1] < offsets[0]) [[unlikely]]
-    Fail(ErrorCode::kData, "a value of the stream's array ends at {}, before it begins at {}",
-         offsets[1], offsets[0]);
+  if (offsets[0] < first_ || offsets[1] < offsets[0] || offsets[1] > last_) [[unlikely]]
+    FailMalformed(fmt::format("value {} is [{}, {}) of [{}, {})", at - offset_, offsets[0],
+                              offsets[1], first_, last_));
   *begin = offsets[0];
   *end = offsets[1];
 }
@@ -158,8 +228,8 @@ void ArrowValues::ListRange(int64_t at, int64_t* begin, int64_t* end) const {
     *end = *begin + list_size_;
   }
   if (*end > values_->length_) [[unlikely]]
-    Fail(ErrorCode::kData, "a list of the stream's array ends at {} of {}", *end,
-         Counted(values_->length_, "value"));
+    FailMalformed(
+        fmt::format("list {} ends at {} of {}", at, *end, Counted(values_->length_, "value")));
 }
 
 // Texts of up to 12 bytes are in the view, others in a buffer that it names.
@@ -169,10 +239,13 @@ std::string_view ArrowValues::ViewOf(int64_t at) const {
   const char* const view = static_cast<const char*>(data_) + at * kViewBytes;
   int32_t words[4];
   std::memcpy(words, view, sizeof words);
-  if (words[0] <= kInlineBytes) return {view + sizeof words[0], static_cast<size_t>(words[0])};
-  // The first two buffers are the validity and the views.
-  const char* const buffer = static_cast<const char*>(buffers_[2 + words[2]]);
-  return {buffer + words[3], static_cast<size_t>(words[0])};
+  const int64_t size = words[0], buffer = words[2], begin = words[3];
+  if (size >= 0 && size <= kInlineBytes) return {view + sizeof words[0], static_cast<size_t>(size)};
+  if (size < 0 || buffer < 0 || buffer >= num_view_buffers_ || begin < 0 ||
+      begin + size > At64(view_sizes_, buffer)) [[unlikely]]
+    FailMalformed(fmt::format("value {} is [{}, {}) of buffer {} of {}", at - offset_, begin,
+                              begin + size, buffer, num_view_buffers_));
+  return {static_cast<const char*>(view_buffers_[buffer]) + begin, static_cast<size_t>(size)};
 }
 
 std::string_view ArrowValues::OtherText(int64_t at, char* scratch) const {
@@ -231,8 +304,7 @@ int64_t ArrowValues::Seconds(int64_t at) const {
                                     [](auto number) { return static_cast<int64_t>(number); });
   constexpr int64_t kSecondsPerDay = 86'400;
   if (kind_ == ArrowKind::kDate32) return value * kSecondsPerDay;
-  const int64_t rest = (value % units_per_second_ + units_per_second_) % units_per_second_;
-  return (value - rest) / units_per_second_;
+  return value / units_per_second_ - (value % units_per_second_ < 0 ? 1 : 0);
 }
 
 // 2024-01-31, or 2024-01-31 12:34:56, with the parts of the second if there are any.
@@ -255,7 +327,9 @@ std::string_view ArrowValues::TimeText(int64_t at, char* scratch) const {
               .out;
     int digits = 0;
     for (int64_t units = units_per_second_; units > 1; units /= 10) ++digits;
-    if (const int64_t parts = value - seconds * units_per_second_; parts != 0)
+    int64_t parts = value % units_per_second_;
+    if (parts < 0) parts += units_per_second_;
+    if (parts != 0)
       end = fmt::format_to_n(end, static_cast<size_t>(scratch + kMaxNumber - end), ".{:0{}}", parts,
                              digits)
                 .out;

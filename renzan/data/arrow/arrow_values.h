@@ -97,8 +97,9 @@ class ArrowValues {
  public:
   static constexpr size_t kMaxNumber = 32;  // bytes of the text of a number or a time
 
-  // Throws kData if the array is not one of the type. `column` is for messages.
-  void Bind(const ArrowType& type, const ArrowArray& array, const std::string& column);
+  // Throws kData if the array, which may be null, is not one of the type: what reads it later
+  // trusts its pointers. `column` is for messages.
+  void Bind(const ArrowType& type, const ArrowArray* array, const std::string& column);
 
   int64_t length() const { return length_; }
   // Row `at` of the array, without its offset.
@@ -135,6 +136,11 @@ class ArrowValues {
     return (static_cast<const uint8_t*>(bits)[at >> 3] >> (at & 7) & 1) != 0;
   }
   bool is_encoded() const { return index_ != ArrowKind::kOther; }
+  [[noreturn]] void FailMalformed(const std::string& what) const;
+  void BindBuffers(const ArrowArray& array);
+  void BindViews(const ArrowArray& array);
+  template <typename Offset>
+  void BindOffsets();
   int64_t IndexOf(int64_t at) const;
   template <typename Offset>
   void OffsetsAt(int64_t at, int64_t* begin, int64_t* end) const;
@@ -148,6 +154,7 @@ class ArrowValues {
   std::string_view ViewOf(int64_t at) const;
   std::string_view TimeText(int64_t at, char* scratch) const;
 
+  std::string column_;
   ArrowKind kind_ = ArrowKind::kOther, index_ = ArrowKind::kOther;
   int64_t length_ = 0, offset_ = 0;
   int64_t units_per_second_ = 1, list_size_ = 0;
@@ -155,7 +162,11 @@ class ArrowValues {
   const void* validity_ = nullptr;  // null: no value is null
   const void* data_ = nullptr;      // numbers, offsets or views
   const void* bytes_ = nullptr;     // of texts
-  const void* const* buffers_ = nullptr;
+  int64_t first_ = 0, last_ = 0;    // the offsets of the first value and after the last one
+  // Of kTextView: where long texts are, and the sizes of these buffers.
+  const void* const* view_buffers_ = nullptr;
+  const void* view_sizes_ = nullptr;
+  int64_t num_view_buffers_ = 0;
   std::unique_ptr<ArrowValues> values_;  // a list's items, or the values that indices mean
 };
 
