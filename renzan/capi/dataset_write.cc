@@ -65,19 +65,20 @@ renzan_status renzan_dataset_write(ArrowArrayStream* stream, const char* directo
     if (stream->release == nullptr)
       Fail(ErrorCode::kUsage, "the stream was read before: make a new one");
     const renzan_import_options given = options == nullptr ? renzan_import_options{} : *options;
-    ImportOptions import = OptionsOf(directory, given);
+    ImportOptions import_options = OptionsOf(directory, given);
     int64_t rows = 0;
     if (given.progress != nullptr) {
-      import.progress = [&](const ImportProgress& progress) {
+      import_options.progress = [&](const ImportProgress& progress) {
         rows = progress.rows + progress.test_rows;
-    };
-    import.stop = [&] { return given.progress(given.context, rows) != 0; };
-}
-const std::unique_ptr<RowSource> source =
-    MakeArrowSource(stream, schema, schema_name,
-                    import.is_training_data() ? Labels::kRequired : Labels::kMayBeMissing);
-const ImportSummary done = ImportRows(import, *source);
-if (result != nullptr)
-  *result = {done.rows, done.label.positive_rows, done.bad_rows, done.dropped_rows, done.test_rows};
-});
+      };
+      import_options.stop = [&] { return given.progress(given.context, rows) != 0; };
+    }
+    const Labels labels =
+        import_options.is_training_data() ? Labels::kRequired : Labels::kMayBeMissing;
+    const std::unique_ptr<RowSource> source = MakeArrowSource(stream, schema, schema_name, labels);
+    const ImportSummary done = ImportRows(import_options, *source);
+    if (result != nullptr)
+      *result = {done.rows, done.label.positive_rows, done.bad_rows, done.dropped_rows,
+                 done.test_rows};
+  });
 }

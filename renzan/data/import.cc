@@ -389,9 +389,9 @@ class Importer {
   }
 
   void Report() {
-    ThrowIfStopped(options_.stop);
     source_.Report(&progress_);
     if (options_.progress) options_.progress(progress_);
+    ThrowIfStopped(options_.stop);
   }
 
   void Finish(ImportSummary* summary) {

@@ -90,8 +90,8 @@ struct ImportOptions {
   // A dataset whose vocabularies are reused. Unless they grow, the input may lack the label.
   std::string vocabulary_from;
   bool grow = false;  // add the values that they lack: this is training data, too
-  // A RowSplit's text: `output` then gets the datasets train and test, the second as an import of its
-  // rows with the vocabularies of the first. keep_negatives concerns training rows only.
+  // A RowSplit's text: `output` then gets the datasets train and test, the second as an import of
+  // its rows with the vocabularies of the first. keep_negatives concerns training rows only.
   std::string split;
   bool skip_bad_rows = false;  // and list them in a file beside dataset.yaml
   int64_t shard_rows = 4'000'000;

@@ -1,13 +1,18 @@
 """renzan.data.write: tables in memory become the datasets that CSV files of the same values do."""
 
+import contextlib
 import ctypes
 import datetime
+import io
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+from unittest import mock
 
 import tables
 
@@ -237,6 +242,83 @@ class WriteTest(unittest.TestCase):
                               {"columns": {"y": {"role": "label"}}}, progress=stop)
         self.assertEqual((stream.released, list(self.root.iterdir())), (1, []))
 
+    def test_progress_counts_all_rows(self):
+        stream, seen = HandMade({"y": [1, 0] * 5000}), []
+        renzan.data.write(stream.address, self.root / "new",
+                          {"columns": {"y": {"role": "label"}}}, progress=seen.append)
+        self.assertEqual(seen[:3], [4096, 8192, 10000])
+        self.assertEqual(set(seen), {4096, 8192, 10000})
+
+    def test_ctrl_c_behind_the_stream(self):
+        """A library makes an error of the stream out of it."""
+        stream = HandMade({"y": [1, 0]}, batches=2)
+
+        def interrupted(_, out):
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(1000):
+                    pass  # the handler runs
+            except KeyboardInterrupt:
+                return 5
+            return 0
+
+        stream.stream.get_next = _Get(interrupted)
+        before = signal.getsignal(signal.SIGINT)
+        with self.assertRaises(KeyboardInterrupt):
+            renzan.data.write(stream.address, self.root / "new",
+                              {"columns": {"y": {"role": "label"}}})
+        self.assertIs(signal.getsignal(signal.SIGINT), before)
+        self.assertEqual((stream.released, list(self.root.iterdir())), (1, []))
+
+    def test_ctrl_c_between_reports(self):
+        """Python handles it as it enters the next report, where ctypes would drop it."""
+        stream, dropped = HandMade({"y": [1, 0] * 1_000_000}), []
+        timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+
+        def progress(rows):
+            if not timer.ident:
+                timer.start()
+
+        with (mock.patch.object(sys, "unraisablehook", dropped.append),
+              self.assertRaises(KeyboardInterrupt)):
+            renzan.data.write(stream.address, self.root / "new",
+                              {"columns": {"y": {"role": "label"}}}, progress=progress)
+        timer.join()
+        self.assertEqual((dropped, stream.released, list(self.root.iterdir())), ([], 1, []))
+
+    @unittest.skipUnless(pyarrow, "PyArrow is not installed (bench/setup-peers tables)")
+    def test_ctrl_c_in_a_generator(self):
+        batch = pyarrow.table({"y": [1, 0]}).to_batches()[0]
+
+        def batches():
+            yield batch
+            os.kill(os.getpid(), signal.SIGINT)
+            yield batch
+
+        reader = pyarrow.RecordBatchReader.from_batches(batch.schema, batches())
+        with self.assertRaises(KeyboardInterrupt):
+            renzan.data.write(reader, self.root / "new", {"columns": {"y": {"role": "label"}}})
+        self.assertEqual(list(self.root.iterdir()), [])
+
+    def test_wrong_arguments_release_a_stream(self):
+        schema = {"columns": {"y": {"role": "label"}}}
+        for wrong in ({"on_bad_row": "zz"}, {"seed": -1}, {"schema": {"columns": {1, 2}}},
+                      {"schema": self.root / "missing.yaml"}, {"directory": 3.5}):
+            stream = HandMade({"y": [1]})
+            arguments = {"directory": self.root / "new", "schema": schema, **wrong}
+            with self.assertRaises((renzan.Error, TypeError)):
+                renzan.data.write(stream.address, **arguments)
+            self.assertEqual(stream.released, 1, wrong)
+
+    def test_a_directory_in_bytes(self):
+        columns, schema = {"y": [1, 0] * 50}, {"columns": {"y": {"role": "label"}}}
+        streams = [HandMade(columns), HandMade(columns)]
+        parts = renzan.data.write(streams[0].address, os.fsencode(self.root / "two"), schema,
+                                  split="random:0.5")
+        self.assertEqual(sum(map(len, parts)), 100)
+        one = renzan.data.write(streams[1].address, os.fsencode(self.root / "one"), schema)
+        self.assertEqual(len(one), 100)
+
     def test_skips_bad_rows(self):
         dataset = renzan.data.write(HandMade({"y": [1, 2, 0]}, batches=3).address,
                                     self.root / "new", {"columns": {"y": {"role": "label"}}},
@@ -345,6 +427,26 @@ class ImportTest(unittest.TestCase):
         self.assertRegex(done.stderr, "^error: .*b.parquet: pyarrow cannot read this as Parquet: ")
         self.assertNotIn("Traceback", done.stderr)
         self.assertFalse((self.root / "bad").exists())
+
+    def test_says_whether_rows_have_labels(self):
+        from renzan.data import __main__ as command
+        schema = self.root / "schema.yaml"
+        schema.write_text("columns:\n  y: {role: label}\n  a: {role: categorical}\n")
+
+        def output_of(columns, *words):
+            stream = HandMade(columns)
+            arguments = ["data", "import", "--schema", str(schema), *map(str, words), "a.parquet"]
+            with (mock.patch.object(command, "_read", lambda *_: stream.address),
+                  mock.patch.object(sys, "argv", arguments),
+                  contextlib.redirect_stdout(io.StringIO()) as out):
+                self.assertEqual(command.main(), 0)
+            return out.getvalue()
+
+        trained = self.root / "train"
+        self.assertRegex(output_of({"y": [1, 0], "a": [3, 4]}, "-o", trained),
+                         "2 rows in .*, the label is 1 in 1\n")
+        self.assertRegex(output_of({"a": [3, 4]}, "-o", self.root / "new", "--vocabulary-from",
+                                   trained), "2 rows in .*, the rows have no labels\n")
 
     def test_errors(self):
         done = self.run_import("--output", self.root / "new", "--schema", "none.yaml", "no.parquet")

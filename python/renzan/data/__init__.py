@@ -265,6 +265,8 @@ def write(table: Any, directory: str | os.PathLike[str],
     With `split` ("time:day@2024-03-01", "random:0.1", "group:user@0.1") it makes two datasets,
     `train` and `test` in `directory`, and returns both. Each appears whole or not at all, `test`
     first: a process killed between the two leaves `test` alone."""
+    if isinstance(directory, bytes):
+        directory = os.fsdecode(directory)
     _write.write(table, directory, schema, _write.Options(
         vocabulary, unseen, vocabulary_from, grow, keep_negatives, seed, on_bad_row, shard_rows,
         progress, split))

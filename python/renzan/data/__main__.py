@@ -12,6 +12,7 @@ import sys
 import time
 from typing import Any, Callable, Iterator, Sequence
 
+import renzan.data
 from renzan.data import _write
 from renzan.errors import Error, NoInputError, UsageError
 
@@ -102,8 +103,11 @@ def _import(flags: argparse.Namespace) -> None:
     result = _write.write(table, flags.output, flags.schema, options)
     seconds = max(time.monotonic() - start, 1e-3)
     output = flags.output + ("/train" if flags.split else "")
-    print(f"{output}: {result.rows} rows in {seconds:.2f} s "
-          f"({(result.rows + result.test_rows) / seconds:.0f} rows/s), the label is 1 in {result.positive_rows}")
+    speed = (result.rows + result.test_rows) / seconds
+    labels = "the rows have no labels"
+    if renzan.data.open(output).schema.label is not None:
+        labels = f"the label is 1 in {result.positive_rows}"
+    print(f"{output}: {result.rows} rows in {seconds:.2f} s ({speed:.0f} rows/s), {labels}")
     if flags.split:
         print(f"{flags.output}/test: {result.test_rows} rows, held out (--split {flags.split})")
     if result.dropped_rows > 0:
@@ -114,13 +118,16 @@ def _import(flags: argparse.Namespace) -> None:
 
 def main() -> int:
     """Returns the exit status."""
+    flags = _parser().parse_args()
     try:
-        _import(_parser().parse_args())
+        _import(flags)
     except Error as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_status
     except KeyboardInterrupt:
-        print("error: stopped; nothing was written", file=sys.stderr)
+        # Unless it came at the very end.
+        written = "" if pathlib.Path(flags.output).exists() else "; nothing was written"
+        print(f"error: stopped{written}", file=sys.stderr)
         return 130
     return 0
 

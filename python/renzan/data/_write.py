@@ -6,8 +6,11 @@ import ctypes
 import json
 import math
 import os
+import signal
+import threading
+from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_double, c_uint64, c_void_p
-from typing import Any, Callable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
 
 from renzan._native import PROGRESS, ImportOptions, ImportResult, library
 from renzan.errors import ConfigError, Error, NoInputError, UsageError
@@ -31,9 +34,14 @@ class Options(NamedTuple):
 def write(table: Any, directory: str | os.PathLike[str],
           schema: Mapping[str, Any] | str | os.PathLike[str], options: Options) -> ImportResult:
     """Writes the dataset."""
-    # What cannot be right leaves the table unread.
-    text, name = _text_of(schema)
-    native, kept = _native_options(options)
+    try:
+        # What cannot be right leaves the table unread.
+        text, name = _text_of(schema)
+        native, kept = _native_options(options)
+        output = os.fsencode(directory)
+    except BaseException:
+        _release(table)
+        raise
     failure: list[BaseException] = []
 
     def report(context: int | None, rows: int) -> int:
@@ -41,29 +49,74 @@ def write(table: Any, directory: str | os.PathLike[str],
         try:
             if options.progress is not None:
                 options.progress(rows)
-            return 0
         except BaseException as error:
             failure.append(error)
-            return 1
+        return 1 if failure else 0
 
     native.progress = PROGRESS(report)
     result = ImportResult()
     address, owner = _stream_of(table)
     try:
-        library.renzan_dataset_write(address, os.fsencode(directory), text, name, byref(native),
-                                     byref(result))
+        with _interrupts(failure, report):
+            library.renzan_dataset_write(address, output, text, name, byref(native), byref(result))
     except Error:
-        if failure:
-            raise failure[0] from None
-        raise
+        if not failure:
+            raise
     finally:
         del owner, kept  # after the call, which uses them
+    if failure:
+        raise failure[0] from None
     return result
+
+
+@contextmanager
+def _interrupts(seen: list[BaseException], report: Callable[..., int]) -> Iterator[None]:
+    """Notes what the handler of Ctrl-C raises: in a generator behind the stream, its library makes
+    an error of the stream out of it, and before the first line of `report` ctypes drops it."""
+    previous: Any = signal.getsignal(signal.SIGINT)
+    # Only the main thread may change handlers, and runs them.
+    if threading.current_thread() is not threading.main_thread() or not callable(previous):
+        yield
+        return
+
+    def handle(number: int, frame: Any) -> None:
+        try:
+            previous(number, frame)
+        except BaseException as error:
+            seen.append(error)
+            if frame is None or frame.f_code is not report.__code__:
+                raise
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is handle:
+            signal.signal(signal.SIGINT, previous)
+
+
+def _is_address(table: Any) -> bool:
+    return isinstance(table, int) and not isinstance(table, bool)
+
+
+class _Stream(ctypes.Structure):
+    """struct ArrowArrayStream."""
+
+    _fields_ = [("get_schema", c_void_p), ("get_next", c_void_p), ("get_last_error", c_void_p),
+                ("release", ctypes.CFUNCTYPE(None, c_void_p)), ("private_data", c_void_p)]
+
+
+def _release(table: Any) -> None:
+    """Of an address, which nothing else releases."""
+    if _is_address(table) and table != 0:
+        stream = _Stream.from_address(table)
+        if stream.release:
+            stream.release(table)
 
 
 def _stream_of(table: Any) -> tuple[int, Any]:
     """The address of its stream, and what keeps it."""
-    if isinstance(table, int) and not isinstance(table, bool):
+    if _is_address(table):
         return table, None
     make = getattr(table, "__arrow_c_stream__", None)
     if make is None:
