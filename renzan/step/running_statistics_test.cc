@@ -82,8 +82,7 @@ TEST(RunningStatistics, HaveNoOptimizerStates) {
     TestModel model(config, TestSchema(), comm, pool);
     const ModelSnapshot snapshot(model.Updated(), {.with_dense = true});
     std::set<std::string> keys;
-    for (const TensorSource& tensor : snapshot.files()[0].tensors)
-      keys.insert(tensor.key);
+    for (const TensorSource& tensor : snapshot.files()[0].tensors) keys.insert(tensor.key);
     EXPECT_TRUE(keys.contains("deep.0.norm.running_var"));
     EXPECT_FALSE(keys.contains("deep.0.norm.running_var/adam_m"));
     EXPECT_TRUE(keys.contains("deep.0.norm.gamma/adam_m"));

@@ -164,7 +164,8 @@ TEST(LineReader, OtherFormatsAreNamed) {
   const struct {
     std::string start, message;
   } kCases[] = {
-      {"PAR1\x15\x04\x15\x60"s, ": this is a Parquet file, not plain, gzip or zstd text: import it"},
+      {"PAR1\x15\x04\x15\x60"s,
+       ": this is a Parquet file, not plain, gzip or zstd text: import it"},
       {"PK\x03\x04\x14\0\0\0"s, "unzip -p '"},
       {"BZh91AY&SY\x8d\xcd\x1f"s,
        "is compressed with bzip2, not plain, gzip or zstd text: unpack it"},
