@@ -399,6 +399,7 @@ static void WriteDataset(const char* directory) {
   snprintf(path, sizeof(path), "%s/clicks", directory);
   for (i = 0; i < 3; ++i) {
     stream.get_schema = NoSchema;
+    stream.get_next = NoSchema; /* never called */
     stream.get_last_error = WhyNoSchema;
     stream.release = CountRelease;
     stream.private_data = &released;

@@ -193,7 +193,7 @@ TEST(RowSplit, TimesOfTables) {
   });
   constexpr int64_t kYear = 31'556'952;
   for (const int64_t other : {kNoon + 9000 * kYear, kNoon - 2500 * kYear, kNoon - 5000 * kYear})
-    ExpectError(ErrorCode::kData, HasSubstr("is not of a year from 0 to 9999"), [&] {
+    ExpectError(ErrorCode::kData, HasSubstr("is no time of the years 0 to 9999"), [&] {
       import("2024-03-01", {kNoon, other, kNoon + 86'400});
     });
 }
