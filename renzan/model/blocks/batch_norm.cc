@@ -19,28 +19,6 @@ void ForColumns(int64_t columns, const Body& body) {
     body(first, std::min(kColumnsAtOnce, columns - first));
 }
 
-class BatchNormBlock final : public Block {
- public:
-  BatchNormBlock(const BatchNorm& options, const BlockPlace& place)
-      : Block(place.input()),
-        normalization_(options, place, place.name, ColumnsOf(place.input())) {}
-
-  double Flops(bool) const override { return 20 * static_cast<double>(ColumnsOf(shape())); }
-
-  void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
-    normalization_.Forward(pass, *inputs.front(), output);
-  }
-
-  void Backward(const BlockPass& pass, Inputs inputs, const BlockedMatrix&, BlockedMatrix* d_output,
-                WeightGradients* gradients,
-                std::span<BlockedMatrix* const> d_inputs) const override {
-    normalization_.Backward(pass, *inputs.front(), *d_output, gradients, d_inputs.front());
-  }
-
- private:
-  BatchNormalization normalization_;
-};
-
 }  // namespace
 
 BatchNormalization::BatchNormalization(const BatchNorm& options, const BlockPlace& place,
@@ -178,7 +156,8 @@ void BatchNorm::Describe(ConfigFields& fields) {
 }
 
 std::unique_ptr<Block> BatchNorm::Make(const BlockPlace& place) const {
-  return std::make_unique<BatchNormBlock>(*this, place);
+  return MakeNormalizationBlock(place, std::make_unique<BatchNormalization>(
+                                           *this, place, place.name, ColumnsOf(place.input())));
 }
 
 }  // namespace renzan

@@ -20,29 +20,6 @@ int64_t NormalizedColumns(const BlockPlace& place, bool per_vector) {
   return columns;
 }
 
-class LayerNormBlock final : public Block {
- public:
-  LayerNormBlock(const LayerNorm& options, const BlockPlace& place)
-      : Block(place.input()),
-        normalization_(options, place, place.name, NormalizedColumns(place, options.per_vector),
-                       ColumnsOf(place.input())) {}
-
-  double Flops(bool) const override { return 20 * static_cast<double>(ColumnsOf(shape())); }
-
-  void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
-    normalization_.Forward(pass, *inputs.front(), output);
-  }
-
-  void Backward(const BlockPass& pass, Inputs inputs, const BlockedMatrix&, BlockedMatrix* d_output,
-                WeightGradients* gradients,
-                std::span<BlockedMatrix* const> d_inputs) const override {
-    normalization_.Backward(pass, *inputs.front(), *d_output, gradients, d_inputs.front());
-  }
-
- private:
-  LayerNormalization normalization_;
-};
-
 }  // namespace
 
 LayerNormalization::LayerNormalization(const LayerNorm& options, const BlockPlace& place,
@@ -130,7 +107,10 @@ void LayerNorm::Describe(ConfigFields& fields) {
 }
 
 std::unique_ptr<Block> LayerNorm::Make(const BlockPlace& place) const {
-  return std::make_unique<LayerNormBlock>(*this, place);
+  return MakeNormalizationBlock(
+      place, std::make_unique<LayerNormalization>(*this, place, place.name,
+                                                  NormalizedColumns(place, per_vector),
+                                                  ColumnsOf(place.input())));
 }
 
 }  // namespace renzan

@@ -2,11 +2,42 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "renzan/base/error.h"
 #include "renzan/model/blocks/batch_norm.h"
 #include "renzan/model/blocks/layer_norm.h"
 
 namespace renzan {
+namespace {
+
+class NormalizationBlock final : public Block {
+ public:
+  NormalizationBlock(const BlockPlace& place, std::unique_ptr<Normalization> normalization)
+      : Block(place.input()), normalization_(std::move(normalization)) {}
+
+  double Flops(bool) const override { return 20 * static_cast<double>(ColumnsOf(shape())); }
+
+  void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
+    normalization_->Forward(pass, *inputs.front(), output);
+  }
+
+  void Backward(const BlockPass& pass, Inputs inputs, const BlockedMatrix&, BlockedMatrix* d_output,
+                WeightGradients* gradients,
+                std::span<BlockedMatrix* const> d_inputs) const override {
+    normalization_->Backward(pass, *inputs.front(), *d_output, gradients, d_inputs.front());
+  }
+
+ private:
+  std::unique_ptr<Normalization> normalization_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> MakeNormalizationBlock(const BlockPlace& place,
+                                              std::unique_ptr<Normalization> normalization) {
+  return std::make_unique<NormalizationBlock>(place, std::move(normalization));
+}
 
 const std::vector<std::string>& NormalizationNames() {
   static const std::vector<std::string> names = {"none", "batch", "layer"};

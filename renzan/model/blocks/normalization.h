@@ -21,6 +21,10 @@ class Normalization {
                         WeightGradients* gradients, BlockedMatrix* dx) const = 0;
 };
 
+// A block that normalizes its input and gives the same vectors.
+std::unique_ptr<Block> MakeNormalizationBlock(const BlockPlace& place,
+                                              std::unique_ptr<Normalization> normalization);
+
 const std::vector<std::string>& NormalizationNames();
 
 // Of a layer with this many units; its parameters' names begin with `prefix`. Null for "none".
