@@ -65,12 +65,6 @@ def conditions(job):
     return {each["type"]: each["status"] for each in job["status"].get("conditions", [])}
 
 
-def end_worker(world, pod, code):
-    """Makes the worker's program end with `code`."""
-    world.client.patch(f"{PODS}/{pod}", {"metadata": {"annotations": {
-        "fake-nodes/end-now": str(code)}}})
-
-
 def wait_for_attempt(world, job, attempts, workers):
     """Waits until the workers of that attempt run, and no other pod of the job is still ending."""
     wait_until(lambda: world.status(job).get("attempts") == attempts, f"{job} runs again")
@@ -113,7 +107,7 @@ def a_job_that_runs_again_says_what_is_true(world):
     world.wait_for("urgent", "done")
     wait_for_attempt(world, "resumed", 2, NODES)
     for rank in range(NODES):
-        end_worker(world, f"resumed-1-{rank}", 0)
+        world.end_worker(f"resumed-1-{rank}", 0)
     world.wait_for("resumed", "done")
     job, pods, seen = None, {}, []
     for path, name, item in history.changes():
@@ -142,7 +136,7 @@ def a_hundred_workers_restart_after_one_fails(world):
     """kubeflow/trainer 2000: 100 pods, and no successful restart."""
     world.submit("hundred", replicas=100, gpus=1, run_seconds=FOR_EVER, retries=1)
     world.wait_for_workers("hundred", 100)
-    end_worker(world, "hundred-0-42", 1)
+    world.end_worker("hundred-0-42", 1)
     wait_for_attempt(world, "hundred", 2, 100)
     expect(world.status("hundred")["facts"]["failures"] == 1, world.status("hundred"))
     world.cancel("hundred")
@@ -205,7 +199,7 @@ def the_service_of_a_gang_lives_as_long_as_its_job(world):
     history = History(world, SERVICES)
     world.submit("served", replicas=2, gpus=2, run_seconds=FOR_EVER, retries=1)
     world.wait_for_workers("served", 2)
-    end_worker(world, "served-0-1", 1)
+    world.end_worker("served-0-1", 1)
     wait_for_attempt(world, "served", 2, 2)
     versions = [item for _, name, item in history.changes() if name == "served-workers"]
     expect(versions and all(versions), "it was deleted")

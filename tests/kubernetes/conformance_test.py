@@ -113,7 +113,7 @@ def who_wakes_up_when_another_leads_writes_nothing(world):
     proxy, restarts = stopped.proxy, stopped.restarts
     late = proxy.hold("POST .*/default/pods")
     # One worker: with two, the other's pod may or may not have been sent as well.
-    world.submit("late", replicas=1, gpus=8, run_seconds=2)
+    world.submit("late", replicas=1, gpus=8, run_seconds=600)
     expect(late.has_come.wait(60), "no pod is created")
     stopped.process.send_signal(signal.SIGSTOP)
     try:
@@ -131,6 +131,8 @@ def who_wakes_up_when_another_leads_writes_nothing(world):
     wait_until(lambda: all(pod["metadata"]["labels"]["renzan.dev/attempt"] == "1"
                            for pod in world.pods_of("late")), "what it has written is removed")
     expect(len(proxy.writes()) == done_before + 1, f"it has written {proxy.writes()[done_before:]}")
+    for pod in world.pods_of("late"):
+        world.end_worker(pod["metadata"]["name"], 0)
     expect(world.wait_for("late", "done")["attempts"] == 2, "another attempt was needed")
     expect(world.status("undisturbed")["attempts"] == 1, "a gang was disturbed by that")
     world.cancel("undisturbed")

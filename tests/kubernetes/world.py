@@ -273,6 +273,11 @@ class World:
                                for pod in self.pods_of(name)) == count,
                    f"{name} has {count} workers")
 
+    def end_worker(self, pod, code):
+        """Makes the worker's program end with `code`."""
+        self.client.patch(f"{PODS}/{pod}", {"metadata": {"annotations": {
+            "fake-nodes/end-now": str(code)}}})
+
     def cancel(self, name):
         self.client.patch(f"{GANG_JOBS}/{name}", {"spec": {"cancelled": True}})
         self.wait_for(name, "cancelled")
