@@ -32,6 +32,7 @@ void FeaturesConfig::Describe(ConfigFields& fields) {
   fields.Field("vocabularies", &vocabularies,
                "how values of each categorical feature were mapped to ids");
   fields.Field("label_rule", &label_rule, "how labels were mapped to 0 and 1");
+  fields.Field("further_label_rules", &further_label_rules, "the same for the others");
   fields.Field("parsing", &parsing, "how the text of each column was read");
   fields.Range("negatives_kept", &negatives_kept, 0, 1,
                "the share of negatives in the training data, for which scores are corrected");

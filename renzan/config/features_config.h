@@ -25,6 +25,7 @@ struct FeaturesConfig {
   std::vector<std::string> dense_transforms;  // of `dense`
   std::vector<std::string> vocabularies;      // of `categorical`
   std::string label_rule;
+  std::map<std::string, std::string> further_label_rules;  // by label, the first one's excepted
   std::map<std::string, std::string> parsing;  // by column
   double negatives_kept = 1;                   // in the training data; other data may differ
   bool empty() const { return dense.empty() && categorical.empty(); }

@@ -1,10 +1,14 @@
 #include "renzan/config/model_config.h"
 
+#include <algorithm>
+
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
 #include "renzan/config/decides.h"
 #include "renzan/config/rules.h"
 #include "renzan/model/blocks/types.h"
+#include "renzan/model/catalogue/catalogue.h"
 #include "renzan/model/model.h"
 
 namespace renzan {
@@ -38,6 +42,27 @@ std::string WhyNoGraph(const ModelConfig& model) {
   } catch (const Error& error) {
     return error.what();
   }
+}
+
+// "" if they are right.
+std::string WhyNoOutputs(const ModelConfig& model) {
+  if (model.outputs.empty()) return "";
+  if (std::none_of(model.outputs.begin(), model.outputs.end(),
+                   [](const auto& entry) { return entry.second.has_loss(); }))
+    return "need at least one with a loss";
+  const CatalogueEntry* entry = FindEntry(model.type);
+  if (entry != nullptr && !entry->has_several_outputs() && model.outputs.size() > 1)
+    return fmt::format("are {}, but model.type: {} has one: use a model for several tasks, or "
+                       "model.blocks",
+                       model.outputs.size(), model.type);
+  for (const auto& [name, output] : model.outputs) {
+    if (!IsBlockName(name))
+      return fmt::format("have the name '{}': names consist of letters, digits, _ and -",
+                         Escape(name));
+    if (!output.block.empty() && model.type != kBlocksType)
+      return name + ".block needs model.type: blocks";
+  }
+  return "";
 }
 
 }  // namespace
@@ -76,10 +101,24 @@ void BlockConfig::Describe(ConfigFields& fields) {
   options->Describe(fields);
 }
 
+void OutputConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kModel);
+  fields.Field("block", &block, "that gives its logit, with type: blocks; empty: of its name");
+  fields.Field("label", &label, "the data's column that it learns from; empty: of its name");
+  fields.Choice("loss", &loss, {"binary_cross_entropy", "none"},
+                "none: predicted without a label of its own");
+  fields.Range("weight", &weight, 0, 1e6, "multiplies its loss");
+  fields.Require(has_loss() || (label.empty() && weight == 1), "loss",
+                 "none leaves nothing to a label or a weight");
+}
+
 void ModelConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kModel);
   fields.Choice("type", &type, TypeNames(), "a model of the catalogue, or the graph in blocks");
   fields.Map("blocks", &blocks, "the graph of type: blocks");
+  fields.Map("outputs", &outputs, "what is predicted, if there are several labels");
+  const std::string wrong_outputs = WhyNoOutputs(*this);
+  fields.Require(wrong_outputs.empty(), "outputs", wrong_outputs);
   fields.Require(blocks.empty() || type == kBlocksType, "blocks", "needs model.type: blocks");
   fields.Require(type != kBlocksType || !blocks.empty(), "blocks",
                  "must have at least one block with model.type: blocks");
@@ -111,12 +150,38 @@ void FillFromModel(const ModelConfig& model, TableConfig* table) {
   if (table->initial_deviation == 0) table->initial_deviation = model.initial_deviation;
 }
 
+std::vector<ModelOutput> OutputsOf(const ModelConfig& model) {
+  if (model.outputs.empty()) return {{}};
+  const CatalogueEntry* entry = FindEntry(model.type);
+  std::vector<ModelOutput> outputs;
+  for (const auto& [name, output] : model.outputs) {
+    std::string block = output.block;
+    if (block.empty() && model.type == kBlocksType) block = name;
+    if (entry != nullptr && entry->has_several_outputs()) block = BlockOfOutput(name);
+    outputs.push_back(
+        {.name = name,
+         .block = block,
+         .label = !output.has_loss() ? "" : output.label.empty() ? name : output.label});
+  }
+  return outputs;
+}
+
+void FillOutputs(const std::vector<std::string>& labels, ModelConfig* model) {
+  const CatalogueEntry* entry = FindEntry(model->type);
+  if (entry == nullptr || !entry->has_several_outputs() || !model->outputs.empty()) return;
+  for (const ModelOutput& output : entry->outputs(labels))
+    model->outputs[output.name] = {.block = "",
+                                   .label = output.label == output.name ? "" : output.label,
+                                   .loss = output.label.empty() ? "none" : "binary_cross_entropy",
+                                   .weight = 1};
+}
+
 Graph GraphOf(const ModelConfig& model) {
   std::vector<GraphBlock> blocks;
   for (const auto& [name, block] : model.blocks)
     if (block.options)
       blocks.push_back({name, WithFeatureNames(block.inputs, EscapeName), *block.options});
-  return SortedGraph(std::move(blocks));
+  return SortedGraph(std::move(blocks), BlocksOfOutputs(OutputsOf(model)));
 }
 
 std::map<std::string, BlockConfig> BlocksOf(const Graph& graph) {

@@ -10,6 +10,7 @@
 
 #include "renzan/base/config/config.h"
 #include "renzan/model/graph.h"
+#include "renzan/model/model.h"
 #include "renzan/model/sizes.h"
 
 namespace renzan {
@@ -34,9 +35,22 @@ struct BlockConfig {
   void Describe(ConfigFields& fields);
 };
 
+// What the model predicts, and from which label it learns that.
+struct OutputConfig {
+  std::string block;      // of type `blocks`; empty: of the output's name
+  std::string label;      // empty: of the output's name
+  std::string loss = "binary_cross_entropy";
+  double weight = 1;      // of its loss
+  bool operator==(const OutputConfig&) const = default;
+  void Describe(ConfigFields& fields);
+  bool has_loss() const { return loss != "none"; }
+};
+
 struct ModelConfig : ModelSizes {
   std::string type = "dlrm";
   std::map<std::string, BlockConfig> blocks;  // by name; of type `blocks`
+  // By name. None: of a model with one output, which learns from the first label.
+  std::map<std::string, OutputConfig> outputs;
   int64_t embedding_dim = 16;
   std::string pooling = "sum";                // of multi-hot features without an entry in `tables`
   std::string initial_values = "uniform";     // of rows, of tables that do not say otherwise
@@ -47,6 +61,12 @@ struct ModelConfig : ModelSizes {
 
 // Sets what a table leaves to `model`: how bags are pooled and how rows begin.
 void FillFromModel(const ModelConfig& model, TableConfig* table);
+
+// In the order of their names; at least one.
+std::vector<ModelOutput> OutputsOf(const ModelConfig& model);
+// Sets the outputs of a model of the catalogue that has several, if they are not set
+// (CatalogueEntry::outputs).
+void FillOutputs(const std::vector<std::string>& labels, ModelConfig* model);
 
 // The graph that `model.blocks` states. Throws kConfig if it is none.
 Graph GraphOf(const ModelConfig& model);

@@ -10,9 +10,11 @@
 namespace renzan {
 
 struct EarlyStoppingConfig {
+  std::string output;  // whose metric; empty: of the only one
   std::string metric = "log_loss";
   int64_t patience = 0;  // evaluations; 0: never stop early
   double min_delta = 0;
+  std::string watched() const { return output.empty() ? metric : output + "." + metric; }
   void Describe(ConfigFields& fields);
 };
 

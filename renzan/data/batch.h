@@ -2,7 +2,9 @@
 
 // A slice of samples in memory, in columns. Plain data.
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace renzan {
@@ -20,10 +22,18 @@ struct FeatureIds {
 
 struct Batch {
   int64_t size = 0;
-  std::vector<float> label;             // [size], 0 or 1; empty if the rows have no labels
+  // [labels, size]: those of the schema's `label`, then of each of its `further_labels`. 0, 1, or
+  // NaN where the row lacks it, which the first never does. Empty if the rows have no labels.
+  std::vector<float> label;
   std::vector<float> weight;            // [size], not negative; empty if samples have none
   std::vector<float> dense;             // [size, num_dense], finite
   std::vector<FeatureIds> categorical;  // [num_categorical], ids in [0, num_embeddings)
+
+  // [size]; none if the rows have no labels.
+  std::span<const float> labels(size_t column) const {
+    if (label.empty()) return {};
+    return std::span(label).subspan(column * static_cast<size_t>(size), static_cast<size_t>(size));
+  }
 };
 
 }  // namespace renzan

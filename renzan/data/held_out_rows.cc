@@ -39,7 +39,8 @@ void HeldOutRows::Append(const TextRow& row, int64_t input_row) {
   }
   writer_->Append(row.label, row.dense, ids_, bags_,
                   dense_at_end_ ? row.unscaled : std::span<const double>(),
-                  schema_.weight.empty() ? std::nullopt : std::optional(row.weight), row.keys);
+                  schema_.weight.empty() ? std::nullopt : std::optional(row.weight), row.keys,
+                  row.further_labels);
   input_rows_->Add(rows_++, input_row);
   labels_.Add(row.label, row.other_label);
 }
@@ -71,6 +72,7 @@ ImportSummary HeldOutRows::Complete(const std::vector<Vocabulary>& training,
   summary.rows = rows_;
   summary.label_name = schema_.label;
   summary.label = labels_.Summary(num_label_texts);
+  summary.further_labels = FurtherLabelsOf(manifest);
   summary.weight = manifest.weight;
   summary.negatives_kept = manifest.negatives_kept;
   writer_->Complete(map_ids_at_end_ ? &id_maps : nullptr, scale);

@@ -79,6 +79,11 @@ class Importer {
     if (!options.split.empty()) split_.emplace(options.split, options.seed.value_or(0));
     source_.Begin();
     DatasetSchema schema = source_.schema();
+    if (options.keep_negatives && !schema.further_labels.empty())
+      Fail(ErrorCode::kUsage,
+           "--keep-negatives: the data have several labels ({}), and scores can be corrected only "
+           "with one",
+           fmt::join(schema.label_names(), ", "));
     if (options.keep_negatives && !schema.has_labels())
       Fail(ErrorCode::kUsage,
            "--keep-negatives: the data have no labels, so that no row is a negative");
@@ -142,6 +147,7 @@ class Importer {
                           writer_->manifest().weight,
                           writer_->manifest().negatives_kept,
                           Unseen()};
+    summary.further_labels = FurtherLabelsOf(writer_->manifest());
     if (source_.schema().has_labels()) WarnOfOneClass(summary);
     WarnOfWeights(summary.weight);
     WarnOfUntrainedRows();
@@ -234,7 +240,8 @@ class Importer {
     }
     writer_->Append(row.label, row.dense, ids_, bags_,
                     fits_.empty() ? std::span<const double>() : row.unscaled,
-                    has_weights() ? std::optional(row.weight) : std::nullopt, row.keys);
+                    has_weights() ? std::optional(row.weight) : std::nullopt, row.keys,
+                    row.further_labels);
     input_rows_->Add(progress_.rows, valid_rows() + progress_.bad_rows);
     labels_.Add(row.label, row.other_label);
     ++progress_.rows;

@@ -69,6 +69,7 @@ struct ImportSummary : ImportProgress {
   std::vector<TrainedUnseen> trains_unseen = {};
   // The file that lists the bad rows (SkippedRows); empty if there are none.
   std::string skipped_rows;
+  std::vector<FurtherLabelSummary> further_labels = {};
   // With ImportOptions::split: that of the test set, which has no progress but its rows.
   std::vector<ImportSummary> test = {};
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "renzan/data/dataset/manifest.h"
+
 namespace renzan {
 namespace {
 
@@ -31,6 +33,15 @@ LabelSummary LabelCounter::Summary(size_t num_texts) const {
       [](const LabelSummary::Text& a, const LabelSummary::Text& b) { return a.rows > b.rows; });
   if (summary.other_texts.size() > num_texts) summary.other_texts.resize(num_texts);
   return summary;
+}
+
+std::vector<FurtherLabelSummary> FurtherLabelsOf(const DatasetManifest& manifest) {
+  std::vector<FurtherLabelSummary> labels;
+  for (const std::string& name : manifest.further_labels) {
+    const FurtherLabelEntry& entry = manifest.further_label_entries.at(name);
+    labels.push_back({name, entry.labelled_rows, entry.positive_rows});
+  }
+  return labels;
 }
 
 }  // namespace renzan

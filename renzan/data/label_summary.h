@@ -38,4 +38,13 @@ class LabelCounter {
   std::map<std::string, int64_t, std::less<>> rows_of_text_;
 };
 
+struct DatasetManifest;
+
+struct FurtherLabelSummary {
+  std::string name;
+  int64_t rows = 0, positive_rows = 0;  // that have the label, and have 1
+};
+// In their order.
+std::vector<FurtherLabelSummary> FurtherLabelsOf(const DatasetManifest& manifest);
+
 }  // namespace renzan

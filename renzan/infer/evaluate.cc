@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/comm/gather.h"
 #include "renzan/data/batch_loader.h"
 #include "renzan/data/dataset/manifest.h"
@@ -14,7 +15,7 @@ namespace {
 
 // Processes the range in global batches. Where shapes are fixed, the last batch is padded with
 // copies of its last row, which are not counted. Calls visit(number of real samples in this
-// worker's slice, its logits, the slice) until it returns false. The next slice is read, and its
+// worker's slice, its logits [outputs, slice size], the slice) until it returns false. The next slice is read, and its
 // ids are exchanged, while one is computed.
 void ForEachSlice(Predictor& model, const Communicator& comm, const Dataset& dataset, RowRange rows,
                   int64_t batch_size, float logit_shift,
@@ -44,15 +45,16 @@ void ForEachSlice(Predictor& model, const Communicator& comm, const Dataset& dat
       known->MapUnknown(real_of(index), batch);
     };
   BatchLoader loader(dataset, num_batches, rows_of, model.batch_readers(), map_unknown);
-  std::vector<float> logits(static_cast<size_t>(size));
+  std::vector<float> logits(static_cast<size_t>(size) * model.num_outputs());
   const Batch* slice = &loader.Next();
   for (int64_t index = 0; index < num_batches; ++index) {
     const Batch* const next = index + 1 < num_batches ? &loader.Next() : nullptr;
-    const auto of_slice = std::span(logits).first(static_cast<size_t>(slice->size));
+    const auto of_slice =
+        std::span(logits).first(static_cast<size_t>(slice->size) * model.num_outputs());
     model.Predict(*slice, next, of_slice);
     if (logit_shift != 0)
       for (float& logit : of_slice) logit += logit_shift;
-    if (!visit(real_of(index), logits, *slice)) return;
+    if (!visit(real_of(index), of_slice, *slice)) return;
     slice = next;
   }
 }
@@ -97,42 +99,86 @@ BinaryMetrics MergeMetrics(Communicator& comm, const BinaryMetrics& mine) {
   return sum;
 }
 
-std::optional<Evaluation> Evaluate(Predictor& model, Communicator& comm, const Dataset& dataset,
-                                   RowRange rows, int64_t batch_size, float logit_shift,
-                                   const std::function<bool()>& should_stop) {
-  Evaluation mine{.metrics = {}, .weighted = MakeWeightedMetrics(dataset)};
+std::vector<EvaluatedOutput> EvaluatedOutputs(const std::vector<ModelOutput>& outputs) {
+  if (outputs.size() == 1) return {{.label = outputs[0].label}};
+  std::vector<EvaluatedOutput> evaluated;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!outputs[i].label.empty()) evaluated.push_back({outputs[i].name, i, outputs[i].label});
+  return evaluated;
+}
+
+std::vector<size_t> LabelColumns(std::span<const EvaluatedOutput> outputs, const Dataset& dataset) {
+  std::vector<size_t> columns;
+  const std::vector<std::string> names = dataset.schema().label_names();
+  for (const EvaluatedOutput& output : outputs) {
+    const auto found = std::find(names.begin(), names.end(), output.label);
+    if (found == names.end() && !output.label.empty())
+      Fail(ErrorCode::kConfig, "{} has no label '{}', which the model's outputs need; it has {}",
+           dataset.directory(), Escape(output.label), Escape(fmt::format("{}", fmt::join(names, ", "))));
+    columns.push_back(output.label.empty() ? 0 : static_cast<size_t>(found - names.begin()));
+  }
+  return columns;
+}
+
+std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& comm,
+                                                const Dataset& dataset, RowRange rows,
+                                                std::span<const EvaluatedOutput> outputs,
+                                                int64_t batch_size, float logit_shift,
+                                                const std::function<bool()>& should_stop) {
+  const std::vector<size_t> columns = LabelColumns(outputs, dataset);
+  std::vector<Evaluation> all(outputs.size());
+  for (Evaluation& mine : all) mine.weighted = MakeWeightedMetrics(dataset);
   bool stopped = false;
   ForEachSlice(model, comm, dataset, rows, batch_size, logit_shift,
                [&](int64_t real, std::span<const float> logits, const Batch& slice) {
-                 const size_t n = static_cast<size_t>(real);
-                 const std::span<const float> labels = std::span(slice.label).first(n);
-                 mine.metrics.Add(logits.first(n), labels);
-                 if (mine.weighted)
-                   mine.weighted->Add(logits.first(n), labels, std::span(slice.weight).first(n));
+                 const size_t n = static_cast<size_t>(real), size = static_cast<size_t>(slice.size);
+                 for (size_t i = 0; i < all.size(); ++i) {
+                   const auto of_output = logits.subspan(outputs[i].output * size, n);
+                   const auto labels = slice.labels(columns[i]).first(n);
+                   all[i].metrics.Add(of_output, labels);
+                   if (all[i].weighted)
+                     all[i].weighted->Add(of_output, labels, std::span(slice.weight).first(n));
+                 }
                  stopped = should_stop();
                  return !stopped;
                });
   if (stopped) return std::nullopt;
-  mine.metrics = MergeMetrics(comm, mine.metrics);
-  if (mine.weighted) Merge(comm, &*mine.weighted);
-  return mine;
+  for (Evaluation& mine : all) {
+    mine.metrics = MergeMetrics(comm, mine.metrics);
+    if (mine.weighted) Merge(comm, &*mine.weighted);
+  }
+  return all;
 }
 
 void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, RowRange rows,
                  int64_t batch_size, float logit_shift,
-                 const std::function<void(std::span<const float>)>& sink) {
-  std::vector<float> batch(static_cast<size_t>(batch_size));
-  std::vector<std::span<std::byte>> parts;
+                 const std::function<void(const LogitsByOutput&)>& sink) {
+  const size_t size = static_cast<size_t>(batch_size);
+  std::vector<float> batch(size * model.num_outputs());
+  std::vector<std::vector<std::span<std::byte>>> parts(model.num_outputs());  // by output and rank
   const RowRange mine = {model.slice_begin(batch_size), model.slice_end(batch_size)};
   for (const RowRange& slice : AllGatherValues(comm, mine))
-    parts.push_back(std::as_writable_bytes(std::span(batch).subspan(
-        static_cast<size_t>(slice.begin), static_cast<size_t>(slice.end - slice.begin))));
+    for (size_t output = 0; output < parts.size(); ++output)
+      parts[output].push_back(std::as_writable_bytes(std::span(batch).subspan(
+          output * size + static_cast<size_t>(slice.begin), static_cast<size_t>(slice.size()))));
   int64_t left = rows.size();
+  // A single worker's last slice may be shorter than its part.
+  std::vector<float> whole;
   ForEachSlice(model, comm, dataset, rows, batch_size, logit_shift,
-               [&](int64_t, std::span<const float> logits, const Batch&) {
-                 comm.AllGatherV(std::as_bytes(logits), parts);
-                 const size_t real = static_cast<size_t>(std::min(left, batch_size));
-                 sink(std::span(batch).first(comm.rank() == 0 ? real : 0));
+               [&](int64_t, std::span<const float> logits, const Batch& slice) {
+                 const size_t n = static_cast<size_t>(slice.size);
+                 const size_t real =
+                     comm.rank() == 0 ? static_cast<size_t>(std::min(left, batch_size)) : 0;
+                 LogitsByOutput by_output;
+                 for (size_t output = 0; output < parts.size(); ++output) {
+                   whole.assign(parts[output][static_cast<size_t>(comm.rank())].size() /
+                                    sizeof(float),
+                                0.0f);
+                   std::copy_n(logits.data() + output * n, n, whole.data());
+                   comm.AllGatherV(std::as_bytes(std::span(whole)), parts[output]);
+                   by_output.push_back(std::span(batch).subspan(output * size, real));
+                 }
+                 sink(by_output);
                  left -= batch_size;
                  return true;
                });

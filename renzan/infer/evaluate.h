@@ -8,11 +8,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "renzan/comm/communicator.h"
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/infer/predictor.h"
 #include "renzan/model/metrics.h"
+#include "renzan/model/model.h"
 #include "renzan/model/weighted_metrics.h"
 
 namespace renzan {
@@ -31,23 +33,42 @@ float LogitShift(double of_model, double of_data);
 // "0.1 of the negatives", or "all negatives".
 std::string NegativesText(double kept);
 
+// What evaluations measure: an output against a label.
+struct EvaluatedOutput {
+  std::string name;    // "": of the only one
+  size_t output = 0;   // of ModelOptions::outputs
+  std::string label;   // its column in the data; "": the first label
+};
+// Those that have a label.
+std::vector<EvaluatedOutput> EvaluatedOutputs(const std::vector<ModelOutput>& outputs);
+
+// Where the labels are in Batch::label. Throws kConfig if the dataset lacks one.
+std::vector<size_t> LabelColumns(std::span<const EvaluatedOutput> outputs, const Dataset& dataset);
+
+// Of one output.
 struct Evaluation {
   BinaryMetrics metrics;  // of every row alike
   // Of each row as much as its weight; only of a dataset with weights.
   std::optional<WeightedMetrics> weighted;
 };
 
-// Metrics of `rows`, merged over the workers; nothing if `should_stop` returned true. It is called
-// after every batch and must return the same on every rank. `logit_shift` is added to all logits.
-std::optional<Evaluation> Evaluate(Predictor& model, Communicator& comm, const Dataset& dataset,
-                                   RowRange rows, int64_t batch_size, float logit_shift,
-                                   const std::function<bool()>& should_stop);
+// Metrics of `rows` for each of `outputs`, merged over the workers; nothing if `should_stop`
+// returned true. It is called after every batch and must return the same on every rank.
+// `logit_shift` is added to all logits.
+std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& comm,
+                                                const Dataset& dataset, RowRange rows,
+                                                std::span<const EvaluatedOutput> outputs,
+                                                int64_t batch_size, float logit_shift,
+                                                const std::function<bool()>& should_stop);
+
+// By output, of as many rows each.
+using LogitsByOutput = std::vector<std::span<const float>>;
 
 // Calls sink(logits) after every batch: on rank 0 with the logits of the next rows, on the other
 // ranks with none.
 void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, RowRange rows,
                  int64_t batch_size, float logit_shift,
-                 const std::function<void(std::span<const float>)>& sink);
+                 const std::function<void(const LogitsByOutput&)>& sink);
 
 // For Evaluation::weighted.
 std::optional<WeightedMetrics> MakeWeightedMetrics(const Dataset& dataset);

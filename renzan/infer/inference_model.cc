@@ -43,7 +43,7 @@ void InferenceModel::Load(CheckpointReader& reader) {
 
 void InferenceModel::Predict(const Batch& batch, std::span<float> logits) {
   const TraceSpan span("predict");
-  CHECK(std::ssize(logits) == batch.size);
+  CHECK(std::ssize(logits) == batch.size * std::ssize(model_->options().outputs));
   ids_.clear();
   for (const size_t f : lookups_.features)
     ids_.push_back({batch.categorical[f].values, batch.categorical[f].offsets});
@@ -67,7 +67,10 @@ void InferenceModel::PredictPart(const Batch& batch, int64_t first, int64_t n, i
   tables_.Pool(by_table_.views(), first, n, lookups_.places, w.features);
   lookups_.ReadLengths(batch, first, n, &w);
   model_->Forward(packed_, &w);
-  std::copy_n(w.logits.data(), n, logits.data() + first);
+  const size_t held = w.logits.size() / num_outputs();
+  for (size_t output = 0; output < num_outputs(); ++output)
+    std::copy_n(w.logits.data() + output * held, n,
+                logits.data() + output * static_cast<size_t>(batch.size) + first);
 }
 
 // Samples beyond n are leftovers of an earlier batch, whose logits nobody reads.

@@ -38,7 +38,9 @@ class InferenceModel {
   // Throws kData when a tensor is missing, has another shape or is corrupt.
   void Load(CheckpointReader& reader);
 
-  // Logits [batch.size]. The ids must be rows of the tables.
+  size_t num_outputs() const { return model_->num_outputs(); }
+
+  // Logits [outputs, batch.size]. The ids must be rows of the tables.
   void Predict(const Batch& batch, std::span<float> logits);
 
   ThreadPool& pool() { return pool_; }

@@ -43,7 +43,7 @@ std::vector<float> TrainAndSave(const RandomModel& model, const std::string& pat
     trainer.TrainTo(2);
     trainer.checkpointer->SaveModel(path, trainer.step);
     *batch = MakeSlice(trainer.model, 7, model.schema);
-    logits.resize(static_cast<size_t>(batch->size));
+    logits.resize(trainer.model.model().num_outputs() * static_cast<size_t>(batch->size));
     trainer.model.step().Predict(*batch, logits);
   });
   return logits;
@@ -68,13 +68,15 @@ TEST(InferenceModel, HasTheLogitsOfTrainingInBatchesOfAnySize) {
       InferenceModel inference(options, pool);
       CheckpointReader reader(dir / "model");
       inference.Load(reader);
-      const size_t size = expected.size();
+      const size_t size = static_cast<size_t>(batch.size);
       for (const size_t piece : {size, size_t{1}, size_t{3}, size_t{64}}) {
-        std::vector<float> logits(size);
+        std::vector<float> logits(expected.size());
         for (size_t first = 0; first < size; first += piece) {
           const size_t n = std::min(piece, size - first);
-          inference.Predict(PartOf(batch, model.schema, first, n),
-                            std::span(logits).subspan(first, n));
+          std::vector<float> part(inference.num_outputs() * n);
+          inference.Predict(PartOf(batch, model.schema, first, n), part);
+          for (size_t output = 0; output < inference.num_outputs(); ++output)
+            std::copy_n(part.data() + output * n, n, logits.data() + output * size + first);
         }
         ASSERT_EQ(logits, expected) << piece << " samples at a time, scattered rows: " << scattered;
       }

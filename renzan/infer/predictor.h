@@ -31,7 +31,8 @@ class Predictor {
   // BatchLoaderOptions::readers.
   virtual int batch_readers() const = 0;
 
-  // Logits [slice.size]. `next`: the slice of the next call, or null; all workers give one, or none
+  virtual size_t num_outputs() const = 0;
+  // Logits [outputs, slice.size]. `next`: the slice of the next call, or null; all workers give one, or none
   // does.
   virtual void Predict(const Batch& slice, const Batch* next, std::span<float> logits) = 0;
 
@@ -48,6 +49,7 @@ class WholePredictor final : public Predictor {
   int64_t slice_end(int64_t batch_size) const override { return batch_size; }
   bool takes_short_slices() const override { return true; }
   int batch_readers() const override { return 1; }
+  size_t num_outputs() const override { return model_.num_outputs(); }
   void Predict(const Batch& slice, const Batch*, std::span<float> logits) override {
     model_.Predict(slice, logits);
   }
@@ -66,6 +68,7 @@ class StepPredictor final : public Predictor {
   int64_t slice_end(int64_t) const override { return step_.slice_end(); }
   bool takes_short_slices() const override { return false; }
   int batch_readers() const override { return step_.batch_readers(); }
+  size_t num_outputs() const override { return step_.spec().model.outputs.size(); }
   void Predict(const Batch& slice, const Batch* next, std::span<float> logits) override {
     step_.Predict(slice, next, &batches_, logits);
   }

@@ -30,11 +30,7 @@ void CheckName(const std::string& name) {
     Fail(ErrorCode::kConfig, "block {} has the name of an input of the model", name);
   if (name == "embedding")
     Fail(ErrorCode::kConfig, "no block can have the name embedding, which the tables have");
-  const bool is_plain = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-  });
-  if (!is_plain || name.empty())
+  if (!IsBlockName(name))
     Fail(ErrorCode::kConfig, "block '{}': names consist of letters, digits, _ and -", Escape(name));
 }
 
@@ -72,21 +68,36 @@ std::string CycleFrom(const std::vector<GraphBlock>& blocks, const std::string& 
   }
 }
 
-void CheckOneGivesTheLogit(const Graph& graph) {
+void CheckAllAreUsed(const Graph& graph, const std::vector<std::string>& outputs) {
+  for (const std::string& output : outputs)
+    if (Find(graph, output) == nullptr)
+      Fail(ErrorCode::kConfig, "no block {} gives the output that names it", output);
   std::vector<std::string> unused;
   for (const GraphBlock& block : graph) {
     const bool used = std::any_of(graph.begin(), graph.end(), [&](const GraphBlock& other) {
       return std::find(other.inputs.begin(), other.inputs.end(), block.name) != other.inputs.end();
     });
-    if (!used) unused.push_back(block.name);
+    if (!used && std::find(outputs.begin(), outputs.end(), block.name) == outputs.end())
+      unused.push_back(block.name);
   }
-  if (unused.size() != 1)
+  if (!outputs.empty() && !unused.empty())
+    Fail(ErrorCode::kConfig, "block {} is neither the input of another nor a block of model.outputs",
+         unused[0]);
+  if (outputs.empty() && unused.size() != 1)
     Fail(ErrorCode::kConfig,
-         "exactly one block, which gives the logit, must be the input of no other, but {} are",
+         "exactly one block, which gives the logit, must be the input of no other, but {} are; name "
+         "several outputs in model.outputs",
          fmt::join(unused, ", "));
 }
 
 }  // namespace
+
+bool IsBlockName(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  });
+}
 
 std::string EmbeddingsOf(const std::string& feature) { return kOfOne + feature; }
 
@@ -94,7 +105,7 @@ std::string FeatureOfInput(const std::string& input) {
   return input.starts_with(kOfOne) ? input.substr(kOfOne.size()) : "";
 }
 
-Graph SortedGraph(std::vector<GraphBlock> blocks) {
+Graph SortedGraph(std::vector<GraphBlock> blocks, const std::vector<std::string>& outputs) {
   CheckInputsExist(blocks);
   std::sort(blocks.begin(), blocks.end(),
             [](const GraphBlock& a, const GraphBlock& b) { return a.name < b.name; });
@@ -109,7 +120,7 @@ Graph SortedGraph(std::vector<GraphBlock> blocks) {
     sorted.push_back(std::move(*next));
     blocks.erase(next);
   }
-  CheckOneGivesTheLogit(sorted);
+  CheckAllAreUsed(sorted, outputs);
   return sorted;
 }
 

@@ -19,18 +19,21 @@ std::string EmbeddingsOf(const std::string& feature);
 // The feature of such an input; empty for another one.
 std::string FeatureOfInput(const std::string& input);
 
+// Whether a block may have the name: letters, digits, _ and -.
+bool IsBlockName(const std::string& name);
+
 struct GraphBlock {
   std::string name;
   std::vector<std::string> inputs;  // names of blocks before it, or the inputs above
   BlockOptions options;
 };
 
-// The last block gives the logit, one vector of 1.
 using Graph = std::vector<GraphBlock>;
 
 // Sorts blocks so that each comes after its inputs, and as far as that allows in the order of their
-// names. Throws kConfig if an input does not exist, blocks form a cycle, or not exactly one is used
-// by no other.
-Graph SortedGraph(std::vector<GraphBlock> blocks);
+// names. `outputs`: the blocks that give the model's outputs; none: there is one, the last block.
+// Throws kConfig if an input or output does not exist, blocks form a cycle, or one is used neither
+// by another nor as an output.
+Graph SortedGraph(std::vector<GraphBlock> blocks, const std::vector<std::string>& outputs = {});
 
 }  // namespace renzan

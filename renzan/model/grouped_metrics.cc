@@ -53,7 +53,7 @@ void GroupedMetrics::Add(std::span<const int64_t> groups, std::span<const float>
   CHECK(weights.size() == (units_ ? logits.size() : 0));
   for (size_t i = 0; i < logits.size(); ++i) {
     CHECK(groups[i] >= 0);
-    if (!std::isfinite(logits[i])) continue;
+    if (!std::isfinite(logits[i]) || std::isnan(labels[i])) continue;
     const uint64_t positive = labels[i] > 0.5f ? 1 : 0;
     samples_.push_back(
         {static_cast<uint64_t>(groups[i]) << 1 | positive, logits[i], units_ ? weights[i] : 0});

@@ -13,10 +13,11 @@ float Sigmoid(float logit) {
 
 void BinaryCrossEntropyGradient(const LossOptions& options, std::span<const float> logits,
                                 std::span<const float> labels, std::span<const float> weights,
-                                int64_t global_batch, std::span<float> d_logits) {
+                                int64_t global_batch, std::span<float> d_logits,
+                                double task_weight) {
   CHECK(logits.size() == labels.size() && logits.size() == d_logits.size());
   CHECK(weights.size() == (options.sample_weights ? logits.size() : 0));
-  const float scale = 1.0f / static_cast<float>(global_batch);
+  const float scale = static_cast<float>(task_weight) / static_cast<float>(global_batch);
   const float pos_weight = static_cast<float>(options.pos_weight);
   const float kept = static_cast<float>(1 - options.label_smoothing);
   const float added = static_cast<float>(options.label_smoothing / 2);
@@ -28,6 +29,8 @@ void BinaryCrossEntropyGradient(const LossOptions& options, std::span<const floa
     d_logits[i] = (slope * Sigmoid(logits[i]) - positive) * scale;
   }
   for (size_t i = 0; i < weights.size(); ++i) d_logits[i] *= weights[i];
+  for (size_t i = 0; i < labels.size(); ++i)
+    if (std::isnan(labels[i])) d_logits[i] = 0;
 }
 
 }  // namespace renzan

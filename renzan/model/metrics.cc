@@ -103,6 +103,7 @@ void BinaryMetrics::Add(std::span<const float> logits, std::span<const float> la
       ++non_finite;
       continue;
     }
+    if (std::isnan(labels[i])) continue;
     const double x = logits[i];
     const bool positive = labels[i] > 0.5f;
     histogram.Add(logits[i], labels[i]);

@@ -62,7 +62,8 @@ struct BinaryMetrics {
   FixedSum loss = 0;        // binary cross-entropy in nats
   FixedSum prediction = 0;  // predicted probabilities
 
-  // [batch] each.
+  // [batch] each. A sample whose label is NaN, because it has none, counts only if its logit is not
+  // finite.
   void Add(std::span<const float> logits, std::span<const float> labels);
   void Merge(const BinaryMetrics& other);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
 #include "renzan/model/catalogue/catalogue.h"
 #include "renzan/nn/elementwise.h"
@@ -51,20 +52,39 @@ Model::Model(const ModelOptions& options, const Graph& graph)
                        .has_gradient = true,
                        .sequence = s});
   for (const GraphBlock& block : graph) AddBlock(block);
+  CHECK(!nodes_.empty() && !options_.outputs.empty());
+  for (const ModelOutput& output : options_.outputs) AddOutput(output);
   for (const Node& node : nodes_)
-    if (const Value& value = values_[node.output]; value.uses == 0 && &node != &nodes_.back())
+    if (const Value& value = values_[node.output]; value.uses == 0)
       Fail(ErrorCode::kConfig, "block {}: nothing uses its output", value.name);
-  CHECK(!nodes_.empty());
-  if (const Value& last = values_.back(); ColumnsOf(last.shape) != 1)
-    Fail(ErrorCode::kConfig, "block {} comes last, so it must give one logit, but it gives {}",
-         last.name, Describe(last.shape));
-  if (!nodes_.back().block->GivesLogit())
-    Fail(ErrorCode::kConfig,
-         "block {} comes last, so it must give a logit: end with an mlp with linear_output: true, "
-         "or a sum of logits",
-         values_.back().name);
   PlaceValues();
   PlaceGradients();
+}
+
+void Model::AddOutput(const ModelOutput& output) {
+  const auto node = std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& each) {
+    return output.block.empty() ? each.output == nodes_.back().output
+                                : values_[each.output].name == output.block;
+  });
+  if (node == nodes_.end())
+    Fail(ErrorCode::kConfig, "output {}: there is no block {}", output.name, output.block);
+  Value& value = values_[node->output];
+  const std::string role = output.block.empty()
+                               ? "comes last"
+                               : fmt::format("gives the output {}", Escape(output.name));
+  if (ColumnsOf(value.shape) != 1)
+    Fail(ErrorCode::kConfig, "block {} {}, so it must give one logit, but it gives {}", value.name,
+         role, Describe(value.shape));
+  if (!node->block->GivesLogit())
+    Fail(ErrorCode::kConfig,
+         "block {} {}, so it must give a logit: end with an mlp with linear_output: true, or a sum "
+         "of logits",
+         value.name, role);
+  if (std::find(outputs_.begin(), outputs_.end(), node->output) != outputs_.end())
+    Fail(ErrorCode::kConfig, "block {} gives two outputs: each needs a block of its own",
+         value.name);
+  ++value.uses;
+  outputs_.push_back(node->output);
 }
 
 size_t Model::ValueNamed(const GraphBlock& block, const std::string& name) {
@@ -190,6 +210,7 @@ void Model::PlaceGradients() {
                          : Place{Place::kBuffer, buffers_.Add(ColumnsOf(value.shape))};
   }
   std::vector<bool> written(values_.size());
+  for (const size_t output : outputs_) written[output] = true;  // by Backward()
   for (size_t n = nodes_.size(); n-- > 0;) {
     for (const size_t input : nodes_[n].inputs) {
       const Value& value = values_[input];
@@ -211,8 +232,8 @@ std::unique_ptr<Model::Workspace> Model::MakeWorkspace(int64_t n) const {
   }
   workspace->lengths.assign(options_.sequences.size(),
                             std::vector<int32_t>(static_cast<size_t>(n)));
-  workspace->logits = AlignedBuffer(static_cast<size_t>(n));
-  workspace->d_logits = AlignedBuffer(static_cast<size_t>(n));
+  workspace->logits = AlignedBuffer(num_outputs() * static_cast<size_t>(n));
+  workspace->d_logits = AlignedBuffer(num_outputs() * static_cast<size_t>(n));
   workspace->buffers = buffers_.Make(n);
   workspace->rows = buffers_.MakeRows();
   for (const Node& node : nodes_) {
@@ -227,6 +248,10 @@ std::unique_ptr<Model::Workspace> Model::MakeWorkspace(int64_t n) const {
       BlockedMatrix* const whole = at(input.gradient);
       matrices.added_to.push_back(matrices.d_inputs[i] == whole ? nullptr : whole);
     }
+  }
+  for (const size_t output : outputs_) {
+    workspace->outputs.push_back(At(values_[output].place, workspace.get()));
+    workspace->d_outputs.push_back(At(values_[output].gradient, workspace.get()));
   }
   return workspace;
 }
@@ -303,18 +328,18 @@ void Model::Forward(const PackedParameters& parameters, Workspace* workspace) co
   CopyParts(workspace);
   for (size_t n = 0; n < nodes_.size(); ++n)
     nodes_[n].block->Forward(pass, workspace->nodes[n].inputs, workspace->nodes[n].output);
-  const BlockedMatrix& output = *workspace->nodes.back().output;
-  for (int64_t i = 0; i < output.rows(); ++i)
-    workspace->logits[static_cast<size_t>(i)] = output.at(i, 0);
+  float* logit = workspace->logits.data();
+  for (const BlockedMatrix* output : workspace->outputs)
+    for (int64_t i = 0; i < output->rows(); ++i) *logit++ = output->at(i, 0);
 }
 
 void Model::Backward(const PackedParameters& parameters, WeightGradients* gradients,
                      Workspace* workspace) const {
   const BlockPass pass{parameters, workspace->buffers, workspace->rows, workspace->training,
                        workspace->lengths};
-  BlockedMatrix* const d_output = workspace->nodes.back().d_output;
-  for (int64_t i = 0; i < d_output->rows(); ++i)
-    d_output->Set(i, 0, workspace->d_logits[static_cast<size_t>(i)]);
+  const float* d_logit = workspace->d_logits.data();
+  for (BlockedMatrix* d_output : workspace->d_outputs)
+    for (int64_t i = 0; i < d_output->rows(); ++i) d_output->Set(i, 0, *d_logit++);
   for (size_t n = nodes_.size(); n-- > 0;) {
     const Workspace::Matrices& w = workspace->nodes[n];
     if (w.d_output == nullptr) continue;
@@ -331,10 +356,17 @@ std::vector<std::string> ModelTypeNames() {
   return names;
 }
 
+std::vector<std::string> BlocksOfOutputs(const std::vector<ModelOutput>& outputs) {
+  std::vector<std::string> blocks;
+  for (const ModelOutput& output : outputs)
+    if (!output.block.empty()) blocks.push_back(output.block);
+  return blocks;
+}
+
 Graph GraphOf(const ModelOptions& options) {
   if (options.type == kBlocksType) return options.blocks;
   if (const CatalogueEntry* entry = FindEntry(options.type))
-    return SortedGraph(entry->graph(options));
+    return SortedGraph(entry->graph(options), BlocksOfOutputs(options.outputs));
   Fail(ErrorCode::kConfig, "model.type: unknown model '{}'", options.type);
 }
 

@@ -36,6 +36,13 @@ struct SequenceInput {
   std::string target = {};  // the feature that `din` compares it with, one of `tables`; or ""
 };
 
+// What a model predicts.
+struct ModelOutput {
+  std::string name;        // "" of the only one
+  std::string block = {};  // that gives its logit; "": the last of the graph
+  std::string label = {};  // that it learns from; "": none
+};
+
 // Of a model whose graph is `model.blocks` in the configuration.
 inline constexpr const char* kBlocksType = "blocks";
 
@@ -45,6 +52,7 @@ struct ModelOptions {
   int64_t num_dense = 0;
   std::vector<TableInput> tables;  // of the features whose rows are pooled
   std::vector<SequenceInput> sequences;
+  std::vector<ModelOutput> outputs = {{}};  // at least one
   int64_t embedding_dim = 16;
   ModelSizes sizes;
   uint64_t seed = 0;  // of dropout
@@ -64,8 +72,8 @@ class Model {
     // rows [n, positions · dim], zeros after its last, ...
     std::vector<BlockedMatrix> features;
     std::vector<std::vector<int32_t>> lengths;  // in: ... and how many it has, [n]
-    AlignedBuffer logits;                       // out: [n]
-    AlignedBuffer d_logits;                     // in: [n]
+    AlignedBuffer logits;                       // out: [outputs, n]
+    AlignedBuffer d_logits;                     // in: like `logits`
     std::vector<BlockedMatrix> d_features;      // out: like `features`
     // in: for dropout; unset in evaluation
     std::optional<TrainingPosition> training;
@@ -81,6 +89,7 @@ class Model {
     std::vector<BlockedMatrix> buffers;
     std::vector<AlignedBuffer> rows;
     std::vector<Matrices> nodes;
+    std::vector<BlockedMatrix*> outputs, d_outputs;
   };
 
   // Throws kConfig for a graph whose blocks do not fit, or leave an output unused.
@@ -89,6 +98,7 @@ class Model {
   const ModelOptions& options() const { return options_; }
   const ParameterLayout& layout() const { return layout_; }
   // Of Workspace::features[0]. Other columns than those of pooled rows belong to the model.
+  size_t num_outputs() const { return options_.outputs.size(); }
   int64_t pooled_columns() const { return PooledColumns(options_); }
   int64_t first_pooled() const { return first_pooled_; }
   int64_t features_columns() const { return features_columns_; }
@@ -102,7 +112,7 @@ class Model {
   double FlopsPerSample() const;
   double ActivationsPerSample() const;
 
-  // dense, pooled rows -> logits
+  // dense, pooled rows, sequences -> logits
   void Forward(const PackedParameters& parameters, Workspace* workspace) const;
 
   // After Forward: d_logits -> the pooled rows' gradients and those of all parameters.
@@ -147,6 +157,7 @@ class Model {
   void CheckNames(const std::string& block, size_t first) const;
   size_t ValueNamed(const GraphBlock& block, const std::string& name);
   bool HoldsPooledRows(const Node& node) const;
+  void AddOutput(const ModelOutput& output);
   void PlaceValues();
   void PlaceGradients();
   static BlockedMatrix* At(const Place& place, Workspace* workspace);
@@ -158,11 +169,15 @@ class Model {
   std::vector<Part> parts_;
   size_t part_row_ = 0;  // of the buffers' rows
   std::vector<Node> nodes_;
+  std::vector<size_t> outputs_;  // values
   int64_t features_columns_ = 0, first_pooled_ = 0;
 };
 
 // Of the catalogue.
 std::vector<std::string> ModelTypeNames();
+
+// Those that are named.
+std::vector<std::string> BlocksOfOutputs(const std::vector<ModelOutput>& outputs);
 
 // Throws kConfig for an unknown type.
 Graph GraphOf(const ModelOptions& options);

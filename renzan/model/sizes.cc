@@ -51,6 +51,17 @@ void ModelSizes::Describe(const std::string& type, ConfigFields& fields) {
                  "hidden units of a mask's MLP, in widths of its input");
   if (entry->Has("mask_width"))
     fields.Range("mask_width", &mask_width, 2, kMaxWidth, "of a block's output");
+  if (entry->Has("expert_levels")) fields.Range("expert_levels", &expert_levels, 1, 16);
+  if (entry->Has("experts"))
+    fields.Range("experts", &experts, 1, 256,
+                 entry->Has("task_experts") ? "that all tasks share, in each level"
+                                            : "that each task mixes by a gate of its own");
+  if (entry->Has("task_experts"))
+    fields.Range("task_experts", &task_experts, 1, 256, "of each task, in each level");
+  if (entry->Has("expert_mlp")) {
+    Layers("expert_mlp", &expert_mlp, "layers of an expert", fields);
+    fields.Require(!expert_mlp.empty(), "expert_mlp", "must have at least one layer");
+  }
   if (entry->Has("cross_layers")) fields.Range("cross_layers", &cross_layers, 0, 64);
   if (entry->Has("cross_rank"))
     fields.Range("cross_rank", &cross_rank, 0, 65536, "0: whole matrices");

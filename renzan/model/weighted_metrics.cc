@@ -28,7 +28,7 @@ void WeightedMetrics::Add(std::span<const float> logits, std::span<const float> 
                           std::span<const float> weights) {
   CHECK(logits.size() == labels.size() && logits.size() == weights.size());
   for (size_t i = 0; i < logits.size(); ++i) {
-    if (!std::isfinite(logits[i])) continue;
+    if (!std::isfinite(logits[i]) || std::isnan(labels[i])) continue;
     const int64_t weight = units_.Of(weights[i]);
     const bool positive = labels[i] > 0.5f;
     const FixedScore score = ScoreSample(logits[i], positive);

@@ -11,6 +11,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// A line of an evaluation has no other scalars.
+bool IsEvaluation(const Json& record) {
+  for (const auto& [tag, value] : record.items())
+    if (tag.starts_with("eval/")) return true;
+  return false;
+}
+
 // The lines of `text` that belong to steps before `next`.
 std::string LinesBefore(const std::string& text, const MetricsLog::Next& next,
                         const std::string& path) {
@@ -23,7 +30,7 @@ std::string LinesBefore(const std::string& text, const MetricsLog::Next& next,
     ++line_number;
     try {
       const Json record = Json::parse(line);
-      const bool evaluation = record.contains("eval/loss");
+      const bool evaluation = IsEvaluation(record);
       if (record.at("step").get<int64_t>() < (evaluation ? next.evaluation : next.training))
         kept += line + "\n";
     } catch (const Json::exception&) {

@@ -43,8 +43,9 @@ int64_t DiskUse::model() const { return std::accumulate(tables.begin(), tables.e
 
 DiskUse DiskUseOf(const RunSpec& spec, int64_t samples) {
   DiskUse use;
-  // The metrics since the last report and those of the watch for divergence.
-  use.progress = 2 * static_cast<int64_t>(BinaryMetrics::kNumIntegers * sizeof(int64_t));
+  // The metrics since the last report and those of the watch for divergence, of each task.
+  use.progress = 2 * std::ssize(spec.loss.tasks) *
+                 static_cast<int64_t>(BinaryMetrics::kNumIntegers * sizeof(int64_t));
   const int64_t states = std::ssize(InfoOf(spec.dense_optimizer.type).states);
   use.dense = MakeModel(spec.model)->layout().size() * kFloatBytes * (1 + states);
   for (const TableSpec& table : spec.tables) {

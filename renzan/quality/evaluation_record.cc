@@ -70,7 +70,7 @@ EvaluationRecord EvaluationRecord::AtItsBest() const {
 }
 
 std::string EvaluationRecord::MetricName(const EarlyStoppingConfig& config) const {
-  return (weighted_ ? "weighted " : "") + config.metric;
+  return (weighted_ ? "weighted " : "") + config.watched();
 }
 
 std::string EvaluationRecord::Describe(const EarlyStoppingConfig& config) const {

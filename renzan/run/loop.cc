@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/base/trace.h"
 #include "renzan/data/batch_loader.h"
 #include "renzan/data/dataset/manifest.h"
@@ -17,14 +18,18 @@
 namespace renzan {
 namespace {
 
-// The metrics since the last call, over all threads and workers. Resets them.
-BinaryMetrics TakeWindow(Communicator& comm, std::vector<BinaryMetrics>* per_thread) {
-  BinaryMetrics mine;
-  for (BinaryMetrics& metrics : *per_thread) {
-    mine.Merge(metrics);
-    metrics = BinaryMetrics();
+// The metrics of each task since the last call, over all threads and workers. Resets them.
+std::vector<BinaryMetrics> TakeWindows(Communicator& comm, LoopState* state) {
+  std::vector<BinaryMetrics> windows;
+  for (size_t task = 0; task < state->watches.size(); ++task) {
+    BinaryMetrics mine;
+    for (BinaryMetrics& metrics : WindowOf(state, task)) {
+      mine.Merge(metrics);
+      metrics = BinaryMetrics();
+    }
+    windows.push_back(MergeMetrics(comm, mine));
   }
-  return MergeMetrics(comm, mine);
+  return windows;
 }
 
 // Even a model with finite parameters may give infinite predictions.
@@ -58,6 +63,20 @@ int64_t NumSteps(const TrainConfig& config, int64_t rows) {
   return training.max_steps < 0 ? steps : std::min(steps, training.max_steps);
 }
 
+void CheckWatchedOutput(const TrainingConfig& config, std::span<const ModelOutput> outputs) {
+  const std::string& watched = config.early_stopping.output;
+  std::vector<std::string> names;
+  for (const ModelOutput& output : outputs)
+    if (!output.label.empty()) names.push_back(output.name);
+  const bool is_there = std::find(names.begin(), names.end(), watched) != names.end();
+  const bool need_not = watched.empty() && (names.size() < 2 || !config.watches_evaluations());
+  if (is_there || need_not) return;
+  Fail(ErrorCode::kConfig, "training.early_stopping.output: {}; name one of {}",
+       watched.empty() ? "several outputs are evaluated, so it must say which decides"
+                       : fmt::format("'{}' is no output that has a label", Escape(watched)),
+       fmt::join(names, ", "));
+}
+
 bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int64_t done) {
   if (config.eval_every > 0) return done % config.eval_every == 0;
   if (config.eval_every_epochs <= 0) return false;
@@ -86,6 +105,7 @@ class TrainingLoop {
         observer_(callbacks.observer),
         state_(*state),
         steps_per_epoch_(StepsPerEpoch(train.rows.size(), config.training.batch_size)),
+        outputs_(EvaluatedOutputs(model.spec().model.outputs)),
         guards_(config.comm.guard && model.spec().numerics.backward != RowCodec::kFloat32),
         sees_all_(state->step == 0),
         loader_(*train.dataset, {.seed = config.seed,
@@ -137,6 +157,8 @@ class TrainingLoop {
   // These return false if they were stopped; the resumed run then repeats the evaluation.
   bool ReportAndEvaluate();
   bool EvaluateModel();
+  // Returns whether the model is the best so far.
+  bool ObserveWatched(std::span<const Evaluation> evaluations);
   void Report(double seconds);
   void Advise(const StepReport& report);
   void AdviseOnOneClass();
@@ -152,6 +174,7 @@ class TrainingLoop {
   TrainObserver* const observer_;
   LoopState& state_;
   const int64_t steps_per_epoch_;
+  const std::vector<EvaluatedOutput> outputs_;
   const bool guards_;    // against rounding on the wire
   const bool sees_all_;  // this process trains on all samples of the run
   BatchLoader loader_;
@@ -212,21 +235,28 @@ void TrainingLoop::Report(double seconds) {
   StepReport report{
       .step = state_.step,
       .steps = steps_,
-      .window = TakeWindow(comm_, &state_.window),
+      .windows = TakeWindows(comm_, &state_),
       .gradient_range = MergeRanges(comm_, std::exchange(state_.gradient_range, {})),
       .samples_per_second = static_cast<double>(window_steps_ * training().batch_size) / seconds,
       .learning_rate_factor = LearningRateFactor(config_.optimizer.schedule, state_.step - 1),
       .gradient_norm = model_.gradient_norm(),
       .seconds = state_.seconds};
-  samples_ += report.window.count;
-  positives_ += report.window.positives;
+  for (const BinaryMetrics& window : report.windows) {
+    samples_ += window.count;
+    positives_ += window.positives;
+  }
   if (guards_ && IsReport(state_.step))
     report.gradient_errors =
         MergeErrors(comm_, model_.spec().numerics.virtual_workers, model_.GradientErrors());
-  const std::optional<std::string> advice = state_.watch.Observe(state_.step, report.window);
+  std::vector<std::string> advice;
+  for (size_t task = 0; task < state_.watches.size(); ++task)
+    if (const auto its = state_.watches[task].Observe(state_.step, report.windows[task]))
+      advice.push_back(outputs_[task].name.empty()
+                           ? *its
+                           : fmt::format("output {}: {}", outputs_[task].name, *its));
   if (observer_ == nullptr) return;
   observer_->OnReport(report);
-  if (advice) observer_->OnAdvice(*advice);
+  for (const std::string& text : advice) observer_->OnAdvice(text);
   Advise(report);
 }
 
@@ -253,20 +283,16 @@ bool TrainingLoop::EvaluateModel() {
     const float shift = LogitShift(train_.dataset->schema().negatives_kept,
                                    eval_->dataset->schema().negatives_kept);
     StepPredictor predictor(model_);
-    const std::optional<Evaluation> evaluation =
-        Evaluate(predictor, comm_, *eval_->dataset, eval_->rows, training().batch_size, shift,
-                 [&] { return ShouldStop(); });
-    if (!evaluation) return false;
-    const BinaryMetrics& metrics = evaluation->metrics;
-    FailUnlessFinite(metrics, state_.step);
-    const bool best =
-        training().watches_evaluations() &&
-        state_.evaluations.Observe(training().early_stopping, state_.step, metrics,
-                                   evaluation->weighted ? &*evaluation->weighted : nullptr);
+    const auto evaluations = Evaluate(predictor, comm_, *eval_->dataset, eval_->rows, outputs_,
+                                      training().batch_size, shift, [&] { return ShouldStop(); });
+    if (!evaluations) return false;
+    for (const Evaluation& evaluation : *evaluations)
+      FailUnlessFinite(evaluation.metrics, state_.step);
+    const bool best = training().watches_evaluations() && ObserveWatched(*evaluations);
     if (IsEvaluationStep(training(), steps_per_epoch_, state_.step))
       state_.scheduled_evaluations = state_.evaluations;
     if (observer_)
-      observer_->OnEvaluation(state_.step, *evaluation,
+      observer_->OnEvaluation(state_.step, outputs_, *evaluations,
                               state_.evaluations.Describe(training().early_stopping));
     state_.evaluation_due = false;
     // The model of the last step is saved at the end anyway.
@@ -274,6 +300,17 @@ bool TrainingLoop::EvaluateModel() {
   }
   state_.evaluation_due = false;
   return true;
+}
+
+bool TrainingLoop::ObserveWatched(std::span<const Evaluation> evaluations) {
+  const std::string& output = training().early_stopping.output;
+  const auto found = std::find_if(outputs_.begin(), outputs_.end(), [&](const auto& each) {
+    return each.name == output || outputs_.size() == 1;
+  });
+  CHECK(found != outputs_.end());  // CheckWatchedOutput()
+  const Evaluation& watched = evaluations[static_cast<size_t>(found - outputs_.begin())];
+  return state_.evaluations.Observe(training().early_stopping, state_.step, watched.metrics,
+                                    watched.weighted ? &*watched.weighted : nullptr);
 }
 
 void TrainingLoop::AdviseOnOneClass() {

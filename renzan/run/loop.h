@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "renzan/base/clock.h"
@@ -24,7 +25,7 @@ namespace renzan {
 
 struct StepReport {
   int64_t step = 0, steps = 0;  // done, and the total
-  BinaryMetrics window;         // since the last report
+  std::vector<BinaryMetrics> windows;  // by task, since the last report
   WireRange gradient_range;     // since the last report; no values unless comm.backward is fp16
   // By table, of the last step; none unless comm.guard is set and comm.backward rounds.
   std::vector<WireError> gradient_errors;
@@ -44,7 +45,9 @@ class TrainObserver {
   virtual void OnStep(int64_t done, double seconds) = 0;
   virtual void OnReport(const StepReport& report) = 0;
   // `verdict`: how it compares with the best evaluation so far; empty if nothing depends on it.
-  virtual void OnEvaluation(int64_t step, const Evaluation& evaluation,
+  // `evaluations`: of `outputs`.
+  virtual void OnEvaluation(int64_t step, std::span<const EvaluatedOutput> outputs,
+                            std::span<const Evaluation> evaluations,
                             const std::string& verdict) = 0;
   virtual void OnAdvice(const std::string& advice) = 0;
 };
@@ -52,6 +55,10 @@ class TrainObserver {
 // The number of steps to train on so many rows. Throws kConfig when there are fewer samples than
 // one batch.
 int64_t NumSteps(const TrainConfig& config, int64_t rows);
+
+// Throws kConfig unless it is clear which of the model's outputs decides about early stopping and
+// keep_best, if anything does.
+void CheckWatchedOutput(const TrainingConfig& config, std::span<const ModelOutput> outputs);
 
 // Whether to evaluate after `done` steps, apart from the evaluation at the end.
 bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int64_t done);

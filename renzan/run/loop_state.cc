@@ -24,16 +24,30 @@ int64_t Number(const ProgressTensors& tensors, const char* key) {
   return found != tensors.end() && found->second.size() == 1 ? found->second.front() : 0;
 }
 
+// Of the first task as it has always been, before there were several.
+std::string KeyOfTask(const char* key, size_t task) {
+  return task == 0 ? key : fmt::format("{}.{}", key, task);
+}
+
 }  // namespace
 
+std::span<BinaryMetrics> WindowOf(LoopState* state, size_t task) {
+  const size_t threads = state->window.size() / state->watches.size();
+  return std::span(state->window).subspan(task * threads, threads);
+}
+
 ProgressTensors SaveProgress(Communicator& comm, const LoopState& state) {
-  BinaryMetrics mine;
-  for (const BinaryMetrics& metrics : state.window) mine.Merge(metrics);
   const WireRange range = MergeRanges(comm, state.gradient_range);
   ProgressTensors tensors = SaveEvaluations(state.evaluations);
-  tensors[kWindow] = MergeMetrics(comm, mine).ToIntegers();
+  const size_t threads = state.window.size() / state.watches.size();
+  for (size_t task = 0; task < state.watches.size(); ++task) {
+    BinaryMetrics mine;
+    for (size_t thread = 0; thread < threads; ++thread)
+      mine.Merge(state.window[task * threads + thread]);
+    tensors[KeyOfTask(kWindow, task)] = MergeMetrics(comm, mine).ToIntegers();
+    tensors[KeyOfTask(kWatch, task)] = state.watches[task].ToIntegers();
+  }
   tensors[kGradientRange] = {range.values, range.overflowed, range.underflowed};
-  tensors[kWatch] = state.watch.ToIntegers();
   tensors[kMilliseconds] = {std::llround(state.seconds * 1000)};
   tensors[kEvaluationDue] = {state.evaluation_due ? 1 : 0};
   return tensors;
@@ -46,16 +60,19 @@ ProgressTensors SaveEvaluations(const EvaluationRecord& evaluations) {
 
 void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state) {
   CHECK(!state->window.empty());
-  const auto find = [&](const char* key) -> const std::vector<int64_t>* {
+  const auto find = [&](const std::string& key) -> const std::vector<int64_t>* {
     const auto found = tensors.find(key);
     return found == tensors.end() ? nullptr : &found->second;
   };
   // Merging is exact, so one thread may hold the whole window.
-  if (const auto* window = find(kWindow); window != nullptr && rank == 0)
-    state->window[0] = BinaryMetrics::FromIntegers(*window);
+  for (size_t task = 0; task < state->watches.size(); ++task) {
+    if (const auto* window = find(KeyOfTask(kWindow, task)); window != nullptr && rank == 0)
+      WindowOf(state, task)[0] = BinaryMetrics::FromIntegers(*window);
+    if (const auto* watch = find(KeyOfTask(kWatch, task)))
+      state->watches[task] = DivergenceWatch::FromIntegers(*watch);
+  }
   if (const auto* range = find(kGradientRange); range != nullptr && range->size() == 3 && rank == 0)
     state->gradient_range = {(*range)[0], (*range)[1], (*range)[2]};
-  if (const auto* watch = find(kWatch)) state->watch = DivergenceWatch::FromIntegers(*watch);
   if (const auto* evaluations = find(kEvaluations))
     if (!state->evaluations.Restore(*evaluations) && rank == 0)
       LogWarning(

@@ -5,6 +5,7 @@
 // thread-safe.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "renzan/comm/communicator.h"
@@ -18,15 +19,19 @@ namespace renzan {
 
 struct LoopState {
   int64_t step = 0;                   // steps done
-  std::vector<BinaryMetrics> window;  // [threads]: since the last report
+  std::vector<BinaryMetrics> window;  // [tasks, threads]: since the last report
   WireRange gradient_range;           // this worker's, since the last report
-  DivergenceWatch watch;              // the same on every worker
+  // By task; the same on every worker.
+  std::vector<DivergenceWatch> watches = std::vector<DivergenceWatch>(1);
   double seconds = 0;                 // spent training
   bool evaluation_due = false;        // the evaluation after `step` is not finished
   EvaluationRecord evaluations;       // if anything depends on them; the same on every worker
   // `evaluations` without the one at the end of the run, if a longer run would not evaluate there.
   EvaluationRecord scheduled_evaluations;
 };
+
+// The metrics of a task, of all its threads.
+std::span<BinaryMetrics> WindowOf(LoopState* state, size_t task);
 
 // Everything but the step. Every rank calls it; the result is the same on all.
 ProgressTensors SaveProgress(Communicator& comm, const LoopState& state);

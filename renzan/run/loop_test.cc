@@ -26,7 +26,8 @@ class SlowObserver : public TrainObserver {
     reports.push_back(report);
     clock_.seconds += 3;
   }
-  void OnEvaluation(int64_t, const Evaluation&, const std::string&) override {
+  void OnEvaluation(int64_t, std::span<const EvaluatedOutput>, std::span<const Evaluation>,
+                    const std::string&) override {
     clock_.seconds += 100;
   }
   void OnAdvice(const std::string& text) override { advice.push_back(text); }

@@ -53,7 +53,7 @@ std::map<std::string, std::string> DescribeRun(const OpenedSplits& splits,
 // Identifies the metric and the rows of a record of evaluations.
 std::string MeaningOfEvaluations(const TrainConfig& config, const OpenedSplits& splits) {
   if (!splits.eval) return "";
-  return fmt::format("{} {} {} {}", config.training.early_stopping.metric,
+  return fmt::format("{} {} {} {}", config.training.early_stopping.watched(),
                      splits.eval->dataset->fingerprint(), splits.eval->rows.begin,
                      splits.eval->rows.end);
 }
@@ -101,7 +101,7 @@ class TrainingRun {
   void RemoveLeftovers();
   Checkpointer::Options CheckpointerOptions();
 
-  const TrainConfig& config_;
+  TrainConfig config_;  // once the data are open, with the model's outputs
   const RunOptions& options_;
   Communicator& comm_;
   const ProgramFacts facts_;
@@ -137,6 +137,7 @@ class TrainingRun {
 void TrainingRun::OpenData() {
   CheckSameRun(comm_, config_, facts_);
   splits_ = OpenSplits(config_.data, config_.features, comm_);
+  FillOutputs(splits_.train.dataset->schema().label_names(), &config_.model);
   steps_ = NumSteps(config_, splits_.train.rows.size());
   of_run_ = config_;
   of_run_.optimizer.schedule = ScheduleOfRun(config_.optimizer.schedule, steps_);
@@ -153,6 +154,8 @@ void TrainingRun::ClaimDirectories() {
     // A run that an earlier version began may continue.
     if (!HoldsState(directories_) && !options_.must_resume) {
       const ModelOptions model = ModelOptionsOf(config_, splits_.train.dataset->schema());
+      CheckTasks(model.outputs, splits_.train.dataset->schema());
+      CheckWatchedOutput(config_.training, model.outputs);
       CheckInputsReachLogit(model);
       CheckBatchStatistics(model, config_.training.batch_size / config_.numerics.virtual_workers);
       CheckInitialModel(config_, *splits_.train.dataset, directories_.run, comm_);
@@ -266,7 +269,9 @@ void TrainingRun::Build() {
 }
 
 void TrainingRun::SetInitialState() {
-  loop_.window.resize(static_cast<size_t>(pool_->num_threads()));
+  const size_t tasks = spec_.loss.tasks.size();
+  loop_.window.resize(tasks * static_cast<size_t>(pool_->num_threads()));
+  loop_.watches.resize(tasks);
   loop_.evaluations = EvaluationRecord(MeaningOfEvaluations(config_, splits_),
                                        !WeightOfEvaluations(splits_).empty());
   std::map<std::string, std::string> start;

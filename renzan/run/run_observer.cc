@@ -33,6 +33,11 @@ std::vector<Scalar> Scalars(const std::string& prefix, const Metrics& metrics) {
           {prefix + "/calibration", metrics.Calibration()}};
 }
 
+// "/click", or "" of the only output: "eval/click/auc".
+std::string OfOutput(std::span<const EvaluatedOutput> outputs, size_t index) {
+  return outputs[index].name.empty() ? "" : "/" + outputs[index].name;
+}
+
 // ", Bayes-optimal 0.8012 (97.9 % of the way from 0.5)" for generated data evaluated completely.
 std::string BayesOptimalText(const OpenedSplits& splits, double auc) {
   const Split& eval = *splits.eval;
@@ -117,6 +122,7 @@ int64_t NumTables(const DatasetSchema& schema) {
 
 struct RunObserver::State {
   Options options;
+  std::vector<EvaluatedOutput> outputs;
   MetricsLog metrics_log;
   EventFile event_file;
   ProgressDisplay progress;
@@ -132,6 +138,7 @@ struct RunObserver::State {
 
   explicit State(Options given)
       : options(std::move(given)),
+        outputs(EvaluatedOutputs(OutputsOf(options.config->model))),
         metrics_log(options.run_dir + "/metrics.jsonl", NextReports(options.resumed)),
         event_file(options.run_dir, options.clock->UnixSeconds(), options.hosts[0],
                    NextReports(options.resumed).training),
@@ -270,7 +277,10 @@ void RunObserver::OnStep(int64_t done, double seconds) {
 
 void RunObserver::OnReport(const StepReport& report) {
   State& s = *state_;
-  std::vector<Scalar> scalars = Scalars("train", report.window);
+  std::vector<Scalar> scalars;
+  for (size_t task = 0; task < report.windows.size(); ++task)
+    for (const Scalar& scalar : Scalars("train" + OfOutput(s.outputs, task), report.windows[task]))
+      scalars.push_back(scalar);
   scalars.push_back({"train/samples_per_second", report.samples_per_second});
   scalars.push_back({"train/learning_rate_factor", report.learning_rate_factor});
   if (const WireRange& range = report.gradient_range; range.values > 0) {
@@ -289,31 +299,38 @@ void RunObserver::OnReport(const StepReport& report) {
     scalars.push_back({"data/cache_fetched_bytes", static_cast<double>(stats.fetched_bytes)});
   }
   s.Log(report.step, std::move(scalars));
-  s.shown.loss = report.window.LogLoss();
-  s.shown.auc = report.window.Auc();
+  s.shown.loss = report.windows[0].LogLoss();
+  s.shown.auc = report.windows[0].Auc();
   s.shown.measured_at = report.step;
   s.Advance(report.step, report.seconds, report.samples_per_second);
   s.WriteStatus();
   s.progress.Update(s.shown, s.options.clock->MonotonicSeconds());
 }
 
-void RunObserver::OnEvaluation(int64_t step, const Evaluation& evaluation,
+void RunObserver::OnEvaluation(int64_t step, std::span<const EvaluatedOutput> outputs,
+                               std::span<const Evaluation> evaluations,
                                const std::string& verdict) {
-  const BinaryMetrics& metrics = evaluation.metrics;
-  std::vector<Scalar> scalars = Scalars("eval", metrics);
-  std::string weighted;
-  if (const auto& its = evaluation.weighted) {
-    for (const Scalar& scalar : Scalars("eval/weighted", *its)) scalars.push_back(scalar);
-    weighted = fmt::format("; weighted: AUC {:.4f}, log loss {:.4f}", its->Auc(), its->LogLoss());
+  std::vector<Scalar> scalars;
+  state_->progress.Clear();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const BinaryMetrics& metrics = evaluations[i].metrics;
+    const std::string prefix = "eval" + OfOutput(outputs, i);
+    for (const Scalar& scalar : Scalars(prefix, metrics)) scalars.push_back(scalar);
+    std::string weighted;
+    if (const auto& its = evaluations[i].weighted) {
+      for (const Scalar& scalar : Scalars(prefix + "/weighted", *its)) scalars.push_back(scalar);
+      weighted = fmt::format("; weighted: AUC {:.4f}, log loss {:.4f}", its->Auc(), its->LogLoss());
+    }
+    const bool is_last = i + 1 == outputs.size();
+    LogInfo(
+        "eval at step {}: {}AUC {:.4f}{}, log loss {:.4f}, normalized entropy {:.4f}, calibration "
+        "{:.3f}{}{}{}",
+        step, outputs[i].name.empty() ? "" : outputs[i].name + ": ", metrics.Auc(),
+        i == 0 ? BayesOptimalText(*state_->options.splits, metrics.Auc()) : "", metrics.LogLoss(),
+        metrics.NormalizedEntropy(), metrics.Calibration(), weighted,
+        verdict.empty() || !is_last ? "" : "; ", is_last ? verdict : "");
   }
   state_->Log(step, std::move(scalars));
-  state_->progress.Clear();
-  LogInfo(
-      "eval at step {}: AUC {:.4f}{}, log loss {:.4f}, normalized entropy {:.4f}, calibration "
-      "{:.3f}{}{}{}",
-      step, metrics.Auc(), BayesOptimalText(*state_->options.splits, metrics.Auc()),
-      metrics.LogLoss(), metrics.NormalizedEntropy(), metrics.Calibration(), weighted,
-      verdict.empty() ? "" : "; ", verdict);
 }
 
 void RunObserver::OnAdvice(const std::string& advice) {

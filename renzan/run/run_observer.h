@@ -43,7 +43,8 @@ class RunObserver : public TrainObserver, public CheckpointObserver {
   void OnStart(const LoopState& first, int64_t steps) override;
   void OnStep(int64_t done, double seconds) override;
   void OnReport(const StepReport& report) override;
-  void OnEvaluation(int64_t step, const Evaluation& evaluation,
+  void OnEvaluation(int64_t step, std::span<const EvaluatedOutput> outputs,
+                    std::span<const Evaluation> evaluations,
                     const std::string& verdict) override;
   void OnAdvice(const std::string& advice) override;
 

@@ -125,6 +125,8 @@ FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
                           .label_rule = schema.label_rule,
                           .parsing = schema.parsing,
                           .negatives_kept = schema.negatives_kept};
+  for (const FurtherLabel& label : schema.further_labels)
+    features.further_label_rules[label.name] = label.rule;
   for (const CategoricalFeature& feature : schema.categorical) {
     features.categorical.push_back(feature.name);
     features.num_embeddings.push_back(feature.num_embeddings);
@@ -216,6 +218,13 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
   const bool same_age = expected.dense_transforms.empty() == actual.dense_transforms.empty();
   if (expected.parsing.empty() != actual.parsing.empty() && same_age)
     warn("columns were read (trim, missing, separator)", actual.parsing.empty());
+  for (const auto& [name, rule] : actual.further_label_rules)
+    if (const auto found = expected.further_label_rules.find(name);
+        found != expected.further_label_rules.end() && found->second != rule)
+      Fail(ErrorCode::kConfig,
+           "{}: its label '{}' was mapped by '{}', but that of the training data by '{}': import "
+           "it with the same schema",
+           dataset.directory(), Escape(name), rule, found->second);
   if (!dataset.schema().has_labels() || expected.label_rule == actual.label_rule) return;
   const std::string there = RecordedLabelRule(expected.label_rule, expected.parsing),
                     here = RecordedLabelRule(actual.label_rule, actual.parsing);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
 #include "renzan/storage/storage.h"
 
@@ -247,8 +248,44 @@ std::string TargetOf(const DatasetSchema& schema, const CategoricalFeature& sequ
 
 }  // namespace
 
+namespace {
+
+ModelConfig WithOutputs(const ModelConfig& model, const DatasetSchema& schema) {
+  ModelConfig with = model;
+  if (schema.has_labels()) FillOutputs(schema.label_names(), &with);
+  return with;
+}
+
+std::vector<Task> TasksOf(const ModelConfig& model, const DatasetSchema& schema) {
+  const std::vector<ModelOutput> outputs = OutputsOf(model);
+  const std::vector<std::string> labels = schema.label_names();
+  std::vector<Task> tasks;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].label.empty() && !outputs[i].name.empty()) continue;
+    const auto found = std::find(labels.begin(), labels.end(), outputs[i].label);
+    tasks.push_back({.output = i,
+                     .label_column = found == labels.end() ? 0 : static_cast<size_t>(found - labels.begin()),
+                     .weight = outputs[i].name.empty() ? 1 : model.outputs.at(outputs[i].name).weight});
+  }
+  return tasks;
+}
+
+}  // namespace
+
+void CheckTasks(const std::vector<ModelOutput>& outputs, const DatasetSchema& schema) {
+  const std::vector<std::string> labels = schema.label_names();
+  for (const ModelOutput& output : outputs)
+    if (!output.label.empty() &&
+        std::find(labels.begin(), labels.end(), output.label) == labels.end())
+      Fail(ErrorCode::kConfig,
+           "model.outputs.{}: the training data have no label '{}', but {}: name one of them in "
+           "model.outputs.{}.label, or import the data with it",
+           output.name, Escape(output.label), Escape(fmt::format("{}", fmt::join(labels, ", "))),
+           output.name);
+}
+
 ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& schema) {
-  const ModelConfig& m = config.model;
+  const ModelConfig m = WithOutputs(config.model, schema);
   std::vector<TableInput> tables;
   std::vector<SequenceInput> sequences;
   for (const CategoricalFeature& feature : schema.categorical) {
@@ -267,6 +304,7 @@ ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& sche
           .num_dense = static_cast<int64_t>(schema.dense.size()),
           .tables = std::move(tables),
           .sequences = std::move(sequences),
+          .outputs = OutputsOf(m),
           .embedding_dim = m.embedding_dim,
           .sizes = m,
           .seed = config.seed,
@@ -286,7 +324,8 @@ RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,
           .model = ModelOptionsOf(config, schema),
           .loss = {.pos_weight = config.training.loss.pos_weight,
                    .label_smoothing = config.training.loss.label_smoothing,
-                   .sample_weights = !schema.weight.empty()},
+                   .sample_weights = !schema.weight.empty(),
+                   .tasks = TasksOf(WithOutputs(config.model, schema), schema)},
           .tables = std::move(tables.specs),
           .features = std::move(tables.features),
           .dense_optimizer = DenseOptionsOf(config.optimizer.dense),

@@ -85,7 +85,7 @@ std::map<std::string, std::string> DescribeEnd(const TrainingConfig& config, int
   return {{kEndKey,
            fmt::format("{}, {}, patience {}, min_delta {}, keep_best {}",
                        stopped_early ? std::string(kStoppedEarly) : Counted(steps, "step"),
-                       stopping.metric, stopping.patience, stopping.min_delta, config.keep_best)}};
+                       stopping.watched(), stopping.patience, stopping.min_delta, config.keep_best)}};
 }
 
 std::string PreviousModel(const std::string& model) { return model + ".previous"; }

@@ -47,7 +47,7 @@ struct Trainer {
         schema(options.schema),
         pool(options.threads),
         model(config, schema, comm_in, pool, InitialValues::kDraw, options.plan),
-        metrics(static_cast<size_t>(options.threads)) {
+        metrics(model.MakeMetrics()) {
     const std::vector<std::string> paths = CheckpointsToResume(dir);
     std::optional<CheckpointLineage> lineage;
     if (!paths.empty()) {

@@ -43,21 +43,15 @@ void CpuStep::TrainVirtualWorker(const StepInput& input, const ExchangedIds& ids
                                  int thread) {
   const TraceSpan span("virtual worker");
   const Numerics& numerics = spec().numerics;
-  const size_t n = static_cast<size_t>(numerics.samples());
   const int virtual_worker = first_virtual_worker() + static_cast<int>(index);
   Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
-  const std::span<const float> labels = std::span(input.slice.label).subspan(index * n, n);
   Load(input.slice, ids, index, &w);
   w.training = TrainingPosition{input.step, virtual_worker * numerics.samples()};
   {
     const TraceSpan forward("forward");
     state_.model().Forward(packed_, &w);
   }
-  input.metrics[static_cast<size_t>(thread)].Add(w.logits.span(), labels);
-  std::span<const float> weights = input.slice.weight;
-  if (spec().loss.sample_weights) weights = weights.subspan(index * n, n);
-  BinaryCrossEntropyGradient(spec().loss, w.logits.span(), labels, weights, numerics.batch,
-                             w.d_logits.span());
+  ComputeLosses(input, index, thread, &w);
   {
     const TraceSpan backward("backward");
     state_.model().Backward(packed_, &dense_gradients_.of(index), &w);
@@ -65,6 +59,23 @@ void CpuStep::TrainVirtualWorker(const StepInput& input, const ExchangedIds& ids
   const TraceSpan pooled("write pooled gradients");
   embeddings().WritePooledGradient(ids.batch, ids.own, virtual_worker, lookups_.places,
                                    w.d_features);
+}
+
+void CpuStep::ComputeLosses(const StepInput& input, size_t index, int thread,
+                            Model::Workspace* workspace) {
+  const LossOptions& loss = spec().loss;
+  const size_t n = static_cast<size_t>(spec().numerics.samples());
+  std::span<const float> weights = input.slice.weight;
+  if (loss.sample_weights) weights = weights.subspan(index * n, n);
+  for (size_t t = 0; t < loss.tasks.size(); ++t) {
+    const Task& task = loss.tasks[t];
+    const auto logits = workspace->logits.span().subspan(task.output * n, n);
+    const auto labels = input.slice.labels(task.label_column).subspan(index * n, n);
+    MetricsOf(input, t, thread).Add(logits, labels);
+    BinaryCrossEntropyGradient(loss, logits, labels, weights, spec().numerics.batch,
+                               workspace->d_logits.span().subspan(task.output * n, n),
+                               task.weight);
+  }
 }
 
 void CpuStep::Load(const Batch& slice, const ExchangedIds& ids, size_t index,
@@ -85,7 +96,9 @@ void CpuStep::Forward(const Batch& slice, const PooledRows& pooled, std::span<fl
     Load(slice, pooled.ids, index, &w);
     w.training.reset();
     state_.model().Forward(packed_, &w);
-    std::copy_n(w.logits.data(), n, logits.data() + index * n);
+    for (size_t output = 0; output < state_.model().num_outputs(); ++output)
+      std::copy_n(w.logits.data() + output * n, n,
+                  logits.data() + output * static_cast<size_t>(slice.size) + index * n);
   });
 }
 

@@ -23,6 +23,9 @@ class CpuStep final : public HostStep {
   // its dense gradient in dense_gradients_, and the gradients of its pooled rows in the embeddings.
   void TrainVirtualWorker(const StepInput& input, const ExchangedIds& ids, size_t index,
                           int thread);
+  // Adds predictions to `input.metrics`, and writes the logits' gradients. Outputs without a task
+  // have none: the workspace's are zero from the beginning.
+  void ComputeLosses(const StepInput& input, size_t index, int thread, Model::Workspace* workspace);
   // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.
   void Load(const Batch& slice, const ExchangedIds& ids, size_t index, Model::Workspace* workspace);
 

@@ -29,7 +29,7 @@ BackwardResult GpuDenseStep::ForwardAndBackward(const StepInput& input, const Po
   device_->FinishInto(logits_);
   device_->ReadGradients(dense_gradients_.leaves());
   WriteGradients(pooled.ids);
-  AddMetrics(logits_, input.slice.label, input.metrics);
+  AddMetrics(logits_, LabelsOf(input.slice), input.metrics);
   return {.pooled = {pooled.ids}, .dense = {}};
 }
 

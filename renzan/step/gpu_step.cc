@@ -42,7 +42,8 @@ void GpuStep::FinishLastStep(const StepInput& input) {
   const TraceSpan span("wait for the GPU");
   Await();
   unfinished_ = {input.step, input.metrics};
-  labels_.assign(input.slice.label.begin(), input.slice.label.end());
+  const std::span<const float> labels = LabelsOf(input.slice);
+  labels_.assign(labels.begin(), labels.end());
 }
 
 void GpuStep::Await() {

@@ -30,7 +30,7 @@ class HostStep : public Step {
   // gradients of pooled rows in the embeddings. Also sorts the lookups
   // (ShardedEmbeddings::SortLookups).
   virtual BackwardResult ForwardAndBackward(const StepInput& input, const PooledRows& pooled) = 0;
-  // Writes logits [slice size].
+  // Writes logits [outputs, slice size].
   virtual void Forward(const Batch& slice, const PooledRows& pooled, std::span<float> logits) = 0;
 
   ShardedEmbeddings& embeddings() { return state_.embeddings(); }

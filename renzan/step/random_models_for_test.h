@@ -19,9 +19,11 @@
 #include "renzan/model/blocks/mlp.h"
 #include "renzan/model/blocks/multiply.h"
 #include "renzan/model/blocks/pool.h"
+#include "renzan/model/blocks/product_of_probabilities.h"
 #include "renzan/model/blocks/project.h"
 #include "renzan/model/blocks/self_attention.h"
 #include "renzan/model/blocks/target_attention.h"
+#include "renzan/model/catalogue/catalogue.h"
 #include "renzan/model/model.h"
 #include "renzan/nn/activation.h"
 #include "renzan/optim/sparse_optimizers.h"
@@ -162,6 +164,36 @@ inline void DrawSharing(Draws& draw, DatasetSchema* schema) {
   }
 }
 
+// Further labels, some of which rows may lack, and outputs that learn from them.
+inline void DrawTasks(Draws& draw, RandomModel* model) {
+  ModelConfig& m = model->config.model;
+  for (int more = m.type == "esmm" ? 1 : draw.Below(3); more > 0; --more)
+    model->schema.further_labels.push_back(
+        {.name = fmt::format("l{}", more), .optional = draw.OneIn(2)});
+  m.experts = draw.Size(3);
+  m.task_experts = draw.Size(2);
+  m.expert_levels = 1 + draw.Below(2);
+  m.expert_mlp = {draw.Size(30)};
+  const CatalogueEntry* entry = FindEntry(m.type);
+  if (entry != nullptr) {
+    // Models of one output may learn from any label.
+    if (!entry->has_several_outputs() && draw.OneIn(2))
+      m.outputs["only"] = {.label = draw.Of(model->schema.label_names())};
+    return;
+  }
+  if (model->schema.further_labels.empty()) return;
+  const auto add = [&](const GraphBlock& block) { m.blocks.merge(BlocksOf({block})); };
+  m.outputs["first"] = {.block = "logit", .label = "label"};
+  for (const FurtherLabel& label : model->schema.further_labels) {
+    const std::string block = "logit_" + label.name;
+    add({block, {"outputs"}, Mlp{.layers = {1}, .linear_output = true}});
+    m.outputs[label.name] = {.block = block, .weight = draw.Of<double>({1, 0.3})};
+  }
+  add({"product", {"logit", "logit_l1"}, ProductOfProbabilities{}});
+  m.outputs["product"] =
+      draw.OneIn(2) ? OutputConfig{.loss = "none"} : OutputConfig{.label = "label"};
+}
+
 inline RandomModel DrawModel(uint64_t seed) {
   using Words = std::vector<std::string>;
   Draws draw(seed);
@@ -249,6 +281,7 @@ inline RandomModel DrawModel(uint64_t seed) {
   // Those of a virtual worker need two samples.
   if (c.training.batch_size == c.numerics.virtual_workers) c.training.batch_size *= 2;
   c.model.cross_experts = draw.OneIn(2) ? 0 : draw.Size(3);
+  DrawTasks(draw, &model);
   return model;
 }
 

@@ -23,7 +23,7 @@ namespace renzan {
 struct StepInput {
   const Batch& slice;  // this worker's samples of the global batch
   int64_t step = 0;    // from 0
-  // One per thread of the pool; they receive the predictions made before the update.
+  // [tasks, threads of the pool]; they receive the predictions made before the update.
   std::span<BinaryMetrics> metrics;
   // The next step's slice, given on all workers or on none: its ids are exchanged meanwhile. Their
   // rows are not read before that step.
@@ -40,7 +40,7 @@ class Step : public TrainedState {
   // Waits for the last step.
   virtual void Await() {}
 
-  // Computes logits [slice size] of this worker's samples. `next`, given on all workers or on none,
+  // Computes logits [outputs, slice size] of this worker's samples. `next`, given on all workers or on none,
   // is the slice of the next call, whose ids are exchanged meanwhile. `batches` belongs to this
   // model's embeddings.
   virtual void Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
@@ -78,9 +78,17 @@ class Step : public TrainedState {
   // predictions in `metrics` before this step.
   void Observe(int64_t step, std::span<const BinaryMetrics> metrics, int64_t non_finite_before,
                bool dense_finite, bool tables_finite);
+  // Of the first task. GPUs have only one.
+  std::span<const float> LabelsOf(const Batch& slice) const {
+    return slice.labels(spec().loss.tasks[0].label_column);
+  }
   // Uses the pool's threads.
   void AddMetrics(std::span<const float> logits, std::span<const float> labels,
                   std::span<BinaryMetrics> metrics);
+  BinaryMetrics& MetricsOf(const StepInput& input, size_t task, int thread) const {
+    return input.metrics[task * static_cast<size_t>(state_.pool().num_threads()) +
+                         static_cast<size_t>(thread)];
+  }
   double learning_rate_factor(int64_t step) const;
   // PreparedBatches::Begin's ids, valid until the next call.
   std::span<const IdsView> IdsOf(const Batch& slice);

@@ -2,6 +2,7 @@
 
 // A small model for tests, and training samples.
 
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -50,6 +51,11 @@ class TestModel : public TrainedState {
         step_(MakeStep(state_, comm)) {}
 
   Step& step() { return *step_; }
+  // StepInput::metrics.
+  std::vector<BinaryMetrics> MakeMetrics() {
+    return std::vector<BinaryMetrics>(spec_.loss.tasks.size() *
+                                      static_cast<size_t>(state_.pool().num_threads()));
+  }
   void Run(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics,
            const Batch* next = nullptr, bool measure_gradients = false) {
     step_->Run({slice, step, metrics, next, measure_gradients});
@@ -100,6 +106,14 @@ inline Batch MakeSlice(const TestModel& model, int64_t step,
       if (multi_hot) ids.offsets.push_back(static_cast<int32_t>(ids.values.size()));
     }
   }
+  for (size_t j = 0; j < schema.further_labels.size(); ++j)
+    for (int64_t sample = begin; sample < end; ++sample) {
+      const uint32_t word =
+          Philox::Draw(static_cast<uint64_t>(step), static_cast<uint64_t>(sample), 1 + j)[0];
+      const bool is_missing = schema.further_labels[j].optional && word % 5 == 0;
+      const float label = word / 5 % 3 == 0 ? 1.0f : 0.0f;
+      batch.label.push_back(is_missing ? std::numeric_limits<float>::quiet_NaN() : label);
+    }
   return batch;
 }
 

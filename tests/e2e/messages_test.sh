@@ -86,7 +86,7 @@ refuses "--with requst: data has no such column (did you mean 'request'?); $has"
   $renzan predict runs/a --data data --output s.csv --with requst
 refuses "--with score: the model's scores, the last column, have this name: leave it out" \
   $renzan predict runs/a --data data --output s.csv --with score
-for of in "age: this is a dense feature" "click: this is the label" "request: this is a key" \
+for of in "age: this is a dense feature" "click: this is a label" "request: this is a key" \
   "importance: this is the weight" "genres: a row may have several ids" \
   "contry: data has no such column (did you mean 'country'?)"; do
   refuses "--group-by $of" $renzan eval runs/a --data data --group-by "${of%%:*}"

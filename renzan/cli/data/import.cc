@@ -38,6 +38,9 @@ void PrintLabels(const ImportSummary& done) {
   fmt::print("label '{}': 1 in {} of {} ({:.4g} %)\n", done.label_name, label.positive_rows,
              Counted(label.rows, "row"),
              100 * static_cast<double>(label.positive_rows) / static_cast<double>(label.rows));
+  for (const FurtherLabelSummary& further : done.further_labels)
+    fmt::print("label '{}': 1 in {} of {}\n", further.name, further.positive_rows,
+               Counted(further.rows, "row"));
   if (label.other_rows == 0) return;
   std::vector<std::string> texts;
   for (const LabelSummary::Text& other : label.other_texts)

@@ -16,6 +16,7 @@
 #include "renzan/cli/text/table.h"
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/data/dataset/manifest.h"
+#include "renzan/data/label_summary.h"
 
 namespace renzan {
 namespace {
@@ -57,6 +58,13 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
                                 {"label", nullptr},
                                 {"label_rate", RateJson(dataset, summary.label_rate)}};
   if (dataset.schema().has_labels()) out["label"] = dataset.schema().label;
+  if (const auto further = FurtherLabelsOf(dataset.manifest()); !further.empty()) {
+    out["further_labels"] = nlohmann::ordered_json::array();
+    for (const FurtherLabelSummary& label : further)
+      out["further_labels"].push_back({{"name", label.name},
+                                       {"rows", label.rows},
+                                       {"positive_rows", label.positive_rows}});
+  }
   if (const WeightSummary& weight = dataset.manifest().weight; !weight.name.empty())
     out["weight"] = {
         {"name", weight.name}, {"min", weight.min}, {"mean", weight.mean}, {"max", weight.max}};
@@ -80,6 +88,9 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
                                       summary.label_rate)
                         : "no labels",
              dataset.fingerprint());
+  for (const FurtherLabelSummary& label : FurtherLabelsOf(dataset.manifest()))
+    fmt::print("label '{}': 1 in {} of {}\n", label.name, label.positive_rows,
+               Counted(label.rows, "row"));
   if (const WeightSummary& weight = dataset.manifest().weight; !weight.name.empty())
     fmt::print("weight '{}': mean {:.4g}, from {:.4g} to {:.4g}\n", weight.name, weight.mean,
                weight.min, weight.max);

@@ -131,7 +131,7 @@ TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t step
                                       .num_steps = kWarmUp + steps,
                                       .shuffle = {.enabled = config.data.shuffle},
                                       .readers = model.batch_readers()});
-  std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
+  std::vector<BinaryMetrics> metrics(model.spec().loss.tasks.size() * static_cast<size_t>(threads));
   TracedSteps traced;
   const Clock& clock = SystemClock();
   double start = 0;

@@ -67,8 +67,11 @@ void PrintScores(const Metrics& metrics, const std::string& best_auc) {
   fmt::print("accuracy            {:.4f}\n", metrics.Accuracy());
 }
 
-void Print(const Evaluation& evaluation, const Shift& shift, const Dataset& dataset) {
+void Print(const EvaluatedOutput& output, const Evaluation& evaluation, const Shift& shift,
+           const Dataset& dataset) {
+  if (!output.name.empty()) fmt::print("{}\n", output.name);
   fmt::print("rows                {}\n", evaluation.metrics.count);
+  // Generated data have one label.
   const std::optional<BayesOptimal>& best = dataset.bayes_optimal();
   PrintScores(evaluation.metrics,
               best ? fmt::format("  (Bayes-optimal {:.5f})", best->best_auc) : "");
@@ -193,7 +196,7 @@ std::string WhyNotGroupedBy(const std::string& name, const Dataset& dataset,
   for (const CategoricalFeature& feature : schema.categorical)
     if (feature.name == name) return "a row may have several ids of this feature";
   if (is_in(schema.dense)) return "this is a dense feature";
-  if (name == schema.label) return "this is the label";
+  if (is_in(schema.label_names())) return "this is a label";
   if (name == schema.weight) return "this is the weight";
   if (is_in(dataset.manifest().keys)) return "this is a key, and no feature";
   const std::string nearest = NearestName(name, candidates);
@@ -218,17 +221,52 @@ size_t ColumnToGroupBy(const std::string& name, const Dataset& dataset) {
        fmt::join(candidates, ", "));
 }
 
-// On rank 0: adds rows [begin, begin + logits.size()) with their labels and groups.
-void AddRows(const Dataset& dataset, size_t column, int64_t begin, std::span<const float> logits,
-             Evaluation& evaluation, GroupedMetrics& groups) {
-  if (logits.empty()) return;  // on the other ranks
-  std::vector<int64_t> rows(logits.size());
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = begin + static_cast<int64_t>(i);
+// Otherwise the scores of the other rows would look like those of a working model.
+void FailUnlessFinite(const BinaryMetrics& metrics) {
+  if (metrics.non_finite > 0)
+    Fail(ErrorCode::kSoftware,
+         "{} of {} predictions are NaN or infinite, so there is no score: the model cannot be "
+         "used, or the data hold values far outside the range it was trained on",
+         metrics.non_finite, metrics.count + metrics.non_finite);
+}
+
+// What is measured of one output.
+struct MeasuredOutput {
+  Evaluation evaluation;
+  std::vector<GroupMetrics> groups;
+};
+
+// Predicts all rows on all workers; on rank 0 their labels and groups are read, too.
+std::vector<MeasuredOutput> MeasureGroups(Predictor& model, Communicator& comm, const Dataset& dataset,
+                                    RowRange rows, std::span<const EvaluatedOutput> outputs,
+                                    size_t column, int64_t batch_size, float shift) {
+  const std::vector<size_t> labels = LabelColumns(outputs, dataset);
+  std::vector<MeasuredOutput> measured(outputs.size());
+  std::vector<GroupedMetrics> grouped;
+  for (MeasuredOutput& one : measured) {
+    one.evaluation.weighted = MakeWeightedMetrics(dataset);
+    grouped.emplace_back(dataset.schema().weight.empty()
+                             ? std::nullopt
+                             : std::optional<WeightUnits>(dataset.manifest().weight.max));
+  }
+  int64_t next = rows.begin;
   Batch batch;
-  dataset.Read(rows, &batch);
-  evaluation.metrics.Add(logits, batch.label);
-  if (evaluation.weighted) evaluation.weighted->Add(logits, batch.label, batch.weight);
-  groups.Add(batch.categorical[column].values, logits, batch.label, batch.weight);
+  PredictRows(model, comm, dataset, rows, batch_size, shift, [&](const LogitsByOutput& logits) {
+    if (logits[0].empty()) return;  // on the other ranks
+    std::vector<int64_t> numbers(logits[0].size());
+    for (int64_t& number : numbers) number = next++;
+    dataset.Read(numbers, &batch);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      Evaluation& evaluation = measured[i].evaluation;
+      const auto of_output = logits[outputs[i].output];
+      const auto its = batch.labels(labels[i]);
+      evaluation.metrics.Add(of_output, its);
+      if (evaluation.weighted) evaluation.weighted->Add(of_output, its, batch.weight);
+      grouped[i].Add(batch.categorical[column].values, of_output, its, batch.weight);
+    }
+  });
+  for (size_t i = 0; i < outputs.size(); ++i) measured[i].groups = grouped[i].Groups();
+  return measured;
 }
 
 void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, Communicator& comm,
@@ -238,44 +276,42 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
   const size_t top = static_cast<size_t>(flags.top);
   const Shift shift{config.features.negatives_kept, dataset.schema().negatives_kept};
   const std::string& weight = dataset.schema().weight;
-  Evaluation evaluation;
-  std::vector<GroupMetrics> groups;
+  const std::vector<EvaluatedOutput> outputs = EvaluatedOutputs(OutputsOf(config.model));
+  std::vector<MeasuredOutput> measured;
   size_t column = 0;
   if (flags.group_by.empty()) {
-    evaluation =
-        *Evaluate(model, comm, dataset, rows, batch_size, shift.value(), [] { return false; });
+    for (Evaluation& evaluation : *Evaluate(model, comm, dataset, rows, outputs, batch_size,
+                                            shift.value(), [] { return false; }))
+      measured.push_back({std::move(evaluation), {}});
   } else {
     column = ColumnToGroupBy(flags.group_by, dataset);
-    GroupedMetrics grouped(
-        weight.empty() ? std::nullopt : std::optional<WeightUnits>(dataset.manifest().weight.max));
-    int64_t begin = rows.begin;
-    evaluation.weighted = MakeWeightedMetrics(dataset);
-    PredictRows(model, comm, dataset, rows, batch_size, shift.value(),
-                [&](std::span<const float> logits) {
-                  AddRows(dataset, column, begin, logits, evaluation, grouped);
-                  begin += static_cast<int64_t>(logits.size());
-                });
-    groups = grouped.Groups();
+    measured =
+        MeasureGroups(model, comm, dataset, rows, outputs, column, batch_size, shift.value());
   }
   if (comm.rank() != 0) return;
-  const BinaryMetrics& metrics = evaluation.metrics;
-  // Otherwise the scores of the other rows would look like those of a working model.
-  if (metrics.non_finite > 0)
-    Fail(ErrorCode::kSoftware,
-         "{} of {} predictions are NaN or infinite, so there is no score: the model cannot be "
-         "used, or the data hold values far outside the range it was trained on",
-         metrics.non_finite, metrics.count + metrics.non_finite);
+  for (const MeasuredOutput& one : measured) FailUnlessFinite(one.evaluation.metrics);
   std::optional<ValueNames> names;
   if (!flags.group_by.empty()) names.emplace(dataset, column);
-  if (flags.json) {
-    nlohmann::ordered_json out = ToJson(evaluation, shift, weight);
-    if (names) out["group_by"] = ToJson(flags.group_by, *names, groups, top, weight);
-    // The texts of a vocabulary may be in any encoding.
-    fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  } else {
-    Print(evaluation, shift, dataset);
-    if (names) Print(flags.group_by, *names, groups, top, weight);
+  nlohmann::ordered_json all;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [evaluation, groups] = measured[i];
+    if (!flags.json) {
+      if (i > 0) fmt::print("\n");
+      Print(outputs[i], evaluation, shift, dataset);
+      if (names) Print(flags.group_by, *names, groups, top, weight);
+      continue;
+    }
+    nlohmann::ordered_json one = ToJson(evaluation, shift, weight);
+    if (names) one["group_by"] = ToJson(flags.group_by, *names, groups, top, weight);
+    if (outputs[i].name.empty()) {
+      all = std::move(one);
+    } else {
+      all["outputs"][outputs[i].name] = std::move(one);
+    }
   }
+  // The texts of a vocabulary may be in any encoding.
+  if (flags.json)
+    fmt::print("{}\n", all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace

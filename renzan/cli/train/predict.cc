@@ -65,10 +65,12 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
           const std::function<bool()> stopped = StopOnSignals();
           comm.Barrier();  // before there is a file, on all of them
           // On all workers, so that all say what is wrong. Vocabularies may be in a store.
-          CheckScoreColumns(dataset, with);
+          const std::vector<std::string> names = ScoreNames(OutputsOf(config.model));
+          CheckScoreColumns(dataset, with, names);
           std::unique_ptr<ScoreFile> file;
           RunWithHeartbeats(comm, [&] {
-            if (comm.rank() == 0) file = std::make_unique<ScoreFile>(*output, dataset, with, rows);
+            if (comm.rank() == 0)
+              file = std::make_unique<ScoreFile>(*output, dataset, with, names, rows);
           });
           // For the whole population, whatever the shares in training and in this dataset.
           const double kept = config.features.negatives_kept;
@@ -78,7 +80,7 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
                 "the model was trained on {}: logits are shifted by {:.4f}, so that scores are "
                 "probabilities for data with all negatives",
                 NegativesText(kept), shift);
-          const auto append = [&](std::span<const float> logits) {
+          const auto append = [&](const LogitsByOutput& logits) {
             ThrowIfStopped(stopped);
             if (file) file->Append(logits);
           };

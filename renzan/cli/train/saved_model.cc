@@ -174,7 +174,8 @@ int WithSavedModel(const SavedModelFlags& flags,
     std::vector<double> pooling_factors;
     RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors({&dataset, rows}); });
     RunSpec spec = MakeRunSpec(config, schema, pooling_factors);
-    spec.loss = {};  // nor is there a loss, which a GPU might not compute
+    // Nor is there a loss, which a GPU might not compute.
+    spec.loss = {.tasks = std::move(spec.loss.tasks)};
     ThreadPool pool(PoolThreads(spec, comm.world_size(), threads));
     if (comm.world_size() == 1 && !spec.numerics.on_gpu && WholeTables::CanHold(spec.tables)) {
       InferenceModel model(InferenceOptionsOf(spec), pool);

@@ -1,6 +1,7 @@
 #include "renzan/cli/train/score_columns.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <span>
@@ -33,7 +34,8 @@ ScoreColumn ColumnNamed(const Dataset& dataset, const std::string& name) {
   };
   // The text of a feature that is a key, too, says more than the feature.
   for (const std::string& key : dataset.manifest().keys) look_at(Kind::kKey, 0, key);
-  if (schema.has_labels()) look_at(Kind::kLabel, 0, schema.label);
+  const std::vector<std::string> labels = schema.label_names();
+  for (size_t i = 0; i < labels.size(); ++i) look_at(Kind::kLabel, i, labels[i]);
   if (!schema.weight.empty()) look_at(Kind::kWeight, 0, schema.weight);
   for (size_t d = 0; d < schema.dense.size(); ++d) look_at(Kind::kDense, d, schema.dense[d]);
   for (size_t t = 0; t < schema.categorical.size(); ++t)
@@ -81,13 +83,21 @@ std::vector<std::string> ScoreColumnNames(const std::vector<std::string>& lists)
   return names;
 }
 
-void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& names) {
-  std::set<std::string> seen = {kScoreName};
+std::vector<std::string> ScoreNames(const std::vector<ModelOutput>& outputs) {
+  if (outputs.size() == 1) return {"score"};
+  std::vector<std::string> names;
+  for (const ModelOutput& output : outputs) names.push_back("score_" + output.name);
+  return names;
+}
+
+void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& names,
+                       const std::vector<std::string>& scores) {
+  std::set<std::string> seen(scores.begin(), scores.end());
   for (const std::string& name : names) {
     ColumnNamed(dataset, name);
     if (!seen.insert(name).second)
       Fail(ErrorCode::kUsage, "--with {}: {}", name,
-           name == kScoreName
+           std::find(scores.begin(), scores.end(), name) != scores.end()
                ? "the model's scores, the last column, have this name: leave it out, "
                  "and join the data's column by a key or by --with input_row"
                : "the column is named twice");
@@ -112,7 +122,7 @@ std::vector<ScoreColumn> MakeScoreColumns(const Dataset& dataset,
 
 float FloatOf(const ScoreColumn& column, const DatasetSchema& schema, const ScoredRows& rows,
               size_t row) {
-  if (column.kind == Kind::kLabel) return rows.batch.label[row];
+  if (column.kind == Kind::kLabel) return rows.batch.labels(column.index)[row];
   if (column.kind == Kind::kWeight) return rows.batch.weight[row];
   CHECK(column.kind == Kind::kDense);
   return rows.batch.dense[row * schema.dense.size() + column.index];
@@ -126,7 +136,10 @@ int64_t IntegerOf(const ScoreColumn& column, const ScoredRows& rows, size_t row)
 
 std::string TextOf(const ScoreColumn& column, const DatasetSchema& schema, const ScoredRows& rows,
                    size_t row) {
-  if (column.is_float()) return fmt::format("{}", FloatOf(column, schema, rows, row));
+  if (column.is_float()) {
+    const float value = FloatOf(column, schema, rows, row);
+    return std::isnan(value) ? "" : fmt::format("{}", value);  // a label that is missing
+  }
   if (column.key) return std::string(column.key->Text(rows.first + static_cast<int64_t>(row)));
   if (column.kind == Kind::kInputRow) return fmt::format("{}", IntegerOf(column, rows, row));
   std::string text;

@@ -16,14 +16,15 @@
 
 namespace renzan {
 
-// The name of the last column of a file with columns.
-inline constexpr char kScoreName[] = "score";
+// The names of the last columns of a file with columns: "score", or "score_click" and so on of a
+// model with several outputs.
+std::vector<std::string> ScoreNames(const std::vector<ModelOutput>& outputs);
 // The name of a row's number in the input (input_rows.h), unless a column has it.
 inline constexpr char kInputRowName[] = "input_row";
 
 struct ScoreColumn {
   enum class Kind { kKey, kLabel, kWeight, kDense, kCategorical, kInputRow } kind;
-  size_t index = 0;                       // of the feature
+  size_t index = 0;                       // of the feature or label
   std::string name;                       // in the header
   std::unique_ptr<KeyColumn> key;         // of a key
   std::unique_ptr<ValueNames> names;      // of a categorical feature
@@ -51,7 +52,8 @@ std::vector<std::string> ScoreColumnNames(const std::vector<std::string>& lists)
 
 // Throws kUsage unless the dataset has columns of these names (keys, its label and weight, dense
 // and categorical features, kInputRowName), each of which is named once.
-void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& names);
+void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& names,
+                       const std::vector<std::string>& scores);
 
 // The same columns of these rows; reads keys and vocabularies. Values of features whose values were
 // hashed are ids, which their names say.

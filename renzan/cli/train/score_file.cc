@@ -10,30 +10,37 @@
 namespace renzan {
 
 ScoreFile::ScoreFile(const std::string& path, const Dataset& dataset,
-                     const std::vector<std::string>& with, RowRange rows)
+                     const std::vector<std::string>& with, const std::vector<std::string>& names,
+                     RowRange rows)
     : path_(path),
       dataset_(dataset),
       staged_(path),
       has_columns_(!with.empty()),
       writer_(
           ScoreFormatOf(path, has_columns_)
-              .make(staged_.staging(), dataset.schema(), MakeScoreColumns(dataset, with, rows))),
+              .make(staged_.staging(), dataset.schema(), MakeScoreColumns(dataset, with, rows),
+                    names)),
+      scores_(names.size()),
       next_row_(rows.begin) {}
 
-void ScoreFile::Append(std::span<const float> logits) {
-  non_finite_ += std::count_if(logits.begin(), logits.end(),
-                               [](float logit) { return !std::isfinite(logit); });
+void ScoreFile::Append(const LogitsByOutput& logits) {
+  const size_t n = logits[0].size();
+  for (size_t output = 0; output < logits.size(); ++output) {
+    const std::span<const float> its = logits[output];
+    non_finite_ +=
+        std::count_if(its.begin(), its.end(), [](float logit) { return !std::isfinite(logit); });
+    scores_[output].resize(n);
+    std::transform(its.begin(), its.end(), scores_[output].begin(), Sigmoid);
+  }
   rows_at_hand_.first = next_row_;
   if (has_columns_) {
-    std::vector<int64_t> rows(logits.size());
+    std::vector<int64_t> rows(n);
     std::iota(rows.begin(), rows.end(), next_row_);
     dataset_.Read(rows, &rows_at_hand_.batch);
   }
-  scores_.resize(logits.size());
-  std::transform(logits.begin(), logits.end(), scores_.begin(), Sigmoid);
   writer_->Append(scores_, rows_at_hand_);
-  rows_ += std::ssize(logits);
-  next_row_ += std::ssize(logits);
+  rows_ += static_cast<int64_t>(n);
+  next_row_ += static_cast<int64_t>(n);
 }
 
 void ScoreFile::Close() {
@@ -41,7 +48,7 @@ void ScoreFile::Close() {
     Fail(ErrorCode::kSoftware,
          "{} of {} predictions are NaN or infinite, so {} is not written: the model cannot be "
          "used, or the data hold values far outside the range it was trained on",
-         non_finite_, rows_, path_);
+         non_finite_, rows_ * std::ssize(scores_), path_);
   writer_->Close();
   staged_.Commit();
 }

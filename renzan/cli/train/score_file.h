@@ -12,17 +12,18 @@
 #include "renzan/base/file/staged.h"
 #include "renzan/cli/train/score_writers.h"
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/infer/evaluate.h"
 
 namespace renzan {
 
 class ScoreFile {
  public:
-  // Of these rows. `with`: columns, as MakeScoreColumns takes them.
+  // Of these rows. `with`: columns, as MakeScoreColumns takes them; `names`: of the scores.
   ScoreFile(const std::string& path, const Dataset& dataset, const std::vector<std::string>& with,
-            RowRange rows);
+            const std::vector<std::string>& names, RowRange rows);
 
   // Writes the scores of the next rows.
-  void Append(std::span<const float> logits);
+  void Append(const LogitsByOutput& logits);
 
   // Throws kSoftware, and leaves no file, when a prediction was NaN or infinite.
   void Close();
@@ -34,7 +35,7 @@ class ScoreFile {
   const bool has_columns_;
   std::unique_ptr<ScoreWriter> writer_;
   ScoredRows rows_at_hand_;
-  std::vector<float> scores_;  // theirs
+  std::vector<std::vector<float>> scores_;  // theirs, by output
   int64_t next_row_;
   int64_t rows_ = 0, non_finite_ = 0;
 };

@@ -12,31 +12,44 @@
 namespace renzan {
 namespace {
 
-// A float32 array [rows].
+// A float32 array [rows], or [rows, outputs] of a model that has several.
 class NpyScores : public ScoreWriter {
  public:
-  explicit NpyScores(const std::string& path) : file_(path, NpyType::kFloat32) {}
-  void Append(std::span<const float> scores, const ScoredRows&) override {
-    file_.Append(scores.data(), std::ssize(scores));
+  NpyScores(const std::string& path, size_t outputs)
+      : file_(path, NpyType::kFloat32,
+              outputs == 1 ? std::vector<int64_t>() : std::vector{static_cast<int64_t>(outputs)}) {}
+  void Append(std::span<const std::vector<float>> scores, const ScoredRows&) override {
+    row_.resize(scores.size());
+    for (size_t row = 0; row < scores[0].size(); ++row) {
+      for (size_t output = 0; output < scores.size(); ++output) row_[output] = scores[output][row];
+      file_.Append(row_.data(), 1);
+    }
   }
   void Close() override { file_.Close(); }
 
  private:
   NpyWriter file_;
+  std::vector<float> row_;
 };
 
 class CsvScores : public ScoreWriter {
  public:
-  CsvScores(const std::string& path, const DatasetSchema& schema, std::vector<ScoreColumn> columns)
+  CsvScores(const std::string& path, const DatasetSchema& schema, std::vector<ScoreColumn> columns,
+            const std::vector<std::string>& names)
       : file_(path), schema_(schema), columns_(std::move(columns)) {
     for (const ScoreColumn& column : columns_) file_.Write(CsvField(column.name) + ",");
-    file_.Write(fmt::format("{}\n", kScoreName));
+    std::vector<std::string> fields;
+    for (const std::string& name : names) fields.push_back(CsvField(name));
+    file_.Write(fmt::format("{}\n", fmt::join(fields, ",")));
   }
-  void Append(std::span<const float> scores, const ScoredRows& rows) override {
-    for (size_t row = 0; row < scores.size(); ++row) {
+  void Append(std::span<const std::vector<float>> scores, const ScoredRows& rows) override {
+    for (size_t row = 0; row < scores[0].size(); ++row) {
       for (const ScoreColumn& column : columns_)
         file_.Write(CsvField(TextOf(column, schema_, rows, row)) + ",");
-      file_.Write(fmt::format("{}\n", scores[row]));
+      file_.Write(fmt::format("{}", scores[0][row]));
+      for (const std::vector<float>& more : scores.subspan(1))
+        file_.Write(fmt::format(",{}", more[row]));
+      file_.Write("\n");
     }
   }
   void Close() override { file_.Close(); }
@@ -52,11 +65,11 @@ class CsvScores : public ScoreWriter {
 class ParquetScores : public ScoreWriter {
  public:
   ParquetScores(const std::string& path, const DatasetSchema& schema,
-                std::vector<ScoreColumn> columns)
-      : schema_(schema), columns_(std::move(columns)), file_(path, ColumnsOf(columns_)) {}
+                std::vector<ScoreColumn> columns, const std::vector<std::string>& names)
+      : schema_(schema), columns_(std::move(columns)), file_(path, ColumnsOf(columns_, names)) {}
 
-  void Append(std::span<const float> scores, const ScoredRows& rows) override {
-    for (size_t row = 0; row < scores.size(); ++row) {
+  void Append(std::span<const std::vector<float>> scores, const ScoredRows& rows) override {
+    for (size_t row = 0; row < scores[0].size(); ++row) {
       for (size_t c = 0; c < columns_.size(); ++c) {
         const ScoreColumn& column = columns_[c];
         if (column.is_float()) {
@@ -67,14 +80,16 @@ class ParquetScores : public ScoreWriter {
           file_.Append(c, TextOf(column, schema_, rows, row));
         }
       }
-      file_.Append(columns_.size(), scores[row]);
+      for (size_t output = 0; output < scores.size(); ++output)
+        file_.Append(columns_.size() + output, scores[output][row]);
       file_.EndRow();
     }
   }
   void Close() override { file_.Close(); }
 
  private:
-  static std::vector<ParquetColumn> ColumnsOf(const std::vector<ScoreColumn>& columns) {
+  static std::vector<ParquetColumn> ColumnsOf(const std::vector<ScoreColumn>& columns,
+                                              const std::vector<std::string>& names) {
     using Type = ParquetColumn::Type;
     std::vector<ParquetColumn> all;
     for (const ScoreColumn& column : columns)
@@ -82,7 +97,7 @@ class ParquetScores : public ScoreWriter {
                                   : column.is_integer() ? Type::kInt64
                                   : column.is_utf8()    ? Type::kText
                                                         : Type::kBytes});
-    all.push_back({kScoreName, Type::kFloat});
+    for (const std::string& name : names) all.push_back({name, Type::kFloat});
     return all;
   }
 
@@ -94,16 +109,20 @@ class ParquetScores : public ScoreWriter {
 constexpr ScoreFormat kFormats[] = {
     {".csv", true,
      [](const std::string& path, const DatasetSchema& schema,
-        std::vector<ScoreColumn> columns) -> std::unique_ptr<ScoreWriter> {
-       return std::make_unique<CsvScores>(path, schema, std::move(columns));
+        std::vector<ScoreColumn> columns,
+        std::vector<std::string> names) -> std::unique_ptr<ScoreWriter> {
+       return std::make_unique<CsvScores>(path, schema, std::move(columns), names);
      }},
     {".npy", false,
-     [](const std::string& path, const DatasetSchema&, std::vector<ScoreColumn>)
-         -> std::unique_ptr<ScoreWriter> { return std::make_unique<NpyScores>(path); }},
+     [](const std::string& path, const DatasetSchema&, std::vector<ScoreColumn>,
+        std::vector<std::string> names) -> std::unique_ptr<ScoreWriter> {
+       return std::make_unique<NpyScores>(path, names.size());
+     }},
     {".parquet", true,
      [](const std::string& path, const DatasetSchema& schema,
-        std::vector<ScoreColumn> columns) -> std::unique_ptr<ScoreWriter> {
-       return std::make_unique<ParquetScores>(path, schema, std::move(columns));
+        std::vector<ScoreColumn> columns,
+        std::vector<std::string> names) -> std::unique_ptr<ScoreWriter> {
+       return std::make_unique<ParquetScores>(path, schema, std::move(columns), names);
      }}};
 
 // ".csv or .parquet"

@@ -15,16 +15,18 @@ namespace renzan {
 class ScoreWriter {
  public:
   virtual ~ScoreWriter() = default;
-  // Of the next rows, `rows`.
-  virtual void Append(std::span<const float> scores, const ScoredRows& rows) = 0;
+  // Of the next rows, `rows`; by output of the model.
+  virtual void Append(std::span<const std::vector<float>> scores, const ScoredRows& rows) = 0;
   virtual void Close() = 0;
 };
 
 struct ScoreFormat {
   const char* extension;  // ".csv"
   bool has_columns;       // besides the score
+  // `names`: of the scores.
   std::unique_ptr<ScoreWriter> (*make)(const std::string& path, const DatasetSchema& schema,
-                                       std::vector<ScoreColumn> columns);
+                                       std::vector<ScoreColumn> columns,
+                                       std::vector<std::string> names);
 };
 
 // The format of a file with this name. Throws kUsage, with all of them, if its ending is another

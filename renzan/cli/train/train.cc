@@ -238,7 +238,12 @@ std::string ModelAsBlocks(const TrainConfig& config) {
   if (model.type == kBlocksType || config.data.train.path.empty()) return "";
   try {
     const DatasetSchema schema = ReadManifest(config.data.train.path).schema();
-    model.blocks = BlocksOf(GraphOf(ModelOptionsOf(config, schema)));
+    const Graph graph = GraphOf(ModelOptionsOf(config, schema));
+    model.blocks = BlocksOf(graph);
+    FillOutputs(schema.label_names(), &model);
+    for (const ModelOutput& output : OutputsOf(model))
+      if (!output.name.empty())
+        model.outputs[output.name].block = output.block.empty() ? graph.back().name : output.block;
   } catch (const Error&) {
     return "";
   }

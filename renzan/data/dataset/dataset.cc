@@ -10,10 +10,10 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/log.h"
-#include "renzan/base/sha256.h"
 #include "renzan/data/dataset/block_checksums.h"
 #include "renzan/data/dataset/cache_options.h"
 #include "renzan/data/dataset/dataset_cache.h"
+#include "renzan/data/dataset/fingerprint.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/dataset/shard_files.h"
 #include "renzan/storage/in_parallel.h"
@@ -21,40 +21,6 @@
 
 namespace renzan {
 namespace {
-
-std::string Fingerprint(const DatasetManifest& manifest) {
-  Sha256 hash;
-  const auto add = [&](const auto&... parts) { (hash.Update(fmt::format("{}\n", parts)), ...); };
-  add("label", manifest.label, "dense");
-  for (const std::string& name : manifest.dense) add(name);
-  add("categorical");
-  for (const CategoricalFeature& feature : manifest.schema().categorical)
-    add(feature.name, feature.num_embeddings, feature.multi_hot);
-  for (const auto& [folder, shard] : manifest.shards) {
-    add("shard", shard.rows);
-    for (const auto& [name, file] : shard.files) add(name, file.sha256);
-  }
-  if (manifest.format_version > 1) {
-    add("dense_transforms");
-    for (const std::string& transform : manifest.dense_transforms) add(transform);
-    add("vocabularies");
-    for (const std::string& name : manifest.categorical) add(manifest.VocabularyIdentity(name));
-  }
-  // Datasets without a rule keep the fingerprint that they had before rules were recorded.
-  if (!manifest.label_rule.empty()) add("label_rule", manifest.label_rule);
-  // Likewise for columns that are not read plainly.
-  for (const auto& [column, parsing] : manifest.parsing)
-    if (parsing != kPlainParsing) add("parsing", column, parsing);
-  // The same for those without weights, or with all negatives.
-  if (!manifest.weight.name.empty()) add("weight", manifest.weight.name);
-  if (manifest.negatives_kept != 1) add("negatives_kept", manifest.negatives_kept);
-  // And for those whose features have tables of their own and no order.
-  for (const auto& [name, feature] : manifest.features) {
-    if (!feature.table.empty()) add("table", name, feature.table);
-    if (feature.max_length > 0) add("max_length", name, feature.max_length);
-  }
-  return hash.HexDigest();
-}
 
 // Shuffled rows are scattered, so they are prefetched this many rows ahead.
 constexpr size_t kRowsAhead = 8;
@@ -69,6 +35,13 @@ void Prefetch(const T* first, size_t n) {
 }
 
 }  // namespace
+
+std::vector<std::string> DatasetSchema::label_names() const {
+  if (!has_labels()) return {};
+  std::vector<std::string> names = {label};
+  for (const FurtherLabel& further : further_labels) names.push_back(further.name);
+  return names;
+}
 
 struct Dataset::Impl {
   std::string directory;
@@ -126,6 +99,11 @@ struct Dataset::Impl {
       return checked;
     };
     if (schema.has_labels()) shard.label = open("label.npy", NpyType::kFloat32, {rows});
+    if (!schema.further_labels.empty()) {
+      shard.further_labels =
+          open(kFurtherLabelsFile, NpyType::kFloat32, {rows, std::ssize(schema.further_labels)});
+      shard.further_label_data = shard.further_labels->data<float>();
+    }
     shard.dense =
         open("dense.npy", NpyType::kFloat32, {rows, static_cast<int64_t>(schema.dense.size())});
     shard.ids = open("ids.npy", NpyType::kInt32, {rows, static_cast<int64_t>(one_hot.size())});
@@ -157,6 +135,7 @@ struct Dataset::Impl {
               array.element_bytes};
     };
     if (shard.label_data != nullptr) cached.columns.push_back(column(shard.label, rows));
+    if (shard.further_labels) cached.columns.push_back(column(*shard.further_labels, rows));
     for (const CheckedArray* array : {&shard.dense, &shard.ids})
       cached.columns.push_back(column(*array, rows));
     for (const CheckedArray& array : shard.wide_ids) cached.columns.push_back(column(array, rows));
@@ -209,6 +188,7 @@ struct Dataset::Impl {
 
   void ReadRows(std::span<const int64_t> rows, Batch* batch) const;
   void ReadOneHot(std::span<const int64_t> rows, Batch* batch) const;
+  void ReadFurtherLabels(std::span<const int64_t> rows, Batch* batch) const;
   void ReadWeights(std::span<const int64_t> rows, std::vector<float>* weights) const;
   void ReadWide(std::span<const int64_t> rows, size_t column, FeatureIds* ids) const;
   template <typename Id>
@@ -228,7 +208,7 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
     limit[j] = static_cast<uint32_t>(schema.categorical[one_hot[j]].num_embeddings);
   }
   const bool has_labels = schema.has_labels();
-  batch->label.resize(has_labels ? rows.size() : 0);
+  batch->label.resize(schema.num_labels() * rows.size());
   batch->dense.resize(rows.size() * num_dense);
 
   bool bad = false;
@@ -263,6 +243,23 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
     }
   }
   if (bad) FailOneHot(rows, *batch);
+}
+
+void Dataset::Impl::ReadFurtherLabels(std::span<const int64_t> rows, Batch* batch) const {
+  const size_t further = schema.further_labels.size(), n = rows.size();
+  for (size_t i = 0; i < n; ++i) {
+    const DatasetShard& shard = ShardOf(rows[i]);
+    const size_t first = static_cast<size_t>(rows[i] - shard.first_row) * further;
+    shard.further_labels->Need(first, further);
+    for (size_t j = 0; j < further; ++j) {
+      const FurtherLabel& column = schema.further_labels[j];
+      const float label = shard.further_label_data[first + j];
+      if (label != 0.0f && label != 1.0f && !(std::isnan(label) && column.optional))
+        FailRow(rows[i], column.name,
+                fmt::format("is {}, not 0 or 1{}", label, column.optional ? " or missing" : ""));
+      batch->label[(1 + j) * n + i] = label;
+    }
+  }
 }
 
 void Dataset::Impl::ReadWeights(std::span<const int64_t> rows, std::vector<float>* weights) const {
@@ -469,6 +466,7 @@ void Dataset::Read(std::span<const int64_t> rows, Batch* batch) const {
 void Dataset::Impl::ReadRows(std::span<const int64_t> rows, Batch* batch) const {
   for (size_t f : one_hot) batch->categorical[f].offsets.clear();
   ReadOneHot(rows, batch);
+  if (!schema.further_labels.empty()) ReadFurtherLabels(rows, batch);
   ReadWeights(rows, &batch->weight);
   for (size_t j = 0; j < wide.size(); ++j) {
     FeatureIds& ids = batch->categorical[wide[j]];

@@ -38,6 +38,14 @@ struct CategoricalFeature {
   bool has_wide_ids() const { return num_embeddings > std::numeric_limits<int32_t>::max(); }
 };
 
+// A label beside the first one, such as a purchase beside a click.
+struct FurtherLabel {
+  std::string name;
+  std::string rule = {};   // DatasetSchema::label_rule
+  bool optional = false;  // whether rows may lack it
+  bool operator==(const FurtherLabel&) const = default;
+};
+
 // DatasetSchema::parsing of a column whose fields are taken unchanged.
 inline constexpr char kPlainParsing[] = "plain";
 
@@ -51,6 +59,7 @@ struct DatasetSchema {
   // How the input's labels were mapped to 0 and 1: "positive >50K", "at_least 4". Empty if they
   // were 0 and 1, or if the version that imported them did not record it.
   std::string label_rule;
+  std::vector<FurtherLabel> further_labels;  // none without `label`
   // How the text of each column, including the label, was read before it was mapped: "plain", or
   // "trim, missing '?', separator ';'". Empty if unknown: the input was not text, or the version
   // that imported it did not record it.
@@ -61,6 +70,9 @@ struct DatasetSchema {
   double negatives_kept = 1;
 
   bool has_labels() const { return !label.empty(); }
+  size_t num_labels() const { return has_labels() ? 1 + further_labels.size() : 0; }
+  // Of all labels, the first one's first.
+  std::vector<std::string> label_names() const;
 };
 
 // The first feature that looks up the same table.

@@ -58,6 +58,7 @@ struct Columns {
 // The open files of the current shard.
 struct ShardFiles {
   std::optional<NpyWriter> label;  // none if the rows have no labels
+  std::optional<NpyWriter> further_labels;
   NpyWriter dense, ids;
   std::optional<NpyWriter> weight;
   std::optional<NpyWriter> unscaled;  // temporary
@@ -91,6 +92,9 @@ struct ShardFiles {
               {static_cast<int64_t>(schema.dense.size())}),
         ids(folder + "/ids.npy", NpyType::kInt32, {std::ssize(columns.narrow)}) {
     if (schema.has_labels()) label.emplace(folder + "/label.npy", NpyType::kFloat32);
+    if (!schema.further_labels.empty())
+      further_labels.emplace(fmt::format("{}/{}", folder, kFurtherLabelsFile), NpyType::kFloat32,
+                             std::vector<int64_t>{std::ssize(schema.further_labels)});
     if (!schema.weight.empty())
       weight.emplace(fmt::format("{}/{}", folder, kWeightFile), NpyType::kFloat32);
     // Doubles, as the bits of int64.
@@ -182,6 +186,7 @@ struct DatasetWriter::Impl {
     ShardEntry entry;
     entry.rows = shard->rows();
     if (shard->label) CloseFile(*shard->label, "label.npy", entry);
+    if (shard->further_labels) CloseFile(*shard->further_labels, kFurtherLabelsFile, entry);
     CloseFile(shard->dense, "dense.npy", entry);
     if (shard->weight) CloseFile(*shard->weight, kWeightFile, entry);
     if (shard->unscaled) shard->unscaled->Close();
@@ -304,6 +309,11 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   impl.manifest.label = schema.label;
   impl.manifest.label_rule = schema.label_rule;
   impl.manifest.positive_rows = schema.has_labels() ? 0 : -1;
+  for (const FurtherLabel& label : schema.further_labels) {
+    impl.manifest.further_labels.push_back(label.name);
+    impl.manifest.further_label_entries[label.name] = {.rule = label.rule,
+                                                       .optional = label.optional};
+  }
   impl.manifest.parsing = schema.parsing;
   impl.manifest.weight.name = schema.weight;
   impl.manifest.negatives_kept = schema.negatives_kept;
@@ -328,6 +338,7 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   for (const CategoricalFeature& feature : schema.categorical)
     if (!feature.table.empty() || feature.max_length > 0)
       impl.manifest.format_version = kSequencesFormatVersion;
+  if (!schema.further_labels.empty()) impl.manifest.format_version = kSeveralLabelsFormatVersion;
   impl.OpenShard();
 }
 
@@ -337,20 +348,31 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
                            std::span<const int64_t> one_hot,
                            std::span<const std::vector<int64_t>> multi_hot,
                            std::span<const double> unscaled, std::optional<float> weight,
-                           std::span<const std::string_view> keys) {
+                           std::span<const std::string_view> keys,
+                           std::span<const float> further_labels) {
   Impl& impl = *impl_;
   const Columns& columns = impl.columns;
   CHECK(dense.size() == impl.schema.dense.size() && one_hot.size() == columns.one_hot.size() &&
         multi_hot.size() == columns.multi_hot.size() &&
         unscaled.size() == impl.options.dense_at_end.size() &&
         weight.has_value() == !impl.schema.weight.empty() &&
-        keys.size() == impl.options.keys.size());
+        keys.size() == impl.options.keys.size() &&
+        further_labels.size() == impl.schema.further_labels.size());
   if (impl.shard->rows() == impl.options.shard_rows) {
     impl.CloseShard();
     impl.OpenShard();
   }
   if (label != 0.0f && label != 1.0f)
     Fail(ErrorCode::kData, "row {}: label {} is not 0 or 1", rows(), label);
+  for (size_t i = 0; i < further_labels.size(); ++i) {
+    const float further = further_labels[i];
+    const FurtherLabel& column = impl.schema.further_labels[i];
+    if (further != 0.0f && further != 1.0f && !(std::isnan(further) && column.optional))
+      Fail(ErrorCode::kData, "row {}: label '{}' is {}, not 0 or 1", rows(), column.name, further);
+    FurtherLabelEntry& entry = impl.manifest.further_label_entries.at(column.name);
+    entry.labelled_rows += !std::isnan(further);
+    entry.positive_rows += further == 1.0f;
+  }
   for (size_t d = 0; d < dense.size(); ++d)
     if (!std::isfinite(dense[d]))
       Fail(ErrorCode::kData, "row {}: dense feature '{}' is {}", rows(), impl.schema.dense[d],
@@ -365,6 +387,7 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
     impl.shard->label->AppendValue(label);
     impl.manifest.positive_rows += label == 1.0f;
   }
+  if (impl.shard->further_labels) impl.shard->further_labels->Append(further_labels.data(), 1);
   impl.shard->dense.Append(dense.data(), 1);
   if (impl.shard->unscaled) impl.shard->unscaled->Append(unscaled.data(), 1);
   impl.narrowed.clear();

@@ -45,6 +45,7 @@ class DatasetWriter {
   // `one_hot` holds the ids of the one-hot features in their order, `multi_hot` one bag for each
   // multi-hot feature in theirs. Throws kData for an id outside its table (unless ids are mapped at
   // the end), a label that is not 0 or 1, or a dense value that is not finite.
+  // `further_labels`: of the schema's further labels; NaN where an optional one is missing.
   // Without labels in the schema `label` is 0 and means nothing.
   // `unscaled` has the numbers of the features of dense_at_end, in its order; NaN: missing.
   // `weight`: if and only if the schema has weights; kData unless it is finite and not negative.
@@ -52,7 +53,8 @@ class DatasetWriter {
   void Append(float label, std::span<const float> dense, std::span<const int64_t> one_hot,
               std::span<const std::vector<int64_t>> multi_hot = {},
               std::span<const double> unscaled = {}, std::optional<float> weight = {},
-              std::span<const std::string_view> keys = {});
+              std::span<const std::string_view> keys = {},
+              std::span<const float> further_labels = {});
   int64_t rows() const;
 
   // The folder for the vocabulary's files; and the content of dataset.yaml, in which the importer

@@ -102,6 +102,13 @@ void ShardEntry::Describe(ConfigFields& fields) {
   fields.Map("files", &files);
 }
 
+void FurtherLabelEntry::Describe(ConfigFields& fields) {
+  fields.Field("rule", &rule);
+  fields.Field("optional", &optional);
+  fields.Range("labelled_rows", &labelled_rows, 0, kMaxRows);
+  fields.Range("positive_rows", &positive_rows, 0, labelled_rows);
+}
+
 void FeatureEntry::Describe(ConfigFields& fields, bool with_unset) {
   fields.Range("num_embeddings", &num_embeddings, 1, kMaxEmbeddings);
   fields.Field("multi_hot", &multi_hot);
@@ -123,6 +130,10 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
                  "is empty, which this version does not allow");
   fields.Field("label_rule", &label_rule);
   fields.Range("positive_rows", &positive_rows, -1, kMaxRows);
+  if (with_unset || !further_labels.empty()) {
+    fields.Field("further_labels", &further_labels);
+    fields.Map("further_label_entries", &further_label_entries);
+  }
   fields.Field("parsing", &parsing);
   if (with_unset || !weight.name.empty())
     fields.Section("weight", [this](ConfigFields& inner) {
@@ -172,6 +183,12 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
     fields.Require(features.contains(name), "features", fmt::format("has no entry for '{}'", name));
   fields.Require(features.size() == categorical.size(), "features",
                  "must have one entry for each feature of 'categorical'");
+  fields.Require(
+      further_labels.empty() || (format_version >= kSeveralLabelsFormatVersion && !label.empty()),
+      "further_labels", "are there, which this version or data without a first label cannot have");
+  for (const std::string& name : further_labels)
+    fields.Require(further_label_entries.contains(name), "further_label_entries",
+                   fmt::format("has no entry for '{}'", name));
   for (const auto& [name, feature] : features)
     fields.Require((feature.table.empty() && feature.max_length == 0) ||
                        format_version >= kSequencesFormatVersion,
@@ -187,6 +204,10 @@ DatasetSchema DatasetManifest::schema() const {
   DatasetSchema schema;
   schema.label = label;
   schema.label_rule = label_rule;
+  for (const std::string& name : further_labels) {
+    const FurtherLabelEntry& entry = further_label_entries.at(name);
+    schema.further_labels.push_back({.name = name, .rule = entry.rule, .optional = entry.optional});
+  }
   schema.parsing = parsing;
   schema.weight = weight.name;
   schema.negatives_kept = negatives_kept;
@@ -338,6 +359,13 @@ void CheckSchema(const DatasetSchema& schema) {
   std::set<std::string> seen;
   const auto check_name = [&](const std::string& name) { CheckName(name, &seen); };
   if (schema.has_labels()) check_name(schema.label);
+  CHECK(schema.has_labels() || schema.further_labels.empty());
+  if (!schema.further_labels.empty() && schema.negatives_kept != 1)
+    Fail(ErrorCode::kConfig,
+         "there are several labels, but only {} of the rows with '{}' 0: scores can be corrected "
+         "for that only with one label; use all rows",
+         schema.negatives_kept, schema.label);
+  for (const FurtherLabel& label : schema.further_labels) check_name(label.name);
   if (!schema.weight.empty()) check_name(schema.weight);
   for (const std::string& name : schema.dense) check_name(name);
   for (const CategoricalFeature& feature : schema.categorical) {

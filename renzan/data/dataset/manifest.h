@@ -32,6 +32,13 @@ struct ShardEntry {
   void Describe(ConfigFields& fields);
 };
 
+struct FurtherLabelEntry {
+  std::string rule;
+  bool optional = false;
+  int64_t labelled_rows = 0, positive_rows = 0;  // how many rows have it, and have 1
+  void Describe(ConfigFields& fields);
+};
+
 struct FeatureEntry {
   int64_t num_embeddings = 0;
   bool multi_hot = false;
@@ -50,18 +57,20 @@ struct FeatureEntry {
 };
 
 // The versions that are written: the later ones only for features with wide ids, for rows without
-// labels, for keys and the numbers of the input's rows, and for shared tables and sequences, so
-// that older programs can read the others. Version 1 had no block checksums, no checksum of
+// labels, for keys and the numbers of the input's rows, for shared tables and sequences, and for
+// several labels, so that older programs can read the others. Version 1 had no block checksums, no checksum of
 // dataset.yaml, and no transforms.
 inline constexpr int64_t kDatasetFormatVersion = 2, kWideIdsFormatVersion = 3,
                          kUnlabelledFormatVersion = 4, kKeysFormatVersion = 5,
-                         kSequencesFormatVersion = 6,
-                         kNewestDatasetFormatVersion = kSequencesFormatVersion;
+                         kSequencesFormatVersion = 6, kSeveralLabelsFormatVersion = 7,
+                         kNewestDatasetFormatVersion = kSeveralLabelsFormatVersion;
 
 // The file in each shard's folder that holds the XXH3 of every block of the others.
 inline constexpr char kBlockChecksumsFile[] = "checksums.npy";
 // The one that holds the sample weights, if there are any.
 inline constexpr char kWeightFile[] = "weight.npy";
+// The one that holds the labels beside the first, if there are any: [rows, labels].
+inline constexpr char kFurtherLabelsFile[] = "further_labels.npy";
 // The file beside dataset.yaml that says which rows of the input were left out (input_rows.h).
 inline constexpr char kInputRowsName[] = "input_rows.npy";
 
@@ -73,6 +82,9 @@ struct DatasetManifest {
   std::string label_rule;       // DatasetSchema::label_rule
   // How many rows have the label 1; -1 if not known (older imports) or without labels.
   int64_t positive_rows = -1;
+  // The other labels, in the order of Batch::label, and an entry for each.
+  std::vector<std::string> further_labels;
+  std::map<std::string, FurtherLabelEntry> further_label_entries;
   std::map<std::string, std::string> parsing;  // DatasetSchema::parsing
   WeightSummary weight;
   double negatives_kept = 1;  // DatasetSchema::negatives_kept

@@ -40,11 +40,12 @@ struct DatasetShard {
   std::string folder;  // for messages
   int64_t first_row = 0;
   CheckedArray label, dense, ids;
-  std::optional<CheckedArray> weight;
+  std::optional<CheckedArray> weight, further_labels;
   std::vector<CheckedArray> wide_ids;
   std::vector<JaggedArray> jagged;
   // The same as raw pointers, for the gathers.
   const float* label_data = nullptr;  // null: the rows have no labels
+  const float* further_label_data = nullptr;  // [rows, further labels]; null: there are none
   const float* dense_data = nullptr;
   const int32_t* id_data = nullptr;
 };

@@ -41,7 +41,21 @@ void ColumnFields::Begin(const std::vector<std::string>* names) {
   for (const CsvColumn& column : csv_.columns)
     absent_.push_back(names != nullptr && MayBeAbsent(column) &&
                       std::find(names->begin(), names->end(), column.name) == names->end());
+  first_label_ = csv_.label();
+  CheckLabels();
   SetColumns();
+}
+
+// Without the first label, the data have none.
+void ColumnFields::CheckLabels() const {
+  if (first_label_ == nullptr || !absent_[static_cast<size_t>(first_label_ - csv_.columns.data())])
+    return;
+  for (size_t i = 0; i < csv_.columns.size(); ++i)
+    if (csv_.columns[i].role == "label" && !absent_[i])
+      Fail(ErrorCode::kConfig,
+           "{}: the input has the label '{}', but not '{}', the first label of the schema: leave "
+           "both out, or neither",
+           name_, Escape(csv_.columns[i].name), Escape(first_label_->name));
 }
 
 void ColumnFields::SetColumns() {
@@ -70,6 +84,11 @@ size_t ColumnFields::AddFeature(const CsvColumn& column, const std::string& name
     return 0;
   }
   if (column.role == "label") {
+    if (&column != first_label_) {
+      schema_.further_labels.push_back(
+          {.name = name, .rule = column.label.text(), .optional = column.optional});
+      return schema_.further_labels.size() - 1;
+    }
     schema_.label = name;
     schema_.label_rule = column.label.text();
     return 0;
@@ -119,6 +138,7 @@ std::string ColumnFields::SplitBy(const std::string& column) {
 void ColumnFields::Prepare(TextRow* row) const {
   row->dense.resize(schema_.dense.size());
   row->unscaled.resize(num_unscaled_);
+  row->further_labels.resize(schema_.further_labels.size());
   row->one_hot.resize(num_one_hot_);
   row->multi_hot.resize(num_multi_hot_);
   row->keys.resize(keys_.size());
@@ -185,6 +205,24 @@ bool ColumnFields::Reject(std::string_view field, std::string_view problem, BadR
 
 bool ColumnFields::ParseLabel(size_t index, std::string_view field, TextRow* row,
                               BadRow* bad) const {
+  const CsvColumn& column = csv_.columns[index];
+  if (&column == first_label_) return ParseFirstLabel(index, field, row, bad);
+  float& label = row->further_labels[slots_[index]];
+  label = std::numeric_limits<float>::quiet_NaN();
+  if (field.empty() && column.optional) return true;
+  bool is_other = false;
+  const std::string problem = column.label.Parse(field, &label, &is_other);
+  if (problem.empty()) return true;
+  if (field.empty()) {
+    bad->advice = "'optional: true' in the schema allows rows without this label";
+  } else {
+    Suggest("if the labels are written otherwise, correct the label's rule in the schema", bad);
+  }
+  return Reject(field, problem, bad);
+}
+
+bool ColumnFields::ParseFirstLabel(size_t index, std::string_view field, TextRow* row,
+                                   BadRow* bad) const {
   const LabelRule& rule = csv_.columns[index].label;
   bool is_other = false;
   const std::string problem = rule.Parse(field, &row->label, &is_other);

@@ -50,6 +50,7 @@ class ColumnFields {
   bool SetWeight(size_t index, std::optional<double> value, TextRow* row, BadRow* bad) const;
   void SetDate(size_t index, const std::optional<DateParts>& value, TextRow* row);
   bool ParseLabel(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
+  bool ParseFirstLabel(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
   // Of a categorical column; a field that is missing is empty.
   void SetValue(size_t index, std::string_view field, TextRow* row) const {
     row->one_hot[slots_[index]] = field;
@@ -74,6 +75,7 @@ class ColumnFields {
   static bool Reject(std::string_view field, std::string_view problem, BadRow* bad);
 
  private:
+  void CheckLabels() const;
   void SetColumns();
   size_t AddFeature(const CsvColumn& column, const std::string& name, const std::string& parsing);
   bool ParseWeight(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
@@ -86,6 +88,7 @@ class ColumnFields {
   const Labels labels_;
   CsvSchema csv_;
   std::vector<char> absent_;  // by column
+  const CsvColumn* first_label_ = nullptr;
   DatasetSchema schema_;
   std::vector<double> unseen_shares_;  // of schema_.categorical
   size_t num_one_hot_ = 0, num_multi_hot_ = 0;

@@ -160,6 +160,8 @@ void CsvColumn::Describe(ConfigFields& fields) {
                  "must be a share of the lookups, from 0 to less than 1");
   DescribeTable(fields);
   label.Describe(role == "label", fields);
+  fields.Field("optional", &optional);
+  fields.Require(role == "label" || !optional, "optional", "belongs to role label");
 }
 
 std::string CsvColumn::dense_transform() const {
@@ -263,9 +265,16 @@ CsvSchema ReadSchema(const std::function<void(const ConfigFields::Describer&)>& 
       return std::count_if(columns.begin(), columns.end(),
                            [&](const auto& entry) { return entry.second.column.role == role; });
     };
-    const auto labels = count("label"), weights = count("weight");
-    fields.Require(labels <= 1, "columns",
-                   fmt::format("must have one with role label, not {}", labels));
+    const auto weights = count("weight");
+    for (const auto& [name, item] : columns) {
+      const bool is_first = std::none_of(columns.begin(), columns.end(), [&](const auto& other) {
+        return other.second.column.role == "label" && other.second.position < item.position;
+      });
+      fields.Require(!item.column.optional || !is_first, "columns",
+                     fmt::format("has '{}' with optional: true, but every row has the first label: "
+                                 "put another label before it",
+                                 name));
+    }
     fields.Require(weights <= 1, "columns",
                    fmt::format("must have at most one with role weight, not {}: multiply them into "
                                "one column",

@@ -39,7 +39,8 @@ struct CsvColumn {
   // row is bad.
   int64_t max_length = 0;
   std::string keep;
-  LabelRule label;   // label: what means 1 and what means 0
+  LabelRule label;        // label: what means 1 and what means 0
+  bool optional = false;  // label, but not the first: rows may lack it
   bool key = false;  // whether the text is kept for predictions, too, besides what the role does
 
   bool is_key() const { return key || role == "key"; }

@@ -14,6 +14,7 @@
 #include "renzan/model/blocks/mlp.h"
 #include "renzan/model/blocks/multiply.h"
 #include "renzan/model/blocks/pool.h"
+#include "renzan/model/blocks/product_of_probabilities.h"
 #include "renzan/model/blocks/project.h"
 #include "renzan/model/blocks/self_attention.h"
 #include "renzan/model/blocks/sum.h"
@@ -39,6 +40,7 @@ const std::vector<BlockOptions>& Types() {
       Mlp{},
       Pool{},
       Product{},
+      ProductOfProbabilities{},
       Project{},
       SelfAttention{},
       Sum{},

@@ -1,5 +1,7 @@
 #include "renzan/model/catalogue/catalogue.h"
 
+#include <fmt/format.h>
+
 namespace renzan {
 
 // One file each.
@@ -10,12 +12,16 @@ Graph DeepFmGraph(const ModelOptions& options);
 Graph DinGraph(const ModelOptions& options);
 Graph DlrmDcnV2Graph(const ModelOptions& options);
 Graph DlrmGraph(const ModelOptions& options);
+Graph EsmmGraph(const ModelOptions& options);
 Graph FinalMlpGraph(const ModelOptions& options);
 Graph FmGraph(const ModelOptions& options);
 Graph LrGraph(const ModelOptions& options);
 Graph MaskNetGraph(const ModelOptions& options);
+Graph MmoeGraph(const ModelOptions& options);
+Graph PleGraph(const ModelOptions& options);
 Graph WideDeepGraph(const ModelOptions& options);
 Graph XDeepFmGraph(const ModelOptions& options);
+std::vector<ModelOutput> EsmmOutputs(const std::vector<std::string>& labels);
 
 namespace {
 
@@ -23,6 +29,15 @@ namespace {
 // network, too, which it does not have.
 constexpr const char* kDlrmKeys =
     "bottom_mlp top_mlp cross_layers cross_rank dropout normalization";
+
+// Labels may have names that blocks cannot have.
+std::vector<ModelOutput> OutputPerLabel(const std::vector<std::string>& labels) {
+  std::vector<ModelOutput> outputs;
+  for (size_t i = 0; i < labels.size(); ++i)
+    outputs.push_back({.name = IsBlockName(labels[i]) ? labels[i] : fmt::format("label_{}", i),
+                       .label = labels[i]});
+  return outputs;
+}
 
 constexpr CatalogueEntry kEntries[] = {
     {.name = "dlrm", .graph = DlrmGraph, .keys = kDlrmKeys},
@@ -59,6 +74,19 @@ constexpr CatalogueEntry kEntries[] = {
     {.name = "finalmlp",
      .graph = FinalMlpGraph,
      .keys = "top_mlp second_mlp dropout normalization"},
+    {.name = "mmoe",
+     .graph = MmoeGraph,
+     .outputs = OutputPerLabel,
+     .keys = "experts expert_mlp top_mlp activation dropout normalization"},
+    {.name = "ple",
+     .graph = PleGraph,
+     .outputs = OutputPerLabel,
+     .keys = "expert_levels experts task_experts expert_mlp top_mlp activation dropout "
+             "normalization"},
+    {.name = "esmm",
+     .graph = EsmmGraph,
+     .outputs = EsmmOutputs,
+     .keys = "top_mlp activation dropout normalization"},
 };
 
 }  // namespace
@@ -66,6 +94,8 @@ constexpr CatalogueEntry kEntries[] = {
 bool CatalogueEntry::Has(const std::string& key) const {
   return (" " + std::string(keys) + " ").find(" " + key + " ") != std::string::npos;
 }
+
+std::string BlockOfOutput(const std::string& output) { return "output_" + output; }
 
 std::span<const CatalogueEntry> Catalogue() { return kEntries; }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "renzan/model/model.h"
 
@@ -17,11 +18,18 @@ struct CatalogueEntry {
   // (blocks/first_order.h).
   bool has_embedding = true, has_first_order = false;
   bool needs_sequences = false;
+  // Of a model with several, each given by BlockOfOutput(): those that it has for these labels
+  // unless `model.outputs` names them. Throws kConfig if the labels are too few or too many.
+  std::vector<ModelOutput> (*outputs)(const std::vector<std::string>& labels) = nullptr;
   // Which of ModelSizes it has, as a list of words.
   const char* keys = "";
 
+  bool has_several_outputs() const { return outputs != nullptr; }
   bool Has(const std::string& key) const;
 };
+
+// The block that gives an output of a model with several: "output_click".
+std::string BlockOfOutput(const std::string& output);
 
 std::span<const CatalogueEntry> Catalogue();
 // Null if the catalogue has no such model.

@@ -66,6 +66,10 @@ std::string AddProjection(const ModelOptions& options, const std::string& input,
   return "projection";
 }
 
+std::string EmbeddingsIfAny(const ModelOptions& options) {
+  return options.tables.empty() ? "" : kEmbeddingsInput;
+}
+
 std::string AddDeepInput(const ModelOptions& options, const std::string& input, Graph* graph) {
   std::vector<std::string> inputs;
   if (!input.empty()) inputs.push_back(input);

@@ -35,6 +35,9 @@ std::string AddFactors(Graph* graph);
 std::string AddProjection(const ModelOptions& options, const std::string& input, int64_t extra,
                           Graph* graph);
 
+// The input of all embeddings, or "" without tables.
+std::string EmbeddingsIfAny(const ModelOptions& options);
+
 // Appends "deep_input": the embeddings (`input`; empty: none) and the dense features side by side.
 // Returns its name.
 std::string AddDeepInput(const ModelOptions& options, const std::string& input, Graph* graph);
