@@ -27,11 +27,12 @@ Shape ShapeOf(const SequenceInput& sequence) {
 }
 
 // Whether a block's output has vectors of positions that a sample may not use.
-bool IsPadded(const Block& block, const std::vector<std::optional<size_t>>& sequences,
+bool IsPadded(const Block& block, const std::vector<std::optional<SequenceId>>& sequences,
               const std::vector<char>& padded) {
   if (block.sequence() || block.shape().size() == 1) return false;
-  return std::any_of(sequences.begin(), sequences.end(),
-                     [](const std::optional<size_t>& sequence) { return sequence.has_value(); }) ||
+  return std::any_of(
+             sequences.begin(), sequences.end(),
+             [](const std::optional<SequenceId>& sequence) { return sequence.has_value(); }) ||
          std::any_of(padded.begin(), padded.end(), [](char is) { return is != 0; });
 }
 
@@ -50,7 +51,7 @@ Model::Model(const ModelOptions& options, const Graph& graph)
     values_.push_back({.name = EmbeddingsOf(options.sequences[s].name),
                        .shape = ShapeOf(options.sequences[s]),
                        .has_gradient = true,
-                       .sequence = s});
+                       .sequence = SequenceId{s}});
   for (const GraphBlock& block : graph) AddBlock(block);
   CHECK(!nodes_.empty() && !options_.outputs.empty());
   for (const ModelOutput& output : options_.outputs) AddOutput(output);
@@ -116,7 +117,7 @@ std::optional<size_t> Model::AddPart(const std::string& input) {
 void Model::AddBlock(const GraphBlock& block) {
   Node node;
   std::vector<Shape> shapes;
-  std::vector<std::optional<size_t>> sequences;
+  std::vector<std::optional<SequenceId>> sequences;
   std::vector<char> padded;
   bool d_inputs = false;
   for (const std::string& name : block.inputs) {

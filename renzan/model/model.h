@@ -132,8 +132,8 @@ class Model {
     bool is_float32 = false;    // whatever the model's precision: see Block::GivesLogit()
     bool has_gradient = false;  // otherwise nothing that is trained comes before it
     int uses = 0;
-    std::optional<size_t> sequence = {};  // whose positions its vectors are
-    bool padded = false;                  // BlockPlace::padded
+    std::optional<SequenceId> sequence = {};  // whose positions its vectors are
+    bool padded = false;                      // BlockPlace::padded
     Place place = {}, gradient = {};
   };
   // The rows of one pooled feature, copied out of all.

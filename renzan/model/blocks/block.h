@@ -37,6 +37,15 @@ int64_t ColumnsOf(const Shape& shape);
 // "1 vector of 64", "26 vectors of 16", "3 vectors of 16, 8, 16".
 std::string Describe(const Shape& shape);
 
+// The vectors of a value may be the positions of a sequence, of which each sample uses the first
+// ones: as many as it has rows of this sequence (BlockPass::lengths), and those that blocks have
+// appended. The others are zeros, and what a gradient says of them means nothing.
+struct SequenceId {
+  size_t index = 0;
+  int64_t appended = 0;
+  bool operator==(const SequenceId&) const = default;
+};
+
 // The matrices [n · rows per sample, columns] that blocks use between a forward and its backward
 // pass, or within one. A layout is built once and never changes.
 class BufferLayout {
@@ -83,8 +92,8 @@ class BufferLayout {
 struct BlockPlace {
   const std::string& name;  // in its graph; its parameters' names begin with it
   std::span<const Shape> inputs;
-  // For each input, the sequence whose positions its vectors are, if they are (BlockPass::lengths).
-  std::span<const std::optional<size_t>> sequences = {};
+  // For each input, the sequence whose positions its vectors are, if they are.
+  std::span<const std::optional<SequenceId>> sequences = {};
   // For each input, whether its vectors come from those of a sequence through a block that does not
   // tell which positions are used.
   std::span<const char> padded = {};
@@ -103,6 +112,10 @@ struct BlockPlace {
     return DimOfAll(0);
   }
   int64_t DimOfAll(size_t input) const;
+  // Of that input; none if it is none.
+  std::optional<SequenceId> SequenceOf(size_t input) const {
+    return input < sequences.size() ? sequences[input] : std::nullopt;
+  }
 };
 
 // What passes of one thread work with.
@@ -111,7 +124,7 @@ struct BlockPass {
   std::span<BlockedMatrix> buffers;
   std::span<AlignedBuffer> rows;
   std::optional<TrainingPosition> training = {};  // unset in evaluation
-  // For each sequence [n]: how many positions of a sample are used. The others are zeros.
+  // For each sequence [n]: how many rows of it a sample has.
   std::span<const std::vector<int32_t>> lengths = {};
 };
 
@@ -124,7 +137,7 @@ class Block {
 
   const Shape& shape() const { return shape_; }  // of the output
   // The sequence whose positions the output's vectors are, if they are.
-  virtual std::optional<size_t> sequence() const { return std::nullopt; }
+  const std::optional<SequenceId>& sequence() const { return sequence_; }
   // Whether the output is a logit, which may be float32 whatever the model's precision, and whether
   // an input may be. It is where it comes last or only blocks that can take it use it. Gradients
   // always have the model's precision.
@@ -145,10 +158,12 @@ class Block {
                         std::span<BlockedMatrix* const> d_inputs) const = 0;
 
  protected:
-  explicit Block(Shape shape) : shape_(std::move(shape)) {}
+  explicit Block(Shape shape, std::optional<SequenceId> sequence = std::nullopt)
+      : shape_(std::move(shape)), sequence_(sequence) {}
 
  private:
   Shape shape_;
+  std::optional<SequenceId> sequence_;
 };
 
 // The options of a block of any type: a copyable value that holds a struct such as Mlp. Such a

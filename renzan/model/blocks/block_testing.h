@@ -23,13 +23,19 @@ namespace renzan {
 class BlockAlone {
  public:
   BlockAlone(const BlockOptions& options, std::vector<Shape> shapes, int64_t n = 4,
-             std::optional<TrainingPosition> training = std::nullopt)
-      : shapes_(std::move(shapes)), n_(n), training_(training), buffers_(Precision::kFloat32) {
+             std::optional<TrainingPosition> training = std::nullopt,
+             Precision precision = Precision::kFloat32)
+      : shapes_(std::move(shapes)),
+        n_(n),
+        training_(training),
+        precision_(precision),
+        buffers_(precision) {
     const std::string name = "block";
     // Every input of several vectors is the same sequence, all of whose positions are used until
     // SetLengths().
     for (const Shape& shape : shapes_) {
-      sequences_.push_back(shape.size() > 1 ? std::optional<size_t>(0) : std::nullopt);
+      sequences_.push_back(shape.size() > 1 ? std::optional<SequenceId>(SequenceId{})
+                                            : std::nullopt);
       if (shape.size() > 1)
         lengths_.assign(
             1, std::vector<int32_t>(static_cast<size_t>(n), static_cast<int32_t>(shape.size())));
@@ -46,7 +52,7 @@ class BlockAlone {
       inputs.push_back(RandomValues(static_cast<size_t>(n * ColumnsOf(shape)), 4 + inputs.size()));
     matrices_ = buffers_.Make(n);
     rows_ = buffers_.MakeRows();
-    output_.Reshape(n, columns());
+    output_.Reshape(n, columns(), precision);
   }
 
   std::vector<std::vector<float>> inputs;  // [n, columns], row by row
@@ -79,7 +85,7 @@ class BlockAlone {
 
   // [n, columns], row by row.
   std::vector<float> Output() {
-    PackedParameters packed(layout_, parameters_.span());
+    PackedParameters packed(layout_, parameters_.span(), precision_);
     ThreadPool pool(1);
     packed.Pack(pool);
     Load();
@@ -87,24 +93,15 @@ class BlockAlone {
     return RowMajor(output_);
   }
 
-  // Compares all gradients with finite differences of a random linear function of the output, but
-  // those of parameters that cannot change the output with 0.
-  void ExpectGradients(const std::function<bool(const std::string& parameter)>& is_without_effect =
-                           [](const std::string&) { return false; }) {
-    const std::vector<float> weights = RandomValues(static_cast<size_t>(n_ * columns()), 9);
-    const auto loss = [&] {
-      const std::vector<float> y = Output();
-      double sum = 0;
-      for (size_t i = 0; i < y.size(); ++i) sum += double{weights[i]} * double{y[i]};
-      return sum;
-    };
-    loss();
-    PackedParameters packed(layout_, parameters_.span());
+  // After Output(): the gradients of the parameters and of each input, row by row, for a random
+  // linear function of the output.
+  std::pair<std::vector<float>, std::vector<std::vector<float>>> Gradients() {
+    PackedParameters packed(layout_, parameters_.span(), precision_);
     ThreadPool pool(1);
     packed.Pack(pool);
-    BlockedMatrix d_output = Blocked(weights, n_, columns());
+    BlockedMatrix d_output = Blocked(WeightsOfLoss(), n_, columns(), precision_);
     std::vector<BlockedMatrix> d_inputs;
-    for (const Shape& shape : shapes_) d_inputs.emplace_back(n_, ColumnsOf(shape));
+    for (const Shape& shape : shapes_) d_inputs.emplace_back(n_, ColumnsOf(shape), precision_);
     std::vector<BlockedMatrix*> pointers;
     for (BlockedMatrix& each : d_inputs) pointers.push_back(&each);
     AlignedBuffer gradients(parameters_.size());
@@ -113,16 +110,36 @@ class BlockAlone {
     flat.set_statistics(statistics.data());
     block_->Backward({packed, matrices_, rows_, training_, lengths_}, input_pointers_, output_,
                      &d_output, &flat, pointers);
+    std::vector<std::vector<float>> of_inputs;
+    for (const BlockedMatrix& each : d_inputs) of_inputs.push_back(RowMajor(each));
+    return {{gradients.data(), gradients.data() + gradients.size()}, std::move(of_inputs)};
+  }
+
+  // Compares all gradients with finite differences of a random linear function of the output, but
+  // those of parameters that cannot change the output with 0.
+  void ExpectGradients(const std::function<bool(const std::string& parameter)>& is_without_effect =
+                           [](const std::string&) { return false; }) {
+    const std::vector<float> weights = WeightsOfLoss();
+    const auto loss = [&] {
+      const std::vector<float> y = Output();
+      double sum = 0;
+      for (size_t i = 0; i < y.size(); ++i) sum += double{weights[i]} * double{y[i]};
+      return sum;
+    };
+    loss();
+    const auto [gradients, d_inputs] = Gradients();
     for (const Parameter& each : layout_.parameters()) {
       if (each.is_statistic()) continue;
+      const std::span<const float> gradient = std::span(gradients).subspan(
+          static_cast<size_t>(each.offset), static_cast<size_t>(each.size));
       if (is_without_effect(each.name)) {
-        for (const float d : Of(each, gradients)) EXPECT_NEAR(d, 0, 1e-5) << each.name;
+        for (const float d : gradient) EXPECT_NEAR(d, 0, 1e-5) << each.name;
         continue;
       }
-      EXPECT_LT(GradientError(Of(each, parameters_), Of(each, gradients), loss), 2e-3) << each.name;
+      EXPECT_LT(GradientError(Of(each, parameters_), gradient, loss), 2e-3) << each.name;
     }
     for (size_t i = 0; i < inputs.size(); ++i)
-      EXPECT_LT(GradientError(inputs[i], RowMajor(d_inputs[i]), loss), 2e-3) << "input " << i;
+      EXPECT_LT(GradientError(inputs[i], d_inputs[i], loss), 2e-3) << "input " << i;
   }
 
  private:
@@ -130,19 +147,23 @@ class BlockAlone {
     return values.span().subspan(static_cast<size_t>(parameter.offset),
                                  static_cast<size_t>(parameter.size));
   }
+  std::vector<float> WeightsOfLoss() const {
+    return RandomValues(static_cast<size_t>(n_ * columns()), 9);
+  }
   void Load() {
     loaded_.clear();
     input_pointers_.clear();
     for (size_t i = 0; i < inputs.size(); ++i)
-      loaded_.push_back(Blocked(inputs[i], n_, ColumnsOf(shapes_[i])));
+      loaded_.push_back(Blocked(inputs[i], n_, ColumnsOf(shapes_[i]), precision_));
     for (const BlockedMatrix& each : loaded_) input_pointers_.push_back(&each);
   }
 
   std::vector<Shape> shapes_;
-  std::vector<std::optional<size_t>> sequences_;
+  std::vector<std::optional<SequenceId>> sequences_;
   std::vector<std::vector<int32_t>> lengths_;
   int64_t n_;
   std::optional<TrainingPosition> training_;
+  Precision precision_;
   ParameterLayout layout_;
   BufferLayout buffers_;
   std::unique_ptr<Block> block_;
@@ -152,6 +173,30 @@ class BlockAlone {
   std::vector<const BlockedMatrix*> input_pointers_;
   BlockedMatrix output_;
 };
+
+// In bfloat16, a block gives what it gives in float32 and the same gradients, up to the rounding of
+// 2^-9 of each value.
+inline void ExpectBFloat16(const BlockOptions& options, const std::vector<Shape>& shapes,
+                           const std::vector<int32_t>& lengths = {}) {
+  std::vector<float> results[2];
+  for (const bool rounded : {false, true}) {
+    BlockAlone block(options, shapes, 4, std::nullopt,
+                     rounded ? Precision::kBFloat16 : Precision::kFloat32);
+    if (!lengths.empty()) block.SetLengths(lengths);
+    std::vector<float>& all = results[rounded];
+    all = block.Output();
+    const auto [parameters, inputs] = block.Gradients();
+    all.insert(all.end(), parameters.begin(), parameters.end());
+    for (const std::vector<float>& each : inputs) all.insert(all.end(), each.begin(), each.end());
+  }
+  double error = 0, size = 0;
+  for (size_t i = 0; i < results[0].size(); ++i) {
+    error += std::pow(double{results[0][i]} - double{results[1][i]}, 2);
+    size += std::pow(double{results[0][i]}, 2);
+  }
+  EXPECT_LT(std::sqrt(error / size), 0.02);
+  EXPECT_GT(std::sqrt(error / size), 0.0002);
+}
 
 // Why a block is refused for inputs of these shapes; "" if it is not.
 inline std::string Refusal(const BlockOptions& options, const std::vector<Shape>& shapes) {

@@ -10,6 +10,8 @@
 #include "renzan/model/blocks/dot.h"
 #include "renzan/model/blocks/first_order.h"
 #include "renzan/model/blocks/fm.h"
+#include "renzan/model/blocks/gate.h"
+#include "renzan/model/blocks/l2_normalize.h"
 #include "renzan/model/blocks/layer_norm.h"
 #include "renzan/model/blocks/mlp.h"
 #include "renzan/model/blocks/multiply.h"
@@ -36,6 +38,8 @@ const std::vector<BlockOptions>& Types() {
       Factors{},
       FirstOrder{},
       Fm{},
+      Gate{},
+      L2Normalize{},
       LayerNorm{},
       Mlp{},
       Pool{},
