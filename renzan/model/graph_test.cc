@@ -87,10 +87,10 @@ TEST(Graph, SaysWhyItIsNone) {
             "block a takes inputs of one width, but has 1 vector of 3 and 1 vector of 4");
 }
 
-// Only a sequence itself says which of its positions are used.
+// Only a sequence, or what takes each of its positions by itself, says which of them are used.
 TEST(Graph, RefusesWhatWouldTakeUnusedPositionsForUsedOnes) {
   const auto refusal = [](const std::string& input) {
-    return WhyRefused({{"changed", {"embeddings.s"}, ActivationFunction{"sigmoid"}},
+    return WhyRefused({{"changed", {"embeddings.s"}, ActivationFunction{"prelu"}},
                        {"twice", {"changed", "embeddings.t"}, Concat{}},
                        {"pool", {input}, Pool{"last"}},
                        {"rest", {"twice", "pool"}, Concat{}},

@@ -45,6 +45,9 @@ class ParameterLayout {
   int64_t Add(std::string name, std::vector<int64_t> shape, Initializer initializer,
               int64_t rows_per_sample = 1);
 
+  // The products of weights that are added from now on have so many times the rows.
+  void set_rows_factor(int64_t factor) { rows_factor_ = factor; }
+
   // Appends a vector that follows what the samples of training give: after each step, running = (1
   // - momentum) · running + momentum · the mean over all virtual workers of what each observed.
   StatisticPlace AddStatistic(std::string name, int64_t size, Initializer initializer,
@@ -60,7 +63,7 @@ class ParameterLayout {
 
  private:
   std::vector<Parameter> parameters_;
-  int64_t size_ = 0, statistics_size_ = 0;
+  int64_t size_ = 0, statistics_size_ = 0, rows_factor_ = 1;
 };
 
 }  // namespace renzan

@@ -1,26 +1,39 @@
 #include "renzan/model/blocks/activation.h"
 
+#include <algorithm>
+
 #include "renzan/base/config/config.h"
 #include "renzan/model/blocks/activation_layer.h"
+#include "renzan/model/blocks/sequence.h"
+#include "renzan/nn/activation.h"
 
 namespace renzan {
 namespace {
 
+// The others have parameters for each column: for each position others.
+std::optional<SequenceId> SequenceThrough(const std::string& function, const BlockPlace& place) {
+  const std::vector<std::string>& plain = ActivationNames();
+  const bool is_plain = std::find(plain.begin(), plain.end(), function) != plain.end();
+  return is_plain ? place.SequenceOf(0) : std::nullopt;
+}
+
 class ActivationBlock final : public Block {
  public:
   ActivationBlock(const std::string& function, const BlockPlace& place)
-      : Block(place.input()),
+      : Block(place.input(), SequenceThrough(function, place)),
         layer_(MakeActivationLayer(function, place, place.name, ColumnsOf(place.input()))) {}
 
   double Flops(bool) const override { return 2 * static_cast<double>(ColumnsOf(shape())); }
 
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     layer_->Forward(pass, *inputs.front(), output);
+    ZeroUnused(sequence(), pass, shape().front().dim, output);
   }
 
   void Backward(const BlockPass& pass, Inputs inputs, const BlockedMatrix&, BlockedMatrix* d_output,
                 WeightGradients* gradients,
                 std::span<BlockedMatrix* const> d_inputs) const override {
+    ZeroUnused(sequence(), pass, shape().front().dim, d_output);
     layer_->Backward(pass, *inputs.front(), d_output, gradients);
     if (d_inputs.front() != nullptr)
       d_inputs.front()->SetColumns(0, *d_output, 0, d_output->columns());

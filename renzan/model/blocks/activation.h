@@ -1,7 +1,8 @@
 #pragma once
 
 // A function of each value (activation_layer.h, which names its parameters), where no `mlp` applies
-// it. Takes any vectors, gives the same ones.
+// it. Takes any vectors, gives the same ones; of a sequence a sequence, unless
+// the function has parameters.
 
 #include <string>
 

@@ -1,78 +1,241 @@
 #include "renzan/model/blocks/attention_heads.h"
 
 #include <algorithm>
-#include <cmath>
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "renzan/model/blocks/attention_heads.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "renzan/model/small_product-inl.h"
+#include "renzan/tensor/exp-inl.h"
+#include "renzan/tensor/transpose-inl.h"
+
+// Scores and weights are [vector j, vector i that attends to it]: so a vector of the machine holds
+// one j for several i, and sums over j need no sums within it.
+
+HWY_BEFORE_NAMESPACE();
 namespace renzan {
-namespace {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
-// y += a · x. Loops over independent sums use the machine's vectors and keep each sum's order.
-void AddMultiple(float a, const float* __restrict x, int64_t n, float* __restrict y) {
-  for (int64_t i = 0; i < n; ++i) y[i] += a * x[i];
-}
+using AttentionTag = hn::CappedTag<float, 16>;
+using AttentionVector = hn::Vec<AttentionTag>;
 
-void Softmax(float* x, int64_t n) {
-  const float most = *std::max_element(x, x + n);
-  float sum = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    // Of a double: the bits of expf differ between C libraries.
-    x[i] = static_cast<float>(std::exp(static_cast<double>(x[i] - most)));
-    sum += x[i];
+// One head of a sample's attention.
+class AttentionHead {
+ public:
+  AttentionHead(const AttentionHeads& heads, const AttentionValues& at, int64_t used, int64_t head)
+      : heads_(heads),
+        at_(at),
+        used_(used),
+        first_(head * heads.padded_dim()),
+        lanes_(heads.lanes()),
+        used_lanes_((used + 15) / 16 * 16),
+        transposed_(at.scratch),
+        weights_(transposed_ + heads.padded_dim() * lanes_),
+        d_weights_(weights_ + heads.vectors * lanes_) {}
+
+  void Forward() const {
+    Scores();
+    if (heads_.kind == AttentionHeads::kSoftmax) {
+      Softmax();
+    } else {
+      Silu();
+    }
+    // Σ_j weight_ij value_j
+    SmallProduct({weights_, 1, lanes_}, used_, used_, at_.value + first_, heads_.stride(),
+                 heads_.padded_dim(), at_.output + first_, heads_.stride());
   }
-  for (int64_t i = 0; i < n; ++i) x[i] /= sum;
-}
 
-}  // namespace
-
-void AttentionHeads::Transpose(const float* vectors_of, float* to) const {
-  for (int64_t j = 0; j < vectors; ++j)
-    for (int64_t c = 0; c < width(); ++c) to[c * vectors + j] = vectors_of[j * width() + c];
-}
-
-void AttentionHeads::Products(const float* vector, const float* transposed, int64_t seen,
-                              float* products) const {
-  std::fill_n(products, seen, 0.0f);
-  for (int64_t k = 0; k < dim; ++k)
-    AddMultiple(vector[k], transposed + k * vectors, seen, products);
-}
-
-void AttentionHeads::Forward(const AttentionValues& at) const {
-  float* const keys = at.scratch;
-  Transpose(at.key, keys);
-  std::fill_n(at.output, columns(), 0.0f);
-  std::fill_n(at.weights, weights(), 0.0f);  // of what is not seen
-  for (int64_t h = 0; h < heads; ++h)
-    for (int64_t i = 0; i < vectors; ++i) {
-      const int64_t first = h * dim, own = i * width() + first, seen = SeenBy(i);
-      float* const weight = at.weights + (h * vectors + i) * vectors;
-      Products(at.query + own, keys + first * vectors, seen, weight);
-      for (int64_t j = 0; j < seen; ++j) weight[j] *= scale;
-      Softmax(weight, seen);
-      for (int64_t j = 0; j < seen; ++j)
-        AddMultiple(weight[j], at.value + j * width() + first, dim, at.output + own);
+  void Backward() const {
+    Scores();
+    if (heads_.kind == AttentionHeads::kSoftmax) Softmax();
+    Transposed(at_.output);
+    SmallProduct({at_.value + first_, heads_.stride(), 1}, used_, heads_.dim, transposed_, lanes_,
+                 used_lanes_, d_weights_, lanes_);
+    if (heads_.kind == AttentionHeads::kSoftmax) {
+      ThroughSoftmax();
+    } else {
+      ThroughSilu();
     }
-}
+    const auto product = [&](const ScalarsAt& left, const float* vectors, float* to) HWY_ATTR {
+      SmallProduct(left, used_, used_, vectors + first_, heads_.stride(), heads_.padded_dim(),
+                   to + first_, heads_.stride());
+    };
+    product({weights_, lanes_, 1}, at_.output, at_.d_value);
+    product({d_weights_, lanes_, 1}, at_.query, at_.d_key);
+    product({d_weights_, 1, lanes_}, at_.key, at_.d_query);
+  }
 
-void AttentionHeads::Backward(const AttentionValues& at) const {
-  float *const values = at.scratch, *const d_score = values + columns();
-  Transpose(at.value, values);
-  for (float* gradient : {at.d_query, at.d_key, at.d_value}) std::fill_n(gradient, columns(), 0.0f);
-  for (int64_t h = 0; h < heads; ++h)
-    for (int64_t i = 0; i < vectors; ++i) {
-      const int64_t first = h * dim, own = i * width() + first, seen = SeenBy(i);
-      const float* const weight = at.weights + (h * vectors + i) * vectors;
-      // Through the softmax: d_score_j = weight_j (d_weight_j − Σ weight · d_weight).
-      Products(at.output + own, values + first * vectors, seen, d_score);
-      float mean = 0;
-      for (int64_t j = 0; j < seen; ++j) mean += weight[j] * d_score[j];
-      for (int64_t j = 0; j < seen; ++j) d_score[j] = scale * (weight[j] * (d_score[j] - mean));
-      for (int64_t j = 0; j < seen; ++j) {
-        const int64_t other = j * width() + first;
-        AddMultiple(weight[j], at.output + own, dim, at.d_value + other);
-        AddMultiple(d_score[j], at.key + other, dim, at.d_query + own);
-        AddMultiple(d_score[j], at.query + own, dim, at.d_key + other);
+ private:
+  // Of a head's part of `vectors`: then each is a column.
+  void Transposed(const float* vectors) const {
+    Transpose(vectors + first_, heads_.stride(), used_lanes_, heads_.padded_dim(), transposed_,
+              lanes_);
+  }
+
+  // To weights_: the products of keys and queries.
+  void Scores() const {
+    Transposed(at_.query);
+    SmallProduct({at_.key + first_, heads_.stride(), 1}, used_, heads_.dim, transposed_, lanes_,
+                 used_lanes_, weights_, lanes_);
+  }
+
+  // Calls body(first i) for all i in whole vectors.
+  template <class Body>
+  HWY_INLINE void ForEachVector(const Body& body) const {
+    for (int64_t i = 0; i < used_; i += static_cast<int64_t>(hn::Lanes(AttentionTag()))) body(i);
+  }
+  // Which of the vectors from `i` on see vector j.
+  HWY_INLINE hn::Mask<AttentionTag> See(int64_t i, int64_t j) const {
+    const AttentionTag d;
+    if (!heads_.causal) return hn::Eq(hn::Zero(d), hn::Zero(d));
+    return hn::Ge(hn::Iota(d, static_cast<float>(i)), hn::Set(d, static_cast<float>(j)));
+  }
+
+  void Softmax() const {
+    const AttentionTag d;
+    const auto scale = hn::Set(d, heads_.scale);
+    ForEachVector([&](int64_t i) HWY_ATTR {
+      // The first is seen by all.
+      auto most = hn::Mul(hn::LoadU(d, weights_ + i), scale);
+      for (int64_t j = 1; j < used_; ++j)
+        most = hn::IfThenElse(
+            See(i, j), hn::Max(most, hn::Mul(hn::LoadU(d, weights_ + j * lanes_ + i), scale)),
+            most);
+      auto sum = hn::Zero(d);
+      for (int64_t j = 0; j < used_; ++j) {
+        float* const weight = weights_ + j * lanes_ + i;
+        const auto e = hn::IfThenElseZero(
+            See(i, j), ExpOfNegative(d, hn::Sub(hn::Mul(hn::LoadU(d, weight), scale), most)));
+        sum = hn::Add(sum, e);
+        hn::StoreU(e, d, weight);
       }
+      for (int64_t j = 0; j < used_; ++j) {
+        float* const weight = weights_ + j * lanes_ + i;
+        hn::StoreU(hn::Div(hn::LoadU(d, weight), sum), d, weight);
+      }
+    });
+  }
+
+  // From the gradient of the weights to that of the products:
+  // scale · weight_j (d_weight_j − Σ weight · d_weight).
+  void ThroughSoftmax() const {
+    const AttentionTag d;
+    const auto scale = hn::Set(d, heads_.scale);
+    ForEachVector([&](int64_t i) HWY_ATTR {
+      auto mean = hn::Zero(d);
+      for (int64_t j = 0; j < used_; ++j)
+        mean = hn::MulAdd(hn::LoadU(d, weights_ + j * lanes_ + i),
+                          hn::LoadU(d, d_weights_ + j * lanes_ + i), mean);
+      for (int64_t j = 0; j < used_; ++j) {
+        const auto weight = hn::LoadU(d, weights_ + j * lanes_ + i);
+        float* const d_weight = d_weights_ + j * lanes_ + i;
+        hn::StoreU(hn::Mul(scale, hn::Mul(weight, hn::Sub(hn::LoadU(d, d_weight), mean))), d,
+                   d_weight);
+      }
+    });
+  }
+
+  HWY_INLINE AttentionVector Score(int64_t i, int64_t j) const {
+    const AttentionTag d;
+    const auto score = hn::Mul(hn::LoadU(d, weights_ + j * lanes_ + i), hn::Set(d, heads_.scale));
+    return at_.bias == nullptr ? score : hn::Add(score, hn::LoadU(d, at_.bias + lanes_ + i - j));
+  }
+
+  void Silu() const {
+    const AttentionTag d;
+    const auto n = hn::Set(d, static_cast<float>(heads_.vectors));
+    ForEachVector([&](int64_t i) HWY_ATTR {
+      for (int64_t j = 0; j < used_; ++j) {
+        const auto score = Score(i, j);
+        const auto weight = hn::Div(hn::Mul(score, Sigmoid(d, score)), n);
+        hn::StoreU(hn::IfThenElseZero(See(i, j), weight), d, weights_ + j * lanes_ + i);
+      }
+    });
+  }
+
+  // The same, and from the gradient of the weights to that of the scores, which d_bias gets, and of
+  // the products.
+  void ThroughSilu() const {
+    const AttentionTag d;
+    const auto n = hn::Set(d, static_cast<float>(heads_.vectors)), one = hn::Set(d, 1.0f);
+    ForEachVector([&](int64_t i) HWY_ATTR {
+      for (int64_t j = 0; j < used_; ++j) {
+        const auto score = Score(i, j), share = Sigmoid(d, score);
+        const auto see = See(i, j);
+        hn::StoreU(hn::IfThenElseZero(see, hn::Div(hn::Mul(score, share), n)), d,
+                   weights_ + j * lanes_ + i);
+        const auto slope =
+            hn::Mul(share, hn::MulAdd(score, hn::Sub(one, share), one));  // σ (1 + z (1 − σ))
+        float* const d_weight = d_weights_ + j * lanes_ + i;
+        hn::StoreU(hn::IfThenElseZero(see, hn::Div(hn::Mul(hn::LoadU(d, d_weight), slope), n)), d,
+                   d_weight);
+      }
+    });
+    for (int64_t j = 0; j < used_ && at_.d_bias != nullptr; ++j)
+      for (int64_t i = j; i < used_; ++i) at_.d_bias[i - j] += d_weights_[j * lanes_ + i];
+    for (int64_t k = 0; k < used_ * lanes_; ++k) d_weights_[k] *= heads_.scale;
+  }
+
+  const AttentionHeads& heads_;
+  const AttentionValues& at_;
+  int64_t used_, first_;  // first_: column of the head
+  int64_t lanes_, used_lanes_;
+  float *transposed_, *weights_, *d_weights_;
+};
+
+void AttentionForward(const AttentionHeads& heads, const AttentionValues& at, int64_t used) {
+  for (int64_t h = 0; h < heads.heads; ++h) AttentionHead(heads, at, used, h).Forward();
+}
+void AttentionBackward(const AttentionHeads& heads, const AttentionValues& at, int64_t used) {
+  for (int64_t h = 0; h < heads.heads; ++h) AttentionHead(heads, at, used, h).Backward();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace renzan
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace renzan {
+
+HWY_EXPORT(AttentionForward);
+HWY_EXPORT(AttentionBackward);
+
+void AttentionHeads::Get(const BlockedMatrix& from, const VectorsAt& at, int64_t used,
+                         float* to) const {
+  const bool whole = padded_dim() == dim;
+  const int64_t parts = whole ? 1 : heads, columns_of_part = whole ? width() : dim;
+  for (int64_t v = 0; v < used; ++v)
+    for (int64_t p = 0; p < parts; ++p)
+      from.GetRow(at.row + v * at.row_step, at.column + v * at.column_step + p * dim,
+                  to + v * stride() + p * padded_dim(), columns_of_part);
+}
+
+void AttentionHeads::Set(const float* from, int64_t used, const VectorsAt& at,
+                         BlockedMatrix* to) const {
+  constexpr int64_t kZeros = 64;
+  constexpr float zeros[kZeros] = {};
+  for (int64_t v = 0; v < vectors; ++v)
+    for (int64_t p = 0; p < heads; ++p) {
+      const int64_t row = at.row + v * at.row_step;
+      const int64_t column = at.column + v * at.column_step + p * dim;
+      if (v < used) {
+        to->SetRow(row, column, from + v * stride() + p * padded_dim(), dim);
+        continue;
+      }
+      for (int64_t c = 0; c < dim; c += kZeros)
+        to->SetRow(row, column + c, zeros, std::min(kZeros, dim - c));
     }
+}
+
+void AttentionHeads::Forward(const AttentionValues& at, int64_t used) const {
+  if (used > 0) HWY_DYNAMIC_DISPATCH(AttentionForward)(*this, at, used);
+}
+void AttentionHeads::Backward(const AttentionValues& at, int64_t used) const {
+  if (used > 0) HWY_DYNAMIC_DISPATCH(AttentionBackward)(*this, at, used);
 }
 
 }  // namespace renzan
+#endif

@@ -56,7 +56,7 @@ class BufferLayout {
   // more, and returns its index.
   size_t Add(int64_t columns) { return Add(columns, precision_); }
   size_t Add(int64_t columns, Precision precision, int64_t rows_per_sample = 1) {
-    buffers_.push_back({columns, precision, rows_per_sample});
+    buffers_.push_back({columns, precision, rows_per_sample * rows_factor_});
     return buffers_.size() - 1;
   }
 
@@ -65,6 +65,9 @@ class BufferLayout {
   }
 
   Precision precision() const { return precision_; }  // the model's
+
+  // Matrices that are added from now on have so many times the rows.
+  void set_rows_factor(int64_t factor) { rows_factor_ = factor; }
 
   // Appends a row of float32 values, for work on one sample at a time, and returns its index.
   size_t AddRow(int64_t columns) {
@@ -84,6 +87,7 @@ class BufferLayout {
     int64_t rows_per_sample;
   };
   Precision precision_;
+  int64_t rows_factor_ = 1;
   std::vector<Buffer> buffers_;
   std::vector<int64_t> rows_;
 };

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -31,12 +32,15 @@ class BlockAlone {
         precision_(precision),
         buffers_(precision) {
     const std::string name = "block";
-    // Every input of several vectors is the same sequence, all of whose positions are used until
-    // SetLengths().
+    // Every input of several vectors of one dimension is the same sequence, all of whose positions
+    // are used until SetLengths().
     for (const Shape& shape : shapes_) {
-      sequences_.push_back(shape.size() > 1 ? std::optional<SequenceId>(SequenceId{})
-                                            : std::nullopt);
-      if (shape.size() > 1)
+      const bool is_sequence =
+          shape.size() > 1 && std::all_of(shape.begin(), shape.end(), [&](const FeatureVector& v) {
+            return v.dim == shape.front().dim;
+          });
+      sequences_.push_back(is_sequence ? std::optional<SequenceId>(SequenceId{}) : std::nullopt);
+      if (is_sequence)
         lengths_.assign(
             1, std::vector<int32_t>(static_cast<size_t>(n), static_cast<int32_t>(shape.size())));
     }

@@ -108,9 +108,10 @@ void LayerNorm::Describe(ConfigFields& fields) {
 
 std::unique_ptr<Block> LayerNorm::Make(const BlockPlace& place) const {
   return MakeNormalizationBlock(
-      place, std::make_unique<LayerNormalization>(*this, place, place.name,
-                                                  NormalizedColumns(place, per_vector),
-                                                  ColumnsOf(place.input())));
+      place,
+      std::make_unique<LayerNormalization>(
+          *this, place, place.name, NormalizedColumns(place, per_vector), ColumnsOf(place.input())),
+      per_vector ? place.SequenceOf(0) : std::nullopt);
 }
 
 }  // namespace renzan

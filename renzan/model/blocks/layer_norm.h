@@ -3,7 +3,8 @@
 // Layer normalization: y = gamma ⊙ (x − mean) / √(variance + epsilon) + beta, for each sample over
 // all columns, or over each vector by itself as torch.nn.LayerNorm(dim) does with [n, vectors,
 // dim]: then all vectors have one dimension and share gamma and beta. Ba et al., "Layer
-// Normalization", 2016. Takes any vectors, gives the same ones.
+// Normalization", 2016. Takes any vectors, gives the same ones; of a sequence
+// with `per_vector`, a sequence.
 //
 // Parameters: "<name>.gamma" and "<name>.beta", one value for each column that is normalized.
 

@@ -9,6 +9,7 @@
 #include "renzan/base/trace.h"
 #include "renzan/model/blocks/activation_layer.h"
 #include "renzan/model/blocks/normalization.h"
+#include "renzan/model/blocks/per_vector.h"
 #include "renzan/nn/elementwise.h"
 #include "renzan/nn/gemm.h"
 
@@ -160,11 +161,20 @@ void Mlp::Describe(ConfigFields& fields) {
   fields.Choice("normalization", &normalization, NormalizationNames());
   fields.Field("residual", &residual,
                "layers but the first add their input to what their activation takes");
+  fields.Field("per_vector", &per_vector, "the same layers for each vector of the input");
 }
 
 std::unique_ptr<Block> Mlp::Make(const BlockPlace& place) const {
   CHECK(!layers.empty());
-  return std::make_unique<MlpBlock>(*this, place);
+  if (!per_vector) return std::make_unique<MlpBlock>(*this, place);
+  if (place.inputs.size() == 1 && place.SequenceOf(0) &&
+      (normalization == "batch" || activation == "dice"))
+    place.Reject(
+        "normalizes over samples, and would take the unused positions of a sequence for samples: "
+        "use normalization: layer, and another activation than dice");
+  return MakePerVector(place, [this](const BlockPlace& of_one) {
+    return std::make_unique<MlpBlock>(*this, of_one);
+  });
 }
 
 }  // namespace renzan

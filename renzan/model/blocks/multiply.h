@@ -1,6 +1,7 @@
 #pragma once
 
-// The product of its inputs, element by element; they have the same width. No parameters.
+// The product of its inputs, element by element; they have the same width. Of one
+// sequence's vectors, a sequence. No parameters.
 
 #include "renzan/model/blocks/block.h"
 

@@ -7,24 +7,28 @@
 #include "renzan/base/error.h"
 #include "renzan/model/blocks/batch_norm.h"
 #include "renzan/model/blocks/layer_norm.h"
+#include "renzan/model/blocks/sequence.h"
 
 namespace renzan {
 namespace {
 
 class NormalizationBlock final : public Block {
  public:
-  NormalizationBlock(const BlockPlace& place, std::unique_ptr<Normalization> normalization)
-      : Block(place.input()), normalization_(std::move(normalization)) {}
+  NormalizationBlock(const BlockPlace& place, std::unique_ptr<Normalization> normalization,
+                     std::optional<SequenceId> sequence)
+      : Block(place.input(), sequence), normalization_(std::move(normalization)) {}
 
   double Flops(bool) const override { return 20 * static_cast<double>(ColumnsOf(shape())); }
 
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     normalization_->Forward(pass, *inputs.front(), output);
+    ZeroUnused(sequence(), pass, shape().front().dim, output);
   }
 
   void Backward(const BlockPass& pass, Inputs inputs, const BlockedMatrix&, BlockedMatrix* d_output,
                 WeightGradients* gradients,
                 std::span<BlockedMatrix* const> d_inputs) const override {
+    ZeroUnused(sequence(), pass, shape().front().dim, d_output);
     normalization_->Backward(pass, *inputs.front(), *d_output, gradients, d_inputs.front());
   }
 
@@ -35,8 +39,9 @@ class NormalizationBlock final : public Block {
 }  // namespace
 
 std::unique_ptr<Block> MakeNormalizationBlock(const BlockPlace& place,
-                                              std::unique_ptr<Normalization> normalization) {
-  return std::make_unique<NormalizationBlock>(place, std::move(normalization));
+                                              std::unique_ptr<Normalization> normalization,
+                                              std::optional<SequenceId> sequence) {
+  return std::make_unique<NormalizationBlock>(place, std::move(normalization), sequence);
 }
 
 const std::vector<std::string>& NormalizationNames() {

@@ -21,9 +21,11 @@ class Normalization {
                         WeightGradients* gradients, BlockedMatrix* dx) const = 0;
 };
 
-// A block that normalizes its input and gives the same vectors.
+// A block that normalizes its input and gives the same vectors: those of `sequence`, if each is
+// normalized by itself.
 std::unique_ptr<Block> MakeNormalizationBlock(const BlockPlace& place,
-                                              std::unique_ptr<Normalization> normalization);
+                                              std::unique_ptr<Normalization> normalization,
+                                              std::optional<SequenceId> sequence = std::nullopt);
 
 const std::vector<std::string>& NormalizationNames();
 

@@ -8,6 +8,7 @@
 #include "renzan/base/config/config.h"
 #include "renzan/base/trace.h"
 #include "renzan/model/blocks/attention_heads.h"
+#include "renzan/model/blocks/sequence.h"
 #include "renzan/nn/elementwise.h"
 #include "renzan/nn/gemm.h"
 
@@ -37,8 +38,9 @@ Shape OutputOf(Shape shape, int64_t dim) {
 class SelfAttentionBlock final : public Block {
  public:
   SelfAttentionBlock(const SelfAttention& options, const BlockPlace& place)
-      : Block(OutputOf(place.input(), HeadsOf(options, place).width())),
+      : Block(OutputOf(place.input(), HeadsOf(options, place).width()), place.SequenceOf(0)),
         heads_(HeadsOf(options, place)),
+        input_(place, 0),
         dim_(place.DimOfAll()),
         residual_(options.residual),
         relu_(options.relu) {
@@ -52,13 +54,14 @@ class SelfAttentionBlock final : public Block {
            .result = AddVectors(place, heads_.width(), place.buffers.precision())});
     x_ = AddVectors(place, dim_, place.buffers.precision());
     if (place.d_inputs) d_x_ = AddVectors(place, dim_, Precision::kFloat32);
-    attention_ = place.buffers.Add(heads_.weights(), Precision::kFloat32);
-    values_ = place.buffers.AddRow(7 * heads_.columns() + heads_.weights() + heads_.scratch());
+    values_ = place.buffers.AddRow(7 * heads_.columns() + heads_.scratch());
+    row_ = place.buffers.AddRow(std::max(heads_.vectors * heads_.width(), dim_));
   }
 
   double Flops(bool d_inputs) const override {
-    const double products = static_cast<double>(heads_.vectors * heads_.columns());
-    const double weights = static_cast<double>(std::ssize(projections_) * dim_ * heads_.columns());
+    const int64_t columns = heads_.vectors * heads_.width();
+    const double products = static_cast<double>(heads_.vectors * columns);
+    const double weights = static_cast<double>(std::ssize(projections_) * dim_ * columns);
     return 12 * products + (d_inputs ? 6 : 4) * weights;
   }
 
@@ -72,14 +75,14 @@ class SelfAttentionBlock final : public Block {
       Gemm(x, pass.parameters.weight(each.weight).transposed, {}, &pass.buffers[each.result]);
     const AttentionValues values = Values(pass);
     for (int64_t i = 0; i < output->rows(); ++i) {
-      GetProjections(pass, i, values);
-      heads_.Forward(values);
-      pass.buffers[attention_].SetRow(i, 0, values.weights, heads_.weights());
-      if (residual_) AddResidual(pass, i, values);
+      const int64_t used = input_.LengthOf(pass, i);
+      GetProjections(pass, i, used, values);
+      heads_.Forward(values, used);
+      if (residual_) AddResidual(pass, i, used, values);
       if (relu_)
-        for (int64_t c = 0; c < heads_.columns(); ++c)
+        for (int64_t c = 0; c < used * heads_.stride(); ++c)
           values.output[c] = values.output[c] < 0 ? 0 : values.output[c];  // NaN stays NaN
-      output->SetRow(i, 0, values.output, heads_.columns());
+      heads_.Set(values.output, used, InSample(i), output);
     }
   }
 
@@ -89,16 +92,20 @@ class SelfAttentionBlock final : public Block {
                 std::span<BlockedMatrix* const> d_inputs) const override {
     const TraceSpan span("self attention");
     if (relu_) ReluBackward(output, d_output);
+    input_.ZeroUnused(pass, d_output);
     const AttentionValues values = Values(pass);
     for (int64_t i = 0; i < output.rows(); ++i) {
-      GetProjections(pass, i, values);
-      pass.buffers[attention_].GetRow(i, 0, values.weights, heads_.weights());
-      d_output->GetRow(i, 0, values.output, heads_.columns());
-      heads_.Backward(values);
-      SetVectors(pass, kQuery, i, values.d_query);
-      SetVectors(pass, kKey, i, values.d_key);
-      SetVectors(pass, kValue, i, values.d_value);
-      if (projects_residual()) SetVectors(pass, kResidual, i, values.output);
+      const int64_t used = input_.LengthOf(pass, i);
+      GetProjections(pass, i, used, values);
+      heads_.Get(*d_output, InSample(i), used, values.output);
+      heads_.Backward(values, used);
+      const auto set = [&](size_t projection, const float* from) {
+        heads_.Set(from, used, AsRows(i), &pass.buffers[projections_[projection].result]);
+      };
+      set(kQuery, values.d_query);
+      set(kKey, values.d_key);
+      set(kValue, values.d_value);
+      if (projects_residual()) set(kResidual, values.output);
     }
     for (const Projection& each : projections_)
       gradients->Add(pass.buffers[each.result], pass.buffers[x_], each.weight, std::nullopt);
@@ -130,49 +137,43 @@ class SelfAttentionBlock final : public Block {
             .d_query = take(n),
             .d_key = take(n),
             .d_value = take(n),
-            .weights = take(heads_.weights()),
             .scratch = take(heads_.scratch())};
   }
 
-  void GetVectors(const BlockPass& pass, size_t projection, int64_t sample, float* to) const {
-    const int64_t width = heads_.width();
-    for (int64_t v = 0; v < heads_.vectors; ++v)
-      pass.buffers[projections_[projection].result].GetRow(sample * heads_.vectors + v, 0,
-                                                           to + v * width, width);
+  // A sample's vectors in the output, and in a matrix with a row for each.
+  VectorsAt InSample(int64_t sample) const {
+    return {.row = sample, .column = 0, .row_step = 0, .column_step = heads_.width()};
   }
-  void SetVectors(const BlockPass& pass, size_t projection, int64_t sample,
-                  const float* from) const {
-    const int64_t width = heads_.width();
-    for (int64_t v = 0; v < heads_.vectors; ++v)
-      pass.buffers[projections_[projection].result].SetRow(sample * heads_.vectors + v, 0,
-                                                           from + v * width, width);
+  VectorsAt AsRows(int64_t sample) const {
+    return {.row = sample * heads_.vectors, .column = 0, .row_step = 1, .column_step = 0};
   }
-  void GetProjections(const BlockPass& pass, int64_t sample, const AttentionValues& values) const {
-    GetVectors(pass, kQuery, sample, values.query);
-    GetVectors(pass, kKey, sample, values.key);
-    GetVectors(pass, kValue, sample, values.value);
+  void GetProjections(const BlockPass& pass, int64_t sample, int64_t used,
+                      const AttentionValues& values) const {
+    const auto get = [&](size_t projection, float* to) {
+      heads_.Get(pass.buffers[projections_[projection].result], AsRows(sample), used, to);
+    };
+    get(kQuery, values.query);
+    get(kKey, values.key);
+    get(kValue, values.value);
   }
 
   // To the heads' output, which the values of queries no longer matter for.
-  void AddResidual(const BlockPass& pass, int64_t sample, const AttentionValues& values) const {
+  void AddResidual(const BlockPass& pass, int64_t sample, int64_t used,
+                   const AttentionValues& values) const {
     float* const residual = values.query;
-    if (projects_residual()) {
-      GetVectors(pass, kResidual, sample, residual);
-    } else {
-      for (int64_t v = 0; v < heads_.vectors; ++v)
-        pass.buffers[x_].GetRow(sample * heads_.vectors + v, 0, residual + v * dim_, dim_);
-    }
-    for (int64_t c = 0; c < heads_.columns(); ++c) values.output[c] += residual[c];
+    const size_t from = projects_residual() ? projections_[kResidual].result : x_;
+    heads_.Get(pass.buffers[from], AsRows(sample), used, residual);
+    for (int64_t c = 0; c < used * heads_.stride(); ++c) values.output[c] += residual[c];
   }
 
   void InputGradient(const BlockPass& pass, const BlockedMatrix& d_output,
                      BlockedMatrix* d_input) const {
     BlockedMatrix& d_x = pass.buffers[d_x_];
-    float* const row = pass.rows[values_].data();
+    float* const row = pass.rows[row_].data();
     const int64_t samples = d_output.rows();
     const bool adds_itself = residual_ && !projects_residual();
     for (int64_t i = 0; adds_itself && i < samples; ++i) {
-      d_output.GetRow(i, 0, row, heads_.columns());
+      d_output.GetRow(i, 0, row, heads_.vectors * dim_);
       for (int64_t v = 0; v < heads_.vectors; ++v)
         d_x.SetRow(i * heads_.vectors + v, 0, row + v * dim_, dim_);
     }
@@ -186,12 +187,13 @@ class SelfAttentionBlock final : public Block {
   }
 
   AttentionHeads heads_;
+  SequenceInputOf input_;
   int64_t dim_;  // of the input
   bool residual_, relu_;
   std::vector<Projection> projections_;
   size_t x_, d_x_ = 0;  // buffers: the input's vectors as rows, and their gradient
-  size_t attention_;    // buffer of the heads' weights between forward and backward
   size_t values_;       // row of one sample's AttentionValues
+  size_t row_;          // row of one sample
 };
 
 }  // namespace

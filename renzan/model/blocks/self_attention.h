@@ -6,7 +6,8 @@
 //   Σ_j softmax_j(scale · <query_h x_i, key_h x_j>) value_h x_j.
 // What the heads give is put side by side, the residual is added, and ReLU is last, where
 //   residual_i = x_i if its dimension is already heads · dim, and otherwise residual · x_i.
-// Takes any number of vectors of one dimension, gives as many of heads · dim, with their names.
+// Takes any number of vectors of one dimension, gives as many of heads · dim, with their names. Of
+// a sequence it gives a sequence: i and j run over the positions that a sample uses.
 //
 // Parameters, without biases: "<name>.query.weight", "<name>.key.weight", "<name>.value.weight"
 // and, if the residual is projected, "<name>.residual.weight", each [heads · dim, input's

@@ -39,7 +39,7 @@ std::vector<double> ProductWith(std::span<const float> matrix, const float* x) {
 
 // What the definition gives for vector i of the sample x.
 std::vector<double> ExpectedAttention(const SelfAttention& options, BlockAlone& block,
-                                      const float* x, size_t i) {
+                                      const float* x, size_t i, size_t used = kAttended) {
   const size_t heads = static_cast<size_t>(options.heads);
   const size_t dim = options.dim == 0 ? kAttendedDim / heads : static_cast<size_t>(options.dim);
   std::vector<double> expected(heads * dim);
@@ -47,7 +47,7 @@ std::vector<double> ExpectedAttention(const SelfAttention& options, BlockAlone& 
   for (size_t h = 0; h < heads; ++h) {
     double sum = 0;
     std::vector<double> mean(dim);
-    for (size_t j = 0; j < (options.causal ? i + 1 : kAttended); ++j) {
+    for (size_t j = 0; j < (options.causal ? i + 1 : used); ++j) {
       const auto key = ProductWith(block.parameter("key.weight"), x + j * kAttendedDim);
       const auto value = ProductWith(block.parameter("value.weight"), x + j * kAttendedDim);
       double score = 0;
@@ -88,6 +88,35 @@ TEST_P(SelfAttentionBlock, ComputesItsDefinition) {
       for (size_t k = 0; k < width; ++k)
         EXPECT_NEAR(double{y[(sample * kAttended + i) * width + k]}, expected[k], 1e-5);
     }
+}
+
+// Of a sequence: over the positions that a sample uses, whose outputs may be none.
+TEST_P(SelfAttentionBlock, ComputesItsDefinitionForASequence) {
+  const SelfAttention& options = kAttentions[GetParam()];
+  BlockAlone attention(options, kAttendedInput, kAttendedSamples);
+  const std::vector<int32_t> lengths = {2, 0, 3, 1};
+  attention.SetLengths(lengths);
+  const std::vector<float> y = attention.Output();
+  const size_t width = y.size() / kAttendedSamples / kAttended;
+  for (size_t sample = 0; sample < kAttendedSamples; ++sample)
+    for (size_t i = 0; i < static_cast<size_t>(lengths[sample]); ++i) {
+      const std::vector<double> expected = ExpectedAttention(
+          options, attention, attention.inputs[0].data() + sample * kAttended * kAttendedDim, i,
+          static_cast<size_t>(lengths[sample]));
+      for (size_t k = 0; k < width; ++k)
+        EXPECT_NEAR(double{y[(sample * kAttended + i) * width + k]}, expected[k], 1e-5);
+    }
+}
+
+// More vectors than a machine's vector has lanes.
+TEST(SelfAttention, GradientsOfManyVectorsAgreeWithFiniteDifferences) {
+  Shape many;
+  for (int v = 0; v < 21; ++v) many.push_back({fmt::format("v{}", v), 3});
+  for (const bool causal : {false, true}) {
+    BlockAlone block(SelfAttention{.heads = 2, .dim = 2, .causal = causal, .relu = false}, {many});
+    block.SetLengths({21, 17, 3, 16});
+    block.ExpectGradients();
+  }
 }
 
 // Without ReLU: some outputs are so close to its kink that differences say nothing.

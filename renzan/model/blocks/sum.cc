@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "renzan/model/blocks/sequence.h"
 #include "renzan/nn/elementwise.h"
 
 namespace renzan {
@@ -14,26 +15,29 @@ Shape SumOf(const BlockPlace& place) {
     if (ColumnsOf(input) != width)
       place.Reject(fmt::format("takes inputs of one width, but has {} and {}",
                                Describe(place.inputs.front()), Describe(input)));
+  if (SequenceOfAll(place)) return place.inputs.front();
   return {{place.name, width}};
 }
 
 class SumBlock final : public Block {
  public:
   explicit SumBlock(const BlockPlace& place)
-      : Block(SumOf(place)), width_(ColumnsOf(place.inputs.front())) {}
+      : Block(SumOf(place), SequenceOfAll(place)), width_(ColumnsOf(place.inputs.front())) {}
 
   bool GivesLogit() const override { return width_ == 1; }
   bool TakesLogits() const override { return width_ == 1; }
   double Flops(bool) const override { return 0; }
 
-  void Forward(const BlockPass&, Inputs inputs, BlockedMatrix* output) const override {
+  void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     if (width_ == 1) return SumLogits(inputs, output);
     output->SetColumns(0, *inputs.front(), 0, width_);
     for (const BlockedMatrix* input : inputs.subspan(1)) Add(*input, output);
+    ZeroUnused(sequence(), pass, shape().front().dim, output);
   }
 
-  void Backward(const BlockPass&, Inputs, const BlockedMatrix&, BlockedMatrix* d_output,
+  void Backward(const BlockPass& pass, Inputs, const BlockedMatrix&, BlockedMatrix* d_output,
                 WeightGradients*, std::span<BlockedMatrix* const> d_inputs) const override {
+    ZeroUnused(sequence(), pass, shape().front().dim, d_output);
     for (BlockedMatrix* d_input : d_inputs)
       if (d_input != nullptr) d_input->SetColumns(0, *d_output, 0, width_);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
-// The sum of its inputs, which have the same width. The sum of logits is a logit. No parameters.
+// The sum of its inputs, which have the same width. The sum of logits is a logit, that of one
+// sequence's vectors a sequence: what a residual needs. No parameters.
 
 #include "renzan/model/blocks/block.h"
 

@@ -2,6 +2,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/model/blocks/activation.h"
+#include "renzan/model/blocks/append.h"
 #include "renzan/model/blocks/batch_norm.h"
 #include "renzan/model/blocks/bilinear.h"
 #include "renzan/model/blocks/cin.h"
@@ -17,6 +18,7 @@
 #include "renzan/model/blocks/multiply.h"
 #include "renzan/model/blocks/pool.h"
 #include "renzan/model/blocks/product_of_probabilities.h"
+#include "renzan/model/blocks/positions.h"
 #include "renzan/model/blocks/project.h"
 #include "renzan/model/blocks/self_attention.h"
 #include "renzan/model/blocks/sum.h"
@@ -29,6 +31,7 @@ namespace {
 const std::vector<BlockOptions>& Types() {
   static const std::vector<BlockOptions> types = {
       ActivationFunction{},
+      Append{},
       BatchNorm{},
       Bilinear{},
       Cin{},
@@ -43,6 +46,7 @@ const std::vector<BlockOptions>& Types() {
       LayerNorm{},
       Mlp{},
       Pool{},
+      Positions{},
       Product{},
       ProductOfProbabilities{},
       Project{},
