@@ -1,21 +1,24 @@
-# Sequences from end to end: imported beside the feature whose table they share, trained by din to
-# PyTorch's losses, with the same sha256 for any workers and kills, evaluated and asked for
+# Sequences from end to end: imported beside the feature whose table they share, trained by din and bst
+# to PyTorch's losses, with the same sha256 for any workers and kills, evaluated and asked for
 # predictions; pooled for a model without sequences; and refused where nothing would take them.
 source "$(dirname "$0")/lib.sh" "$@"
 golden=$source_root/tests/golden/sequences
-python3 "$golden/clicks.py" >clicks.csv
-$renzan data import --format csv --schema "$golden/schema.yaml" --output clicks clicks.csv \
-  >/dev/null 2>log.txt || fail "$(cat log.txt)"
-grep -q "format_version: 6" clicks/dataset.yaml || fail "another version: $(cat clicks/dataset.yaml)"
-$renzan data verify clicks >/dev/null
-$renzan train "$golden/din.yaml" --workers 1 --run-dir one 2>log.txt || fail "$(cat log.txt)"
-python3 - "$golden/din.json" one/metrics.jsonl <<'PYTHON'
+losses_are() {  # GOLDEN METRICS
+  python3 - "$1" "$2" <<'PYTHON'
 import json, sys
 expected = json.load(open(sys.argv[1]))["losses"]
 losses = [json.loads(line)["train/loss"] for line in open(sys.argv[2])]
 assert len(losses) == len(expected) == 10, losses
 assert max(abs(a - b) for a, b in zip(losses, expected)) < 2e-6, (losses, expected)
 PYTHON
+}
+python3 "$golden/clicks.py" >clicks.csv
+$renzan data import --format csv --schema "$golden/schema.yaml" --output clicks clicks.csv \
+  >/dev/null 2>log.txt || fail "$(cat log.txt)"
+grep -q "format_version: 6" clicks/dataset.yaml || fail "another version: $(cat clicks/dataset.yaml)"
+$renzan data verify clicks >/dev/null
+$renzan train "$golden/din.yaml" --workers 1 --run-dir one 2>log.txt || fail "$(cat log.txt)"
+losses_are "$golden/din.json" one/metrics.jsonl
 for workers in 2 3; do
   $renzan train "$golden/din.yaml" --workers $workers --run-dir many --set training.max_steps=4 \
     2>log.txt || fail "$(cat log.txt)"
@@ -23,6 +26,11 @@ for workers in 2 3; do
   [ "$(sha256_of many)" = "$(sha256_of one)" ] || fail "other bits with $workers workers"
   rm -r many
 done
+# BST, with a transformer layer over the same sequence.
+$renzan train "$golden/bst.yaml" --workers 1 --run-dir bst 2>log.txt || fail "$(cat log.txt)"
+losses_are "$golden/bst.json" bst/metrics.jsonl
+$renzan train "$golden/bst.yaml" --workers 3 --run-dir bst3 2>log.txt || fail "$(cat log.txt)"
+[ "$(sha256_of bst3)" = "$(sha256_of bst)" ] || fail "other bits of bst with 3 workers"
 # A table of two row blocks on different workers, wherever its bags are.
 for workers in 1 3; do
   $renzan train "$golden/din.yaml" --workers $workers --run-dir blocks$workers \

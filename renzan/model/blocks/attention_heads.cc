@@ -203,30 +203,29 @@ namespace renzan {
 HWY_EXPORT(AttentionForward);
 HWY_EXPORT(AttentionBackward);
 
+// Column by column, as matrices hold them.
 void AttentionHeads::Get(const BlockedMatrix& from, const VectorsAt& at, int64_t used,
                          float* to) const {
-  const bool whole = padded_dim() == dim;
-  const int64_t parts = whole ? 1 : heads, columns_of_part = whole ? width() : dim;
-  for (int64_t v = 0; v < used; ++v)
-    for (int64_t p = 0; p < parts; ++p)
-      from.GetRow(at.row + v * at.row_step, at.column + v * at.column_step + p * dim,
-                  to + v * stride() + p * padded_dim(), columns_of_part);
+  for (int64_t h = 0; h < heads; ++h)
+    for (int64_t c = 0; c < dim; c += BlockedMatrix::kLanes) {
+      const int64_t n = std::min(BlockedMatrix::kLanes, dim - c);
+      float* const part = to + h * padded_dim() + c;
+      for (int64_t v = 0; v < used; ++v)
+        from.GetRow(at.row + v * at.row_step, at.column + v * at.column_step + h * dim + c,
+                    part + v * stride(), n);
+    }
 }
 
 void AttentionHeads::Set(const float* from, int64_t used, const VectorsAt& at,
                          BlockedMatrix* to) const {
-  constexpr int64_t kZeros = 64;
-  constexpr float zeros[kZeros] = {};
-  for (int64_t v = 0; v < vectors; ++v)
-    for (int64_t p = 0; p < heads; ++p) {
-      const int64_t row = at.row + v * at.row_step;
-      const int64_t column = at.column + v * at.column_step + p * dim;
-      if (v < used) {
-        to->SetRow(row, column, from + v * stride() + p * padded_dim(), dim);
-        continue;
-      }
-      for (int64_t c = 0; c < dim; c += kZeros)
-        to->SetRow(row, column + c, zeros, std::min(kZeros, dim - c));
+  constexpr float zeros[BlockedMatrix::kLanes] = {};
+  for (int64_t h = 0; h < heads; ++h)
+    for (int64_t c = 0; c < dim; c += BlockedMatrix::kLanes) {
+      const int64_t n = std::min(BlockedMatrix::kLanes, dim - c);
+      const float* const part = from + h * padded_dim() + c;
+      for (int64_t v = 0; v < vectors; ++v)
+        to->SetRow(at.row + v * at.row_step, at.column + v * at.column_step + h * dim + c,
+                   v < used ? part + v * stride() : zeros, n);
     }
 }
 

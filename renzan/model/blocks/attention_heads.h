@@ -1,7 +1,7 @@
 #pragma once
 
 // The heads of attention within one sample's vectors, in float32: what is between the projections
-// of self_attention.h. Every sum has a fixed order, which the width of the machine's
+// of self_attention.h and hstu.h. Every sum has a fixed order, which the width of the machine's
 // vectors does not change. Weights are not kept between the passes, so memory grows with the number
 // of vectors, not with its square. Thread-safe.
 

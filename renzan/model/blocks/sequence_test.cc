@@ -9,6 +9,7 @@
 #include "renzan/model/blocks/batch_norm.h"
 #include "renzan/model/blocks/block_testing.h"
 #include "renzan/model/blocks/concat.h"
+#include "renzan/model/blocks/hstu.h"
 #include "renzan/model/blocks/l2_normalize.h"
 #include "renzan/model/blocks/layer_norm.h"
 #include "renzan/model/blocks/mlp.h"
@@ -97,6 +98,8 @@ INSTANTIATE_TEST_SUITE_P(
     All, SequenceBlocks,
     testing::Values(
         SequenceCase{"activation", ActivationFunction{"silu"}},
+        SequenceCase{"append", Append{}, 1, 1}, SequenceCase{"hstu", Hstu{.heads = 2, .dim = 3}},
+        SequenceCase{"hstu_without_positions", Hstu{.heads = 1, .positions = "none"}},
         SequenceCase{"l2_normalize", L2Normalize{.per_vector = true}},
         SequenceCase{"layer_norm", LayerNorm{.per_vector = true}},
         SequenceCase{"mlp", Mlp{.layers = {7, 3}, .activation = "tanh", .per_vector = true}},

@@ -12,6 +12,7 @@
 #include "renzan/model/blocks/first_order.h"
 #include "renzan/model/blocks/fm.h"
 #include "renzan/model/blocks/gate.h"
+#include "renzan/model/blocks/hstu.h"
 #include "renzan/model/blocks/l2_normalize.h"
 #include "renzan/model/blocks/layer_norm.h"
 #include "renzan/model/blocks/mlp.h"
@@ -42,6 +43,7 @@ const std::vector<BlockOptions>& Types() {
       FirstOrder{},
       Fm{},
       Gate{},
+      Hstu{},
       L2Normalize{},
       LayerNorm{},
       Mlp{},

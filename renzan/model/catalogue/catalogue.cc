@@ -6,6 +6,7 @@ namespace renzan {
 
 // One file each.
 Graph AutoIntGraph(const ModelOptions& options);
+Graph BstGraph(const ModelOptions& options);
 Graph DcnGraph(const ModelOptions& options);
 Graph DcnV2Graph(const ModelOptions& options);
 Graph DeepFmGraph(const ModelOptions& options);
@@ -71,6 +72,10 @@ constexpr CatalogueEntry kEntries[] = {
      .graph = DinGraph,
      .needs_sequences = true,
      .keys = "attention_mlp top_mlp activation dropout normalization"},
+    {.name = "bst",
+     .graph = BstGraph,
+     .needs_sequences = true,
+     .keys = "attention_heads top_mlp activation dropout normalization"},
     {.name = "finalmlp",
      .graph = FinalMlpGraph,
      .keys = "top_mlp second_mlp dropout normalization"},

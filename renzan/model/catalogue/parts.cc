@@ -1,10 +1,13 @@
 #include "renzan/model/catalogue/parts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "renzan/model/blocks/concat.h"
 #include "renzan/model/blocks/first_order.h"
+#include "renzan/model/blocks/gate.h"
 #include "renzan/model/blocks/project.h"
 #include "renzan/model/blocks/zeros.h"
 
@@ -76,6 +79,26 @@ std::string AddDeepInput(const ModelOptions& options, const std::string& input, 
   if (options.num_dense > 0) inputs.push_back(kDenseInput);
   graph->push_back({"deep_input", std::move(inputs), Concat{}});
   return "deep_input";
+}
+
+std::vector<std::string> AddExperts(const ModelOptions& options, const std::string& prefix,
+                                    int count, const std::string& input,
+                                    const std::vector<int64_t>& layers, Graph* graph) {
+  std::vector<std::string> experts;
+  for (int e = 0; e < count; ++e) {
+    experts.push_back(fmt::format("{}_{}", prefix, e));
+    graph->push_back({experts.back(), {input}, CommonMlp(options, layers)});
+  }
+  return experts;
+}
+
+std::string AddGate(const std::string& name, const std::string& input,
+                    const std::vector<std::string>& experts, Graph* graph) {
+  if (experts.size() == 1) return experts.front();
+  std::vector<std::string> inputs = {input};
+  inputs.insert(inputs.end(), experts.begin(), experts.end());
+  graph->push_back({name, std::move(inputs), Gate{}});
+  return name;
 }
 
 Graph CrossBesideMlp(const ModelOptions& options, const Cross& cross) {

@@ -42,6 +42,16 @@ std::string EmbeddingsIfAny(const ModelOptions& options);
 // Returns its name.
 std::string AddDeepInput(const ModelOptions& options, const std::string& input, Graph* graph);
 
+// Appends `count` experts over `input`, MLPs of these widths: "<prefix>_0", "<prefix>_1", ...
+// Returns their names.
+std::vector<std::string> AddExperts(const ModelOptions& options, const std::string& prefix,
+                                    int count, const std::string& input,
+                                    const std::vector<int64_t>& layers, Graph* graph);
+
+// Appends what mixes experts by a gate over `input`. Returns its name, or that of a single expert.
+std::string AddGate(const std::string& name, const std::string& input,
+                    const std::vector<std::string>& experts, Graph* graph);
+
 // A cross network beside an MLP of the widths of top_mlp, over embeddings and dense features, whose
 // outputs a linear layer combines.
 Graph CrossBesideMlp(const ModelOptions& options, const Cross& cross);
