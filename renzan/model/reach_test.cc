@@ -178,6 +178,8 @@ TEST(InputsReachLogit, SequencesAreTakenOrRefused) {
             "max_length in the schema");
   options.sequences = {{.name = "clicked", .dim = 4, .positions = 3, .target = "item"}};
   EXPECT_EQ(refusal(options), "");
+  options.type = "bst";
+  EXPECT_EQ(refusal(options), "");
   options.type = "dcnv2";
   EXPECT_EQ(refusal(options),
             "model.type: dcnv2 does not take the sequence 'clicked': set "
