@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "renzan/base/error.h"
+#include "renzan/nn/elementwise.h"
 
 namespace renzan {
 namespace {
@@ -86,11 +87,13 @@ Activation ActivationNamed(const std::string& name) {
 }
 
 void Activate(Activation activation, const BlockedMatrix& z, BlockedMatrix* y) {
+  if (activation == Activation::kRelu) return Relu(z, y);
   ForEachValue(
       z, y, [&](float from, float) { return static_cast<float>(Value(activation, double{from})); });
 }
 
 void ActivateBackward(Activation activation, const BlockedMatrix& z, BlockedMatrix* d) {
+  if (activation == Activation::kRelu) return ReluBackward(z, d);
   ForEachValue(z, d, [&](float from, float gradient) {
     return gradient * static_cast<float>(Slope(activation, double{from}));
   });

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "renzan/tensor/blocked_matrix_testing.h"
+#include "renzan/tensor/simd_testing.h"
 
 namespace renzan {
 namespace {
@@ -36,6 +38,24 @@ TEST(Activations, HaveTheirValuesAndSlopes) {
       EXPECT_NEAR(double{slope.at(0, 0)}, 3 * differences, 2e-3) << known.name << " at " << at;
     }
   }
+}
+
+// Products rely on the zeros that fill up the last block of columns, and NaN must be seen.
+TEST(Activations, ReluKeepsNanAndZeros) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  testing::OnEveryInstructionSet([&] {
+    const BlockedMatrix z = Blocked(std::vector<float>{-1, nan, 3, -0.0f}, 1, 4);
+    BlockedMatrix y(1, 4);
+    Activate(Activation::kRelu, z, &y);
+    EXPECT_EQ(y.at(0, 0), 0.0f);
+    EXPECT_TRUE(std::isnan(y.at(0, 1)));
+    EXPECT_EQ(y.at(0, 2), 3.0f);
+    EXPECT_EQ(y.at(0, 3), 0.0f);
+    EXPECT_EQ(y.data()[4], 0.0f);
+    BlockedMatrix d = Blocked(std::vector<float>{5, 5, 5, 5}, 1, 4);
+    ActivateBackward(Activation::kRelu, z, &d);
+    EXPECT_EQ(RowMajor(d), (std::vector<float>{0, 0, 5, 0}));
+  });
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "renzan/tensor/bfloat16-inl.h"
 #include "renzan/tensor/simd_for_each-inl.h"
+#include "renzan/tensor/stored_values-inl.h"
 
 // Every operation is rounded to float32 by itself, so every target gives the same bits.
 
@@ -18,30 +18,6 @@ HWY_BEFORE_NAMESPACE();
 namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-struct Float32 {
-  using Value = float;
-  template <class D>
-  static HWY_INLINE auto Load(D d, const Value* p) {
-    return hn::LoadU(d, p);
-  }
-  template <class D>
-  static HWY_INLINE void Store(hn::Vec<D> v, D d, Value* p) {
-    hn::StoreU(v, d, p);
-  }
-};
-
-struct BFloat16 {
-  using Value = BFloat16Bits;
-  template <class D>
-  static HWY_INLINE auto Load(D d, const Value* p) {
-    return LoadBFloat16(d, p);
-  }
-  template <class D>
-  static HWY_INLINE void Store(hn::Vec<D> v, D d, Value* p) {
-    StoreBFloat16(v, d, p);
-  }
-};
 
 // y = result(d, load) for all elements; load(m) loads those of matrix m.
 template <class Type, class Result>
@@ -63,6 +39,12 @@ HWY_INLINE void Elements(const Result& result, BlockedMatrix* y) {
   } else {
     Elements<BFloat16>(result, y);
   }
+}
+
+void ReluOn(const BlockedMatrix& z, BlockedMatrix* y) {
+  Elements([&](auto d, auto load)
+               HWY_ATTR { return hn::IfThenZeroElse(hn::Lt(load(z), hn::Zero(d)), load(z)); },
+           y);
 }
 
 void ReluBackwardOn(const BlockedMatrix& y, BlockedMatrix* dy) {
@@ -99,11 +81,16 @@ void CheckSameShape(const BlockedMatrix& a, const BlockedMatrix& b) {
 
 }  // namespace
 
+HWY_EXPORT(ReluOn);
 HWY_EXPORT(ReluBackwardOn);
 HWY_EXPORT(MultiplyOn);
 HWY_EXPORT(MultiplyAddOn);
 HWY_EXPORT(AddOn);
 
+void Relu(const BlockedMatrix& z, BlockedMatrix* y) {
+  CheckSameShape(z, *y);
+  HWY_DYNAMIC_DISPATCH(ReluOn)(z, y);
+}
 void ReluBackward(const BlockedMatrix& y, BlockedMatrix* dy) {
   CheckSameShape(y, *dy);
   HWY_DYNAMIC_DISPATCH(ReluBackwardOn)(y, dy);

@@ -6,6 +6,9 @@
 
 namespace renzan {
 
+// y = max(z, 0); NaN stays NaN.
+void Relu(const BlockedMatrix& z, BlockedMatrix* y);
+
 // dy = y > 0 ? dy : 0
 void ReluBackward(const BlockedMatrix& y, BlockedMatrix* dy);
 

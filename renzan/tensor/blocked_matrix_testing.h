@@ -25,4 +25,9 @@ inline std::vector<float> RowMajor(const BlockedMatrix& matrix) {
   return values;
 }
 
+// With memory of its own, which a copied BlockedMatrix does not have.
+inline BlockedMatrix CopyOf(const BlockedMatrix& matrix) {
+  return Blocked(RowMajor(matrix), matrix.rows(), matrix.columns(), matrix.precision());
+}
+
 }  // namespace renzan

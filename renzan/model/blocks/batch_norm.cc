@@ -6,24 +6,15 @@
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
+#include "renzan/nn/normalize_columns.h"
 
 namespace renzan {
-namespace {
-
-// Columns that are read and written at once, of all rows.
-constexpr int64_t kColumnsAtOnce = 2 * BlockedMatrix::kLanes;
-
-template <typename Body>
-void ForColumns(int64_t columns, const Body& body) {
-  for (int64_t first = 0; first < columns; first += kColumnsAtOnce)
-    body(first, std::min(kColumnsAtOnce, columns - first));
-}
-
-}  // namespace
-
 BatchNormalization::BatchNormalization(const BatchNorm& options, const BlockPlace& place,
                                        const std::string& prefix, int64_t columns)
-    : options_(options), columns_(columns), row_(place.buffers.AddRow(5 * columns)) {
+    : options_(options),
+      columns_(columns),
+      row_(place.buffers.AddRow(5 * columns)),
+      moments_(place.buffers.AddRow(2 * columns * int64_t{sizeof(double) / sizeof(float)})) {
   ParameterLayout& parameters = place.parameters;
   if (options.affine) {
     gamma_ = parameters.Add(prefix + ".gamma", {columns}, Initializer::kOne);
@@ -45,31 +36,24 @@ BatchNormalization::Columns BatchNormalization::ColumnsOfPass(const BlockPass& p
           .d_beta = row + 4 * columns_};
 }
 
-// Sums in float64 and in the order of the rows.
-void BatchNormalization::Observe(const BlockedMatrix& x, const Columns& columns) const {
+void BatchNormalization::Observe(const BlockPass& pass, const BlockedMatrix& x,
+                                 const Columns& columns) const {
   const double n = static_cast<double>(x.rows());
-  ForColumns(columns_, [&](int64_t first, int64_t count) {
-    float values[kColumnsAtOnce];
-    double mean[kColumnsAtOnce] = {}, squares[kColumnsAtOnce] = {};
-    for (int64_t row = 0; row < x.rows(); ++row) {
-      x.GetRow(row, first, values, count);
-      for (int64_t c = 0; c < count; ++c) mean[c] += double{values[c]};
-    }
-    for (int64_t c = 0; c < count; ++c) mean[c] /= n;
-    for (int64_t row = 0; row < x.rows(); ++row) {
-      x.GetRow(row, first, values, count);
-      for (int64_t c = 0; c < count; ++c) {
-        const double distance = double{values[c]} - mean[c];
-        squares[c] += distance * distance;
-      }
-    }
-    for (int64_t c = 0; c < count; ++c) {
-      columns.mean[first + c] = static_cast<float>(mean[c]);
-      columns.scale[first + c] =
-          static_cast<float>(1 / std::sqrt(squares[c] / n + options_.epsilon));
-      columns.variance[first + c] = static_cast<float>(squares[c] / (n - 1));
-    }
-  });
+  double* const means = reinterpret_cast<double*>(pass.rows[moments_].data());
+  double* const squares = means + columns_;
+  ColumnMoments(x, means, squares);
+  for (int64_t c = 0; c < columns_; ++c) {
+    columns.mean[c] = static_cast<float>(means[c]);
+    columns.scale[c] = static_cast<float>(1 / std::sqrt(squares[c] / n + options_.epsilon));
+    columns.variance[c] = static_cast<float>(squares[c] / (n - 1));
+  }
+}
+
+ColumnScales BatchNormalization::ScalesOf(const BlockPass& pass, const Columns& columns) const {
+  return {.mean = columns.mean,
+          .scale = columns.scale,
+          .gamma = options_.affine ? pass.parameters.vector(gamma_) : nullptr,
+          .beta = options_.affine ? pass.parameters.vector(beta_) : nullptr};
 }
 
 void BatchNormalization::Forward(const BlockPass& pass, const BlockedMatrix& x,
@@ -78,26 +62,14 @@ void BatchNormalization::Forward(const BlockPass& pass, const BlockedMatrix& x,
   const Columns columns = ColumnsOfPass(pass);
   if (pass.training) {
     CHECK(x.rows() > 1);
-    Observe(x, columns);
+    Observe(pass, x, columns);
   } else {
     const float* const variance = pass.parameters.vector(variance_.running);
     std::copy_n(pass.parameters.vector(mean_.running), columns_, columns.mean);
     for (int64_t c = 0; c < columns_; ++c)
       columns.scale[c] = static_cast<float>(1 / std::sqrt(double{variance[c]} + options_.epsilon));
   }
-  const float* const gamma = options_.affine ? pass.parameters.vector(gamma_) : nullptr;
-  const float* const beta = options_.affine ? pass.parameters.vector(beta_) : nullptr;
-  ForColumns(columns_, [&](int64_t first, int64_t count) {
-    float values[kColumnsAtOnce];
-    for (int64_t row = 0; row < x.rows(); ++row) {
-      x.GetRow(row, first, values, count);
-      for (int64_t i = 0, c = first; i < count; ++i, ++c) {
-        values[i] = (values[i] - columns.mean[c]) * columns.scale[c];
-        if (gamma != nullptr) values[i] = gamma[c] * values[i] + beta[c];
-      }
-      y->SetRow(row, first, values, count);
-    }
-  });
+  NormalizeColumns(x, ScalesOf(pass, columns), y);
 }
 
 void BatchNormalization::Backward(const BlockPass& pass, const BlockedMatrix& x,
@@ -105,38 +77,7 @@ void BatchNormalization::Backward(const BlockPass& pass, const BlockedMatrix& x,
                                   BlockedMatrix* dx) const {
   const TraceSpan span("batch norm");
   const Columns columns = ColumnsOfPass(pass);
-  const float* const gamma = options_.affine ? pass.parameters.vector(gamma_) : nullptr;
-  const double n = static_cast<double>(x.rows());
-  ForColumns(columns_, [&](int64_t first, int64_t count) {
-    float values[kColumnsAtOnce], d[kColumnsAtOnce];
-    double sums[kColumnsAtOnce] = {}, products[kColumnsAtOnce] = {};
-    const auto read = [&](int64_t row) {
-      x.GetRow(row, first, values, count);
-      dy.GetRow(row, first, d, count);
-      for (int64_t i = 0, c = first; i < count; ++i, ++c)
-        values[i] = (values[i] - columns.mean[c]) * columns.scale[c];
-    };
-    for (int64_t row = 0; row < x.rows(); ++row) {
-      read(row);
-      for (int64_t i = 0; i < count; ++i) {
-        sums[i] += double{d[i]};
-        products[i] += double{d[i]} * double{values[i]};
-      }
-    }
-    for (int64_t i = 0; i < count; ++i) {
-      columns.d_gamma[first + i] = static_cast<float>(products[i]);
-      columns.d_beta[first + i] = static_cast<float>(sums[i]);
-    }
-    if (dx == nullptr) return;
-    for (int64_t row = 0; row < x.rows(); ++row) {
-      read(row);
-      for (int64_t i = 0, c = first; i < count; ++i, ++c)
-        d[i] = (gamma != nullptr ? gamma[c] * columns.scale[c] : columns.scale[c]) *
-               (d[i] - static_cast<float>(sums[i] / n) -
-                values[i] * static_cast<float>(products[i] / n));
-      dx->SetRow(row, first, d, count);
-    }
-  });
+  NormalizeColumnsBackward(x, dy, ScalesOf(pass, columns), columns.d_gamma, columns.d_beta, dx);
   gradients->SetStatistic(columns.mean, columns_, mean_);
   gradients->SetStatistic(columns.variance, columns_, variance_);
   if (!options_.affine) return;

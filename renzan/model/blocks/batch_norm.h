@@ -17,6 +17,7 @@
 
 #include "renzan/model/blocks/block.h"
 #include "renzan/model/blocks/normalization.h"
+#include "renzan/nn/normalize_columns.h"
 
 namespace renzan {
 
@@ -45,14 +46,15 @@ class BatchNormalization final : public Normalization {
     float *d_gamma, *d_beta;
   };
   Columns ColumnsOfPass(const BlockPass& pass) const;
-  void Observe(const BlockedMatrix& x, const Columns& columns) const;
+  void Observe(const BlockPass& pass, const BlockedMatrix& x, const Columns& columns) const;
+  ColumnScales ScalesOf(const BlockPass& pass, const Columns& columns) const;
 
   BatchNorm options_;
   int64_t columns_;
   int64_t gamma_ = 0, beta_ = 0;  // offsets of the parameters, if it is affine
   StatisticPlace mean_, variance_;
   size_t gradients_ = 0;  // buffer: a row of gradients
-  size_t row_;
+  size_t row_, moments_;  // rows: Columns, and float64 moments of training
 };
 
 }  // namespace renzan
