@@ -8,14 +8,22 @@
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
+#include "renzan/model/pair_products.h"
 #include "renzan/nn/gemm.h"
 
 namespace renzan {
 namespace {
 
+// Rows whose pairs, and the gradients of them, stay in a processor's cache.
+constexpr int64_t kRowsAtOnce = 64;
+
 // Each column of the dimension is a row of the matrices: [n · dim, vectors or maps]. A layer is a
 // product of its weight and the products of all pairs, which are computed again in the backward
 // pass, because keeping them for all layers would take much memory.
+//
+// Float32 goes through all layers with a few rows at a time, and adds up the weights' gradients
+// over those parts, in their order. Products of bfloat16 may be deferred until the gradients of all
+// virtual workers are known (DeferredGradients), which takes them of all rows at once.
 class CinBlock final : public Block {
  public:
   CinBlock(const std::vector<int64_t>& layers, const BlockPlace& place)
@@ -42,14 +50,19 @@ class CinBlock final : public Block {
     }
     pairs_ = buffers.AddRows(most, dim_);
     d_pairs_ = buffers.AddRows(most, dim_);
-    d_maps_ = buffers.AddRows(widest, dim_);
+    maps_ = buffers.AddRows(widest, dim_);
     input_row_ = buffers.AddRow(vectors_ * dim_);
     x0_row_ = buffers.AddRow(vectors_);
-    d_x0_row_ = buffers.AddRow(vectors_);
     maps_row_ = buffers.AddRow(widest);
-    d_maps_row_ = buffers.AddRow(widest);
     sums_row_ = buffers.AddRow(widest);
-    pairs_row_ = buffers.AddRow(most);
+    pair_scratch_ = buffers.AddRow(PairScratch(widest, vectors_));
+    if (buffers.precision() != Precision::kFloat32) return;
+    int64_t largest = 0;
+    for (Layer& layer : layers_) {
+      layer.gradient = buffers.AddRow(WeightsOf(layer));
+      largest = std::max(largest, WeightsOf(layer));
+    }
+    part_of_gradient_ = buffers.AddRow(largest);
   }
 
   double Flops(bool d_inputs) const override {
@@ -66,32 +79,42 @@ class CinBlock final : public Block {
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     const TraceSpan span("cin");
     Transpose(pass, *inputs.front());
-    for (const Layer& layer : layers_) {
-      SetPairs(pass, layer);
-      Gemm(pass.buffers[pairs_], pass.parameters.weight(layer.weight).transposed, {},
-           &pass.buffers[layer.output]);
-      SumMaps(pass, layer, output);
-    }
+    BlockedMatrix &pairs = pass.buffers[pairs_], &maps = pass.buffers[maps_];
+    ForRows(pass, [&](int64_t first, int64_t rows) {
+      for (const Layer& layer : layers_) {
+        SetPairs(pass, layer, first, rows);
+        maps.Reshape(rows, layer.maps, pairs.precision());
+        Gemm(pairs, pass.parameters.weight(layer.weight).transposed, {}, &maps);
+        for (int64_t row = 0; row < rows; ++row)
+          pass.buffers[layer.output].CopyRow(first + row, 0, maps, row, 0, layer.maps);
+      }
+    });
+    for (const Layer& layer : layers_) SumMaps(pass, layer, output);
   }
 
   void Backward(const BlockPass& pass, Inputs, const BlockedMatrix&, BlockedMatrix* d_output,
                 WeightGradients* gradients,
                 std::span<BlockedMatrix* const> d_inputs) const override {
     const TraceSpan span("cin");
-    BlockedMatrix &d_maps = pass.buffers[d_maps_], &d_pairs = pass.buffers[d_pairs_];
+    BlockedMatrix &d_maps = pass.buffers[maps_], &d_pairs = pass.buffers[d_pairs_];
     BlockedMatrix &d_x0 = pass.buffers[d_x0_], &pairs = pass.buffers[pairs_];
     std::fill_n(d_x0.data(), d_x0.size(), 0.0f);
-    SetGradientOfLast(pass, *d_output);
-    for (size_t k = layers_.size(); k-- > 0;) {
-      const Layer& layer = layers_[k];
-      SetPairs(pass, layer);
-      gradients->Add(d_maps, pairs, layer.weight, std::nullopt);
-      if (k == 0 && d_inputs.front() == nullptr) return;
-      d_pairs.Reshape(pairs.rows(), pairs.columns(), pairs.precision());
-      Gemm(d_maps, pass.parameters.weight(layer.weight).straight, {}, &d_pairs);
-      DifferentiatePairs(pass, layer, *d_output);
-    }
-    SetGradientOfInput(pass, d_inputs.front());
+    ForRows(pass, [&](int64_t first, int64_t rows) {
+      SetGradientOfSums(pass, layers_.back(), *d_output, first, rows);
+      for (size_t k = layers_.size(); k-- > 0;) {
+        const Layer& layer = layers_[k];
+        SetPairs(pass, layer, first, rows);
+        AddWeightGradient(pass, layer, first == 0, gradients);
+        if (k == 0 && d_inputs.front() == nullptr) break;
+        d_pairs.Reshape(rows, pairs.columns(), pairs.precision());
+        Gemm(d_maps, pass.parameters.weight(layer.weight).straight, {}, &d_pairs);
+        if (k > 0) SetGradientOfSums(pass, layers_[k - 1], *d_output, first, rows);
+        PairProductsBackward(d_pairs, InputOf(pass, layer), pass.buffers[x0_], first,
+                             pass.rows[pair_scratch_].data(), k > 0 ? &d_maps : nullptr, &d_x0);
+      }
+    });
+    SetWeightGradients(pass, gradients);
+    if (d_inputs.front() != nullptr) SetGradientOfInput(pass, d_inputs.front());
   }
 
  private:
@@ -100,7 +123,19 @@ class CinBlock final : public Block {
     int64_t column;        // of its first sum in the block's output
     int64_t weight;        // offset of the parameter
     size_t output;         // buffer
+    size_t gradient = 0;   // row: of its weight, in float32
   };
+
+  int64_t WeightsOf(const Layer& layer) const { return layer.maps * layer.before * vectors_; }
+
+  // Calls body(the first row, how many) for parts of all rows.
+  template <typename Body>
+  void ForRows(const BlockPass& pass, const Body& body) const {
+    const BlockedMatrix& x0 = pass.buffers[x0_];
+    const int64_t most = x0.precision() == Precision::kFloat32 ? kRowsAtOnce : x0.rows();
+    for (int64_t first = 0; first < x0.rows(); first += most)
+      body(first, std::min(most, x0.rows() - first));
+  }
 
   // What a layer multiplies with X^0.
   const BlockedMatrix& InputOf(const BlockPass& pass, const Layer& layer) const {
@@ -131,20 +166,11 @@ class CinBlock final : public Block {
     }
   }
 
-  void SetPairs(const BlockPass& pass, const Layer& layer) const {
-    const BlockedMatrix &x0 = pass.buffers[x0_], &in = InputOf(pass, layer);
+  void SetPairs(const BlockPass& pass, const Layer& layer, int64_t first, int64_t rows) const {
+    const BlockedMatrix& x0 = pass.buffers[x0_];
     BlockedMatrix& pairs = pass.buffers[pairs_];
-    pairs.Reshape(x0.rows(), layer.before * vectors_, x0.precision());
-    float* const y = pass.rows[x0_row_].data();
-    float* const x = pass.rows[maps_row_].data();
-    float* const products = pass.rows[pairs_row_].data();
-    for (int64_t row = 0; row < x0.rows(); ++row) {
-      x0.GetRow(row, 0, y, vectors_);
-      in.GetRow(row, 0, x, layer.before);
-      for (int64_t i = 0; i < layer.before; ++i)
-        for (int64_t j = 0; j < vectors_; ++j) products[i * vectors_ + j] = x[i] * y[j];
-      pairs.SetRow(row, 0, products, layer.before * vectors_);
-    }
+    pairs.Reshape(rows, layer.before * vectors_, x0.precision());
+    PairProducts(InputOf(pass, layer), x0, first, pass.rows[pair_scratch_].data(), &pairs);
   }
 
   void SumMaps(const BlockPass& pass, const Layer& layer, BlockedMatrix* output) const {
@@ -160,58 +186,44 @@ class CinBlock final : public Block {
     }
   }
 
-  // Only its sums use the last layer's maps.
-  void SetGradientOfLast(const BlockPass& pass, const BlockedMatrix& d_output) const {
-    const Layer& last = layers_.back();
-    BlockedMatrix& d_maps = pass.buffers[d_maps_];
-    d_maps.Reshape(pass.buffers[x0_].rows(), last.maps, d_maps.precision());
-    for (int64_t row = 0; row < d_maps.rows(); ++row)
-      d_maps.CopyRow(row, 0, d_output, row / dim_, last.column, last.maps);
+  // What the sums of its maps give for the maps of these rows.
+  void SetGradientOfSums(const BlockPass& pass, const Layer& layer, const BlockedMatrix& d_output,
+                         int64_t first, int64_t rows) const {
+    BlockedMatrix& d_maps = pass.buffers[maps_];
+    d_maps.Reshape(rows, layer.maps, d_maps.precision());
+    for (int64_t row = 0; row < rows; ++row)
+      d_maps.CopyRow(row, 0, d_output, (first + row) / dim_, layer.column, layer.maps);
   }
 
-  // From the gradient of the pairs, adds to that of X^0 and sets that of the maps of the layer
-  // before, if there is one.
-  void DifferentiatePairs(const BlockPass& pass, const Layer& layer,
-                          const BlockedMatrix& d_output) const {
-    const BlockedMatrix &x0 = pass.buffers[x0_], &in = InputOf(pass, layer);
-    BlockedMatrix &d_x0 = pass.buffers[d_x0_], &d_maps = pass.buffers[d_maps_];
-    float* const y = pass.rows[x0_row_].data();
-    float* const d_y = pass.rows[d_x0_row_].data();
-    float* const x = pass.rows[maps_row_].data();
-    float* const d_x = pass.rows[d_maps_row_].data();
-    float* const d_pairs = pass.rows[pairs_row_].data();
-    const bool first = &layer == &layers_.front();
-    if (!first) d_maps.Reshape(x0.rows(), layer.before, d_maps.precision());
-    for (int64_t row = 0; row < x0.rows(); ++row) {
-      x0.GetRow(row, 0, y, vectors_);
-      in.GetRow(row, 0, x, layer.before);
-      d_x0.GetRow(row, 0, d_y, vectors_);
-      pass.buffers[d_pairs_].GetRow(row, 0, d_pairs, layer.before * vectors_);
-      if (first) {
-        std::fill_n(d_x, layer.before, 0.0f);
-      } else {
-        d_output.GetRow(row / dim_, (&layer - 1)->column, d_x, layer.before);
-      }
-      for (int64_t i = 0; i < layer.before; ++i)
-        for (int64_t j = 0; j < vectors_; ++j) {
-          const float d = d_pairs[i * vectors_ + j];
-          d_x[i] += d * y[j];
-          d_y[j] += d * x[i];
-        }
-      if (first) {
-        for (int64_t j = 0; j < vectors_; ++j) d_y[j] += d_x[j];
-      } else {
-        d_maps.SetRow(row, 0, d_x, layer.before);
-      }
-      d_x0.SetRow(row, 0, d_y, vectors_);
+  void AddWeightGradient(const BlockPass& pass, const Layer& layer, bool is_first,
+                         WeightGradients* gradients) const {
+    const BlockedMatrix &d_maps = pass.buffers[maps_], &pairs = pass.buffers[pairs_];
+    if (pairs.precision() != Precision::kFloat32)
+      return gradients->Add(d_maps, pairs, layer.weight, std::nullopt);
+    float* const sum = pass.rows[layer.gradient].data();
+    if (is_first) return TransposedGemm(d_maps, pairs, nullptr, sum);
+    float* const part = pass.rows[part_of_gradient_].data();
+    TransposedGemm(d_maps, pairs, nullptr, part);
+    for (int64_t i = 0; i < WeightsOf(layer); ++i) sum[i] += part[i];
+  }
+
+  // The sums over all parts, if there are parts.
+  void SetWeightGradients(const BlockPass& pass, WeightGradients* gradients) const {
+    BlockedMatrix& gradient = pass.buffers[pairs_];
+    if (gradient.precision() != Precision::kFloat32) return;
+    for (const Layer& layer : layers_) {
+      gradient.Reshape(1, WeightsOf(layer));
+      gradient.SetRow(0, 0, pass.rows[layer.gradient].data(), WeightsOf(layer));
+      gradients->AddVector(gradient, layer.weight);
     }
   }
 
   int64_t dim_, vectors_;
   std::vector<Layer> layers_;
-  // Buffers: X^0 and its gradient, pairs of one layer and their gradient, the gradient of its maps.
-  size_t x0_, d_x0_, pairs_, d_pairs_, d_maps_;
-  size_t input_row_, x0_row_, d_x0_row_, maps_row_, d_maps_row_, sums_row_, pairs_row_;
+  // Buffers: X^0 and its gradient; of some rows, the pairs of a layer and their gradient, and its
+  // maps or their gradient.
+  size_t x0_, d_x0_, pairs_, d_pairs_, maps_;
+  size_t input_row_, x0_row_, maps_row_, sums_row_, pair_scratch_, part_of_gradient_ = 0;
 };
 
 }  // namespace

@@ -69,34 +69,50 @@ class FirstOrderBlock final : public Block {
 class FactorsBlock final : public Block {
  public:
   explicit FactorsBlock(const BlockPlace& place)
-      : Block(WithoutLast(place)), last_(LastColumns(place.input())) {}
+      : Block(WithoutLast(place)),
+        last_(LastColumns(place.input())),
+        columns_(ColumnsOf(place.input())),
+        row_(place.buffers.AddRow(columns_)),
+        factors_row_(place.buffers.AddRow(ColumnsOf(shape()))) {}
 
   double Flops(bool) const override { return 0; }
 
-  void Forward(const BlockPass&, Inputs inputs, BlockedMatrix* output) const override {
-    int64_t first = 0, to = 0;
-    for (const int64_t last : last_) {
-      output->SetColumns(to, *inputs.front(), first, last - first);
-      to += last - first;
-      first = last + 1;
+  void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
+    float* const x = pass.rows[row_].data();
+    float* const factors = pass.rows[factors_row_].data();
+    for (int64_t i = 0; i < output->rows(); ++i) {
+      inputs.front()->GetRow(i, 0, x, columns_);
+      int64_t from = 0;
+      float* to = factors;
+      for (const int64_t last : last_) {
+        while (from < last) *to++ = x[from++];
+        ++from;
+      }
+      output->SetRow(i, 0, factors, to - factors);
     }
   }
 
-  void Backward(const BlockPass&, Inputs, const BlockedMatrix& output, BlockedMatrix* d_output,
+  void Backward(const BlockPass& pass, Inputs, const BlockedMatrix& output, BlockedMatrix* d_output,
                 WeightGradients*, std::span<BlockedMatrix* const> d_inputs) const override {
-    BlockedMatrix* const d_x = d_inputs.front();
-    if (d_x == nullptr) return;
-    int64_t first = 0, from = 0;
-    for (const int64_t last : last_) {
-      d_x->SetColumns(first, *d_output, from, last - first);
-      for (int64_t i = 0; i < output.rows(); ++i) d_x->Set(i, last, 0);
-      from += last - first;
-      first = last + 1;
+    if (d_inputs.front() == nullptr) return;
+    float* const d_x = pass.rows[row_].data();
+    float* const d_factors = pass.rows[factors_row_].data();
+    for (int64_t i = 0; i < output.rows(); ++i) {
+      d_output->GetRow(i, 0, d_factors, output.columns());
+      int64_t to = 0;
+      const float* from = d_factors;
+      for (const int64_t last : last_) {
+        while (to < last) d_x[to++] = *from++;
+        d_x[to++] = 0;
+      }
+      d_inputs.front()->SetRow(i, 0, d_x, columns_);
     }
   }
 
  private:
   std::vector<int64_t> last_;
+  int64_t columns_;
+  size_t row_, factors_row_;  // of a sample: the input, and the output
 };
 
 }  // namespace

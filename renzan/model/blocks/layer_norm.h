@@ -14,6 +14,7 @@
 
 #include "renzan/model/blocks/block.h"
 #include "renzan/model/blocks/normalization.h"
+#include "renzan/model/normalize_rows.h"
 
 namespace renzan {
 
@@ -37,16 +38,13 @@ class LayerNormalization final : public Normalization {
                 WeightGradients* gradients, BlockedMatrix* dx) const override;
 
  private:
-  // Of width_ values; returns what they were multiplied by.
-  float Normalize(float* x) const;
-  // From the gradient of the normalized values to that of the values before.
-  void ThroughNormalize(const float* normalized, float scale, float* d) const;
+  RowNormalization OptionsOf(const BlockPass& pass) const;
 
   float epsilon_;
   int64_t width_, columns_;
   int64_t gamma_, beta_;     // offsets of the parameters
   size_t d_gamma_, d_beta_;  // buffers of each sample's part
-  size_t row_;               // of a sample: x and dy, and what it adds to those
+  size_t row_;               // scratch memory
 };
 
 }  // namespace renzan
