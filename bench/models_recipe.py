@@ -65,8 +65,7 @@ MODELS = {
 ONE_REGULARIZER = ("lr", "fm")
 
 
-def renzan_config(model, data, seed, epoch, rate_factor, l2, threads):
-    """Of one epoch."""
+def renzan_config(model, data, seed, epochs, l2, threads):
     options = dict(MODELS[model][0])
     if model != "lr":
         options["embedding_dim"] = EMBEDDING_DIM
@@ -74,16 +73,18 @@ def renzan_config(model, data, seed, epoch, rate_factor, l2, threads):
         options |= BATCH_NORM
     steps = data["train"]["rows"] // data["batch"]
     return {
-        # Another order of the samples in each epoch.
-        "seed": 1000 * seed + epoch,
+        "seed": seed,
         "data": {"train": {"path": data["train"]["path"]}, "eval": {"path": data["valid"]["path"]}},
         "model": {"type": model, **options, **INITIAL_VALUES},
-        "training": {"batch_size": data["batch"], "epochs": 1, "eval_every_epochs": 1,
-                     "log_every": max(1, steps // 5)},
+        "training": {"batch_size": data["batch"], "epochs": epochs, "eval_every_epochs": 1,
+                     "keep_best": True, "log_every": max(1, steps // 5),
+                     "early_stopping": {"metric": "auc", "patience": PATIENCE,
+                                        "min_delta": MIN_DELTA}},
         "optimizer": {
-            "dense": {"type": "adam", "learning_rate": LEARNING_RATE * rate_factor},
-            "sparse": {**SPARSE, "learning_rate": SPARSE["learning_rate"] * rate_factor,
-                       "weight_decay": l2, "weight_decay_mode": "l2"},
+            "dense": {"type": "adam", "learning_rate": LEARNING_RATE},
+            "sparse": {**SPARSE, "weight_decay": l2, "weight_decay_mode": "l2"},
+            "schedule": {"plateau": {"metric": "auc", "patience": 1, "min_delta": MIN_DELTA,
+                                     "factor": RATE_DECAY, "floor": MIN_RATE_FACTOR}},
             "max_gradient_norm": MAX_GRADIENT_NORM},
         "checkpoint": {"every": "0"},
         "threads": threads,

@@ -69,6 +69,21 @@ bool IsLength(const std::string& key) {
   return key == "training.epochs" || key == "training.max_steps";
 }
 
+// Keys that set when the model is evaluated.
+bool IsEvaluationPeriod(const std::string& key) {
+  return key == "training.eval_every" || key == "training.eval_every_epochs";
+}
+
+// What a difference of a key means where the schedule makes it one.
+std::string WhyItCounts(const std::string& key) {
+  if (IsLength(key))
+    return " (the learning rates decay until the end of the run, because "
+           "optimizer.schedule.decay_steps is -1)";
+  if (IsEvaluationPeriod(key))
+    return " (evaluations change the learning rates, because of optimizer.schedule.plateau)";
+  return "";
+}
+
 }  // namespace
 
 bool WorkersMustAgree(Decides decides) { return decides != Decides::kPlacement; }
@@ -94,15 +109,16 @@ std::string DifferenceThatChangesBits(TrainConfig there, TrainConfig here) {
   DropUnlessBothKnown(&there.features.parsing, &here.features.parsing);
   const bool length_counts =
       there.optimizer.schedule.ends_with_run() && here.optimizer.schedule.ends_with_run();
+  const bool evaluations_count = there.optimizer.schedule.watches_evaluations() &&
+                                 here.optimizer.schedule.watches_evaluations();
   const auto difference = FirstOf(there, here, [&](const ConfigValue& value) {
-    return DecidesBits(static_cast<Decides>(value.tag)) || (length_counts && IsLength(value.key()));
+    return DecidesBits(static_cast<Decides>(value.tag)) ||
+           (length_counts && IsLength(value.key())) ||
+           (evaluations_count && IsEvaluationPeriod(value.key()));
   });
   if (!difference) return "";
-  return fmt::format(
-      "{} is {} there and {} here{}", difference->key, difference->there, difference->here,
-      IsLength(difference->key) ? " (the learning rates decay until the end of the run, because "
-                                  "optimizer.schedule.decay_steps is -1)"
-                                : "");
+  return fmt::format("{} is {} there and {} here{}", difference->key, difference->there,
+                     difference->here, WhyItCounts(difference->key));
 }
 
 }  // namespace renzan

@@ -2,6 +2,7 @@
 
 #include "renzan/config/decides.h"
 #include "renzan/config/rules.h"
+#include "renzan/model/evaluation_metric.h"
 #include "renzan/optim/dense_optimizer.h"
 #include "renzan/optim/sparse_optimizers.h"
 
@@ -57,14 +58,42 @@ void SparseOptimizerConfig::Describe(ConfigFields& fields) {
                  "must be 0 with type: ftrl, which has l1 and l2");
 }
 
+void PlateauConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kModel);
+  fields.Choice("metric", &metric, EvaluationMetricNames(),
+                "on data.eval, by its weights if it has any");
+  fields.Range("patience", &patience, 0, 1000000,
+               "lower the rates after this many evaluations without improvement; 0: never");
+  fields.Range("min_delta", &min_delta, 0, 1e6, "a smaller improvement does not count");
+  fields.Range("factor", &factor, 0, 1, "multiplies the rates");
+  fields.Require(factor < 1, "factor", "must be below 1");
+  fields.Range("floor", &floor, 0, 1, "the share of the rates that is always left");
+}
+
 void ScheduleConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kModel);
+  fields.Choice("type", &type, {"polynomial", "cosine", "one_cycle"},
+                "how rates decay; one_cycle: they rise first, as PyTorch's OneCycleLR");
   fields.Range("warmup_steps", &warmup_steps, 0, kMaxSteps, "linear from 0");
   fields.Range("decay_start_step", &decay_start_step, 0, kMaxSteps);
   fields.Range("decay_steps", &decay_steps, -1, kMaxSteps,
-               "polynomial to decay_floor; -1: until the end of the run; 0: no decay");
-  fields.Range("decay_power", &decay_power, 0.1, 10);
+               "until decay_floor, or of the cycle; -1: until the end of the run; 0: no decay");
+  fields.Range("decay_power", &decay_power, 0.1, 10, "polynomial");
   fields.Range("decay_floor", &decay_floor, 0, 1, "what is left of the rates after the decay");
+  fields.Range("rise_share", &rise_share, 0, 1, "one_cycle: of its steps, those that raise rates");
+  fields.Range("start_divisor", &start_divisor, 1, 1e9, "one_cycle begins with rates / this");
+  fields.Range("end_divisor", &end_divisor, 1, 1e9, "one_cycle ends with rates / both divisors");
+  fields.Choice("curve", &curve, {"cosine", "linear"}, "one_cycle: between these rates");
+  fields.Section("plateau", &plateau, "multiplies the rates, too, where evaluations stay as good");
+  fields.Require(type == "polynomial" || decay_steps != 0, "type",
+                 fmt::format("is {}, which needs decay_steps: their number, or -1 for all steps of "
+                             "the run",
+                             type));
+  if (type != "one_cycle") return;
+  const std::string alone = "must be 0 with type: one_cycle, which says all rates";
+  fields.Require(warmup_steps == 0, "warmup_steps", alone);
+  fields.Require(decay_start_step == 0, "decay_start_step", alone);
+  fields.Require(decay_floor == 0, "decay_floor", alone);
 }
 
 void OptimizerConfig::Describe(ConfigFields& fields) {
@@ -76,8 +105,10 @@ void OptimizerConfig::Describe(ConfigFields& fields) {
   fields.Range("max_gradient_norm", &max_gradient_norm, 0, 1e30,
                "clip the norm of dense and embedding gradients together; 0: never");
   // Weights follow from sums over all steps and the last rate: one that decays would shrink them.
-  fields.Require(sparse.type != "ftrl" || (schedule.warmup_steps == 0 && schedule.decay_steps == 0),
-                 "sparse", "has type ftrl, whose learning rate is constant: leave out schedule");
+  fields.Require(
+      sparse.type != "ftrl" || (schedule.warmup_steps == 0 && schedule.decay_steps == 0 &&
+                                !schedule.watches_evaluations()),
+      "sparse", "has type ftrl, whose learning rate is constant: leave out schedule");
 }
 
 }  // namespace renzan

@@ -32,15 +32,32 @@ struct SparseOptimizerConfig {
   void Describe(ConfigFields& fields);
 };
 
+// Lower rates where evaluations no longer improve. Its metric is compared apart from that of early
+// stopping, because it decides the model and not when training ends.
+struct PlateauConfig {
+  std::string metric = "log_loss";
+  int64_t patience = 0;  // evaluations; 0: never
+  double min_delta = 0;
+  double factor = 0.1;
+  double floor = 0;
+  void Describe(ConfigFields& fields);
+};
+
 struct ScheduleConfig {
+  std::string type = "polynomial";
   int64_t warmup_steps = 0;
   int64_t decay_start_step = 0;
   int64_t decay_steps = 0;  // -1: until the end of the run
   double decay_power = 2;
   double decay_floor = 0;
+  double rise_share = 0.3;  // of one_cycle, as the following
+  double start_divisor = 25, end_divisor = 1e4;
+  std::string curve = "cosine";
+  PlateauConfig plateau;
 
   // Whether the length of the run determines the rate of every step.
   bool ends_with_run() const { return decay_steps < 0; }
+  bool watches_evaluations() const { return plateau.patience > 0; }
   void Describe(ConfigFields& fields);
 };
 

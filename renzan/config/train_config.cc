@@ -69,6 +69,13 @@ void TrainConfig::Describe(ConfigFields& fields) {
       "training",
       "has early_stopping.patience or keep_best, which need eval_every or "
       "eval_every_epochs");
+  const char* const plateau = "has schedule.plateau.patience, which needs ";
+  fields.Require(!optimizer.schedule.watches_evaluations() || !data.eval.path.empty(), "optimizer",
+                 std::string(plateau) + "data.eval.path");
+  fields.Require(!optimizer.schedule.watches_evaluations() || training.eval_every > 0 ||
+                     training.eval_every_epochs > 0,
+                 "optimizer",
+                 std::string(plateau) + "training.eval_every or training.eval_every_epochs");
   fields.Require(
       !training.keep_best || checkpoint.quantize == "none", "checkpoint",
       "has quantize, which training.keep_best does not allow: the best model must be exact");

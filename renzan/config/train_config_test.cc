@@ -261,5 +261,36 @@ TEST(TrainConfig, TheLengthChangesBitsWhereTheScheduleEndsWithTheRun) {
   ExpectError(std::string(kMinimal) + "optimizer: {schedule: {decay_steps: -2}}\n", "out of range");
 }
 
+TEST(TrainConfig, SchedulesNameWhatTheyNeed) {
+  const auto with = [](const std::string& schedule) {
+    return std::string(kMinimal) + "optimizer: {schedule: {" + schedule + "}}\n";
+  };
+  ExpectError(with("type: cosine"), "needs decay_steps");
+  ExpectError(with("type: one_cycle"), "needs decay_steps");
+  ExpectError(with("type: one_cycle, decay_steps: -1, warmup_steps: 3"), "says all rates");
+  ExpectError(with("type: one_cycle, decay_steps: -1, decay_floor: 0.1"), "says all rates");
+  ExpectError(with("plateau: {patience: 1}"), "data.eval.path");
+  ExpectError(with("plateau: {patience: 1, factor: 1}"), "must be below 1");
+  EXPECT_EQ(Read(with("type: cosine, decay_steps: -1")).optimizer.schedule.type, "cosine");
+}
+
+// The rates then depend on every evaluation.
+TEST(TrainConfig, WhenToEvaluateChangesBitsWithAPlateau) {
+  const auto difference = [](const std::string& patience, const std::string& change) {
+    const std::string config = std::string(kMinimal) +
+                               "training: {eval_every: 5}\n"
+                               "optimizer: {schedule: {plateau: {patience: " +
+                               patience + "}}}\n";
+    const std::string eval = "data.eval.path=eval";
+    return DifferenceThatChangesBits(Read(config, {eval}), Read(config, {eval, change}));
+  };
+  EXPECT_EQ(difference("0", "training.eval_every=6"), "");
+  EXPECT_EQ(difference("1", "training.eval_every=6"),
+            "training.eval_every is 5 there and 6 here (evaluations change the learning rates, "
+            "because of optimizer.schedule.plateau)");
+  EXPECT_EQ(difference("1", "training.epochs=2"), "");
+  EXPECT_NE(difference("1", "optimizer.schedule.plateau.factor=0.5"), "");
+}
+
 }  // namespace
 }  // namespace renzan

@@ -16,7 +16,7 @@ namespace {
 const EvaluationMetric& MetricNamed(const std::string& name) {
   const EvaluationMetric* metric = FindEvaluationMetric(name);
   if (metric == nullptr)
-    Fail(ErrorCode::kConfig, "training.early_stopping.metric: '{}' is unknown", name);
+    Fail(ErrorCode::kConfig, "the metric '{}' of evaluations is unknown", name);
   return *metric;
 }
 
@@ -34,8 +34,8 @@ bool EvaluationRecord::Observe(const EarlyStoppingConfig& config, int64_t step,
   }
   if (!std::isfinite(value))
     Fail(ErrorCode::kData,
-         "training.early_stopping: {} is undefined for data.eval, which has {}, {} of them "
-         "positive: use rows of both classes{}",
+         "evaluations are compared by {}, which is undefined for data.eval: it has {}, {} of them "
+         "positive; use rows of both classes{}",
          metric.name, Counted(metrics.count, "sample"), metrics.positives,
          weighted_ ? ", whose weights are not all 0" : "");
   // By how much `value` is better; negative if it is worse.

@@ -34,6 +34,9 @@ class EvaluationRecord {
   // Whether the patience is exhausted.
   bool StopsEarly(const EarlyStoppingConfig& config) const;
 
+  // Counts evaluations without improvement anew.
+  void ResetPatience() { without_improvement_ = 0; }
+
   bool empty() const { return evaluations_ == 0; }
   int64_t best_step() const { return best_step_; }  // -1: none yet
   double best_value() const { return best_value_; }

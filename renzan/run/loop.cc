@@ -63,13 +63,15 @@ int64_t NumSteps(const TrainConfig& config, int64_t rows) {
   return training.max_steps < 0 ? steps : std::min(steps, training.max_steps);
 }
 
-void CheckWatchedOutput(const TrainingConfig& config, std::span<const ModelOutput> outputs) {
-  const std::string& watched = config.early_stopping.output;
+void CheckWatchedOutput(const TrainConfig& config, std::span<const ModelOutput> outputs) {
+  const std::string& watched = config.training.early_stopping.output;
+  const bool decides = config.training.watches_evaluations() ||
+                       config.optimizer.schedule.watches_evaluations();
   std::vector<std::string> names;
   for (const ModelOutput& output : outputs)
     if (!output.label.empty()) names.push_back(output.name);
   const bool is_there = std::find(names.begin(), names.end(), watched) != names.end();
-  const bool need_not = watched.empty() && (names.size() < 2 || !config.watches_evaluations());
+  const bool need_not = watched.empty() && (names.size() < 2 || !decides);
   if (is_there || need_not) return;
   Fail(ErrorCode::kConfig, "training.early_stopping.output: {}; name one of {}",
        watched.empty() ? "several outputs are evaluated, so it must say which decides"
@@ -157,8 +159,8 @@ class TrainingLoop {
   // These return false if they were stopped; the resumed run then repeats the evaluation.
   bool ReportAndEvaluate();
   bool EvaluateModel();
-  // Returns whether the model is the best so far.
-  bool ObserveWatched(std::span<const Evaluation> evaluations);
+  // The one that decides.
+  const Evaluation& Watched(std::span<const Evaluation> evaluations) const;
   void Report(double seconds);
   void Advise(const StepReport& report);
   void AdviseOnOneClass();
@@ -187,6 +189,7 @@ class TrainingLoop {
 
 void TrainingLoop::Begin() {
   state_.scheduled_evaluations = state_.evaluations;
+  state_.scheduled_plateau = state_.plateau;
   if (observer_ == nullptr) return;
   observer_->OnStart(state_, steps_);
   if (HasOneClass(train_)) observer_->OnAdvice(OneClassAdvice(train_, "is the same in all rows"));
@@ -208,6 +211,7 @@ void TrainingLoop::RunStep(const Batch& batch, const Batch* next) {
               .step = state_.step,
               .metrics = state_.window,
               .next = next,
+              .rate_factor = state_.plateau.factor(),
               .measure_gradients = guards_ && IsReport(state_.step + 1)});
   if (callbacks_.after_step) callbacks_.after_step();
   state_.gradient_range.Add(model_.TakeGradientRange());
@@ -238,7 +242,8 @@ void TrainingLoop::Report(double seconds) {
       .windows = TakeWindows(comm_, &state_),
       .gradient_range = MergeRanges(comm_, std::exchange(state_.gradient_range, {})),
       .samples_per_second = static_cast<double>(window_steps_ * training().batch_size) / seconds,
-      .learning_rate_factor = LearningRateFactor(config_.optimizer.schedule, state_.step - 1),
+      .learning_rate_factor =
+          LearningRateFactor(config_.optimizer.schedule, state_.step - 1) * state_.plateau.factor(),
       .gradient_norm = model_.gradient_norm(),
       .seconds = state_.seconds};
   for (const BinaryMetrics& window : report.windows) {
@@ -288,12 +293,24 @@ bool TrainingLoop::EvaluateModel() {
     if (!evaluations) return false;
     for (const Evaluation& evaluation : *evaluations)
       FailUnlessFinite(evaluation.metrics, state_.step);
-    const bool best = training().watches_evaluations() && ObserveWatched(*evaluations);
-    if (IsEvaluationStep(training(), steps_per_epoch_, state_.step))
+    const Evaluation& watched = Watched(*evaluations);
+    const WeightedMetrics* const weighted = watched.weighted ? &*watched.weighted : nullptr;
+    const bool best = training().watches_evaluations() &&
+                      state_.evaluations.Observe(training().early_stopping, state_.step,
+                                                 watched.metrics, weighted);
+    const ScheduleConfig& schedule = config_.optimizer.schedule;
+    const bool lowers =
+        schedule.watches_evaluations() &&
+        state_.plateau.Observe(schedule.plateau, state_.step, watched.metrics, weighted);
+    if (best) state_.best_plateau = state_.plateau;
+    if (IsEvaluationStep(training(), steps_per_epoch_, state_.step)) {
       state_.scheduled_evaluations = state_.evaluations;
+      state_.scheduled_plateau = state_.plateau;
+    }
     if (observer_)
       observer_->OnEvaluation(state_.step, outputs_, *evaluations,
                               state_.evaluations.Describe(training().early_stopping));
+    if (observer_ && lowers && state_.step < steps_) observer_->OnPlateau(state_.plateau.factor());
     state_.evaluation_due = false;
     // The model of the last step is saved at the end anyway.
     if (best && training().keep_best && state_.step < steps_) callbacks_.keep_best(state_.step);
@@ -302,15 +319,11 @@ bool TrainingLoop::EvaluateModel() {
   return true;
 }
 
-bool TrainingLoop::ObserveWatched(std::span<const Evaluation> evaluations) {
+const Evaluation& TrainingLoop::Watched(std::span<const Evaluation> evaluations) const {
   const std::string& output = training().early_stopping.output;
-  const auto found = std::find_if(outputs_.begin(), outputs_.end(), [&](const auto& each) {
-    return each.name == output || outputs_.size() == 1;
-  });
-  CHECK(found != outputs_.end());  // CheckWatchedOutput()
-  const Evaluation& watched = evaluations[static_cast<size_t>(found - outputs_.begin())];
-  return state_.evaluations.Observe(training().early_stopping, state_.step, watched.metrics,
-                                    watched.weighted ? &*watched.weighted : nullptr);
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    if (outputs_[i].name == output) return evaluations[i];
+  return evaluations[0];  // the only one, or nothing depends on it: CheckWatchedOutput()
 }
 
 void TrainingLoop::AdviseOnOneClass() {

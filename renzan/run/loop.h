@@ -49,6 +49,8 @@ class TrainObserver {
   virtual void OnEvaluation(int64_t step, std::span<const EvaluatedOutput> outputs,
                             std::span<const Evaluation> evaluations,
                             const std::string& verdict) = 0;
+  // The learning rates are this share of the schedule's from here on, after an evaluation.
+  virtual void OnPlateau(double factor) = 0;
   virtual void OnAdvice(const std::string& advice) = 0;
 };
 
@@ -56,9 +58,9 @@ class TrainObserver {
 // one batch.
 int64_t NumSteps(const TrainConfig& config, int64_t rows);
 
-// Throws kConfig unless it is clear which of the model's outputs decides about early stopping and
-// keep_best, if anything does.
-void CheckWatchedOutput(const TrainingConfig& config, std::span<const ModelOutput> outputs);
+// Throws kConfig unless it is clear which of the model's outputs decides about early stopping,
+// keep_best and plateaus of the learning rate, if anything does.
+void CheckWatchedOutput(const TrainConfig& config, std::span<const ModelOutput> outputs);
 
 // Whether to evaluate after `done` steps, apart from the evaluation at the end.
 bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int64_t done);

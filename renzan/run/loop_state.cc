@@ -16,6 +16,8 @@ constexpr const char* kGradientRange = "progress.gradient_range";
 constexpr const char* kWatch = "progress.watch";
 constexpr const char* kMilliseconds = "progress.milliseconds";
 constexpr const char* kEvaluations = "progress.evaluations";
+constexpr const char* kPlateau = "progress.plateau";
+constexpr const char* kBestPlateau = "progress.best_plateau";
 constexpr const char* kEvaluationDue = "progress.evaluation_due";
 
 // 0 where it is missing.
@@ -38,7 +40,8 @@ std::span<BinaryMetrics> WindowOf(LoopState* state, size_t task) {
 
 ProgressTensors SaveProgress(Communicator& comm, const LoopState& state) {
   const WireRange range = MergeRanges(comm, state.gradient_range);
-  ProgressTensors tensors = SaveEvaluations(state.evaluations);
+  ProgressTensors tensors = SaveEvaluations(state.evaluations, state.plateau);
+  if (!state.best_plateau.empty()) tensors[kBestPlateau] = state.best_plateau.ToIntegers();
   const size_t threads = state.window.size() / state.watches.size();
   for (size_t task = 0; task < state.watches.size(); ++task) {
     BinaryMetrics mine;
@@ -53,9 +56,11 @@ ProgressTensors SaveProgress(Communicator& comm, const LoopState& state) {
   return tensors;
 }
 
-ProgressTensors SaveEvaluations(const EvaluationRecord& evaluations) {
-  if (evaluations.empty()) return {};
-  return {{kEvaluations, evaluations.ToIntegers()}};
+ProgressTensors SaveEvaluations(const EvaluationRecord& evaluations, const Plateau& plateau) {
+  ProgressTensors tensors;
+  if (!evaluations.empty()) tensors[kEvaluations] = evaluations.ToIntegers();
+  if (!plateau.empty()) tensors[kPlateau] = plateau.ToIntegers();
+  return tensors;
 }
 
 void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state) {
@@ -79,6 +84,12 @@ void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state)
           "results of earlier evaluations are dropped: training.early_stopping.metric, the rows of "
           "data.eval or their weights have changed, or an earlier version compared them without "
           "weights");
+  if (const auto* plateau = find(kPlateau)) {
+    state->plateau.Restore(*plateau);
+    // Of a model, which is that of the best evaluation where there is another.
+    const auto* best = find(kBestPlateau);
+    state->best_plateau.Restore(best != nullptr ? *best : *plateau);
+  }
   state->seconds = static_cast<double>(Number(tensors, kMilliseconds)) / 1000;
   state->evaluation_due = EvaluationDue(tensors);
 }

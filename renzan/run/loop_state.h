@@ -13,6 +13,7 @@
 #include "renzan/model/metrics.h"
 #include "renzan/quality/divergence.h"
 #include "renzan/quality/evaluation_record.h"
+#include "renzan/quality/plateau.h"
 #include "renzan/saving/progress_tensors.h"
 
 namespace renzan {
@@ -28,6 +29,9 @@ struct LoopState {
   EvaluationRecord evaluations;       // if anything depends on them; the same on every worker
   // `evaluations` without the one at the end of the run, if a longer run would not evaluate there.
   EvaluationRecord scheduled_evaluations;
+  // The same of what evaluations do to the learning rates, and what that was at the best
+  // evaluation.
+  Plateau plateau, scheduled_plateau, best_plateau;
 };
 
 // The metrics of a task, of all its threads.
@@ -40,9 +44,9 @@ ProgressTensors SaveProgress(Communicator& comm, const LoopState& state);
 // kData.
 void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state);
 
-// The record of evaluations only. It is saved with a model too, so that a run that resumes from the
-// model continues with this record.
-ProgressTensors SaveEvaluations(const EvaluationRecord& evaluations);
+// What evaluations have found only. It is saved with a model too, so that a run that resumes from
+// the model continues with it.
+ProgressTensors SaveEvaluations(const EvaluationRecord& evaluations, const Plateau& plateau);
 
 // Whether a run that resumes from these tensors starts with the evaluation of its step.
 bool EvaluationDue(const ProgressTensors& tensors);

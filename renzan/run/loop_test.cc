@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,10 +32,12 @@ class SlowObserver : public TrainObserver {
                     const std::string&) override {
     clock_.seconds += 100;
   }
+  void OnPlateau(double factor) override { factors.push_back(factor); }
   void OnAdvice(const std::string& text) override { advice.push_back(text); }
 
   std::vector<StepReport> reports;
   std::vector<std::string> advice;
+  std::vector<double> factors;
 
  private:
   ManualClock& clock_;
@@ -121,6 +125,72 @@ TEST(Train, WarnsOfOneClassFirstAndAtTheEnd) {
   EXPECT_NE(first_half[0].find("the same in all rows that were trained on"), std::string::npos);
   EXPECT_TRUE(AdviceOf(later, 320, 4).empty());
   EXPECT_TRUE(AdviceOf(later, 640).empty());
+}
+
+// The model after a run whose rates are lowered again and again, which is stopped wherever
+// `stops_after` says and continued by `world` workers, and the factors that observers saw.
+struct PlateauRun {
+  std::map<std::string, std::string> digests;
+  std::vector<double> factors;
+  std::vector<int64_t> state;
+};
+
+PlateauRun TrainWithPlateau(const Dataset& dataset, const PlateauConfig& plateau, int world,
+                            int64_t stops_after) {
+  TrainConfig config = SmallConfig();
+  config.model.tables.clear();
+  config.training.epochs = 10;
+  config.training.eval_every = 3;
+  config.optimizer.schedule.plateau = plateau;
+  const Split train{&dataset, {0, 320}}, eval{&dataset, {320, 640}};
+  PlateauRun run;
+  std::mutex mutex;
+  RunRanksAsThreads(world, [&](Communicator& comm) {
+    ThreadPool pool(1);
+    TestModel model(config, dataset.schema(), comm, pool);
+    ManualClock clock;
+    SlowObserver observer(&clock);
+    LoopState state;
+    for (bool finished = false; !finished;) {
+      // What a checkpoint keeps of it.
+      const ProgressTensors saved = state.step > 0 ? SaveProgress(comm, state) : ProgressTensors();
+      LoopState restored{.step = state.step, .window = std::vector<BinaryMetrics>(1)};
+      RestoreProgress(saved, comm.rank(), &restored);
+      state = restored;
+      model.MakeNewStep();
+      const int64_t until = state.step + stops_after;
+      finished = Train(config, 50, train, eval, model.step(), comm, clock,
+                       {.observer = comm.rank() == 0 ? &observer : nullptr,
+                        .should_stop = [&](int64_t done) { return done >= until; }},
+                       &state);
+    }
+    std::lock_guard lock(mutex);
+    for (const auto& [name, digest] : DigestsOf(model))
+      EXPECT_EQ(run.digests.emplace(name, digest).first->second, digest);
+    if (comm.rank() == 0) run.factors = observer.factors;
+    run.state = state.plateau.ToIntegers();
+  });
+  return run;
+}
+
+// It continues wherever it is interrupted, during evaluations too, on any number of workers.
+TEST(Train, PlateausLowerRatesAlikeHoweverTheRunIsInterrupted) {
+  TemporaryDirectory dir;
+  WriteDataset(dir / "data");
+  const Dataset dataset(dir / "data");
+  const PlateauConfig plateau{.patience = 1, .min_delta = 0.1, .factor = 0.5, .floor = 0.1};
+  const PlateauRun whole = TrainWithPlateau(dataset, plateau, 1, 1000);
+  EXPECT_EQ(whole.factors, (std::vector<double>{0.5, 0.25, 0.125, 0.1}));
+  for (const int world : {1, 2, 3})
+    for (const int64_t stops_after : {1, 2, 3, 7}) {
+      const PlateauRun parts = TrainWithPlateau(dataset, plateau, world, stops_after);
+      EXPECT_EQ(parts.digests, whole.digests) << world << " workers, " << stops_after;
+      EXPECT_EQ(parts.factors, whole.factors);
+      EXPECT_EQ(parts.state, whole.state);
+    }
+  const PlateauRun constant = TrainWithPlateau(dataset, {}, 1, 1000);
+  EXPECT_TRUE(constant.factors.empty());
+  EXPECT_NE(constant.digests, whole.digests);
 }
 
 }  // namespace

@@ -51,11 +51,10 @@ std::map<std::string, std::string> DescribeRun(const OpenedSplits& splits,
 }
 
 // Identifies the metric and the rows of a record of evaluations.
-std::string MeaningOfEvaluations(const TrainConfig& config, const OpenedSplits& splits) {
+std::string MeaningOfEvaluations(const std::string& metric, const OpenedSplits& splits) {
   if (!splits.eval) return "";
-  return fmt::format("{} {} {} {}", config.training.early_stopping.watched(),
-                     splits.eval->dataset->fingerprint(), splits.eval->rows.begin,
-                     splits.eval->rows.end);
+  return fmt::format("{} {} {} {}", metric, splits.eval->dataset->fingerprint(),
+                     splits.eval->rows.begin, splits.eval->rows.end);
 }
 
 // One run on one worker. The members are what each pass leaves for those after it, in that order.
@@ -155,7 +154,7 @@ void TrainingRun::ClaimDirectories() {
     if (!HoldsState(directories_) && !options_.must_resume) {
       const ModelOptions model = ModelOptionsOf(config_, splits_.train.dataset->schema());
       CheckTasks(model.outputs, splits_.train.dataset->schema());
-      CheckWatchedOutput(config_.training, model.outputs);
+      CheckWatchedOutput(config_, model.outputs);
       CheckInputsReachLogit(model);
       CheckBatchStatistics(model, config_.training.batch_size / config_.numerics.virtual_workers);
       CheckInitialModel(config_, *splits_.train.dataset, directories_.run, comm_);
@@ -272,8 +271,16 @@ void TrainingRun::SetInitialState() {
   const size_t tasks = spec_.loss.tasks.size();
   loop_.window.resize(tasks * static_cast<size_t>(pool_->num_threads()));
   loop_.watches.resize(tasks);
-  loop_.evaluations = EvaluationRecord(MeaningOfEvaluations(config_, splits_),
-                                       !WeightOfEvaluations(splits_).empty());
+  const bool weighted = !WeightOfEvaluations(splits_).empty();
+  const EarlyStoppingConfig& stopping = config_.training.early_stopping;
+  loop_.evaluations =
+      EvaluationRecord(MeaningOfEvaluations(stopping.watched(), splits_), weighted);
+  const std::string& of_plateau = config_.optimizer.schedule.plateau.metric;
+  loop_.plateau = Plateau(
+      MeaningOfEvaluations(
+          stopping.output.empty() ? of_plateau : stopping.output + "." + of_plateau, splits_),
+      weighted);
+  loop_.best_plateau = loop_.plateau;
   std::map<std::string, std::string> start;
   if (!past_.checkpoints.empty()) {
     Resume();
@@ -376,8 +383,9 @@ RunResult TrainingRun::SaveModel() {
                                                         : last;
   const std::string sha256 = checkpointer_->SaveModel(
       directories_.model, model_step,
-      {.progress = SaveEvaluations(model_step == last ? loop_.scheduled_evaluations
-                                                      : loop_.evaluations.AtItsBest()),
+      {.progress = model_step == last
+                       ? SaveEvaluations(loop_.scheduled_evaluations, loop_.scheduled_plateau)
+                       : SaveEvaluations(loop_.evaluations.AtItsBest(), loop_.best_plateau),
        .run = DescribeEnd(config_.training, steps_, last < steps_)});
   if (observer_) observer_->OnDone(loop_, model_step, sha256);
   return {RunResult::End::kTrained, directories_.run, sha256};

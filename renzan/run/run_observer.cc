@@ -247,7 +247,7 @@ void RunObserver::OnStart(const LoopState& first, int64_t steps) {
   const bool was_finished = o.resumed && !o.resumed->lineage;
   if (was_finished && first.step < steps)
     LogInfo("the finished run goes on from step {} to {} with {}", first.step, steps,
-            DescribeLearningRates(config.optimizer, first.step));
+            DescribeLearningRates(config.optimizer, first.step, first.plateau.factor()));
   for (const std::string& warning : ScheduleWarnings(config.optimizer.schedule, first.step, steps))
     LogWarning("{}", warning);
   const std::string left_out = LeftOutAdvice(config, o.splits->train.rows.size(), steps);
@@ -331,6 +331,12 @@ void RunObserver::OnEvaluation(int64_t step, std::span<const EvaluatedOutput> ou
         verdict.empty() || !is_last ? "" : "; ", is_last ? verdict : "");
   }
   state_->Log(step, std::move(scalars));
+}
+
+void RunObserver::OnPlateau(double factor) {
+  LogInfo("no improvement for {}: the learning rates are {:.4g} of the schedule's from here on",
+          Counted(state_->options.config->optimizer.schedule.plateau.patience, "evaluation"),
+          factor);
 }
 
 void RunObserver::OnAdvice(const std::string& advice) {

@@ -46,6 +46,7 @@ class RunObserver : public TrainObserver, public CheckpointObserver {
   void OnEvaluation(int64_t step, std::span<const EvaluatedOutput> outputs,
                     std::span<const Evaluation> evaluations,
                     const std::string& verdict) override;
+  void OnPlateau(double factor) override;
   void OnAdvice(const std::string& advice) override;
 
   void OnCheckpoint(const CheckpointReport& report) override;

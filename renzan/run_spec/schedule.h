@@ -1,6 +1,8 @@
 #pragma once
 
-// DLRM's learning rate schedule: linear warm-up from 0, constant, polynomial decay to a floor.
+// Learning rate schedules: DLRM's (linear warm-up from 0, constant, polynomial decay to a floor),
+// the same with a cosine as decay, and one cycle. What evaluations do to the rates is in
+// quality/plateau.h.
 
 #include <cstdint>
 #include <string>
@@ -20,7 +22,8 @@ ScheduleConfig ScheduleOfRun(ScheduleConfig schedule, int64_t steps);
 double LearningRateFactor(const ScheduleConfig& schedule, int64_t step);
 
 // "learning rates of 0.1 (dense) and 0.05 (tables)", for a step.
-std::string DescribeLearningRates(const OptimizerConfig& optimizer, int64_t step);
+std::string DescribeLearningRates(const OptimizerConfig& optimizer, int64_t step,
+                                  double plateau_factor);
 
 // What a user may not expect of a run of `steps` steps that begins or continues at step `first`,
 // one sentence each.

@@ -52,6 +52,50 @@ TEST(LearningRateFactor, DecaysToTheFloor) {
   EXPECT_DOUBLE_EQ(LearningRateFactor(schedule, 1000), 0.2);
 }
 
+void ExpectFactors(const ScheduleConfig& schedule, const std::vector<double>& expected) {
+  for (size_t step = 0; step < expected.size(); ++step)
+    EXPECT_DOUBLE_EQ(LearningRateFactor(schedule, static_cast<int64_t>(step)), expected[step])
+        << step;
+}
+
+// Recorded from torch.optim.lr_scheduler.CosineAnnealingLR(T_max=8, eta_min=0.1), which computes
+// each rate from the last one.
+TEST(LearningRateFactor, CosineIsThatOfPyTorch) {
+  ExpectFactors({.type = "cosine", .decay_steps = 8, .decay_floor = 0.1},
+                {1.0, 0.9657457896300791, 0.8681980515339464, 0.7222075445642905, 0.55,
+                 0.3777924554357097, 0.2318019484660537, 0.134254210369921, 0.1, 0.1, 0.1});
+  ExpectFactors({.type = "cosine", .warmup_steps = 2, .decay_start_step = 3, .decay_steps = 2},
+                {0.5, 1, 1, 1, 0.5, 0});
+}
+
+// Recorded from torch.optim.lr_scheduler.OneCycleLR(max_lr=1.0, ...).
+TEST(LearningRateFactor, OneCycleIsThatOfPyTorch) {
+  ExpectFactors(
+      {.type = "one_cycle", .decay_steps = 10},
+      {0.040000000000000036, 0.52, 1.0, 0.9504846320134737, 0.8117456539497631, 0.6112620219362893,
+       0.38874197806371075, 0.18825834605023697, 0.049519367986526286, 4e-06});
+  ExpectFactors({.type = "one_cycle",
+                 .decay_steps = 10,
+                 .rise_share = 0.45,
+                 .start_divisor = 10,
+                 .end_divisor = 100,
+                 .curve = "linear"},
+                {0.1, 0.3571428571428571, 0.6142857142857142, 0.8714285714285713,
+                 0.9091818181818182, 0.7275454545454545, 0.5459090909090909, 0.3642727272727273,
+                 0.1826363636363636, 0.0010000000000000009, 0.001});
+  ExpectFactors({.type = "one_cycle", .decay_steps = 7, .rise_share = 0.1},
+                {0.9944154354509117, 0.8985666593464469, 0.7056447289910996, 0.46263710266697505,
+                 0.22872995315964806, 0.060892969758032406, 4e-06, 4e-06});
+  // The ends of what the keys allow.
+  for (const double rise : {0.0, 0.5, 1.0})
+    for (const int64_t steps : {1, 2, 3})
+      for (int64_t step = 0; step < 5; ++step) {
+        const double factor = LearningRateFactor(
+            {.type = "one_cycle", .decay_steps = steps, .rise_share = rise}, step);
+        EXPECT_TRUE(factor > 0 && factor <= 1) << rise << " " << steps << " " << step;
+      }
+}
+
 TEST(LearningRateFactor, WithoutAFloorKeepsItsBits) {
   for (const double power : {0.5, 1.0, 2.0, 3.3})
     for (int64_t step = 0; step < 400; ++step) {
@@ -86,6 +130,13 @@ TEST(ScheduleWarnings, SayWhatDoesNotFitTheRun) {
               ElementsAre(HasSubstr("(decay_start_step + decay_steps)")));
   EXPECT_THAT(ScheduleWarnings({.warmup_steps = 70, .decay_steps = 50}, 0, 100),
               ElementsAre(HasSubstr("ends at step 70 (warmup_steps)")));
+  EXPECT_THAT(
+      ScheduleWarnings({.type = "one_cycle", .decay_steps = 60}, 0, 100),
+      ElementsAre(HasSubstr(
+          "its last learning rates, 4e-06 of the configured ones, stay for 40 steps more")));
+  EXPECT_THAT(
+      ScheduleWarnings(ScheduleOfRun({.type = "one_cycle", .decay_steps = -1}, 100), 0, 100),
+      IsEmpty());
   // A continued run has already trained some of them.
   EXPECT_THAT(ScheduleWarnings({.decay_steps = 50}, 80, 100),
               ElementsAre(HasSubstr("the last 20 steps do not change the model")));

@@ -28,7 +28,7 @@ void GpuStep::Run(const StepInput& input) {
 
 void GpuStep::Launch(const StepInput& input) {
   const TraceSpan span("launch step");
-  const double factor = learning_rate_factor(input.step);
+  const double factor = learning_rate_factor(input);
   const LearningRates& rates = spec().learning_rates;
   device_->BeginStep(
       input.slice, batches_.current(),

@@ -113,7 +113,7 @@ float HostStep::Clip(const DenseSum& dense, const ArrivedGradients& rows) {
 
 bool HostStep::UpdateTables(const StepInput& input, const ArrivedGradients& rows, float clip) {
   const TraceSpan span("sparse update");
-  const double rate = learning_rate_factor(input.step) * spec().learning_rates.sparse;
+  const double rate = learning_rate_factor(input) * spec().learning_rates.sparse;
   const bool finite = embeddings().Update(
       rows.ids.batch, {.learning_rate = rate,
                        .gradient_scale = clip,
@@ -125,7 +125,7 @@ bool HostStep::UpdateTables(const StepInput& input, const ArrivedGradients& rows
 
 void HostStep::UpdateDense(const StepInput& input, const DenseSum& gradient) {
   const TraceSpan span("dense update");
-  const double rate = learning_rate_factor(input.step) * spec().learning_rates.dense;
+  const double rate = learning_rate_factor(input) * spec().learning_rates.dense;
   const std::span<float> parameters = state_.parameters().span();
   running_statistics_.Compute(dense_gradients_.statistics(), parameters);
   state_.dense_optimizer().Apply(state_.pool(), rate, input.step, gradient.values, parameters);

@@ -267,6 +267,14 @@ inline RandomModel DrawModel(uint64_t seed) {
   c.optimizer.sparse.weight_decay = draw.OneIn(3) && c.optimizer.sparse.type != "ftrl" ? 0.2 : 0;
   c.optimizer.sparse.weight_decay_mode = draw.Of(Words{"decoupled", "l2"});
   c.optimizer.max_gradient_norm = draw.OneIn(3) ? 0.05 : 0;
+  if (c.optimizer.sparse.type != "ftrl" && draw.OneIn(2)) {
+    ScheduleConfig& schedule = c.optimizer.schedule;
+    schedule.type = draw.Of(Words{"polynomial", "cosine", "one_cycle"});
+    schedule.decay_steps = draw.Size(12);
+    schedule.curve = draw.Of(Words{"cosine", "linear"});
+    schedule.rise_share = draw.Of<double>({0, 0.3, 1});
+    if (schedule.type != "one_cycle") schedule.warmup_steps = draw.Below(4);
+  }
   if (draw.OneIn(2)) model.schema.weight = "w";
   c.training.loss.pos_weight = draw.Of<double>({1, 1, 0.3, 20});
   c.training.loss.label_smoothing = draw.OneIn(3) ? 0.1 : 0;

@@ -41,8 +41,8 @@ std::span<const IdsView> Step::IdsOf(const Batch& slice) {
   return ids_;
 }
 
-double Step::learning_rate_factor(int64_t step) const {
-  return LearningRateFactor(spec().learning_rates.schedule, step);
+double Step::learning_rate_factor(const StepInput& input) const {
+  return input.rate_factor * LearningRateFactor(spec().learning_rates.schedule, input.step);
 }
 
 }  // namespace renzan

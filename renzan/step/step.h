@@ -28,6 +28,7 @@ struct StepInput {
   // The next step's slice, given on all workers or on none: its ids are exchanged meanwhile. Their
   // rows are not read before that step.
   const Batch* next = nullptr;
+  double rate_factor = 1;          // multiplies the learning rates of the schedule
   bool measure_gradients = false;  // fills ShardedEmbeddings::GradientErrors
 };
 
@@ -89,7 +90,7 @@ class Step : public TrainedState {
     return input.metrics[task * static_cast<size_t>(state_.pool().num_threads()) +
                          static_cast<size_t>(thread)];
   }
-  double learning_rate_factor(int64_t step) const;
+  double learning_rate_factor(const StepInput& input) const;
   // PreparedBatches::Begin's ids, valid until the next call.
   std::span<const IdsView> IdsOf(const Batch& slice);
 

@@ -43,7 +43,8 @@ class TestModel : public TrainedState {
   TestModel(const TrainConfig& config, const DatasetSchema& schema, Communicator& comm,
             ThreadPool& pool, InitialValues initial_values = InitialValues::kDraw,
             const ShardingPlan* plan = nullptr)
-      : spec_(TestSpec(config, schema)),
+      : comm_(comm),
+        spec_(TestSpec(config, schema)),
         state_(
             spec_,
             plan ? *plan : PlanOf(spec_, Topology::OneHost(comm.world_size()), pool.num_threads()),
@@ -56,9 +57,18 @@ class TestModel : public TrainedState {
     return std::vector<BinaryMetrics>(spec_.loss.tasks.size() *
                                       static_cast<size_t>(state_.pool().num_threads()));
   }
+  // A step that knows nothing of earlier ones, as that of a resumed run.
+  void MakeNewStep() {
+    step_.reset();
+    step_ = MakeStep(state_, comm_);
+  }
   void Run(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics,
            const Batch* next = nullptr, bool measure_gradients = false) {
-    step_->Run({slice, step, metrics, next, measure_gradients});
+    step_->Run({.slice = slice,
+                .step = step,
+                .metrics = metrics,
+                .next = next,
+                .measure_gradients = measure_gradients});
   }
   ModelState& Updated() override { return step_->Updated(); }
   const Finiteness& finiteness() const override { return step_->finiteness(); }
@@ -71,6 +81,7 @@ class TestModel : public TrainedState {
   int64_t slice_end() const { return state_.slice_end(); }
 
  private:
+  Communicator& comm_;
   RunSpec spec_;
   ModelState state_;
   std::unique_ptr<Step> step_;

@@ -1,0 +1,39 @@
+#include "renzan/quality/plateau.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "renzan/base/error.h"
+#include "renzan/config/training_config.h"
+
+namespace renzan {
+
+bool Plateau::Observe(const PlateauConfig& config, int64_t step, const BinaryMetrics& metrics,
+                      const WeightedMetrics* weighted) {
+  const EarlyStoppingConfig compared{
+      .metric = config.metric, .patience = config.patience, .min_delta = config.min_delta};
+  record_.Observe(compared, step, metrics, weighted);
+  if (!record_.StopsEarly(compared)) return false;
+  record_.ResetPatience();
+  const double before = factor_;
+  factor_ = std::min(factor_, std::max(config.floor, factor_ * config.factor));
+  return factor_ < before;
+}
+
+std::vector<int64_t> Plateau::ToIntegers() const {
+  std::vector<int64_t> integers = record_.ToIntegers();
+  integers.insert(integers.begin(), std::bit_cast<int64_t>(factor_));
+  return integers;
+}
+
+void Plateau::Restore(std::span<const int64_t> integers) {
+  if (integers.empty()) Fail(ErrorCode::kData, "the state of optimizer.schedule.plateau is empty");
+  if (!record_.Restore(integers.subspan(1)))
+    Fail(ErrorCode::kConfig,
+         "the rows of data.eval or their weights are others than when this run began, and its "
+         "learning rates depend on evaluations (optimizer.schedule.plateau): evaluate on the same "
+         "rows, or train with another run directory");
+  factor_ = std::bit_cast<double>(integers[0]);
+}
+
+}  // namespace renzan
