@@ -26,6 +26,12 @@ void NameTablesOf(const TrainConfig& other, TrainConfig* config) {
   for (auto& [name, table] : config->model.tables) FillFromModel(config->model, &table);
 }
 
+// Likewise for blocks.
+void NameBlocksOf(const TrainConfig& other, TrainConfig* config) {
+  for (const auto& [name, block] : other.optimizer.blocks)
+    config->optimizer.blocks.try_emplace(name);
+}
+
 // Gives equal places the same spelling.
 void SpellPathsLike(const TrainConfig& other, TrainConfig* config) {
   const auto spell_like = [](const std::string& there, std::string* path) {
@@ -102,6 +108,8 @@ std::optional<ConfigDifference> FirstDifference(TrainConfig there, TrainConfig h
 std::string DifferenceThatChangesBits(TrainConfig there, TrainConfig here) {
   NameTablesOf(here, &there);
   NameTablesOf(there, &here);
+  NameBlocksOf(here, &there);
+  NameBlocksOf(there, &here);
   // Older versions did not record these.
   DropUnlessBothKnown(&there.features.dense_transforms, &here.features.dense_transforms);
   DropUnlessBothKnown(&there.features.vocabularies, &here.features.vocabularies);

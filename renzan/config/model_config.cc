@@ -83,6 +83,7 @@ void TableConfig::Describe(ConfigFields& fields) {
                "of initial_values: normal; 0: as in model");
   fields.Range("learning_rate_factor", &learning_rate_factor, 0, 1e6,
                "multiplies optimizer.sparse.learning_rate; 0: rows keep their values");
+  fields.Field("frozen", &frozen, "rows and their states never change");
   fields.Tag(Decides::kRun);
   fields.Range("pooling_factor", &pooling_factor, 0, 1e9,
                "mean lookups per sample, for `renzan plan` without data; 0: counted in the data");

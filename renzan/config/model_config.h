@@ -23,6 +23,7 @@ struct TableConfig {
   std::string initial_values;             // empty: as in `model`
   double initial_deviation = 0;           // 0: as in `model`
   double learning_rate_factor = 1;
+  bool frozen = false;
   bool operator==(const TableConfig&) const = default;
   void Describe(ConfigFields& fields);
 };

@@ -96,12 +96,27 @@ void ScheduleConfig::Describe(ConfigFields& fields) {
   fields.Require(decay_floor == 0, "decay_floor", alone);
 }
 
+void BlockRateConfig::Describe(ConfigFields& fields) {
+  fields.Tag(Decides::kModel);
+  fields.Range("learning_rate_factor", &learning_rate_factor, 0, 1e6,
+               "multiplies optimizer.dense.learning_rate; 0: parameters keep their values");
+  fields.Field("frozen", &frozen, "parameters and their states never change");
+}
+
 void OptimizerConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kModel);
   fields.Section("dense", &dense, "of the MLPs and the cross network");
   fields.Section("sparse", &sparse,
                  "of the embedding tables; updates are deduplicated and deterministic");
   fields.Section("schedule", &schedule, "multiplies both learning rates");
+  fields.Map("blocks", &blocks, "settings of single blocks of the model, by their names");
+  for (const auto& [name, block] : blocks)
+    fields.Require(dense.learning_rate * block.learning_rate_factor * dense.weight_decay < 1,
+                   "blocks",
+                   fmt::format("has learning_rate_factor {} for {}: times dense.learning_rate and "
+                               "dense.weight_decay it must be below 1, or a step would flip the "
+                               "sign of weights",
+                               block.learning_rate_factor, name));
   fields.Range("max_gradient_norm", &max_gradient_norm, 0, 1e30,
                "clip the norm of dense and embedding gradients together; 0: never");
   // Weights follow from sums over all steps and the last rate: one that decays would shrink them.

@@ -3,6 +3,7 @@
 // Section `optimizer`.
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "renzan/base/config/config.h"
@@ -61,11 +62,20 @@ struct ScheduleConfig {
   void Describe(ConfigFields& fields);
 };
 
+// Of a block of the model's graph.
+struct BlockRateConfig {
+  double learning_rate_factor = 1;
+  bool frozen = false;
+  bool operator==(const BlockRateConfig&) const = default;
+  void Describe(ConfigFields& fields);
+};
+
 struct OptimizerConfig {
   DenseOptimizerConfig dense;
   SparseOptimizerConfig sparse;
   ScheduleConfig schedule;
-  double max_gradient_norm = 0;  // 0: no clipping
+  std::map<std::string, BlockRateConfig> blocks;  // by name; others are trained at full rates
+  double max_gradient_norm = 0;                   // 0: no clipping
   void Describe(ConfigFields& fields);
 };
 

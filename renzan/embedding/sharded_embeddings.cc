@@ -141,8 +141,10 @@ double ShardedEmbeddings::SquaredGradientNorm(const PreparedBatch& batch) {
   FindRuns(batch);
   of_runs_.resize(runs_.size());
   pool_.ParallelTasks(runs_.size(), [&](int, size_t i) {
-    of_runs_[i] =
-        renzan::SquaredGradientNorm(GradientsOf(batch, runs_[i]), shards_[runs_[i].held].dim());
+    const EmbeddingShard& shard = shards_[runs_[i].held];
+    of_runs_[i] = shard.table.frozen
+                      ? 0
+                      : renzan::SquaredGradientNorm(GradientsOf(batch, runs_[i]), shard.dim());
   });
   const std::span<double> terms = of_runs_;
   size_t next = 0, begin = 0;

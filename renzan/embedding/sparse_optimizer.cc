@@ -59,6 +59,7 @@ class SlotsOfDistinctRows {
 bool ApplySparse(const SparseOptimizerOptions& options, const SparseStep& step,
                  const RowGradients& gradients, const float* mean_squares, size_t block,
                  EmbeddingShard* shard) {
+  if (shard->table.frozen) return true;
   ForEachDistinctRow(gradients, [&](int32_t row) { shard->blocks[block].BeforeUpdate(row); });
   RowStep row_step = StepOf(options, step, block, *shard);
   row_step.mean_squares = mean_squares;

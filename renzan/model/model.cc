@@ -142,6 +142,7 @@ void Model::AddBlock(const GraphBlock& block) {
                                    .seed = options_.seed,
                                    .parameters = layout_,
                                    .buffers = buffers_});
+  layout_.SetBlock(parameters, block.name);
   CheckNames(block.name, parameters);
   if (!node.block->TakesLogits())
     for (const size_t input : node.inputs) values_[input].is_float32 = false;

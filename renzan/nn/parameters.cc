@@ -36,6 +36,7 @@ int64_t ParameterLayout::Add(std::string name, std::vector<int64_t> shape, Initi
                          .offset = size_,
                          .size = size,
                          .initializer = initializer,
+                          .block = {},
                          .rows_per_sample = rows_per_sample * rows_factor_});
   size_ += (size + kAlignment - 1) / kAlignment * kAlignment;
   return parameters_.back().offset;
@@ -48,6 +49,10 @@ StatisticPlace ParameterLayout::AddStatistic(std::string name, int64_t size,
   parameters_.back().statistic = statistics_size_;
   statistics_size_ += size;
   return {.running = running, .observed = parameters_.back().statistic};
+}
+
+void ParameterLayout::SetBlock(size_t first, const std::string& block) {
+  for (size_t i = first; i < parameters_.size(); ++i) parameters_[i].block = block;
 }
 
 void ParameterLayout::Initialize(uint64_t seed, std::span<float> values) const {

@@ -24,6 +24,7 @@ struct Parameter {
   int64_t offset = 0;  // into the flat array
   int64_t size = 0;
   Initializer initializer = Initializer::kZero;
+  std::string block;            // of the model, that has it
   int64_t rows_per_sample = 1;  // of a weight's products: more where vectors of a sample share it
   // Of a running statistic, which no optimizer changes: see AddStatistic().
   double momentum = 0;
@@ -52,6 +53,9 @@ class ParameterLayout {
   // - momentum) · running + momentum · the mean over all virtual workers of what each observed.
   StatisticPlace AddStatistic(std::string name, int64_t size, Initializer initializer,
                               double momentum);
+
+  // Says that the parameters from `first` on are a block's.
+  void SetBlock(size_t first, const std::string& block);
 
   int64_t size() const { return size_; }
   // Of what one virtual worker observes for all statistics.

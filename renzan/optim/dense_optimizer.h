@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "renzan/base/thread_pool.h"
+#include "renzan/optim/optimizer_steps.h"
 #include "renzan/tensor/aligned_buffer.h"
 
 namespace renzan {
@@ -39,9 +40,21 @@ struct DenseOptimizerOptions {
   double weight_decay = 0;
 };
 
+// Parameters that are trained alike: those from the end of the last group to `end`.
+struct ParameterGroup {
+  size_t end = 0;
+  double learning_rate_factor = 1;
+  bool frozen = false;  // neither they nor their states ever change
+};
+
 class DenseOptimizer {
  public:
   DenseOptimizer(const DenseOptimizerOptions& options, size_t size);
+
+  // Groups of all parameters, in order.
+  void set_groups(std::vector<ParameterGroup> groups);
+  // Sets the gradients of frozen parameters to 0, so that no norm counts them.
+  void ClearFrozen(std::span<float> gradient) const;
 
   // How many steps its states have seen before step 0 of this run, where they are another run's:
   // Adam's bias correction continues from there.
@@ -61,8 +74,18 @@ class DenseOptimizer {
   std::vector<State>& states() { return states_; }
 
  private:
+  // The numbers of one step of a group, each rounded to float32 once.
+  struct Factors {
+    float lr = 0, kept = 0;
+    AdamFactors adam;
+  };
+  void ApplyTo(const Factors& factors, std::span<const float> gradient, size_t begin, size_t end,
+               std::span<float> parameters);
+
   DenseOptimizerOptions options_;
   std::vector<State> states_;
+  std::vector<ParameterGroup> groups_;
+  std::vector<Factors> factors_;  // of each group
   int64_t earlier_steps_ = 0;
 };
 

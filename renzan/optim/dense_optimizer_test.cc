@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "renzan/base/random_testing.h"
 
@@ -63,6 +65,37 @@ INSTANTIATE_TEST_SUITE_P(All, DenseOptimizers,
                                          Case{"AdagradW", DenseOptimizerType::kAdagrad, 0.5},
                                          Case{"AdamW", DenseOptimizerType::kAdam, 0.5}),
                          [](const auto& info) { return info.param.name; });
+
+// Each group as if it were alone, at its own rate; frozen ones keep every bit.
+TEST(DenseOptimizer, GroupsAreTrainedApart) {
+  const size_t n = 1003, first = 100, second = 637;
+  const auto start = RandomValues(n, 1), gradient = RandomValues(n, 2);
+  const auto train = [&](ThreadPool& pool, double rate, std::vector<ParameterGroup> groups) {
+    DenseOptimizer optimizer({.type = DenseOptimizerType::kAdam, .weight_decay = 0.1}, n);
+    if (!groups.empty()) optimizer.set_groups(std::move(groups));
+    std::vector<float> w = start;
+    for (int64_t step = 0; step < 3; ++step) optimizer.Apply(pool, rate, step, gradient, w);
+    w.insert(w.end(), optimizer.states()[0].values.data(), optimizer.states()[0].values.data() + n);
+    return w;
+  };
+  for (int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    const auto whole = train(pool, 0.25, {}), half = train(pool, 0.125, {});
+    const auto mixed = train(
+        pool, 0.25,
+        {{.end = first}, {.end = second, .frozen = true}, {.end = n, .learning_rate_factor = 0.5}});
+    for (size_t i = 0; i < n; ++i) {
+      const bool frozen = i >= first && i < second;
+      ASSERT_EQ(mixed[i], frozen ? start[i] : i < first ? whole[i] : half[i]) << i;
+      ASSERT_EQ(mixed[n + i], frozen ? 0.0f : whole[n + i]) << i;
+    }
+  }
+  DenseOptimizer optimizer({}, n);
+  optimizer.set_groups({{.end = first}, {.end = n, .frozen = true}});
+  std::vector<float> cleared = gradient;
+  optimizer.ClearFrozen(cleared);
+  for (size_t i = 0; i < n; ++i) ASSERT_EQ(cleared[i], i < first ? gradient[i] : 0.0f) << i;
+}
 
 }  // namespace
 }  // namespace renzan

@@ -35,6 +35,7 @@ struct TableSpec {
   Distribution initial_values = Distribution::kUniform;
   std::optional<float> initial_bound;  // InitialRows::bound; nothing: √(1 / num_embeddings)
   double learning_rate_factor = 1;
+  bool frozen = false;  // neither rows nor their states ever change
 
   int64_t bags() const;  // per sample
   int64_t block_columns() const { return embedding_dim / column_blocks; }

@@ -88,6 +88,11 @@ DeviceModelOptions DeviceOptionsOf(const RunSpec& spec, const ShardMap& map) {
   const bool one_learning_rate = std::ranges::all_of(
       spec.tables, [](const TableSpec& t) { return t.learning_rate_factor == 1; });
   CheckDeviceSupports(spec.model, spec.loss, spec.sparse_optimizer, one_learning_rate);
+  const auto reject = [](const char* what) {
+    Fail(ErrorCode::kConfig, "device: cuda does not support {}: use device: cpu", what);
+  };
+  if (std::ranges::any_of(spec.tables, &TableSpec::frozen)) reject("model.tables.NAME.frozen");
+  if (!spec.learning_rates.blocks.empty()) reject("optimizer.blocks");
   return {.model = spec.model,
           .tf32 = spec.numerics.tf32,
           .virtual_workers = map.virtual_workers(),

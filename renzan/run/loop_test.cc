@@ -154,7 +154,9 @@ PlateauRun TrainWithPlateau(const Dataset& dataset, const PlateauConfig& plateau
     for (bool finished = false; !finished;) {
       // What a checkpoint keeps of it.
       const ProgressTensors saved = state.step > 0 ? SaveProgress(comm, state) : ProgressTensors();
-      LoopState restored{.step = state.step, .window = std::vector<BinaryMetrics>(1)};
+      LoopState restored;
+      restored.step = state.step;
+      restored.window.resize(1);
       RestoreProgress(saved, comm.rank(), &restored);
       state = restored;
       model.MakeNewStep();

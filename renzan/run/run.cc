@@ -30,6 +30,7 @@
 #include "renzan/run/run_directories.h"
 #include "renzan/run/run_observer.h"
 #include "renzan/run/splits.h"
+#include "renzan/run_spec/parameter_groups.h"
 #include "renzan/run_spec/schedule.h"
 #include "renzan/saving/checkpointer.h"
 #include "renzan/saving/past_run.h"
@@ -156,6 +157,7 @@ void TrainingRun::ClaimDirectories() {
       CheckTasks(model.outputs, splits_.train.dataset->schema());
       CheckWatchedOutput(config_, model.outputs);
       CheckInputsReachLogit(model);
+      if (!config_.optimizer.blocks.empty()) GroupsOf(*MakeModel(model), config_.optimizer.blocks);
       CheckBatchStatistics(model, config_.training.batch_size / config_.numerics.virtual_workers);
       CheckInitialModel(config_, *splits_.train.dataset, directories_.run, comm_);
       initial_model_checked_ = true;

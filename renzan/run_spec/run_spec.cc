@@ -155,7 +155,8 @@ TableSpec TableOf(const TrainConfig& config, const CategoricalFeature& first) {
       .row_blocks = RowBlocksOf(config.numerics, own, first.num_embeddings, dim),
       .column_blocks = own.column_blocks > 0 ? own.column_blocks : config.numerics.column_blocks,
       .features = {},
-      .learning_rate_factor = own.learning_rate_factor};
+      .learning_rate_factor = own.learning_rate_factor,
+      .frozen = own.frozen};
   SetInitialValues(own, &table);
   return table;
 }
@@ -333,6 +334,7 @@ RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,
           .learning_rates = {.dense = config.optimizer.dense.learning_rate,
                              .sparse = config.optimizer.sparse.learning_rate,
                              .schedule = config.optimizer.schedule,
+                             .blocks = config.optimizer.blocks,
                              .max_gradient_norm = config.optimizer.max_gradient_norm},
           .numerics = NumericsOf(config),
           .sharding = config.sharding,

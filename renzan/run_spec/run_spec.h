@@ -4,7 +4,9 @@
 // made once; each part takes what it needs, and none reads the configuration again.
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "renzan/config/train_config.h"
@@ -38,8 +40,9 @@ struct Numerics {
 
 struct LearningRates {
   double dense = 0, sparse = 0;
-  ScheduleConfig schedule;       // multiplies both (schedule.h)
-  double max_gradient_norm = 0;  // 0: no clipping
+  ScheduleConfig schedule;                        // multiplies both (schedule.h)
+  std::map<std::string, BlockRateConfig> blocks;  // whose parameters are trained otherwise
+  double max_gradient_norm = 0;                   // 0: no clipping
 };
 
 // What else uses a worker's memory.

@@ -1,5 +1,7 @@
 #include "renzan/state/model_state.h"
 
+#include "renzan/run_spec/parameter_groups.h"
+
 namespace renzan {
 namespace {
 
@@ -30,6 +32,7 @@ ModelState::ModelState(const RunSpec& spec, const ShardingPlan& plan, Communicat
       embeddings_(comm, pool, EmbeddingOptions(spec, plan, initial_values)),
       parameters_(static_cast<size_t>(model_->layout().size())),
       dense_optimizer_(spec.dense_optimizer, parameters_.size()) {
+  dense_optimizer_.set_groups(GroupsOf(*model_, spec.learning_rates.blocks));
   if (initial_values == InitialValues::kDraw)
     model_->layout().Initialize(spec.seed, parameters_.span());
 }

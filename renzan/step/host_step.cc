@@ -100,6 +100,7 @@ DenseSum HostStep::EndReduction(const DenseSumInFlight&) {
 
 float HostStep::Clip(const DenseSum& dense, const ArrivedGradients& rows) {
   const TraceSpan span("clip gradients");
+  state_.dense_optimizer().ClearFrozen(dense.values);
   const double squared =
       SumOfSquares(state_.pool(), dense.values) + embeddings().SquaredGradientNorm(rows.ids.batch);
   gradient_norm_ = std::sqrt(squared);

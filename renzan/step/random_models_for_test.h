@@ -27,6 +27,7 @@
 #include "renzan/model/model.h"
 #include "renzan/nn/activation.h"
 #include "renzan/optim/sparse_optimizers.h"
+#include "renzan/run_spec/run_spec.h"
 #include "renzan/tensor/row_codec.h"
 
 namespace renzan {
@@ -194,6 +195,17 @@ inline void DrawTasks(Draws& draw, RandomModel* model) {
       draw.OneIn(2) ? OutputConfig{.loss = "none"} : OutputConfig{.label = "label"};
 }
 
+// Some blocks and tables that are frozen, or trained at other rates.
+inline void DrawFrozen(Draws& draw, RandomModel* model) {
+  for (const CategoricalFeature& feature : model->schema.categorical)
+    if (draw.OneIn(4)) model->config.model.tables[feature.table_name()].frozen = true;
+  const auto layout = MakeModel(ModelOptionsOf(model->config, model->schema))->layout();
+  for (const Parameter& parameter : layout.parameters())
+    if (draw.OneIn(8))
+      model->config.optimizer.blocks[parameter.block] = {
+          .learning_rate_factor = draw.Of<double>({0, 0.5, 2}), .frozen = draw.OneIn(2)};
+}
+
 inline RandomModel DrawModel(uint64_t seed) {
   using Words = std::vector<std::string>;
   Draws draw(seed);
@@ -290,6 +302,7 @@ inline RandomModel DrawModel(uint64_t seed) {
   if (c.training.batch_size == c.numerics.virtual_workers) c.training.batch_size *= 2;
   c.model.cross_experts = draw.OneIn(2) ? 0 : draw.Size(3);
   DrawTasks(draw, &model);
+  DrawFrozen(draw, &model);
   return model;
 }
 

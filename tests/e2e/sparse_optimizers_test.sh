@@ -126,6 +126,14 @@ PY
 expect_exit 78 "device: cuda does not support model.tables.NAME.learning_rate_factor" \
   $renzan plan small.yaml --set device=cuda --topology topology.yaml \
   --set optimizer.sparse.type=sgd --set model.tables.item.learning_rate_factor=2
+expect_exit 78 "device: cuda does not support model.tables.NAME.frozen" \
+  $renzan plan small.yaml --set device=cuda --topology topology.yaml \
+  --set optimizer.sparse.type=sgd --set model.tables.item.frozen=true
+expect_exit 78 "device: cuda does not support optimizer.blocks" \
+  $renzan plan small.yaml --set device=cuda --topology topology.yaml \
+  --set optimizer.sparse.type=sgd --set optimizer.blocks.top.frozen=true
+expect_exit 78 "optimizer.blocks.tpo: the model has no such block with parameters" \
+  $renzan train small.yaml --run-dir none --set optimizer.blocks.tpo.frozen=true
 expect_exit 78 "has learning_rate_factor 0 for table item" $renzan train small.yaml \
   --run-dir none --set optimizer.sparse.type=ftrl --set optimizer.sparse.weight_decay=0 \
   --set model.tables.item.learning_rate_factor=0

@@ -24,6 +24,9 @@ def make_optimizer(parameters, config):
     if config["type"] == "sgd":
         return torch.optim.SGD(parameters, lr=lr)
     if config["type"] == "adam":
+        if "weight_decay" in config:
+            return torch.optim.AdamW(parameters, lr=lr, eps=epsilon,
+                                     weight_decay=config["weight_decay"])
         return torch.optim.Adam(parameters, lr=lr, eps=epsilon)
     assert config["type"] == "adagrad", config
     return torch.optim.Adagrad(parameters, lr=lr, eps=epsilon,
@@ -41,7 +44,7 @@ class Ftrl(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self):
         alpha, beta, l1, l2 = self.options
-        for p in self.param_groups[0]["params"]:
+        for p in (p for group in self.param_groups for p in group["params"]):
             state = self.state[p]
             if not state:
                 state["z"], state["n"] = torch.zeros_like(p), torch.zeros_like(p)
@@ -64,7 +67,7 @@ class SparseMomentum(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self):
-        for p in self.param_groups[0]["params"]:
+        for p in (p for group in self.param_groups for p in group["params"]):
             state = self.state[p]
             if not state:
                 state["buffer"] = torch.zeros_like(p)
@@ -87,6 +90,29 @@ def make_sparse_optimizer(tables, config):
     return make_optimizer(tables, config)
 
 
+def groups(parameters, config, lr):
+    """Of (name, parameter): those that are trained, with learning rates; others are frozen."""
+    trained = []
+    for name, parameter in parameters:
+        own = config.get(name.split(".")[0], {})
+        parameter.requires_grad = not own.get("frozen", False)
+        if parameter.requires_grad:
+            trained.append({"params": [parameter], "lr": lr * own.get("learning_rate_factor", 1)})
+    return trained
+
+
+def clip(parameters, most):
+    """torch.nn.utils.clip_grad_norm_, for sparse gradients, too."""
+    for p in parameters:
+        if p.grad is not None and p.grad.is_sparse:
+            p.grad = p.grad.coalesce()
+    values = [p.grad.values() if p.grad.is_sparse else p.grad
+              for p in parameters if p.grad is not None]
+    norm = torch.cat([v.flatten() for v in values]).norm()
+    for v in values:
+        v.mul_(min(1.0, most / (norm.item() + 1e-6)))
+
+
 def main():
     config_path, data, initial, steps = sys.argv[1:5]
     with open(config_path) as file:
@@ -102,7 +128,8 @@ def main():
     assert len(label) == batch * steps
     rows, dims = zip(*(shapes[f] for f in features))
     if m.get("type") in MODELS:
-        own = [m.get("tables", {}).get(f, m).get("embedding_dim") for f in features]
+        own = [m.get("tables", {}).get(f, m).get("embedding_dim", m.get("embedding_dim"))
+               for f in features]
         model = Dlrm(rows, dims, MODELS[m["type"]](dense.shape[1], own, m))
         load_by_name(model.dense, load_safetensors(os.path.join(initial, "dense.safetensors")))
         load_tables(model, initial, features)
@@ -115,9 +142,12 @@ def main():
     torch.set_num_threads(1)
 
     tables = [table.weight for table in model.tables]
-    rest = [p for p in model.parameters() if all(p is not table for table in tables)]
-    optimizers = [make_optimizer(rest, config["optimizer"]["dense"]),
-                  make_sparse_optimizer(tables, config["optimizer"]["sparse"])]
+    rest = [(name.removeprefix("dense."), p) for name, p in model.named_parameters()
+            if all(p is not table for table in tables)]
+    dense_config, sparse_config = config["optimizer"]["dense"], config["optimizer"]["sparse"]
+    rest = groups(rest, config["optimizer"].get("blocks", {}), dense_config["learning_rate"])
+    trained = groups(zip(features, tables), m.get("tables", {}), sparse_config["learning_rate"])
+    optimizers = [make_optimizer(rest, dense_config), make_sparse_optimizer(trained, sparse_config)]
     loss_config = config["training"].get("loss", {})
     smoothing = loss_config.get("label_smoothing", 0)
     trained_loss = nn.BCEWithLogitsLoss(
@@ -130,6 +160,8 @@ def main():
         for optimizer in optimizers:
             optimizer.zero_grad()
         loss.backward()
+        if "max_gradient_norm" in config["optimizer"]:
+            clip(list(model.parameters()), config["optimizer"]["max_gradient_norm"])
         for optimizer in optimizers:
             optimizer.step()
         # Renzan shows the plain loss, whatever is trained on.
