@@ -131,10 +131,12 @@ class ArrowValues {
   void ListRange(int64_t at, int64_t* begin, int64_t* end) const;
   const ArrowValues& items() const { return *values_; }
 
- private:
+  // Of the bits of a validity buffer.
   static bool Bit(const void* bits, int64_t at) {
     return (static_cast<const uint8_t*>(bits)[at >> 3] >> (at & 7) & 1) != 0;
   }
+
+ private:
   bool is_encoded() const { return index_ != ArrowKind::kOther; }
   [[noreturn]] void FailMalformed(const std::string& what) const;
   void BindBuffers(const ArrowArray& array);
