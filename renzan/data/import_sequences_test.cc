@@ -6,6 +6,7 @@
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/import.h"
 #include "renzan/data/testing.h"
+#include "renzan/data/vocabularies_from.h"
 #include "renzan/data/vocabulary.h"
 
 namespace renzan {
@@ -107,6 +108,12 @@ TEST(ImportSequences, LaterDataUseTheSharedVocabulary) {
   const Batch batch = ReadAll(Dataset(later.output));
   EXPECT_THAT(batch.categorical[0].values, ElementsAre(5));
   EXPECT_THAT(batch.categorical[1].values, ElementsAre(Vocabulary::kRare, 3));
+
+  // Read once.
+  DatasetSchema same = Dataset(input.options.output).schema();
+  const std::vector<Vocabulary> vocabularies = TakeVocabularies(later, &same);
+  EXPECT_EQ(vocabularies.at(0).values().size(), 4u);
+  EXPECT_EQ(vocabularies.at(1).values().size(), 0u);
 
   later.output = input.dir / "grown";
   later.grow = true;

@@ -106,6 +106,11 @@ std::vector<Vocabulary> TakeVocabularies(const ImportOptions& options,
            "same schema",
            feature.name, there.table_name(feature.name), there.max_length, directory,
            feature.table_name(), feature.max_length);
+    // Features that share a table look up the vocabulary of the first of them, which is read once.
+    if (FirstOfTable(schema, vocabularies.size()) < vocabularies.size()) {
+      vocabularies.emplace_back(there.vocabulary);
+      continue;
+    }
     vocabularies.push_back(Vocabulary::FromDataset(directory, manifest, feature.name));
     if (options.grow) vocabularies.back().Grow();
   }
