@@ -19,10 +19,9 @@ Json FeaturesOf(const DatasetSchema& schema) {
   Json features = Json::array();
   int64_t column = 0;
   for (const CategoricalFeature& feature : schema.categorical) {
-    Json json = {{"name", feature.name},
-                 {"num_embeddings", feature.num_embeddings},
-                 {"multi_hot", feature.multi_hot},
-                 {"vocabulary", feature.vocabulary}};
+    Json json = {{"name", feature.name},           {"num_embeddings", feature.num_embeddings},
+                 {"multi_hot", feature.multi_hot}, {"vocabulary", feature.vocabulary},
+                 {"table", feature.table_name()},  {"max_length", feature.max_length}};
     if (feature.multi_hot) {
       json["values"] = FeatureFile(feature.name, "values");
       json["offsets"] = FeatureFile(feature.name, "offsets");

@@ -347,8 +347,10 @@ RENZAN_EXPORT void renzan_dataset_close(renzan_dataset* dataset);
  *    "dense": ["I1"], "dense_transforms": ["log"],
  *    "categorical": [
  *      {"name": "C1", "num_embeddings": 9, "multi_hot": false, "vocabulary": "hash:9",
+ *       "table": "C1", "max_length": 0,                       max_length above 0: a sequence
  *       "file": "ids.npy", "column": 0},                      column null: a file of its own
  *      {"name": "genres", "num_embeddings": 9, "multi_hot": true, "vocabulary": "ids",
+ *       "table": "genres", "max_length": 0,
  *       "values": "genres.values.npy", "offsets": "genres.offsets.npy"}],
  *    "generated": {"best_auc": 0.8, "best_log_loss": 0.4},    null for imported data
  *    "shards": [{"directory": "clicks/shard-00000", "rows": 7}]} */

@@ -67,6 +67,17 @@ class DataTest(unittest.TestCase):
         self.assertEqual([batch.dense.tobytes(), batch.ids["M1"].values.tobytes()],
                          [copy.tobytes() for copy in copies])
 
+    def test_tables_and_sequences(self):
+        (self.root / "clicks.csv").write_text("y,item,seen\n1,a,a|b\n0,b,\n")
+        (self.root / "clicks.yaml").write_text(
+            "columns: {y: {role: label}, item: {role: categorical},"
+            " seen: {role: multi_hot, table: item, max_length: 5}}\n")
+        datasets.run("data", "import", "--format", "csv", "--schema", self.root / "clicks.yaml",
+                     "--output", self.root / "sequences", self.root / "clicks.csv")
+        features = renzan.data.open(self.root / "sequences").schema.categorical
+        self.assertEqual([(f.name, f.table, f.max_length) for f in features],
+                         [("item", "item", 0), ("seen", "item", 5)])
+
     def test_schema(self):
         clicks = renzan.data.open(self.clicks)
         names = [(f.name, f.multi_hot) for f in clicks.schema.categorical]

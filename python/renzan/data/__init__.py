@@ -84,6 +84,10 @@ class Feature(NamedTuple):
     vocabulary: str
     """How values were mapped to ids: "hash:1000", "threshold:8:DIGEST", or "ids" if the input had
     ids."""
+    table: str = ""
+    """The embedding table that it looks up: its own, which has its name, or one that it shares."""
+    max_length: int = 0
+    """Above 0: a sequence, of at most so many ids in their order."""
 
 
 class Schema(NamedTuple):
@@ -132,7 +136,8 @@ class Dataset:
         """SHA-256: equal for datasets with the same samples and the same meaning."""
         self.schema = Schema(
             about["label"], about["dense"],
-            [Feature(f["name"], f["num_embeddings"], f["multi_hot"], f["vocabulary"])
+            [Feature(f["name"], f["num_embeddings"], f["multi_hot"], f["vocabulary"],
+                     f["table"], f["max_length"])
              for f in about["categorical"]],
             about["dense_transforms"], about["label_rule"], about["weight"],
             about["negatives_kept"])
