@@ -46,6 +46,9 @@ std::string Describe(const Dataset& dataset) {
   Json generated;
   if (const auto& best = dataset.bayes_optimal())
     generated = {{"best_auc", best->best_auc}, {"best_log_loss", best->best_log_loss}};
+  Json vectors = Json::object();
+  for (const DenseVector& vector : schema.vectors)
+    vectors[vector.name] = {{"first", vector.first}, {"dimension", vector.dimension}};
   Json label, weight;
   if (schema.has_labels()) label = schema.label;
   if (!schema.weight.empty()) weight = schema.weight;
@@ -58,6 +61,7 @@ std::string Describe(const Dataset& dataset) {
               {"negatives_kept", schema.negatives_kept},
               {"dense", schema.dense},
               {"dense_transforms", schema.dense_transforms},
+              {"vectors", vectors},
               {"categorical", FeaturesOf(schema)},
               {"generated", generated},
               {"shards", shards}}

@@ -344,7 +344,8 @@ RENZAN_EXPORT void renzan_dataset_close(renzan_dataset* dataset);
  *   {"directory": "clicks", "rows": 7, "fingerprint": "SHA-256: same samples, same meaning",
  *    "label": "label" (null: the rows have no labels), "label_rule": "",
  *    "weight": null (samples have no weights), "negatives_kept": 1.0,
- *    "dense": ["I1"], "dense_transforms": ["log"],
+ *    "dense": ["I1", "text.0", "text.1"], "dense_transforms": ["log", "none", "none"],
+ *    "vectors": {"text": {"first": 1, "dimension": 2}},       those of `dense` that one column gave
  *    "categorical": [
  *      {"name": "C1", "num_embeddings": 9, "multi_hot": false, "vocabulary": "hash:9",
  *       "table": "C1", "max_length": 0,                       max_length above 0: a sequence

@@ -1,8 +1,14 @@
 #include "renzan/data/inspect.h"
 
+// Inlined, as in vocabulary.cc.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "renzan/base/error.h"
@@ -78,6 +84,93 @@ class DenseCounter {
   double sum_ = 0;
 };
 
+// The vectors of one column.
+class VectorCounter {
+ public:
+  explicit VectorCounter(const DenseVector& vector) : vector_(vector) {}
+
+  // `dense`: of the whole row.
+  void Add(const float* dense, FeatureSummary* summary) {
+    const std::span<const float> numbers(dense + vector_.first,
+                                         static_cast<size_t>(vector_.dimension));
+    bool is_missing = true;
+    for (const float number : numbers) {
+      const bool is_first = summary->values == 0 && &number == numbers.data();
+      summary->min = is_first ? number : std::min<double>(summary->min, number);
+      summary->max = is_first ? number : std::max<double>(summary->max, number);
+      sum_ += number;
+      is_missing &= number == 0;
+    }
+    ++summary->values;
+    summary->missing += is_missing;
+    if (is_missing) return;
+    if (seen_.size() < kMaxDistinct)
+      seen_.insert(XXH64(numbers.data(), numbers.size_bytes(), 0));
+    else
+      summary->distinct_capped = true;
+  }
+
+  void Finish(FeatureSummary* summary) const {
+    const auto numbers = static_cast<double>(summary->values * vector_.dimension);
+    if (numbers > 0) summary->mean = sum_ / numbers;
+    summary->distinct = static_cast<int64_t>(seen_.size());
+  }
+
+ private:
+  const DenseVector vector_;
+  std::unordered_set<uint64_t> seen_;
+  double sum_ = 0;
+};
+
+// The dense features of a dataset: numbers, and vectors as one feature each.
+class DenseCounters {
+ public:
+  DenseCounters(const DatasetSchema& schema, std::vector<FeatureSummary>* features) {
+    auto vector = schema.vectors.begin();
+    for (size_t d = 0; d < schema.dense.size();) {
+      const bool is_vector = vector != schema.vectors.end() && vector->first == d;
+      FeatureSummary& feature = features->emplace_back();
+      feature.name = is_vector ? vector->name : schema.dense[d];
+      feature.kind = is_vector ? "vector" : "dense";
+      feature.dimension = is_vector ? vector->dimension : 0;
+      // Version 1 had no transforms.
+      fills_.push_back(!schema.dense_transforms.empty() &&
+                       schema.dense_transforms[d].starts_with("fill:"));
+      if (is_vector)
+        vectors_.emplace_back(features->size() - 1, *vector);
+      else
+        numbers_.push_back({features->size() - 1, d, {}});
+      d += is_vector ? static_cast<size_t>((vector++)->dimension) : 1;
+    }
+  }
+
+  size_t size() const { return fills_.size(); }
+
+  // `dense`: the numbers of a row.
+  void Add(const float* dense, float label, std::vector<FeatureSummary>* features) {
+    for (Number& number : numbers_)
+      number.counter.Add(dense[number.column], label, &(*features)[number.feature]);
+    for (auto& [feature, counter] : vectors_) counter.Add(dense, &(*features)[feature]);
+  }
+
+  void Finish(size_t num_top, std::vector<FeatureSummary>* features) const {
+    for (const Number& number : numbers_)
+      number.counter.Finish(num_top, &(*features)[number.feature]);
+    for (const auto& [feature, counter] : vectors_) counter.Finish(&(*features)[feature]);
+    for (size_t f = 0; f < fills_.size(); ++f)
+      if (fills_[f]) (*features)[f].missing = -1;
+  }
+
+ private:
+  struct Number {
+    size_t feature, column;
+    DenseCounter counter;
+  };
+  std::vector<Number> numbers_;
+  std::vector<std::pair<size_t, VectorCounter>> vectors_;
+  std::vector<bool> fills_;  // by feature: nothing says which rows were missing
+};
+
 class IdCounter {
  public:
   void Add(const FeatureIds& ids, const std::vector<float>& labels, FeatureSummary* summary) {
@@ -115,13 +208,8 @@ DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const Stop
   const DatasetManifest manifest = ReadManifest(dataset.directory());
   const size_t num_dense = schema.dense.size();
   DatasetSummary summary;
-  std::vector<DenseCounter> dense(num_dense);
+  DenseCounters dense(schema, &summary.features);
   std::vector<IdCounter> ids(schema.categorical.size());
-  for (const std::string& name : schema.dense) {
-    summary.features.emplace_back();
-    summary.features.back().name = name;
-    summary.features.back().kind = "dense";
-  }
   for (const CategoricalFeature& feature : schema.categorical) {
     summary.features.emplace_back();
     summary.features.back().name = feature.name;
@@ -141,23 +229,17 @@ DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const Stop
     batch.label.resize(rows.size());  // of unlabelled rows: 0
     for (size_t i = 0; i < rows.size(); ++i) {
       positive += batch.label[i];
-      for (size_t d = 0; d < num_dense; ++d)
-        dense[d].Add(batch.dense[i * num_dense + d], batch.label[i], &summary.features[d]);
+      dense.Add(batch.dense.data() + i * num_dense, batch.label[i], &summary.features);
     }
     for (size_t f = 0; f < ids.size(); ++f)
-      ids[f].Add(batch.categorical[f], batch.label, &summary.features[num_dense + f]);
+      ids[f].Add(batch.categorical[f], batch.label, &summary.features[dense.size() + f]);
   }
 
   summary.rows = dataset.num_rows();
   if (summary.rows > 0) summary.label_rate = positive / static_cast<double>(summary.rows);
-  for (size_t d = 0; d < num_dense; ++d) {
-    dense[d].Finish(num_top, &summary.features[d]);
-    // Version 1 had no transforms.
-    if (!schema.dense_transforms.empty() && schema.dense_transforms[d].starts_with("fill:"))
-      summary.features[d].missing = -1;
-  }
+  dense.Finish(num_top, &summary.features);
   for (size_t f = 0; f < ids.size(); ++f)
-    ids[f].Finish(num_top, ValueNames(dataset, f), &summary.features[num_dense + f]);
+    ids[f].Finish(num_top, ValueNames(dataset, f), &summary.features[dense.size() + f]);
   return summary;
 }
 

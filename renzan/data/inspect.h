@@ -20,16 +20,17 @@ struct TopValue {
 
 struct FeatureSummary {
   std::string name;
-  std::string kind;        // "dense", "one-hot", "multi-hot"
+  std::string kind;        // "dense", "vector", "one-hot", "multi-hot"
+  int64_t dimension = 0;   // of a vector
   std::string vocabulary;  // as in dataset.yaml
   int64_t num_embeddings = 0;
   int64_t values = 0;  // rows, or for multi-hot the values in all bags
-  // Id 0, or empty bags; zeros for dense, since missing is stored as 0; -1 for dense whose
-  // transform has a `fill`: nothing says any more which rows those were.
+  // Id 0, or empty bags; zeros for dense and vectors of zeros, since missing is stored as 0; -1 for
+  // dense whose transform has a `fill`: nothing says any more which rows those were.
   int64_t missing = 0;
   int64_t distinct = 0;  // without missing, and without rare or unseen values of a vocabulary
   bool distinct_capped = false;       // counting stopped at the limit
-  double min = 0, mean = 0, max = 0;  // of dense
+  double min = 0, mean = 0, max = 0;  // of dense, and of all numbers of a vector
   std::vector<TopValue> top;          // most frequent first, without missing
 };
 

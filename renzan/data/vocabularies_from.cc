@@ -70,6 +70,20 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
          directory, there, here);
 }
 
+// The names of all their numbers would say less.
+void CheckVectors(const std::string& directory, const DatasetManifest& manifest,
+                  const DatasetSchema& schema) {
+  for (const DenseVector& vector : schema.vectors) {
+    const auto there = manifest.vectors.find(vector.name);
+    if (there == manifest.vectors.end() || there->second.dimension == vector.dimension) continue;
+    Fail(ErrorCode::kConfig,
+         "vector '{}' has dimension {} in {}, here it has {}: use the vectors and the schema of "
+         "that "
+         "import",
+         Escape(vector.name), there->second.dimension, directory, vector.dimension);
+  }
+}
+
 }  // namespace
 
 std::vector<Vocabulary> TakeVocabularies(const ImportOptions& options,
@@ -84,6 +98,7 @@ std::vector<Vocabulary> TakeVocabularies(const ImportOptions& options,
          "the row for unseen values",
          options.unseen.empty() ? "seed" : "unseen");
   const DatasetManifest manifest = ReadManifest(directory);
+  CheckVectors(directory, manifest, schema);
   if (manifest.dense != schema.dense)
     Fail(ErrorCode::kConfig, "the dense features [{}] are not those of {}: [{}]; {}",
          fmt::join(schema.dense, ", "), directory, fmt::join(manifest.dense, ", "), kSameFeatures);

@@ -6,6 +6,7 @@ import datetime
 import io
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import tables
 tables.add_to_path()
 
 import datasets
+import numpy as np
 import renzan
 
 pyarrow, pandas, polars, duckdb = (tables.library(name)
@@ -63,7 +65,7 @@ def csv_of(columns):
     def field(value):
         if value is None:
             return ""
-        text = "|".join(value) if isinstance(value, list) else str(value)
+        text = "|".join(map(str, value)) if isinstance(value, list) else str(value)
         return '"' + text.replace('"', '""') + '"' if set(text) & set(',"') else text
 
     rows = [",".join(columns)]
@@ -351,6 +353,41 @@ class WriteTest(unittest.TestCase):
                 whole.schema, [b for part in parts for b in part.to_batches()])
 
         self.library_test("types", make)
+
+    @unittest.skipUnless(pyarrow, "PyArrow is not installed (bench/setup-peers tables)")
+    def test_vectors(self):
+        """Lists of all types are the vectors of a CSV file, and the schema says where they are."""
+        columns = {"clicked": [i % 2 for i in range(90)],
+                   "text": [None if i % 9 == 4 else [i * 0.1, -1 / (i + 1), float(i)]
+                            for i in range(90)],
+                   "age": [None if i % 7 == 3 else i for i in range(90)]}
+        for transform in ("none", "log"):
+            schema = {"columns": {
+                "clicked": {"role": "label"},
+                "text": {"role": "dense", "dimension": 3, "transform": transform},
+                "age": {"role": "categorical", "buckets": [18, 40.5]}}}
+            for item, make in ((pyarrow.float64(), pyarrow.list_),
+                               (pyarrow.float64(), lambda item: pyarrow.list_(item, 3)),
+                               (pyarrow.float32(), lambda item: pyarrow.list_(item, 3)),
+                               (pyarrow.float32(), pyarrow.large_list)):
+                table = pyarrow.table(columns).cast(pyarrow.schema([
+                    ("clicked", pyarrow.int64()), ("text", make(item)), ("age", pyarrow.float32())]))
+                self.from_csv({**columns, "text": [
+                    None if row is None else [str(np.float32(x)) if item == "float" else x
+                                              for x in row] for row in columns["text"]]},
+                    schema, "--vocabulary", "threshold:1")
+                new = renzan.data.write(table.slice(0), self.root / "new", schema,
+                                        vocabulary="threshold:1")
+                self.expect_same(self.root / "csv", self.root / "new")
+                shutil.rmtree(self.root / "csv")
+                shutil.rmtree(self.root / "new")
+            self.assertEqual(new.schema.dense, ["text.0", "text.1", "text.2"])
+            self.assertEqual(new.schema.vectors, {"text": slice(0, 3)})
+        self.assertEqual(new.schema.categorical[0].num_embeddings, 5)
+        short = pyarrow.table({"clicked": [1, 0], "text": [[1.0, 2.0, 3.0], [1.0]], "age": [1, 2]})
+        with self.assertRaisesRegex(renzan.DataError, r"row 1: column 2 \(text\): a vector of 1 "
+                                                      "number, but dimension is 3"):
+            renzan.data.write(short, self.root / "new", schema)
 
     @unittest.skipUnless(pyarrow, "PyArrow is not installed (bench/setup-peers tables)")
     def test_a_stream_that_fails(self):

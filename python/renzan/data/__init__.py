@@ -106,6 +106,8 @@ class Schema(NamedTuple):
     negatives_kept: float = 1
     """The share of the negatives that the data hold, below 1 after negative downsampling: scores
     of a model trained on them are calibrated after its logits + log(negatives_kept)."""
+    vectors: Mapping[str, slice] = {}
+    """Of each column of vectors, where its numbers are in `dense`: batch.dense[:, vectors["text"]]."""
 
 
 Rows = Union[int, slice, Sequence[int], np.ndarray]
@@ -140,7 +142,9 @@ class Dataset:
                      f["table"], f["max_length"])
              for f in about["categorical"]],
             about["dense_transforms"], about["label_rule"], about["weight"],
-            about["negatives_kept"])
+            about["negatives_kept"],
+            {name: slice(v["first"], v["first"] + v["dimension"])
+             for name, v in about["vectors"].items()})
         self.best_possible: dict[str, float] | None = about["generated"]
         """For generated data: the best that a model can reach, {"best_auc", "best_log_loss"}."""
         self._shards: list[Batch] | None = None

@@ -21,6 +21,10 @@
 namespace renzan {
 namespace {
 
+bool IsDense(const FeatureSummary& feature) {
+  return feature.kind == "dense" || feature.kind == "vector";
+}
+
 // A rate, or null without labels.
 nlohmann::ordered_json RateJson(const Dataset& dataset, double rate) {
   nlohmann::ordered_json json;
@@ -39,7 +43,8 @@ nlohmann::ordered_json ToJson(const Dataset& dataset, const FeatureSummary& feat
       {"values", feature.values},     {"missing", nullptr},
       {"distinct", feature.distinct}, {"distinct_capped", feature.distinct_capped}};
   if (feature.missing >= 0) out["missing"] = feature.missing;
-  if (feature.kind == "dense") {
+  if (feature.kind == "vector") out["dimension"] = feature.dimension;
+  if (IsDense(feature)) {
     out["min"] = feature.min;
     out["mean"] = feature.mean;
     out["max"] = feature.max;
@@ -109,7 +114,6 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
              has_labels ? "most frequent: share, label rate" : "most frequent: share");
   for (const FeatureSummary& feature : summary.features) {
     const double values = static_cast<double>(std::max<int64_t>(feature.values, 1));
-    const bool dense = feature.kind == "dense";
     // An empty bag has no values, so the share of missing is relative to rows.
     const double rows = feature.kind == "multi-hot"
                             ? static_cast<double>(std::max<int64_t>(summary.rows, 1))
@@ -118,10 +122,13 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
         feature.missing < 0
             ? "-"
             : fmt::format("{:.2f}%", 100 * static_cast<double>(feature.missing) / rows);
-    fmt::print(
-        "{:<{}}  {:<9} {:>10} {:>8} {:>8}{} {:>10} ", feature.name, width, feature.kind,
-        feature.values, missing, feature.distinct, feature.distinct_capped ? "+" : " ",
-        dense ? fmt::format("max {:.4g}", feature.max) : fmt::format("{}", feature.num_embeddings));
+    fmt::print("{:<{}}  {:<9} {:>10} {:>8} {:>8}{} {:>10} ", feature.name, width, feature.kind,
+               feature.values, missing, feature.distinct, feature.distinct_capped ? "+" : " ",
+               IsDense(feature) ? fmt::format("max {:.4g}", feature.max)
+                                : fmt::format("{}", feature.num_embeddings));
+    if (feature.kind == "vector")
+      fmt::print("  {}, min {:.4g}, mean {:.4g}", Counted(feature.dimension, "number"), feature.min,
+                 feature.mean);
     for (const TopValue& top : feature.top)
       fmt::print("  {}: {:.1f}%{}", Escape(ShortText(top.value, kShown)),
                  100 * static_cast<double>(top.count) / values,
@@ -129,8 +136,8 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
     fmt::print("\n");
   }
   fmt::print(
-      "\nmissing: id 0 or an empty bag; for dense the share of zeros, because missing is stored as "
-      "0, or '-' with 'fill'\n");
+      "\nmissing: id 0 or an empty bag; for dense the share of zeros (of vectors, those of zeros "
+      "only), because missing is stored as 0, or '-' with 'fill'\n");
 }
 
 }  // namespace

@@ -54,6 +54,25 @@ ScoreColumn ColumnNamed(const Dataset& dataset, const std::string& name) {
        fmt::join(names, ", "), advice);
 }
 
+// A vector's name means all of its numbers, unless the text of its column is a key.
+std::vector<std::string> WithoutVectors(const Dataset& dataset,
+                                        const std::vector<std::string>& names) {
+  const DatasetSchema& schema = dataset.schema();
+  const std::vector<std::string>& keys = dataset.manifest().keys;
+  std::vector<std::string> columns;
+  for (const std::string& name : names) {
+    const auto vector = std::find_if(schema.vectors.begin(), schema.vectors.end(),
+                                     [&](const DenseVector& other) { return other.name == name; });
+    const bool is_key = std::find(keys.begin(), keys.end(), name) != keys.end();
+    if (vector == schema.vectors.end() || is_key) {
+      columns.push_back(name);
+      continue;
+    }
+    for (int64_t i = 0; i < vector->dimension; ++i) columns.push_back(vector->NameOf(i));
+  }
+  return columns;
+}
+
 // An id or the ids of a bag.
 std::span<const int64_t> IdsOf(const ScoreColumn& column, const Batch& batch, size_t row) {
   CHECK(column.kind == Kind::kCategorical);
@@ -93,7 +112,7 @@ std::vector<std::string> ScoreNames(const std::vector<ModelOutput>& outputs) {
 void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& names,
                        const std::vector<std::string>& scores) {
   std::set<std::string> seen(scores.begin(), scores.end());
-  for (const std::string& name : names) {
+  for (const std::string& name : WithoutVectors(dataset, names)) {
     ColumnNamed(dataset, name);
     if (!seen.insert(name).second)
       Fail(ErrorCode::kUsage, "--with {}: {}", name,
@@ -107,7 +126,7 @@ void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& n
 std::vector<ScoreColumn> MakeScoreColumns(const Dataset& dataset,
                                           const std::vector<std::string>& names, RowRange rows) {
   std::vector<ScoreColumn> columns;
-  for (const std::string& name : names) {
+  for (const std::string& name : WithoutVectors(dataset, names)) {
     ScoreColumn& column = columns.emplace_back(ColumnNamed(dataset, name));
     if (column.kind == Kind::kKey)
       column.key = std::make_unique<KeyColumn>(dataset, name, rows.begin, rows.end);

@@ -28,7 +28,19 @@ namespace {
 constexpr std::string_view kIndexName = "__index_level_";
 
 // How the values of a column become a part of a row.
-enum class Use { kSkip, kText, kInteger, kPlainText, kFloatText, kDense, kWeight, kTime, kBag };
+enum class Use {
+  kSkip,
+  kText,
+  kInteger,
+  kPlainText,
+  kFloatText,
+  kDense,
+  kVector,
+  kBucket,
+  kWeight,
+  kTime,
+  kBag
+};
 
 struct Column {
   std::string name;
@@ -39,6 +51,7 @@ struct Column {
   bool is_used() const { return use != Use::kSkip || is_key || splits; }
   bool words = false;                // bool: its text is true and false, not 1 and 0
   std::vector<double> missing = {};  // the numbers that mean missing
+  bool stays_float = false;          // a vector of float32, of which no number is changed
   ArrowValues values = {};
   char scratch[ArrowValues::kMaxNumber] = {}, key_scratch[ArrowValues::kMaxNumber] = {};
   char split_scratch[ArrowValues::kMaxNumber] = {};
@@ -180,6 +193,9 @@ class ArrowSource : public RowSource {
       column.index = *index;
       column.is_key = fields_.is_key(*index);
       column.use = UseOf(fields_.columns()[*index], column);
+      column.stays_float = column.use == Use::kVector && fields_.columns()[*index].is_unchanged() &&
+                           column.type.item->kind == ArrowKind::kFloat &&
+                           !column.type.item->is_encoded();
       const LabelRule& rule = fields_.columns()[*index].label;
       column.words = fields_.columns()[*index].role != "label" || !rule.positive.empty() ||
                      rule.values == "no/yes" || rule.values == "false/true";
@@ -193,7 +209,8 @@ class ArrowSource : public RowSource {
   Use UseOf(const CsvColumn& described, const Column& column) const {
     const ArrowType& type = column.type;
     if (described.role == "skip" || described.role == "key") return Use::kSkip;
-    if (type.is_list()) return Use::kBag;
+    if (type.is_list()) return described.is_vector() ? Use::kVector : Use::kBag;
+    if (!described.bounds.empty()) return type.is_number() ? Use::kBucket : Use::kText;
     if (described.role == "dense" && type.is_number()) return Use::kDense;
     if (described.role == "weight" && type.is_number()) return Use::kWeight;
     if (described.role == "date" && type.is_time()) return Use::kTime;
@@ -216,8 +233,17 @@ class ArrowSource : public RowSource {
     if (type.kind == ArrowKind::kOther || (type.is_list() && type.item->is_list()) ||
         (type.is_list() && (type.item->kind == ArrowKind::kOther || type.item->is_time()))) {
       advice = "cast it to integers, float64 or strings, or lists of them";
-    } else if (type.is_list() && described.role != "multi_hot") {
-      advice = "lists have the role multi_hot";
+    } else if (type.is_list() && !described.is_list()) {
+      advice = "lists have the role multi_hot, or dense with their length as the dimension";
+    } else if (described.is_vector() && !type.is_list() && !type.is_text() &&
+               type.kind != ArrowKind::kNull) {
+      advice = fmt::format("cast it to lists of {}", Counted(described.dimension, "number"));
+    } else if (described.is_vector() && type.is_list() && !type.item->is_number()) {
+      advice = "cast its items to float32";
+    } else if (described.is_vector() && type.kind == ArrowKind::kFixedList &&
+               type.list_size != described.dimension) {
+      advice = fmt::format("its lists have {}, but dimension is {}",
+                           Counted(type.list_size, "number"), described.dimension);
     } else if (type.is_list() && column.is_key) {
       advice = "a key needs a text: remove 'key: true'";
     } else if (described.role == "date" && type.is_time()) {
@@ -305,7 +331,10 @@ class ArrowSource : public RowSource {
                          row);
         return true;
       case Use::kDense:
+      case Use::kBucket:
         return TakeNumber(column, at, is_null, row, bad);
+      case Use::kVector:
+        return TakeVector(column, at, is_null, row, bad);
       case Use::kWeight: {
         std::optional<double> number;
         if (!is_null) number = column.values.Number(at);
@@ -352,9 +381,32 @@ class ArrowSource : public RowSource {
     std::optional<double> number;
     if (!is_null) number = column.values.Number(at);
     if (number && IsMissing(column, *number)) number.reset();
-    if (fields_.SetDense(column.index, number, row, bad)) return true;
+    if (column.use == Use::kBucket ? fields_.SetBucket(column.index, number, row, bad)
+                                   : fields_.SetDense(column.index, number, row, bad))
+      return true;
     if (number && std::isnan(*number)) bad->advice = kNanAdvice;
     return false;
+  }
+
+  bool TakeVector(const Column& column, int64_t at, bool is_null, TextRow* row, BadRow* bad) const {
+    if (is_null) {
+      fields_.SetMissingVector(column.index, row);
+      return true;
+    }
+    int64_t begin = 0, end = 0;
+    column.values.ListRange(at, &begin, &end);
+    if (!fields_.CheckVectorLength(column.index, end - begin, bad)) return false;
+    const ArrowValues& items = column.values.items();
+    for (int64_t i = begin; i < end; ++i) {
+      if (items.IsNull(i)) {
+        bad->reason = fmt::format("null at position {} of the vector", i - begin);
+        bad->advice = "a vector is missing as a whole: write null instead of the list";
+        return false;
+      }
+      const double number = column.stays_float ? items.StoredFloat(i) : items.Number(i);
+      if (!fields_.SetComponent(column.index, i - begin, number, row, bad)) return false;
+    }
+    return true;
   }
 
   bool TakeTime(Column& column, int64_t at, bool is_null, TextRow* row) {

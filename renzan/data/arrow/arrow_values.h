@@ -124,6 +124,13 @@ class ArrowValues {
   }
   // Of a number; the nearest double, as text would be read.
   double Number(int64_t at) const;
+  // Of a plain float32, as it is stored: the same as Number() once both are float32 again.
+  float StoredFloat(int64_t at) const {
+    float number = 0;
+    std::memcpy(&number, static_cast<const char*>(data_) + (offset_ + at) * int64_t{sizeof number},
+                sizeof number);
+    return number;
+  }
   // Of a date or time: seconds since 1970.
   int64_t Seconds(int64_t at) const;
 

@@ -415,6 +415,8 @@ const std::string& Dataset::fingerprint() const { return impl_->fingerprint; }
 const DatasetManifest& Dataset::manifest() const { return impl_->manifest; }
 DatasetCache* Dataset::cache() const { return impl_->cache.get(); }
 
+std::string DenseVector::NameOf(int64_t i) const { return fmt::format("{}.{}", name, i); }
+
 size_t FirstOfTable(const DatasetSchema& schema, size_t feature) {
   size_t first = 0;
   while (schema.categorical[first].table_name() != schema.categorical[feature].table_name())

@@ -19,6 +19,7 @@ namespace renzan {
 
 inline constexpr int64_t kMaxEmbeddings = int64_t{1} << 48;
 inline constexpr int64_t kMaxSequenceLength = 4096;
+inline constexpr int64_t kMaxVectorDimension = 65'536;
 
 struct CategoricalFeature {
   std::string name;
@@ -46,6 +47,17 @@ struct FurtherLabel {
   bool operator==(const FurtherLabel&) const = default;
 };
 
+// Dense features that one column of the input gives, in its order: embedding.0, embedding.1 and so
+// on.
+struct DenseVector {
+  std::string name;  // of the column
+  size_t first = 0;  // in DatasetSchema::dense
+  int64_t dimension = 0;
+
+  // Of its i-th feature.
+  std::string NameOf(int64_t i) const;
+};
+
 // DatasetSchema::parsing of a column whose fields are taken unchanged.
 inline constexpr char kPlainParsing[] = "plain";
 
@@ -68,6 +80,7 @@ struct DatasetSchema {
   // The share of the population's negatives that the data hold, in (0, 1]: below 1 after negative
   // downsampling.
   double negatives_kept = 1;
+  std::vector<DenseVector> vectors = {};  // which of `dense` belong together, in their order
 
   bool has_labels() const { return !label.empty(); }
   size_t num_labels() const { return has_labels() ? 1 + further_labels.size() : 0; }

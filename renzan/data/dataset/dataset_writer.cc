@@ -318,6 +318,8 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   impl.manifest.weight.name = schema.weight;
   impl.manifest.negatives_kept = schema.negatives_kept;
   impl.manifest.dense = schema.dense;
+  for (const DenseVector& vector : schema.vectors)
+    impl.manifest.vectors[vector.name] = {.dimension = vector.dimension};
   impl.manifest.dense_transforms = schema.dense_transforms;
   if (schema.dense_transforms.empty())
     impl.manifest.dense_transforms.assign(schema.dense.size(), "none");
@@ -338,7 +340,8 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   for (const CategoricalFeature& feature : schema.categorical)
     if (!feature.table.empty() || feature.max_length > 0)
       impl.manifest.format_version = kSequencesFormatVersion;
-  if (!schema.further_labels.empty()) impl.manifest.format_version = kSeveralLabelsFormatVersion;
+  if (!schema.further_labels.empty() || !schema.vectors.empty())
+    impl.manifest.format_version = kLabelsAndVectorsFormatVersion;
   impl.OpenShard();
 }
 

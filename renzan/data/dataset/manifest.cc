@@ -1,5 +1,6 @@
 #include "renzan/data/dataset/manifest.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <set>
@@ -119,6 +120,10 @@ void FeatureEntry::Describe(ConfigFields& fields, bool with_unset) {
   fields.Require(max_length == 0 || multi_hot, "max_length", "needs multi_hot: true");
 }
 
+void VectorEntry::Describe(ConfigFields& fields) {
+  fields.Range("dimension", &dimension, 1, kMaxVectorDimension);
+}
+
 void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
   fields.Field("format_version", &format_version);
   fields.Require(format_version >= 1 && format_version <= kNewestDatasetFormatVersion,
@@ -155,6 +160,14 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
   for (const std::string& transform : dense_transforms)
     fields.Require(DenseTransform::Parse(transform).has_value(), "dense_transforms",
                    fmt::format("has '{}', which is not a transform", transform));
+  if (with_unset || !vectors.empty()) fields.Map("vectors", &vectors);
+  fields.Require(vectors.empty() || format_version >= kLabelsAndVectorsFormatVersion, "vectors",
+                 "are in this version, which does not have them");
+  for (const auto& [name, vector] : vectors)
+    fields.Require(FirstOfVector(name, vector).has_value(), "vectors",
+                   fmt::format("has '{}' of dimension {}, whose features are not in 'dense' one "
+                               "after the other",
+                               name, vector.dimension));
   fields.Field("categorical", &categorical);
   fields.Map<FeatureEntry>("features", &features, [&](ConfigFields& inner, FeatureEntry& entry) {
     entry.Describe(inner, with_unset);
@@ -184,7 +197,7 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
   fields.Require(features.size() == categorical.size(), "features",
                  "must have one entry for each feature of 'categorical'");
   fields.Require(
-      further_labels.empty() || (format_version >= kSeveralLabelsFormatVersion && !label.empty()),
+      further_labels.empty() || (format_version >= kLabelsAndVectorsFormatVersion && !label.empty()),
       "further_labels", "are there, which this version or data without a first label cannot have");
   for (const std::string& name : further_labels)
     fields.Require(further_label_entries.contains(name), "further_label_entries",
@@ -200,6 +213,26 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
                  fmt::format("exceeds the {}", Counted(rows, "row")));
 }
 
+std::optional<size_t> DatasetManifest::FirstOfVector(const std::string& name,
+                                                     const VectorEntry& vector) const {
+  const DenseVector wanted{.name = name, .dimension = vector.dimension};
+  const auto first = std::find(dense.begin(), dense.end(), wanted.NameOf(0));
+  if (dense.end() - first < vector.dimension) return std::nullopt;
+  for (int64_t i = 0; i < vector.dimension; ++i)
+    if (first[i] != wanted.NameOf(i)) return std::nullopt;
+  return static_cast<size_t>(first - dense.begin());
+}
+
+std::vector<DenseVector> DatasetManifest::DenseVectors() const {
+  std::vector<DenseVector> found;
+  for (const auto& [name, vector] : vectors)
+    if (const std::optional<size_t> first = FirstOfVector(name, vector))
+      found.push_back({.name = name, .first = *first, .dimension = vector.dimension});
+  std::sort(found.begin(), found.end(),
+            [](const DenseVector& a, const DenseVector& b) { return a.first < b.first; });
+  return found;
+}
+
 DatasetSchema DatasetManifest::schema() const {
   DatasetSchema schema;
   schema.label = label;
@@ -212,6 +245,7 @@ DatasetSchema DatasetManifest::schema() const {
   schema.weight = weight.name;
   schema.negatives_kept = negatives_kept;
   schema.dense = dense;
+  schema.vectors = DenseVectors();
   schema.dense_transforms = dense_transforms;
   for (const std::string& name : categorical) {
     const FeatureEntry& feature = features.at(name);

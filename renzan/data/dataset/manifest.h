@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,14 +57,20 @@ struct FeatureEntry {
   void Describe(ConfigFields& fields, bool with_unset);
 };
 
+struct VectorEntry {
+  int64_t dimension = 0;
+
+  void Describe(ConfigFields& fields);
+};
+
 // The versions that are written: the later ones only for features with wide ids, for rows without
 // labels, for keys and the numbers of the input's rows, for shared tables and sequences, and for
-// several labels, so that older programs can read the others. Version 1 had no block checksums, no checksum of
-// dataset.yaml, and no transforms.
+// several labels and vectors, so that older programs can read the others. Version 1 had no block
+// checksums, no checksum of dataset.yaml, and no transforms.
 inline constexpr int64_t kDatasetFormatVersion = 2, kWideIdsFormatVersion = 3,
                          kUnlabelledFormatVersion = 4, kKeysFormatVersion = 5,
-                         kSequencesFormatVersion = 6, kSeveralLabelsFormatVersion = 7,
-                         kNewestDatasetFormatVersion = kSeveralLabelsFormatVersion;
+                         kSequencesFormatVersion = 6, kLabelsAndVectorsFormatVersion = 7,
+                         kNewestDatasetFormatVersion = kLabelsAndVectorsFormatVersion;
 
 // The file in each shard's folder that holds the XXH3 of every block of the others.
 inline constexpr char kBlockChecksumsFile[] = "checksums.npy";
@@ -90,7 +97,8 @@ struct DatasetManifest {
   double negatives_kept = 1;  // DatasetSchema::negatives_kept
   std::vector<std::string> dense;
   std::vector<std::string> dense_transforms;  // DenseTransform::text() of each; absent in version 1
-  std::vector<std::string> categorical;       // in the order of Batch::categorical
+  std::map<std::string, VectorEntry> vectors;     // DatasetSchema::vectors, by name
+  std::vector<std::string> categorical;           // in the order of Batch::categorical
   std::map<std::string, FeatureEntry> features;   // one for each of `categorical`
   std::map<std::string, BayesOptimal> generated;  // "teacher", or empty
   std::map<std::string, ShardEntry> shards;       // by folder; their order is the order of rows
@@ -110,6 +118,11 @@ struct DatasetManifest {
   // that others keep their bytes and older programs can read them.
   void Describe(ConfigFields& fields, bool with_unset);
   DatasetSchema schema() const;
+  // In the order of `dense`, where their features must be.
+  std::vector<DenseVector> DenseVectors() const;
+  // The position in `dense` of a vector's first feature; nothing if they are not there in its
+  // order.
+  std::optional<size_t> FirstOfVector(const std::string& name, const VectorEntry& vector) const;
   // Whether all labels are known to be the same.
   bool has_one_class() const { return positive_rows == 0 || positive_rows == rows; }
   // Whether lookups of a feature may read the row for unseen values instead of their own, because

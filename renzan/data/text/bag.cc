@@ -44,8 +44,10 @@ std::string TakeListValue(std::string_view* rest, char separator, std::string_vi
 std::string SplitBag(std::string_view field, const BagFormat& format,
                      const std::function<bool(std::string_view)>& is_missing,
                      std::vector<std::string_view>* bag) {
+  const bool keep_empty =
+      format.keep_empty && kBlanks.find(format.separator) == std::string_view::npos;
   const auto add = [&](std::string_view value) {
-    if (!value.empty() && !is_missing(value)) bag->push_back(value);
+    if (keep_empty || (!value.empty() && !is_missing(value))) bag->push_back(value);
   };
   if (!format.brackets) {
     while (!field.empty()) {
@@ -68,6 +70,8 @@ std::string SplitBag(std::string_view field, const BagFormat& format,
       std::string problem = TakeListValue(&field, format.separator, &value);
       if (!problem.empty()) return problem;
       add(value);
+    } else if (!field.empty() && keep_empty) {
+      add({});
     }
     if (field.empty()) return "";
     field.remove_prefix(1);

@@ -8,7 +8,6 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
-#include "renzan/data/text/bag.h"
 #include "renzan/data/text/label_rule.h"
 #include "renzan/data/text/parse_number.h"
 
@@ -17,6 +16,9 @@ namespace {
 
 constexpr char kNotAWeight[] = "is not a weight: it must be a finite number from 0 on";
 constexpr char kNotFinite[] = "is not a finite number";
+constexpr char kOtherLists[] =
+    "if the column's lists are written otherwise, correct its 'brackets' or 'separator' in the "
+    "schema";
 
 // For what is not a number of whole seconds since 1970, or "".
 std::string AdviceOnSeconds(std::string_view field) {
@@ -25,6 +27,17 @@ std::string AdviceOnSeconds(std::string_view field) {
   return *number == std::floor(*number)
              ? "%s counts seconds: %Q counts milliseconds; divide microseconds by 1000 for it"
              : "with parts of a second, the format is %s.%f";
+}
+
+// What the numbers of each bucket become: (-inf, 18), [18, 65), [65, inf).
+std::vector<std::string> BucketNames(const std::vector<double>& bounds) {
+  std::vector<std::string> names;
+  if (bounds.empty()) return names;
+  names.push_back(fmt::format("(-inf, {})", bounds.front()));
+  for (size_t i = 1; i < bounds.size(); ++i)
+    names.push_back(fmt::format("[{}, {})", bounds[i - 1], bounds[i]));
+  names.push_back(fmt::format("[{}, inf)", bounds.back()));
+  return names;
 }
 
 }  // namespace
@@ -66,6 +79,7 @@ void ColumnFields::SetColumns() {
       date.texts.emplace_back();
     }
     dates_.push_back(std::move(date));
+    buckets_.push_back(BucketNames(column.bounds));
     const bool is_absent = absent_[slots_.size()] != 0;
     const bool is_key = column.is_key() && !is_absent;
     key_slots_.push_back(is_key ? keys_.size() : kNoKey);
@@ -93,14 +107,8 @@ size_t ColumnFields::AddFeature(const CsvColumn& column, const std::string& name
     schema_.label_rule = column.label.text();
     return 0;
   }
-  if (column.role == "dense") {
-    transforms_.push_back(*DenseTransform::Parse(column.dense_transform()));
-    schema_.dense.push_back(name);
-    schema_.dense_transforms.push_back(transforms_.back().text());
-    unscaled_slots_.push_back(num_unscaled_);
-    num_unscaled_ += transforms_.back().needs_constants();
-    return transforms_.size() - 1;
-  }
+  if (column.role == "dense")
+    return column.is_vector() ? AddVector(column, name) : AddDense(column, name);
   const bool multi_hot = column.role == "multi_hot";
   schema_.categorical.push_back({.name = name,
                                  .multi_hot = multi_hot,
@@ -108,6 +116,24 @@ size_t ColumnFields::AddFeature(const CsvColumn& column, const std::string& name
                                  .max_length = column.max_length});
   unseen_shares_.push_back(column.unseen);
   return multi_hot ? num_multi_hot_++ : num_one_hot_++;
+}
+
+size_t ColumnFields::AddDense(const CsvColumn& column, const std::string& name) {
+  transforms_.push_back(*DenseTransform::Parse(column.dense_transform()));
+  schema_.dense.push_back(name);
+  schema_.dense_transforms.push_back(transforms_.back().text());
+  unscaled_slots_.push_back(num_unscaled_);
+  num_unscaled_ += transforms_.back().needs_constants();
+  return transforms_.size() - 1;
+}
+
+// Returns the index of its first number; the others follow.
+size_t ColumnFields::AddVector(const CsvColumn& column, const std::string& name) {
+  const DenseVector vector{
+      .name = name, .first = transforms_.size(), .dimension = column.dimension};
+  for (int64_t i = 0; i < vector.dimension; ++i) AddDense(column, vector.NameOf(i));
+  schema_.vectors.push_back(vector);
+  return vector.first;
 }
 
 // If the first file lacks it, so must the others.
@@ -153,10 +179,19 @@ bool ColumnFields::ParseField(size_t index, std::string_view field, TextRow* row
   if (column.role == "label") return ParseLabel(index, field, row, bad);
   if (column.role == "weight") return ParseWeight(index, field, row, bad);
   if (column.role == "date") return ParseDate(index, field, row, bad);
+  if (column.is_vector()) return ParseVector(index, field, row, bad);
   if (column.role == "dense") return ParseDense(index, field, row, bad);
   if (column.role == "multi_hot") return ParseBag(index, field, row, bad);
+  if (!column.bounds.empty()) return ParseBucket(index, field, row, bad);
   SetValue(index, field, row);
   return true;
+}
+
+BagFormat ColumnFields::FormatOf(const CsvColumn& column) const {
+  return {.separator = column.bag_separator(),
+          .trim = csv_.trim,
+          .brackets = column.brackets,
+          .keep_empty = column.is_vector()};
 }
 
 bool ColumnFields::ParseBag(size_t index, std::string_view field, TextRow* row, BadRow* bad) const {
@@ -164,13 +199,10 @@ bool ColumnFields::ParseBag(size_t index, std::string_view field, TextRow* row, 
   std::vector<std::string_view>& bag = BagOf(index, row);
   bag.clear();
   const std::string problem = SplitBag(
-      field, {.separator = column.bag_separator(), .trim = csv_.trim, .brackets = column.brackets},
-      [&](std::string_view value) { return IsMissing(index, value); }, &bag);
+      field, FormatOf(column), [&](std::string_view value) { return IsMissing(index, value); },
+      &bag);
   if (problem.empty()) return LimitBag(index, row, bad);
-  Suggest(
-      "if the column's lists are written otherwise, correct its 'brackets' or 'separator' in the "
-      "schema",
-      bad);
+  Suggest(kOtherLists, bad);
   return Reject(field, problem, bad);
 }
 
@@ -286,6 +318,75 @@ bool ColumnFields::SetDenseSlot(size_t slot, std::optional<double> value, TextRo
   dense = value ? transform.Apply(*value) : transform.OfMissing();
   if (!value) return true;
   return std::isfinite(*value) && std::isfinite(dense);
+}
+
+bool ColumnFields::ParseVector(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
+  if (field.empty()) {
+    SetMissingVector(index, row);
+    return true;
+  }
+  components_.clear();
+  const std::string problem = SplitBag(
+      field, FormatOf(csv_.columns[index]), [](std::string_view) { return false; }, &components_);
+  if (!problem.empty()) {
+    Suggest(kOtherLists, bad);
+    return Reject(field, problem, bad);
+  }
+  if (!CheckVectorLength(index, std::ssize(components_), bad)) {
+    Suggest(kOtherLists, bad);
+    return false;
+  }
+  for (size_t i = 0; i < components_.size(); ++i) {
+    const std::optional<double> value = ParseNumber(components_[i]);
+    const auto position = static_cast<int64_t>(i);
+    if (!value)
+      return Reject(components_[i],
+                    fmt::format("is not a number, at position {} of the vector", position), bad);
+    if (!SetComponent(index, position, *value, row, bad)) return false;
+  }
+  return true;
+}
+
+void ColumnFields::SetMissingVector(size_t index, TextRow* row) const {
+  for (size_t i = 0; i < static_cast<size_t>(csv_.columns[index].dimension); ++i)
+    SetDenseSlot(slots_[index] + i, std::nullopt, row);
+}
+
+bool ColumnFields::CheckVectorLength(size_t index, int64_t length, BadRow* bad) const {
+  const int64_t dimension = csv_.columns[index].dimension;
+  if (length == dimension) return true;
+  bad->reason =
+      fmt::format("a vector of {}, but dimension is {}", Counted(length, "number"), dimension);
+  return false;
+}
+
+bool ColumnFields::SetComponent(size_t index, int64_t position, double value, TextRow* row,
+                                BadRow* bad) const {
+  return SetDenseSlot(slots_[index] + static_cast<size_t>(position), value, row) ||
+         Reject(fmt::format("{}", value),
+                fmt::format("{}, at position {} of the vector", kNotFinite, position), bad);
+}
+
+bool ColumnFields::ParseBucket(size_t index, std::string_view field, TextRow* row,
+                               BadRow* bad) const {
+  if (field.empty()) return SetBucket(index, std::nullopt, row, bad);
+  if (const std::optional<double> value = ParseNumber(field))
+    return SetBucket(index, value, row, bad);
+  Suggest("if the column holds no numbers, remove 'buckets' from it in the schema", bad);
+  return Reject(field, "is not a number, of which 'buckets' makes categories", bad);
+}
+
+bool ColumnFields::SetBucket(size_t index, std::optional<double> value, TextRow* row,
+                             BadRow* bad) const {
+  if (value && !std::isfinite(*value)) return Reject(fmt::format("{}", *value), kNotFinite, bad);
+  const std::vector<double>& bounds = csv_.columns[index].bounds;
+  std::string_view bucket;
+  if (value) {
+    const auto above = std::upper_bound(bounds.begin(), bounds.end(), *value);
+    bucket = buckets_[index][static_cast<size_t>(above - bounds.begin())];
+  }
+  SetValue(index, bucket, row);
+  return true;
 }
 
 bool ColumnFields::ParseDate(size_t index, std::string_view field, TextRow* row, BadRow* bad) {

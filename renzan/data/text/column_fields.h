@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "renzan/data/dense_transform.h"
+#include "renzan/data/text/bag.h"
 #include "renzan/data/text/csv_schema.h"
 #include "renzan/data/text/date.h"
 #include "renzan/data/text/row_parser.h"
@@ -47,6 +48,13 @@ class ColumnFields {
   bool ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad);
   // Nothing: missing.
   bool SetDense(size_t index, std::optional<double> value, TextRow* row, BadRow* bad) const;
+  // Of a vector, which is missing as a whole: the numbers one by one, of which there must be as
+  // many as the column's dimension.
+  void SetMissingVector(size_t index, TextRow* row) const;
+  bool CheckVectorLength(size_t index, int64_t length, BadRow* bad) const;
+  bool SetComponent(size_t index, int64_t position, double value, TextRow* row, BadRow* bad) const;
+  // Of a categorical column with buckets; nothing: missing.
+  bool SetBucket(size_t index, std::optional<double> value, TextRow* row, BadRow* bad) const;
   bool SetWeight(size_t index, std::optional<double> value, TextRow* row, BadRow* bad) const;
   void SetDate(size_t index, const std::optional<DateParts>& value, TextRow* row);
   bool ParseLabel(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
@@ -78,8 +86,13 @@ class ColumnFields {
   void CheckLabels() const;
   void SetColumns();
   size_t AddFeature(const CsvColumn& column, const std::string& name, const std::string& parsing);
+  size_t AddDense(const CsvColumn& column, const std::string& name);
+  size_t AddVector(const CsvColumn& column, const std::string& name);
   bool ParseWeight(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
   bool ParseDense(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
+  bool ParseVector(size_t index, std::string_view field, TextRow* row, BadRow* bad);
+  bool ParseBucket(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
+  BagFormat FormatOf(const CsvColumn& column) const;
   bool ParseBag(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
   bool ParseDate(size_t index, std::string_view field, TextRow* row, BadRow* bad);
   bool SetDenseSlot(size_t slot, std::optional<double> value, TextRow* row) const;
@@ -102,6 +115,8 @@ class ColumnFields {
   };
   std::vector<Date> dates_;    // by column
   std::vector<size_t> slots_;  // by column: index in the row's vector for its role
+  std::vector<std::vector<std::string>> buckets_;  // by column: the values that its numbers become
+  std::vector<std::string_view> components_;       // the texts of a vector
   std::vector<std::string> keys_;
   std::vector<size_t> key_slots_;  // by column: index in keys_
   static constexpr size_t kNoKey = static_cast<size_t>(-1);

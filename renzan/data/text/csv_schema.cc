@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "renzan/base/config/config.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/data/dataset/dataset.h"
@@ -73,7 +74,19 @@ bool NaturallyLess(std::string_view a, std::string_view b) {
 
 void CsvColumn::DescribeTransform(ConfigFields& fields) {
   fields.Choice("transform", &transform, {"none", "log", "standardize", "minmax", "buckets"});
-  fields.Range("buckets", &buckets, kMinBuckets, kMaxBuckets);
+  // Of a category, the bounds; of a dense feature, how many.
+  if (role == "categorical")
+    fields.Field("buckets", &bounds);
+  else
+    fields.Range("buckets", &buckets, kMinBuckets, kMaxBuckets);
+  const bool bounds_are_right =
+      std::all_of(bounds.begin(), bounds.end(), [](double x) { return std::isfinite(x); }) &&
+      std::adjacent_find(bounds.begin(), bounds.end(), std::greater_equal<>()) == bounds.end();
+  fields.Require(
+      bounds_are_right && std::ssize(bounds) < kMaxBuckets, "buckets",
+      fmt::format("must be at most {}, each greater than the one before: the least values "
+                  "of the buckets after the first",
+                  Counted(kMaxBuckets - 1, "number")));
   fields.Field("clip", &clip);
   fields.Field("fill", &fill);
   fields.Require(role == "dense" || transform == "none", "transform", "belongs to role dense");
@@ -114,6 +127,9 @@ void CsvColumn::DescribeParts(ConfigFields& fields) {
     parts.back().name = name;
     given.erase(found);
   }
+  for (const CsvColumn& part : parts)
+    fields.Require(part.bounds.empty(), "parts",
+                   fmt::format("has 'buckets' of '{}', which only columns have", part.name));
   fields.Require(given.empty(), "parts",
                  fmt::format("has '{}': the parts of a date are day, weekday and hour",
                              given.empty() ? "" : given.begin()->first));
@@ -129,11 +145,25 @@ void CsvColumn::DescribeTable(ConfigFields& fields) {
   fields.Require(max_length > 0 || keep.empty(), "keep", "needs max_length");
 }
 
+void CsvColumn::DescribeList(ConfigFields& fields) {
+  fields.Range("dimension", &dimension, 0, kMaxVectorDimension);
+  fields.Require(role == "dense" || dimension == 0, "dimension", "belongs to role dense");
+  fields.Require(dimension == 0 || transform != "buckets", "transform",
+                 "must be none, log, standardize or minmax for the numbers of a vector");
+  fields.Field("separator", &separator);
+  fields.Field("brackets", &brackets);
+  constexpr char kLists[] = "belongs to role multi_hot, and to role dense with a dimension";
+  fields.Require(is_list() || separator.empty(), "separator", kLists);
+  fields.Require(is_list() || !brackets, "brackets", kLists);
+  fields.Require(separator.size() <= 1, "separator", "must be one character");
+  fields.Require(!brackets || separator.empty() ||
+                     std::string_view("[]'\"").find(separator) == std::string_view::npos,
+                 "separator", "cannot be a bracket or a quote");
+}
+
 void CsvColumn::Describe(ConfigFields& fields) {
   fields.Choice("role", &role,
                 {"label", "weight", "dense", "categorical", "multi_hot", "date", "key", "skip"});
-  fields.Field("separator", &separator);
-  fields.Field("brackets", &brackets);
   fields.Field("missing", &missing);
   fields.Field("date", &date);
 
@@ -146,13 +176,7 @@ void CsvColumn::Describe(ConfigFields& fields) {
                  "key");
   DescribeTransform(fields);
   DescribeParts(fields);
-  fields.Require(role == "multi_hot" || separator.empty(), "separator",
-                 "belongs to role multi_hot");
-  fields.Require(role == "multi_hot" || !brackets, "brackets", "belongs to role multi_hot");
-  fields.Require(separator.size() <= 1, "separator", "must be one character");
-  fields.Require(!brackets || separator.empty() ||
-                     std::string_view("[]'\"").find(separator) == std::string_view::npos,
-                 "separator", "cannot be a bracket or a quote");
+  DescribeList(fields);
   fields.Field("unseen", &unseen);
   fields.Require(role == "categorical" || role == "multi_hot" || std::isnan(unseen), "unseen",
                  "belongs to roles categorical and multi_hot");
@@ -184,12 +208,14 @@ std::string CsvSchema::ParsingOf(const CsvColumn& column) const {
   std::set<std::string> texts(column.missing.begin(), column.missing.end());
   texts.erase("");
   for (const std::string& text : texts) parts.push_back(fmt::format("missing '{}'", text));
-  if (column.role == "multi_hot") {
+  if (column.is_list()) {
     if (column.brackets) parts.push_back("brackets");
     if (column.brackets || column.bag_separator() != '|')
       parts.push_back(fmt::format("separator '{}'", column.bag_separator()));
     if (!column.keep.empty()) parts.push_back("keep " + column.keep);
   }
+  if (!column.bounds.empty())
+    parts.push_back(fmt::format("buckets {}", fmt::join(column.bounds, " ")));
   if (!column.date.empty()) parts.push_back(fmt::format("date '{}'", column.date));
   return parts.empty() ? kPlainParsing : fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -254,7 +280,7 @@ CsvSchema ReadSchema(const std::function<void(const ConfigFields::Describer&)>& 
       item.column.missing = schema.missing;
       item.column.Describe(inner);
       // In brackets the whole field can be quoted.
-      inner.Require(item.column.role != "multi_hot" ||
+      inner.Require(!item.column.is_list() ||
                         schema.delimiter != std::string(1, item.column.bag_separator()) ||
                         (item.column.brackets && schema.quotes),
                     "separator",

@@ -21,8 +21,12 @@ struct CsvColumn {
   int64_t buckets = 32;            // dense: for transform buckets
   std::string fill;                // dense: "mean", or the number where it is missing; or ""
   std::vector<double> clip;        // dense: {lowest, highest} value before the transform, or empty
-  std::string separator;  // multi_hot: between the values of a field; "": "|", or "," in brackets
-  bool brackets = false;  // multi_hot: fields are lists, as in [1, 2]
+  int64_t dimension = 0;           // dense: a field is a vector of so many numbers; 0: one number
+  // categorical: where to divide the numbers of its fields, whose value is the bucket; increasing.
+  std::vector<double> bounds;
+  // multi_hot and vectors: between the values of a field; "": "|", or "," in brackets
+  std::string separator;
+  bool brackets = false;             // multi_hot and vectors: fields are lists, as in [1, 2]
   std::vector<std::string> missing;  // texts that mean "missing", besides the empty one
   std::string date;                  // date: a DateFormat's text
   // date: day, weekday and hour, those of them that are wanted, as features (dense or categorical)
@@ -45,6 +49,10 @@ struct CsvColumn {
 
   bool is_key() const { return key || role == "key"; }
 
+  bool is_vector() const { return dimension > 0; }
+  bool is_list() const { return role == "multi_hot" || is_vector(); }
+  // Of a dense column: whether numbers stay what they are.
+  bool is_unchanged() const { return transform == "none" && clip.empty(); }
   bool is_pattern() const { return name.find('*') != std::string::npos; }
   std::string dense_transform() const;  // as a DenseTransform's text, without constants
   char bag_separator() const;
@@ -54,6 +62,7 @@ struct CsvColumn {
  private:
   void DescribeTransform(ConfigFields& fields);
   void DescribeParts(ConfigFields& fields);
+  void DescribeList(ConfigFields& fields);
   void DescribeTable(ConfigFields& fields);
 };
 
