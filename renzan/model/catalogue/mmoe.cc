@@ -2,28 +2,19 @@
 // Mixture-of-Experts", KDD 2018): experts over the embeddings and the dense features, which each
 // task mixes by a gate of its own, and a tower for each task.
 
-#include <fmt/format.h>
-
-#include "renzan/model/blocks/gate.h"
 #include "renzan/model/catalogue/catalogue.h"
 #include "renzan/model/catalogue/parts.h"
 
 namespace renzan {
 
 Graph MmoeGraph(const ModelOptions& options) {
+  const ModelSizes& sizes = options.sizes;
   Graph graph;
   const std::string x = AddDeepInput(options, EmbeddingsIfAny(options), &graph);
-  std::vector<std::string> experts;
-  for (int i = 0; i < options.sizes.experts; ++i) {
-    experts.push_back(fmt::format("expert_{}", i));
-    graph.push_back({experts.back(), {x}, CommonMlp(options, options.sizes.expert_mlp)});
-  }
+  const auto experts = AddExperts(options, "expert", sizes.experts, x, sizes.expert_mlp, &graph);
   for (const ModelOutput& output : options.outputs) {
-    const std::string gate = "gate_" + output.name;
-    std::vector<std::string> inputs = {x};
-    inputs.insert(inputs.end(), experts.begin(), experts.end());
-    graph.push_back({gate, inputs, Gate{}});
-    graph.push_back(MlpToLogit(options, BlockOfOutput(output.name), gate));
+    const std::string mixed = AddGate("gate_" + output.name, x, experts, &graph);
+    graph.push_back(MlpToLogit(options, BlockOfOutput(output.name), mixed));
   }
   return graph;
 }

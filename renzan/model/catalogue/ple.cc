@@ -5,24 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "renzan/model/blocks/gate.h"
 #include "renzan/model/catalogue/catalogue.h"
 #include "renzan/model/catalogue/parts.h"
 
 namespace renzan {
 namespace {
-
-// Appends experts over `input`. Returns their names.
-std::vector<std::string> AddExperts(const ModelOptions& options, int count,
-                                    const std::string& prefix, const std::string& input,
-                                    Graph* graph) {
-  std::vector<std::string> experts;
-  for (int i = 0; i < count; ++i) {
-    experts.push_back(fmt::format("{}_expert_{}", prefix, i));
-    graph->push_back({experts.back(), {input}, CommonMlp(options, options.sizes.expert_mlp)});
-  }
-  return experts;
-}
 
 std::vector<std::string> Joined(std::vector<std::string> all, const std::vector<std::string>& more) {
   all.insert(all.end(), more.begin(), more.end());
@@ -34,23 +21,23 @@ std::vector<std::string> Joined(std::vector<std::string> all, const std::vector<
 Graph PleGraph(const ModelOptions& options) {
   const ModelSizes& sizes = options.sizes;
   Graph graph;
+  const auto add_experts = [&](const std::string& owner, int count, const std::string& input) {
+    return AddExperts(options, owner + "_expert", count, input, sizes.expert_mlp, &graph);
+  };
   std::string shared = AddDeepInput(options, EmbeddingsIfAny(options), &graph);
   std::vector<std::string> inputs(options.outputs.size(), shared);  // by task
   for (int level = 0; level < sizes.expert_levels; ++level) {
-    const auto of_shared =
-        AddExperts(options, sizes.experts, fmt::format("shared_{}", level), shared, &graph);
-    std::vector<std::string> all = of_shared;
+    const std::string shared_name = fmt::format("shared_{}", level);
+    const auto of_all = add_experts(shared_name, sizes.experts, shared);
+    std::vector<std::string> every = of_all;
     for (size_t t = 0; t < inputs.size(); ++t) {
-      const std::string prefix = fmt::format("task_{}_{}", level, options.outputs[t].name);
-      const auto own = AddExperts(options, sizes.task_experts, prefix, inputs[t], &graph);
-      all = Joined(all, own);
-      graph.push_back({prefix + "_gate", Joined({inputs[t]}, Joined(own, of_shared)), Gate{}});
-      inputs[t] = prefix + "_gate";
+      const std::string name = fmt::format("task_{}_{}", level, options.outputs[t].name);
+      const auto own = add_experts(name, sizes.task_experts, inputs[t]);
+      every = Joined(every, own);
+      inputs[t] = AddGate(name + "_gate", inputs[t], Joined(own, of_all), &graph);
     }
-    if (level + 1 == sizes.expert_levels) break;
-    const std::string gate = fmt::format("shared_{}_gate", level);
-    graph.push_back({gate, Joined({shared}, all), Gate{}});
-    shared = gate;
+    if (level + 1 < sizes.expert_levels)
+      shared = AddGate(shared_name + "_gate", shared, every, &graph);
   }
   for (size_t t = 0; t < inputs.size(); ++t)
     graph.push_back(MlpToLogit(options, BlockOfOutput(options.outputs[t].name), inputs[t]));
