@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "renzan/base/clock_testing.h"
@@ -183,13 +184,13 @@ TEST(Train, PlateausLowerRatesAlikeHoweverTheRunIsInterrupted) {
   const PlateauConfig plateau{.patience = 1, .min_delta = 0.1, .factor = 0.5, .floor = 0.1};
   const PlateauRun whole = TrainWithPlateau(dataset, plateau, 1, 1000);
   EXPECT_EQ(whole.factors, (std::vector<double>{0.5, 0.25, 0.125, 0.1}));
-  for (const int world : {1, 2, 3})
-    for (const int64_t stops_after : {1, 2, 3, 7}) {
-      const PlateauRun parts = TrainWithPlateau(dataset, plateau, world, stops_after);
-      EXPECT_EQ(parts.digests, whole.digests) << world << " workers, " << stops_after;
-      EXPECT_EQ(parts.factors, whole.factors);
-      EXPECT_EQ(parts.state, whole.state);
-    }
+  const std::pair<int, int64_t> interrupted[] = {{1, 1}, {1, 2}, {1, 7}, {2, 3}, {3, 10}};
+  for (const auto& [world, stops_after] : interrupted) {
+    const PlateauRun parts = TrainWithPlateau(dataset, plateau, world, stops_after);
+    EXPECT_EQ(parts.digests, whole.digests) << world << " workers, " << stops_after;
+    EXPECT_EQ(parts.factors, whole.factors);
+    EXPECT_EQ(parts.state, whole.state);
+  }
   const PlateauRun constant = TrainWithPlateau(dataset, {}, 1, 1000);
   EXPECT_TRUE(constant.factors.empty());
   EXPECT_NE(constant.digests, whole.digests);
