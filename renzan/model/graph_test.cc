@@ -105,5 +105,35 @@ TEST(Graph, RefusesWhatWouldTakeUnusedPositionsForUsedOnes) {
             "block pool: the dataset has no categorical feature 'other'");
 }
 
+TEST(Graph, OutputsAreNamedBlocksWithALogitEach) {
+  const auto refusal = [](std::vector<ModelOutput> outputs) -> std::string {
+    try {
+      const std::vector<GraphBlock> blocks = {{"a", {"dense"}, Logit()},
+                                              {"b", {"embeddings"}, Logit()},
+                                              {"wide", {"dense"}, Mlp{.layers = {2}}},
+                                              {"c", {"wide", "a"}, Concat{}},
+                                              {"d", {"c"}, Logit()}};
+      MakeModel({.type = kBlocksType,
+                 .blocks = SortedGraph(blocks, BlocksOfOutputs(outputs)),
+                 .num_dense = 3,
+                 .tables = {{"t", 4}},
+                 .outputs = outputs});
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refusal({{"x", "a"}, {"y", "b"}, {"z", "d"}}), "");  // `a` is an input of another, too
+  EXPECT_EQ(refusal({{"y", "b"}, {"z", "d"}}), "");
+  EXPECT_EQ(refusal({{"x", "a"}, {"z", "d"}}),
+            "block b is neither the input of another nor a block of model.outputs");
+  EXPECT_EQ(refusal({{"x", "e"}, {"y", "b"}, {"z", "d"}}),
+            "no block e gives the output that names it");
+  EXPECT_EQ(refusal({{"x", "wide"}, {"y", "b"}, {"z", "d"}}),
+            "block wide gives the output x, so it must give one logit, but it gives 1 vector of 2");
+  EXPECT_EQ(refusal({{"x", "b"}, {"y", "b"}, {"z", "d"}}),
+            "block b gives two outputs: each needs a block of its own");
+}
+
 }  // namespace
 }  // namespace renzan

@@ -86,5 +86,17 @@ TEST(Loss, IsStableForLargeLogits) {
   }
 }
 
+// A sample without a label has no gradient; a task's weight multiplies those of the others.
+TEST(Loss, LeavesOutSamplesWithoutALabel) {
+  const std::vector<float> logits = {1.5f, -2, 0.25f}, labels = {1, std::nanf(""), 0};
+  std::vector<float> whole(3), weighted(3);
+  BinaryCrossEntropyGradient({}, logits, labels, {}, 3, whole);
+  BinaryCrossEntropyGradient({}, logits, labels, {}, 3, weighted, 0.5);
+  EXPECT_EQ(whole[1], 0);
+  EXPECT_FLOAT_EQ(whole[0], (Sigmoid(1.5f) - 1) / 3);
+  EXPECT_FLOAT_EQ(whole[2], Sigmoid(0.25f) / 3);
+  for (size_t i = 0; i < whole.size(); ++i) EXPECT_FLOAT_EQ(weighted[i], whole[i] / 2);
+}
+
 }  // namespace
 }  // namespace renzan

@@ -198,5 +198,16 @@ TEST(BinaryMetrics, InvalidIntegersAreErrors) {
   EXPECT_THROW(BinaryMetrics::FromIntegers(integers), Error);
 }
 
+TEST(BinaryMetrics, SamplesWithoutALabelAreLeftOut) {
+  const float missing = std::numeric_limits<float>::quiet_NaN();
+  BinaryMetrics with, without;
+  with.Add(std::vector<float>{1, -3, 2, 0.5f}, std::vector<float>{1, missing, 0, missing});
+  without.Add(std::vector<float>{1, 2}, std::vector<float>{1, 0});
+  EXPECT_TRUE(with == without);
+  // But a model whose predictions are not finite is broken, with or without a label.
+  with.Add(std::vector<float>{missing}, std::vector<float>{missing});
+  EXPECT_EQ(with.non_finite, 1);
+}
+
 }  // namespace
 }  // namespace renzan

@@ -71,7 +71,6 @@ struct DatasetSchema {
   // How the input's labels were mapped to 0 and 1: "positive >50K", "at_least 4". Empty if they
   // were 0 and 1, or if the version that imported them did not record it.
   std::string label_rule;
-  std::vector<FurtherLabel> further_labels;  // none without `label`
   // How the text of each column, including the label, was read before it was mapped: "plain", or
   // "trim, missing '?', separator ';'". Empty if unknown: the input was not text, or the version
   // that imported it did not record it.
@@ -81,6 +80,7 @@ struct DatasetSchema {
   // downsampling.
   double negatives_kept = 1;
   std::vector<DenseVector> vectors = {};  // which of `dense` belong together, in their order
+  std::vector<FurtherLabel> further_labels = {};  // none without `label`
 
   bool has_labels() const { return !label.empty(); }
   size_t num_labels() const { return has_labels() ? 1 + further_labels.size() : 0; }
