@@ -80,6 +80,10 @@ TEST(ImportVectors, OfAnotherLengthAreBadRows) {
   expect("1|none|3", "'none' is not a number, at position 1 of the vector");
   expect("1|2|inf", "'inf' is not a finite number, at position 2 of the vector");
 
+  const Csv list(VectorSchema(", brackets: true, separator: ';'"), {"y,text,x\n1,[1;;3],0\n"});
+  ExpectError(ErrorCode::kData, HasSubstr("'' is not a number, at position 1 of the vector"),
+              [&] { list.Import(); });
+
   Csv csv(VectorSchema(""), {"y,text,x\n1,1|2,0\n0,1|2|3,4\n"});
   csv.options.skip_bad_rows = true;
   EXPECT_THAT(csv.Read().dense, ElementsAre(1, 2, 3, 4));

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <iterator>
+
+#include "renzan/data/text/bag.h"
+#include "renzan/data/text/column_hints.h"
 
 namespace renzan {
 namespace {
@@ -78,6 +82,52 @@ bool IsUnixTime(const Column& column) {
 bool IsDate(const Column& column) {
   const std::string format = column.values.date_format();
   return !format.empty() && ((format != "%Q" && !format.starts_with("%s")) || IsUnixTime(column));
+}
+
+namespace {
+
+// How many numbers each of these lists has; 0 if they are other lists.
+int64_t DimensionOf(const std::vector<std::pair<std::string, int64_t>>& texts,
+                    const BagFormat& format) {
+  int64_t dimension = 0;
+  bool whole = true;
+  std::vector<std::string_view> parts;
+  for (const auto& [text, count] : texts) {
+    parts.clear();
+    if (!SplitBag(
+             text, format, [](std::string_view) { return false; }, &parts)
+             .empty())
+      return 0;
+    for (const std::string_view part : parts) {
+      double number = 0;
+      if (!IsNumber(part, &number)) return 0;
+      whole &= number == std::floor(number);
+    }
+    if (dimension != 0 && dimension != std::ssize(parts)) return 0;
+    dimension = std::ssize(parts);
+  }
+  return whole ? 0 : dimension;
+}
+
+}  // namespace
+
+std::string DescribeVector(const ColumnStatistics& values, const std::string& delimiter) {
+  constexpr size_t kSample = 1000;
+  const auto texts = values.MostFrequent(kSample);
+  const bool brackets = values.in_brackets();
+  for (const std::string separator : {",", "|", ";", " "}) {
+    if (!brackets && separator == delimiter) continue;
+    const int64_t dimension =
+        DimensionOf(texts, {.separator = separator[0], .brackets = brackets, .keep_empty = true});
+    // 1.234,56 is one number in parts of the world.
+    if (dimension < 2 || (dimension == 2 && separator == "," && !brackets)) continue;
+    std::string text = fmt::format("role: dense, dimension: {}", dimension);
+    if (brackets) text += ", brackets: true";
+    if (separator != (brackets ? "," : "|"))
+      text += fmt::format(", separator: {}", QuotedForYaml(separator));
+    return text;
+  }
+  return "";
 }
 
 bool IsConstant(const ColumnStatistics& values) {

@@ -34,4 +34,8 @@ bool IsUnixTime(const Column& column);
 bool IsDate(const Column& column);
 bool IsConstant(const ColumnStatistics& values);
 
+// The schema of a column of vectors: lists of as many numbers each, not all of which are whole. Or
+// "".
+std::string DescribeVector(const ColumnStatistics& values, const std::string& delimiter);
+
 }  // namespace renzan

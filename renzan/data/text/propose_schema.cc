@@ -45,6 +45,8 @@ std::string DescribeFeature(const Table& table, const Column& column) {
   const ColumnStatistics& values = column.values;
   if (column.name.empty() || values.present() == 0 || IsConstant(values)) return "role: skip";
   if (IsDate(column)) return DescribeDate(values);
+  if (const std::string vector = DescribeVector(values, table.dialect.delimiter); !vector.empty())
+    return vector;
   if (values.in_brackets()) return "role: multi_hot, brackets: true";
   if (HoldsIds(column) || FillsItsRange(values) || !values.is_number()) {
     if (IsKey(values)) return "role: key";
@@ -115,6 +117,7 @@ std::vector<std::string> HintsOnFeature(const Table& table, const Column& column
     return {fmt::format("values separated by '{}'", values.bag_separator())};
   }
   if (IsDate(column)) return {};  // all of whose parts are constant
+  if (description.starts_with("role: dense, dimension")) return {};
   std::vector<std::string> hints;
   const bool is_dense = description.starts_with(kDense);
   if (is_dense && values.is_whole() && values.min() >= 0 && values.distinct() > kFewIds)

@@ -409,5 +409,25 @@ TEST(ProposeSchema, RealInstEval) {
     EXPECT_THAT(ratings.schema, HasSubstr(line));
 }
 
+// Unlike bags of whole numbers, whose lengths differ.
+TEST(ProposeSchema, FindsVectors) {
+  const auto vector = [](const char* form) {
+    return SchemaOfColumn("text", [form](int row) {
+      return row == 5 ? "" : fmt::format(fmt::runtime(form), row * 0.25, row % 7, -row / 8.0);
+    });
+  };
+  EXPECT_THAT(vector("{}|{}|{}"), HasSubstr("text: {role: dense, dimension: 3}"));
+  EXPECT_THAT(vector("{};{};{}"), HasSubstr("text: {role: dense, dimension: 3, separator: \";\"}"));
+  EXPECT_THAT(vector("\"[{}, {}, {}]\""),
+              HasSubstr("text: {role: dense, dimension: 3, brackets: true}"));
+  EXPECT_THAT(vector("[{}  {} {} ]"),
+              HasSubstr("text: {role: dense, dimension: 3, brackets: true, separator: \" \"}"));
+  EXPECT_THAT(vector("{}|{}|x{}"), Not(HasSubstr("dimension")));
+  const auto price = [](int row) { return fmt::format("{}.{},25", row % 9, 100 + row); };
+  EXPECT_THAT(SchemaOfColumn("price", price, ";"), Not(HasSubstr("dimension")));
+  EXPECT_THAT(SchemaOfColumn("ids", [](int row) { return fmt::format("{}|{}", row % 3, row % 5); }),
+              HasSubstr("ids: {role: multi_hot"));
+}
+
 }  // namespace
 }  // namespace renzan
