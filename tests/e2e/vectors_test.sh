@@ -45,7 +45,7 @@ $renzan train small.yaml --workers 3 --run-dir many --set training.max_steps=40 
   fail "$(cat log.txt)"
 $renzan train small.yaml --workers 2 --run-dir many 2>log.txt || fail "$(cat log.txt)"
 [ "$(sha256_of one)" = "$(sha256_of many)" ] || fail "other bits with other workers"
-$renzan eval one --data test >/dev/null 2>log.txt || fail "$(cat log.txt)"
+expect_exit 0 "[40, 65) " $renzan eval one --data test --group-by age
 
 # Beside the scores, with the keys of rows that were skipped left out.
 $renzan predict one --data test --with id,text,age --output scores.csv 2>log.txt ||
