@@ -26,8 +26,8 @@ struct FeaturesConfig {
   std::vector<std::string> vocabularies;      // of `categorical`
   std::string label_rule;
   std::map<std::string, std::string> further_label_rules;  // by label, the first one's excepted
-  std::map<std::string, std::string> parsing;  // by column
-  double negatives_kept = 1;                   // in the training data; other data may differ
+  std::map<std::string, std::string> parsing;              // by column
+  double negatives_kept = 1;  // in the training data; other data may differ
   bool empty() const { return dense.empty() && categorical.empty(); }
   void Describe(ConfigFields& fields);
 };

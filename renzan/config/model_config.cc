@@ -52,9 +52,10 @@ std::string WhyNoOutputs(const ModelConfig& model) {
     return "need at least one with a loss";
   const CatalogueEntry* entry = FindEntry(model.type);
   if (entry != nullptr && !entry->has_several_outputs() && model.outputs.size() > 1)
-    return fmt::format("are {}, but model.type: {} has one: use a model for several tasks, or "
-                       "model.blocks",
-                       model.outputs.size(), model.type);
+    return fmt::format(
+        "are {}, but model.type: {} has one: use a model for several tasks, or "
+        "model.blocks",
+        model.outputs.size(), model.type);
   for (const auto& [name, output] : model.outputs) {
     if (!IsBlockName(name))
       return fmt::format("have the name '{}': names consist of letters, digits, _ and -",
@@ -159,10 +160,11 @@ std::vector<ModelOutput> OutputsOf(const ModelConfig& model) {
     std::string block = output.block;
     if (block.empty() && model.type == kBlocksType) block = name;
     if (entry != nullptr && entry->has_several_outputs()) block = BlockOfOutput(name);
-    outputs.push_back(
-        {.name = name,
-         .block = block,
-         .label = !output.has_loss() ? "" : output.label.empty() ? name : output.label});
+    outputs.push_back({.name = name,
+                       .block = block,
+                       .label = !output.has_loss()     ? ""
+                                : output.label.empty() ? name
+                                                       : output.label});
   }
   return outputs;
 }

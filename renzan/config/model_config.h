@@ -38,10 +38,10 @@ struct BlockConfig {
 
 // What the model predicts, and from which label it learns that.
 struct OutputConfig {
-  std::string block;      // of type `blocks`; empty: of the output's name
-  std::string label;      // empty: of the output's name
+  std::string block;  // of type `blocks`; empty: of the output's name
+  std::string label;  // empty: of the output's name
   std::string loss = "binary_cross_entropy";
-  double weight = 1;      // of its loss
+  double weight = 1;  // of its loss
   bool operator==(const OutputConfig&) const = default;
   void Describe(ConfigFields& fields);
   bool has_loss() const { return loss != "none"; }

@@ -10,7 +10,8 @@ void EarlyStoppingConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kRun);
   fields.Choice("metric", &metric, EvaluationMetricNames(),
                 "on data.eval, by its weights if it has any; keep_best uses it, too");
-  fields.Field("output", &output, "whose metric, if several outputs have labels; plateaus use it, too");
+  fields.Field("output", &output,
+               "whose metric, if several outputs have labels; plateaus use it, too");
   fields.Range("patience", &patience, 0, 1000000,
                "stop after this many evaluations without improvement; 0: never");
   fields.Range("min_delta", &min_delta, 0, 1e6, "a smaller improvement does not count");

@@ -67,8 +67,7 @@ TEST(SeveralLabels, AreCheckedWhenTheyAreRead) {
   std::memcpy(bytes.data() + bytes.size() - sizeof half, &half, sizeof half);
   WriteFileAtomically(path, bytes);
   const Dataset dataset(csv.options.output, {.verify_blocks = false});
-  ExpectError(ErrorCode::kData, HasSubstr("'stars' is 0.5, not 0 or 1"),
-              [&] { ReadAll(dataset); });
+  ExpectError(ErrorCode::kData, HasSubstr("'stars' is 0.5, not 0 or 1"), [&] { ReadAll(dataset); });
 }
 
 TEST(SeveralLabels, DataOfAnotherRuleAreRefused) {

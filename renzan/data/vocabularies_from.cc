@@ -52,9 +52,10 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
   for (const FurtherLabel& label : schema.further_labels) {
     const auto found = manifest.further_label_entries.find(label.name);
     if (found != manifest.further_label_entries.end() && found->second.rule != label.rule)
-      Fail(ErrorCode::kConfig,
-           "the label '{}' of {} was mapped by '{}', here it is by '{}': use the same in the schema",
-           Escape(label.name), directory, found->second.rule, label.rule);
+      Fail(
+          ErrorCode::kConfig,
+          "the label '{}' of {} was mapped by '{}', here it is by '{}': use the same in the schema",
+          Escape(label.name), directory, found->second.rule, label.rule);
   }
   if (!schema.has_labels() || manifest.label.empty()) return;
   const std::string there = RecordedLabelRule(manifest.label_rule, manifest.parsing),

@@ -15,8 +15,8 @@ namespace {
 
 // Processes the range in global batches. Where shapes are fixed, the last batch is padded with
 // copies of its last row, which are not counted. Calls visit(number of real samples in this
-// worker's slice, its logits [outputs, slice size], the slice) until it returns false. The next slice is read, and its
-// ids are exchanged, while one is computed.
+// worker's slice, its logits [outputs, slice size], the slice) until it returns false. The next
+// slice is read, and its ids are exchanged, while one is computed.
 void ForEachSlice(Predictor& model, const Communicator& comm, const Dataset& dataset, RowRange rows,
                   int64_t batch_size, float logit_shift,
                   const std::function<bool(int64_t real, std::span<const float> logits,
@@ -114,7 +114,8 @@ std::vector<size_t> LabelColumns(std::span<const EvaluatedOutput> outputs, const
     const auto found = std::find(names.begin(), names.end(), output.label);
     if (found == names.end() && !output.label.empty())
       Fail(ErrorCode::kConfig, "{} has no label '{}', which the model's outputs need; it has {}",
-           dataset.directory(), Escape(output.label), Escape(fmt::format("{}", fmt::join(names, ", "))));
+           dataset.directory(), Escape(output.label),
+           Escape(fmt::format("{}", fmt::join(names, ", "))));
     columns.push_back(output.label.empty() ? 0 : static_cast<size_t>(found - names.begin()));
   }
   return columns;
@@ -164,24 +165,23 @@ void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, R
   int64_t left = rows.size();
   // A single worker's last slice may be shorter than its part.
   std::vector<float> whole;
-  ForEachSlice(model, comm, dataset, rows, batch_size, logit_shift,
-               [&](int64_t, std::span<const float> logits, const Batch& slice) {
-                 const size_t n = static_cast<size_t>(slice.size);
-                 const size_t real =
-                     comm.rank() == 0 ? static_cast<size_t>(std::min(left, batch_size)) : 0;
-                 LogitsByOutput by_output;
-                 for (size_t output = 0; output < parts.size(); ++output) {
-                   whole.assign(parts[output][static_cast<size_t>(comm.rank())].size() /
-                                    sizeof(float),
-                                0.0f);
-                   std::copy_n(logits.data() + output * n, n, whole.data());
-                   comm.AllGatherV(std::as_bytes(std::span(whole)), parts[output]);
-                   by_output.push_back(std::span(batch).subspan(output * size, real));
-                 }
-                 sink(by_output);
-                 left -= batch_size;
-                 return true;
-               });
+  ForEachSlice(
+      model, comm, dataset, rows, batch_size, logit_shift,
+      [&](int64_t, std::span<const float> logits, const Batch& slice) {
+        const size_t n = static_cast<size_t>(slice.size);
+        const size_t real = comm.rank() == 0 ? static_cast<size_t>(std::min(left, batch_size)) : 0;
+        LogitsByOutput by_output;
+        for (size_t output = 0; output < parts.size(); ++output) {
+          whole.assign(parts[output][static_cast<size_t>(comm.rank())].size() / sizeof(float),
+                       0.0f);
+          std::copy_n(logits.data() + output * n, n, whole.data());
+          comm.AllGatherV(std::as_bytes(std::span(whole)), parts[output]);
+          by_output.push_back(std::span(batch).subspan(output * size, real));
+        }
+        sink(by_output);
+        left -= batch_size;
+        return true;
+      });
 }
 
 }  // namespace renzan

@@ -35,9 +35,9 @@ std::string NegativesText(double kept);
 
 // What evaluations measure: an output against a label.
 struct EvaluatedOutput {
-  std::string name;    // "": of the only one
-  size_t output = 0;   // of ModelOptions::outputs
-  std::string label;   // its column in the data; "": the first label
+  std::string name;   // "": of the only one
+  size_t output = 0;  // of ModelOptions::outputs
+  std::string label;  // its column in the data; "": the first label
 };
 // Those that have a label.
 std::vector<EvaluatedOutput> EvaluatedOutputs(const std::vector<ModelOutput>& outputs);

@@ -32,8 +32,8 @@ class Predictor {
   virtual int batch_readers() const = 0;
 
   virtual size_t num_outputs() const = 0;
-  // Logits [outputs, slice.size]. `next`: the slice of the next call, or null; all workers give one, or none
-  // does.
+  // Logits [outputs, slice.size]. `next`: the slice of the next call, or null; all workers give
+  // one, or none does.
   virtual void Predict(const Batch& slice, const Batch* next, std::span<float> logits) = 0;
 
  private:

@@ -81,13 +81,14 @@ void CheckAllAreUsed(const Graph& graph, const std::vector<std::string>& outputs
       unused.push_back(block.name);
   }
   if (!outputs.empty() && !unused.empty())
-    Fail(ErrorCode::kConfig, "block {} is neither the input of another nor a block of model.outputs",
-         unused[0]);
-  if (outputs.empty() && unused.size() != 1)
     Fail(ErrorCode::kConfig,
-         "exactly one block, which gives the logit, must be the input of no other, but {} are; name "
-         "several outputs in model.outputs",
-         fmt::join(unused, ", "));
+         "block {} is neither the input of another nor a block of model.outputs", unused[0]);
+  if (outputs.empty() && unused.size() != 1)
+    Fail(
+        ErrorCode::kConfig,
+        "exactly one block, which gives the logit, must be the input of no other, but {} are; name "
+        "several outputs in model.outputs",
+        fmt::join(unused, ", "));
 }
 
 }  // namespace

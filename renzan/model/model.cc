@@ -70,9 +70,8 @@ void Model::AddOutput(const ModelOutput& output) {
   if (node == nodes_.end())
     Fail(ErrorCode::kConfig, "output {}: there is no block {}", output.name, output.block);
   Value& value = values_[node->output];
-  const std::string role = output.block.empty()
-                               ? "comes last"
-                               : fmt::format("gives the output {}", Escape(output.name));
+  const std::string role =
+      output.block.empty() ? "comes last" : fmt::format("gives the output {}", Escape(output.name));
   if (ColumnsOf(value.shape) != 1)
     Fail(ErrorCode::kConfig, "block {} {}, so it must give one logit, but it gives {}", value.name,
          role, Describe(value.shape));

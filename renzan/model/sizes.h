@@ -23,9 +23,9 @@ struct ModelSizes {
   int mask_blocks = 3;
   double mask_ratio = 2;    // hidden units of a mask's MLP: so many times the width of its input
   int64_t mask_width = 64;  // of a block's output
-  int experts = 4;                               // of MMoE, and those that PLE's tasks share
-  int task_experts = 2;                          // of each task of PLE, in each level
-  int expert_levels = 2;                         // of PLE
+  int experts = 4;          // of MMoE, and those that PLE's tasks share
+  int task_experts = 2;     // of each task of PLE, in each level
+  int expert_levels = 2;    // of PLE
   std::vector<int64_t> expert_mlp = {256, 128};  // layers of an expert
   int cross_layers = 3;
   int64_t cross_rank = 512;            // 0: whole matrices

@@ -36,7 +36,7 @@ int64_t ParameterLayout::Add(std::string name, std::vector<int64_t> shape, Initi
                          .offset = size_,
                          .size = size,
                          .initializer = initializer,
-                          .block = {},
+                         .block = {},
                          .rows_per_sample = rows_per_sample * rows_factor_});
   size_ += (size + kAlignment - 1) / kAlignment * kAlignment;
   return parameters_.back().offset;

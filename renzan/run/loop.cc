@@ -65,8 +65,8 @@ int64_t NumSteps(const TrainConfig& config, int64_t rows) {
 
 void CheckWatchedOutput(const TrainConfig& config, std::span<const ModelOutput> outputs) {
   const std::string& watched = config.training.early_stopping.output;
-  const bool decides = config.training.watches_evaluations() ||
-                       config.optimizer.schedule.watches_evaluations();
+  const bool decides =
+      config.training.watches_evaluations() || config.optimizer.schedule.watches_evaluations();
   std::vector<std::string> names;
   for (const ModelOutput& output : outputs)
     if (!output.label.empty()) names.push_back(output.name);

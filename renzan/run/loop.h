@@ -24,9 +24,9 @@
 namespace renzan {
 
 struct StepReport {
-  int64_t step = 0, steps = 0;  // done, and the total
+  int64_t step = 0, steps = 0;         // done, and the total
   std::vector<BinaryMetrics> windows;  // by task, since the last report
-  WireRange gradient_range;     // since the last report; no values unless comm.backward is fp16
+  WireRange gradient_range;  // since the last report; no values unless comm.backward is fp16
   // By table, of the last step; none unless comm.guard is set and comm.backward rounds.
   std::vector<WireError> gradient_errors;
   double samples_per_second = 0;  // since the last report, without evaluations

@@ -24,9 +24,9 @@ struct LoopState {
   WireRange gradient_range;           // this worker's, since the last report
   // By task; the same on every worker.
   std::vector<DivergenceWatch> watches = std::vector<DivergenceWatch>(1);
-  double seconds = 0;                 // spent training
-  bool evaluation_due = false;        // the evaluation after `step` is not finished
-  EvaluationRecord evaluations;       // if anything depends on them; the same on every worker
+  double seconds = 0;            // spent training
+  bool evaluation_due = false;   // the evaluation after `step` is not finished
+  EvaluationRecord evaluations;  // if anything depends on them; the same on every worker
   // `evaluations` without the one at the end of the run, if a longer run would not evaluate there.
   EvaluationRecord scheduled_evaluations;
   // The same of what evaluations do to the learning rates, and what that was at the best

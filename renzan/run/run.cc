@@ -275,8 +275,7 @@ void TrainingRun::SetInitialState() {
   loop_.watches.resize(tasks);
   const bool weighted = !WeightOfEvaluations(splits_).empty();
   const EarlyStoppingConfig& stopping = config_.training.early_stopping;
-  loop_.evaluations =
-      EvaluationRecord(MeaningOfEvaluations(stopping.watched(), splits_), weighted);
+  loop_.evaluations = EvaluationRecord(MeaningOfEvaluations(stopping.watched(), splits_), weighted);
   const std::string& of_plateau = config_.optimizer.schedule.plateau.metric;
   loop_.plateau = Plateau(
       MeaningOfEvaluations(

@@ -44,8 +44,7 @@ class RunObserver : public TrainObserver, public CheckpointObserver {
   void OnStep(int64_t done, double seconds) override;
   void OnReport(const StepReport& report) override;
   void OnEvaluation(int64_t step, std::span<const EvaluatedOutput> outputs,
-                    std::span<const Evaluation> evaluations,
-                    const std::string& verdict) override;
+                    std::span<const Evaluation> evaluations, const std::string& verdict) override;
   void OnPlateau(double factor) override;
   void OnAdvice(const std::string& advice) override;
 

@@ -264,9 +264,10 @@ std::vector<Task> TasksOf(const ModelConfig& model, const DatasetSchema& schema)
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].label.empty() && !outputs[i].name.empty()) continue;
     const auto found = std::find(labels.begin(), labels.end(), outputs[i].label);
-    tasks.push_back({.output = i,
-                     .label_column = found == labels.end() ? 0 : static_cast<size_t>(found - labels.begin()),
-                     .weight = outputs[i].name.empty() ? 1 : model.outputs.at(outputs[i].name).weight});
+    tasks.push_back(
+        {.output = i,
+         .label_column = found == labels.end() ? 0 : static_cast<size_t>(found - labels.begin()),
+         .weight = outputs[i].name.empty() ? 1 : model.outputs.at(outputs[i].name).weight});
   }
   return tasks;
 }

@@ -82,10 +82,10 @@ std::map<std::string, std::string> DescribeEnd(const TrainingConfig& config, int
                                                bool stopped_early) {
   if (!config.watches_evaluations()) return {};
   const EarlyStoppingConfig& stopping = config.early_stopping;
-  return {{kEndKey,
-           fmt::format("{}, {}, patience {}, min_delta {}, keep_best {}",
-                       stopped_early ? std::string(kStoppedEarly) : Counted(steps, "step"),
-                       stopping.watched(), stopping.patience, stopping.min_delta, config.keep_best)}};
+  return {{kEndKey, fmt::format("{}, {}, patience {}, min_delta {}, keep_best {}",
+                                stopped_early ? std::string(kStoppedEarly) : Counted(steps, "step"),
+                                stopping.watched(), stopping.patience, stopping.min_delta,
+                                config.keep_best)}};
 }
 
 std::string PreviousModel(const std::string& model) { return model + ".previous"; }

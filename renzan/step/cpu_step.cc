@@ -73,8 +73,7 @@ void CpuStep::ComputeLosses(const StepInput& input, size_t index, int thread,
     const auto labels = input.slice.labels(task.label_column).subspan(index * n, n);
     MetricsOf(input, t, thread).Add(logits, labels);
     BinaryCrossEntropyGradient(loss, logits, labels, weights, spec().numerics.batch,
-                               workspace->d_logits.span().subspan(task.output * n, n),
-                               task.weight);
+                               workspace->d_logits.span().subspan(task.output * n, n), task.weight);
   }
 }
 

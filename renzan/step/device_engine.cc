@@ -106,7 +106,9 @@ void DeviceEngine::Copy(const DeviceBatch& batch) {
 void DeviceEngine::Stage(const Batch& slice, const PreparedBatch& batch) {
   const TraceSpan span("copy batch");
   const ShardMap& map = state_.embeddings().map();
-  DeviceBatch on_device = {.dense = slice.dense, .labels = slice.labels(state_.spec().loss.tasks[0].label_column), .pooled = {}};
+  DeviceBatch on_device = {.dense = slice.dense,
+                           .labels = slice.labels(state_.spec().loss.tasks[0].label_column),
+                           .pooled = {}};
   for (size_t held = 0; held < map.held().size(); ++held) {
     on_device.rows.push_back(batch.ids.of_held(held).rows);
     const std::vector<int32_t>& lengths = batch.ids.own_bags(map.held()[held]).lengths;
@@ -141,7 +143,11 @@ void DeviceEngine::BeginPredict(const Batch& slice, const PreparedBatch& batch) 
 
 void DeviceEngine::StagePooled(const Batch& slice) {
   UpdateDevice();
-  Copy({.dense = slice.dense, .labels = slice.labels(state_.spec().loss.tasks[0].label_column), .pooled = pooled_, .rows = {}, .offsets = {}});
+  Copy({.dense = slice.dense,
+        .labels = slice.labels(state_.spec().loss.tasks[0].label_column),
+        .pooled = pooled_,
+        .rows = {},
+        .offsets = {}});
 }
 
 void DeviceEngine::BeginForwardAndBackward(const Batch& slice, int64_t step) {

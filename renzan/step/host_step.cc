@@ -159,7 +159,7 @@ bool HostStep::DenseIsFinite() {
 void HostStep::Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
                        std::span<float> logits) {
   const TraceSpan span("predict");
-  CHECK(slice.size == slice_end() - slice_begin() && 
+  CHECK(slice.size == slice_end() - slice_begin() &&
         std::ssize(logits) == slice.size * std::ssize(spec().model.outputs));
   batches->Begin(IdsOf(slice));
   const ExchangedIds ids = {batches->current(), batches->current_ids()};

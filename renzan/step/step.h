@@ -41,9 +41,9 @@ class Step : public TrainedState {
   // Waits for the last step.
   virtual void Await() {}
 
-  // Computes logits [outputs, slice size] of this worker's samples. `next`, given on all workers or on none,
-  // is the slice of the next call, whose ids are exchanged meanwhile. `batches` belongs to this
-  // model's embeddings.
+  // Computes logits [outputs, slice size] of this worker's samples. `next`, given on all workers or
+  // on none, is the slice of the next call, whose ids are exchanged meanwhile. `batches` belongs to
+  // this model's embeddings.
   virtual void Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
                        std::span<float> logits) = 0;
   void Predict(const Batch& slice, std::span<float> logits);

@@ -66,9 +66,8 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
   if (const auto further = FurtherLabelsOf(dataset.manifest()); !further.empty()) {
     out["further_labels"] = nlohmann::ordered_json::array();
     for (const FurtherLabelSummary& label : further)
-      out["further_labels"].push_back({{"name", label.name},
-                                       {"rows", label.rows},
-                                       {"positive_rows", label.positive_rows}});
+      out["further_labels"].push_back(
+          {{"name", label.name}, {"rows", label.rows}, {"positive_rows", label.positive_rows}});
   }
   if (const WeightSummary& weight = dataset.manifest().weight; !weight.name.empty())
     out["weight"] = {

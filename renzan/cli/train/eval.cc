@@ -237,9 +237,10 @@ struct MeasuredOutput {
 };
 
 // Predicts all rows on all workers; on rank 0 their labels and groups are read, too.
-std::vector<MeasuredOutput> MeasureGroups(Predictor& model, Communicator& comm, const Dataset& dataset,
-                                    RowRange rows, std::span<const EvaluatedOutput> outputs,
-                                    size_t column, int64_t batch_size, float shift) {
+std::vector<MeasuredOutput> MeasureGroups(Predictor& model, Communicator& comm,
+                                          const Dataset& dataset, RowRange rows,
+                                          std::span<const EvaluatedOutput> outputs, size_t column,
+                                          int64_t batch_size, float shift) {
   const std::vector<size_t> labels = LabelColumns(outputs, dataset);
   std::vector<MeasuredOutput> measured(outputs.size());
   std::vector<GroupedMetrics> grouped;

@@ -16,10 +16,9 @@ ScoreFile::ScoreFile(const std::string& path, const Dataset& dataset,
       dataset_(dataset),
       staged_(path),
       has_columns_(!with.empty()),
-      writer_(
-          ScoreFormatOf(path, has_columns_)
-              .make(staged_.staging(), dataset.schema(), MakeScoreColumns(dataset, with, rows),
-                    names)),
+      writer_(ScoreFormatOf(path, has_columns_)
+                  .make(staged_.staging(), dataset.schema(), MakeScoreColumns(dataset, with, rows),
+                        names)),
       scores_(names.size()),
       next_row_(rows.begin) {}
 

@@ -108,8 +108,7 @@ class ParquetScores : public ScoreWriter {
 
 constexpr ScoreFormat kFormats[] = {
     {".csv", true,
-     [](const std::string& path, const DatasetSchema& schema,
-        std::vector<ScoreColumn> columns,
+     [](const std::string& path, const DatasetSchema& schema, std::vector<ScoreColumn> columns,
         std::vector<std::string> names) -> std::unique_ptr<ScoreWriter> {
        return std::make_unique<CsvScores>(path, schema, std::move(columns), names);
      }},
@@ -119,8 +118,7 @@ constexpr ScoreFormat kFormats[] = {
        return std::make_unique<NpyScores>(path, names.size());
      }},
     {".parquet", true,
-     [](const std::string& path, const DatasetSchema& schema,
-        std::vector<ScoreColumn> columns,
+     [](const std::string& path, const DatasetSchema& schema, std::vector<ScoreColumn> columns,
         std::vector<std::string> names) -> std::unique_ptr<ScoreWriter> {
        return std::make_unique<ParquetScores>(path, schema, std::move(columns), names);
      }}};

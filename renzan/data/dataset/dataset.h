@@ -42,7 +42,7 @@ struct CategoricalFeature {
 // A label beside the first one, such as a purchase beside a click.
 struct FurtherLabel {
   std::string name;
-  std::string rule = {};   // DatasetSchema::label_rule
+  std::string rule = {};  // DatasetSchema::label_rule
   bool optional = false;  // whether rows may lack it
   bool operator==(const FurtherLabel&) const = default;
 };

@@ -196,9 +196,10 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
     fields.Require(features.contains(name), "features", fmt::format("has no entry for '{}'", name));
   fields.Require(features.size() == categorical.size(), "features",
                  "must have one entry for each feature of 'categorical'");
-  fields.Require(
-      further_labels.empty() || (format_version >= kLabelsAndVectorsFormatVersion && !label.empty()),
-      "further_labels", "are there, which this version or data without a first label cannot have");
+  fields.Require(further_labels.empty() ||
+                     (format_version >= kLabelsAndVectorsFormatVersion && !label.empty()),
+                 "further_labels",
+                 "are there, which this version or data without a first label cannot have");
   for (const std::string& name : further_labels)
     fields.Require(further_label_entries.contains(name), "further_label_entries",
                    fmt::format("has no entry for '{}'", name));

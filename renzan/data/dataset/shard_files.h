@@ -44,7 +44,7 @@ struct DatasetShard {
   std::vector<CheckedArray> wide_ids;
   std::vector<JaggedArray> jagged;
   // The same as raw pointers, for the gathers.
-  const float* label_data = nullptr;  // null: the rows have no labels
+  const float* label_data = nullptr;          // null: the rows have no labels
   const float* further_label_data = nullptr;  // [rows, further labels]; null: there are none
   const float* dense_data = nullptr;
   const int32_t* id_data = nullptr;

@@ -20,7 +20,7 @@ struct TextRow {
   int64_t num_lines = 1;  // more than one only with quoted line breaks
   float label = 0;
   std::vector<float> further_labels;  // NaN: missing
-  float weight = 1;              // finite and not negative; 1 where the schema has no weights
+  float weight = 1;                   // finite and not negative; 1 where the schema has no weights
   std::string_view other_label;  // the label's text if it is 0 only because every other text is
   std::vector<float> dense;      // not set where the transform needs constants
   std::vector<double> unscaled;  // the numbers of those features, in order; NaN: missing

@@ -1,7 +1,7 @@
 // PLE (Tang et al., "Progressive Layered Extraction (PLE): A Novel Multi-Task Learning Model for
-// Personalized Recommendations", RecSys 2020): levels of experts, some of each task and some shared,
-// which gates mix for each task, and for the shared ones of the next level; then a tower for each
-// task. With one level it is the paper's CGC.
+// Personalized Recommendations", RecSys 2020): levels of experts, some of each task and some
+// shared, which gates mix for each task, and for the shared ones of the next level; then a tower
+// for each task. With one level it is the paper's CGC.
 
 #include <fmt/format.h>
 
@@ -11,7 +11,8 @@
 namespace renzan {
 namespace {
 
-std::vector<std::string> Joined(std::vector<std::string> all, const std::vector<std::string>& more) {
+std::vector<std::string> Joined(std::vector<std::string> all,
+                                const std::vector<std::string>& more) {
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }
