@@ -11,17 +11,24 @@
 #include "renzan/base/philox.h"
 #include "renzan/config/train_config.h"
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/model/blocks/activation.h"
 #include "renzan/model/blocks/activation_layer.h"
+#include "renzan/model/blocks/append.h"
 #include "renzan/model/blocks/batch_norm.h"
 #include "renzan/model/blocks/concat.h"
 #include "renzan/model/blocks/cross.h"
+#include "renzan/model/blocks/gate.h"
+#include "renzan/model/blocks/hstu.h"
+#include "renzan/model/blocks/l2_normalize.h"
 #include "renzan/model/blocks/layer_norm.h"
 #include "renzan/model/blocks/mlp.h"
 #include "renzan/model/blocks/multiply.h"
 #include "renzan/model/blocks/pool.h"
+#include "renzan/model/blocks/positions.h"
 #include "renzan/model/blocks/product_of_probabilities.h"
 #include "renzan/model/blocks/project.h"
 #include "renzan/model/blocks/self_attention.h"
+#include "renzan/model/blocks/sum.h"
 #include "renzan/model/blocks/target_attention.h"
 #include "renzan/model/catalogue/catalogue.h"
 #include "renzan/model/model.h"
@@ -60,19 +67,71 @@ struct RandomModel {
   int64_t steps = 0;
 };
 
+// Blocks that give a sequence of the same dimension. Returns the name of the last one.
+inline std::string DrawSequenceBlocks(Draws& draw, const std::string& sequence, int64_t dim,
+                                      std::vector<GraphBlock>* blocks) {
+  std::string last = EmbeddingsOf(sequence);
+  for (int left = 1 + draw.Below(4); left > 0; --left) {
+    const std::string name = fmt::format("{}_{}", sequence, left), before = last;
+    const auto add = [&](const std::string& end, const BlockOptions& block) {
+      blocks->push_back({name + end, {last}, block});
+      last = name + end;
+    };
+    switch (draw.Below(dim > 1 ? 7 : 4)) {
+      case 0:
+        add("", Positions{});
+        break;
+      case 1:
+        add("_attended", SelfAttention{.heads = draw.Size(3),
+                                       .dim = draw.Size(9),
+                                       .residual = draw.OneIn(2),
+                                       .causal = draw.OneIn(2),
+                                       .relu = draw.OneIn(2)});
+        add("", Mlp{.layers = {draw.Size(20), dim},
+                    .activation = draw.Of(ActivationNames()),
+                    .linear_output = draw.OneIn(2),
+                    .dropout = draw.OneIn(3) ? 0.3 : 0,
+                    .per_vector = true});
+        break;
+      case 2:
+        blocks->push_back({name + "_last", {kDenseInput}, Mlp{.layers = {dim}}});
+        blocks->push_back({name, {last, name + "_last"}, Append{}});
+        last = name;
+        break;
+      case 3:
+        add("_activated", ActivationFunction{draw.Of(ActivationNames())});
+        blocks->push_back({name, {before, last}, draw.OneIn(2) ? BlockOptions(Sum{}) : Product{}});
+        last = name;
+        break;
+      case 4:
+        add("", LayerNorm{.per_vector = true});
+        break;
+      case 5:
+        add("", L2Normalize{.per_vector = true, .epsilon = 0.1});
+        break;
+      case 6:
+        add("", Hstu{.heads = draw.Size(3),
+                     .dim = 1 + draw.Size(9),
+                     .positions = draw.OneIn(2) ? "relative" : "none"});
+        break;
+    }
+  }
+  return last;
+}
+
 // Pools a sequence of vectors, or attends to it. Returns the name of the result.
-inline std::string DrawPooled(Draws& draw, const std::string& sequence, int64_t dim,
+inline std::string DrawPooled(Draws& draw, const std::string& feature, int64_t dim,
                               std::vector<GraphBlock>* blocks) {
-  const std::string name = "pooled_" + sequence;
+  const std::string name = "pooled_" + feature;
+  const std::string sequence = DrawSequenceBlocks(draw, feature, dim, blocks);
   if (draw.OneIn(2)) {
-    blocks->push_back({name,
-                       {EmbeddingsOf(sequence)},
-                       Pool{draw.Of(std::vector<std::string>{"sum", "mean", "last"})}});
+    blocks->push_back(
+        {name, {sequence}, Pool{draw.Of(std::vector<std::string>{"sum", "mean", "last"})}});
     return name;
   }
   blocks->push_back({name + "_query", {kDenseInput}, Mlp{.layers = {dim}}});
   blocks->push_back({name,
-                     {name + "_query", EmbeddingsOf(sequence)},
+                     {name + "_query", sequence},
                      TargetAttention{.layers = {draw.Size(20)},
                                      .activation = draw.Of(ActivationNames()),
                                      .softmax = draw.OneIn(2)}});
@@ -98,7 +157,20 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
   }
   for (int left = 1 + draw.Below(6); left > 0; --left) {
     const std::string name = fmt::format("b{}", blocks.size());
-    switch (draw.Below(5)) {
+    switch (draw.Below(7)) {
+      case 5: {
+        std::vector<std::string> inputs = {draw.Of(values)};
+        const int64_t width = draw.Size(20);
+        for (int e = 2 + draw.Below(3); e > 0; --e) {
+          inputs.push_back(fmt::format("{}_expert_{}", name, e));
+          blocks.push_back({inputs.back(), {draw.Of(values)}, Mlp{.layers = {width}}});
+        }
+        blocks.push_back({name, inputs, Gate{}});
+        break;
+      }
+      case 6:
+        blocks.push_back({name, {draw.Of(values)}, L2Normalize{.epsilon = 0.1}});
+        break;
       case 0:
         blocks.push_back(
             {name,
@@ -153,7 +225,7 @@ inline void DrawSharing(Draws& draw, DatasetSchema* schema) {
   CategoricalFeature* first = nullptr;
   for (CategoricalFeature& feature : schema->categorical) {
     // At least one is pooled.
-    if (feature.multi_hot && draw.OneIn(2) && &feature != &schema->categorical[0])
+    if (feature.multi_hot && !draw.OneIn(3) && &feature != &schema->categorical[0])
       feature.max_length = 3 + draw.Below(3);
     if (!draw.OneIn(3)) continue;
     if (first == nullptr) {
@@ -215,8 +287,10 @@ inline RandomModel DrawModel(uint64_t seed) {
   for (int t = 1 + draw.Below(6); t > 0; --t)
     model.schema.categorical.push_back({fmt::format("c{}", t), draw.Size(4000), draw.OneIn(2)});
 
-  if (draw.OneIn(2)) DrawSharing(draw, &model.schema);
   TrainConfig& c = model.config;
+  c.model.type = draw.OneIn(3) ? kBlocksType : draw.Of(ModelTypeNames());
+  // Most blocks for sequences are in no model of the catalogue.
+  if (c.model.type == kBlocksType || draw.OneIn(2)) DrawSharing(draw, &model.schema);
   c.seed = seed;
   c.checkpoint.every = "0";
   c.checkpoint.every_steps = 1 + draw.Below(3);
@@ -225,7 +299,6 @@ inline RandomModel DrawModel(uint64_t seed) {
     for (int layer = draw.Below(3); layer > 0; --layer) sizes.push_back(draw.Size(70));
     return sizes;
   };
-  c.model.type = draw.OneIn(3) ? kBlocksType : draw.Of(ModelTypeNames());
   c.model.embedding_dim = draw.Of<int64_t>({1, 2, 4, 6, 8, 12, 16, 20, 32});
   c.model.bottom_mlp = widths();
   c.model.top_mlp = widths();
@@ -253,7 +326,7 @@ inline RandomModel DrawModel(uint64_t seed) {
   c.model.attention_mlp = widths();
   if (c.model.type == kBlocksType) {
     c.model.blocks = DrawBlocks(draw, model.schema, c.model);
-  } else if (c.model.type != "din") {
+  } else if (c.model.type != "din" && c.model.type != "bst") {
     for (const CategoricalFeature& feature : model.schema.categorical)
       if (feature.max_length > 0) {
         c.model.tables[feature.name].pooling = c.model.pooling;

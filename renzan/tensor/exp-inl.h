@@ -9,6 +9,8 @@
 #define RENZAN_TENSOR_EXP_INL_H_
 #endif
 
+#include <initializer_list>
+
 HWY_BEFORE_NAMESPACE();
 namespace renzan {
 namespace HWY_NAMESPACE {
