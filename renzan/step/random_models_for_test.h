@@ -138,6 +138,18 @@ inline std::string DrawPooled(Draws& draw, const std::string& feature, int64_t d
   return name;
 }
 
+// Experts over some of these values, mixed by a gate over another one.
+inline void DrawGate(Draws& draw, const std::string& name, const std::vector<std::string>& values,
+                     std::vector<GraphBlock>* blocks) {
+  std::vector<std::string> inputs = {draw.Of(values)};
+  const int64_t width = draw.Size(20);
+  for (int e = 2 + draw.Below(3); e > 0; --e) {
+    inputs.push_back(fmt::format("{}_expert_{}", name, e));
+    blocks->push_back({inputs.back(), {draw.Of(values)}, Mlp{.layers = {width}}});
+  }
+  blocks->push_back({name, inputs, Gate{}});
+}
+
 // A random graph over dense features, embeddings and sequences: some blocks, each of which takes
 // inputs and blocks before it, and a logit of all that nothing else uses.
 inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetSchema& schema,
@@ -158,16 +170,9 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
   for (int left = 1 + draw.Below(6); left > 0; --left) {
     const std::string name = fmt::format("b{}", blocks.size());
     switch (draw.Below(7)) {
-      case 5: {
-        std::vector<std::string> inputs = {draw.Of(values)};
-        const int64_t width = draw.Size(20);
-        for (int e = 2 + draw.Below(3); e > 0; --e) {
-          inputs.push_back(fmt::format("{}_expert_{}", name, e));
-          blocks.push_back({inputs.back(), {draw.Of(values)}, Mlp{.layers = {width}}});
-        }
-        blocks.push_back({name, inputs, Gate{}});
+      case 5:
+        DrawGate(draw, name, values, &blocks);
         break;
-      }
       case 6:
         blocks.push_back({name, {draw.Of(values)}, L2Normalize{.epsilon = 0.1}});
         break;
