@@ -80,22 +80,32 @@ class Clock:
         model.train_epoch, model.eval_step = timed_epoch, timed_evaluation
 
 
-def main():
+def read_request():
+    """What the command line names; FuxiCTR can be imported from then on."""
     source = pathlib.Path(sys.argv[1])
     request = json.loads(pathlib.Path(sys.argv[2]).read_text())
     sys.path[:0] = [str(source), str(source / "model_zoo" / request["folder"])]
     from fuxictr.pytorch.torch_utils import seed_everything
     torch.set_num_threads(request["threads"])
     seed_everything(request["seed"])
+    return request
+
+
+def make_model(request, train, folder):
+    (pathlib.Path(folder) / "renzan").mkdir()
+    options = request["options"]
+    described = feature_map(train, folder)
+    described.default_emb_dim = options.get("embedding_dim", 1)
+    return getattr(importlib.import_module("src"), request["class"])(
+        described, model_root=folder, **options)
+
+
+def main():
+    request = read_request()
     train, valid, test = (Batches(request["data"][part]["path"], request["batch"],
                                   shuffle=part == "train") for part in ("train", "valid", "test"))
     with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "renzan").mkdir()
-        options = request["options"]
-        described = feature_map(train, folder)
-        described.default_emb_dim = options.get("embedding_dim", 1)
-        model = getattr(importlib.import_module("src"), request["class"])(
-            described, model_root=folder, **options)
+        model = make_model(request, train, folder)
         clock = Clock(model)
         model.fit(train, epochs=request["epochs"], validation_data=valid,
                   max_gradient_norm=request["max_gradient_norm"])
@@ -108,4 +118,5 @@ def main():
                       "samples_per_second": samples * len(counted) / sum(counted)}))
 
 
-main()
+if __name__ == "__main__":
+    main()
