@@ -7,34 +7,34 @@
 namespace renzan {
 namespace {
 
-constexpr size_t kDim = 3, kPositions = 4, kSamples = 4;
+constexpr size_t kKeyDim = 3, kKeyPositions = 4, kKeySamples = 4;
 const std::vector<int32_t> kLengths = {4, 0, 1, 3};
 
 BlockAlone Attention(const TargetAttention& options) {
   Shape keys;
-  for (size_t v = 0; v < kPositions; ++v)
-    keys.push_back({fmt::format("s.{}", v), static_cast<int64_t>(kDim)});
-  return BlockAlone(options, {{{"q", static_cast<int64_t>(kDim)}}, keys});
+  for (size_t v = 0; v < kKeyPositions; ++v)
+    keys.push_back({fmt::format("s.{}", v), static_cast<int64_t>(kKeyDim)});
+  return BlockAlone(options, {{{"q", static_cast<int64_t>(kKeyDim)}}, keys});
 }
 
 double LogisticOf(double x) { return 1 / (1 + std::exp(-x)); }
 
 // The output of a sample, in double precision, with one hidden layer.
 std::vector<double> Twin(BlockAlone& block, size_t sample, bool softmax) {
-  const float* q = block.inputs[0].data() + sample * kDim;
-  const float* keys = block.inputs[1].data() + sample * kDim * kPositions;
+  const float* q = block.inputs[0].data() + sample * kKeyDim;
+  const float* keys = block.inputs[1].data() + sample * kKeyDim * kKeyPositions;
   const auto w0 = block.parameter("0.weight"), b0 = block.parameter("0.bias");
   const auto w1 = block.parameter("1.weight");
   const double b1 = softmax ? 0 : double{block.parameter("1.bias")[0]};
   std::vector<double> scores;
   for (int32_t v = 0; v < kLengths[sample]; ++v) {
-    const float* k = keys + static_cast<size_t>(v) * kDim;
-    std::vector<double> x(4 * kDim);
-    for (size_t d = 0; d < kDim; ++d) {
+    const float* k = keys + static_cast<size_t>(v) * kKeyDim;
+    std::vector<double> x(4 * kKeyDim);
+    for (size_t d = 0; d < kKeyDim; ++d) {
       x[d] = double{q[d]};
-      x[kDim + d] = double{k[d]};
-      x[2 * kDim + d] = double{q[d]} - double{k[d]};
-      x[3 * kDim + d] = double{q[d]} * double{k[d]};
+      x[kKeyDim + d] = double{k[d]};
+      x[2 * kKeyDim + d] = double{q[d]} - double{k[d]};
+      x[3 * kKeyDim + d] = double{q[d]} * double{k[d]};
     }
     double score = b1;
     for (size_t unit = 0; unit < b0.size(); ++unit) {
@@ -49,9 +49,9 @@ std::vector<double> Twin(BlockAlone& block, size_t sample, bool softmax) {
     for (double& score : scores) sum += score = std::exp(score);
     for (double& score : scores) score /= sum;
   }
-  std::vector<double> y(kDim);
+  std::vector<double> y(kKeyDim);
   for (size_t v = 0; v < scores.size(); ++v)
-    for (size_t d = 0; d < kDim; ++d) y[d] += scores[v] * double{keys[v * kDim + d]};
+    for (size_t d = 0; d < kKeyDim; ++d) y[d] += scores[v] * double{keys[v * kKeyDim + d]};
   return y;
 }
 
@@ -61,10 +61,10 @@ TEST(TargetAttentionBlock, WeighsThePositionsThatAreUsed) {
     BlockAlone block = Attention({.layers = {5}, .softmax = softmax});
     block.SetLengths(kLengths);
     const std::vector<float> y = block.Output();
-    for (size_t i = 0; i < kSamples; ++i) {
+    for (size_t i = 0; i < kKeySamples; ++i) {
       const std::vector<double> expected = Twin(block, i, softmax);
-      for (size_t d = 0; d < kDim; ++d)
-        EXPECT_NEAR(double{y[i * kDim + d]}, expected[d], 1e-5) << i;
+      for (size_t d = 0; d < kKeyDim; ++d)
+        EXPECT_NEAR(double{y[i * kKeyDim + d]}, expected[d], 1e-5) << i;
     }
     block.ExpectGradients();
   }
