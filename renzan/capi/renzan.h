@@ -370,7 +370,7 @@ RENZAN_EXPORT renzan_status renzan_dataset_read(const renzan_dataset* dataset, c
                                                 size_t num_rows, renzan_batch** batch);
 RENZAN_EXPORT void renzan_batch_destroy(renzan_batch* batch);
 
-/* [rows]; NULL if the rows have no labels */
+/* [rows], of the first label; NULL if the rows have no labels */
 RENZAN_EXPORT const float* renzan_batch_label(const renzan_batch* batch);
 /* [rows], finite and not negative; NULL if samples have no weights, and of no rows. */
 RENZAN_EXPORT const float* renzan_batch_weight(const renzan_batch* batch);

@@ -31,6 +31,7 @@ void FeaturesConfig::Describe(ConfigFields& fields) {
   fields.Field("dense_transforms", &dense_transforms, "the transform of each dense feature");
   fields.Field("vocabularies", &vocabularies,
                "how values of each categorical feature were mapped to ids");
+  fields.Field("label", &label, "the name of the first label");
   fields.Field("label_rule", &label_rule, "how labels were mapped to 0 and 1");
   fields.Field("further_label_rules", &further_label_rules, "the same for the others");
   fields.Field("parsing", &parsing, "how the text of each column was read");

@@ -24,6 +24,7 @@ struct FeaturesConfig {
   // recorded; dense_transforms is also empty for datasets from that time.
   std::vector<std::string> dense_transforms;  // of `dense`
   std::vector<std::string> vocabularies;      // of `categorical`
+  std::string label;  // the first one's name; "" in models written before it was recorded
   std::string label_rule;
   std::map<std::string, std::string> further_label_rules;  // by label, the first one's excepted
   std::map<std::string, std::string> parsing;              // by column

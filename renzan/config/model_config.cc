@@ -61,7 +61,7 @@ std::string WhyNoOutputs(const ModelConfig& model) {
       return fmt::format("have the name '{}': names consist of letters, digits, _ and -",
                          Escape(name));
     if (!output.block.empty() && model.type != kBlocksType)
-      return name + ".block needs model.type: blocks";
+      return fmt::format("have {}.block, which needs model.type: blocks", name);
   }
   return "";
 }

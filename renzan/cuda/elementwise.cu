@@ -89,7 +89,8 @@ __global__ void __launch_bounds__(kStreamingThreads)
     if (unit == 0) {
       const float logit = output[s * stride];
       logits[s] = logit;
-      gradient[0] = (SigmoidOnDevice(logit) - labels[s]) * scale;
+      // A sample without a label has a NaN there.
+      if (labels[s] == labels[s]) gradient[0] = (SigmoidOnDevice(logit) - labels[s]) * scale;
     }
     const int64_t c = unit * kWidth;
     WithGroup<kWidth>(aligned, stride - c,

@@ -149,6 +149,12 @@ class Importer {
                           Unseen()};
     summary.further_labels = FurtherLabelsOf(writer_->manifest());
     if (source_.schema().has_labels()) WarnOfOneClass(summary);
+    for (const FurtherLabelSummary& label : summary.further_labels)
+      if (label.positive_rows == 0 || label.positive_rows == label.rows)
+        LogWarning(
+            "the label '{}' is {} in every row that has it ({}), from which no model can learn: "
+            "check that this is the label's column, and its rule",
+            label.name, label.positive_rows > 0 ? 1 : 0, Counted(label.rows, "row"));
     WarnOfWeights(summary.weight);
     WarnOfUntrainedRows();
     skipped_->Close();

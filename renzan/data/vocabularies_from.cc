@@ -1,5 +1,6 @@
 #include "renzan/data/vocabularies_from.h"
 
+#include <map>
 #include <string>
 
 #include "renzan/base/error.h"
@@ -49,15 +50,23 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
         "cannot check that columns are read (trim, missing, separator) as in {}: it does not "
         "record it; import it again",
         directory);
-  for (const FurtherLabel& label : schema.further_labels) {
-    const auto found = manifest.further_label_entries.find(label.name);
-    if (found != manifest.further_label_entries.end() && found->second.rule != label.rule)
-      Fail(
-          ErrorCode::kConfig,
-          "the label '{}' of {} was mapped by '{}', here it is by '{}': use the same in the schema",
-          Escape(label.name), directory, found->second.rule, label.rule);
-  }
   if (!schema.has_labels() || manifest.label.empty()) return;
+  const DatasetSchema there_schema = manifest.schema();
+  if (!schema.further_labels.empty() || !there_schema.further_labels.empty()) {
+    const auto rules_of = [](const DatasetSchema& of) {
+      std::map<std::string, std::string> further;
+      for (const FurtherLabel& label : of.further_labels) further[label.name] = label.rule;
+      return RecordedLabelRules(of.label, of.label_rule, further, of.parsing);
+    };
+    const std::map<std::string, std::string> rules = rules_of(there_schema);
+    for (const auto& [name, rule] : rules_of(schema))
+      if (const auto found = rules.find(name); found != rules.end() && found->second != rule)
+        Fail(ErrorCode::kConfig,
+             "the label '{}' of {} was mapped by '{}', here it is by '{}': use the same in the "
+             "schema",
+             Escape(name), directory, found->second, rule);
+    return;
+  }
   const std::string there = RecordedLabelRule(manifest.label_rule, manifest.parsing),
                     here = RecordedLabelRule(schema.label_rule, schema.parsing);
   if (there.empty() && !schema.label_rule.empty())

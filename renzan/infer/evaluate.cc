@@ -99,8 +99,12 @@ BinaryMetrics MergeMetrics(Communicator& comm, const BinaryMetrics& mine) {
   return sum;
 }
 
-std::vector<EvaluatedOutput> EvaluatedOutputs(const std::vector<ModelOutput>& outputs) {
-  if (outputs.size() == 1) return {{.label = outputs[0].label}};
+std::vector<EvaluatedOutput> EvaluatedOutputs(const std::vector<ModelOutput>& outputs,
+                                              const std::string& first_label) {
+  if (outputs.size() == 1) {
+    const bool is_default = outputs[0].label.empty();
+    return {{.label = is_default ? first_label : outputs[0].label, .any_name = is_default}};
+  }
   std::vector<EvaluatedOutput> evaluated;
   for (size_t i = 0; i < outputs.size(); ++i)
     if (!outputs[i].label.empty()) evaluated.push_back({outputs[i].name, i, outputs[i].label});
@@ -112,11 +116,14 @@ std::vector<size_t> LabelColumns(std::span<const EvaluatedOutput> outputs, const
   const std::vector<std::string> names = dataset.schema().label_names();
   for (const EvaluatedOutput& output : outputs) {
     const auto found = std::find(names.begin(), names.end(), output.label);
-    if (found == names.end() && !output.label.empty())
-      Fail(ErrorCode::kConfig, "{} has no label '{}', which the model's outputs need; it has {}",
+    const bool is_first = output.label.empty() || (output.any_name && names.size() == 1);
+    if (found == names.end() && !is_first)
+      Fail(ErrorCode::kConfig,
+           "{} has no label '{}', which the model learns from; it has {}: import it with the "
+           "training data's schema",
            dataset.directory(), Escape(output.label),
            Escape(fmt::format("{}", fmt::join(names, ", "))));
-    columns.push_back(output.label.empty() ? 0 : static_cast<size_t>(found - names.begin()));
+    columns.push_back(is_first ? 0 : static_cast<size_t>(found - names.begin()));
   }
   return columns;
 }

@@ -38,9 +38,12 @@ struct EvaluatedOutput {
   std::string name;   // "": of the only one
   size_t output = 0;  // of ModelOptions::outputs
   std::string label;  // its column in the data; "": the first label
+  // Of a model that names no outputs: in data with one label, it may have another name.
+  bool any_name = false;
 };
-// Those that have a label.
-std::vector<EvaluatedOutput> EvaluatedOutputs(const std::vector<ModelOutput>& outputs);
+// Those that have a label. `first_label`: of the training data, if it is known.
+std::vector<EvaluatedOutput> EvaluatedOutputs(const std::vector<ModelOutput>& outputs,
+                                              const std::string& first_label = "");
 
 // Where the labels are in Batch::label. Throws kConfig if the dataset lacks one.
 std::vector<size_t> LabelColumns(std::span<const EvaluatedOutput> outputs, const Dataset& dataset);

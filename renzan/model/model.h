@@ -97,8 +97,8 @@ class Model {
 
   const ModelOptions& options() const { return options_; }
   const ParameterLayout& layout() const { return layout_; }
-  // Of Workspace::features[0]. Other columns than those of pooled rows belong to the model.
   size_t num_outputs() const { return options_.outputs.size(); }
+  // Of Workspace::features[0]. Other columns than those of pooled rows belong to the model.
   int64_t pooled_columns() const { return PooledColumns(options_); }
   int64_t first_pooled() const { return first_pooled_; }
   int64_t features_columns() const { return features_columns_; }

@@ -11,6 +11,7 @@
 #include "renzan/model/blocks/mlp.h"
 #include "renzan/model/blocks/multiply.h"
 #include "renzan/model/blocks/sum.h"
+#include "renzan/model/catalogue/catalogue.h"
 #include "renzan/model/loss.h"
 #include "renzan/model/metrics.h"
 #include "renzan/nn/testing.h"
@@ -167,13 +168,16 @@ INSTANTIATE_TEST_SUITE_P(
 // The logits and gradients of a batch, in one precision.
 std::vector<float> LogitsAndGradients(const std::string& type, Precision precision) {
   const int64_t n = 64, dim = 16, num_dense = 13;
-  const auto model = MakeModel(
-      {.type = type,
-       .num_dense = num_dense,
-       .tables = TablesOf(type, {16, 16, 8, 16, 32, 16, 16, 5, 16}),
-       .embedding_dim = dim,
-       .sizes = {.bottom_mlp = {64, 40}, .top_mlp = {65, 32}, .cross_layers = 2, .cross_rank = 24},
-       .precision = precision});
+  ModelOptions options = {
+      .type = type,
+      .num_dense = num_dense,
+      .tables = TablesOf(type, {16, 16, 8, 16, 32, 16, 16, 5, 16}),
+      .embedding_dim = dim,
+      .sizes = {.bottom_mlp = {64, 40}, .top_mlp = {65, 32}, .cross_layers = 2, .cross_rank = 24},
+      .precision = precision};
+  if (const CatalogueEntry& entry = *FindEntry(type); entry.has_several_outputs())
+    options.outputs = entry.outputs({"a", "b"});
+  const auto model = MakeModel(options);
   AlignedBuffer parameters(static_cast<size_t>(model->layout().size()));
   model->layout().Initialize(3, parameters.span());
   ThreadPool pool(1);
@@ -183,12 +187,12 @@ std::vector<float> LogitsAndGradients(const std::string& type, Precision precisi
   const int64_t width = model->pooled_columns(), first = model->first_pooled();
   const auto dense = RandomValues(static_cast<size_t>(n * num_dense), 6);
   const auto pooled = RandomValues(static_cast<size_t>(n * width), 7);
-  std::vector<float> labels;
   for (int64_t s = 0; s < n; ++s) {
     w->dense.SetRow(s, 0, dense.data() + s * num_dense, num_dense);
     w->features[0].SetRow(s, first, pooled.data() + s * width, width);
-    labels.push_back(s % 3 == 0 ? 1.0f : 0.0f);
   }
+  std::vector<float> labels(w->logits.size());
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = i % 3 == 0 ? 1.0f : 0.0f;
   model->Forward(packed, w.get());
   std::vector<float> results(w->logits.span().begin(), w->logits.span().end());
   BinaryCrossEntropyGradient({}, w->logits.span(), labels, {}, n, w->d_logits.span());

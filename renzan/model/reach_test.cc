@@ -95,6 +95,8 @@ std::vector<ModelOptions> AllOptions(int64_t num_dense, const std::vector<int64_
                                          .cross_layers = cross_layers,
                                          .cross_rank = 3},
                                .precision = precision};
+          if (const CatalogueEntry* entry = FindEntry(type); entry && entry->has_several_outputs())
+            options.outputs = entry->outputs({"a", "b"});
           for (const int64_t dim : dims)
             options.tables.push_back(
                 {fmt::format("t{}", options.tables.size()), RowColumns(type, dim)});

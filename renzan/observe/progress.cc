@@ -32,7 +32,8 @@ std::string RateText(double rate) {
 std::string Numbers(const Progress& progress, bool with_measured) {
   std::string text;
   if (with_measured && !std::isnan(progress.loss))
-    text += fmt::format("  loss {:.4f}", progress.loss);
+    text += fmt::format("  {}loss {:.4f}", progress.output.empty() ? "" : progress.output + ": ",
+                        progress.loss);
   if (with_measured && !std::isnan(progress.auc)) text += fmt::format("  AUC {:.4f}", progress.auc);
   if (!std::isnan(progress.samples_per_second))
     text += fmt::format("  {} samples/s", RateText(progress.samples_per_second));

@@ -14,6 +14,7 @@ namespace renzan {
 struct Progress {
   int64_t step = 0, steps = 0;
   double samples_per_second = std::numeric_limits<double>::quiet_NaN();
+  std::string output;  // whose loss and AUC are shown, of a model with several; or ""
   // Of the steps up to `measured_at`, since the measurement before.
   double loss = std::numeric_limits<double>::quiet_NaN();
   double auc = std::numeric_limits<double>::quiet_NaN();

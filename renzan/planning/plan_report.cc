@@ -9,6 +9,7 @@
 
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
+#include "renzan/model/catalogue/catalogue.h"
 #include "renzan/planning/make_plan.h"
 #include "renzan/run_spec/run_spec.h"
 
@@ -239,6 +240,10 @@ DatasetSchema SchemaOf(const TrainConfig& config) {
     Fail(ErrorCode::kConfig,
          "a plan needs the sizes of the tables: set data.train.path or features");
   DatasetSchema schema{.label = "label", .dense = features.dense};
+  // The labels are not known: two tasks.
+  if (const CatalogueEntry* entry = FindEntry(config.model.type);
+      entry != nullptr && entry->has_several_outputs())
+    schema.further_labels = {{.name = "label_2"}};
   for (size_t i = 0; i < features.categorical.size(); ++i) {
     const std::string& name = features.categorical[i];
     schema.categorical.push_back(

@@ -42,14 +42,19 @@ void FailUnlessFinite(const BinaryMetrics& evaluation, int64_t step) {
          step, evaluation.non_finite, evaluation.non_finite + evaluation.count);
 }
 
-// Whether the training data is known to hold one class only.
-bool HasOneClass(const Split& train) { return train.dataset->manifest().has_one_class(); }
+// Whether the training data is known to hold one class of a label only.
+bool HasOneClass(const Split& train, const std::string& label) {
+  const DatasetManifest& manifest = train.dataset->manifest();
+  const auto found = manifest.further_label_entries.find(label);
+  if (found == manifest.further_label_entries.end()) return manifest.has_one_class();
+  return found->second.has_one_class();
+}
 
-std::string OneClassAdvice(const Split& train, const char* which) {
+std::string OneClassAdvice(const Split& train, const std::string& label, const char* which) {
   return fmt::format(
       "label '{}' {}, so the model can learn only a constant: check the label rule with which {} "
       "was imported, and data.train.rows",
-      train.dataset->schema().label, which, train.dataset->directory());
+      Escape(label), which, train.dataset->directory());
 }
 
 }  // namespace
@@ -73,6 +78,11 @@ void CheckWatchedOutput(const TrainConfig& config, std::span<const ModelOutput> 
   const bool is_there = std::find(names.begin(), names.end(), watched) != names.end();
   const bool need_not = watched.empty() && (names.size() < 2 || !decides);
   if (is_there || need_not) return;
+  if (names.size() < 2)
+    Fail(ErrorCode::kConfig,
+         "training.early_stopping.output: '{}' is no output, because the model has only one: leave "
+         "it out",
+         Escape(watched));
   Fail(ErrorCode::kConfig, "training.early_stopping.output: {}; name one of {}",
        watched.empty() ? "several outputs are evaluated, so it must say which decides"
                        : fmt::format("'{}' is no output that has a label", Escape(watched)),
@@ -107,7 +117,7 @@ class TrainingLoop {
         observer_(callbacks.observer),
         state_(*state),
         steps_per_epoch_(StepsPerEpoch(train.rows.size(), config.training.batch_size)),
-        outputs_(EvaluatedOutputs(model.spec().model.outputs)),
+        outputs_(EvaluatedOutputs(model.spec().model.outputs, train.dataset->schema().label)),
         guards_(config.comm.guard && model.spec().numerics.backward != RowCodec::kFloat32),
         sees_all_(state->step == 0),
         loader_(*train.dataset, {.seed = config.seed,
@@ -182,8 +192,9 @@ class TrainingLoop {
   BatchLoader loader_;
 
   double window_start_ = 0;
-  int64_t window_steps_ = 0;             // since the last report
-  int64_t samples_ = 0, positives_ = 0;  // seen by this process
+  int64_t window_steps_ = 0;  // since the last report
+  // Seen by this process, by task.
+  std::vector<int64_t> samples_ = std::vector<int64_t>(outputs_.size()), positives_ = samples_;
   bool advised_on_range_ = false, advised_on_error_ = false;
 };
 
@@ -192,7 +203,9 @@ void TrainingLoop::Begin() {
   state_.scheduled_plateau = state_.plateau;
   if (observer_ == nullptr) return;
   observer_->OnStart(state_, steps_);
-  if (HasOneClass(train_)) observer_->OnAdvice(OneClassAdvice(train_, "is the same in all rows"));
+  for (const EvaluatedOutput& output : outputs_)
+    if (HasOneClass(train_, output.label))
+      observer_->OnAdvice(OneClassAdvice(train_, output.label, "is the same in all rows"));
 }
 
 // The run may have resumed at its best step, whose checkpoint must then be kept.
@@ -246,9 +259,9 @@ void TrainingLoop::Report(double seconds) {
           LearningRateFactor(config_.optimizer.schedule, state_.step - 1) * state_.plateau.factor(),
       .gradient_norm = model_.gradient_norm(),
       .seconds = state_.seconds};
-  for (const BinaryMetrics& window : report.windows) {
-    samples_ += window.count;
-    positives_ += window.positives;
+  for (size_t task = 0; task < report.windows.size(); ++task) {
+    samples_[task] += report.windows[task].count;
+    positives_[task] += report.windows[task].positives;
   }
   if (guards_ && IsReport(state_.step))
     report.gradient_errors =
@@ -321,16 +334,21 @@ bool TrainingLoop::EvaluateModel() {
 
 const Evaluation& TrainingLoop::Watched(std::span<const Evaluation> evaluations) const {
   const std::string& output = training().early_stopping.output;
-  for (size_t i = 0; i < outputs_.size(); ++i)
-    if (outputs_[i].name == output) return evaluations[i];
-  return evaluations[0];  // the only one, or nothing depends on it: CheckWatchedOutput()
+  const auto found = std::find_if(outputs_.begin(), outputs_.end(),
+                                  [&](const auto& each) { return each.name == output; });
+  // CheckWatchedOutput() has seen that it is there, if anything depends on it.
+  return evaluations[found == outputs_.end() ? 0 : static_cast<size_t>(found - outputs_.begin())];
 }
 
 void TrainingLoop::AdviseOnOneClass() {
-  const bool saw_one_class =
-      sees_all_ && samples_ > 0 && (positives_ == 0 || positives_ == samples_);
-  if (observer_ && (saw_one_class || HasOneClass(train_)))
-    observer_->OnAdvice(OneClassAdvice(train_, "was the same in all rows that were trained on"));
+  for (size_t task = 0; task < outputs_.size(); ++task) {
+    const bool saw_one_class = sees_all_ && samples_[task] > 0 &&
+                               (positives_[task] == 0 || positives_[task] == samples_[task]);
+    const std::string& label = outputs_[task].label;
+    if (observer_ && (saw_one_class || HasOneClass(train_, label)))
+      observer_->OnAdvice(
+          OneClassAdvice(train_, label, "was the same in all rows that were trained on"));
+  }
 }
 
 }  // namespace

@@ -81,7 +81,8 @@ void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state)
   if (const auto* evaluations = find(kEvaluations))
     if (!state->evaluations.Restore(*evaluations) && rank == 0)
       LogWarning(
-          "results of earlier evaluations are dropped: training.early_stopping.metric, the rows of "
+          "results of earlier evaluations are dropped: training.early_stopping.metric or output, "
+          "the rows of "
           "data.eval or their weights have changed, or an earlier version compared them without "
           "weights");
   if (const auto* plateau = find(kPlateau)) {

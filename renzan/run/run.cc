@@ -137,7 +137,12 @@ class TrainingRun {
 void TrainingRun::OpenData() {
   CheckSameRun(comm_, config_, facts_);
   splits_ = OpenSplits(config_.data, config_.features, comm_);
-  FillOutputs(splits_.train.dataset->schema().label_names(), &config_.model);
+  const DatasetSchema& schema = splits_.train.dataset->schema();
+  FillOutputs(schema.label_names(), &config_.model);
+  const std::vector<ModelOutput> outputs = OutputsOf(config_.model);
+  CheckTasks(outputs, schema);
+  CheckWatchedOutput(config_, outputs);
+  if (splits_.eval) LabelColumns(EvaluatedOutputs(outputs, schema.label), *splits_.eval->dataset);
   steps_ = NumSteps(config_, splits_.train.rows.size());
   of_run_ = config_;
   of_run_.optimizer.schedule = ScheduleOfRun(config_.optimizer.schedule, steps_);
@@ -154,8 +159,6 @@ void TrainingRun::ClaimDirectories() {
     // A run that an earlier version began may continue.
     if (!HoldsState(directories_) && !options_.must_resume) {
       const ModelOptions model = ModelOptionsOf(config_, splits_.train.dataset->schema());
-      CheckTasks(model.outputs, splits_.train.dataset->schema());
-      CheckWatchedOutput(config_, model.outputs);
       CheckInputsReachLogit(model);
       if (!config_.optimizer.blocks.empty()) GroupsOf(*MakeModel(model), config_.optimizer.blocks);
       CheckBatchStatistics(model, config_.training.batch_size / config_.numerics.virtual_workers);

@@ -136,6 +136,14 @@ struct RunObserver::State {
   int64_t first_step = 0;
   double first_seconds = 0;
 
+  // The output that decides when training stops, or else the first.
+  size_t Watched() const {
+    const std::string& watched = options.config->training.early_stopping.output;
+    const auto found = std::find_if(outputs.begin(), outputs.end(),
+                                    [&](const auto& output) { return output.name == watched; });
+    return found == outputs.end() ? 0 : static_cast<size_t>(found - outputs.begin());
+  }
+
   explicit State(Options given)
       : options(std::move(given)),
         outputs(EvaluatedOutputs(OutputsOf(options.config->model))),
@@ -299,8 +307,10 @@ void RunObserver::OnReport(const StepReport& report) {
     scalars.push_back({"data/cache_fetched_bytes", static_cast<double>(stats.fetched_bytes)});
   }
   s.Log(report.step, std::move(scalars));
-  s.shown.loss = report.windows[0].LogLoss();
-  s.shown.auc = report.windows[0].Auc();
+  const size_t shown = s.Watched();
+  s.shown.output = s.outputs[shown].name;
+  s.shown.loss = report.windows[shown].LogLoss();
+  s.shown.auc = report.windows[shown].Auc();
   s.shown.measured_at = report.step;
   s.Advance(report.step, report.seconds, report.samples_per_second);
   s.WriteStatus();
@@ -321,14 +331,14 @@ void RunObserver::OnEvaluation(int64_t step, std::span<const EvaluatedOutput> ou
       for (const Scalar& scalar : Scalars(prefix + "/weighted", *its)) scalars.push_back(scalar);
       weighted = fmt::format("; weighted: AUC {:.4f}, log loss {:.4f}", its->Auc(), its->LogLoss());
     }
-    const bool is_last = i + 1 == outputs.size();
+    const bool is_watched = i == state_->Watched();
     LogInfo(
         "eval at step {}: {}AUC {:.4f}{}, log loss {:.4f}, normalized entropy {:.4f}, calibration "
         "{:.3f}{}{}{}",
         step, outputs[i].name.empty() ? "" : outputs[i].name + ": ", metrics.Auc(),
         i == 0 ? BayesOptimalText(*state_->options.splits, metrics.Auc()) : "", metrics.LogLoss(),
         metrics.NormalizedEntropy(), metrics.Calibration(), weighted,
-        verdict.empty() || !is_last ? "" : "; ", is_last ? verdict : "");
+        verdict.empty() || !is_watched ? "" : "; ", is_watched ? verdict : "");
   }
   state_->Log(step, std::move(scalars));
 }

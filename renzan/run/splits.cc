@@ -122,6 +122,7 @@ RowRange ResolveRows(const std::vector<int64_t>& rows, const Dataset& dataset, c
 FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
   FeaturesConfig features{.dense = schema.dense,
                           .dense_transforms = schema.dense_transforms,
+                          .label = schema.label,
                           .label_rule = schema.label_rule,
                           .parsing = schema.parsing,
                           .negatives_kept = schema.negatives_kept};
@@ -218,13 +219,21 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
   const bool same_age = expected.dense_transforms.empty() == actual.dense_transforms.empty();
   if (expected.parsing.empty() != actual.parsing.empty() && same_age)
     warn("columns were read (trim, missing, separator)", actual.parsing.empty());
-  for (const auto& [name, rule] : actual.further_label_rules)
-    if (const auto found = expected.further_label_rules.find(name);
-        found != expected.further_label_rules.end() && found->second != rule)
-      Fail(ErrorCode::kConfig,
-           "{}: its label '{}' was mapped by '{}', but that of the training data by '{}': import "
-           "it with the same schema",
-           dataset.directory(), Escape(name), rule, found->second);
+  // Where there are several labels, each is compared with the one of its name.
+  if (!expected.further_label_rules.empty() || !actual.further_label_rules.empty()) {
+    const auto rules_of = [](const FeaturesConfig& features) {
+      return RecordedLabelRules(features.label, features.label_rule, features.further_label_rules,
+                                features.parsing);
+    };
+    const std::map<std::string, std::string> rules = rules_of(expected);
+    for (const auto& [name, rule] : rules_of(actual))
+      if (const auto found = rules.find(name); found != rules.end() && found->second != rule)
+        Fail(ErrorCode::kConfig,
+             "{}: its label '{}' was mapped by '{}', but that of the training data by '{}': import "
+             "it with the same schema",
+             dataset.directory(), Escape(name), rule, found->second);
+    return;
+  }
   if (!dataset.schema().has_labels() || expected.label_rule == actual.label_rule) return;
   const std::string there = RecordedLabelRule(expected.label_rule, expected.parsing),
                     here = RecordedLabelRule(actual.label_rule, actual.parsing);

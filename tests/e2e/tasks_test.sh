@@ -60,16 +60,57 @@ for row in scores:
 PYTHON
 
 # The output that decides about the best model is named.
-mmoe() { rm -rf other; $renzan train "$golden/mmoe.yaml" --run-dir other "$@"; }
+mmoe() {  # MORE
+  rm -rf other
+  $renzan train "$golden/mmoe.yaml" --run-dir other --set training.eval_every=2 "$@"
+}
 expect_exit 78 "training.early_stopping.output: several outputs are evaluated, so it must say which \
 decides; name one of buy, click" mmoe --set data.eval.path=shop --set training.keep_best=true
 expect_exit 78 "'bye' is no output that has a label; name one of buy, click" mmoe \
   --set data.eval.path=shop --set training.keep_best=true --set training.early_stopping.output=bye
-mmoe --set data.eval.path=shop --set training.eval_every=2 --set training.early_stopping.output=buy \
+mmoe --set data.eval.path=shop --set training.early_stopping.output=buy \
   --set training.early_stopping.metric=auc --set training.early_stopping.patience=3 2>log.txt ||
   fail "$(cat log.txt)"
 grep -q "eval at step 2: buy: AUC" log.txt && grep -q "eval at step 2: click: AUC" log.txt ||
   fail "$(cat log.txt)"
+# The order of labels in other data does not matter; data without one of them are refused before a
+# step is trained.
+python3 - <<'PYTHON'
+lines = [line.rstrip("\n").split(",") for line in open("shop.csv")]
+with open("swapped.csv", "w") as file:
+    for click, buy, *rest in lines:
+        file.write(",".join([buy or "0", click, *rest]) + "\n")
+PYTHON
+printf 'columns:\n  buy: {role: label}\n  click: {role: label}\n' >swapped.yaml
+sed -n '/user:/,$p' "$golden/schema.yaml" >>swapped.yaml
+$renzan data import --format csv --schema swapped.yaml --vocabulary-from shop --output swapped \
+  swapped.csv >/dev/null 2>log.txt || fail "$(cat log.txt)"
+$renzan train "$golden/mmoe.yaml" --run-dir first --set "model={type: deepfm, embedding_dim: 8}" \
+  2>log.txt || fail "$(cat log.txt)"
+for run in first mmoe; do
+  $renzan eval $run --data shop --json >straight.json 2>log.txt || fail "$(cat log.txt)"
+  $renzan eval $run --data swapped --json >swapped.json 2>log.txt || fail "$(cat log.txt)"
+  $renzan eval $run --data swapped --json --workers 2 >two.json 2>log.txt || fail "$(cat log.txt)"
+  cmp swapped.json two.json || fail "$run: two workers measure something else"
+  python3 - $run <<'PYTHON' || fail "$run: another label was measured"
+import json, sys
+straight, swapped = (json.load(open(name + ".json")) for name in ("straight", "swapped"))
+if sys.argv[1] == "mmoe":
+    straight, swapped = straight["outputs"]["click"], swapped["outputs"]["click"]
+assert straight == swapped, (straight, swapped)
+PYTHON
+done
+sed '/buy/d' "$golden/schema.yaml" >clicks.yaml
+cut -d, -f1,3- shop.csv >clicks.csv
+$renzan data import --format csv --schema clicks.yaml --vocabulary-from shop --output clicks \
+  clicks.csv >/dev/null 2>log.txt || fail "$(cat log.txt)"
+expect_exit 78 "clicks has no label 'buy', which the model learns from; it has click" mmoe \
+  --set data.eval.path=clicks
+[ ! -e other/metrics.jsonl ] || fail "it was trained first"
+expect_exit 78 "has no label 'buy'" $renzan eval mmoe --data clicks
+$renzan predict mmoe --data clicks --output clicks_scores.csv --workers 2 2>log.txt ||
+  fail "$(cat log.txt)"
+cmp clicks_scores.csv mmoe.csv || fail "other scores without a label, or with two workers"
 # One output may learn from any label.
 $renzan train "$golden/mmoe.yaml" --run-dir single \
   --set "model={type: deepfm, embedding_dim: 8, outputs: {buy: {}}}" 2>log.txt ||
@@ -78,6 +119,12 @@ $renzan eval single --data shop >eval.txt 2>log.txt || fail "$(cat log.txt)"
 grep -q "^rows *5[0-9]*$" eval.txt || fail "rows without the label count: $(cat eval.txt)"
 expect_exit 78 "the training data have no label 'cart', but click, buy" mmoe \
   --set "model.outputs={cart: {}}"
+expect_exit 78 "esmm learns conversions from the output ctcvr" mmoe \
+  --set "model={type: esmm, outputs: {ctr: {label: click}}}"
+expect_exit 78 "the training data have no label 'cart'" $renzan plan "$golden/mmoe.yaml" \
+  --set "model.outputs={cart: {}}"
+expect_exit 78 "because the model has only one: leave it out" mmoe --set data.eval.path=shop \
+  --set "model={type: deepfm}" --set training.early_stopping.output=click
 expect_exit 78 "model.outputs are 2, but model.type: deepfm has one" mmoe \
   --set "model={type: deepfm, outputs: {click: {}, buy: {}}}"
 expect_exit 78 "need at least one with a loss" mmoe --set "model={type: mmoe, outputs: {a: {loss: none}}}"
@@ -99,8 +146,8 @@ expect_exit 64 "scores can be corrected only with one" $renzan data import --for
 cut -d, -f3- shop.csv >unlabelled.csv
 $renzan data import --format csv --schema "$golden/schema.yaml" --vocabulary-from shop \
   --output unlabelled unlabelled.csv >/dev/null 2>log.txt || fail "$(cat log.txt)"
-$renzan predict esmm --data unlabelled --output unlabelled.csv 2>log.txt || fail "$(cat log.txt)"
-cmp unlabelled.csv esmm.csv || fail "other scores without labels"
+$renzan predict esmm --data unlabelled --output scores.csv 2>log.txt || fail "$(cat log.txt)"
+cmp scores.csv esmm.csv || fail "other scores without labels"
 cut -d, -f2- shop.csv >half.csv
 expect_exit 78 "the input has the label 'buy', but not 'click'" $renzan data import --format csv \
   --schema "$golden/schema.yaml" --vocabulary-from shop --output half half.csv

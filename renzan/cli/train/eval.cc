@@ -277,13 +277,14 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
   const size_t top = static_cast<size_t>(flags.top);
   const Shift shift{config.features.negatives_kept, dataset.schema().negatives_kept};
   const std::string& weight = dataset.schema().weight;
-  const std::vector<EvaluatedOutput> outputs = EvaluatedOutputs(OutputsOf(config.model));
+  const std::vector<EvaluatedOutput> outputs =
+      EvaluatedOutputs(OutputsOf(config.model), config.features.label);
   std::vector<MeasuredOutput> measured;
   size_t column = 0;
   if (flags.group_by.empty()) {
-    for (Evaluation& evaluation : *Evaluate(model, comm, dataset, rows, outputs, batch_size,
-                                            shift.value(), [] { return false; }))
-      measured.push_back({std::move(evaluation), {}});
+    auto evaluations = Evaluate(model, comm, dataset, rows, outputs, batch_size, shift.value(),
+                                [] { return false; });
+    for (Evaluation& evaluation : *evaluations) measured.push_back({std::move(evaluation), {}});
   } else {
     column = ColumnToGroupBy(flags.group_by, dataset);
     measured =

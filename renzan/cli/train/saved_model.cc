@@ -176,6 +176,7 @@ int WithSavedModel(const SavedModelFlags& flags,
     RunSpec spec = MakeRunSpec(config, schema, pooling_factors);
     // Nor is there a loss, which a GPU might not compute.
     spec.loss = {.tasks = std::move(spec.loss.tasks)};
+    for (Task& task : spec.loss.tasks) task.weight = 1;
     ThreadPool pool(PoolThreads(spec, comm.world_size(), threads));
     if (comm.world_size() == 1 && !spec.numerics.on_gpu && WholeTables::CanHold(spec.tables)) {
       InferenceModel model(InferenceOptionsOf(spec), pool);

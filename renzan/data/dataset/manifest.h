@@ -37,6 +37,7 @@ struct FurtherLabelEntry {
   std::string rule;
   bool optional = false;
   int64_t labelled_rows = 0, positive_rows = 0;  // how many rows have it, and have 1
+  bool has_one_class() const { return positive_rows == 0 || positive_rows == labelled_rows; }
   void Describe(ConfigFields& fields);
 };
 

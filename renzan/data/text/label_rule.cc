@@ -83,6 +83,16 @@ std::string RecordedLabelRule(const std::string& text,
   return text.empty() && !parsing.empty() ? fmt::format("values {}", kDefault) : text;
 }
 
+std::map<std::string, std::string> RecordedLabelRules(
+    const std::string& first, const std::string& rule_of_first,
+    const std::map<std::string, std::string>& further,
+    const std::map<std::string, std::string>& parsing) {
+  std::map<std::string, std::string> rules;
+  if (!first.empty()) rules[first] = RecordedLabelRule(rule_of_first, parsing);
+  for (const auto& [name, rule] : further) rules[name] = RecordedLabelRule(rule, parsing);
+  return rules;
+}
+
 std::string LabelRule::Parse(std::string_view field, float* label, bool* is_other) const {
   *is_other = false;
   if (field.empty()) return "is not a label: it is missing";

@@ -39,5 +39,10 @@ struct LabelRule {
 // only later, so then it is empty.
 std::string RecordedLabelRule(const std::string& text,
                               const std::map<std::string, std::string>& parsing);
+// The same of all labels, by name. `first`: "" if its name is not known.
+std::map<std::string, std::string> RecordedLabelRules(
+    const std::string& first, const std::string& rule_of_first,
+    const std::map<std::string, std::string>& further,
+    const std::map<std::string, std::string>& parsing);
 
 }  // namespace renzan

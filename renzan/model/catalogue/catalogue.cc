@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace renzan {
 
 // One file each.
@@ -34,9 +36,14 @@ constexpr const char* kDlrmKeys =
 // Labels may have names that blocks cannot have.
 std::vector<ModelOutput> OutputPerLabel(const std::vector<std::string>& labels) {
   std::vector<ModelOutput> outputs;
-  for (size_t i = 0; i < labels.size(); ++i)
-    outputs.push_back({.name = IsBlockName(labels[i]) ? labels[i] : fmt::format("label_{}", i),
-                       .label = labels[i]});
+  for (size_t i = 0; i < labels.size(); ++i) {
+    std::string name = labels[i];
+    if (!IsBlockName(name)) {
+      name = fmt::format("label_{}", i);
+      while (std::find(labels.begin(), labels.end(), name) != labels.end()) name += "_";
+    }
+    outputs.push_back({.name = name, .block = BlockOfOutput(name), .label = labels[i]});
+  }
   return outputs;
 }
 

@@ -3,6 +3,8 @@
 // conversions after clicks (`cvr`). Labels exist for clicks and for conversions of all impressions:
 // their probability, `ctcvr`, is the product of both, so that `cvr` learns without a label.
 
+#include <algorithm>
+
 #include "renzan/base/error.h"
 #include "renzan/model/blocks/product_of_probabilities.h"
 #include "renzan/model/catalogue/catalogue.h"
@@ -22,9 +24,9 @@ std::vector<ModelOutput> EsmmOutputs(const std::vector<std::string>& labels) {
          "data have {}: name them in model.outputs.ctr.label and model.outputs.ctcvr.label, beside "
          "cvr: {{loss: none}}",
          labels.size());
-  return {{.name = kClick, .label = labels[0]},
-          {.name = kConversion, .label = labels[1]},
-          {.name = kAfterClick}};
+  return {{.name = kClick, .block = BlockOfOutput(kClick), .label = labels[0]},
+          {.name = kConversion, .block = BlockOfOutput(kConversion), .label = labels[1]},
+          {.name = kAfterClick, .block = BlockOfOutput(kAfterClick)}};
 }
 
 Graph EsmmGraph(const ModelOptions& options) {
@@ -32,6 +34,11 @@ Graph EsmmGraph(const ModelOptions& options) {
     if (output.name != kClick && output.name != kConversion && output.name != kAfterClick)
       Fail(ErrorCode::kConfig,
            "model.outputs: model.type: esmm gives ctr, cvr and ctcvr, but no '{}'", output.name);
+  if (std::none_of(options.outputs.begin(), options.outputs.end(),
+                   [](const ModelOutput& output) { return output.name == kConversion; }))
+    Fail(ErrorCode::kConfig,
+         "model.outputs: model.type: esmm learns conversions from the output ctcvr: name its label "
+         "in model.outputs.ctcvr.label");
   Graph graph;
   const std::string x = AddDeepInput(options, EmbeddingsIfAny(options), &graph);
   const std::string click = BlockOfOutput(kClick), after_click = BlockOfOutput(kAfterClick);
