@@ -203,7 +203,9 @@ TEST(ModelSnapshot, ARunThatSavedAllRowsCanBecomeSparse) {
       EXPECT_EQ(TablesIn(path), TablesIn(from));
       const auto rows = CheckpointReader(path).FindSparseTable("embedding.b.weight");
       ASSERT_TRUE(rows);
-      if (from.ends_with("increment")) EXPECT_TRUE(std::ranges::includes(rows->rows, trained));
+      if (from.ends_with("increment")) {
+        EXPECT_TRUE(std::ranges::includes(rows->rows, trained));
+      }
     });
   }
 }

@@ -17,8 +17,9 @@ std::vector<std::string> BstParameters(int64_t dim, const std::string& target) {
   std::vector<std::string> names;
   for (const Parameter& parameter : made->layout().parameters()) {
     names.push_back(parameter.name);
-    if (parameter.name == "positions_0.weight")
+    if (parameter.name == "positions_0.weight") {
       EXPECT_EQ(parameter.size, dim * (target.empty() ? 3 : 4)) << "one more for the candidate";
+    }
   }
   return names;
 }
