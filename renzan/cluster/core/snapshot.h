@@ -100,9 +100,11 @@ struct Queue {
   bool removed = false;  // the configuration no longer has it: its jobs are held
   QueueRights rights = {};
   // In Snapshot::queues: what it is guaranteed and does not use is lent to the parent's other
-  // queues first. The parent has no parent and no jobs, and is guaranteed at least what all of its
-  // queues are.
+  // queues first. The parent has no jobs, is guaranteed at least what all of its queues are, and
+  // may have a parent itself.
   std::optional<int> parent = {};
+  // A queue, its parent, the parent's parent and so on are at most this many.
+  static constexpr int kMostLevels = 8;
   // Of equal priority, users who have used less of the queue lately go first (order/fair_share.h).
   std::optional<FairShare> fair_share = {};
 

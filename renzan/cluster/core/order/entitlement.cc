@@ -41,14 +41,18 @@ Entitlement::Entitlement(const ClusterView& view, const Quota& quota, const Occu
     return room->Take(job);
   };
   for (size_t queue = 0; queue < queues.size(); ++queue)
-    Entitle(static_cast<int>(queue), Standing::kWithinQuota, queues[queue], ranks, may_start,
-            take_room);
-  for (const auto& [parent, places] : BeyondOwn(queues, ranks))
-    Entitle(parent, Standing::kWithinParents, Merged(places), ranks, may_start, take_room);
+    Entitle(static_cast<int>(queue), queues[queue], ranks, may_start, take_room);
+  for (const int parent : ParentsUpwards(snapshot)) {
+    TakeOutOfParent(parent, left_);
+    const auto borrows = [&](int at) {
+      return ranks.Of(snapshot.jobs[at]).standing == Standing::kBorrows;
+    };
+    Entitle(parent, Below(parent, queues, borrows), ranks, may_start, take_room);
+  }
 }
 
 // What is left of a guarantee goes to these jobs, one after the other.
-void Entitlement::Entitle(int queue, Standing standing, const Places& places, Ranks& ranks,
+void Entitlement::Entitle(int queue, const Places& places, Ranks& ranks,
                           const std::function<bool(const Job&)>& may_start,
                           const std::function<bool(const Job&)>& take_room) {
   Resources& left = left_[queue];
@@ -67,7 +71,7 @@ void Entitlement::Entitle(int queue, Standing standing, const Places& places, Ra
       continue;
     if (!Fits(amount, left, kinds_)) drop_idle_claims();
     if (!Fits(amount, left, kinds_)) continue;
-    ranks.SetStanding(job, standing);
+    ranks.SetStanding(job, StandingWithin(snapshot_, job.queue, queue));
     left -= amount;
     if (pending) claims.push_back(at);
   }
@@ -75,20 +79,25 @@ void Entitlement::Entitle(int queue, Standing standing, const Places& places, Ra
   if (snapshot_.queues[queue].parent) drop_idle_claims();
 }
 
-// By parent: the jobs of its queues that are not within their own queue's quota, which may be
-// within the parent's. Takes what the others use out of the parent's guarantee.
-std::map<int, std::vector<Entitlement::Places>> Entitlement::BeyondOwn(
-    const std::vector<Places>& queues, const Ranks& ranks) {
-  std::map<int, std::vector<Places>> beyond;
+// What the queues below the parent use of their guarantees is part of its own.
+void Entitlement::TakeOutOfParent(int parent, std::vector<Resources>& left) const {
+  for (size_t queue = 0; queue < left.size(); ++queue)
+    if (snapshot_.queues[queue].parent == parent)
+      left[parent] -= snapshot_.queues[queue].guaranteed - left[queue];
+}
+
+// In their order, the jobs of queues below the parent that are within no quota of these or of
+// parents between them.
+Entitlement::Places Entitlement::Below(int parent, const std::vector<Places>& queues,
+                                       const std::function<bool(int)>& borrows) const {
+  std::vector<Places> below;
   for (size_t queue = 0; queue < queues.size(); ++queue) {
-    const std::optional<int>& parent = snapshot_.queues[queue].parent;
-    if (!parent) continue;
-    Places& of_queue = beyond[*parent].emplace_back();
+    if (!IsWithin(snapshot_, static_cast<int>(queue), parent)) continue;
+    Places& its = below.emplace_back();
     for (const auto& place : queues[queue])
-      if (!ranks.WithinQuota(snapshot_.jobs[std::get<int>(place)])) of_queue.push_back(place);
-    left_[*parent] -= snapshot_.queues[queue].guaranteed - left_[queue];
+      if (borrows(std::get<int>(place))) its.push_back(place);
   }
-  return beyond;
+  return Merged(below);
 }
 
 // The places of sorted queues in one sequence. Use is only compared within a queue: its jobs
@@ -119,35 +128,33 @@ Resources Entitlement::UseOf(const Job& job) const {
 // The standing that running jobs would have if none were pending, by position.
 std::vector<Standing> Entitlement::StandingOfRunning(const std::vector<Places>& queues) const {
   std::vector<Standing> standings(snapshot_.jobs.size(), Standing::kBorrows);
-  std::map<int, Resources> left_to_parents;
-  std::map<int, std::vector<Places>> rest;  // by parent
-  const auto fill = [&](Resources& left, Standing standing, const Places& places, Places* others) {
+  std::vector<Resources> left;
+  for (const Queue& queue : snapshot_.queues) left.push_back(queue.guaranteed);
+  const auto fill = [&](int queue, const Places& places) {
     for (const auto& place : places) {
       const int at = std::get<int>(place);
       const Job& job = snapshot_.jobs[at];
-      if (job.state == JobState::kPending) continue;
-      if (Fits(UseOf(job), left, kinds_)) {
-        standings[at] = standing;
-        left -= UseOf(job);
-      } else if (others != nullptr) {
-        others->push_back(place);
-      }
+      if (job.state == JobState::kPending || !Fits(UseOf(job), left[queue], kinds_)) continue;
+      standings[at] = StandingWithin(snapshot_, job.queue, queue);
+      left[queue] -= UseOf(job);
     }
   };
-  for (size_t queue = 0; queue < queues.size(); ++queue) {
-    const Queue& its = snapshot_.queues[queue];
-    Resources left = its.guaranteed;
-    fill(left, Standing::kWithinQuota, queues[queue],
-         its.parent ? &rest[*its.parent].emplace_back() : nullptr);
-    if (!its.parent) continue;
-    Resources& of_parent =
-        left_to_parents.try_emplace(*its.parent, snapshot_.queues[*its.parent].guaranteed)
-            .first->second;
-    of_parent -= its.guaranteed - left;
+  for (size_t queue = 0; queue < queues.size(); ++queue)
+    fill(static_cast<int>(queue), queues[queue]);
+  const auto borrows = [&](int at) { return standings[at] == Standing::kBorrows; };
+  for (const int parent : ParentsUpwards(snapshot_)) {
+    TakeOutOfParent(parent, left);
+    fill(parent, Below(parent, queues, borrows));
   }
-  for (const auto& [parent, places] : rest)
-    fill(left_to_parents.at(parent), Standing::kWithinParents, Merged(places), nullptr);
   return standings;
+}
+
+// The queue, or the parent above it, within whose quota the job is.
+int Entitlement::WithinWhich(const Job& job) const {
+  int queue = job.queue;
+  while (StandingWithin(snapshot_, job.queue, queue) != ranks_.Of(job).standing)
+    queue = *snapshot_.queues[queue].parent;
+  return queue;
 }
 
 bool Entitlement::MayLoseQuotaByGrowing(const Job& job) const {
@@ -160,16 +167,14 @@ int Entitlement::MoreWorkers(const Job& job, int workers) const {
   if (!MayLoseQuotaByGrowing(job)) return most;
   const Resources& each = snapshot_.worker_requests[job.request].per_worker;
   int more = 0;
-  const int within = ranks_.WithinQuota(job) ? job.queue : *snapshot_.queues[job.queue].parent;
-  while (more < most && Fits(each * (more + 1), left_[within], kinds_)) ++more;
+  while (more < most && Fits(each * (more + 1), left_[WithinWhich(job)], kinds_)) ++more;
   return more;
 }
 
 void Entitlement::Take(const Job& job, int more) {
   if (!MayLoseQuotaByGrowing(job)) return;
   const Resources taken = snapshot_.worker_requests[job.request].per_worker * more;
-  if (ranks_.WithinQuota(job)) left_[job.queue] -= taken;
-  if (const auto& parent = snapshot_.queues[job.queue].parent) left_[*parent] -= taken;
+  for (const int above : LineageOf(snapshot_, WithinWhich(job))) left_[above] -= taken;
 }
 
 }  // namespace renzan::cluster

@@ -13,11 +13,10 @@
 // it stays within quota, but others use that quota until there is room for it.
 //
 // What the queues of one parent leave of its guaranteed quota goes to their other jobs, in the same
-// order. Those are within the parent's quota: it counts against queues that do not have this
-// parent.
+// order. Those are within the parent's quota: it counts against queues that are not below this
+// parent. What parents leave of their own parent's goes on in the same way.
 
 #include <functional>
-#include <map>
 #include <tuple>
 #include <vector>
 
@@ -50,13 +49,15 @@ class Entitlement {
   using Places = std::vector<std::tuple<bool, Right, bool, Use, Service, bool, int>>;
 
   bool MayLoseQuotaByGrowing(const Job& job) const;
+  int WithinWhich(const Job& job) const;
   Resources UseOf(const Job& job) const;
   std::vector<Standing> StandingOfRunning(const std::vector<Places>& queues) const;
-  void Entitle(int queue, Standing standing, const Places& places, Ranks& ranks,
+  void Entitle(int queue, const Places& places, Ranks& ranks,
                const std::function<bool(const Job&)>& may_start,
                const std::function<bool(const Job&)>& take_room);
-  std::map<int, std::vector<Places>> BeyondOwn(const std::vector<Places>& queues,
-                                               const Ranks& ranks);
+  void TakeOutOfParent(int parent, std::vector<Resources>& left) const;
+  Places Below(int parent, const std::vector<Places>& queues,
+               const std::function<bool(int)>& borrows) const;
   static Places Merged(const std::vector<Places>& queues);
 
   const Ranks& ranks_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "renzan/cluster/core/order/queue_tree.h"
+
 namespace renzan::cluster {
 
 std::vector<int> GuaranteedKinds(const Snapshot& snapshot) {
@@ -14,11 +16,6 @@ std::vector<int> GuaranteedKinds(const Snapshot& snapshot) {
 }
 
 bool IsFixed(const Job& job) { return !job.preemptible && !job.quota_exempt; }
-
-int SideOf(const Snapshot& snapshot, int queue, int other) {
-  const std::optional<int>& parent = snapshot.queues[queue].parent;
-  return parent && parent != snapshot.queues[other].parent ? *parent : queue;
-}
 
 Quota::Quota(const ClusterView& view)
     : snapshot_(&view.snapshot()),
@@ -39,8 +36,7 @@ Quota::Quota(const ClusterView& view)
 void Quota::Add(const Job& job, int workers) {
   if (job.quota_exempt) return;
   const Resources amount = snapshot_->worker_requests[job.request].per_worker * workers;
-  used_[job.queue] += amount;
-  if (const auto& parent = snapshot_->queues[job.queue].parent) used_[*parent] += amount;
+  for (const int queue : LineageOf(*snapshot_, job.queue)) used_[queue] += amount;
   if (IsFixed(job)) fixed_[job.queue] += amount;
   ++version_;
   gpus_[job.user] += amount.gpu();

@@ -20,16 +20,11 @@ std::vector<int> GuaranteedKinds(const Snapshot& snapshot);
 // from quotas.
 bool IsFixed(const Job& job);
 
-// What counts of a queue beside another one: the queue itself or, unless both have the same parent,
-// its parent.
-int SideOf(const Snapshot& snapshot, int queue, int other);
-
-// From whom a job may reclaim, by what is in use now. `own`: from queues with the same parent, or
-// none: it is within its queue's guaranteed quota, and the queue stays so with its minimum.
-// `parents`: from queues that do not have its queue's parent: the same, or it is within the
-// parent's quota and the parent stays so.
+// From whom a job may reclaim, by what is in use now: from all beside whom `within`, or a parent
+// above it, counts for its queue (SideOf()). `within` is the lowest, the queue itself or one above
+// it, in whose guaranteed quota the job is and which stays so with its minimum.
 struct Reclaims {
-  bool own = false, parents = false;
+  int within = -1;  // nobody
   auto operator<=>(const Reclaims&) const = default;
 };
 
@@ -51,10 +46,10 @@ class Quota {
   bool guarantees() const { return !guaranteed_kinds_.empty(); }
   // Whether the queue uses more than its guaranteed quota.
   bool Borrows(int queue) const { return Exceeds(queue, {}); }
-  // Whether the queue, the job's or its parent, stays within its guaranteed quota with `workers`
+  // Whether the queue, the job's or one above it, stays within its guaranteed quota with `workers`
   // more workers of the job.
   bool WithinGuarantee(int queue, const Job& job, int workers) const;
-  // Whether the queue, the job's or its parent, still uses all of its guaranteed quota without
+  // Whether the queue, the job's or one above it, still uses all of its guaranteed quota without
   // `workers_less` of the workers.
   bool HasGuarantee(int queue, const Job& job, int workers_less) const;
   // The queue's dominant share: use divided by guaranteed quota (by the cluster's total where

@@ -12,17 +12,25 @@ std::vector<std::pair<const char*, int>> Rank::Terms() const {
 const char* WhyAhead(const Rank& first, const Rank& second) {
   if (first.standing != second.standing) {
     if (first.standing == Standing::kUnbound) return "a grand challenge";
-    return first.standing == Standing::kWithinQuota ? "within its queue's quota"
-                                                    : "within the quota of its queue's parent";
+    if (first.standing == Standing::kWithinQuota) return "within its queue's quota";
+    return second.standing == Standing::kBorrows ? "within the quota of its queue's parent"
+                                                 : "within the quota of a nearer parent";
   }
   if (first.right != second.right) return "of higher priority";
   return first.use != second.use ? "of a user who has used less of the queue lately"
                                  : "with less service";
 }
 
+Standing StandingWithin(const Snapshot& snapshot, int queue, int above) {
+  return queue == above ? Standing::kWithinQuota
+                        : static_cast<Standing>(Queue::kMostLevels - DepthOf(snapshot, above));
+}
+
 Ranks::Ranks(const Snapshot& snapshot, const ServiceLevelOptions& options)
-    : levels_(snapshot, options), fair_shares_(snapshot), first_(snapshot.jobs.data()) {
-  for (const Queue& queue : snapshot.queues) parents_.push_back(queue.parent);
+    : levels_(snapshot, options),
+      fair_shares_(snapshot),
+      snapshot_(snapshot),
+      first_(snapshot.jobs.data()) {
   ranks_.reserve(snapshot.jobs.size());
   for (const Job& job : snapshot.jobs)
     ranks_.push_back({.standing = job.quota_exempt ? Standing::kUnbound : Standing::kBorrows,
@@ -42,11 +50,18 @@ std::optional<StopReason> Ranks::WhyItMayStop(const Job& job, const Job& victim)
 }
 
 Reclaims ReclaimsOf(const Job& job, const Ranks& ranks, const Quota& quota) {
-  const std::optional<int> parent = ranks.ParentOf(job);
-  const bool own = ranks.WithinQuota(job) && quota.WithinGuarantee(job.queue, job, job.min_workers);
-  const bool stays_within_parents = parent && ranks.Of(job).standing <= Standing::kWithinParents &&
-                                    quota.WithinGuarantee(*parent, job, job.min_workers);
-  return {.own = own, .parents = parent && (own || stays_within_parents)};
+  const Snapshot& snapshot = ranks.snapshot();
+  for (const int above : LineageOf(snapshot, job.queue))
+    if (ranks.Of(job).standing <= StandingWithin(snapshot, job.queue, above) &&
+        quota.WithinGuarantee(above, job, job.min_workers))
+      return {above};
+  return {};
+}
+
+bool IsReclaim(const Snapshot& snapshot, const Reclaims& reclaims, const Job& job,
+               const Job& victim) {
+  return reclaims.within >= 0 && job.queue != victim.queue &&
+         IsWithin(snapshot, reclaims.within, SideOf(snapshot, job.queue, victim.queue));
 }
 
 }  // namespace renzan::cluster

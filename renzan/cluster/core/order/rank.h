@@ -4,8 +4,8 @@
 // two jobs asks here. The terms, in their sequence:
 //
 //   1. Standing. Unbound by quotas: a grand challenge, for which everybody yields. Between queues:
-//      within its queue's guaranteed quota (entitlement.h), within that of the queue's parent, or
-//      beyond both.
+//      within its queue's guaranteed quota (entitlement.h), within that of a parent above the
+//      queue, or beyond all.
 //   2. Right: higher priority. Jobs with less of it yield, whatever that costs them.
 //   3. Use: of a queue with fair share, its user has used less lately (fair_share.h): only between
 //      jobs of the queue. No job yields for it.
@@ -28,6 +28,7 @@
 
 #include "renzan/cluster/core/decisions.h"
 #include "renzan/cluster/core/order/fair_share.h"
+#include "renzan/cluster/core/order/queue_tree.h"
 #include "renzan/cluster/core/order/quota.h"
 #include "renzan/cluster/core/order/service_levels.h"
 #include "renzan/cluster/core/snapshot.h"
@@ -55,8 +56,13 @@ struct Service {
 };
 
 // Where a job stands with the quotas, the best first: not bound by them (a grand challenge), within
-// its queue's guaranteed quota, within that of the queue's parent, or beyond both.
-enum class Standing { kUnbound, kWithinQuota, kWithinParents, kBorrows };
+// its queue's guaranteed quota, within that of a parent above the queue, or beyond all. Parents
+// count from the top, those below most others first. So one value per job compares jobs of branches
+// of any length: who reclaims is within the quota of something below the lowest parent of both
+// queues, and the victim at most within that parent's.
+enum class Standing { kUnbound, kWithinQuota, kBorrows = Queue::kMostLevels + 1 };
+// Of the queue's jobs within the guarantee of `above`: the queue, or one above it.
+Standing StandingWithin(const Snapshot& snapshot, int queue, int above);
 
 // Jobs with equal ranks are interchangeable, as far as the order is concerned.
 struct Rank {
@@ -90,14 +96,12 @@ class Ranks {
   bool IsUnbound(const Job& job) const { return Of(job).standing == Standing::kUnbound; }
   bool WithinQuota(const Job& job) const { return Of(job).standing <= Standing::kWithinQuota; }
   void SetStanding(const Job& job, Standing standing) { ranks_[&job - first_].standing = standing; }
-  // Whether the job is within the quota that counts against the other: its own queue's or, unless
-  // both queues have the same parent, its parent's.
+  // Whether the job is within the quota that counts against the other (SideOf()).
   bool WithinQuotaAgainst(const Job& job, const Job& other) const {
     return Of(job).standing <= CountsAgainst(job, other);
   }
   Standing CountsAgainst(const Job& job, const Job& other) const {
-    return parents_[job.queue] == parents_[other.queue] ? Standing::kWithinQuota
-                                                        : Standing::kWithinParents;
+    return StandingWithin(snapshot_, job.queue, SideOf(snapshot_, job.queue, other.queue));
   }
 
   bool Outranks(const Job& a, const Job& b) const {
@@ -124,16 +128,19 @@ class Ranks {
 
   const ServiceLevels& levels() const { return levels_; }
   const FairShares& fair_shares() const { return fair_shares_; }
-  std::optional<int> ParentOf(const Job& job) const { return parents_[job.queue]; }
+  const Snapshot& snapshot() const { return snapshot_; }
 
  private:
   const ServiceLevels levels_;
   const FairShares fair_shares_;
+  const Snapshot& snapshot_;
   const Job* first_;
-  std::vector<std::optional<int>> parents_;  // of queues
-  std::vector<Rank> ranks_;                  // by position in Snapshot::jobs
+  std::vector<Rank> ranks_;  // by position in Snapshot::jobs
 };
 
 Reclaims ReclaimsOf(const Job& job, const Ranks& ranks, const Quota& quota);
+// Whether these are rights against a job of another queue.
+bool IsReclaim(const Snapshot& snapshot, const Reclaims& reclaims, const Job& job,
+               const Job& victim);
 
 }  // namespace renzan::cluster

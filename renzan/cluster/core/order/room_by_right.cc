@@ -12,7 +12,7 @@ RoomByRight::Asker RoomByRight::AskerOf(const Job& job) const {
   return {FamilyOf(job), job.queue, ranks_.Of(job), ReclaimsOf(job, ranks_, quota_)};
 }
 
-int RoomByRight::FamilyOf(const Job& job) const { return ranks_.ParentOf(job).value_or(job.queue); }
+int RoomByRight::FamilyOf(const Job& job) const { return TopOf(view_.snapshot(), job.queue); }
 
 bool RoomByRight::MayStopFor(const Job& job, int index) const {
   const Job& other = view_.snapshot().jobs[index];
@@ -22,9 +22,7 @@ bool RoomByRight::MayStopFor(const Job& job, int index) const {
     if (keep_[index] <= ranks_.CountsAgainst(other, job) ||
         !quota_.Borrows(SideOf(snapshot, other.queue, job.queue)))
       return false;
-    const Reclaims reclaims = std::get<Reclaims>(AskerOf(job));
-    if (SideOf(snapshot, job.queue, other.queue) == job.queue ? reclaims.own : reclaims.parents)
-      return true;
+    if (IsReclaim(snapshot, ReclaimsOf(job, ranks_, quota_), job, other)) return true;
   }
   return ranks_.WhyItMayStop(job, other).has_value();
 }

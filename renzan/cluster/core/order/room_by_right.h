@@ -37,7 +37,7 @@ class RoomByRight {
   };
 
   Asker AskerOf(const Job& job) const;
-  // The parent of its queue, or the queue itself.
+  // The topmost parent of its queue, or the queue itself.
   int FamilyOf(const Job& job) const;
   bool MayStopFor(const Job& job, int index) const;
   ClusterView& EmptiedFor(const Job& job);

@@ -40,15 +40,19 @@ double Preemption::CostBelowGuarantee(const Preemptor& preemptor, int index,
   if (victim.queue == preemptor.job->queue || victim.backfilled) return 0;
   const int side = SideOf(snapshot_, victim.queue, preemptor.job->queue);
   if (!quota.HasGuarantee(side, victim, NumWorkers(victim.placement))) return kMoreThanAnyWork;
-  // What is lent within the parent stays so for longer than what is lent beyond it, as far as the
-  // parent's queues use no more than it is guaranteed.
+  // What is lent within a parent stays so for longer than what is lent beyond it, as far as the
+  // parent's queues use no more than it is guaranteed. The topmost parent decides first: whoever
+  // stays within its quota would in turn reclaim what it has lent to others.
   constexpr double kMoreThanMostWork = 1e11;
-  const auto& parent = snapshot_.queues[preemptor.job->queue].parent;
-  if (!parent) return 0;
-  const bool stays_within =
-      quota.WithinGuarantee(*parent, *preemptor.job, preemptor.job->min_workers);
-  const bool siblings = parent == snapshot_.queues[victim.queue].parent;
-  return siblings == stays_within ? kMoreThanMostWork : 0;
+  double cost = 0;
+  for (const int parent : LineageOf(snapshot_, preemptor.job->queue)) {
+    if (parent == preemptor.job->queue) continue;
+    const bool stays_within =
+        quota.WithinGuarantee(parent, *preemptor.job, preemptor.job->min_workers);
+    cost /= 2;
+    if (IsWithin(snapshot_, victim.queue, parent) == stays_within) cost += kMoreThanMostWork;
+  }
+  return cost;
 }
 
 // A victim with less service would in turn preempt those with more: the most served come first.

@@ -17,7 +17,7 @@ std::optional<StopReason> Rights::ToStop(const Preemptor& preemptor, const Job& 
   if (quota.guarantees() &&
       (ranks_.WithinQuotaAgainst(victim, job) || !VictimsSideBorrows(victim, job, quota)))
     return std::nullopt;
-  if (IsReclaim(preemptor, victim)) return StopReason::kReclaimed;
+  if (IsReclaim(snapshot_, preemptor.reclaims, job, victim)) return StopReason::kReclaimed;
   return ranks_.WhyItMayStop(job, victim);
 }
 
@@ -26,17 +26,11 @@ bool Rights::ToShrink(const Preemptor& preemptor, const Job& victim, const Quota
   if (ToStop(preemptor, victim, quota)) return true;
   const Job& job = *preemptor.job;
   if (!victim.preemptible || !ranks_.IsNotBelow(job, victim)) return false;
-  if (ranks_.Of(job).right == ranks_.Of(victim).right && !IsReclaim(preemptor, victim) &&
+  if (ranks_.Of(job).right == ranks_.Of(victim).right &&
+      !IsReclaim(snapshot_, preemptor.reclaims, job, victim) &&
       !ranks_.levels().MayShrinkForEquals(victim))
     return false;
   return victim.queue == job.queue || !quota.guarantees() || VictimsSideBorrows(victim, job, quota);
-}
-
-bool Rights::IsReclaim(const Preemptor& preemptor, const Job& victim) const {
-  const Job& job = *preemptor.job;
-  if (victim.queue == job.queue) return false;
-  const bool own = SideOf(snapshot_, job.queue, victim.queue) == job.queue;
-  return own ? preemptor.reclaims.own : preemptor.reclaims.parents;
 }
 
 bool Rights::VictimsSideBorrows(const Job& victim, const Job& job, const Quota& quota) const {

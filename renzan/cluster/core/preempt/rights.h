@@ -9,7 +9,7 @@
 // job's workers above its minimum also yield to equal priority, once it has run long enough for the
 // restart. A backfilled job yields to the job that its nodes are reserved for, and every
 // preemptible job yields to a grand challenge. Between queues of different parents, parents take
-// the place of their queues (SideOf()).
+// the place of their queues (SideOf() of order/queue_tree.h).
 
 #include <optional>
 
@@ -40,8 +40,6 @@ class Rights {
   bool ToShrink(const Preemptor& preemptor, const Job& victim, const Quota& quota) const;
 
  private:
-  // Whether the preemptor reclaims what the victim's queue, or its parent, has borrowed.
-  bool IsReclaim(const Preemptor& preemptor, const Job& victim) const;
   bool VictimsSideBorrows(const Job& victim, const Job& job, const Quota& quota) const;
 
   const Snapshot& snapshot_;

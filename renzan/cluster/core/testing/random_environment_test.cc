@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "renzan/cluster/core/labels.h"
+#include "renzan/cluster/core/order/queue_tree.h"
 #include "renzan/cluster/core/place/sites.h"
 #include "renzan/cluster/core/validate/invariants.h"
 
@@ -48,6 +53,23 @@ TEST(RandomSnapshot, IsValidAndTheSameForASeed) {
     for (size_t job = 0; job < again.jobs.size(); ++job)
       EXPECT_EQ(snapshot.jobs[job].placement, again.jobs[job].placement);
   }
+}
+
+TEST(RandomSnapshot, HasTreesOfAnyHeightWithBranchesOfUnequalLength) {
+  std::map<int, int> by_depth;  // of the deepest queue
+  int unequal = 0;
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    const Snapshot snapshot = RandomSnapshot(seed);
+    std::map<int, std::set<int>> depths;  // of queues with jobs, by the top of their tree
+    for (const Job& job : snapshot.jobs)
+      depths[TopOf(snapshot, job.queue)].insert(DepthOf(snapshot, job.queue));
+    int deepest = 0;
+    for (const auto& [top, its] : depths) deepest = std::max(deepest, *its.rbegin());
+    ++by_depth[deepest];
+    unequal += std::ranges::any_of(depths, [](const auto& its) { return its.second.size() > 1; });
+  }
+  for (const int depth : {1, 2, 3}) EXPECT_GT(by_depth[depth], 50) << depth;
+  EXPECT_GT(unequal, 50);
 }
 
 TEST(RandomEnvironment, ReportsInvalidDecisions) {

@@ -225,19 +225,33 @@ void AddFairShare(Draws draws, Snapshot& snapshot) {
   }
 }
 
-void AddParents(Draws draws, Snapshot& snapshot) {
-  const int queues = static_cast<int>(snapshot.queues.size());
-  for (int parents = static_cast<int>(draws.Between(1, 2)); parents > 0; --parents) {
-    Queue parent = {.name = fmt::format("parent-{}", parents)};
-    const int index = static_cast<int>(snapshot.queues.size());
-    for (int queue = 0; queue < queues; ++queue) {
-      if (snapshot.queues[queue].parent || draws.Chance(0.4)) continue;
-      snapshot.queues[queue].parent = index;
-      parent.guaranteed += snapshot.queues[queue].guaranteed;
-    }
-    if (draws.Chance(0.3)) parent.guaranteed[kGpu] += draws.Between(0, 8);
-    snapshot.queues.push_back(parent);
+// A parent of some that have none.
+void AddParent(Draws& draws, Snapshot& snapshot, double of_each) {
+  const int index = static_cast<int>(snapshot.queues.size());
+  Queue parent = {.name = fmt::format("parent-{}", index)};
+  for (int queue = 0; queue < index; ++queue) {
+    if (snapshot.queues[queue].parent || !draws.Chance(of_each)) continue;
+    snapshot.queues[queue].parent = index;
+    parent.guaranteed += snapshot.queues[queue].guaranteed;
   }
+  if (draws.Chance(0.3)) parent.guaranteed[kGpu] += draws.Between(0, 8);
+  snapshot.queues.push_back(parent);
+}
+
+// Trees of two levels, half of them of three or four. Their branches are not equally long: queues
+// that have no parent yet may get one of the upper ones.
+void AddParents(Draws draws, Snapshot& snapshot) {
+  if (draws.Chance(0.5)) {
+    const int index = static_cast<int>(snapshot.queues.size());
+    snapshot.queues.push_back(snapshot.queues[draws.Between(0, index - 1)]);
+    snapshot.queues.back().name = fmt::format("queue-{}", index);
+    for (Job& job : snapshot.jobs)
+      if (draws.Chance(0.2)) job.queue = index;
+  }
+  for (int64_t parents = draws.Between(1, 2); parents > 0; --parents)
+    AddParent(draws, snapshot, 0.5);
+  if (draws.Chance(0.5)) return;
+  for (int64_t upper = draws.Between(1, 2); upper > 0; --upper) AddParent(draws, snapshot, 0.8);
 }
 
 Snapshot RandomSnapshot(uint64_t seed) {

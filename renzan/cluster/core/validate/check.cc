@@ -120,10 +120,18 @@ bool IsOnNodeThatGoesAway(const Snapshot& snapshot, const Job& job) {
   });
 }
 
-int SideOf(const Snapshot& snapshot, int queue, int other) {
-  const std::optional<int> its = snapshot.queues[queue].parent,
-                           others = snapshot.queues[other].parent;
-  return its.has_value() && its != others ? *its : queue;
+bool IsPartOf(const Snapshot& snapshot, int queue, int whole) {
+  for (std::optional<int> at = queue; at; at = snapshot.queues[*at].parent)
+    if (*at == whole) return true;
+  return false;
+}
+
+int WhatCounts(const Snapshot& snapshot, int queue, int other) {
+  while (const std::optional<int> above = snapshot.queues[queue].parent) {
+    if (IsPartOf(snapshot, other, *above)) break;
+    queue = *above;
+  }
+  return queue;
 }
 
 Resources Of(const Snapshot& snapshot, const Job& job, int workers) {

@@ -78,8 +78,11 @@ bool IsOnDrainingNode(const Snapshot& snapshot, const Job& job);
 bool IsOnNodeThatGoesAway(const Snapshot& snapshot, const Job& job);
 // Whether some queue is guaranteed any of a kind of resource.
 std::array<bool, kMaxResources> GuaranteedToAny(const Snapshot& snapshot);
-// The queue or, if it has a parent that is not the other's, its parent.
-int SideOf(const Snapshot& snapshot, int queue, int other);
+// Whether `whole` is the queue, its parent, that one's parent, or so on.
+bool IsPartOf(const Snapshot& snapshot, int queue, int whole);
+// What counts of the queue beside the other: itself or, while the other is no part of its parent,
+// that parent.
+int WhatCounts(const Snapshot& snapshot, int queue, int other);
 // Resources of `workers` workers of the job.
 Resources Of(const Snapshot& snapshot, const Job& job, int workers);
 

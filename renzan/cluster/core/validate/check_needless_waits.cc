@@ -1,6 +1,7 @@
 // No job waits for room that is its by right: what is free and not kept for a job that goes before
-// it, and what queues without any guarantee have borrowed, if the job is within its own queue's
-// guarantee. Nor does a job wait without a claim for those of lower priority that nobody may stop.
+// it, and what queues without any guarantee have borrowed, or parents that count in their place, if
+// the job is within its own queue's guarantee. Nor does a job wait without a claim for those of
+// lower priority that nobody may stop.
 //
 // Says only what is certain. A job may go before it for reasons that this check does not follow
 // (levels of service, jobs that move); where one might, the job is not examined.
@@ -29,7 +30,8 @@ class NeedlessWaits {
     const auto add = [&](const Job& job, int workers) {
       if (job.quota_exempt) return;
       const Resources amount = Of(snapshot_, job, workers);
-      used_[job.queue] += amount;
+      for (size_t queue = 0; queue < used_.size(); ++queue)
+        if (IsPartOf(snapshot_, job.queue, static_cast<int>(queue))) used_[queue] += amount;
       gpus_[job.user] += amount.gpu();
     };
     for (const Job& job : snapshot_.jobs) {
@@ -81,7 +83,7 @@ class NeedlessWaits {
       alone = true;
     }
     if (first == nullptr || !alone || guarantees_ || first->quota_exempt || !IsForRoom(*its) ||
-        IsReservedFor(*first) || MayFollowOne(*first))
+        HasOne(context_.decisions.reservations, first->id) || MayFollowOne(*first))
       return;
     std::vector<Resources> room = FreeOnceAllHaveStopped();
     Release(room, [&](const Job& other) { return IsBelow(other, *first); });
@@ -91,9 +93,9 @@ class NeedlessWaits {
                          first->id, NameOf(its->reason));
   }
 
-  bool IsReservedFor(const Job& job) const {
-    return std::ranges::any_of(context_.decisions.reservations,
-                               [&](const Reservation& each) { return each.job == job.id; });
+  static bool HasOne(const std::vector<Reservation>& reservations, JobId job) {
+    return std::ranges::any_of(reservations,
+                               [&](const Reservation& each) { return each.job == job; });
   }
 
   static bool IsBelow(const Job& other, const Job& job) {
@@ -129,8 +131,8 @@ class NeedlessWaits {
 
   // Whether there certainly is room for the job.
   bool HasRoom(const Job& job) {
-    const bool reserves = std::ranges::any_of(
-        snapshot_.reservations, [&](const Reservation& each) { return each.job == job.id; });
+    const bool reserves =
+        HasOne(snapshot_.reservations, job.id) || HasOne(context_.decisions.reservations, job.id);
     const auto [at, is_new] = has_room_.try_emplace(std::tuple(
         job.queue, job.priority, job.request, job.min_workers, reserves ? job.id : JobId{0}));
     if (is_new)
@@ -192,8 +194,8 @@ class NeedlessWaits {
   std::vector<Resources> MostRoomFor(const Job& job) const {
     std::vector<Resources> free = FreeOnceAllHaveStopped();
     Release(free, [&](const Job& other) {
-      return other.preemptible &&
-             (other.queue == job.queue || Exceeds(other.queue, used_[other.queue]));
+      const int side = WhatCounts(snapshot_, other.queue, job.queue);
+      return other.preemptible && (other.queue == job.queue || Exceeds(side, used_[side]));
     });
     return free;
   }
@@ -202,15 +204,18 @@ class NeedlessWaits {
   std::vector<Resources> RoomFor(const Job& job, bool within) const {
     std::vector<Resources> free = FreeOnceAllHaveStopped(), unreserved = free;
     Release(unreserved, [&](const Job& other) { return other.backfilled; });
-    for (const Reservation& each : snapshot_.reservations) {
+    const auto keep = [&](const Reservation& each) {
       const Job* owner = snapshot_.Find(each.job);
-      if (owner == nullptr || owner->id == job.id || GoesBefore(job, within, *owner)) continue;
+      if (owner == nullptr || owner->id == job.id || GoesBefore(job, within, *owner)) return;
       for (const Placed& placed : each.placement)
         unreserved[placed.node] -= Of(snapshot_, *owner, placed.workers);
-    }
+    };
+    for (const Reservation& each : snapshot_.reservations) keep(each);
+    for (const Reservation& each : context_.decisions.reservations)
+      if (!HasOne(snapshot_.reservations, each.job)) keep(each);
     if (within) {
       const auto yields = [&](const Job& other) {
-        return IsOnlyBorrowed(other) && SameParent(job, other);
+        return IsOnlyBorrowed(other, WhatCounts(snapshot_, other.queue, job.queue));
       };
       Release(free, yields);
       Release(unreserved, [&](const Job& other) { return !other.backfilled && yields(other); });
@@ -225,21 +230,16 @@ class NeedlessWaits {
   bool GoesBefore(const Job& job, bool within, const Job& owner) const {
     if (owner.quota_exempt) return false;
     if (owner.queue == job.queue || !guarantees_) return job.priority > owner.priority;
-    return within && SameParent(job, owner) &&
-           Exceeds(owner.queue, Of(snapshot_, owner, owner.min_workers));
+    return within && Exceeds(WhatCounts(snapshot_, owner.queue, job.queue),
+                             Of(snapshot_, owner, owner.min_workers));
   }
 
-  // Between others, what parents are guaranteed decides, of which their queues may use more than
-  // their own.
-  bool SameParent(const Job& a, const Job& b) const {
-    return snapshot_.queues[a.queue].parent == snapshot_.queues[b.queue].parent;
-  }
-
-  // Whether the job's queue is guaranteed nothing of what it uses.
-  bool IsOnlyBorrowed(const Job& job) const {
+  // Whether the job's queue, or the parent that counts in its place, is guaranteed nothing of what
+  // the job uses.
+  bool IsOnlyBorrowed(const Job& job, int side) const {
     if (!job.preemptible) return false;
     const Resources use = Of(snapshot_, job, NumWorkers(job.placement));
-    const Resources& guaranteed = snapshot_.queues[job.queue].guaranteed;
+    const Resources& guaranteed = snapshot_.queues[side].guaranteed;
     for (int kind = 0; kind < kMaxResources; ++kind)
       if (guaranteed_[kind] && use[kind] > 0 && guaranteed[kind] == 0) return true;
     return false;
@@ -249,7 +249,7 @@ class NeedlessWaits {
   const Snapshot& snapshot_;
   const std::array<bool, kMaxResources> guaranteed_;  // kinds that some queue is guaranteed
   const bool guarantees_;
-  std::vector<Resources> used_;  // by queue, after this cycle
+  std::vector<Resources> used_;  // by queue, after this cycle; a parent's queues count for it
   std::vector<int64_t> gpus_;    // by user
   // What was found, by what it depends on: many jobs are alike.
   std::map<std::tuple<int, int, int, int, JobId>, bool> has_room_;

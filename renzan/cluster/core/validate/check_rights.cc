@@ -69,7 +69,7 @@ class Rights {
                                    preemptor->id, Describe(*preemptor), victim.job->id,
                                    victim.stop == nullptr ? "shrink" : NameOf(victim.stop->reason));
       } else if (!MayRegardlessOfBorrowing(victim, *preemptor)) {
-        borrowed[SideOf(snapshot_, victim.job->queue, preemptor->queue)].push_back(&victim);
+        borrowed[WhatCounts(snapshot_, victim.job->queue, preemptor->queue)].push_back(&victim);
       }
     }
     for (const auto& [queue, victims] : borrowed) CheckBorrowed(queue, victims);
@@ -203,10 +203,14 @@ class Rights {
     const bool shrink = victim.stop == nullptr;
     const bool reclaim = shrink || victim.stop->reason == StopReason::kReclaimed;
     const bool preempt = shrink || victim.stop->reason == StopReason::kPreempted;
-    const int side = SideOf(snapshot_, preemptor.queue, victim.job->queue);
-    return (reclaim && (StaysWithinGuarantee(preemptor, preemptor.queue) ||
-                        StaysWithinGuarantee(preemptor, side))) ||
-           (preempt && YieldsByPriority(victim, preemptor)) || YieldsByService(victim, preemptor);
+    const int side = WhatCounts(snapshot_, preemptor.queue, victim.job->queue);
+    bool stays = false;
+    for (int at = preemptor.queue; reclaim && !stays; at = *snapshot_.queues[at].parent) {
+      stays = StaysWithinGuarantee(preemptor, at);
+      if (at == side) break;
+    }
+    return (reclaim && stays) || (preempt && YieldsByPriority(victim, preemptor)) ||
+           YieldsByService(victim, preemptor);
   }
 
   bool ExceedsGuarantee(int queue, const Resources& in_use) const {
@@ -216,7 +220,7 @@ class Rights {
   }
 
   bool CountsFor(const Job& job, int queue) const {
-    return !job.quota_exempt && (job.queue == queue || snapshot_.queues[job.queue].parent == queue);
+    return !job.quota_exempt && IsPartOf(snapshot_, job.queue, queue);
   }
 
   Resources InUse(int queue) const {

@@ -87,6 +87,21 @@ TEST_F(Right, ParentsTakeThePlaceOfTheirQueues) {
   ExpectClean();
 }
 
+TEST_F(Right, ParentsOfParentsTakeTheirPlaceToo) {
+  preemptor().queue = 1;
+  Because(StopReason::kReclaimed);
+  snapshot.queues[0].guaranteed[kGpu] = 0;
+  snapshot.queues.push_back({.name = "parent", .guaranteed = {.amount = {0, 0, 7}}, .parent = 3});
+  snapshot.queues.push_back({.name = "above", .guaranteed = {.amount = {0, 0, 8}}});
+  snapshot.queues[0].parent = 2;
+  ExpectFault("queue above does not borrow enough for all of these jobs to be preempted: 1");
+  // Below it, what the parent is guaranteed counts.
+  snapshot.queues[1].parent = 3;
+  ExpectClean();
+  snapshot.queues[2].guaranteed[kGpu] = 8;
+  ExpectFault("queue parent does not borrow enough for all of these jobs to be preempted: 1");
+}
+
 TEST_F(Right, EarlierPreemptorsCountAgainstTheGuaranteedQuota) {
   snapshot.queues[0].guaranteed[kGpu] = 0;
   preemptor().queue = 1;

@@ -32,6 +32,17 @@ class MayUse {
   std::optional<Snapshot> avoiding_;
 };
 
+// Whether the queue's parents exist and are not too many.
+bool ParentsEnd(const Snapshot& snapshot, const Queue& queue) {
+  const Queue* at = &queue;
+  for (int level = 1; level < Queue::kMostLevels; ++level) {
+    if (!at->parent) return true;
+    if (!InRange(*at->parent, snapshot.queues.size())) return false;
+    at = &snapshot.queues[*at->parent];
+  }
+  return !at->parent;
+}
+
 // Checks the snapshot's indices and numbers, on which everything else relies.
 void CheckIndices(CheckContext& context) {
   const Snapshot& snapshot = context.snapshot;
@@ -41,10 +52,9 @@ void CheckIndices(CheckContext& context) {
       context.Report("node {} ({}): pool {} does not exist", node, snapshot.nodes[node].name, pool);
   }
   for (const Queue& queue : snapshot.queues) {
-    if (queue.parent &&
-        (!InRange(*queue.parent, snapshot.queues.size()) || snapshot.queues[*queue.parent].parent))
-      context.Report("queue {}: its parent {} does not exist, or has one", queue.name,
-                     *queue.parent);
+    if (queue.parent && !ParentsEnd(snapshot, queue))
+      context.Report("queue {}: its parent {} does not exist, or its parents do not end after {}",
+                     queue.name, *queue.parent, Queue::kMostLevels - 1);
     if (!queue.fair_share) continue;
     if (queue.fair_share->half_life <= 0)
       context.Report("queue {}: its half-life is {} ms", queue.name, queue.fair_share->half_life);
