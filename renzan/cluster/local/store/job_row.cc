@@ -114,7 +114,13 @@ JobRecord JobOf(const SqlRow& row) {
   ReadDocument(Parse(row.Text(8)), job);
   job.spec = row.Text(kSpec);
   job.manifest = row.Text(kManifest);
+  CheckCollection(job);
   return job;
+}
+
+void CheckCollection(const JobRecord& job) {
+  if (job.state == RecordState::kCollecting && !job.collection)
+    throw CorruptDatabase(fmt::format("how job {} ended is missing", job.id));
 }
 
 std::vector<SqlValue> RowOf(const AttemptRecord& attempt) {

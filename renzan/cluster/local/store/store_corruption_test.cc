@@ -88,6 +88,25 @@ TEST(StoreCorruption, DetectsLostRowsOfUnfinishedJobsWhenOpened) {
   }
 }
 
+// The daemon would not know what becomes of the job once its artifacts are copied.
+TEST(StoreCorruption, RefusesAJobThatCollectsWithoutAnEnd) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  {
+    Store store(path);
+    JobRecord collects = EndedJob(1, RecordState::kCollecting);
+    collects.ended.reset();
+    collects.attempts = 0;
+    store.Transact([&] { store.Put(collects); });
+  }
+  try {
+    Store store(path);
+    ADD_FAILURE() << "it was opened";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("how job 1 ended is missing"));
+  }
+}
+
 TEST(StoreCorruption, RefusesAnEmptyFile) {
   TemporaryDirectory directory;
   const std::string path = directory / "state.db";

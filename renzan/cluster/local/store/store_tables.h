@@ -58,6 +58,7 @@ std::vector<SqlValue> RowOf(const JobRecord& job, int64_t events);
 std::vector<SqlValue> RowOf(const AttemptRecord& attempt);
 // Throw CorruptDatabase.
 JobRecord JobOf(const SqlRow& row);
+void CheckCollection(const JobRecord& job);  // a job that collects has one
 AttemptRecord AttemptOf(const SqlRow& row);
 RecordState StateFrom(const std::string& name);
 NamedPlacement PlacementFrom(const std::string& text);

@@ -144,11 +144,19 @@ void Store::MakeDocuments(int64_t from) {
     const auto events = static_cast<int64_t>(of(store::Events(), job.id).size());
     if (from >= 3) {
       const std::vector<SqlRow> counts = of(store::RowCountsV10(), job.id);
+      const auto found = [&](const CheckedTable& table) {
+        return static_cast<int64_t>(of(table, job.id).size());
+      };
       if (counts.empty() || counts[0].Int(1) != static_cast<int64_t>(attempts.size()) ||
           counts[0].Int(2) != events)
         throw CorruptDatabase(fmt::format("history of job {} is missing", job.id));
+      if (counts[0].Int(3) != found(store::Usage()))
+        throw CorruptDatabase(fmt::format("usage of job {} is missing", job.id));
+      if (counts[0].Int(4) != found(store::MeasuredTimesV10()))
+        throw CorruptDatabase(fmt::format("measured times of job {} are missing", job.id));
     }
     parts.MoveTo(job);
+    store::CheckCollection(job);
     TakeAttempts(attempts, job);
     store::Jobs().Put(*database_, store::RowOf(job, events));
     if (of(store::Usage(), job.id).empty()) PutUsage(job.id, {});

@@ -227,6 +227,7 @@ TEST(StoreUpgrade, UpgradesVersion4) {
         if (id > 1) job.state = RecordState::kDone;
         if (id > 1) job.ended = 5000 - 100 * id;
         PutOldJob(database, 4, job, 1, 0);
+        store::Usage().Put(database, {id, 0.0, 0.0});
       }
       store::Facts().Put(database, {std::string("last_job"), int64_t{13}});
       store::Facts().Put(database, {std::string("unfinished_jobs"), int64_t{1}});
@@ -437,6 +438,34 @@ TEST(StoreUpgrade, RefusesAnOldDatabaseThatHasLostRows) {
   MakeOlder(path, 10);
   { Database(path).Run("DELETE FROM events WHERE job = 2 AND number = 1"); }
   EXPECT_THROW(Store store(path), Error);
+}
+
+TEST(StoreUpgrade, RefusesAnOldDatabaseThatHasLostWhatItKeptOfAJob) {
+  for (const auto& [table, what] :
+       {std::pair("usage", "usage of job 2 is missing"),
+        std::pair("measured_times", "measured times of job 2 are missing"),
+        std::pair("collections", "how job 2 ended is missing")}) {
+    TemporaryDirectory directory;
+    const std::string path = directory / "state.db";
+    {
+      Store store(path);
+      FillStore(store, 1);
+      JobRecord collects = EndedJob(2, RecordState::kCollecting);
+      collects.ended.reset();
+      collects.measured.checkpoint_ms = 5;
+      collects.collection = {.becomes = RecordState::kFailed, .ended = 77, .text = "failed"};
+      collects.attempts = 0;
+      store.Transact([&] { store.Put(collects); });
+    }
+    MakeOlder(path, 10);
+    { Database(path).Run(fmt::format("DELETE FROM {} WHERE job = 2", table)); }
+    try {
+      Store store(path);
+      ADD_FAILURE() << "opened without " << table;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(what));
+    }
+  }
 }
 
 TEST(StoreUpgrade, RefusesANewerVersion) {
