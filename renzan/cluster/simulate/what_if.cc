@@ -6,6 +6,7 @@
 #include "renzan/base/config/config.h"
 #include "renzan/base/error.h"
 #include "renzan/cluster/core/engine/nodes.h"
+#include "renzan/cluster/core/order/queue_tree.h"
 #include "renzan/cluster/core/order/service_levels.h"
 #include "renzan/cluster/core/predict/run_times.h"
 #include "renzan/cluster/simulate/simulator.h"
@@ -106,14 +107,17 @@ void SetGuarantee(Snapshot& snapshot, const std::string& queue, int kind, int64_
          "queue {} is the parent of queues that are guaranteed {} of {} together: guarantee it as "
          "much, or less to them",
          queue, least, snapshot.resource_names[kind]);
-  const int64_t before = changed.parent ? sum_of_queues(*changed.parent) : 0;
+  const std::vector<int> lineage = LineageOf(snapshot, index);
+  std::vector<int64_t> before;
+  for (const int side : lineage) before.push_back(sum_of_queues(side));
   changed.guaranteed[kind] = amount;
   changed.limit[kind] = std::max(changed.limit[kind], amount);
-  if (!changed.parent) return;
   // As in cluster.yaml, where a parent has the sum unless it is given more.
-  int64_t& of_parent = snapshot.queues[*changed.parent].guaranteed[kind];
-  const int64_t now = sum_of_queues(*changed.parent);
-  of_parent = of_parent == before ? now : std::max(of_parent, now);
+  for (size_t level = 1; level < lineage.size(); ++level) {
+    int64_t& its = snapshot.queues[lineage[level]].guaranteed[kind];
+    const int64_t now = sum_of_queues(lineage[level]);
+    its = its == before[level] ? now : std::max(its, now);
+  }
 }
 
 JobId AddJob(Snapshot& snapshot, Job job) {

@@ -91,6 +91,22 @@ TEST(WhatIf, AParentFollowsItsQueuesUnlessItIsGivenMore) {
   EXPECT_THROW(SetGuarantee(snapshot, "research", kGpu, 5), Error);
 }
 
+TEST(WhatIf, ParentsOfParentsFollowToo) {
+  Snapshot snapshot;
+  snapshot.resource_names = {"cpu", "memory", "gpu"};
+  snapshot.queues = {{.name = "vision", .guaranteed = {.amount = {0, 0, 16}}, .parent = 1},
+                     {.name = "research", .guaranteed = {.amount = {0, 0, 16}}, .parent = 2},
+                     {.name = "company", .guaranteed = {.amount = {0, 0, 20}}}};
+  const auto of_parents = [&](int64_t vision) {
+    SetGuarantee(snapshot, "vision", kGpu, vision);
+    return std::pair(snapshot.queues[1].guaranteed[kGpu], snapshot.queues[2].guaranteed[kGpu]);
+  };
+  EXPECT_EQ(of_parents(18), std::pair(int64_t{18}, int64_t{20})) << "the company has more";
+  EXPECT_EQ(of_parents(24), std::pair(int64_t{24}, int64_t{24}));
+  EXPECT_EQ(of_parents(8), std::pair(int64_t{8}, int64_t{8}));
+  EXPECT_THROW(SetGuarantee(snapshot, "company", kGpu, 7), Error);
+}
+
 TEST(WhatIf, SuggestsTheNearestName) {
   Snapshot snapshot = OneNode();
   try {

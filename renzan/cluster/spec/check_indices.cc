@@ -90,14 +90,18 @@ void CheckIndices(const Snapshot& snapshot) {
   for (size_t i = 0; i < snapshot.queues.size(); ++i) {
     CheckAmounts(snapshot.queues[i].guaranteed, fmt::format("queues[{}].guaranteed", i));
     CheckAmounts(snapshot.queues[i].limit, fmt::format("queues[{}].limit", i));
-    if (const auto& parent = snapshot.queues[i].parent) {
-      const std::string where = fmt::format("queues[{}].parent", i);
-      CheckIndex(*parent, snapshot.queues, 0, where);
-      Require(!snapshot.queues[*parent].parent, where, "has a parent itself");
-    }
+    if (const auto& parent = snapshot.queues[i].parent)
+      CheckIndex(*parent, snapshot.queues, 0, fmt::format("queues[{}].parent", i));
     if (snapshot.queues[i].fair_share)
       CheckFairShare(snapshot, *snapshot.queues[i].fair_share,
                      fmt::format("queues[{}].fair_share", i));
+  }
+  for (size_t i = 0; i < snapshot.queues.size(); ++i) {
+    const Queue* at = &snapshot.queues[i];
+    for (int level = 1; level < Queue::kMostLevels && at->parent; ++level)
+      at = &snapshot.queues[*at->parent];
+    Require(!at->parent, fmt::format("queues[{}].parent", i),
+            "leads to too many parents, or back to the queue");
   }
   for (size_t i = 0; i < snapshot.worker_requests.size(); ++i)
     CheckAmounts(snapshot.worker_requests[i].per_worker,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "renzan/cluster/core/engine/nodes.h"
+#include "renzan/cluster/core/order/queue_tree.h"
 #include "renzan/cluster/core/order/quota.h"
 #include "renzan/cluster/core/place/avoidance.h"
 #include "renzan/cluster/spec/node_state.h"
@@ -128,14 +129,12 @@ std::vector<QueueUse> UseOfQueues(const Snapshot& snapshot) {
       use.used += snapshot.worker_requests[job.request].per_worker * NumWorkers(job.placement);
       ++(job.placement.empty() ? use.pending : use.running);
     };
-    const auto& parent = snapshot.queues[job.queue].parent;
-    add(queues[job.queue]);
-    if (parent) add(queues[*parent]);
+    const std::vector<int> lineage = LineageOf(snapshot, job.queue);
+    for (const int queue : lineage) add(queues[queue]);
     if (!job.quota_exempt) continue;
     const Resources used =
         snapshot.worker_requests[job.request].per_worker * NumWorkers(job.placement);
-    exempt[job.queue] += used;
-    if (parent) exempt[*parent] += used;
+    for (const int queue : lineage) exempt[queue] += used;
   }
   for (const int kind : GuaranteedKinds(snapshot))
     for (size_t queue = 0; queue < queues.size(); ++queue)

@@ -110,10 +110,14 @@ std::string UnitOf(int kind) {
     case ParentFault::Kind::kNoQueue:
       Fail(ErrorCode::kConfig, "queue {}: its parent {} is no queue: add it to queues ({}: {{}})",
            fault.queue, fault.parent, fault.parent);
-    case ParentFault::Kind::kHasParent:
+    case ParentFault::Kind::kCycle:
       Fail(ErrorCode::kConfig,
-           "queue {}: its parent {} has a parent itself ({}): queues have one level of parents",
-           fault.queue, fault.parent, fault.above);
+           "queue {}: its parents come back to it ({}): leave out the parent of one of them",
+           fault.queue, fault.above);
+    case ParentFault::Kind::kTooMany:
+      Fail(ErrorCode::kConfig,
+           "queue {}: {} and the parents above it are more than {}: leave out the parent of one",
+           fault.queue, fault.parent, Queue::kMostLevels - 1);
     case ParentFault::Kind::kTakesJobs:
       Fail(ErrorCode::kConfig,
            "queue {} is a parent, and takes no jobs itself: give its limit, fair_share, members, "

@@ -82,10 +82,14 @@ queues:
   }
   EXPECT_THAT(ErrorOfQueues("queues: {a: {parent: b}}"),
               HasSubstr("queue a: its parent b is no queue"));
-  EXPECT_THAT(ErrorOfQueues("queues: {a: {parent: a}}"),
-              HasSubstr("queues have one level of parents"));
-  EXPECT_THAT(ErrorOfQueues("queues: {a: {parent: b}, b: {parent: c}, c: {}}"),
-              HasSubstr("queue a: its parent b has a parent itself (c)"));
+  EXPECT_THAT(
+      ErrorOfQueues("queues: {a: {parent: a}}"),
+      HasSubstr("queue a: its parents come back to it (a, a): leave out the parent of one"));
+  EXPECT_THAT(ErrorOfQueues("queues: {a: {parent: b}, b: {parent: c}, c: {parent: a}}"),
+              HasSubstr("queue a: its parents come back to it (a, b, c, a)"));
+  // Of a queue below a cycle, the cycle is what is wrong.
+  EXPECT_THAT(ErrorOfQueues("queues: {a: {parent: b}, b: {parent: c}, c: {parent: b}}"),
+              HasSubstr("queue b: its parents come back to it (b, c, b)"));
   for (const char* given : {"limit: {gpu: 1}", "fair_share: {half_life: 1d}", "max_priority: 3"})
     EXPECT_THAT(ErrorOfQueues(fmt::format("queues: {{a: {{parent: b}}, b: {{{}}}}}", given)),
                 HasSubstr("queue b is a parent, and takes no jobs itself: give its limit"));
@@ -93,6 +97,40 @@ queues:
       ErrorOfQueues(
           "queues: {a: {parent: b, guaranteed: {cpu: 0.5}}, b: {guaranteed: {cpu: 0.25}}}"),
       HasSubstr("queue b: 250 thousandths of a core of cpu are guaranteed, but 500 to its queues"));
+}
+
+TEST(QueueConfig, ParentsMayHaveParents) {
+  const ClusterConfig whole = ReadQueues(R"(
+pools: {own: {nodes: 4, resources: {cpu: 8, gpu: 8}}}
+queues:
+  ads: {parent: company, guaranteed: {gpu: 2}}
+  company: {}
+  research: {parent: company, guaranteed: {gpu: 16}}
+  vision: {parent: research, guaranteed: {gpu: 8, cpu: 2}}
+)");
+  for (const ClusterConfig& config :
+       {whole, ReadQueues(PrintClusterConfig(whole, /*with_docs=*/true))}) {
+    const Snapshot snapshot = MakeSnapshot(config, 0);
+    EXPECT_EQ(snapshot.queues[0].parent, 1);
+    EXPECT_EQ(snapshot.queues[2].parent, 1);
+    EXPECT_EQ(snapshot.queues[3].parent, 2);
+    EXPECT_EQ(snapshot.queues[1].guaranteed.gpu(), 18) << "what its queues and parents are";
+    EXPECT_EQ(snapshot.queues[1].guaranteed[kCpu], 2'000);
+    EXPECT_EQ(
+        WhyQueueRefuses(snapshot.queues[1], snapshot.queues, {.queue = "company"}, {.user = "ann"}),
+        "queue 'company' is a parent, and takes no jobs itself: use ads or vision");
+  }
+  EXPECT_THAT(ErrorOfQueues("queues: {a: {parent: b, guaranteed: {gpu: 4}}, b: {parent: c}, "
+                            "c: {guaranteed: {gpu: 3}}}"),
+              HasSubstr("queue c: 3 of gpu are guaranteed, but 4 to its queues together"));
+  const auto chain = [](int queues) {
+    std::string text = "queues: {q0: {}";
+    for (int at = 1; at < queues; ++at) text += fmt::format(", q{}: {{parent: q{}}}", at, at - 1);
+    return text + "}";
+  };
+  EXPECT_EQ(ErrorOfQueues(chain(Queue::kMostLevels)), "no error");
+  EXPECT_THAT(ErrorOfQueues(chain(Queue::kMostLevels + 1)),
+              HasSubstr("queue q8: q7 and the parents above it are more than 7: leave out"));
 }
 
 }  // namespace

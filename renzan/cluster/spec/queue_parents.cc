@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
+
+#include "renzan/cluster/core/order/queue_tree.h"
 
 namespace renzan::cluster::spec {
 namespace {
@@ -20,6 +21,29 @@ std::optional<int> FindQueue(const Snapshot& snapshot, const std::string& name, 
 
 bool HasWhatJobsNeed(const Queue& queue) {
   return queue.limit != Queue::Unlimited() || queue.fair_share || queue.rights != QueueRights();
+}
+
+using NamedParents = std::map<std::string, std::string>;
+
+// The queues on the way up from the queue back to it: "a, b, a". Empty: it does not come back.
+std::string CycleFrom(const std::string& queue, const NamedParents& named) {
+  std::string way = queue;
+  auto at = named.find(queue);
+  for (size_t step = 0; step < named.size() && at != named.end(); ++step) {
+    way += ", " + at->second;
+    if (at->second == queue) return way;
+    at = named.find(at->second);
+  }
+  return "";
+}
+
+// Those on a cycle have no parent: the way up ends there.
+bool HasTooManyParents(const std::string& queue, const NamedParents& named) {
+  int levels = 1;
+  for (auto at = named.find(queue); at != named.end() && CycleFrom(at->first, named).empty();
+       at = named.find(at->second))
+    if (++levels > Queue::kMostLevels) return true;
+  return false;
 }
 
 // Raises the parent's guarantee to that of its queues together.
@@ -48,7 +72,6 @@ std::vector<ParentFault> SetParents(const std::map<std::string, std::string>& na
                                     Snapshot& snapshot) {
   using Kind = ParentFault::Kind;
   std::vector<ParentFault> faults;
-  std::set<int> parents;
   for (Queue& queue : snapshot.queues) {
     queue.parent.reset();
     const auto given = named.find(queue.name);
@@ -57,17 +80,18 @@ std::vector<ParentFault> SetParents(const std::map<std::string, std::string>& na
     const std::optional<int> parent = FindQueue(snapshot, name, /*removed=*/false);
     if (!parent) {
       faults.push_back({.kind = Kind::kNoQueue, .queue = queue.name, .parent = name});
-    } else if (const auto above = named.find(name); above != named.end()) {
+    } else if (std::string cycle = CycleFrom(queue.name, named); !cycle.empty()) {
       faults.push_back(
-          {.kind = Kind::kHasParent, .queue = queue.name, .parent = name, .above = above->second});
+          {.kind = Kind::kCycle, .queue = queue.name, .parent = name, .above = std::move(cycle)});
+    } else if (HasTooManyParents(queue.name, named)) {
+      faults.push_back({.kind = Kind::kTooMany, .queue = queue.name, .parent = name});
     } else if (HasWhatJobsNeed(snapshot.queues[*parent])) {
       faults.push_back({.kind = Kind::kTakesJobs, .queue = queue.name, .parent = name});
     } else {
       queue.parent = parent;
-      parents.insert(*parent);
     }
   }
-  for (const int parent : parents) CompleteParent(snapshot, parent, faults);
+  for (const int parent : ParentsUpwards(snapshot)) CompleteParent(snapshot, parent, faults);
   return faults;
 }
 

@@ -16,7 +16,8 @@ struct ParentFault {
   enum class Kind {
     // Why `queue` has no parent, although it names one:
     kNoQueue,    // there is none of that name
-    kHasParent,  // that one names a parent itself: there is one level of them
+    kCycle,      // its parents come back to it
+    kTooMany,    // more are above it than Queue::kMostLevels allows
     kTakesJobs,  // that one has a limit, fair share or rights, which are for jobs of its own
     // `queue` is a parent:
     kTooLittle,  // and is given a smaller guarantee than its queues have together
@@ -24,7 +25,7 @@ struct ParentFault {
   Kind kind;
   std::string queue;
   std::string parent = {};  // that the queue names
-  std::string above = {};   // kHasParent: the one that the parent names
+  std::string above = {};   // kCycle: the queues on the way from the queue back to it
   // kTooLittle: the first such resource, what the parent is given of it, and what its queues are.
   int resource = 0;
   int64_t given = 0, of_queues = 0;

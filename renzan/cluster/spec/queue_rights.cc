@@ -113,11 +113,19 @@ std::string WhyNoMember(const Queue& queue, std::span<const Queue> queues,
       WhoMayChangeIt(submitter));
 }
 
+bool IsBelow(const Queue& queue, const Queue& parent, std::span<const Queue> queues) {
+  for (const Queue* at = &queue; at->parent;) {
+    at = &queues[static_cast<size_t>(*at->parent)];
+    if (at->name == parent.name) return true;
+  }
+  return false;
+}
+
 std::string WhyParentRefuses(const Queue& parent, std::span<const Queue> queues,
                              const Submitter& submitter) {
   Names its;
   for (const Queue& queue : queues)
-    if (queue.parent && queues[static_cast<size_t>(*queue.parent)].name == parent.name &&
+    if (IsBelow(queue, parent, queues) && !IsParent(queues, queue) &&
         MayUse(queue.rights, submitter))
       its.push_back(queue.name);
   return fmt::format("queue '{}' is a parent, and takes no jobs itself: {}", parent.name,

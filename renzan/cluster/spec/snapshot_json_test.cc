@@ -226,7 +226,7 @@ TEST(SnapshotJson, ErrorsNameTheField) {
   EXPECT_THAT(set("/jobs/1/placement/0/node", 2), HasSubstr("jobs[1].placement[0].node is 2"));
   EXPECT_THAT(set("/jobs/1/placement/0/node", 1), HasSubstr("placement[1] is not sorted"));
   EXPECT_THAT(set("/queues/0/parent", 2), HasSubstr("queues[0].parent is 2, but there are only 2"));
-  EXPECT_THAT(set("/queues/1/parent", 0), HasSubstr("parent has a parent itself"));
+  EXPECT_THAT(set("/queues/1/parent", 1), HasSubstr("queues[0].parent leads to too many parents"));
   EXPECT_THAT(set("/queues/0/fair_share/half_life_ms", 0),
               HasSubstr("queues[0].fair_share.half_life_ms is not above 0"));
   EXPECT_THAT(set("/queues/0/fair_share/used/1/user", 2),

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "renzan/cluster/core/order/queue_tree.h"
+#include "renzan/cluster/core/order/rank.h"
 #include "renzan/cluster/core/testing/schedule_testing.h"
 
 namespace renzan::cluster {
@@ -105,6 +106,20 @@ TEST_F(QueueTreesTest, BranchesMayBeOfUnequalLength) {
   // But not what is the company's own.
   Guarantee(0, 0, 8);
   EXPECT_THAT(Run().stops, IsEmpty());
+}
+
+TEST_F(QueueTreesTest, SaysWhoGoesFirstAndWhy) {
+  const auto rank = [&](int queue, int above) {
+    return Rank{.standing = StandingWithin(snapshot, queue, above)};
+  };
+  const Rank own = rank(kSpeech, kSpeech), lower = rank(kSpeech, kResearch),
+             upper = rank(kSpeech, kCompany), borrows;
+  EXPECT_LT(own, lower);
+  EXPECT_LT(lower, upper);
+  EXPECT_LT(upper, borrows);
+  EXPECT_STREQ(WhyAhead(own, lower), "within its queue's quota");
+  EXPECT_STREQ(WhyAhead(lower, upper), "within the quota of a nearer parent");
+  EXPECT_STREQ(WhyAhead(upper, borrows), "within the quota of its queue's parent");
 }
 
 TEST_F(QueueTreesTest, NobodyOutsideReclaimsWhatAParentAboveIsGuaranteed) {

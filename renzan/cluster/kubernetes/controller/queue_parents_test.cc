@@ -80,7 +80,7 @@ TEST(KubernetesQueueParents, OneThatCannotBeOneIsNone) {
   world.AddJob("runs", "limited", 1);
   world.AddJob("of-lost", "lost", 1);
   world.Run(10 * kSecond);
-  for (const char* queue : {"lost", "child", "self", "under"}) {
+  for (const char* queue : {"lost", "self", "under"}) {
     EXPECT_EQ(world.ParentOf(queue), "") << queue;
     EXPECT_THAT(world.ConditionOf(queue, "Accepted"), HasSubstr("True")) << queue;
     EXPECT_EQ(world.ConditionOf(queue, "HasParent").substr(0, 5), "False") << queue;
@@ -88,19 +88,18 @@ TEST(KubernetesQueueParents, OneThatCannotBeOneIsNone) {
   }
   EXPECT_EQ(world.ParentOf("middle"), "top");
   EXPECT_THAT(world.Message("lost"), HasSubstr("there is no Queue nowhere, which spec.parent"));
-  EXPECT_THAT(world.Message("child"), HasSubstr("middle, which spec.parent names, has a parent "
-                                                "itself (top)"));
-  EXPECT_THAT(world.Message("self"), HasSubstr("has a parent itself (self)"));
+  EXPECT_EQ(world.ParentOf("child"), "middle");
+  EXPECT_THAT(world.Message("self"), HasSubstr("its parents come back to it (self, self)"));
   EXPECT_THAT(world.Message("under"), HasSubstr("give its limit, fairShare, members"));
   EXPECT_EQ(world.PhaseOf("runs"), "running");
   EXPECT_EQ(world.PhaseOf("of-lost"), "running");
   // Each is mended by a change of the other queue.
   world.AddQueue("nowhere", 0);
-  world.AddQueue("middle", 1);
+  world.AddQueue("self", 1);
   world.AddQueue("limited", 0);
   world.Run(10 * kSecond);
   EXPECT_EQ(world.ParentOf("lost"), "nowhere");
-  EXPECT_EQ(world.ParentOf("child"), "middle");
+  EXPECT_EQ(world.ConditionOf("self", "HasParent"), "none");
   EXPECT_EQ(world.ParentOf("under"), "limited");
   EXPECT_THAT(world.ConditionOf("lost", "HasParent"), HasSubstr("True"));
   EXPECT_EQ(world.Message("lost"), "");
@@ -109,6 +108,59 @@ TEST(KubernetesQueueParents, OneThatCannotBeOneIsNone) {
   EXPECT_EQ(world.ParentOf("lost"), "");
   EXPECT_THAT(world.Message("lost"), HasSubstr("there is no Queue nowhere"));
   EXPECT_THAT(world.wrong, IsEmpty());
+}
+
+TEST(KubernetesQueueParents, MayHaveParents) {
+  ParentWorld world;
+  world.AddQueue("company", 0);
+  world.AddQueue("research", 4, "company");
+  world.AddQueue("vision", 2, "research");
+  world.AddQueue("ads", 0, "company");
+  world.AddQueue("guests", 0);
+  world.AddJob("guests-borrow", "guests", 8);
+  world.Run(10 * kSecond);
+  world.AddJob("ads-borrows", "ads", 4);
+  world.Run(2 * kMinute);
+  EXPECT_EQ(world.PhaseOf("guests-borrow"), "pending");
+  EXPECT_EQ(world.PhaseOf("ads-borrows"), "running") << "within the company's guarantee";
+  world.AddJob("sees", "vision", 4);
+  world.AddJob("guests-wait", "guests", 4);
+  world.Run(2 * kMinute);
+  EXPECT_EQ(world.PhaseOf("sees"), "running") << "within that of research";
+  EXPECT_EQ(TextAt(world.StatusOf("research"), {"used", kGpuResource}), "4");
+  EXPECT_EQ(TextAt(world.StatusOf("vision"), {"borrowed", kGpuResource}), "2");
+  EXPECT_EQ(TextAt(world.StatusOf("company"), {"guaranteed", kGpuResource}), "4");
+  EXPECT_EQ(NumberAt(world.StatusOf("company"), {"running"}),
+            world.PhaseOf("ads-borrows") == "running" ? 2 : 1);
+  // A cycle takes the parents of its queues only, not of those below.
+  world.AddQueue("company", 0, "research");
+  world.Run(10 * kSecond);
+  for (const char* queue : {"company", "research"}) {
+    EXPECT_EQ(world.ParentOf(queue), "") << queue;
+    EXPECT_THAT(world.ConditionOf(queue, "HasParent"), HasSubstr("False ParentCycle: its parents"));
+  }
+  EXPECT_EQ(world.ParentOf("vision"), "research");
+  world.AddQueue("company", 0);
+  world.Run(10 * kSecond);
+  EXPECT_EQ(world.ParentOf("research"), "company");
+  EXPECT_THAT(world.wrong, IsEmpty());
+}
+
+TEST(KubernetesQueueParents, AreNotTooMany) {
+  ParentWorld world;
+  std::string above = "q0";
+  world.AddQueue("q0", 0);
+  for (int at = 1; at <= Queue::kMostLevels; ++at) {
+    const std::string name = fmt::format("q{}", at);
+    world.AddQueue(name.c_str(), 0, above.c_str());
+    above = name;
+  }
+  world.Run(10 * kSecond);
+  EXPECT_EQ(world.ParentOf("q7"), "q6");
+  EXPECT_EQ(world.ParentOf("q8"), "");
+  EXPECT_THAT(world.ConditionOf("q8", "HasParent"),
+              HasSubstr("False TooManyParents: q7, which spec.parent names, and the parents above "
+                        "it are more than 7"));
 }
 
 TEST(KubernetesQueueParents, AreGuaranteedNoLessThanTheirQueues) {

@@ -64,11 +64,16 @@ Condition WithoutParent(const spec::ParentFault& fault) {
               fmt::format("there is no Queue {}, which spec.parent names: the queue has no parent "
                           "until it exists",
                           fault.parent)};
-    case spec::ParentFault::Kind::kHasParent:
-      return {type, false, "ParentHasParent",
-              fmt::format("{}, which spec.parent names, has a parent itself ({}): queues have one "
-                          "level of parents, and this queue has none until that is mended",
-                          fault.parent, fault.above)};
+    case spec::ParentFault::Kind::kCycle:
+      return {type, false, "ParentCycle",
+              fmt::format("its parents come back to it ({}): none of these queues has a parent "
+                          "until one of them names none",
+                          fault.above)};
+    case spec::ParentFault::Kind::kTooMany:
+      return {type, false, "TooManyParents",
+              fmt::format("{}, which spec.parent names, and the parents above it are more than {}: "
+                          "this queue has no parent until one of them names none",
+                          fault.parent, Queue::kMostLevels - 1)};
     default:
       return {type, false, "ParentTakesJobs",
               fmt::format("{}, which spec.parent names, is a queue with jobs of its own: give its "

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <set>
+
+#include "renzan/cluster/core/order/queue_tree.h"
 
 namespace renzan::cluster::local {
 namespace {
@@ -37,7 +38,8 @@ double UseSurplus(const Snapshot& snapshot, int parent, const std::function<bool
   double surplus = static_cast<double>(snapshot.queues[parent].guaranteed.gpu()), all_over = 0;
   for (size_t queue = 0; queue < over.size(); ++queue) {
     if (!is_its(queue)) continue;
-    surplus -= static_cast<double>(snapshot.queues[queue].guaranteed.gpu());
+    if (snapshot.queues[queue].parent == parent)
+      surplus -= static_cast<double>(snapshot.queues[queue].guaranteed.gpu());
     all_over += over[queue];
   }
   const double used = std::clamp(all_over, 0.0, std::max(0.0, surplus));
@@ -55,7 +57,6 @@ int64_t GpusOf(const Snapshot& snapshot, const Job& job) {
 std::vector<Loan> LoansNow(const Snapshot& snapshot) {
   const size_t queues = snapshot.queues.size();
   std::vector<double> over(queues), idle(queues);
-  std::set<int> parents;
   for (const Job& job : snapshot.jobs)
     if (!job.quota_exempt) over[job.queue] += static_cast<double>(GpusOf(snapshot, job));
   for (size_t queue = 0; queue < queues; ++queue) {
@@ -63,11 +64,14 @@ std::vector<Loan> LoansNow(const Snapshot& snapshot) {
         over[queue] - static_cast<double>(snapshot.queues[queue].guaranteed.gpu());
     over[queue] = std::max(0.0, beyond);
     idle[queue] = std::max(0.0, -beyond);
-    if (snapshot.queues[queue].parent) parents.insert(*snapshot.queues[queue].parent);
   }
   std::vector<Loan> loans;
-  for (const int parent : parents) {
-    const auto is_its = [&](size_t queue) { return snapshot.queues[queue].parent == parent; };
+  // Within the nearest parent first, then within that one's.
+  for (const int parent : ParentsUpwards(snapshot)) {
+    const auto is_its = [&](size_t queue) {
+      return static_cast<int>(queue) != parent &&
+             IsWithin(snapshot, static_cast<int>(queue), parent);
+    };
     idle[parent] = UseSurplus(snapshot, parent, is_its, over);
     Lend(is_its, over, idle, loans);
   }

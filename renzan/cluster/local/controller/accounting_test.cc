@@ -73,6 +73,25 @@ TEST_F(LoansTest, NothingIsLeftOfWhatTheParentLends) {
   EXPECT_EQ(Loans().size(), 3);
 }
 
+// Research's own queue lends to speech first, then the company's other queue, and last a stranger.
+TEST_F(LoansTest, WithinTheLowestParentFirst) {
+  const auto loans = [&](int64_t vision, int64_t ads, int64_t company) {
+    snapshot.jobs.clear();
+    snapshot.queues = {{.name = "vision", .guaranteed = GpusWithCpus(vision), .parent = 3},
+                       {.name = "ads", .guaranteed = GpusWithCpus(ads), .parent = 4},
+                       {.name = "speech", .parent = 3},
+                       {.name = "research", .guaranteed = GpusWithCpus(vision), .parent = 4},
+                       {.name = "company", .guaranteed = GpusWithCpus(company)},
+                       {.name = "other", .guaranteed = GpusWithCpus(8)}};
+    Add({.queue = 2, .gpus = 8, .on = {{0, 1}}});
+    return Loans();
+  };
+  EXPECT_THAT(loans(8, 8, 16), ElementsAre(Pair("vision to speech", 8)));
+  EXPECT_THAT(loans(5, 8, 13), ElementsAre(Pair("ads to speech", 3), Pair("vision to speech", 5)));
+  EXPECT_THAT(loans(5, 0, 7), ElementsAre(Pair("other to speech", 1), Pair("vision to speech", 5)))
+      << "2 are the company's own";
+}
+
 TEST_F(LoansTest, AGrandChallengeBorrowsNothing) {
   Add({.queue = 3, .gpus = 8, .on = {{1, 1}}});
   snapshot.jobs.back().quota_exempt = true;
