@@ -190,9 +190,13 @@ class NeedlessWaits {
     }
   }
 
-  // If everything stops that might ever stop for this job.
+  // If everything stops that might ever stop for this job. What others start now is part of it: it
+  // may have claimed its queue's guarantee before they did, for this cycle.
   std::vector<Resources> MostRoomFor(const Job& job) const {
     std::vector<Resources> free = FreeOnceAllHaveStopped();
+    for (const Start& start : context_.decisions.starts)
+      for (const Placed& placed : start.placement)
+        free[placed.node] += Of(snapshot_, *snapshot_.Find(start.job), placed.workers);
     Release(free, [&](const Job& other) {
       const int side = WhatCounts(snapshot_, other.queue, job.queue);
       return other.preemptible && (other.queue == job.queue || Exceeds(side, used_[side]));
