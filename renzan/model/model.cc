@@ -26,14 +26,19 @@ Shape ShapeOf(const SequenceInput& sequence) {
   return shape;
 }
 
-// Whether a block's output has vectors of positions that a sample may not use.
-bool IsPadded(const Block& block, const std::vector<std::optional<SequenceId>>& sequences,
+// Whether a block's output has vectors of positions that a sample may not use. Blocks that make one
+// vector of a sequence give it a name of their own, those that keep a sequence's only one do not.
+bool IsPadded(const Block& block, std::span<const Shape> inputs,
+              const std::vector<std::optional<SequenceId>>& sequences,
               const std::vector<char>& padded) {
-  if (block.sequence() || block.shape().size() == 1) return false;
-  return std::any_of(
-             sequences.begin(), sequences.end(),
-             [](const std::optional<SequenceId>& sequence) { return sequence.has_value(); }) ||
-         std::any_of(padded.begin(), padded.end(), [](char is) { return is != 0; });
+  if (block.sequence()) return false;
+  const auto gives = [&](const FeatureVector& vector) {
+    return block.shape().size() != 1 || block.shape().front().name == vector.name;
+  };
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if ((sequences[i] || padded[i]) && std::any_of(inputs[i].begin(), inputs[i].end(), gives))
+      return true;
+  return false;
 }
 
 }  // namespace
@@ -151,7 +156,7 @@ void Model::AddBlock(const GraphBlock& block) {
                      .is_float32 = node.block->GivesLogit(),  // until a block takes it that cannot
                      .has_gradient = d_inputs || layout_.parameters().size() > parameters,
                      .sequence = node.block->sequence(),
-                     .padded = IsPadded(*node.block, sequences, padded)});
+                     .padded = IsPadded(*node.block, shapes, sequences, padded)});
   nodes_.push_back(std::move(node));
 }
 

@@ -115,9 +115,9 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 // Blocks between a sequence and one that must know its positions.
-std::string RefusalBetween(const BlockOptions& block) {
-  const ModelOptions options = {.type = kBlocksType,
-                                .sequences = {{.name = "s", .dim = kWidth, .positions = 5}}};
+std::string RefusalBetween(const BlockOptions& block, int64_t positions = 5) {
+  const ModelOptions options = {
+      .type = kBlocksType, .sequences = {{.name = "s", .dim = kWidth, .positions = positions}}};
   try {
     Model(options, {{"between", {EmbeddingsOf("s")}, block},
                     {"pooled", {"between"}, Pool{}},
@@ -133,13 +133,22 @@ TEST(Sequences, AreStillKnownBehindBlocksThatTakeEachPositionByItself) {
        {BlockOptions(LayerNorm{.per_vector = true}), BlockOptions(SelfAttention{}),
         BlockOptions(Mlp{.layers = {3}, .per_vector = true}), BlockOptions(Positions{}),
         BlockOptions(ActivationFunction{})})
-    EXPECT_EQ(RefusalBetween(block), "") << block.type();
+    for (const int64_t positions : {1, 5})
+      EXPECT_EQ(RefusalBetween(block, positions), "") << block.type();
   for (const BlockOptions& block :
        {BlockOptions(LayerNorm{}), BlockOptions(Concat{}), BlockOptions(BatchNorm{}),
         BlockOptions(Project{3}), BlockOptions(ActivationFunction{"prelu"}),
         BlockOptions(L2Normalize{})})
-    EXPECT_NE(RefusalBetween(block).find("would take unused positions"), std::string::npos)
-        << block.type();
+    for (const int64_t positions : {1, 5})
+      EXPECT_NE(RefusalBetween(block, positions).find("would take unused positions"),
+                std::string::npos)
+          << block.type() << " of " << positions;
+}
+
+TEST(Sequences, AreOneVectorBehindBlocksThatTakeAllPositions) {
+  for (const BlockOptions& block :
+       {BlockOptions(Pool{}), BlockOptions(Sum{}), BlockOptions(Mlp{.layers = {3}})})
+    EXPECT_EQ(RefusalBetween(block, 1), "") << block.type();
 }
 
 TEST(Sequences, RefuseStatisticsOfUnusedPositions) {
