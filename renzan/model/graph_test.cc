@@ -5,10 +5,13 @@
 
 #include "renzan/base/error.h"
 #include "renzan/model/blocks/activation.h"
+#include "renzan/model/blocks/append.h"
 #include "renzan/model/blocks/concat.h"
+#include "renzan/model/blocks/hstu.h"
 #include "renzan/model/blocks/mlp.h"
 #include "renzan/model/blocks/pool.h"
 #include "renzan/model/blocks/project.h"
+#include "renzan/model/blocks/self_attention.h"
 #include "renzan/model/blocks/sum.h"
 #include "renzan/model/model.h"
 
@@ -75,6 +78,17 @@ TEST(Graph, SaysWhyItIsNone) {
               HasSubstr("block a comes last, so it must give a logit: end with an mlp"));
   EXPECT_EQ(WhyRefused({{"a", {"dense", "embeddings"}, Logit()}}),
             "block a takes one input, but has 2 inputs: put a concat before it");
+  EXPECT_EQ(WhyRefused({{"a", {"embeddings.s", "embeddings.t"}, SelfAttention{}}}),
+            "block a takes one input, but has 2 inputs: put an append before it, which adds a "
+            "vector to a sequence");
+  EXPECT_EQ(WhyRefused({{"longer", {"embeddings.s", "embeddings.t"}, Append{}},
+                        {"a", {"longer"}, SelfAttention{}},
+                        {"logit", {"a"}, Logit()}}),
+            "");
+  EXPECT_EQ(WhyRefused({{"a", {"embeddings.s", "embeddings.t"}, Logit()}}),
+            "block a takes one input, but has 2 inputs: put a concat before it");
+  EXPECT_EQ(WhyRefused({{"a", {"embeddings.s", "embeddings.s"}, Hstu{}}}),
+            "block a takes one input, but has 2 inputs");
   for (const char* name : {"a.0", "../a", "", "a b", "embedding"})
     EXPECT_NE(WhyRefused({{name, {"dense"}, Logit()}}), "") << name;
   EXPECT_THAT(WhyRefused({{"twice", {"embeddings", "embeddings"}, Concat{}},

@@ -57,10 +57,19 @@ void BlockPlace::Reject(const std::string& what) const {
 }
 
 const Shape& BlockPlace::input() const {
-  if (inputs.size() != 1)
-    Reject(fmt::format("takes one input, but has {}{}", Counted(inputs.size(), "input"),
-                       inputs.empty() ? "" : ": put a concat before it"));
+  if (inputs.size() != 1) RejectInputs(inputs.empty() ? "" : ": put a concat before it");
   return inputs.front();
+}
+
+const Shape& BlockPlace::positions() const {
+  const auto count = std::count_if(sequences.begin(), sequences.end(),
+                                   [](const auto& sequence) { return sequence.has_value(); });
+  if (inputs.size() == 1 || count == 0) return input();
+  RejectInputs(count == 1 ? ": put an append before it, which adds a vector to a sequence" : "");
+}
+
+void BlockPlace::RejectInputs(const std::string& advice) const {
+  Reject(fmt::format("takes one input, but has {}{}", Counted(inputs.size(), "input"), advice));
 }
 
 int64_t BlockPlace::DimOfAll(size_t input) const {

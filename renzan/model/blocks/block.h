@@ -110,6 +110,8 @@ struct BlockPlace {
   [[noreturn]] void Reject(const std::string& what) const;
   // Of a block with one input.
   const Shape& input() const;
+  // The same of one that must know which positions are used: what a concat gives does not tell.
+  const Shape& positions() const;
   // Of all vectors of that input, or of one of several, which must have one dimension.
   int64_t DimOfAll() const {
     input();
@@ -120,6 +122,9 @@ struct BlockPlace {
   std::optional<SequenceId> SequenceOf(size_t input) const {
     return input < sequences.size() ? sequences[input] : std::nullopt;
   }
+
+ private:
+  [[noreturn]] void RejectInputs(const std::string& advice) const;
 };
 
 // What passes of one thread work with.

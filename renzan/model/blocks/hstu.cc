@@ -17,7 +17,6 @@ namespace renzan {
 namespace {
 
 AttentionHeads HstuHeadsOf(const Hstu& options, const BlockPlace& place) {
-  place.input();
   const int64_t dim = place.DimOfAll();
   if (options.dim == 0 && dim % options.heads != 0)
     place.Reject(
@@ -250,6 +249,7 @@ void Hstu::Describe(ConfigFields& fields) {
 }
 
 std::unique_ptr<Block> Hstu::Make(const BlockPlace& place) const {
+  place.positions();
   return std::make_unique<HstuBlock>(*this, place);
 }
 

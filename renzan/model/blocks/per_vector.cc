@@ -79,7 +79,7 @@ class PerVectorBlock final : public Block {
 std::unique_ptr<Block> MakePerVector(
     const BlockPlace& place,
     const std::function<std::unique_ptr<Block>(const BlockPlace& of_one)>& make) {
-  place.input();
+  place.positions();
   const SequenceInputOf input(place, 0);
   const Shape one = {{place.name, input.dim()}};
   place.buffers.set_rows_factor(input.positions());

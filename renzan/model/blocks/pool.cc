@@ -75,7 +75,7 @@ void Pool::Describe(ConfigFields& fields) {
 }
 
 std::unique_ptr<Block> Pool::Make(const BlockPlace& place) const {
-  place.input();
+  place.positions();
   return std::make_unique<PoolBlock>(method, place);
 }
 

@@ -62,7 +62,7 @@ class PositionsBlock final : public Block {
 }  // namespace
 
 std::unique_ptr<Block> Positions::Make(const BlockPlace& place) const {
-  place.input();
+  place.positions();
   return std::make_unique<PositionsBlock>(place);
 }
 

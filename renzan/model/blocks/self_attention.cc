@@ -209,6 +209,7 @@ void SelfAttention::Describe(ConfigFields& fields) {
 }
 
 std::unique_ptr<Block> SelfAttention::Make(const BlockPlace& place) const {
+  place.positions();
   return std::make_unique<SelfAttentionBlock>(*this, place);
 }
 
