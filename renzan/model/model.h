@@ -106,6 +106,8 @@ class Model {
   std::unique_ptr<Workspace> MakeWorkspace(int64_t n) const;
   // The columns of matrices [n, columns] that take as much memory as those of a workspace.
   std::vector<int64_t> WorkspaceColumns() const;
+  // The float32 values of each row that a workspace has besides, however many samples.
+  const std::vector<int64_t>& WorkspaceRows() const { return buffers_.rows(); }
 
   // For one sample: arithmetic operations, forward and backward, where a multiply-add counts as
   // two; and how many values its layers produce.

@@ -1,7 +1,7 @@
 #pragma once
 
 // Receives what a backward pass knows about the gradients of parameters, for one virtual worker: of
-// each parameter once.
+// each parameter once, as a whole or as vectors that are parts of it.
 
 #include <algorithm>
 #include <cstdint>

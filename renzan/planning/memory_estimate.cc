@@ -35,6 +35,7 @@ struct Sizes {
   const ParameterLayout& layout;
   int64_t parameters;
   std::vector<int64_t> workspace;  // the columns of one thread's matrices
+  std::vector<int64_t> rows;       // the values of its rows
   ShardingPlan plan;
 };
 
@@ -194,6 +195,7 @@ int64_t WorkerMemory::Workspace() const {
   for (const int64_t columns : sizes_.workspace)
     bytes +=
         AlignedBuffer::MemoryFor((numerics_.samples() | 1) * ((columns + block - 1) / block) * 64);
+  for (const int64_t values : sizes_.rows) bytes += AlignedBuffer::MemoryFor(values * kFloat);
   return bytes;
 }
 
@@ -229,6 +231,7 @@ std::vector<MemoryEstimate> EstimateMemoryOfWorkers(const RunSpec& spec, const S
                     .layout = model->layout(),
                     .parameters = model->layout().size(),
                     .workspace = model->WorkspaceColumns(),
+                    .rows = model->WorkspaceRows(),
                     .plan = plan};
   std::vector<MemoryEstimate> estimates;
   for (int rank = 0; rank < workers; ++rank)

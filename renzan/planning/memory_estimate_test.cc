@@ -1,7 +1,16 @@
 #include "renzan/planning/memory_estimate.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <fstream>
+#include <memory>
+
+#include "renzan/model/blocks/concat.h"
+#include "renzan/model/blocks/mlp.h"
+#include "renzan/model/blocks/pool.h"
+#include "renzan/model/blocks/self_attention.h"
 #include "renzan/planning/make_plan.h"
 
 namespace renzan {
@@ -77,6 +86,65 @@ TEST(MemoryEstimate, GrowsWithTheBatchAndTheLayers) {
   EXPECT_EQ(Of(large).dense, Of(small).dense);
   large.model.top_mlp = {4096, 4096};
   EXPECT_GT(Of(large).dense, 10 * Of(small).dense);
+}
+
+// Of self_attention blocks, one after the other, over a long sequence; virtual workers of one
+// sample.
+RunSpec SpecOfAttention(int blocks, int64_t positions) {
+  DatasetSchema schema{.label = "label"};
+  schema.categorical = {{"item", 1000}, {"clicked", 1000}};
+  schema.categorical[1].table = "item";
+  schema.categorical[1].max_length = positions;
+  Graph graph;
+  std::string last = "embeddings.clicked";
+  for (int i = 0; i < blocks; ++i) {
+    const std::string name = fmt::format("a{}", i);
+    graph.push_back({name, {last}, SelfAttention{.heads = 1, .dim = 16}});
+    last = name;
+  }
+  graph.push_back({"pool", {last}, Pool{}});
+  graph.push_back({"both", {"pool", "embeddings.item"}, Concat{}});
+  graph.push_back({"logit", {"both"}, Mlp{.layers = {1}, .linear_output = true}});
+  TrainConfig config;
+  config.model.type = kBlocksType;
+  config.model.blocks = BlocksOf(graph);
+  config.numerics.virtual_workers = 8;
+  config.training.batch_size = 8;
+  return MakeRunSpec(config, schema, std::vector<double>{1, 1});
+}
+
+// What one more thread takes.
+int64_t OfAThread(const RunSpec& spec) {
+  const auto batches = [&](int threads) {
+    return EstimateMemory(spec, PlanOf(spec, Topology::OneHost(1), threads), 1, threads).batches;
+  };
+  return batches(3) - batches(2);
+}
+
+// A head's weights and their gradients are a square of the positions for each thread, however many
+// blocks there are.
+TEST(MemoryEstimate, CountsWhatAThreadNeedsForOneSample) {
+  constexpr int64_t kPositions = 2048;
+  constexpr int64_t kSquares = 2 * kPositions * kPositions * int64_t{sizeof(float)};
+  const int64_t of_one = OfAThread(SpecOfAttention(1, kPositions));
+  EXPECT_GT(of_one - OfAThread(SpecOfAttention(0, kPositions)), kSquares);
+  EXPECT_LT(OfAThread(SpecOfAttention(2, kPositions)) - of_one, kSquares / 2);
+}
+
+int64_t ResidentBytes() {
+  int64_t all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST(MemoryEstimate, IsThatOfAWorkspace) {
+  const RunSpec spec = SpecOfAttention(2, 2048);
+  const std::unique_ptr<Model> model = MakeModel(spec.model);
+  const int64_t before = ResidentBytes();
+  const std::unique_ptr<Model::Workspace> workspace = model->MakeWorkspace(spec.numerics.samples());
+  const int64_t taken = ResidentBytes() - before, estimate = OfAThread(spec);
+  EXPECT_GT(taken, int64_t{32} << 20);
+  EXPECT_NEAR(static_cast<double>(taken), static_cast<double>(estimate), 4 << 20);
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 // The heads of attention within one sample's vectors, in float32: what is between the projections
 // of self_attention.h and hstu.h. Every sum has a fixed order, which the width of the machine's
-// vectors does not change. Weights are not kept between the passes, so memory grows with the number
-// of vectors, not with its square. Thread-safe.
+// vectors does not change. Weights are not kept between the passes: a thread has those of one head
+// of one sample, the square of the number of vectors. Thread-safe.
 
 #include <cstdint>
 

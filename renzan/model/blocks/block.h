@@ -5,6 +5,7 @@
 // sizes, offsets into the parameters and indices of its buffers; each thread has buffers of its
 // own.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -75,10 +76,21 @@ class BufferLayout {
     return rows_.size() - 1;
   }
 
+  // Returns the index of a row of at least so many float32 values that all blocks share: a block
+  // may ask for it once, and what it holds is lost when its pass ends. Unlike other rows, it may
+  // begin with any values. Blocks of a thread run one after the other.
+  size_t ShareRow(int64_t columns) {
+    if (!shared_row_) shared_row_ = AddRow(0);
+    rows_[*shared_row_] = std::max(rows_[*shared_row_], columns);
+    return *shared_row_;
+  }
+
   std::vector<BlockedMatrix> Make(int64_t n) const;
   std::vector<AlignedBuffer> MakeRows() const;
   // For each matrix, the values of the model's precision that a sample takes, in whole blocks.
   std::vector<int64_t> columns() const;
+  // The values of each row.
+  const std::vector<int64_t>& rows() const { return rows_; }
 
  private:
   struct Buffer {
@@ -90,6 +102,7 @@ class BufferLayout {
   int64_t rows_factor_ = 1;
   std::vector<Buffer> buffers_;
   std::vector<int64_t> rows_;
+  std::optional<size_t> shared_row_;
 };
 
 // What a block is made of.

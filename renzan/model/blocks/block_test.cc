@@ -17,5 +17,18 @@ TEST(BufferLayout, SaysWhichColumnsTakeItsMemory) {
   EXPECT_EQ(matrices[2].columns(), 5);
 }
 
+TEST(BufferLayout, SharesARowOfTheLargestSize) {
+  BufferLayout layout(Precision::kBFloat16);
+  const size_t first = layout.AddRow(3), shared = layout.ShareRow(20), last = layout.AddRow(5);
+  EXPECT_EQ(layout.ShareRow(30), shared);
+  EXPECT_EQ(layout.ShareRow(10), shared);
+  std::vector<AlignedBuffer> rows = layout.MakeRows();
+  std::vector<int64_t> sizes;
+  for (const AlignedBuffer& row : rows) sizes.push_back(static_cast<int64_t>(row.size()));
+  EXPECT_EQ(sizes, (std::vector<int64_t>{3, 30, 5}));
+  EXPECT_EQ(sizes, layout.rows());
+  EXPECT_EQ((std::vector<size_t>{first, shared, last}), (std::vector<size_t>{0, 1, 2}));
+}
+
 }  // namespace
 }  // namespace renzan

@@ -59,10 +59,11 @@ class CinBlock final : public Block {
     if (buffers.precision() != Precision::kFloat32) return;
     int64_t largest = 0;
     for (Layer& layer : layers_) {
-      layer.gradient = buffers.AddRow(WeightsOf(layer));
+      layer.gradient = part_of_gradient_;
+      part_of_gradient_ += WholeLines(WeightsOf(layer));
       largest = std::max(largest, WeightsOf(layer));
     }
-    part_of_gradient_ = buffers.AddRow(largest);
+    gradients_row_ = buffers.ShareRow(part_of_gradient_ + largest);
   }
 
   double Flops(bool d_inputs) const override {
@@ -123,10 +124,12 @@ class CinBlock final : public Block {
     int64_t column;        // of its first sum in the block's output
     int64_t weight;        // offset of the parameter
     size_t output;         // buffer
-    size_t gradient = 0;   // row: of its weight, in float32
+    int64_t gradient = 0;  // where that of its weight begins in the row of gradients
   };
 
   int64_t WeightsOf(const Layer& layer) const { return layer.maps * layer.before * vectors_; }
+
+  static int64_t WholeLines(int64_t floats) { return (floats + 15) / 16 * 16; }
 
   // Calls body(the first row, how many) for parts of all rows.
   template <typename Body>
@@ -200,21 +203,27 @@ class CinBlock final : public Block {
     const BlockedMatrix &d_maps = pass.buffers[maps_], &pairs = pass.buffers[pairs_];
     if (pairs.precision() != Precision::kFloat32)
       return gradients->Add(d_maps, pairs, layer.weight, std::nullopt);
-    float* const sum = pass.rows[layer.gradient].data();
+    float* const gradients_row = pass.rows[gradients_row_].data();
+    float* const sum = gradients_row + layer.gradient;
     if (is_first) return TransposedGemm(d_maps, pairs, nullptr, sum);
-    float* const part = pass.rows[part_of_gradient_].data();
+    float* const part = gradients_row + part_of_gradient_;
     TransposedGemm(d_maps, pairs, nullptr, part);
     for (int64_t i = 0; i < WeightsOf(layer); ++i) sum[i] += part[i];
   }
 
-  // The sums over all parts, if there are parts.
+  // The sums over all parts, if there are parts: map by map, because a matrix of pairs may have no
+  // room for all weights.
   void SetWeightGradients(const BlockPass& pass, WeightGradients* gradients) const {
     BlockedMatrix& gradient = pass.buffers[pairs_];
     if (gradient.precision() != Precision::kFloat32) return;
     for (const Layer& layer : layers_) {
-      gradient.Reshape(1, WeightsOf(layer));
-      gradient.SetRow(0, 0, pass.rows[layer.gradient].data(), WeightsOf(layer));
-      gradients->AddVector(gradient, layer.weight);
+      const int64_t pairs = layer.before * vectors_;
+      const float* const sum = pass.rows[gradients_row_].data() + layer.gradient;
+      gradient.Reshape(1, pairs);
+      for (int64_t map = 0; map < layer.maps; ++map) {
+        gradient.SetRow(0, 0, sum + map * pairs, pairs);
+        gradients->AddVector(gradient, layer.weight + map * pairs);
+      }
     }
   }
 
@@ -223,7 +232,9 @@ class CinBlock final : public Block {
   // Buffers: X^0 and its gradient; of some rows, the pairs of a layer and their gradient, and its
   // maps or their gradient.
   size_t x0_, d_x0_, pairs_, d_pairs_, maps_;
-  size_t input_row_, x0_row_, maps_row_, sums_row_, pair_scratch_, part_of_gradient_ = 0;
+  size_t input_row_, x0_row_, maps_row_, sums_row_, pair_scratch_;
+  size_t gradients_row_ = 0;      // of the weights, in float32
+  int64_t part_of_gradient_ = 0;  // where one of some rows begins in it
 };
 
 }  // namespace

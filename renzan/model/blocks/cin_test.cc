@@ -49,6 +49,43 @@ TEST(CinBlock, GradientsAgreeWithFiniteDifferences) {
   BlockAlone(Cin{.layers = {2, 3}}, {{{"a", 1}}}).ExpectGradients();
 }
 
+// A layer whose weights need more room than all pairs of the few samples.
+TEST(CinBlock, GivesGradientsOfMoreMapsThanRows) {
+  const std::string name = "cin";
+  const std::vector<Shape> inputs = {{{"a", 1}, {"b", 1}}};
+  ParameterLayout parameters;
+  BufferLayout buffers(Precision::kFloat32);
+  const std::unique_ptr<Block> cin = Cin{.layers = {50}}.Make(
+      {.name = name, .inputs = inputs, .parameters = parameters, .buffers = buffers});
+  const auto size = static_cast<size_t>(parameters.size());
+  std::vector<float> values = RandomValues(size, 1), gradients(size);
+  PackedParameters packed(parameters, values);
+  ThreadPool pool(1);
+  packed.Pack(pool);
+  std::vector<BlockedMatrix> matrices = buffers.Make(2);
+  std::vector<AlignedBuffer> rows = buffers.MakeRows();
+  const BlockedMatrix x = Blocked(RandomValues(4, 2), 2, 2);
+  BlockedMatrix y(2, 50), d_y = Blocked(RandomValues(100, 3), 2, 50), d_x(2, 2);
+  const BlockedMatrix* const input = &x;
+  BlockedMatrix* const d_input = &d_x;
+  const BlockPass pass{packed, matrices, rows};
+  std::vector<const float*> before;
+  for (const BlockedMatrix& matrix : matrices) before.push_back(matrix.data());
+  cin->Forward(pass, {&input, 1}, &y);
+  FlatGradients flat(gradients.data());
+  cin->Backward(pass, {&input, 1}, y, &d_y, &flat, {&d_input, 1});
+  for (size_t i = 0; i < matrices.size(); ++i)
+    EXPECT_EQ(matrices[i].data(), before[i]) << i;  // no allocation in a step
+  d_y = Blocked(RandomValues(100, 3), 2, 50);
+  for (int64_t map = 0; map < 50; ++map)
+    for (int64_t pair = 0; pair < 4; ++pair) {
+      float gradient = 0;
+      for (int64_t i = 0; i < 2; ++i)
+        gradient += d_y.at(i, map) * x.at(i, pair / 2) * x.at(i, pair % 2);
+      EXPECT_NEAR(gradients[static_cast<size_t>(map * 4 + pair)], gradient, 1e-5);
+    }
+}
+
 TEST(CinBlock, RejectsVectorsOfSeveralDimensions) {
   try {
     BlockAlone(Cin{}, {{{"a", 3}, {"b", 4}}});

@@ -63,8 +63,8 @@ class HstuBlock final : public Block {
     y_ = rows(dim, precision);
     if (place.d_inputs) d_x_ = rows(dim, Precision::kFloat32);
     if (distance_) d_distance_ = place.buffers.Add(positions, Precision::kFloat32);
-    values_ = place.buffers.AddRow(7 * heads_.columns() + heads_.scratch() + 2 * heads_.lanes() +
-                                   positions);
+    values_ = place.buffers.ShareRow(7 * heads_.columns() + heads_.scratch() + 2 * heads_.lanes() +
+                                     positions);
     row_ = place.buffers.AddRow(std::max(3 * width_, dim));
   }
 

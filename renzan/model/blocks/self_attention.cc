@@ -54,7 +54,7 @@ class SelfAttentionBlock final : public Block {
            .result = AddVectors(place, heads_.width(), place.buffers.precision())});
     x_ = AddVectors(place, dim_, place.buffers.precision());
     if (place.d_inputs) d_x_ = AddVectors(place, dim_, Precision::kFloat32);
-    values_ = place.buffers.AddRow(7 * heads_.columns() + heads_.scratch());
+    values_ = place.buffers.ShareRow(7 * heads_.columns() + heads_.scratch());
     row_ = place.buffers.AddRow(std::max(heads_.vectors * heads_.width(), dim_));
   }
 
