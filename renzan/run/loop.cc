@@ -90,7 +90,7 @@ void CheckWatchedOutput(const TrainConfig& config, std::span<const ModelOutput> 
 }
 
 bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int64_t done) {
-  if (config.eval_every > 0) return done % config.eval_every == 0;
+  if (config.eval_every > 0) return done > 0 && done % config.eval_every == 0;
   if (config.eval_every_epochs <= 0) return false;
   // The step nearest to a multiple of the period.
   const double period =
@@ -134,6 +134,8 @@ class TrainingLoop {
   bool Run() {
     Begin();
     if (ShouldStop()) return false;
+    // The end of a shorter run, where this one would not evaluate: the result must not count.
+    if (state_.step < steps_ && !EvaluatesNow()) state_.evaluation_due = false;
     if (state_.evaluation_due && state_.step < steps_ && !EvaluateModel()) return false;
     KeepWhatIsBest();
     const Batch* batch = Continues() ? NextBatch() : nullptr;

@@ -129,7 +129,8 @@ TEST(Train, WarnsOfOneClassFirstAndAtTheEnd) {
 }
 
 // The model after a run whose rates are lowered again and again, which is stopped wherever
-// `stops_after` says and continued by `world` workers, and the factors that observers saw.
+// `stops_after` says and continued by `world` workers, and the factors that observers saw. First it
+// is a run of `shorter` steps that is stopped in its last evaluation.
 struct PlateauRun {
   std::map<std::string, std::string> digests;
   std::vector<double> factors;
@@ -137,7 +138,7 @@ struct PlateauRun {
 };
 
 PlateauRun TrainWithPlateau(const Dataset& dataset, const PlateauConfig& plateau, int world,
-                            int64_t stops_after) {
+                            int64_t stops_after, int64_t shorter = 0) {
   TrainConfig config = SmallConfig();
   config.model.tables.clear();
   config.training.epochs = 10;
@@ -152,6 +153,16 @@ PlateauRun TrainWithPlateau(const Dataset& dataset, const PlateauConfig& plateau
     ManualClock clock;
     SlowObserver observer(&clock);
     LoopState state;
+    if (shorter > 0) {
+      state.window.resize(1);
+      int asked_at_end = 0;  // after the last step, and then in the evaluation
+      EXPECT_FALSE(Train(
+          config, shorter, train, eval, model.step(), comm, clock,
+          {.observer = comm.rank() == 0 ? &observer : nullptr,
+           .should_stop = [&](int64_t done) { return done == shorter && ++asked_at_end > 1; }},
+          &state));
+      EXPECT_TRUE(state.evaluation_due);
+    }
     for (bool finished = false; !finished;) {
       // What a checkpoint keeps of it.
       const ProgressTensors saved = state.step > 0 ? SaveProgress(comm, state) : ProgressTensors();
@@ -194,6 +205,22 @@ TEST(Train, PlateausLowerRatesAlikeHoweverTheRunIsInterrupted) {
   const PlateauRun constant = TrainWithPlateau(dataset, {}, 1, 1000);
   EXPECT_TRUE(constant.factors.empty());
   EXPECT_NE(constant.digests, whole.digests);
+}
+
+// A run of `shorter` steps is stopped in the evaluation at its end; what is saved there goes on to
+// 50 steps, as a run of 50 from the beginning does.
+TEST(Train, AnUnfinishedLastEvaluationCountsOnlyWhereTheLongerRunEvaluates) {
+  TemporaryDirectory dir;
+  WriteDataset(dir / "data");
+  const Dataset dataset(dir / "data");
+  const PlateauConfig plateau{.patience = 1, .min_delta = 0.1, .factor = 0.5, .floor = 0.1};
+  const PlateauRun whole = TrainWithPlateau(dataset, plateau, 1, 1000);
+  for (const int64_t shorter : {1, 4, 5, 6}) {
+    const PlateauRun parts = TrainWithPlateau(dataset, plateau, 1, 1000, shorter);
+    EXPECT_EQ(parts.digests, whole.digests) << shorter;
+    EXPECT_EQ(parts.factors, whole.factors) << shorter;
+    EXPECT_EQ(parts.state, whole.state) << shorter;
+  }
 }
 
 }  // namespace
