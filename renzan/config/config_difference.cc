@@ -75,9 +75,10 @@ bool IsLength(const std::string& key) {
   return key == "training.epochs" || key == "training.max_steps";
 }
 
-// Keys that set when the model is evaluated.
-bool IsEvaluationPeriod(const std::string& key) {
-  return key == "training.eval_every" || key == "training.eval_every_epochs";
+// Keys that set when the model is evaluated, and what of it is compared.
+bool IsAboutEvaluations(const std::string& key) {
+  return key == "training.eval_every" || key == "training.eval_every_epochs" ||
+         key == "training.early_stopping.output";
 }
 
 // What a difference of a key means where the schedule makes it one.
@@ -85,7 +86,7 @@ std::string WhyItCounts(const std::string& key) {
   if (IsLength(key))
     return " (the learning rates decay until the end of the run, because "
            "optimizer.schedule.decay_steps is -1)";
-  if (IsEvaluationPeriod(key))
+  if (IsAboutEvaluations(key))
     return " (evaluations change the learning rates, because of optimizer.schedule.plateau)";
   return "";
 }
@@ -122,7 +123,7 @@ std::string DifferenceThatChangesBits(TrainConfig there, TrainConfig here) {
   const auto difference = FirstOf(there, here, [&](const ConfigValue& value) {
     return DecidesBits(static_cast<Decides>(value.tag)) ||
            (length_counts && IsLength(value.key())) ||
-           (evaluations_count && IsEvaluationPeriod(value.key()));
+           (evaluations_count && IsAboutEvaluations(value.key()));
   });
   if (!difference) return "";
   return fmt::format("{} is {} there and {} here{}", difference->key, difference->there,

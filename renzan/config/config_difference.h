@@ -28,8 +28,9 @@ bool MayChangeAfterTraining(Decides decides);
 
 // Empty if a run with one configuration can continue with the other without changing a bit of the
 // model; otherwise a sentence that names the first key that prevents it: "model.embedding_dim is 16
-// there and 8 here". Evaluation, reporting, paths and placement may differ, and so may the length
-// of training unless the learning rates follow it (ScheduleConfig::ends_with_run).
+// there and 8 here". Evaluation (unless the learning rates follow it: watches_evaluations),
+// reporting, paths and placement may differ, and so may the length of training unless the learning
+// rates follow it (ScheduleConfig::ends_with_run).
 std::string DifferenceThatChangesBits(TrainConfig there, TrainConfig here);
 
 }  // namespace renzan

@@ -68,6 +68,12 @@ void PlateauConfig::Describe(ConfigFields& fields) {
   fields.Range("factor", &factor, 0, 1, "multiplies the rates");
   fields.Require(factor < 1, "factor", "must be below 1");
   fields.Range("floor", &floor, 0, 1, "the share of the rates that is always left");
+  // A recorded configuration has all keys, so those with their defaults must be right.
+  PlateauConfig unset;
+  unset.patience = patience;
+  fields.Require(
+      patience > 0 || *this == unset, "patience",
+      "is 0, with which the other keys of plateau do nothing: set it, or leave them out");
 }
 
 void ScheduleConfig::Describe(ConfigFields& fields) {

@@ -41,6 +41,7 @@ struct PlateauConfig {
   double min_delta = 0;
   double factor = 0.1;
   double floor = 0;
+  bool operator==(const PlateauConfig&) const = default;
   void Describe(ConfigFields& fields);
 };
 

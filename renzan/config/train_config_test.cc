@@ -271,6 +271,10 @@ TEST(TrainConfig, SchedulesNameWhatTheyNeed) {
   ExpectError(with("type: one_cycle, decay_steps: -1, decay_floor: 0.1"), "says all rates");
   ExpectError(with("plateau: {patience: 1}"), "data.eval.path");
   ExpectError(with("plateau: {patience: 1, factor: 1}"), "must be below 1");
+  ExpectError(with("plateau: {metric: auc}"), "the other keys of plateau do nothing");
+  ExpectError(with("plateau: {patience: 0, factor: 0.5}"), "the other keys of plateau do nothing");
+  EXPECT_EQ(Read(with("plateau: {patience: 0, factor: 0.1}")).optimizer.schedule.plateau.patience,
+            0);
   EXPECT_EQ(Read(with("type: cosine, decay_steps: -1")).optimizer.schedule.type, "cosine");
 }
 
@@ -288,6 +292,10 @@ TEST(TrainConfig, WhenToEvaluateChangesBitsWithAPlateau) {
   EXPECT_EQ(difference("1", "training.eval_every=6"),
             "training.eval_every is 5 there and 6 here (evaluations change the learning rates, "
             "because of optimizer.schedule.plateau)");
+  EXPECT_EQ(difference("0", "training.early_stopping.output=click"), "");
+  EXPECT_EQ(difference("1", "training.early_stopping.output=click"),
+            "training.early_stopping.output is \"\" there and click here (evaluations change the "
+            "learning rates, because of optimizer.schedule.plateau)");
   EXPECT_EQ(difference("1", "training.epochs=2"), "");
   EXPECT_NE(difference("1", "optimizer.schedule.plateau.factor=0.5"), "");
 }

@@ -95,6 +95,11 @@ void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state)
   state->evaluation_due = EvaluationDue(tensors);
 }
 
+void CheckSameEvaluations(const ProgressTensors& tensors, Plateau plateau) {
+  const auto found = tensors.find(kPlateau);
+  if (found != tensors.end()) plateau.Restore(found->second);
+}
+
 bool EvaluationDue(const ProgressTensors& tensors) { return Number(tensors, kEvaluationDue) != 0; }
 
 }  // namespace renzan

@@ -48,6 +48,10 @@ void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state)
 // the model continues with it.
 ProgressTensors SaveEvaluations(const EvaluationRecord& evaluations, const Plateau& plateau);
 
+// Throws kConfig, as Plateau::Restore() does, if the tensors are of other evaluations than
+// `plateau`, which has seen none.
+void CheckSameEvaluations(const ProgressTensors& tensors, Plateau plateau);
+
 // Whether a run that resumes from these tensors starts with the evaluation of its step.
 bool EvaluationDue(const ProgressTensors& tensors);
 

@@ -96,6 +96,7 @@ class TrainingRun {
   RunResult SaveModel();
 
   void AdviseOnDisk() const;
+  Plateau UnseenPlateau() const;
   RunResult WasTrained();
   RunResult Stopped();
   void RemoveLeftovers();
@@ -201,7 +202,21 @@ void TrainingRun::FindPast() {
   });
 }
 
+// Which has seen no evaluation yet.
+Plateau TrainingRun::UnseenPlateau() const {
+  const std::string& output = config_.training.early_stopping.output;
+  const std::string& metric = config_.optimizer.schedule.plateau.metric;
+  return Plateau(MeaningOfEvaluations(output.empty() ? metric : output + "." + metric, splits_),
+                 !WeightOfEvaluations(splits_).empty());
+}
+
 RunResult TrainingRun::WasTrained() {
+  // With other evaluations, the learning rates and so the model might have been others.
+  RunWithHeartbeats(comm_, [&] {
+    if (comm_.rank() != 0 || !config_.optimizer.schedule.watches_evaluations()) return;
+    CheckpointReader model(directories_.model);
+    CheckSameEvaluations(ReadProgress(model), UnseenPlateau());
+  });
   if (comm_.rank() == 0) {
     RecordFinished(directories_.run, past_.model_step, past_.model_sha256, *options_.clock);
     LogInfo(
@@ -279,12 +294,7 @@ void TrainingRun::SetInitialState() {
   const bool weighted = !WeightOfEvaluations(splits_).empty();
   const EarlyStoppingConfig& stopping = config_.training.early_stopping;
   loop_.evaluations = EvaluationRecord(MeaningOfEvaluations(stopping.watched(), splits_), weighted);
-  const std::string& of_plateau = config_.optimizer.schedule.plateau.metric;
-  loop_.plateau = Plateau(
-      MeaningOfEvaluations(
-          stopping.output.empty() ? of_plateau : stopping.output + "." + of_plateau, splits_),
-      weighted);
-  loop_.best_plateau = loop_.plateau;
+  loop_.plateau = loop_.best_plateau = UnseenPlateau();
   std::map<std::string, std::string> start;
   if (!past_.checkpoints.empty()) {
     Resume();

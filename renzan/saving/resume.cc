@@ -84,9 +84,7 @@ ResumePoint Load(const std::string& path, ModelState* model) {
                     .unix_seconds = static_cast<double>(reader.manifest().unix_ms) / 1000,
                     .lineage = LineageOf(reader),
                     .run = reader.run(),
-                    .progress = {}};
-  for (const std::string& key : reader.keys())
-    if (key.starts_with(kProgressPrefix)) point.progress[key] = reader.ReadI64(key);
+                    .progress = ReadProgress(reader)};
   model->Changed();
   return point;
 }
@@ -101,6 +99,13 @@ void MoveAsideWithWarning(const std::string& path) {
 }
 
 }  // namespace
+
+ProgressTensors ReadProgress(CheckpointReader& reader) {
+  ProgressTensors progress;
+  for (const std::string& key : reader.keys())
+    if (key.starts_with(kProgressPrefix)) progress[key] = reader.ReadI64(key);
+  return progress;
+}
 
 std::vector<std::string> CheckpointsToResume(const std::string& dir, bool may_be_empty) {
   std::vector<std::string> paths;

@@ -54,6 +54,9 @@ struct ResumePoint {
 ResumePoint LoadNewest(const std::vector<std::string>& paths, ModelState& model, Communicator& comm,
                        const std::function<void(const std::string&)>& check_older = {});
 
+// The state of the run that wrote it, apart from the model. Throws as CheckpointReader does.
+ProgressTensors ReadProgress(CheckpointReader& reader);
+
 // Loads the parameters and rows that this worker owns, without optimizer states. Throws kData when
 // a tensor is missing or has another shape.
 void LoadModel(CheckpointReader& reader, ModelState* model);

@@ -3,10 +3,11 @@
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 8 --rows 4000 --output data >/dev/null
 small_config data
-plateau=(--set training.epochs=12 --set training.eval_every=9
-  --set optimizer.schedule.plateau.metric=auc --set optimizer.schedule.plateau.patience=1
-  --set optimizer.schedule.plateau.factor=0.5 --set optimizer.schedule.plateau.floor=0.1
+constant=(--set training.epochs=12 --set training.eval_every=9
   --set optimizer.sparse.type=adagrad --set optimizer.sparse.learning_rate=0.2)
+plateau=("${constant[@]}"
+  --set optimizer.schedule.plateau.metric=auc --set optimizer.schedule.plateau.patience=1
+  --set optimizer.schedule.plateau.factor=0.5 --set optimizer.schedule.plateau.floor=0.1)
 often=(--set checkpoint.every_steps=5 --set checkpoint.keep=1)
 
 $renzan train small.yaml --run-dir reference "${plateau[@]}" 2>log.txt || { cat log.txt >&2; fail "training"; }
@@ -28,8 +29,7 @@ for record in map(json.loads, open("reference/metrics.jsonl")):
 assert lowered >= 4 and factor == 0.1, (lowered, factor)
 PY
 
-$renzan train small.yaml --run-dir constant "${plateau[@]}" \
-  --set optimizer.schedule.plateau.patience=0 2>/dev/null
+$renzan train small.yaml --run-dir constant "${constant[@]}" 2>/dev/null
 [ "$(sha256_of constant)" != "$expected" ] || fail "the plateau changed nothing"
 
 # On another placement, and killed again and again.
@@ -76,6 +76,14 @@ expect_exit 78 "training.eval_every is 9 there and 8 here (evaluations change th
 $renzan data synth --format dataset --seed 9 --rows 4000 --output other >/dev/null
 expect_exit 78 "evaluate on the same rows" $renzan train small.yaml --run-dir goes-on-false \
   "${plateau[@]}" --set training.epochs=14 --set data.eval.path=other
+expect_exit 0 "is already trained to step" \
+  $renzan train small.yaml --run-dir goes-on-false "${plateau[@]}"
+for keep in false true; do
+  expect_exit 78 "evaluate on the same rows" $renzan train small.yaml --run-dir goes-on-$keep \
+    "${plateau[@]}" --set training.keep_best=$keep --set data.eval.path=other
+done
+expect_exit 78 "the other keys of plateau do nothing" $renzan train small.yaml --run-dir none \
+  "${plateau[@]}" --set optimizer.schedule.plateau.patience=0
 expect_exit 78 "needs data.eval.path" $renzan train small.yaml --run-dir none "${plateau[@]}" \
   --set data.eval.path=
 expect_exit 78 "has type ftrl, whose learning rate is constant" $renzan train small.yaml \
