@@ -33,6 +33,7 @@
 #include "renzan/run/left_out_rows.h"
 #include "renzan/run/loop.h"
 #include "renzan/run/splits.h"
+#include "renzan/run_spec/parameter_groups.h"
 
 namespace renzan {
 namespace {
@@ -83,6 +84,8 @@ PlanInput ReadInput(const PlanFlags& flags) {
     input.pooling_factors = EstimatePoolingFactors(splits.train);
     input.rows = splits.train.rows.size();
   }
+  if (!config.optimizer.blocks.empty())
+    GroupsOf(*MakeModel(ModelOptionsOf(config, input.schema)), config.optimizer.blocks);
   const int cores = UsableCpus(ReadCpuBudget());
   int workers = flags.workers > 0 ? flags.workers : NumWorkers(config, cores);
   input.threads = flags.threads > 0    ? flags.threads
