@@ -62,13 +62,18 @@ std::string DescribeLoss(const LossConfig& loss, const WeightSummary& weight) {
 }
 
 // What evaluations do with weights, or "".
-std::string DescribeWeights(const OpenedSplits& splits, const TrainingConfig& training) {
+std::string DescribeWeights(const OpenedSplits& splits, const TrainConfig& config) {
   const std::string weight = WeightOfEvaluations(splits);
   if (weight.empty()) return "";
-  return fmt::format(
-      "evaluations on {} count every sample once, and as much as its '{}'{}",
-      splits.eval->dataset->directory(), weight,
-      training.watches_evaluations() ? ", which early_stopping and keep_best compare" : "");
+  const bool lowers = config.optimizer.schedule.watches_evaluations();
+  std::string compared;
+  if (config.training.watches_evaluations())
+    compared = lowers ? ", which early_stopping, keep_best and schedule.plateau compare"
+                      : ", which early_stopping and keep_best compare";
+  else if (lowers)
+    compared = ", which schedule.plateau compares";
+  return fmt::format("evaluations on {} count every sample once, and as much as its '{}'{}",
+                     splits.eval->dataset->directory(), weight, compared);
 }
 
 // How scores are corrected for negatives that the training data lack, or "".
@@ -249,7 +254,7 @@ void RunObserver::OnStart(const LoopState& first, int64_t steps) {
           Counted(o.threads, "thread"), o.backend, o.facts.isa);
   for (const std::string& note :
        {DescribeLoss(config.training.loss, o.splits->train.dataset->manifest().weight),
-        DescribeWeights(*o.splits, config.training), DescribeNegatives(*o.splits)})
+        DescribeWeights(*o.splits, config), DescribeNegatives(*o.splits)})
     if (!note.empty()) LogInfo("{}", note);
   if (o.resumed) LogInfo("resuming from {} at step {}", o.resumed->name, first.step);
   const bool was_finished = o.resumed && !o.resumed->lineage;

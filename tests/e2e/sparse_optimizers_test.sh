@@ -134,6 +134,8 @@ expect_exit 78 "device: cuda does not support optimizer.blocks" \
   --set optimizer.sparse.type=sgd --set optimizer.blocks.top.frozen=true
 expect_exit 78 "optimizer.blocks.tpo: the model has no such block with parameters" \
   $renzan train small.yaml --run-dir none --set optimizer.blocks.tpo.frozen=true
+expect_exit 78 "optimizer.blocks.tpo: the model has no such block with parameters" \
+  $renzan plan small.yaml --topology topology.yaml --set optimizer.blocks.tpo.frozen=true
 expect_exit 78 "has learning_rate_factor 0 for table item" $renzan train small.yaml \
   --run-dir none --set optimizer.sparse.type=ftrl --set optimizer.sparse.weight_decay=0 \
   --set model.tables.item.learning_rate_factor=0
@@ -146,3 +148,14 @@ expect_exit 78 "ftrl computes rows from its states alone" $renzan train small.ya
   "${ftrl[@]}" --initialize-from ftrl --set optimizer.sparse.learning_rate=0.001
 expect_exit 78 "ftrl computes rows from its states alone" $renzan train small.yaml --run-dir other \
   "${ftrl[@]}" --initialize-from normal
+
+# Unfreezing with a fresh optimizer: weights go on, states and counts of steps do not.
+adam=(--set optimizer.dense.type=adam)
+train --run-dir frozen "${adam[@]}" --set optimizer.blocks.top.frozen=true
+train --run-dir kept "${adam[@]}" --initialize-from frozen
+grep -q optimizer_earlier_steps kept/model/manifest.json || fail "no earlier steps"
+train --run-dir weights --initialize-from frozen --set training.max_steps=0 \
+  --set optimizer.dense.type=sgd --set optimizer.sparse.type=sgd
+train --run-dir unfrozen "${adam[@]}" --initialize-from weights
+expect_log "dense adam starts anew (the model had sgd); tables adam starts anew"
+! grep -q optimizer_earlier_steps unfrozen/model/manifest.json || fail "earlier steps"
