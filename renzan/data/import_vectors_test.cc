@@ -75,6 +75,8 @@ TEST(ImportVectors, OfAnotherLengthAreBadRows) {
   };
   expect("1|2", "a vector of 2 numbers, but dimension is 3");
   expect("1|2|3|4", "a vector of 4 numbers, but dimension is 3");
+  expect("1|2|", "'' is not a number, at position 2 of the vector");
+  expect("1|2|3|", "a vector of 4 numbers, but dimension is 3");
   expect("1||3", "'' is not a number, at position 1 of the vector");
   expect("1|2|a", "'a' is not a number, at position 2 of the vector");
   expect("1|none|3", "'none' is not a number, at position 1 of the vector");
@@ -83,6 +85,17 @@ TEST(ImportVectors, OfAnotherLengthAreBadRows) {
   const Csv list(VectorSchema(", brackets: true, separator: ';'"), {"y,text,x\n1,[1;;3],0\n"});
   ExpectError(ErrorCode::kData, HasSubstr("'' is not a number, at position 1 of the vector"),
               [&] { list.Import(); });
+  for (const char* field : {"[1;2;]", "[1;2; ]", "[;1;2]"}) {
+    const Csv open(VectorSchema(", brackets: true, separator: ';'"),
+                   {std::string("y,text,x\n1,") + field + ",0\n"});
+    ExpectError(ErrorCode::kData, HasSubstr("'' is not a number"), [&] { open.Import(); });
+  }
+  // Unlike several spaces, several tabs do not count as one.
+  const Csv tabs(VectorSchema(", separator: \"\\t\""), {"y,text,x\n1,1\t\t2,0\n"});
+  ExpectError(ErrorCode::kData, HasSubstr("'' is not a number, at position 1 of the vector"),
+              [&] { tabs.Import(); });
+  const Csv spaces(VectorSchema(", separator: ' '"), {"y,text,x\n1, 1  2 3 ,0\n"});
+  EXPECT_THAT(spaces.Read().dense, ElementsAre(1, 2, 3, 0));
 
   Csv csv(VectorSchema(""), {"y,text,x\n1,1|2,0\n0,1|2|3,4\n"});
   csv.options.skip_bad_rows = true;
@@ -120,6 +133,26 @@ TEST(ImportVectors, SchemasThatMakeNoSense) {
       {"y,text,text.1\n1,1|2,3\n"});
   ExpectError(ErrorCode::kConfig, HasSubstr("column 'text.1' appears twice"),
               [&] { twice.Import(); });
+  for (const char* separator : {"5", "e", "E", "+", "-", "."})
+    expect(std::string("role: dense, dimension: 2, separator: '") + separator + "'",
+           "can be a part of a number");
+  const Csv names(
+      "columns: {y: {role: label}, a: {role: dense, dimension: 2}, a.0: {role: dense, dimension: "
+      "2}}\n",
+      {"y,a,a.0\n1,1|2,3|4\n"});
+  ExpectError(ErrorCode::kConfig, HasSubstr("column 'a.0' appears twice"), [&] { names.Import(); });
+  const Csv key(
+      "columns: {y: {role: label}, text: {role: dense, dimension: 2}, text.1: {role: key}}\n",
+      {"y,text,text.1\n1,1|2,3\n"});
+  ExpectError(ErrorCode::kConfig,
+              HasSubstr("the key 'text.1' has the name of a number of the vector 'text'"),
+              [&] { key.Import(); });
+  // A vector's own text may be a key.
+  const Csv both(
+      "columns: {y: {role: label}, text: {role: dense, dimension: 2, key: true}, text.2: {role: "
+      "key}}\n",
+      {"y,text,text.2\n1,1|2,3\n"});
+  EXPECT_THAT(both.Read().dense, ElementsAre(1, 2));
 }
 
 TEST(ImportVectors, AManifestWithOtherFeaturesIsCorrupt) {
@@ -172,7 +205,10 @@ TEST(ImportBuckets, AreTheSameInATestSet) {
       {"y,age\n1,17.9\n"});
   later.options.vocabulary.clear();
   later.options.vocabulary_from = csv.options.output;
-  ExpectError(ErrorCode::kConfig, HasSubstr("column 'age' was read into"), [&] { later.Import(); });
+  ExpectError(
+      ErrorCode::kConfig,
+      AllOf(HasSubstr("column 'age' was read into"), HasSubstr("brackets, keep and buckets")),
+      [&] { later.Import(); });
 }
 
 TEST(ImportBuckets, TakeNumbersOnly) {
@@ -190,6 +226,9 @@ TEST(ImportBuckets, TakeNumbersOnly) {
   expect_wrong("role: categorical, buckets: [2, 1]", "each greater than the one before");
   expect_wrong("role: categorical, buckets: [1, 1]", "each greater than the one before");
   expect_wrong("role: categorical, buckets: [1, .inf]", "each greater than the one before");
+  expect_wrong("role: categorical, buckets: []", "buckets is empty: give at least one number");
+  expect_wrong("role: dense, buckets: [1, 2]",
+               "found a list: bounds of buckets belong to role categorical");
   expect_wrong("role: date, date: \"%H\", parts: {hour: {role: categorical, buckets: [12]}}",
                "has 'buckets' of 'hour', which only columns have");
 }

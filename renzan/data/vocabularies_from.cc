@@ -38,13 +38,14 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
   }
   const std::string column = DifferentlyParsed(manifest.parsing, schema.parsing);
   if (!column.empty())
-    Fail(ErrorCode::kConfig,
-         "column '{}' was read into {} as {}, here it is read as {}, so that the same text could "
-         "mean "
-         "something else here, whether or not it occurs there: use the same trim, missing, "
-         "separator, brackets and keep in the schema, or import {} again with this schema, too",
-         Escape(column), directory, Escape(manifest.parsing.at(column)),
-         Escape(schema.parsing.at(column)), directory);
+    Fail(
+        ErrorCode::kConfig,
+        "column '{}' was read into {} as {}, here it is read as {}, so that the same text could "
+        "mean something else here, whether or not it occurs there: use the same trim, missing, "
+        "separator, brackets, keep and buckets in the schema, or import {} again with this schema, "
+        "too",
+        Escape(column), directory, Escape(manifest.parsing.at(column)),
+        Escape(schema.parsing.at(column)), directory);
   if (manifest.parsing.empty() && !manifest.dense_transforms.empty())
     LogWarning(
         "cannot check that columns are read (trim, missing, separator) as in {}: it does not "

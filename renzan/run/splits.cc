@@ -212,7 +212,7 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
   if (!column.empty())
     Fail(ErrorCode::kConfig,
          "{}: column '{}' was read as {}, but that of the training data as {}: import it with the "
-         "same trim, missing, separator and brackets in the schema",
+         "same trim, missing, separator, brackets, keep and buckets in the schema",
          dataset.directory(), Escape(column), Escape(actual.parsing.at(column)),
          Escape(expected.parsing.at(column)));
   // A dataset without recorded transforms is even older; the warning above covers it.

@@ -404,7 +404,12 @@ class ArrowSource : public RowSource {
         return false;
       }
       const double number = column.stays_float ? items.StoredFloat(i) : items.Number(i);
-      if (!fields_.SetComponent(column.index, i - begin, number, row, bad)) return false;
+      if (fields_.SetComponent(column.index, i - begin, number, row, bad)) continue;
+      if (std::isnan(number))
+        bad->advice =
+            "a vector is missing as a whole: write null instead of the list; 'missing' does not "
+            "apply to its numbers";
+      return false;
     }
     return true;
   }

@@ -300,7 +300,7 @@ struct DatasetWriter::Impl {
 DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& schema,
                              DatasetWriterOptions options) {
   CheckSchema(schema);
-  CheckKeys(options.keys);
+  CheckKeys(options.keys, schema);
   if (options.shard_rows < 1)
     Fail(ErrorCode::kUsage, "a shard needs at least one row, not {}", options.shard_rows);
   impl_ = std::make_unique<Impl>(directory, schema, std::move(options));

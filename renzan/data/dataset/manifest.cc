@@ -327,8 +327,9 @@ DatasetManifest ReadManifest(const std::string& directory) {
       Fail(ErrorCode::kData, "{} is corrupt: {}", path,
            guarded ? "it has format version 1, but a checksum in its last line"
                    : "the checksum in its last line is missing");
-    CheckSchema(manifest.schema());
-    CheckKeys(manifest.keys);
+    const DatasetSchema schema = manifest.schema();
+    CheckSchema(schema);
+    CheckKeys(manifest.keys, schema);
     CheckKeyFiles(manifest, path);
   } catch (const Error& error) {
     if (error.is_missing_file())
@@ -403,6 +404,7 @@ void CheckSchema(const DatasetSchema& schema) {
   for (const FurtherLabel& label : schema.further_labels) check_name(label.name);
   if (!schema.weight.empty()) check_name(schema.weight);
   for (const std::string& name : schema.dense) check_name(name);
+  for (const DenseVector& vector : schema.vectors) check_name(vector.name);
   for (const CategoricalFeature& feature : schema.categorical) {
     check_name(feature.name);
     if (feature.num_embeddings < 1 || feature.num_embeddings > kMaxEmbeddings)
@@ -421,9 +423,17 @@ void CheckSchema(const DatasetSchema& schema) {
   }
 }
 
-void CheckKeys(const std::vector<std::string>& keys) {
+void CheckKeys(const std::vector<std::string>& keys, const DatasetSchema& schema) {
   std::set<std::string> seen;
   for (const std::string& name : keys) CheckName(name, &seen);
+  if (keys.empty()) return;
+  for (const DenseVector& vector : schema.vectors)
+    for (int64_t i = 0; i < vector.dimension; ++i)
+      if (seen.contains(vector.NameOf(i)))
+        Fail(ErrorCode::kConfig,
+             "the key '{}' has the name of a number of the vector '{}': give its column another "
+             "name",
+             vector.NameOf(i), vector.name);
 }
 
 std::string ShardName(size_t index) { return fmt::format("shard-{:05}", index); }

@@ -158,8 +158,8 @@ std::string VocabularyFolder(const DatasetManifest& manifest);
 
 // Throws kConfig for an empty or duplicate name, or an invalid table size.
 void CheckSchema(const DatasetSchema& schema);
-// The same for the names of keys.
-void CheckKeys(const std::vector<std::string>& keys);
+// The same for the names of keys, which may be those of features, but not of a vector's numbers.
+void CheckKeys(const std::vector<std::string>& keys, const DatasetSchema& schema);
 
 // "shard-00012"
 std::string ShardName(size_t index);

@@ -44,18 +44,19 @@ std::string TakeListValue(std::string_view* rest, char separator, std::string_vi
 std::string SplitBag(std::string_view field, const BagFormat& format,
                      const std::function<bool(std::string_view)>& is_missing,
                      std::vector<std::string_view>* bag) {
-  const bool keep_empty =
-      format.keep_empty && kBlanks.find(format.separator) == std::string_view::npos;
+  const bool keep_empty = format.keep_empty && format.separator != ' ';
   const auto add = [&](std::string_view value) {
     if (keep_empty || (!value.empty() && !is_missing(value))) bag->push_back(value);
   };
   if (!format.brackets) {
+    const bool ends_empty = field.ends_with(format.separator);
     while (!field.empty()) {
       const size_t end = std::min(field.find(format.separator), field.size());
       const std::string_view value = field.substr(0, end);
       add(format.trim ? TrimBlanks(value) : value);
       field.remove_prefix(std::min(end + 1, field.size()));
     }
+    if (ends_empty) add({});
     return "";
   }
   field = TrimBlanks(field);
@@ -63,14 +64,14 @@ std::string SplitBag(std::string_view field, const BagFormat& format,
   if (field.size() < 2 || field.front() != '[' || field.back() != ']')
     return "is not a list in brackets";
   field = field.substr(1, field.size() - 2);
-  for (;;) {
+  for (bool is_first = true;; is_first = false) {
     SkipBlanks(&field, format.separator);
     if (!field.empty() && field.front() != format.separator) {
       std::string_view value;
       std::string problem = TakeListValue(&field, format.separator, &value);
       if (!problem.empty()) return problem;
       add(value);
-    } else if (!field.empty() && keep_empty) {
+    } else if (!field.empty() || !is_first) {
       add({});
     }
     if (field.empty()) return "";

@@ -13,7 +13,8 @@ struct BagFormat {
   char separator = '|';
   bool trim = false;      // drop blanks around each value
   bool brackets = false;  // [1, 2] or ['a', "b, c"], as Python and JSON write lists
-  // Of a vector, where positions count: empty values stay, unless blanks separate them.
+  // Of a vector, where positions count: empty values stay, also the last one after a separator,
+  // unless spaces separate them, of which several count as one.
   bool keep_empty = false;
 };
 

@@ -70,15 +70,42 @@ bool NaturallyLess(std::string_view a, std::string_view b) {
   return x.empty() != y.empty() ? x.empty() : a < b;
 }
 
+// Returns false if there is a list without numbers, which would silently make plain categories.
+bool ReadBounds(ConfigFields& fields, std::vector<double>* bounds) {
+  // No file has these.
+  const std::vector<double> absent(3, std::numeric_limits<double>::lowest());
+  *bounds = absent;
+  fields.Field("buckets", bounds);
+  if (*bounds != absent) return !bounds->empty();
+  bounds->clear();
+  return true;
+}
+
+void ReadNumberOfBuckets(const std::string& role, ConfigFields& fields, int64_t* buckets) {
+  try {
+    fields.Range("buckets", buckets, kMinBuckets, kMaxBuckets);
+  } catch (const Error& error) {
+    const std::string problem = error.what();
+    if (!problem.ends_with("found a list")) throw;
+    Fail(ErrorCode::kConfig, "{}: bounds of buckets belong to role categorical{}", problem,
+         role == "dense" ? ", whose values are the buckets; transform: buckets takes their number, "
+                           "and finds the bounds itself"
+                         : "");
+  }
+}
+
 }  // namespace
 
 void CsvColumn::DescribeTransform(ConfigFields& fields) {
   fields.Choice("transform", &transform, {"none", "log", "standardize", "minmax", "buckets"});
   // Of a category, the bounds; of a dense feature, how many.
+  bool no_bounds = false;
   if (role == "categorical")
-    fields.Field("buckets", &bounds);
+    no_bounds = !ReadBounds(fields, &bounds);
   else
-    fields.Range("buckets", &buckets, kMinBuckets, kMaxBuckets);
+    ReadNumberOfBuckets(role, fields, &buckets);
+  fields.Require(!no_bounds, "buckets",
+                 "is empty: give at least one number that divides the others, or remove it");
   const bool bounds_are_right =
       std::all_of(bounds.begin(), bounds.end(), [](double x) { return std::isfinite(x); }) &&
       std::adjacent_find(bounds.begin(), bounds.end(), std::greater_equal<>()) == bounds.end();
@@ -156,6 +183,9 @@ void CsvColumn::DescribeList(ConfigFields& fields) {
   fields.Require(is_list() || separator.empty(), "separator", kLists);
   fields.Require(is_list() || !brackets, "brackets", kLists);
   fields.Require(separator.size() <= 1, "separator", "must be one character");
+  fields.Require(!is_vector() || separator.empty() ||
+                     std::string_view("0123456789eE+-.").find(separator) == std::string_view::npos,
+                 "separator", "can be a part of a number: name another character");
   fields.Require(!brackets || separator.empty() ||
                      std::string_view("[]'\"").find(separator) == std::string_view::npos,
                  "separator", "cannot be a bracket or a quote");
