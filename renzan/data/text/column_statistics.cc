@@ -106,8 +106,8 @@ void ColumnStatistics::Add(std::string_view field) {
     ++missing_texts_[std::string(value)];
     return;
   }
-  if (counts_.size() < kMaxDistinct) {
-    ++counts_[std::string(value)];
+  if (!many_distinct()) {
+    if (++counts_[std::string(value)] == 1) bytes_ += value.size();
     present_when_full_ = present();
   } else if (const auto found = counts_.find(std::string(value)); found != counts_.end()) {
     ++found->second;
@@ -214,14 +214,18 @@ bool ColumnStatistics::IsBagSeparator(char separator) const {
 }
 
 std::vector<std::pair<std::string, int64_t>> ColumnStatistics::MostFrequent(size_t limit) const {
-  std::vector<std::pair<std::string, int64_t>> values(counts_.begin(), counts_.end());
+  std::vector<const std::pair<const std::string, int64_t>*> values;  // their texts may be long
+  values.reserve(counts_.size());
+  for (const auto& value : counts_) values.push_back(&value);
   const size_t kept = std::min(limit, values.size());
   std::partial_sort(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(kept),
-                    values.end(), [](const auto& a, const auto& b) {
-                      return a.second != b.second ? a.second > b.second : a.first < b.first;
+                    values.end(), [](const auto* a, const auto* b) {
+                      return a->second != b->second ? a->second > b->second : a->first < b->first;
                     });
-  values.resize(kept);
-  return values;
+  std::vector<std::pair<std::string, int64_t>> found;
+  found.reserve(kept);
+  for (size_t i = 0; i < kept; ++i) found.emplace_back(*values[i]);
+  return found;
 }
 
 }  // namespace renzan

@@ -16,7 +16,9 @@ namespace renzan {
 
 class ColumnStatistics {
  public:
+  // Of values that are counted, whichever is reached first: vectors have long texts.
   static constexpr size_t kMaxDistinct = 100'000;
+  static constexpr size_t kMaxDistinctBytes = size_t{32} << 20;
 
   ColumnStatistics();
   void Add(std::string_view field);
@@ -27,7 +29,9 @@ class ColumnStatistics {
   const std::map<std::string, int64_t>& missing_texts() const { return missing_texts_; }
   int64_t present() const { return rows_ - missing_; }
   size_t distinct() const { return counts_.size(); }
-  bool many_distinct() const { return counts_.size() >= kMaxDistinct; }
+  bool many_distinct() const {
+    return counts_.size() >= kMaxDistinct || bytes_ >= kMaxDistinctBytes;
+  }
   // How many values were present when the count of distinct values reached its limit, or all of
   // them.
   int64_t present_while_counted() const { return many_distinct() ? present_when_full_ : present(); }
@@ -69,6 +73,7 @@ class ColumnStatistics {
   int64_t rows_ = 0, missing_ = 0, numbers_ = 0, brackets_ = 0, present_when_full_ = 0;
   std::map<std::string, int64_t> missing_texts_;
   std::unordered_map<std::string, int64_t> counts_;
+  size_t bytes_ = 0;  // of their texts
   bool has_blanks_ = false, whole_ = true;
   double min_ = 0, max_ = 0;
   DenseSpread spread_{1};

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "renzan/data/testing.h"
+#include "renzan/data/text/column_statistics.h"
 #include "renzan/data/text/propose_schema_testing.h"
 
 namespace renzan {
@@ -427,6 +428,21 @@ TEST(ProposeSchema, FindsVectors) {
   EXPECT_THAT(SchemaOfColumn("price", price, ";"), Not(HasSubstr("dimension")));
   EXPECT_THAT(SchemaOfColumn("ids", [](int row) { return fmt::format("{}|{}", row % 3, row % 5); }),
               HasSubstr("ids: {role: multi_hot"));
+}
+
+// Vectors have long texts, and a different one in every row.
+TEST(ColumnStatistics, HoldsABoundedNumberOfBytes) {
+  ColumnStatistics values;
+  for (const int row : {0, 1, 2, 3, 4, 5, 6, 7, 8, 3})
+    values.Add(std::string(ColumnStatistics::kMaxDistinctBytes / 4, 'a') + std::to_string(row));
+  EXPECT_EQ(values.distinct(), 4u);
+  EXPECT_TRUE(values.many_distinct());
+  EXPECT_EQ(values.present_while_counted(), 4);
+  EXPECT_EQ(values.present(), 10);
+  const auto most = values.MostFrequent(1);
+  ASSERT_EQ(most.size(), 1u);
+  EXPECT_EQ(most[0].first.back(), '3');
+  EXPECT_EQ(most[0].second, 2);
 }
 
 }  // namespace
