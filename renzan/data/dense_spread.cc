@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 
@@ -68,20 +70,44 @@ std::string DenseSpread::TooLarge(std::span<const std::string> names) const {
   return DescribeTooLarge(names[static_cast<size_t>(largest - features_.begin())], *largest);
 }
 
-std::string DenseSpread::Advice(std::span<const std::string> names) const {
+std::string DenseSpread::Problem(const std::string& name, const Feature& feature) const {
+  const double deviation = Deviation(feature), rms = Magnitude(feature);
+  if (rms > kTooLarge) return DescribeTooLarge(name, feature);
+  if (rms == 0 || deviation >= kTooSmall) return "";
+  if (feature.min == feature.max)
+    return fmt::format("'{}' ({:.4g} in every row: role: skip)", Escape(name), feature.mean);
+  return fmt::format("'{}' (differs by {:.1g}: transform: standardize)", Escape(name), deviation);
+}
+
+std::string DenseSpread::Problem(const DenseVector& vector) const {
+  int64_t constant = 0, wrong = 0;
+  double largest = 0;
+  for (const Feature& feature :
+       std::span(features_).subspan(vector.first, static_cast<size_t>(vector.dimension))) {
+    const double rms = Magnitude(feature);
+    largest = std::max(largest, rms);
+    constant += feature.min == feature.max;
+    wrong += rms > kTooLarge || (rms > 0 && Deviation(feature) < kTooSmall);
+  }
+  if (wrong == 0) return "";
+  const std::string name = Escape(vector.name);
+  if (constant == vector.dimension)
+    return fmt::format("'{}' (a vector, the same in every row: role: skip)", name);
+  return fmt::format("'{}' ({} of the vector's {}{}: transform: standardize)", name, wrong,
+                     Counted(vector.dimension, "number"),
+                     largest > kTooLarge ? fmt::format(", the largest about {:.2g}", largest) : "");
+}
+
+std::string DenseSpread::Advice(std::span<const std::string> names,
+                                std::span<const DenseVector> vectors) const {
   std::vector<std::string> found;
-  for (size_t d = 0; d < features_.size(); ++d) {
-    const Feature& feature = features_[d];
-    const double deviation = Deviation(feature), rms = Magnitude(feature);
-    const std::string name = Escape(names[d]);
-    if (rms > kTooLarge) {
-      found.push_back(DescribeTooLarge(names[d], feature));
-    } else if (feature.min == feature.max && rms > 0) {
-      found.push_back(fmt::format("'{}' ({:.4g} in every row: role: skip)", name, feature.mean));
-    } else if (rms > 0 && deviation < kTooSmall) {
-      found.push_back(
-          fmt::format("'{}' (differs by {:.1g}: transform: standardize)", name, deviation));
-    }
+  for (size_t d = 0; d < features_.size();) {
+    const auto vector = std::find_if(vectors.begin(), vectors.end(),
+                                     [&](const DenseVector& other) { return other.first == d; });
+    const bool is_vector = vector != vectors.end();
+    std::string problem = is_vector ? Problem(*vector) : Problem(names[d], features_[d]);
+    if (!problem.empty()) found.push_back(std::move(problem));
+    d += is_vector ? static_cast<size_t>(vector->dimension) : 1;
   }
   if (found.empty()) return "";
   const size_t more = found.size() - std::min(found.size(), kMaxNamed);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "renzan/data/dataset/dataset.h"
+
 namespace renzan {
 
 class DenseSpread {
@@ -19,8 +21,10 @@ class DenseSpread {
   void Add(std::span<const float> dense);
 
   // For people: which of these features cannot be trained on, why, and the transform that helps; ""
-  // if all can. Ignores features that are 0 in every row.
-  std::string Advice(std::span<const std::string> names) const;
+  // if all can. Ignores features that are 0 in every row. The numbers of a vector have one
+  // transform and are one column of the input, so they are reported together.
+  std::string Advice(std::span<const std::string> names,
+                     std::span<const DenseVector> vectors = {}) const;
   // The feature with the largest values, if they are too large: "'age' (about 2e+09: transform:
   // standardize)"; otherwise "".
   std::string TooLarge(std::span<const std::string> names) const;
@@ -36,6 +40,9 @@ class DenseSpread {
   };
 
   std::string HelpfulTransform(const Feature& feature) const;
+  // What is wrong with a feature or vector, or "".
+  std::string Problem(const std::string& name, const Feature& feature) const;
+  std::string Problem(const DenseVector& vector) const;
   double Deviation(const Feature& feature) const;
   // The root mean square.
   double Magnitude(const Feature& feature) const;

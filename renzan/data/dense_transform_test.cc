@@ -171,6 +171,28 @@ TEST(DenseSpread, SaysWhichFeaturesCannotBeTrainedOn) {
   EXPECT_EQ(DenseSpread(1).Advice(std::vector<std::string>{"none"}), "");
 }
 
+// Its numbers are one column of the input.
+TEST(DenseSpread, ReportsAVectorOnce) {
+  const std::vector<std::string> names = {"a",   "text.0",  "text.1",  "text.2", "fixed.0",
+                                          "b.0", "large.0", "large.1", "last"};
+  const std::vector<DenseVector> vectors = {{.name = "text", .first = 1, .dimension = 3},
+                                            {.name = "fixed", .first = 4, .dimension = 1},
+                                            {.name = "b", .first = 5, .dimension = 1},
+                                            {.name = "large", .first = 6, .dimension = 2}};
+  DenseSpread spread(names.size());
+  for (int i = 0; i < 1000; ++i) {
+    const auto x = static_cast<float>(i % 2);
+    spread.Add(std::vector<float>{x, x, 3, 1e-6f * x, 2, x, -1e4f, x, 5});
+  }
+  const std::string advice = spread.Advice(names, vectors);
+  EXPECT_THAT(
+      advice,
+      HasSubstr("are: 'text' (2 of the vector's 3 numbers: transform: standardize), 'fixed' "
+                "(a vector, the same in every row: role: skip), 'large' (1 of the vector's "
+                "2 numbers, the largest about 1e+04: transform: standardize), 'last' (5 in "
+                "every row: role: skip). Import"));
+}
+
 constexpr char kDenseSchema[] = R"(
 missing: ["?"]
 columns:

@@ -163,7 +163,8 @@ class Importer {
     summary.trains_unseen = TrainsUnseen();
     WarnOfRareValues();
     // Data with another dataset's vocabularies has its transforms, too.
-    const std::string advice = spread_->Advice(writer_->manifest().dense);
+    const DatasetManifest& manifest = writer_->manifest();
+    const std::string advice = spread_->Advice(manifest.dense, manifest.DenseVectors());
     if (options_.vocabulary_from.empty() && !advice.empty()) LogWarning("{}", advice);
     if (progress_.bad_rows > 0) summary.skipped_rows = writer_->FinalPathOfFile(kSkippedRowsName);
     return summary;
