@@ -74,6 +74,16 @@ assert max(abs(slope * x + cut - y) for x, y in pairs) < 1e-4
 PY
 expect_exit 64 "has no such column (did you mean 'text.1'?)" \
   $renzan predict one --data test --with texts.1 --output no.csv
+expect_exit 64 "has no such column (did you mean 'text'?); it has id, y, text, age, item, input_row" \
+  $renzan predict one --data test --with texts --output no.csv
+expect_exit 64 "--with text.3: the column is named twice" \
+  $renzan predict one --data test --with text,text.3 --output no.csv
+expect_exit 64 "--group-by text: this is a vector of dense features" \
+  $renzan eval one --data test --group-by text
+sed 's/dimension: 6/dimension: 2/; s/^  id: /  text.0: /' schema.yaml >clash.yaml
+printf '%s\n' text.0,y,text,age,item '7,1,0.5|2,3,i1' >clash.csv
+expect_exit 78 "the key 'text.0' has the name of a number of the vector 'text'" \
+  $renzan data import --format csv --schema clash.yaml --output clash clash.csv
 expect_exit 64 "holds scores only" $renzan predict one --data test --with id --output no.npy
 
 # Data whose vectors have another length are another model's.

@@ -195,6 +195,8 @@ std::string WhyNotGroupedBy(const std::string& name, const Dataset& dataset,
   };
   for (const CategoricalFeature& feature : schema.categorical)
     if (feature.name == name) return "a row may have several ids of this feature";
+  for (const DenseVector& vector : schema.vectors)
+    if (vector.name == name) return "this is a vector of dense features";
   if (is_in(schema.dense)) return "this is a dense feature";
   if (is_in(schema.label_names())) return "this is a label";
   if (name == schema.weight) return "this is the weight";

@@ -18,31 +18,36 @@ namespace {
 
 using Kind = ScoreColumn::Kind;
 
-ScoreColumn ColumnNamed(const Dataset& dataset, const std::string& name) {
+ScoreColumn MakeColumn(Kind kind, size_t index, const std::string& name) {
+  return {.kind = kind,
+          .index = index,
+          .name = name,
+          .key = nullptr,
+          .names = nullptr,
+          .input_rows = nullptr};
+}
+
+[[noreturn]] void FailNoColumn(const Dataset& dataset, const std::string& name) {
   const DatasetSchema& schema = dataset.schema();
-  std::vector<std::string> names;
-  std::optional<ScoreColumn> found;
-  const auto look_at = [&](Kind kind, size_t index, const std::string& other) {
-    if (std::find(names.begin(), names.end(), other) == names.end()) names.push_back(other);
-    if (other == name && !found)
-      found = ScoreColumn{.kind = kind,
-                          .index = index,
-                          .name = name,
-                          .key = nullptr,
-                          .names = nullptr,
-                          .input_rows = nullptr};
+  std::vector<std::string> names;  // without the numbers of vectors, of which there may be many
+  std::set<std::string> seen;
+  const auto add = [&](const std::string& other) {
+    if (seen.insert(other).second) names.push_back(other);
   };
-  // The text of a feature that is a key, too, says more than the feature.
-  for (const std::string& key : dataset.manifest().keys) look_at(Kind::kKey, 0, key);
-  const std::vector<std::string> labels = schema.label_names();
-  for (size_t i = 0; i < labels.size(); ++i) look_at(Kind::kLabel, i, labels[i]);
-  if (!schema.weight.empty()) look_at(Kind::kWeight, 0, schema.weight);
-  for (size_t d = 0; d < schema.dense.size(); ++d) look_at(Kind::kDense, d, schema.dense[d]);
-  for (size_t t = 0; t < schema.categorical.size(); ++t)
-    look_at(Kind::kCategorical, t, schema.categorical[t].name);
-  look_at(Kind::kInputRow, 0, kInputRowName);
-  if (found) return std::move(*found);
-  const std::string nearest = NearestName(name, names);
+  for (const std::string& key : dataset.manifest().keys) add(key);
+  for (const std::string& label : schema.label_names()) add(label);
+  if (!schema.weight.empty()) add(schema.weight);
+  auto vector = schema.vectors.begin();
+  for (size_t d = 0; d < schema.dense.size();) {
+    const bool is_vector = vector != schema.vectors.end() && vector->first == d;
+    add(is_vector ? vector->name : schema.dense[d]);
+    d += is_vector ? static_cast<size_t>((vector++)->dimension) : 1;
+  }
+  for (const CategoricalFeature& feature : schema.categorical) add(feature.name);
+  add(kInputRowName);
+  std::vector<std::string> candidates = names;
+  candidates.insert(candidates.end(), schema.dense.begin(), schema.dense.end());
+  const std::string nearest = NearestName(name, candidates);
   std::string advice;
   for (std::string& other : names) {
     const std::string field = CsvField(other);
@@ -55,22 +60,34 @@ ScoreColumn ColumnNamed(const Dataset& dataset, const std::string& name) {
 }
 
 // A vector's name means all of its numbers, unless the text of its column is a key.
-std::vector<std::string> WithoutVectors(const Dataset& dataset,
-                                        const std::vector<std::string>& names) {
+std::vector<ScoreColumn> ColumnsNamed(const Dataset& dataset, const std::string& name) {
   const DatasetSchema& schema = dataset.schema();
-  const std::vector<std::string>& keys = dataset.manifest().keys;
-  std::vector<std::string> columns;
-  for (const std::string& name : names) {
-    const auto vector = std::find_if(schema.vectors.begin(), schema.vectors.end(),
-                                     [&](const DenseVector& other) { return other.name == name; });
-    const bool is_key = std::find(keys.begin(), keys.end(), name) != keys.end();
-    if (vector == schema.vectors.end() || is_key) {
-      columns.push_back(name);
-      continue;
-    }
-    for (int64_t i = 0; i < vector->dimension; ++i) columns.push_back(vector->NameOf(i));
+  const auto find = [&](const std::vector<std::string>& names) -> std::optional<size_t> {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) return std::nullopt;
+    return static_cast<size_t>(found - names.begin());
+  };
+  std::vector<ScoreColumn> columns;
+  const auto one = [&](Kind kind, size_t index) {
+    columns.push_back(MakeColumn(kind, index, name));
+    return std::move(columns);
+  };
+  // The text of a feature that is a key, too, says more than the feature.
+  if (find(dataset.manifest().keys)) return one(Kind::kKey, 0);
+  if (const auto label = find(schema.label_names())) return one(Kind::kLabel, *label);
+  if (name == schema.weight) return one(Kind::kWeight, 0);
+  if (const auto dense = find(schema.dense)) return one(Kind::kDense, *dense);
+  for (size_t t = 0; t < schema.categorical.size(); ++t)
+    if (schema.categorical[t].name == name) return one(Kind::kCategorical, t);
+  for (const DenseVector& vector : schema.vectors) {
+    if (vector.name != name) continue;
+    for (int64_t i = 0; i < vector.dimension; ++i)
+      columns.push_back(
+          MakeColumn(Kind::kDense, vector.first + static_cast<size_t>(i), vector.NameOf(i)));
+    return columns;
   }
-  return columns;
+  if (name == kInputRowName) return one(Kind::kInputRow, 0);
+  FailNoColumn(dataset, name);
 }
 
 // An id or the ids of a bag.
@@ -112,24 +129,24 @@ std::vector<std::string> ScoreNames(const std::vector<ModelOutput>& outputs) {
 void CheckScoreColumns(const Dataset& dataset, const std::vector<std::string>& names,
                        const std::vector<std::string>& scores) {
   std::set<std::string> seen(scores.begin(), scores.end());
-  for (const std::string& name : WithoutVectors(dataset, names)) {
-    ColumnNamed(dataset, name);
-    if (!seen.insert(name).second)
-      Fail(ErrorCode::kUsage, "--with {}: {}", name,
-           std::find(scores.begin(), scores.end(), name) != scores.end()
-               ? "the model's scores, the last column, have this name: leave it out, "
-                 "and join the data's column by a key or by --with input_row"
-               : "the column is named twice");
-  }
+  for (const std::string& name : names)
+    for (const ScoreColumn& column : ColumnsNamed(dataset, name))
+      if (!seen.insert(column.name).second)
+        Fail(ErrorCode::kUsage, "--with {}: {}", column.name,
+             std::find(scores.begin(), scores.end(), column.name) != scores.end()
+                 ? "the model's scores, the last column, have this name: leave it out, "
+                   "and join the data's column by a key or by --with input_row"
+                 : "the column is named twice");
 }
 
 std::vector<ScoreColumn> MakeScoreColumns(const Dataset& dataset,
                                           const std::vector<std::string>& names, RowRange rows) {
   std::vector<ScoreColumn> columns;
-  for (const std::string& name : WithoutVectors(dataset, names)) {
-    ScoreColumn& column = columns.emplace_back(ColumnNamed(dataset, name));
+  for (const std::string& name : names)
+    for (ScoreColumn& column : ColumnsNamed(dataset, name)) columns.push_back(std::move(column));
+  for (ScoreColumn& column : columns) {
     if (column.kind == Kind::kKey)
-      column.key = std::make_unique<KeyColumn>(dataset, name, rows.begin, rows.end);
+      column.key = std::make_unique<KeyColumn>(dataset, column.name, rows.begin, rows.end);
     if (column.kind == Kind::kInputRow) column.input_rows = std::make_unique<InputRows>(dataset);
     if (column.kind != Kind::kCategorical) continue;
     column.names = std::make_unique<ValueNames>(dataset, column.index);
