@@ -81,9 +81,8 @@ class Importer {
     DatasetSchema schema = source_.schema();
     if (options.keep_negatives && !schema.further_labels.empty())
       Fail(ErrorCode::kUsage,
-           "--keep-negatives: the data have several labels ({}), and scores can be corrected only "
-           "with one",
-           fmt::join(schema.label_names(), ", "));
+           "--keep-negatives: the data have several labels, and scores can be corrected only with "
+           "one");
     if (options.keep_negatives && !schema.has_labels())
       Fail(ErrorCode::kUsage,
            "--keep-negatives: the data have no labels, so that no row is a negative");
@@ -149,12 +148,7 @@ class Importer {
                           Unseen()};
     summary.further_labels = FurtherLabelsOf(writer_->manifest());
     if (source_.schema().has_labels()) WarnOfOneClass(summary);
-    for (const FurtherLabelSummary& label : summary.further_labels)
-      if (label.positive_rows == 0 || label.positive_rows == label.rows)
-        LogWarning(
-            "the label '{}' is {} in every row that has it ({}), from which no model can learn: "
-            "check that this is the label's column, and its rule",
-            label.name, label.positive_rows > 0 ? 1 : 0, Counted(label.rows, "row"));
+    renzan::WarnOfOneClass(summary.further_labels);
     WarnOfWeights(summary.weight);
     WarnOfUntrainedRows();
     skipped_->Close();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "renzan/base/counted.h"
+#include "renzan/base/log.h"
 #include "renzan/data/dataset/manifest.h"
 
 namespace renzan {
@@ -42,6 +44,16 @@ std::vector<FurtherLabelSummary> FurtherLabelsOf(const DatasetManifest& manifest
     labels.push_back({name, entry.labelled_rows, entry.positive_rows});
   }
   return labels;
+}
+
+void WarnOfOneClass(const std::vector<FurtherLabelSummary>& labels) {
+  for (const FurtherLabelSummary& label : labels)
+    if (label.positive_rows == 0 || label.positive_rows == label.rows)
+      LogWarning(
+          "the label '{}' is {} in every row that has it ({}), from which no model can learn: "
+          "check "
+          "that this is the label's column, and its rule",
+          label.name, label.positive_rows > 0 ? 1 : 0, Counted(label.rows, "row"));
 }
 
 }  // namespace renzan

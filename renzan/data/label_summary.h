@@ -47,4 +47,7 @@ struct FurtherLabelSummary {
 // In their order.
 std::vector<FurtherLabelSummary> FurtherLabelsOf(const DatasetManifest& manifest);
 
+// If a label is the same in all rows that have it.
+void WarnOfOneClass(const std::vector<FurtherLabelSummary>& labels);
+
 }  // namespace renzan
