@@ -114,6 +114,7 @@ std::string DifferenceThatChangesBits(TrainConfig there, TrainConfig here) {
   // Older versions did not record these.
   DropUnlessBothKnown(&there.features.dense_transforms, &here.features.dense_transforms);
   DropUnlessBothKnown(&there.features.vocabularies, &here.features.vocabularies);
+  DropUnlessBothKnown(&there.features.label, &here.features.label);
   DropUnlessBothKnown(&there.features.label_rule, &here.features.label_rule);
   DropUnlessBothKnown(&there.features.parsing, &here.features.parsing);
   const bool length_counts =

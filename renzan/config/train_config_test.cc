@@ -176,6 +176,15 @@ TEST(TrainConfig, WhatAKeyDecidesIsInEveryRule) {
   }
 }
 
+// Runs of earlier versions did not record the name of the first label.
+TEST(TrainConfig, ALabelThatOneVersionDidNotRecordIsNoDifference) {
+  const std::string features = "features={dense: [x], label: ";
+  const TrainConfig before = Read(kMinimal, {"features={dense: [x]}"}),
+                    now = Read(kMinimal, {features + "y}"});
+  EXPECT_EQ(DifferenceThatChangesBits(before, now), "");
+  EXPECT_NE(DifferenceThatChangesBits(now, Read(kMinimal, {features + "z}"})), "");
+}
+
 TEST(TrainConfig, PathsAreComparedByWhereTheyLead) {
   for (const char* key :
        {"training.initialize_from", "data.train.path", "data.eval.path", "sharding.plan"}) {
