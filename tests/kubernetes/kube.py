@@ -157,11 +157,15 @@ PATIENCE_S = 180  # much longer than anything takes, for machines with much else
 
 
 def wait_until(condition, what, seconds=PATIENCE_S):
-    """Waits for the first true value of condition() and returns it."""
+    """Waits for the first true value of condition() and returns it. That the server of a busy
+    machine did not answer in time is no value either."""
     end = time.monotonic() + seconds
     while True:
         begun = time.monotonic()
-        value = condition()
+        try:
+            value = condition()
+        except TimeoutError:
+            value = None
         asked = time.monotonic()
         if value:
             return value
