@@ -30,9 +30,10 @@ class Withholding {
     for (const Stop& stop : decisions_.stops) CheckVictim(stop.job, stop.on_behalf_of);
     for (const Resize& resize : decisions_.resizes) {
       CheckVictim(resize.job, resize.on_behalf_of);
-      if (resize.on_behalf_of == 0) CheckTarget(resize.job, resize.target);
+      CheckTarget(resize.job, resize.on_behalf_of != 0 ? resize.on_behalf_of : resize.job,
+                  resize.target);
     }
-    for (const Start& start : decisions_.starts) CheckTarget(start.job, start.placement);
+    for (const Start& start : decisions_.starts) CheckTarget(start.job, start.job, start.placement);
     WithholdFor(blocked_, decisions_);
     std::erase_if(decisions_.checkpoints, [&](JobId job) { return jobs_.contains(job); });
     std::erase_if(decisions_.scale_in, [&](const ScaleIn& in) { return nodes_.contains(in.node); });
@@ -66,8 +67,8 @@ class Withholding {
       blocked_.insert(on_behalf_of);
   }
 
-  void CheckTarget(JobId job, const Placement& target) {
-    if (jobs_.contains(job) || IsFaulty(target)) blocked_.insert(job);
+  void CheckTarget(JobId job, JobId on_behalf_of, const Placement& target) {
+    if (jobs_.contains(job) || IsFaulty(target)) blocked_.insert(on_behalf_of);
   }
 
   const Snapshot& snapshot_;

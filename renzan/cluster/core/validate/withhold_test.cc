@@ -68,6 +68,22 @@ TEST_F(WithholdTest, PreemptionsThatRelyOnAWithheldStartAreWithheld) {
   EXPECT_THAT(validated.decisions.waits, SizeIs(4));
 }
 
+// Job 2 moves to node 2 instead of stopping, but a pending job has a worker there, too.
+TEST_F(WithholdTest, AMoveToAFaultyNodeIsWithheldFromTheJobThatItWasFor) {
+  decisions.stops.clear();
+  decisions.resizes = {{2, {{2, 1}}, 3}};
+  decisions.starts = {{6, {{3, 1}}}};
+  decisions.waits = {
+      {3, WaitReason::kPipelined}, {4, WaitReason::kResources}, {5, WaitReason::kResources}};
+  EXPECT_THAT(Validate(snapshot, decisions).decisions.resizes, SizeIs(1));
+  snapshot.jobs[4].placement = {{2, 1}};
+  snapshot.nodes[2].capacity[kGpu] = 4;
+  const Validated validated = Validate(snapshot, decisions);
+  EXPECT_THAT(validated.violations, IsEmpty());
+  EXPECT_THAT(validated.decisions.resizes, IsEmpty());
+  EXPECT_THAT(Started(validated), ElementsAre(6));
+}
+
 TEST_F(WithholdTest, AnInvalidDecisionIsWithheldAndReported) {
   decisions.starts[1].placement = {{3, 3}};  // three workers of a job that has one
   const Validated validated = Validate(snapshot, decisions);
