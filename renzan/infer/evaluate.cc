@@ -7,56 +7,30 @@
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/comm/gather.h"
-#include "renzan/data/batch_loader.h"
 #include "renzan/data/dataset/manifest.h"
 
 namespace renzan {
 namespace {
 
-// Processes the range in global batches. Where shapes are fixed, the last batch is padded with
-// copies of its last row, which are not counted. Calls visit(number of real samples in this
-// worker's slice, its logits [outputs, slice size], the slice) until it returns false. The next
-// slice is read, and its ids are exchanged, while one is computed.
-void ForEachSlice(Predictor& model, const Communicator& comm, const Dataset& dataset, RowRange rows,
-                  int64_t batch_size, float logit_shift,
-                  const std::function<bool(int64_t real, std::span<const float> logits,
-                                           const Batch& slice)>& visit) {
-  const int64_t slice_begin = model.slice_begin(batch_size);
-  // A model that one worker has whole computes all samples.
-  CHECK(comm.world_size() == 1 || !model.takes_short_slices());
-  const int64_t size = model.slice_end(batch_size) - slice_begin;
-  const int64_t num_batches = (rows.size() + batch_size - 1) / batch_size;
-  if (num_batches == 0) return;
-  const auto begin_of = [first = rows.begin + slice_begin, batch_size](int64_t index) {
-    return first + index * batch_size;
-  };
-  const auto real_of = [&](int64_t index) {
-    return std::clamp<int64_t>(rows.end - begin_of(index), 0, size);
-  };
-  const bool pads = !model.takes_short_slices();
-  const auto rows_of = [&](int64_t index, std::vector<int64_t>* wanted) {
-    wanted->resize(static_cast<size_t>(pads ? size : real_of(index)));
-    for (size_t i = 0; i < wanted->size(); ++i)
-      (*wanted)[i] = std::min(begin_of(index) + static_cast<int64_t>(i), rows.end - 1);
-  };
-  ChangeBatch map_unknown;
-  if (KnownIds* const known = model.known_ids())
-    map_unknown = [&, known](int64_t index, Batch* batch) {
-      known->MapUnknown(real_of(index), batch);
-    };
-  BatchLoader loader(dataset, num_batches, rows_of, model.batch_readers(), map_unknown);
-  std::vector<float> logits(static_cast<size_t>(size) * model.num_outputs());
-  const Batch* slice = &loader.Next();
-  for (int64_t index = 0; index < num_batches; ++index) {
-    const Batch* const next = index + 1 < num_batches ? &loader.Next() : nullptr;
-    const auto of_slice =
-        std::span(logits).first(static_cast<size_t>(slice->size) * model.num_outputs());
-    model.Predict(*slice, next, of_slice);
-    if (logit_shift != 0)
-      for (float& logit : of_slice) logit += logit_shift;
-    if (!visit(real_of(index), of_slice, *slice)) return;
-    slice = next;
-  }
+// Calls visit(number of real samples in this worker's slice, its logits [outputs, slice size], the
+// slice) until it returns false.
+void ForEachSliceOfLogits(Predictor& model, const Communicator& comm, const Dataset& dataset,
+                          RowRange rows, int64_t batch_size, float logit_shift,
+                          const std::function<bool(int64_t real, std::span<const float> logits,
+                                                   const Batch& slice)>& visit) {
+  std::vector<float> logits;
+  ForEachSlice(model, comm, dataset, model.known_ids(),
+               {.count = rows.size(),
+                .row = [first = rows.begin](int64_t i) { return first + i; },
+                .counts_ids = true,
+                .batch_size = batch_size},
+               [&](int64_t, int64_t real, const Batch& slice, const Batch* next) {
+                 logits.resize(static_cast<size_t>(slice.size) * model.num_outputs());
+                 model.Predict(slice, next, logits);
+                 if (logit_shift != 0)
+                   for (float& logit : logits) logit += logit_shift;
+                 return visit(real, logits, slice);
+               });
 }
 
 // Sums the workers' metrics.
@@ -69,6 +43,17 @@ void Merge(Communicator& comm, WeightedMetrics* mine) {
   comm.AllGatherV(std::as_bytes(mine->sums()), parts);
   for (int rank = 0; rank < comm.world_size(); ++rank)
     if (rank != comm.rank()) mine->Merge(all[static_cast<size_t>(rank)]);
+}
+
+// Every rank's, which are as many on each.
+std::vector<std::vector<int64_t>> GatherIntegers(Communicator& comm,
+                                                 std::span<const int64_t> integers) {
+  std::vector<std::vector<int64_t>> all(static_cast<size_t>(comm.world_size()),
+                                        std::vector<int64_t>(integers.size()));
+  std::vector<std::span<std::byte>> parts;
+  for (std::vector<int64_t>& part : all) parts.push_back(std::as_writable_bytes(std::span(part)));
+  comm.AllGatherV(std::as_bytes(integers), parts);
+  return all;
 }
 
 }  // namespace
@@ -88,14 +73,17 @@ std::optional<WeightedMetrics> MakeWeightedMetrics(const Dataset& dataset) {
 
 BinaryMetrics MergeMetrics(Communicator& comm, const BinaryMetrics& mine) {
   if (comm.world_size() == 1) return mine;
-  const std::vector<int64_t> integers = mine.ToIntegers();
-  std::vector<std::vector<int64_t>> all(static_cast<size_t>(comm.world_size()),
-                                        std::vector<int64_t>(integers.size()));
-  std::vector<std::span<std::byte>> parts;
-  for (std::vector<int64_t>& part : all) parts.push_back(std::as_writable_bytes(std::span(part)));
-  comm.AllGatherV(std::as_bytes(std::span(integers)), parts);
   BinaryMetrics sum;
-  for (const std::vector<int64_t>& part : all) sum.Merge(BinaryMetrics::FromIntegers(part));
+  for (const std::vector<int64_t>& part : GatherIntegers(comm, mine.ToIntegers()))
+    sum.Merge(BinaryMetrics::FromIntegers(part));
+  return sum;
+}
+
+RankingMetrics MergeMetrics(Communicator& comm, const RankingMetrics& mine) {
+  if (comm.world_size() == 1) return mine;
+  RankingMetrics sum(mine.candidates());
+  for (const std::vector<int64_t>& part : GatherIntegers(comm, mine.rows_of_rank()))
+    sum.Merge(part);
   return sum;
 }
 
@@ -137,19 +125,20 @@ std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& 
   std::vector<Evaluation> all(outputs.size());
   for (Evaluation& mine : all) mine.weighted = MakeWeightedMetrics(dataset);
   bool stopped = false;
-  ForEachSlice(model, comm, dataset, rows, batch_size, logit_shift,
-               [&](int64_t real, std::span<const float> logits, const Batch& slice) {
-                 const size_t n = static_cast<size_t>(real), size = static_cast<size_t>(slice.size);
-                 for (size_t i = 0; i < all.size(); ++i) {
-                   const auto of_output = logits.subspan(outputs[i].output * size, n);
-                   const auto labels = slice.labels(columns[i]).first(n);
-                   all[i].metrics.Add(of_output, labels);
-                   if (all[i].weighted)
-                     all[i].weighted->Add(of_output, labels, std::span(slice.weight).first(n));
-                 }
-                 stopped = should_stop();
-                 return !stopped;
-               });
+  ForEachSliceOfLogits(
+      model, comm, dataset, rows, batch_size, logit_shift,
+      [&](int64_t real, std::span<const float> logits, const Batch& slice) {
+        const size_t n = static_cast<size_t>(real), size = static_cast<size_t>(slice.size);
+        for (size_t i = 0; i < all.size(); ++i) {
+          const auto of_output = logits.subspan(outputs[i].output * size, n);
+          const auto labels = slice.labels(columns[i]).first(n);
+          all[i].metrics.Add(of_output, labels);
+          if (all[i].weighted)
+            all[i].weighted->Add(of_output, labels, std::span(slice.weight).first(n));
+        }
+        stopped = should_stop();
+        return !stopped;
+      });
   if (stopped) return std::nullopt;
   for (Evaluation& mine : all) {
     mine.metrics = MergeMetrics(comm, mine.metrics);
@@ -172,7 +161,7 @@ void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, R
   int64_t left = rows.size();
   // A single worker's last slice may be shorter than its part.
   std::vector<float> whole;
-  ForEachSlice(
+  ForEachSliceOfLogits(
       model, comm, dataset, rows, batch_size, logit_shift,
       [&](int64_t, std::span<const float> logits, const Batch& slice) {
         const size_t n = static_cast<size_t>(slice.size);

@@ -12,17 +12,14 @@
 
 #include "renzan/comm/communicator.h"
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/infer/for_each_slice.h"
 #include "renzan/infer/predictor.h"
 #include "renzan/model/metrics.h"
 #include "renzan/model/model.h"
+#include "renzan/model/ranking_metrics.h"
 #include "renzan/model/weighted_metrics.h"
 
 namespace renzan {
-
-struct RowRange {
-  int64_t begin = 0, end = 0;
-  int64_t size() const { return end - begin; }
-};
 
 // What a model has learned from the share `of_model` of the negatives is calibrated for data with
 // the share `of_data` of them, such as 1 for all, once this is added to its logits:
@@ -78,5 +75,6 @@ std::optional<WeightedMetrics> MakeWeightedMetrics(const Dataset& dataset);
 
 // Sums the workers' metrics.
 BinaryMetrics MergeMetrics(Communicator& comm, const BinaryMetrics& mine);
+RankingMetrics MergeMetrics(Communicator& comm, const RankingMetrics& mine);
 
 }  // namespace renzan

@@ -44,6 +44,24 @@ void InferenceModel::Load(CheckpointReader& reader) {
 void InferenceModel::Predict(const Batch& batch, std::span<float> logits) {
   const TraceSpan span("predict");
   CHECK(std::ssize(logits) == batch.size * std::ssize(model_->options().outputs));
+  Forward(batch, [&](int64_t first, int64_t n, const Model::Workspace& w) {
+    const size_t held = w.logits.size() / num_outputs();
+    for (size_t output = 0; output < num_outputs(); ++output)
+      std::copy_n(w.logits.data() + output * held, n,
+                  logits.data() + output * static_cast<size_t>(batch.size) + first);
+  });
+}
+
+void InferenceModel::PredictMatch(const Batch& batch, const MatchVectors& vectors) {
+  const TraceSpan span("predict match");
+  Forward(batch, [&](int64_t first, int64_t n, const Model::Workspace& w) {
+    model_->GetMatch(w, n, vectors.From(first));
+  });
+}
+
+void InferenceModel::Forward(
+    const Batch& batch,
+    FunctionRef<void(int64_t first, int64_t n, const Model::Workspace& workspace)> read) {
   ids_.clear();
   for (const size_t f : lookups_.features)
     ids_.push_back({batch.categorical[f].values, batch.categorical[f].offsets});
@@ -53,13 +71,14 @@ void InferenceModel::Predict(const Batch& batch, std::span<float> logits) {
   const int64_t part = std::clamp<int64_t>((batch.size + threads - 1) / threads, 1, kPart);
   const int64_t parts = (batch.size + part - 1) / part;
   pool_.ParallelTasks(static_cast<size_t>(parts), [&](int thread, size_t i) {
-    const int64_t first = static_cast<int64_t>(i) * part;
-    PredictPart(batch, first, std::min(part, batch.size - first), thread, logits);
+    const int64_t first = static_cast<int64_t>(i) * part, n = std::min(part, batch.size - first);
+    read(first, n, ForwardPart(batch, first, n, thread));
   });
 }
 
-void InferenceModel::PredictPart(const Batch& batch, int64_t first, int64_t n, int thread,
-                                 std::span<float> logits) {
+// Samples [first, first + n) of the batch.
+const Model::Workspace& InferenceModel::ForwardPart(const Batch& batch, int64_t first, int64_t n,
+                                                    int thread) {
   Model::Workspace& w = WorkspaceFor(n, thread);
   const int64_t num_dense = model_->options().num_dense;
   const float* dense = batch.dense.data() + first * num_dense;
@@ -67,10 +86,7 @@ void InferenceModel::PredictPart(const Batch& batch, int64_t first, int64_t n, i
   tables_.Pool(by_table_.views(), first, n, lookups_.places, w.features);
   lookups_.ReadLengths(batch, first, n, &w);
   model_->Forward(packed_, &w);
-  const size_t held = w.logits.size() / num_outputs();
-  for (size_t output = 0; output < num_outputs(); ++output)
-    std::copy_n(w.logits.data() + output * held, n,
-                logits.data() + output * static_cast<size_t>(batch.size) + first);
+  return w;
 }
 
 // Samples beyond n are leftovers of an earlier batch, whose logits nobody reads.

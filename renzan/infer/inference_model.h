@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "renzan/base/function_ref.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/checkpoint/reader.h"
 #include "renzan/data/batch.h"
@@ -42,13 +43,19 @@ class InferenceModel {
 
   // Logits [outputs, batch.size]. The ids must be rows of the tables.
   void Predict(const Batch& batch, std::span<float> logits);
+  // The vectors [batch.size, width] of an output that is a match.
+  void PredictMatch(const Batch& batch, const MatchVectors& vectors);
+
+  const Model& model() const { return *model_; }
 
   ThreadPool& pool() { return pool_; }
 
  private:
-  // Samples [first, first + n) of the batch.
-  void PredictPart(const Batch& batch, int64_t first, int64_t n, int thread,
-                   std::span<float> logits);
+  // On all threads, for parts of the batch: calls read(their first sample, how many there are,
+  // their workspace).
+  void Forward(const Batch& batch,
+               FunctionRef<void(int64_t first, int64_t n, const Model::Workspace& workspace)> read);
+  const Model::Workspace& ForwardPart(const Batch& batch, int64_t first, int64_t n, int thread);
   // For at least n samples. Each thread has its own.
   Model::Workspace& WorkspaceFor(int64_t n, int thread);
 

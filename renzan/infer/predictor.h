@@ -7,6 +7,7 @@
 #include <span>
 
 #include "renzan/base/index_range.h"
+#include "renzan/base/thread_pool.h"
 #include "renzan/data/batch.h"
 #include "renzan/data/known_ids.h"
 #include "renzan/infer/inference_model.h"
@@ -35,6 +36,11 @@ class Predictor {
   // Logits [outputs, slice.size]. `next`: the slice of the next call, or null; all workers give
   // one, or none does.
   virtual void Predict(const Batch& slice, const Batch* next, std::span<float> logits) = 0;
+  // The same for the vectors [slice.size, width] of an output that is a match.
+  virtual void PredictMatch(const Batch& slice, const Batch* next, const MatchVectors& vectors) = 0;
+
+  virtual const Model& model() const = 0;
+  virtual ThreadPool& pool() const = 0;
 
  private:
   KnownIds* const known_ids_;
@@ -53,6 +59,11 @@ class WholePredictor final : public Predictor {
   void Predict(const Batch& slice, const Batch*, std::span<float> logits) override {
     model_.Predict(slice, logits);
   }
+  void PredictMatch(const Batch& slice, const Batch*, const MatchVectors& vectors) override {
+    model_.PredictMatch(slice, vectors);
+  }
+  const Model& model() const override { return model_.model(); }
+  ThreadPool& pool() const override { return model_.pool(); }
 
  private:
   InferenceModel& model_;
@@ -72,6 +83,11 @@ class StepPredictor final : public Predictor {
   void Predict(const Batch& slice, const Batch* next, std::span<float> logits) override {
     step_.Predict(slice, next, &batches_, logits);
   }
+  void PredictMatch(const Batch& slice, const Batch* next, const MatchVectors& vectors) override {
+    step_.PredictMatch(slice, next, &batches_, vectors);
+  }
+  const Model& model() const override { return step_.model(); }
+  ThreadPool& pool() const override { return step_.pool(); }
 
  private:
   Step& step_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "renzan/model/graph.h"
+#include "renzan/model/match_output.h"
 #include "renzan/model/sizes.h"
 #include "renzan/nn/dropout.h"
 #include "renzan/nn/packed_parameters.h"
@@ -103,6 +104,9 @@ class Model {
   int64_t first_pooled() const { return first_pooled_; }
   int64_t features_columns() const { return features_columns_; }
 
+  // What an output matches, if it is a match.
+  std::optional<MatchOutput> MatchOf(size_t output) const;
+
   std::unique_ptr<Workspace> MakeWorkspace(int64_t n) const;
   // The columns of matrices [n, columns] that take as much memory as those of a workspace.
   std::vector<int64_t> WorkspaceColumns() const;
@@ -116,6 +120,9 @@ class Model {
 
   // dense, pooled rows, sequences -> logits
   void Forward(const PackedParameters& parameters, Workspace* workspace) const;
+
+  // After Forward: the vectors of the first n samples, of an output that is a match.
+  void GetMatch(const Workspace& workspace, int64_t n, const MatchVectors& to) const;
 
   // After Forward: d_logits -> the pooled rows' gradients and those of all parameters.
   void Backward(const PackedParameters& parameters, WeightGradients* gradients,
@@ -159,6 +166,8 @@ class Model {
   void CheckNames(const std::string& block, size_t first) const;
   size_t ValueNamed(const GraphBlock& block, const std::string& name);
   bool HoldsPooledRows(const Node& node) const;
+  const Node* NodeOf(size_t output) const;
+  MatchSide SideOf(size_t value) const;
   void AddOutput(const ModelOutput& output);
   void PlaceValues();
   void PlaceGradients();

@@ -88,16 +88,32 @@ void CpuStep::Load(const Batch& slice, const ExchangedIds& ids, size_t index,
   lookups_.ReadLengths(slice, static_cast<int64_t>(index) * n, n, workspace);
 }
 
-void CpuStep::Forward(const Batch& slice, const PooledRows& pooled, std::span<float> logits) {
-  const size_t n = static_cast<size_t>(spec().numerics.samples());
+void CpuStep::ForwardOfAll(
+    const Batch& slice, const PooledRows& pooled,
+    FunctionRef<void(size_t index, const Model::Workspace& workspace)> read) {
   state_.pool().ParallelTasks(num_virtual_workers(), [&](int thread, size_t index) {
     Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
     Load(slice, pooled.ids, index, &w);
     w.training.reset();
     state_.model().Forward(packed_, &w);
+    read(index, w);
+  });
+}
+
+void CpuStep::Forward(const Batch& slice, const PooledRows& pooled, std::span<float> logits) {
+  const size_t n = static_cast<size_t>(spec().numerics.samples());
+  ForwardOfAll(slice, pooled, [&](size_t index, const Model::Workspace& w) {
     for (size_t output = 0; output < state_.model().num_outputs(); ++output)
       std::copy_n(w.logits.data() + output * n, n,
                   logits.data() + output * static_cast<size_t>(slice.size) + index * n);
+  });
+}
+
+void CpuStep::ForwardMatch(const Batch& slice, const PooledRows& pooled,
+                           const MatchVectors& vectors) {
+  const int64_t n = spec().numerics.samples();
+  ForwardOfAll(slice, pooled, [&](size_t index, const Model::Workspace& w) {
+    state_.model().GetMatch(w, n, vectors.From(static_cast<int64_t>(index) * n));
   });
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "renzan/base/function_ref.h"
 #include "renzan/nn/packed_parameters.h"
 #include "renzan/step/host_step.h"
 
@@ -18,6 +19,11 @@ class CpuStep final : public HostStep {
   void Pack() override;
   BackwardResult ForwardAndBackward(const StepInput& input, const PooledRows& pooled) override;
   void Forward(const Batch& slice, const PooledRows& pooled, std::span<float> logits) override;
+  void ForwardMatch(const Batch& slice, const PooledRows& pooled,
+                    const MatchVectors& vectors) override;
+  // Without dropout, on all threads: calls read(index of the virtual worker, its workspace).
+  void ForwardOfAll(const Batch& slice, const PooledRows& pooled,
+                    FunctionRef<void(size_t index, const Model::Workspace& workspace)> read);
 
   // For one virtual worker, counted within this worker: adds predictions to `input.metrics`, leaves
   // its dense gradient in dense_gradients_, and the gradients of its pooled rows in the embeddings.

@@ -156,11 +156,8 @@ bool HostStep::DenseIsFinite() {
   return std::find(finite_.begin(), finite_.end(), 0) == finite_.end();
 }
 
-void HostStep::Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
-                       std::span<float> logits) {
-  const TraceSpan span("predict");
-  CHECK(slice.size == slice_end() - slice_begin() &&
-        std::ssize(logits) == slice.size * std::ssize(spec().model.outputs));
+PooledRows HostStep::BeginForward(const Batch& slice, const Batch* next, PreparedBatches* batches) {
+  CHECK(slice.size == slice_end() - slice_begin());
   batches->Begin(IdsOf(slice));
   const ExchangedIds ids = {batches->current(), batches->current_ids()};
   embeddings().LookUp(&ids.batch);
@@ -168,9 +165,31 @@ void HostStep::Predict(const Batch& slice, const Batch* next, PreparedBatches* b
   Pack();
   embeddings().ReceivePooled();
   batches->ContinueNext();
-  Forward(slice, {ids}, logits);
-  embeddings().Unpin(&ids.batch);
+  return {ids};
+}
+
+void HostStep::EndForward(const PooledRows& pooled, PreparedBatches* batches) {
+  embeddings().Unpin(&pooled.ids.batch);
   batches->EndNext();
 }
+
+void HostStep::Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
+                       std::span<float> logits) {
+  const TraceSpan span("predict");
+  CHECK(std::ssize(logits) == slice.size * std::ssize(spec().model.outputs));
+  const PooledRows pooled = BeginForward(slice, next, batches);
+  Forward(slice, pooled, logits);
+  EndForward(pooled, batches);
+}
+
+void HostStep::PredictMatch(const Batch& slice, const Batch* next, PreparedBatches* batches,
+                            const MatchVectors& vectors) {
+  const TraceSpan span("predict match");
+  const PooledRows pooled = BeginForward(slice, next, batches);
+  ForwardMatch(slice, pooled, vectors);
+  EndForward(pooled, batches);
+}
+
+void HostStep::ForwardMatch(const Batch&, const PooledRows&, const MatchVectors&) { CHECK(false); }
 
 }  // namespace renzan

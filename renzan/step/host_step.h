@@ -18,6 +18,8 @@ class HostStep : public Step {
   void Run(const StepInput& input) final;
   void Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
                std::span<float> logits) final;
+  void PredictMatch(const Batch& slice, const Batch* next, PreparedBatches* batches,
+                    const MatchVectors& vectors) final;
   using Step::Predict;
   ModelState& Updated() override { return state_; }
 
@@ -32,6 +34,9 @@ class HostStep : public Step {
   virtual BackwardResult ForwardAndBackward(const StepInput& input, const PooledRows& pooled) = 0;
   // Writes logits [outputs, slice size].
   virtual void Forward(const Batch& slice, const PooledRows& pooled, std::span<float> logits) = 0;
+  // Writes vectors [slice size, width]. See Step::PredictMatch.
+  virtual void ForwardMatch(const Batch& slice, const PooledRows& pooled,
+                            const MatchVectors& vectors);
 
   ShardedEmbeddings& embeddings() { return state_.embeddings(); }
   int first_virtual_worker() const { return state_.virtual_workers().begin; }
@@ -43,6 +48,10 @@ class HostStep : public Step {
   DenseGradients dense_gradients_;
 
  private:
+  // The stages before a forward pass that is no part of a step, and those after it.
+  PooledRows BeginForward(const Batch& slice, const Batch* next, PreparedBatches* batches);
+  void EndForward(const PooledRows& pooled, PreparedBatches* batches);
+
   // The stages of a step.
   ExchangedIds ExchangeIds(const Batch& slice);  // unless the last step exchanged them
   PooledInFlight LookUp(const ExchangedIds& ids);

@@ -1,5 +1,6 @@
 #include "renzan/step/step.h"
 
+#include "renzan/base/error.h"
 #include "renzan/base/trace.h"
 #include "renzan/planning/device_options.h"
 #include "renzan/run_spec/schedule.h"
@@ -9,6 +10,10 @@ namespace renzan {
 void Step::Predict(const Batch& slice, std::span<float> logits) {
   PreparedBatches batches = MakeBatches();
   Predict(slice, nullptr, &batches, logits);
+}
+
+void Step::PredictMatch(const Batch&, const Batch*, PreparedBatches*, const MatchVectors&) {
+  CHECK(false);
 }
 
 int Step::batch_readers() const {

@@ -47,6 +47,10 @@ class Step : public TrainedState {
   virtual void Predict(const Batch& slice, const Batch* next, PreparedBatches* batches,
                        std::span<float> logits) = 0;
   void Predict(const Batch& slice, std::span<float> logits);
+  // Like Predict, but leaves the vectors [slice size, width] of an output that is a match. Only on
+  // CPUs: no GPU computes a block that gives a match.
+  virtual void PredictMatch(const Batch& slice, const Batch* next, PreparedBatches* batches,
+                            const MatchVectors& vectors);
 
   PreparedBatches MakeBatches() const { return PreparedBatches(state_.embeddings()); }
 
@@ -63,6 +67,8 @@ class Step : public TrainedState {
   }
 
   const RunSpec& spec() const { return state_.spec(); }
+  const Model& model() const { return state_.model(); }
+  ThreadPool& pool() { return state_.pool(); }
   int64_t slice_begin() const { return state_.slice_begin(); }
   int64_t slice_end() const { return state_.slice_end(); }
   // BatchLoaderOptions::readers.

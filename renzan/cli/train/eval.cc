@@ -1,4 +1,4 @@
-// renzan eval MODEL [--data DIR] [--group-by COLUMN]
+// renzan eval MODEL [--data DIR] [--group-by COLUMN] [--ranking K,...]
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "renzan/base/escape.h"
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/text/table.h"
+#include "renzan/cli/train/ranking.h"
 #include "renzan/cli/train/saved_model.h"
 #include "renzan/cli/verbs.h"
 #include "renzan/data/dataset/manifest.h"
@@ -26,6 +27,7 @@ struct EvalFlags {
   SavedModelFlags model;
   std::string group_by;
   int top = 20;
+  RankingFlags ranking;
   bool json = false;
 };
 
@@ -281,6 +283,8 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
   const std::string& weight = dataset.schema().weight;
   const std::vector<EvaluatedOutput> outputs =
       EvaluatedOutputs(OutputsOf(config.model), config.features.label);
+  const RankingOfEval ranking(flags.ranking, flags.model.model, model, config, comm,
+                              {&dataset, rows, model.known_ids()}, outputs);
   std::vector<MeasuredOutput> measured;
   size_t column = 0;
   if (flags.group_by.empty()) {
@@ -292,6 +296,7 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
     measured =
         MeasureGroups(model, comm, dataset, rows, outputs, column, batch_size, shift.value());
   }
+  const std::vector<Ranking> rankings = ranking.Rank(model, comm, batch_size);
   if (comm.rank() != 0) return;
   for (const MeasuredOutput& one : measured) FailUnlessFinite(one.evaluation.metrics);
   std::optional<ValueNames> names;
@@ -299,13 +304,18 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
   nlohmann::ordered_json all;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [evaluation, groups] = measured[i];
+    const auto its = std::find_if(rankings.begin(), rankings.end(), [&](const Ranking& each) {
+      return each.output == outputs[i].name;
+    });
     if (!flags.json) {
       if (i > 0) fmt::print("\n");
       Print(outputs[i], evaluation, shift, dataset);
+      if (its != rankings.end()) Print(*its, flags.ranking.at);
       if (names) Print(flags.group_by, *names, groups, top, weight);
       continue;
     }
     nlohmann::ordered_json one = ToJson(evaluation, shift, weight);
+    if (its != rankings.end()) one["ranking"] = ToJson(*its, flags.ranking.at);
     if (names) one["group_by"] = ToJson(flags.group_by, *names, groups, top, weight);
     if (outputs[i].name.empty()) {
       all = std::move(one);
@@ -331,12 +341,14 @@ void AddEvalVerb(CLI::App& app, int& exit_status) {
       "weighted by rows (group AUC)");
   verb->add_option("--top", flags->top, "How many of the largest groups to show")
       ->check(AtLeast(0));
+  AddRankingFlags(*verb, flags->ranking);
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->footer(
       "Examples:\n"
       "  renzan eval runs/dlrm-2026-01-31T12:00:00Z\n"
       "  renzan eval runs/dlrm-2026-01-31T12:00:00Z --data data/test\n"
-      "  renzan eval runs/dlrm-2026-01-31T12:00:00Z --data data/test --group-by C3 --top 10");
+      "  renzan eval runs/dlrm-2026-01-31T12:00:00Z --data data/test --group-by C3 --top 10\n"
+      "  renzan eval runs/towers-2026-01-31T12:00:00Z --data data/test --ranking 10,20");
   verb->callback([flags, &exit_status] {
     exit_status = WithSavedModel(
         flags->model,

@@ -12,12 +12,11 @@
 #include "renzan/base/log.h"
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/text/one_of.h"
+#include "renzan/cli/train/model_data.h"
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
 #include "renzan/config/config_difference.h"
 #include "renzan/data/known_ids.h"
-#include "renzan/data/vocabulary.h"
-#include "renzan/observe/run_manifest.h"
 #include "renzan/planning/device_options.h"
 #include "renzan/planning/make_plan.h"
 #include "renzan/run/agreement.h"
@@ -66,39 +65,6 @@ SplitConfig DataOf(const SavedModelFlags& flags, const TrainConfig& config) {
          "{}: its configuration has no data.eval: name a dataset with --data DIR", flags.model);
   if (!flags.rows.empty()) data.rows = flags.rows;
   return data;
-}
-
-// The data of the run's own configuration are to be those that the run had.
-void CheckUnchanged(const std::string& model, const Dataset& dataset) {
-  const std::string run = FindRun(model);
-  if (run.empty()) return;
-  const std::string recorded =
-      RecordedFingerprint(ReadRunManifest(run + "/manifest.json"), dataset.directory());
-  if (!recorded.empty() && recorded != dataset.fingerprint())
-    Fail(ErrorCode::kData,
-         "{} has changed since {} was trained (fingerprint {} then, {} now): restore it, or "
-         "evaluate what is there now with --data {}",
-         dataset.directory(), model, recorded.substr(0, 12), dataset.fingerprint().substr(0, 12),
-         dataset.directory());
-}
-
-// "data/clicks", "rows 800 to 1000 of data/clicks"
-std::string Describe(const SplitConfig& data) {
-  if (data.rows.empty()) return data.path;
-  return fmt::format("rows {} to {} of {}", data.rows[0], data.rows[1], data.path);
-}
-
-// Gives the categorical features the model's ids. Not null if the data has more.
-std::unique_ptr<KnownIds> ReadAsTheModel(const FeaturesConfig& model, DatasetSchema* schema) {
-  bool has_more = false;
-  std::vector<KnownIds::Feature> known;
-  for (size_t f = 0; f < schema->categorical.size(); ++f) {
-    CategoricalFeature& feature = schema->categorical[f];
-    has_more |= feature.num_embeddings > model.num_embeddings[f];
-    feature.num_embeddings = model.num_embeddings[f];
-    known.push_back({feature.num_embeddings, HasUnseenRow(feature.vocabulary)});
-  }
-  return has_more ? std::make_unique<KnownIds>(std::move(known)) : nullptr;
 }
 
 // Every rank calls it, after the predictions.
@@ -151,19 +117,10 @@ int WithSavedModel(const SavedModelFlags& flags,
     const SplitConfig data = DataOf(flags, config);
     if (flags.data.empty() && comm.rank() == 0)
       LogInfo("on the data.eval of its configuration: {}", Describe(data));
-    const std::unique_ptr<Dataset> opened = OpenDataset(data.path, {}, comm);
-    const Dataset& dataset = *opened;
-    if (flags.data.empty()) CheckUnchanged(flags.model, dataset);
-    RunWithHeartbeats(comm, [&] {  // vocabularies may be in a store
-      CheckFeatures({.features = config.features,
-                     .recorded_by = "the model",
-                     .ids = ExpectedIds::kContinued,
-                     .vocabularies_from = config.data.train.path.empty() ? "the training data"
-                                                                         : config.data.train.path},
-                    dataset, comm);
-    });
-    DatasetSchema schema = dataset.schema();
-    const std::unique_ptr<KnownIds> known = ReadAsTheModel(config.features, &schema);
+    std::optional<DataOfRun> of_run;
+    if (flags.data.empty()) of_run = DataOfRun{flags.model, "--data"};
+    const ModelData opened = OpenModelData(data.path, config, of_run, comm);
+    const Dataset& dataset = *opened.dataset;
     const RowRange rows = flags.rows.empty()
                               ? ResolveRows(data.rows, dataset, "data.eval.rows")
                               : ResolveRows(data.rows, dataset, "--rows", ErrorCode::kUsage);
@@ -173,7 +130,7 @@ int WithSavedModel(const SavedModelFlags& flags,
     config.sharding = {};
     std::vector<double> pooling_factors;
     RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors({&dataset, rows}); });
-    RunSpec spec = MakeRunSpec(config, schema, pooling_factors);
+    RunSpec spec = MakeRunSpec(config, opened.schema, pooling_factors);
     // Nor is there a loss, which a GPU might not compute.
     spec.loss = {.tasks = std::move(spec.loss.tasks)};
     for (Task& task : spec.loss.tasks) task.weight = 1;
@@ -181,9 +138,9 @@ int WithSavedModel(const SavedModelFlags& flags,
     if (comm.world_size() == 1 && !spec.numerics.on_gpu && WholeTables::CanHold(spec.tables)) {
       InferenceModel model(InferenceOptionsOf(spec), pool);
       model.Load(reader);
-      WholePredictor predictor(model, known.get());
+      WholePredictor predictor(model, opened.known_ids.get());
       body(predictor, config, comm, dataset, rows);
-      return Report(known.get(), comm);
+      return Report(opened.known_ids.get(), comm);
     }
     // The tables may be larger than one worker's memory, so that a step's exchanges are needed.
     const ShardingPlan plan = AgreeOnPlan(spec, comm, threads);
@@ -194,9 +151,9 @@ int WithSavedModel(const SavedModelFlags& flags,
       LoadModel(reader, &*state);
       step = MakeStep(*state, comm);
     });
-    StepPredictor predictor(*step, known.get());
+    StepPredictor predictor(*step, opened.known_ids.get());
     body(predictor, config, comm, dataset, rows);
-    Report(known.get(), comm);
+    Report(opened.known_ids.get(), comm);
   };
   // Before any worker is started.
   const auto check_workers = [&] {

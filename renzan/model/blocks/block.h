@@ -165,6 +165,10 @@ class Block {
   // always have the model's precision.
   virtual bool GivesLogit() const { return false; }
   virtual bool TakesLogits() const { return false; }
+  // Of a block whose logit, in evaluation, is the product of a query's vector, its first input, and
+  // an item's, its second: what that is divided by. Such a model can rank items
+  // (infer/rank_items.h).
+  virtual std::optional<float> MatchTemperature() const { return std::nullopt; }
   // The first column that this input has in the output, if the output contains it as it is.
   virtual std::optional<int64_t> ColumnOf(size_t /*input*/) const { return std::nullopt; }
   // Arithmetic operations for one sample, forward and backward; a multiply-add counts as two.

@@ -15,6 +15,7 @@
 #include "renzan/model/blocks/hstu.h"
 #include "renzan/model/blocks/l2_normalize.h"
 #include "renzan/model/blocks/layer_norm.h"
+#include "renzan/model/blocks/match.h"
 #include "renzan/model/blocks/mlp.h"
 #include "renzan/model/blocks/multiply.h"
 #include "renzan/model/blocks/pool.h"
@@ -46,6 +47,7 @@ const std::vector<BlockOptions>& Types() {
       Hstu{},
       L2Normalize{},
       LayerNorm{},
+      Match{},
       Mlp{},
       Pool{},
       Positions{},
