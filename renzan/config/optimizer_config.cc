@@ -61,7 +61,7 @@ void SparseOptimizerConfig::Describe(ConfigFields& fields) {
 void PlateauConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kModel);
   fields.Choice("metric", &metric, EvaluationMetricNames(),
-                "on data.eval, by its weights if it has any");
+                "on data.eval, as training.early_stopping.metric");
   fields.Range("patience", &patience, 0, 1000000,
                "lower the rates after this many evaluations without improvement; 0: never");
   fields.Range("min_delta", &min_delta, 0, 1e6, "a smaller improvement does not count");

@@ -5,6 +5,7 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/config/decides.h"
+#include "renzan/model/evaluation_metric.h"
 #include "renzan/model/model.h"
 
 namespace renzan {
@@ -70,6 +71,15 @@ void TrainConfig::Describe(ConfigFields& fields) {
       "has early_stopping.patience or keep_best, which need eval_every or "
       "eval_every_epochs");
   const char* const plateau = "has schedule.plateau.patience, which needs ";
+  fields.Require(training.ranking.empty() || !data.eval.path.empty(), "training",
+                 "has ranking, which needs data.eval.path");
+  fields.Require(!optimizer.schedule.watches_evaluations() ||
+                     !IsRankingMetric(optimizer.schedule.plateau.metric) ||
+                     !training.ranking.empty(),
+                 "optimizer",
+                 fmt::format("has schedule.plateau.metric {}, which needs training.ranking: [10], "
+                             "or another rank",
+                             optimizer.schedule.plateau.metric));
   fields.Require(!optimizer.schedule.watches_evaluations() || !data.eval.path.empty(), "optimizer",
                  std::string(plateau) + "data.eval.path");
   fields.Require(!optimizer.schedule.watches_evaluations() || training.eval_every > 0 ||

@@ -123,6 +123,16 @@ TEST(TrainConfig, RejectsInvalidValues) {
   const std::string with_eval = "data: {train: {path: d}, eval: {path: e}}\n";
   ExpectError(with_eval + "training: {keep_best: true}\n", "need eval_every or eval_every_epochs");
   ExpectError(with_eval + "training: {early_stopping: {metric: accuracy}}\n", "log_loss");
+  ExpectError(with_eval + "training: {ranking: [10, 0]}\n", "ranks from 1 on");
+  ExpectError(std::string(kMinimal) + "training: {ranking: [10]}\n", "has ranking, which needs data.eval.path");
+  ExpectError(with_eval +
+                  "training: {eval_every: 9, keep_best: true, early_stopping: {metric: "
+                  "ndcg}}\n",
+              "has metric ndcg, which needs training.ranking");
+  ExpectError(with_eval +
+                  "training: {eval_every: 9}\noptimizer: {schedule: {plateau: {metric: "
+                  "mrr, patience: 1}}}\n",
+              "has schedule.plateau.metric mrr, which needs training.ranking");
   ExpectError(with_eval + "training: {eval_every: 5, eval_every_epochs: 0.5}\n", "choose one");
   ExpectError(
       with_eval + "training: {eval_every: 5, keep_best: true}\ncheckpoint: {quantize: int8}\n",

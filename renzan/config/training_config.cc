@@ -9,7 +9,8 @@ namespace renzan {
 void EarlyStoppingConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kRun);
   fields.Choice("metric", &metric, EvaluationMetricNames(),
-                "on data.eval, by its weights if it has any; keep_best uses it, too");
+                "on data.eval, by its weights if it has any; keep_best uses it, too. hr, ndcg and "
+                "mrr are those of training.ranking, at its first rank");
   fields.Field("output", &output,
                "whose metric, if several outputs have labels; plateaus use it, too");
   fields.Range("patience", &patience, 0, 1000000,
@@ -46,9 +47,19 @@ void TrainingConfig::Describe(ConfigFields& fields) {
                "instead of eval_every: in epochs, which may be a fraction");
   fields.Require(eval_every == 0 || eval_every_epochs == 0, "eval_every_epochs",
                  "and eval_every are both set: choose one");
+  fields.Field("ranking", &ranking,
+               "evaluations also rank the items of data.eval among all items of data.train and "
+               "data.eval, for HR and NDCG at these ranks: [10, 20]; for models that match a query "
+               "and an item");
+  for (const int64_t k : ranking) fields.Require(k >= 1, "ranking", "must have ranks from 1 on");
   fields.Section("early_stopping", &early_stopping);
   fields.Field("keep_best", &keep_best,
                "save the model of the best evaluation instead of the last step's");
+  fields.Require(
+      !watches_evaluations() || !IsRankingMetric(early_stopping.metric) || !ranking.empty(),
+      "early_stopping",
+      fmt::format("has metric {}, which needs training.ranking: [10], or another rank",
+                  early_stopping.metric));
 }
 
 }  // namespace renzan

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "renzan/base/config/config.h"
 
@@ -33,6 +34,7 @@ struct TrainingConfig {
   int64_t log_every = 100;
   int64_t eval_every = 0;  // steps; 0 and 0 epochs: at the end only
   double eval_every_epochs = 0;
+  std::vector<int64_t> ranking;  // ranks K at which evaluations measure rankings; none: they do not
   EarlyStoppingConfig early_stopping;
   bool keep_best = false;
 

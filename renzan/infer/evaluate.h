@@ -50,6 +50,7 @@ struct Evaluation {
   BinaryMetrics metrics;  // of every row alike
   // Of each row as much as its weight; only of a dataset with weights.
   std::optional<WeightedMetrics> weighted;
+  std::optional<RankingMetrics> ranking;  // where items were ranked (rank_items.h)
 };
 
 // Metrics of `rows` for each of `outputs`, merged over the workers; nothing if `should_stop`

@@ -47,7 +47,15 @@ const std::string& ItemCandidates::KeyOf(const Batch& batch, int64_t sample) con
 }
 
 void ItemCandidates::Add(const Batch& batch, int64_t sample, int64_t row) {
-  if (numbers_.try_emplace(KeyOf(batch, sample), size()).second) rows_.push_back(row);
+  if (!numbers_.try_emplace(KeyOf(batch, sample), size()).second) return;
+  rows_.push_back(row);
+  key_bytes_ += key_.size();
+}
+
+int64_t ItemCandidates::bytes() const {
+  // A node of the map with its text, a bucket and a row, about.
+  constexpr size_t kOverhead = 96;
+  return static_cast<int64_t>(key_bytes_ + rows_.size() * kOverhead);
 }
 
 int64_t ItemCandidates::NumberOf(const Batch& batch, int64_t sample) const {

@@ -28,6 +28,8 @@ class ItemCandidates {
   int64_t NumberOf(const Batch& batch, int64_t sample) const;
 
   int64_t size() const { return static_cast<int64_t>(rows_.size()); }
+  // Of memory.
+  int64_t bytes() const;
   // The row that an item was first in.
   int64_t row(int64_t item) const { return rows_.at(static_cast<size_t>(item)); }
 
@@ -38,6 +40,7 @@ class ItemCandidates {
   std::vector<size_t> categorical_;  // of Batch::categorical
   std::unordered_map<std::string, int64_t> numbers_;
   std::vector<int64_t> rows_;
+  size_t key_bytes_ = 0;     // of all items
   mutable std::string key_;  // of one sample
 };
 

@@ -70,7 +70,7 @@ bool ComputeVectors(const Workers& workers, const ModelRows& rows, const ItemCan
 
 ItemRanking::ItemRanking(const Model& model, Communicator& comm, const ModelRows& evaluated,
                          const ModelRows& items, std::span<const EvaluatedOutput> outputs,
-                         int64_t largest_k)
+                         const RankingRequest& request)
     : evaluated_(evaluated), items_(items) {
   const std::vector<size_t> labels = LabelColumns(outputs, *evaluated.dataset);
   for (size_t i = 0; i < outputs.size(); ++i)
@@ -80,11 +80,13 @@ ItemRanking::ItemRanking(const Model& model, Communicator& comm, const ModelRows
       outputs_.push_back({outputs[i], labels[i], std::move(*match), std::move(candidates)});
     }
   if (outputs_.empty())
-    Fail(ErrorCode::kConfig,
-         "items cannot be ranked by this model: that takes a model.blocks whose logit is given by "
-         "a block such as match, from the vector of a query and that of an item");
+    Fail(
+        ErrorCode::kConfig,
+        "{}: this model cannot rank items: that takes model.blocks whose logit is given by a block "
+        "such as match, from the vector of a query and that of an item",
+        request.key);
   RunWithHeartbeats(comm, [&] { Read(); });
-  Check(largest_k);
+  Check(request);
 }
 
 void ItemRanking::Read() {
@@ -102,21 +104,35 @@ void ItemRanking::Read() {
   });
 }
 
-void ItemRanking::Check(int64_t largest_k) const {
+void ItemRanking::Check(const RankingRequest& request) const {
   for (const RankedOutput& one : outputs_) {
     const std::string of =
         one.output.name.empty() ? "" : fmt::format(" of the output {}", Escape(one.output.name));
-    if (largest_k > one.candidates.size())
-      Fail(ErrorCode::kUsage,
-           "items cannot be ranked at {}: there is only {} to rank{}: rank at fewer, or name data "
-           "with more items",
-           largest_k, Counted(one.candidates.size(), "distinct item"), of);
+    if (request.largest_k > one.candidates.size())
+      Fail(request.code,
+           "{}: there are fewer candidates than {}, only {}{}: give smaller ranks, or data with "
+           "more items",
+           request.key, request.largest_k, Counted(one.candidates.size(), "distinct item"), of);
     if (one.positives == 0)
       Fail(ErrorCode::kData,
            "{}: no evaluated row has the label 1{}, so there is no item whose rank could be "
            "measured: evaluate rows with positive labels",
            evaluated_.dataset->directory(), of);
   }
+}
+
+bool ItemRanking::Ranks(const std::string& output) const {
+  return std::any_of(outputs_.begin(), outputs_.end(),
+                     [&](const RankedOutput& one) { return one.output.name == output; });
+}
+
+int64_t ItemRanking::bytes() const {
+  int64_t all = 0, most = 0;
+  for (const RankedOutput& one : outputs_) {
+    all += one.candidates.bytes();
+    most = std::max(most, one.candidates.size() * (one.match.width + 2) * 4);
+  }
+  return all + most;
 }
 
 std::optional<std::vector<Ranking>> ItemRanking::Rank(

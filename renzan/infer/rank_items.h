@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/base/error.h"
 #include "renzan/comm/communicator.h"
 #include "renzan/infer/evaluate.h"
 #include "renzan/infer/item_candidates.h"
@@ -26,13 +27,27 @@ struct Ranking {
   RankingMetrics metrics;      // of the positive rows
 };
 
+// How it was asked for, for errors.
+struct RankingRequest {
+  int64_t largest_k = 1;
+  std::string key;  // "--ranking"
+  ErrorCode code;   // if there are fewer candidates
+};
+
 class ItemRanking {
  public:
   // Reads all rows of both; a row in both counts as one of `items`. Ranks the outputs that are a
-  // match. Throws kConfig if none is, or if items do not stand alone; kUsage if `largest_k` exceeds
-  // the candidates of one; kData if no evaluated row has the label 1 of one.
+  // match. Throws kConfig if none is, or if items do not stand alone; request.code if there are
+  // fewer candidates than the largest rank; kData if no evaluated row has the label 1 of one.
   ItemRanking(const Model& model, Communicator& comm, const ModelRows& evaluated,
-              const ModelRows& items, std::span<const EvaluatedOutput> outputs, int64_t largest_k);
+              const ModelRows& items, std::span<const EvaluatedOutput> outputs,
+              const RankingRequest& request);
+
+  // Whether this output is ranked.
+  bool Ranks(const std::string& output) const;
+
+  // Of memory, while items are ranked.
+  int64_t bytes() const;
 
   // For each output that is a match; nothing if `should_stop` returned true. It is called after
   // every batch and must return the same on every rank. Throws kSoftware if an item has a vector
@@ -50,7 +65,7 @@ class ItemRanking {
     int64_t positives = 0;
   };
   void Read();
-  void Check(int64_t largest_k) const;
+  void Check(const RankingRequest& request) const;
 
   ModelRows evaluated_, items_;
   std::vector<RankedOutput> outputs_;

@@ -7,21 +7,27 @@
 #include <vector>
 
 #include "renzan/model/metrics.h"
+#include "renzan/model/ranking_metrics.h"
 #include "renzan/model/weighted_metrics.h"
 
 namespace renzan {
 
 struct EvaluationMetric {
   const char* name;
-  // NaN if undefined, as for one class.
+  // NaN if undefined, as for one class. Null for a metric of rankings.
   double (*value)(const BinaryMetrics&);
   double (*weighted)(const WeightedMetrics&);
   bool more_is_better;
+  // Instead of both, of a metric of rankings at a rank k (training.ranking).
+  double (*ranked)(const RankingMetrics&, int64_t k) = nullptr;
 };
 
 std::vector<std::string> EvaluationMetricNames();
 
 // Null for an unknown name.
 const EvaluationMetric* FindEvaluationMetric(const std::string& name);
+
+// Whether items have to be ranked for it.
+bool IsRankingMetric(const std::string& name);
 
 }  // namespace renzan

@@ -1,5 +1,7 @@
 #include "renzan/model/ranking_metrics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -41,6 +43,17 @@ double RankingMetrics::Ndcg(int64_t k) const {
 
 double RankingMetrics::ReciprocalRank() const {
   return MeanGain(*this, candidates(), [](double rank) { return 1 / rank; });
+}
+
+std::vector<std::pair<std::string, double>> NamedValues(const RankingMetrics& metrics,
+                                                        std::span<const int64_t> ranks) {
+  std::vector<std::pair<std::string, double>> values;
+  for (const int64_t k : ranks) {
+    values.emplace_back(fmt::format("hr@{}", k), metrics.HitRate(k));
+    values.emplace_back(fmt::format("ndcg@{}", k), metrics.Ndcg(k));
+  }
+  values.emplace_back("mrr", metrics.ReciprocalRank());
+  return values;
 }
 
 }  // namespace renzan

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace renzan {
@@ -35,6 +37,16 @@ class RankingMetrics {
 
  private:
   std::vector<int64_t> rows_of_rank_;
+};
+
+// By name: hr@K and ndcg@K for each rank K, and mrr.
+std::vector<std::pair<std::string, double>> NamedValues(const RankingMetrics& metrics,
+                                                        std::span<const int64_t> ranks);
+
+// Metrics, and the rank at which they decide something.
+struct RankingAt {
+  const RankingMetrics& metrics;
+  int64_t k;
 };
 
 }  // namespace renzan

@@ -22,6 +22,14 @@ TEST(RankingMetrics, AreTheirDefinitions) {
   EXPECT_DOUBLE_EQ(metrics.ReciprocalRank(), (1 + 2 / 3.0 + 1 / 5.0) / 4);
 }
 
+TEST(RankingMetrics, HaveNames) {
+  RankingMetrics metrics(4);
+  metrics.Add(3);
+  using Named = std::vector<std::pair<std::string, double>>;
+  EXPECT_EQ(NamedValues(metrics, std::vector<int64_t>{2, 4}),
+            (Named{{"hr@2", 0}, {"ndcg@2", 0}, {"hr@4", 1}, {"ndcg@4", 0.5}, {"mrr", 1 / 3.0}}));
+}
+
 TEST(RankingMetrics, OfPartsAreThoseOfAll) {
   RankingMetrics all(9), first(9), second(9);
   for (int64_t row = 0; row < 40; ++row) {

@@ -204,7 +204,8 @@ int64_t WorkerMemory::Batches() const {
   constexpr int64_t kLookup = sizeof(Lookup);
   const int64_t ids = 2 * lookups_ * (kRow + kLookup) + sizes_.threads * most_lookups_ * kLookup;
   // Evaluation has slices and ids of its own, which are not sorted.
-  const int64_t evaluation = spec_.memory.evaluates ? 2 * lookups_ * kRow + Slices() : 0;
+  const int64_t evaluation =
+      spec_.memory.evaluates ? 2 * lookups_ * kRow + Slices() + spec_.memory.ranking : 0;
   return exchanged_ + gradients_ + Residuals() + ids + Slices() + sizes_.threads * Workspace() +
          evaluation;
 }

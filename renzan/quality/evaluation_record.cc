@@ -23,10 +23,14 @@ const EvaluationMetric& MetricNamed(const std::string& name) {
 }  // namespace
 
 bool EvaluationRecord::Observe(const EarlyStoppingConfig& config, int64_t step,
-                               const BinaryMetrics& metrics, const WeightedMetrics* weighted) {
-  CHECK(!weighted_ || weighted != nullptr);
+                               const BinaryMetrics& metrics, const WeightedMetrics* weighted,
+                               const RankingAt* ranking) {
   const EvaluationMetric& metric = MetricNamed(config.metric);
-  const double value = weighted_ ? metric.weighted(*weighted) : metric.value(metrics);
+  CHECK(!weighted_ || (weighted != nullptr && metric.ranked == nullptr));
+  CHECK(metric.ranked == nullptr || ranking != nullptr);
+  const double value = metric.ranked != nullptr ? metric.ranked(ranking->metrics, ranking->k)
+                       : weighted_              ? metric.weighted(*weighted)
+                                                : metric.value(metrics);
   ++evaluations_;
   if (metrics.non_finite > 0) {
     ++without_improvement_;

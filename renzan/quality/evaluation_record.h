@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "renzan/model/metrics.h"
+#include "renzan/model/ranking_metrics.h"
 #include "renzan/model/weighted_metrics.h"
 
 namespace renzan {
@@ -25,11 +26,12 @@ class EvaluationRecord {
   explicit EvaluationRecord(std::string meaning = "", bool weighted = false)
       : meaning_(std::move(meaning)), weighted_(weighted) {}
 
-  // Adds the metrics after `step` steps, with `weighted` if they are. Returns true if they are the
+  // Adds the metrics after `step` steps, with `weighted` if they are, and with `ranking` if the
+  // configured metric is one of rankings. Returns true if they are the
   // best so far. Of equal values the first is the best; a value that is not finite never is. Throws
   // kData if the metric is undefined because data.eval holds only one class.
   bool Observe(const EarlyStoppingConfig& config, int64_t step, const BinaryMetrics& metrics,
-               const WeightedMetrics* weighted = nullptr);
+               const WeightedMetrics* weighted = nullptr, const RankingAt* ranking = nullptr);
 
   // Whether the patience is exhausted.
   bool StopsEarly(const EarlyStoppingConfig& config) const;

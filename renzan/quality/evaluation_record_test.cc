@@ -43,6 +43,24 @@ TEST(EvaluationRecord, FindsTheBestAndStopsWhenPatienceIsExhausted) {
   EXPECT_EQ(record.Describe(config), "the best log_loss was 0.45000 at step 40, 2 evaluations ago");
 }
 
+TEST(EvaluationRecord, ComparesRankings) {
+  EvaluationRecord record;
+  const auto observe = [&](const char* metric, int64_t step, int64_t rank) {
+    RankingMetrics ranking(20);
+    ranking.Add(rank);
+    const RankingAt at{ranking, 10};
+    return record.Observe({.metric = metric}, step, WithLoss(0.6), nullptr, &at);
+  };
+  for (const char* metric : {"hr", "ndcg", "mrr"}) {
+    record = EvaluationRecord();
+    EXPECT_TRUE(observe(metric, 1, 12));
+    EXPECT_TRUE(observe(metric, 2, 4)) << metric;
+    EXPECT_FALSE(observe(metric, 3, 4));
+    EXPECT_FALSE(observe(metric, 4, 11));
+  }
+  EXPECT_NEAR(record.best_value(), 0.25, 1e-12);
+}
+
 TEST(EvaluationRecord, SmallImprovementsDoNotResetThePatience) {
   const EarlyStoppingConfig config{.patience = 2, .min_delta = 0.05};
   EvaluationRecord record;

@@ -9,10 +9,10 @@
 namespace renzan {
 
 bool Plateau::Observe(const PlateauConfig& config, int64_t step, const BinaryMetrics& metrics,
-                      const WeightedMetrics* weighted) {
+                      const WeightedMetrics* weighted, const RankingAt* ranking) {
   const EarlyStoppingConfig compared{
       .metric = config.metric, .patience = config.patience, .min_delta = config.min_delta};
-  record_.Observe(compared, step, metrics, weighted);
+  record_.Observe(compared, step, metrics, weighted, ranking);
   if (!record_.StopsEarly(compared)) return false;
   record_.ResetPatience();
   const double before = factor_;

@@ -26,7 +26,7 @@ class Plateau {
   // Adds the metrics after `step` steps. Returns true if the rates are lower from there on. Throws
   // as EvaluationRecord::Observe().
   bool Observe(const PlateauConfig& config, int64_t step, const BinaryMetrics& metrics,
-               const WeightedMetrics* weighted = nullptr);
+               const WeightedMetrics* weighted = nullptr, const RankingAt* ranking = nullptr);
 
   // Multiplies all learning rates of the steps from here on.
   double factor() const { return factor_; }

@@ -104,12 +104,14 @@ namespace {
 class TrainingLoop {
  public:
   TrainingLoop(const TrainConfig& config, int64_t steps, const Split& train,
-               const std::optional<Split>& eval, Step& model, Communicator& comm,
-               const Clock& clock, const TrainCallbacks& callbacks, LoopState* state)
+               const std::optional<Split>& eval, const ItemRanking* ranking, Step& model,
+               Communicator& comm, const Clock& clock, const TrainCallbacks& callbacks,
+               LoopState* state)
       : config_(config),
         steps_(steps),
         train_(train),
         eval_(eval),
+        ranking_(ranking),
         model_(model),
         comm_(comm),
         clock_(clock),
@@ -171,6 +173,7 @@ class TrainingLoop {
   // These return false if they were stopped; the resumed run then repeats the evaluation.
   bool ReportAndEvaluate();
   bool EvaluateModel();
+  bool RankItems(Predictor& predictor, std::span<Evaluation> evaluations);
   // The one that decides.
   const Evaluation& Watched(std::span<const Evaluation> evaluations) const;
   void Report(double seconds);
@@ -181,6 +184,7 @@ class TrainingLoop {
   const int64_t steps_;
   const Split& train_;
   const std::optional<Split>& eval_;
+  const ItemRanking* const ranking_;
   Step& model_;
   Communicator& comm_;
   const Clock& clock_;
@@ -303,20 +307,24 @@ bool TrainingLoop::EvaluateModel() {
     const float shift = LogitShift(train_.dataset->schema().negatives_kept,
                                    eval_->dataset->schema().negatives_kept);
     StepPredictor predictor(model_);
-    const auto evaluations = Evaluate(predictor, comm_, *eval_->dataset, eval_->rows, outputs_,
-                                      training().batch_size, shift, [&] { return ShouldStop(); });
+    auto evaluations = Evaluate(predictor, comm_, *eval_->dataset, eval_->rows, outputs_,
+                                training().batch_size, shift, [&] { return ShouldStop(); });
     if (!evaluations) return false;
     for (const Evaluation& evaluation : *evaluations)
       FailUnlessFinite(evaluation.metrics, state_.step);
+    if (ranking_ != nullptr && !RankItems(predictor, *evaluations)) return false;
     const Evaluation& watched = Watched(*evaluations);
     const WeightedMetrics* const weighted = watched.weighted ? &*watched.weighted : nullptr;
+    std::optional<RankingAt> at;
+    if (watched.ranking) at.emplace(RankingAt{*watched.ranking, training().ranking.front()});
+    const RankingAt* const ranking_at = at ? &*at : nullptr;
     const bool best = training().watches_evaluations() &&
                       state_.evaluations.Observe(training().early_stopping, state_.step,
-                                                 watched.metrics, weighted);
+                                                 watched.metrics, weighted, ranking_at);
     const ScheduleConfig& schedule = config_.optimizer.schedule;
-    const bool lowers =
-        schedule.watches_evaluations() &&
-        state_.plateau.Observe(schedule.plateau, state_.step, watched.metrics, weighted);
+    const bool lowers = schedule.watches_evaluations() &&
+                        state_.plateau.Observe(schedule.plateau, state_.step, watched.metrics,
+                                               weighted, ranking_at);
     if (best) state_.best_plateau = state_.plateau;
     if (IsEvaluationStep(training(), steps_per_epoch_, state_.step)) {
       state_.scheduled_evaluations = state_.evaluations;
@@ -331,6 +339,16 @@ bool TrainingLoop::EvaluateModel() {
     if (best && training().keep_best && state_.step < steps_) callbacks_.keep_best(state_.step);
   }
   state_.evaluation_due = false;
+  return true;
+}
+
+bool TrainingLoop::RankItems(Predictor& predictor, std::span<Evaluation> evaluations) {
+  const auto rankings =
+      ranking_->Rank(predictor, comm_, training().batch_size, [&] { return ShouldStop(); });
+  if (!rankings) return false;
+  for (const Ranking& ranking : *rankings)
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      if (outputs_[i].name == ranking.output) evaluations[i].ranking = ranking.metrics;
   return true;
 }
 
@@ -357,8 +375,9 @@ void TrainingLoop::AdviseOnOneClass() {
 
 bool Train(const TrainConfig& config, int64_t steps, const Split& train,
            const std::optional<Split>& eval, Step& model, Communicator& comm, const Clock& clock,
-           const TrainCallbacks& callbacks, LoopState* state) {
-  return TrainingLoop(config, steps, train, eval, model, comm, clock, callbacks, state).Run();
+           const TrainCallbacks& callbacks, LoopState* state, const ItemRanking* ranking) {
+  return TrainingLoop(config, steps, train, eval, ranking, model, comm, clock, callbacks, state)
+      .Run();
 }
 
 }  // namespace renzan

@@ -16,6 +16,7 @@
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/embedding/wire_error.h"
 #include "renzan/infer/evaluate.h"
+#include "renzan/infer/rank_items.h"
 #include "renzan/model/metrics.h"
 #include "renzan/run/loop_state.h"
 #include "renzan/run/splits.h"
@@ -75,12 +76,12 @@ struct TrainCallbacks {
   std::function<void(int64_t step)> keep_best;
 };
 
-// Trains from state->step to `steps` and evaluates, or until early stopping. Returns false if
-// `should_stop` ended it before that. Throws kSoftware on all ranks when the model or the
-// predictions of an evaluation are not finite. The model is checked after the last step at the
-// latest.
+// Trains from state->step to `steps` and evaluates, with `ranking` unless it is null, or until
+// early stopping. Returns false if `should_stop` ended it before that. Throws kSoftware on all
+// ranks when the model or the predictions of an evaluation are not finite. The model is checked
+// after the last step at the latest.
 bool Train(const TrainConfig& config, int64_t steps, const Split& train,
            const std::optional<Split>& eval, Step& model, Communicator& comm, const Clock& clock,
-           const TrainCallbacks& callbacks, LoopState* state);
+           const TrainCallbacks& callbacks, LoopState* state, const ItemRanking* ranking = nullptr);
 
 }  // namespace renzan

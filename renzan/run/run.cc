@@ -7,6 +7,7 @@
 
 #include "renzan/base/background_task.h"
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/free_space.h"
 #include "renzan/base/host.h"
@@ -15,6 +16,8 @@
 #include "renzan/checkpoint/directory.h"
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
+#include "renzan/infer/rank_items.h"
+#include "renzan/model/evaluation_metric.h"
 #include "renzan/model/reach.h"
 #include "renzan/planning/device_options.h"
 #include "renzan/planning/disk_use.h"
@@ -51,13 +54,6 @@ std::map<std::string, std::string> DescribeRun(const OpenedSplits& splits,
   return run;
 }
 
-// Identifies the metric and the rows of a record of evaluations.
-std::string MeaningOfEvaluations(const std::string& metric, const OpenedSplits& splits) {
-  if (!splits.eval) return "";
-  return fmt::format("{} {} {} {}", metric, splits.eval->dataset->fingerprint(),
-                     splits.eval->rows.begin, splits.eval->rows.end);
-}
-
 // One run on one worker. The members are what each pass leaves for those after it, in that order.
 class TrainingRun {
  public:
@@ -84,6 +80,7 @@ class TrainingRun {
  private:
   // The passes.
   void OpenData();
+  void ReadItems(std::span<const ModelOutput> outputs);  // that evaluations rank, if they do
   void ClaimDirectories();
   void FindPast();
   void Plan();
@@ -97,6 +94,8 @@ class TrainingRun {
 
   void AdviseOnDisk() const;
   Plateau UnseenPlateau() const;
+  std::string MeaningOfEvaluations(const std::string& watched, const std::string& metric) const;
+  bool ComparesWeighted(const std::string& metric) const;
   RunResult WasTrained();
   RunResult Stopped();
   void RemoveLeftovers();
@@ -108,6 +107,7 @@ class TrainingRun {
   const ProgramFacts facts_;
 
   OpenedSplits splits_;
+  std::optional<ItemRanking> ranking_;
   int64_t steps_ = 0;   // of the whole run
   TrainConfig of_run_;  // with the schedule for that many steps
 
@@ -144,9 +144,32 @@ void TrainingRun::OpenData() {
   CheckTasks(outputs, schema);
   CheckWatchedOutput(config_, outputs);
   if (splits_.eval) LabelColumns(EvaluatedOutputs(outputs, schema.label), *splits_.eval->dataset);
+  if (!config_.training.ranking.empty()) ReadItems(outputs);
   steps_ = NumSteps(config_, splits_.train.rows.size());
   of_run_ = config_;
   of_run_.optimizer.schedule = ScheduleOfRun(config_.optimizer.schedule, steps_);
+}
+
+void TrainingRun::ReadItems(std::span<const ModelOutput> outputs) {
+  const DatasetSchema& schema = splits_.train.dataset->schema();
+  const std::vector<int64_t>& ranks = config_.training.ranking;
+  ranking_.emplace(*MakeModel(ModelOptionsOf(config_, schema)), comm_,
+                   ModelRows{splits_.eval->dataset, splits_.eval->rows},
+                   ModelRows{splits_.train.dataset, splits_.train.rows},
+                   EvaluatedOutputs({outputs.begin(), outputs.end()}, schema.label),
+                   RankingRequest{*std::max_element(ranks.begin(), ranks.end()), "training.ranking",
+                                  ErrorCode::kConfig});
+  const TrainingConfig& training = config_.training;
+  const std::string& watched = training.early_stopping.output;
+  const bool by_ranking =
+      (training.watches_evaluations() && IsRankingMetric(training.early_stopping.metric)) ||
+      (config_.optimizer.schedule.watches_evaluations() &&
+       IsRankingMetric(config_.optimizer.schedule.plateau.metric));
+  if (by_ranking && !ranking_->Ranks(watched))
+    Fail(ErrorCode::kConfig,
+         "training.early_stopping.output: '{}' is no match of a query and an item, so it has no "
+         "metric of rankings: name one that is, or compare another metric",
+         Escape(watched));
 }
 
 void TrainingRun::ClaimDirectories() {
@@ -202,12 +225,29 @@ void TrainingRun::FindPast() {
   });
 }
 
+// Identifies the metric and the rows of a record of evaluations.
+std::string TrainingRun::MeaningOfEvaluations(const std::string& watched,
+                                              const std::string& metric) const {
+  if (!splits_.eval) return "";
+  const auto rows = [](const Split& split) {
+    return fmt::format("{} {} {}", split.dataset->fingerprint(), split.rows.begin, split.rows.end);
+  };
+  const std::string meaning = fmt::format("{} {}", watched, rows(*splits_.eval));
+  if (!IsRankingMetric(metric) || !ranking_) return meaning;
+  return fmt::format("{} at {} of {}", meaning, config_.training.ranking.front(),
+                     rows(splits_.train));
+}
+
+bool TrainingRun::ComparesWeighted(const std::string& metric) const {
+  return !WeightOfEvaluations(splits_).empty() && !IsRankingMetric(metric);
+}
+
 // Which has seen no evaluation yet.
 Plateau TrainingRun::UnseenPlateau() const {
   const std::string& output = config_.training.early_stopping.output;
   const std::string& metric = config_.optimizer.schedule.plateau.metric;
-  return Plateau(MeaningOfEvaluations(output.empty() ? metric : output + "." + metric, splits_),
-                 !WeightOfEvaluations(splits_).empty());
+  return Plateau(MeaningOfEvaluations(output.empty() ? metric : output + "." + metric, metric),
+                 ComparesWeighted(metric));
 }
 
 RunResult TrainingRun::WasTrained() {
@@ -240,6 +280,7 @@ void TrainingRun::Plan() {
   });
   if (!unknown_values.empty()) LogWarning("{}", unknown_values);
   spec_ = MakeRunSpec(of_run_, splits_.train.dataset->schema(), pooling_factors);
+  if (ranking_) spec_.memory.ranking = ranking_->bytes();
   if (comm_.rank() == 0)
     for (const std::string& effect : {LostEffects(spec_.model), EffectsOfSharedRows(spec_)})
       if (!effect.empty()) LogWarning("{}", effect);
@@ -291,9 +332,9 @@ void TrainingRun::SetInitialState() {
   const size_t tasks = spec_.loss.tasks.size();
   loop_.window.resize(tasks * static_cast<size_t>(pool_->num_threads()));
   loop_.watches.resize(tasks);
-  const bool weighted = !WeightOfEvaluations(splits_).empty();
   const EarlyStoppingConfig& stopping = config_.training.early_stopping;
-  loop_.evaluations = EvaluationRecord(MeaningOfEvaluations(stopping.watched(), splits_), weighted);
+  loop_.evaluations = EvaluationRecord(MeaningOfEvaluations(stopping.watched(), stopping.metric),
+                                       ComparesWeighted(stopping.metric));
   loop_.plateau = loop_.best_plateau = UnseenPlateau();
   std::map<std::string, std::string> start;
   if (!past_.checkpoints.empty()) {
@@ -376,7 +417,7 @@ bool TrainingRun::TrainSteps() {
                       .should_stop = [&](int64_t done) { return checkpointer_->ShouldStop(done); },
                       .after_step = [&] { profiler.OnStep(); },
                       .keep_best = [&](int64_t step) { checkpointer_->KeepBest(step); }},
-                     &loop_);
+                     &loop_, ranking_ ? &*ranking_ : nullptr);
   } catch (const DivergedError& error) {
     throw ExplainDivergence(error, splits_.train, config_.optimizer);
   }

@@ -11,6 +11,7 @@
 #include "renzan/base/log.h"
 #include "renzan/data/dataset/dataset_cache.h"
 #include "renzan/data/dataset/manifest.h"
+#include "renzan/model/evaluation_metric.h"
 #include "renzan/observe/event_file.h"
 #include "renzan/observe/metrics_log.h"
 #include "renzan/observe/progress.h"
@@ -65,9 +66,11 @@ std::string DescribeLoss(const LossConfig& loss, const WeightSummary& weight) {
 std::string DescribeWeights(const OpenedSplits& splits, const TrainConfig& config) {
   const std::string weight = WeightOfEvaluations(splits);
   if (weight.empty()) return "";
-  const bool lowers = config.optimizer.schedule.watches_evaluations();
+  const ScheduleConfig& schedule = config.optimizer.schedule;
+  const bool lowers = schedule.watches_evaluations() && !IsRankingMetric(schedule.plateau.metric);
   std::string compared;
-  if (config.training.watches_evaluations())
+  if (config.training.watches_evaluations() &&
+      !IsRankingMetric(config.training.early_stopping.metric))
     compared = lowers ? ", which early_stopping, keep_best and schedule.plateau compare"
                       : ", which early_stopping and keep_best compare";
   else if (lowers)
@@ -331,10 +334,19 @@ void RunObserver::OnEvaluation(int64_t step, std::span<const EvaluatedOutput> ou
     const BinaryMetrics& metrics = evaluations[i].metrics;
     const std::string prefix = "eval" + OfOutput(outputs, i);
     for (const Scalar& scalar : Scalars(prefix, metrics)) scalars.push_back(scalar);
-    std::string weighted;
+    std::string more;
     if (const auto& its = evaluations[i].weighted) {
       for (const Scalar& scalar : Scalars(prefix + "/weighted", *its)) scalars.push_back(scalar);
-      weighted = fmt::format("; weighted: AUC {:.4f}, log loss {:.4f}", its->Auc(), its->LogLoss());
+      more = fmt::format("; weighted: AUC {:.4f}, log loss {:.4f}", its->Auc(), its->LogLoss());
+    }
+    if (const auto& ranking = evaluations[i].ranking) {
+      const std::vector<int64_t>& ranks = state_->options.config->training.ranking;
+      for (const auto& [name, value] : NamedValues(*ranking, ranks))
+        scalars.push_back({prefix + "/" + name, value});
+      const int64_t k = ranks.front();
+      more += fmt::format("; of {}: HR@{} {:.4f}, NDCG@{} {:.4f}, MRR {:.4f}",
+                          Counted(ranking->candidates(), "item"), k, ranking->HitRate(k), k,
+                          ranking->Ndcg(k), ranking->ReciprocalRank());
     }
     const bool is_watched = i == state_->Watched();
     LogInfo(
@@ -342,7 +354,7 @@ void RunObserver::OnEvaluation(int64_t step, std::span<const EvaluatedOutput> ou
         "{:.3f}{}{}{}",
         step, outputs[i].name.empty() ? "" : outputs[i].name + ": ", metrics.Auc(),
         i == 0 ? BayesOptimalText(*state_->options.splits, metrics.Auc()) : "", metrics.LogLoss(),
-        metrics.NormalizedEntropy(), metrics.Calibration(), weighted,
+        metrics.NormalizedEntropy(), metrics.Calibration(), more,
         verdict.empty() || !is_watched ? "" : "; ", is_watched ? verdict : "");
   }
   state_->Log(step, std::move(scalars));

@@ -21,6 +21,7 @@
 #include "renzan/model/blocks/hstu.h"
 #include "renzan/model/blocks/l2_normalize.h"
 #include "renzan/model/blocks/layer_norm.h"
+#include "renzan/model/blocks/match.h"
 #include "renzan/model/blocks/mlp.h"
 #include "renzan/model/blocks/multiply.h"
 #include "renzan/model/blocks/pool.h"
@@ -169,7 +170,15 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
   }
   for (int left = 1 + draw.Below(6); left > 0; --left) {
     const std::string name = fmt::format("b{}", blocks.size());
-    switch (draw.Below(7)) {
+    switch (draw.Below(8)) {
+      case 7: {
+        const int64_t width = draw.Size(20);
+        for (const char* side : {"_query", "_item"})
+          blocks.push_back({name + side, {draw.Of(values)}, Mlp{.layers = {width}}});
+        blocks.push_back(
+            {name, {name + "_query", name + "_item"}, Match{draw.Of<double>({1, 0.3})}});
+        break;
+      }
       case 5:
         DrawGate(draw, name, values, &blocks);
         break;

@@ -166,8 +166,31 @@ its = json.load(open("zeros.json"))["ranking"]
 assert its["hr@38"] == its["ndcg@38"] == 0 and abs(its["mrr"] - 1 / 39) < 1e-12, its
 PYTHON
 
+# Evaluations during training measure the same, and decide by it which model is kept: the same one
+# with more workers, and if the run is stopped.
+watch=(--set training.ranking='[5, 20]' --set training.eval_every=40 --set training.keep_best=true
+  --set training.early_stopping.metric=ndcg)
+$renzan train towers.yaml --run-dir best "${watch[@]}" 2>log.txt || fail "$(cat log.txt)"
+expect_log "; of 39 items: HR@5 0."
+step=$(sed -n 's/.*the model is the one of step \([0-9]*\), with the best ndcg .*/\1/p' log.txt)
+[ -n "$step" ] || fail "the last model is the best: $(cat log.txt)"
+$renzan eval best --ranking 5,20 --json >best.json 2>/dev/null
+python3 - "$step" <<'PYTHON' || fail "$(cat best.json best/metrics.jsonl)"
+import json, sys
+best = json.load(open("best.json"))["ranking"]
+found = [e for e in map(json.loads, open("best/metrics.jsonl")) if "eval/ndcg@5" in e]
+assert len(found) == 8 and max(found, key=lambda e: e["eval/ndcg@5"])["step"] == int(sys.argv[1])
+(its,) = (e for e in found if e["step"] == int(sys.argv[1]))
+for key in "hr@5", "ndcg@5", "hr@20", "ndcg@20", "mrr":
+    assert its["eval/" + key] == best[key], (key, its, best)
+PYTHON
+$renzan train towers.yaml --workers 3 --run-dir best3 "${watch[@]}" --set training.max_steps=100 \
+  2>log.txt || fail "$(cat log.txt)"
+$renzan train towers.yaml --workers 2 --run-dir best3 "${watch[@]}" 2>log.txt || fail "$(cat log.txt)"
+[ "$(sha256_of best3)" = "$(sha256_of best)" ] || fail "another best model: $(cat log.txt)"
+
 # What cannot be ranked.
-expect_exit 64 "items cannot be ranked at 40: there is only 39 distinct items to rank" \
+expect_exit 64 "--ranking: there are fewer candidates than 40, only 39 distinct items: give smaller ranks" \
   $renzan eval run --ranking 5,40
 expect_exit 64 "ranking" $renzan eval run --ranking 0
 expect_exit 64 "ranking" $renzan eval run --ranking few
@@ -195,4 +218,9 @@ expect_exit 78 "block match: its query and its item both depend on the dense fea
 sed 's/match: {type: match,\(.*\), temperature: 0.5}/match: {type: multiply,\1}\
     logit: {type: mlp, inputs: [match], layers: [1], linear_output: true}/' towers.yaml >other.yaml
 $renzan train other.yaml --run-dir other --set training.max_steps=1 2>log.txt || fail "$(cat log.txt)"
-expect_exit 78 "a block such as match" $renzan eval other --ranking 5
+expect_exit 78 "--ranking: this model cannot rank items" $renzan eval other --ranking 5
+expect_exit 78 "training.ranking: this model cannot rank items: that takes model.blocks whose" \
+  $renzan train other.yaml --run-dir none --set training.ranking='[5]'
+expect_exit 78 "training.ranking: there are fewer candidates than 40, only 39 distinct items" \
+  $renzan train towers.yaml --run-dir none --set training.ranking='[40]'
+[ ! -e none ] || fail "a run directory was left behind"

@@ -66,7 +66,8 @@ RankingOfEval::RankingOfEval(const RankingFlags& flags, const std::string& model
     LogInfo("ranks the items of {}the evaluated rows",
             split.path.empty() ? "" : Describe(split) + " and of ");
   ranking_.emplace(predictor.model(), comm, evaluated, items, outputs,
-                   *std::max_element(flags.at.begin(), flags.at.end()));
+                   RankingRequest{*std::max_element(flags.at.begin(), flags.at.end()), "--ranking",
+                                  ErrorCode::kUsage});
 }
 
 std::vector<Ranking> RankingOfEval::Rank(Predictor& predictor, Communicator& comm,
@@ -79,11 +80,7 @@ nlohmann::ordered_json ToJson(const Ranking& ranking, std::span<const int64_t> a
   nlohmann::ordered_json out = {{"candidates", ranking.metrics.candidates()},
                                 {"only_in_evaluated_rows", ranking.only_evaluated},
                                 {"ranked_rows", ranking.metrics.rows()}};
-  for (const int64_t k : at) {
-    out[fmt::format("hr@{}", k)] = ranking.metrics.HitRate(k);
-    out[fmt::format("ndcg@{}", k)] = ranking.metrics.Ndcg(k);
-  }
-  out["mrr"] = ranking.metrics.ReciprocalRank();
+  for (const auto& [name, value] : NamedValues(ranking.metrics, at)) out[name] = value;
   return out;
 }
 
@@ -94,11 +91,11 @@ void Print(const Ranking& ranking, std::span<const int64_t> at) {
                  ? ""
                  : fmt::format("  ({} only in the evaluated rows)", ranking.only_evaluated));
   fmt::print("ranked rows         {}\n", metrics.rows());
-  for (const int64_t k : at) {
-    fmt::print("{:<18}  {:.5f}\n", fmt::format("HR@{}", k), metrics.HitRate(k));
-    fmt::print("{:<18}  {:.5f}\n", fmt::format("NDCG@{}", k), metrics.Ndcg(k));
+  for (auto [name, value] : NamedValues(metrics, at)) {
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+    fmt::print("{:<18}  {:.5f}\n", name, value);
   }
-  fmt::print("MRR                 {:.5f}\n", metrics.ReciprocalRank());
 }
 
 }  // namespace renzan
