@@ -1,5 +1,5 @@
-# Sequences from end to end: imported beside the feature whose table they share, trained by din and bst
-# to PyTorch's losses, with the same sha256 for any workers and kills, evaluated and asked for
+# Sequences from end to end: imported beside the feature whose table they share, trained by din, bst
+# and two towers to PyTorch's losses, with the same sha256 for any workers and kills, evaluated and asked for
 # predictions; pooled for a model without sequences; and refused where nothing would take them.
 source "$(dirname "$0")/lib.sh" "$@"
 golden=$source_root/tests/golden/sequences
@@ -31,6 +31,11 @@ $renzan train "$golden/bst.yaml" --workers 1 --run-dir bst 2>log.txt || fail "$(
 losses_are "$golden/bst.json" bst/metrics.jsonl
 $renzan train "$golden/bst.yaml" --workers 3 --run-dir bst3 2>log.txt || fail "$(cat log.txt)"
 [ "$(sha256_of bst3)" = "$(sha256_of bst)" ] || fail "other bits of bst with 3 workers"
+# Two towers, whose logit is a match of a query and an item.
+$renzan train "$golden/two_towers.yaml" --workers 1 --run-dir towers 2>log.txt || fail "$(cat log.txt)"
+losses_are "$golden/two_towers.json" towers/metrics.jsonl
+$renzan train "$golden/two_towers.yaml" --workers 3 --run-dir towers3 2>log.txt || fail "$(cat log.txt)"
+[ "$(sha256_of towers3)" = "$(sha256_of towers)" ] || fail "other bits of two towers with 3 workers"
 # A table of two row blocks on different workers, wherever its bags are.
 for workers in 1 3; do
   $renzan train "$golden/din.yaml" --workers $workers --run-dir blocks$workers \

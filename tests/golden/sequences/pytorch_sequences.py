@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""PyTorch's losses for din.yaml or bst.yaml, from the initial weights that Renzan wrote. Prints
-JSON. See tests/golden/make_golden.
+"""PyTorch's losses for din.yaml, bst.yaml or two_towers.yaml, from the initial weights that Renzan
+wrote. Prints JSON. See tests/golden/make_golden.
 
   pytorch_sequences.py CONFIG.yaml DATA INITIAL_MODEL STEPS
 """
@@ -96,6 +96,24 @@ class Bst(nn.Module):
         return self.deep(torch.cat([self.user(user), candidate, interest, price], 1)).squeeze(1)
 
 
+class TwoTowers(nn.Module):
+    def __init__(self, users, items, m, positions):
+        super().__init__()
+        dim, blocks = m["embedding_dim"], m["blocks"]
+        self.user, self.item = nn.Embedding(users, dim), nn.Embedding(items, dim)
+        self.query = stack([2 * dim + 1, *blocks["query"]["layers"]], nn.ReLU)
+        self.candidate = stack([dim, *blocks["candidate"]["layers"]], nn.ReLU)
+        self.temperature = blocks["match"]["temperature"]
+
+    def parts(self):
+        return {**of_stack("query", self.query), **of_stack("candidate", self.candidate)}
+
+    def forward(self, price, user, item, clicked, used):
+        history = (self.item(clicked) * used.unsqueeze(2)).sum(1) / used.sum(1, keepdim=True).clamp(1)
+        query = self.query(torch.cat([self.user(user), history, price], 1))
+        return (query * self.candidate(self.item(item))).sum(1) / self.temperature
+
+
 def load_clicks(directory, length):
     shard = os.path.join(directory, "shard-00000")
     load = lambda name: np.load(os.path.join(shard, name))
@@ -114,7 +132,7 @@ def main():
         config = yaml.safe_load(file)
     tables = {name: load_safetensors(os.path.join(initial, f"table.{name}.safetensors"))
               [f"embedding.{name}.weight"] for name in ("user", "item")}
-    kind = {"din": Din, "bst": Bst}[config["model"]["type"]]
+    kind = {"din": Din, "bst": Bst, "blocks": TwoTowers}[config["model"]["type"]]
     model = kind(len(tables["user"]), len(tables["item"]), config["model"], POSITIONS)
     saved = load_safetensors(os.path.join(initial, "dense.safetensors"))
     with torch.no_grad():
