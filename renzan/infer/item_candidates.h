@@ -16,6 +16,7 @@
 
 namespace renzan {
 
+// Not thread-safe.
 class ItemCandidates {
  public:
   // `schema`: of all datasets.

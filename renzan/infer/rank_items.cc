@@ -9,7 +9,6 @@
 #include "renzan/base/trace.h"
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
-#include "renzan/model/item_ranks.h"
 
 namespace renzan {
 namespace {
@@ -142,44 +141,51 @@ std::optional<std::vector<Ranking>> ItemRanking::Rank(
   std::vector<Ranking> rankings;
   for (const RankedOutput& one : outputs_) {
     const int64_t count = one.candidates.size();
-    const size_t width = static_cast<size_t>(one.match.width);
     const MatchVectors match{.output = one.output.output, .width = one.match.width};
     ItemRanks ranks(count, one.match.width);
     if (!ComputeVectors(workers, items_, one.candidates, match, 0, one.of_items, &ranks) ||
         !ComputeVectors(workers, evaluated_, one.candidates, match, one.of_items, count, &ranks))
       return std::nullopt;
     RankingMetrics metrics(count);
-    std::vector<float> queries, positive;
-    std::vector<int64_t> own, of_own;
-    bool stopped = false;
-    ForEachSlice(model, comm, *evaluated_.dataset, evaluated_.known_ids,
-                 {.count = evaluated_.rows.size(),
-                  .row = [first = evaluated_.rows.begin](int64_t i) { return first + i; },
-                  .batch_size = batch_size},
-                 [&](int64_t, int64_t real, const Batch& slice, const Batch* next) {
-                   queries.resize(static_cast<size_t>(slice.size) * width);
-                   MatchVectors vectors = match;
-                   vectors.queries = queries.data();
-                   model.PredictMatch(slice, next, vectors);
-                   const std::span<const float> labels = slice.labels(one.label);
-                   positive.clear();
-                   own.clear();
-                   for (int64_t i = 0; i < real; ++i) {
-                     if (!IsPositive(labels[static_cast<size_t>(i)])) continue;
-                     const float* const query = queries.data() + i * one.match.width;
-                     positive.insert(positive.end(), query, query + width);
-                     own.push_back(one.candidates.NumberOf(slice, i));
-                   }
-                   of_own.resize(own.size());
-                   ranks.Rank(positive, own, model.pool(), of_own);
-                   for (const int64_t rank : of_own) metrics.Add(rank);
-                   stopped = should_stop();
-                   return !stopped;
-                 });
-    if (stopped) return std::nullopt;
+    if (!RankRows(one, ranks, model, comm, batch_size, should_stop, &metrics)) return std::nullopt;
     rankings.push_back({one.output.name, count - one.of_items, MergeMetrics(comm, metrics)});
   }
   return rankings;
+}
+
+bool ItemRanking::RankRows(const RankedOutput& one, const ItemRanks& ranks, Predictor& model,
+                           Communicator& comm, int64_t batch_size,
+                           const std::function<bool()>& should_stop,
+                           RankingMetrics* metrics) const {
+  const TraceSpan span("rank items");
+  const int64_t width = one.match.width;
+  std::vector<float> vectors, queries;
+  std::vector<int64_t> own, of_own;
+  bool stopped = false;
+  ForEachSlice(model, comm, *evaluated_.dataset, evaluated_.known_ids,
+               {.count = evaluated_.rows.size(),
+                .row = [first = evaluated_.rows.begin](int64_t i) { return first + i; },
+                .batch_size = batch_size},
+               [&](int64_t, int64_t real, const Batch& slice, const Batch* next) {
+                 vectors.resize(static_cast<size_t>(slice.size * width));
+                 model.PredictMatch(
+                     slice, next,
+                     {.output = one.output.output, .width = width, .queries = vectors.data()});
+                 queries.clear();
+                 own.clear();
+                 for (int64_t i = 0; i < real; ++i) {
+                   if (!IsPositive(slice.labels(one.label)[static_cast<size_t>(i)])) continue;
+                   const float* const query = vectors.data() + i * width;
+                   queries.insert(queries.end(), query, query + width);
+                   own.push_back(one.candidates.NumberOf(slice, i));
+                 }
+                 of_own.resize(own.size());
+                 ranks.Rank(queries, own, model.pool(), of_own);
+                 for (const int64_t rank : of_own) metrics->Add(rank);
+                 stopped = should_stop();
+                 return !stopped;
+               });
+  return !stopped;
 }
 
 }  // namespace renzan

@@ -16,6 +16,7 @@
 #include "renzan/infer/evaluate.h"
 #include "renzan/infer/item_candidates.h"
 #include "renzan/infer/predictor.h"
+#include "renzan/model/item_ranks.h"
 #include "renzan/model/ranking_metrics.h"
 
 namespace renzan {
@@ -65,6 +66,10 @@ class ItemRanking {
     int64_t positives = 0;
   };
   void Read();
+  // This worker's rows. Returns whether it was not stopped.
+  bool RankRows(const RankedOutput& one, const ItemRanks& ranks, Predictor& model,
+                Communicator& comm, int64_t batch_size, const std::function<bool()>& should_stop,
+                RankingMetrics* metrics) const;
   void Check(const RankingRequest& request) const;
 
   ModelRows evaluated_, items_;

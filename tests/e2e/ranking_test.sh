@@ -189,6 +189,38 @@ $renzan train towers.yaml --workers 3 --run-dir best3 "${watch[@]}" --set traini
 $renzan train towers.yaml --workers 2 --run-dir best3 "${watch[@]}" 2>log.txt || fail "$(cat log.txt)"
 [ "$(sha256_of best3)" = "$(sha256_of best)" ] || fail "another best model: $(cat log.txt)"
 
+# The same where the learning rates depend on it.
+slower=(--set training.ranking='[5]' --set training.eval_every=20
+  --set 'optimizer.schedule={plateau: {metric: mrr, patience: 1, factor: 0.5}}')
+$renzan train towers.yaml --run-dir slower "${slower[@]}" 2>log.txt || fail "$(cat log.txt)"
+expect_log "no improvement for 1 evaluation: the learning rates are"
+$renzan train towers.yaml --run-dir slower2 --workers 2 "${slower[@]}" --set training.max_steps=90 \
+  2>log.txt || fail "$(cat log.txt)"
+expect_exit 78 "training.ranking" $renzan train towers.yaml --run-dir slower2 "${slower[@]}" \
+  --set training.ranking='[7]'
+$renzan train towers.yaml --run-dir slower2 "${slower[@]}" 2>log.txt || fail "$(cat log.txt)"
+[ "$(sha256_of slower2)" = "$(sha256_of slower)" ] || fail "other learning rates: $(cat log.txt)"
+
+# Of several outputs, those that are a match.
+sed 's/^    match: \(.*\)/    match: \1\
+    both: {type: concat, inputs: [user, item]}\
+    plain: {type: mlp, inputs: [both], layers: [1], linear_output: true}\
+  outputs: {fits: {block: match, label: label}, likes: {block: plain, label: label}}/' \
+  towers.yaml >outputs.yaml
+$renzan train outputs.yaml --run-dir outputs --set numerics.precision=bf16 2>log.txt ||
+  fail "$(cat log.txt)"
+for workers in 1 2; do
+  $renzan eval outputs --ranking 5 --json --workers $workers 2>/dev/null >outputs.$workers
+done
+cmp outputs.1 outputs.2 || fail "other ranks with two workers"
+python3 - <<'PYTHON' || fail "$(cat outputs.1)"
+import json
+outputs = json.load(open("outputs.1"))["outputs"]
+assert outputs["fits"]["ranking"]["candidates"] == 39 and "ranking" not in outputs["likes"], outputs
+PYTHON
+expect_exit 78 "training.early_stopping.output: 'likes' is no match of a query and an item" \
+  $renzan train outputs.yaml --run-dir none "${watch[@]}" --set training.early_stopping.output=likes
+
 # What cannot be ranked.
 expect_exit 64 "--ranking: there are fewer candidates than 40, only 39 distinct items: give smaller ranks" \
   $renzan eval run --ranking 5,40
