@@ -7,6 +7,7 @@
 #include "renzan/base/file/file.h"
 #include "renzan/config/decides.h"
 #include "renzan/config/rules.h"
+#include "renzan/data/dataset/dataset.h"
 #include "renzan/model/blocks/types.h"
 #include "renzan/model/catalogue/catalogue.h"
 #include "renzan/model/model.h"
@@ -119,6 +120,13 @@ void ModelConfig::Describe(ConfigFields& fields) {
   fields.Choice("type", &type, TypeNames(), "a model of the catalogue, or the graph in blocks");
   fields.Map("blocks", &blocks, "the graph of type: blocks");
   fields.Map("outputs", &outputs, "what is predicted, if there are several labels");
+  fields.Field("negatives", &negatives,
+               "by feature: so many other ids of its table, drawn for each sample in training");
+  fields.Require(std::all_of(negatives.begin(), negatives.end(),
+                             [](const auto& entry) {
+                               return entry.second >= 1 && entry.second <= kMaxSequenceLength;
+                             }),
+                 "negatives", "must be 1 to 4096 for each feature");
   const std::string wrong_outputs = WhyNoOutputs(*this);
   fields.Require(wrong_outputs.empty(), "outputs", wrong_outputs);
   fields.Require(blocks.empty() || type == kBlocksType, "blocks", "needs model.type: blocks");

@@ -52,6 +52,7 @@ struct ModelConfig : ModelSizes {
   std::map<std::string, BlockConfig> blocks;  // by name; of type `blocks`
   // By name. None: of a model with one output, which learns from the first label.
   std::map<std::string, OutputConfig> outputs;
+  std::map<std::string, int64_t> negatives;  // by feature: how many training draws for each sample
   int64_t embedding_dim = 16;
   std::string pooling = "sum";                // of multi-hot features without an entry in `tables`
   std::string initial_values = "uniform";     // of rows, of tables that do not say otherwise

@@ -28,6 +28,9 @@ struct Batch {
   std::vector<float> weight;            // [size], not negative; empty if samples have none
   std::vector<float> dense;             // [size, num_dense], finite
   std::vector<FeatureIds> categorical;  // [num_categorical], ids in [0, num_embeddings)
+  // Drawn for training (sampled_negatives.h), as if there were further categorical features, of
+  // several values. Empty otherwise.
+  std::vector<FeatureIds> negatives;
 
   // [size]; none if the rows have no labels.
   std::span<const float> labels(size_t column) const {

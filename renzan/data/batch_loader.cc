@@ -141,9 +141,9 @@ int64_t StepsPerEpoch(int64_t rows, int64_t global_batch) {
   return rows / global_batch;
 }
 
-BatchLoader::BatchLoader(const Dataset& dataset, const Options& options)
+BatchLoader::BatchLoader(const Dataset& dataset, const Options& options, ChangeBatch change)
     : impl_(std::make_unique<Impl>(dataset, options.num_steps, RowsOfSteps(options),
-                                   ReadersOf(dataset, options), nullptr)) {
+                                   ReadersOf(dataset, options), std::move(change))) {
   CHECK(options.row_end <= dataset.num_rows());
   impl_->first_step = options.first_step;
   if (dataset.cache() != nullptr)

@@ -42,8 +42,9 @@ class BatchLoader {
  public:
   using Options = BatchLoaderOptions;
 
-  // `dataset` must outlive the loader. Step s is step s % StepsPerEpoch of epoch s / StepsPerEpoch.
-  BatchLoader(const Dataset& dataset, const Options& options);
+  // `dataset` must outlive the loader. Step s is step s % StepsPerEpoch of epoch s / StepsPerEpoch,
+  // and batch s - first_step.
+  BatchLoader(const Dataset& dataset, const Options& options, ChangeBatch change = nullptr);
   BatchLoader(const Dataset& dataset, int64_t num_batches, RowsOfBatch rows, int readers = 1,
               ChangeBatch change = nullptr);
   ~BatchLoader();

@@ -194,6 +194,9 @@ TEST(KnownIds, CountOnlyRowsForUnseenValues) {
   EXPECT_TRUE(HasUnseenRow("threshold:1:abc"));
   EXPECT_FALSE(HasUnseenRow("hash:1000"));
   EXPECT_FALSE(HasUnseenRow("ids"));
+  EXPECT_EQ(FirstKnownId("threshold:1:abc"), 2);
+  EXPECT_EQ(FirstKnownId("hash:1000"), 1);
+  EXPECT_EQ(FirstKnownId("ids"), 0);
   Batch batch;
   batch.size = 3;
   for (int f = 0; f < 2; ++f) batch.categorical.push_back({.values = {1, 9, 2}, .offsets = {}});

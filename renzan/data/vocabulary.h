@@ -139,6 +139,12 @@ inline bool HasUnseenRow(std::string_view vocabulary) {
   return vocabulary.starts_with("threshold:");
 }
 
+// The first id that is a value's: those before it mean missing, and unseen.
+inline int64_t FirstKnownId(std::string_view vocabulary) {
+  if (HasUnseenRow(vocabulary)) return Vocabulary::kFirstOwn;
+  return vocabulary.starts_with("hash:") ? Vocabulary::kMissing + 1 : 0;
+}
+
 // Reads the values of `feature` (id 2 first) from a dataset; empty if it was hashed.
 std::vector<std::string> ReadVocabularyValues(const std::string& directory,
                                               const DatasetManifest& manifest,

@@ -63,8 +63,10 @@ void InferenceModel::Forward(
     const Batch& batch,
     FunctionRef<void(int64_t first, int64_t n, const Model::Workspace& workspace)> read) {
   ids_.clear();
-  for (const size_t f : lookups_.features)
-    ids_.push_back({batch.categorical[f].values, batch.categorical[f].offsets});
+  for (const size_t f : lookups_.features) {
+    const FeatureIds& own = lookups_.IdsOf(batch, f);
+    ids_.push_back({own.values, own.offsets});
+  }
   by_table_.Assign(tables_.tables(), ids_);
   // Small batches are also divided among all threads.
   const int64_t threads = pool_.num_threads();

@@ -19,6 +19,9 @@ std::string EmbeddingsOf(const std::string& feature);
 // The feature of such an input; empty for another one.
 std::string FeatureOfInput(const std::string& input);
 
+// The negatives of a feature are a sequence "embeddings.FEATURE.negatives", with dots escaped.
+inline constexpr const char* kNegativesSuffix = ".negatives";
+
 // Whether a block may have the name: letters, digits, _ and -.
 bool IsBlockName(const std::string& name);
 

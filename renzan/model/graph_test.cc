@@ -8,9 +8,11 @@
 #include "renzan/model/blocks/append.h"
 #include "renzan/model/blocks/concat.h"
 #include "renzan/model/blocks/hstu.h"
+#include "renzan/model/blocks/l2_normalize.h"
 #include "renzan/model/blocks/mlp.h"
 #include "renzan/model/blocks/pool.h"
 #include "renzan/model/blocks/project.h"
+#include "renzan/model/blocks/sampled_softmax.h"
 #include "renzan/model/blocks/self_attention.h"
 #include "renzan/model/blocks/sum.h"
 #include "renzan/model/model.h"
@@ -117,6 +119,44 @@ TEST(Graph, RefusesWhatWouldTakeUnusedPositionsForUsedOnes) {
         << input;
   EXPECT_EQ(WhyRefused({{"pool", {"embeddings.other"}, Pool{}}, {"logit", {"pool"}, Logit()}}),
             "block pool: the dataset has no categorical feature 'other'");
+}
+
+TEST(Graph, OnlyWhatNeedsNoneInPredictionsTakesNegatives) {
+  const auto refusal = [](const std::string& negatives, std::vector<GraphBlock> blocks,
+                          bool are_drawn = true) -> std::string {
+    blocks.push_back({"query", {"dense"}, Mlp{.layers = {3}}});
+    blocks.push_back({"logit", {"query", "embeddings.item", negatives}, SampledSoftmax{}});
+    ModelOptions options{.type = kBlocksType,
+                         .blocks = SortedGraph(blocks),
+                         .num_dense = 3,
+                         .tables = {{"item", 3}},
+                         .sequences = {{.name = "clicked", .dim = 3, .positions = 2}}};
+    if (are_drawn)
+      options.sequences.push_back(
+          {.name = "item%2Enegatives", .dim = 3, .positions = 4, .negatives_of = "item"});
+    try {
+      MakeModel(options);
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kConfig);
+      return error.what();
+    }
+  };
+  const std::string drawn = "embeddings.item%2Enegatives";
+  EXPECT_EQ(refusal(drawn, {}), "");
+  EXPECT_EQ(refusal("unit", {{"unit", {drawn}, L2Normalize{.per_vector = true}}}), "");
+  EXPECT_EQ(refusal(drawn, {}, false),
+            "block logit: there are no negatives 'item.negatives': say how many "
+            "model.negatives.item training draws for each sample");
+  EXPECT_EQ(refusal("embeddings.clicked", {}),
+            "block logit takes negatives, which embeddings.clicked is not: set model.negatives, "
+            "such as {item: 100}, and name embeddings.item.negatives");
+  EXPECT_EQ(refusal("mean", {{"mean", {drawn}, Pool{}}}),
+            "block mean takes embeddings.item.negatives, but only training has negatives: give "
+            "them to a sampled_softmax");
+  EXPECT_EQ(refusal("more", {{"more", {drawn, "embeddings.item"}, Append{}}}),
+            "block more takes embeddings.item.negatives, but only training has negatives: give "
+            "them to a sampled_softmax");
 }
 
 TEST(Graph, OutputsAreNamedBlocksWithALogitEach) {

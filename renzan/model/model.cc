@@ -96,6 +96,14 @@ size_t Model::ValueNamed(const GraphBlock& block, const std::string& name) {
   for (size_t value = 0; value < values_.size(); ++value)
     if (values_[value].name == name) return value;
   if (const std::optional<size_t> part = AddPart(name)) return *part;
+  if (const std::string feature = UnescapeName(FeatureOfInput(name));
+      feature.ends_with(kNegativesSuffix))
+    Fail(
+        ErrorCode::kConfig,
+        "block {}: there are no negatives '{}': say how many model.negatives.{} training draws for "
+        "each sample",
+        block.name, feature,
+        feature.substr(0, feature.size() - std::string_view(kNegativesSuffix).size()));
   if (const std::string feature = FeatureOfInput(name); !feature.empty())
     Fail(ErrorCode::kConfig, "block {}: the dataset has no categorical feature '{}'", block.name,
          UnescapeName(feature));
@@ -148,6 +156,7 @@ void Model::AddBlock(const GraphBlock& block) {
                                    .buffers = buffers_});
   layout_.SetBlock(parameters, block.name);
   CheckNames(block.name, parameters);
+  CheckNegatives(block.name, node);
   if (!node.block->TakesLogits())
     for (const size_t input : node.inputs) values_[input].is_float32 = false;
   node.output = values_.size();
@@ -171,6 +180,24 @@ void Model::CheckNames(const std::string& block, size_t first) const {
              "block {}: two vectors of its input have one name, so {} would be two parameters: "
              "give it each vector once",
              block, all[i].name);
+}
+
+// Throws kConfig if a block would work otherwise in predictions, which have no negatives.
+void Model::CheckNegatives(const std::string& block, const Node& node) const {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value& input = values_[node.inputs[i]];
+    const bool are_negatives =
+        input.sequence && !options_.sequences[input.sequence->index].negatives_of.empty();
+    if (node.block->TakesNegatives(i) && !are_negatives)
+      Fail(ErrorCode::kConfig,
+           "block {} takes negatives, which {} is not: set model.negatives, such as {{item: 100}}, "
+           "and name embeddings.item.negatives",
+           block, UnescapeName(input.name));
+    if (are_negatives && !node.block->TakesNegatives(i) && node.block->sequence() != input.sequence)
+      Fail(ErrorCode::kConfig,
+           "block {} takes {}, but only training has negatives: give them to a sampled_softmax",
+           block, UnescapeName(input.name));
+  }
 }
 
 // Whether the pooled rows can be read where the block's output has them, because nothing else uses

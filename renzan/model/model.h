@@ -35,6 +35,9 @@ struct SequenceInput {
   int64_t dim = 0;
   int64_t positions = 0;
   std::string target = {};  // the feature that `din` compares it with, one of `tables`; or ""
+  // The feature of `tables` whose negatives it holds (data/sampled_negatives.h); or "". Predictions
+  // have none, so that only blocks that need none there may take them.
+  std::string negatives_of = {};
 };
 
 // What a model predicts.
@@ -164,6 +167,7 @@ class Model {
   void CopyParts(Workspace* workspace) const;
   void AddGradientsOfParts(Workspace* workspace) const;
   void CheckNames(const std::string& block, size_t first) const;
+  void CheckNegatives(const std::string& block, const Node& node) const;
   size_t ValueNamed(const GraphBlock& block, const std::string& name);
   bool HoldsPooledRows(const Node& node) const;
   const Node* NodeOf(size_t output) const;

@@ -39,6 +39,31 @@ std::vector<TableInput> TablesOf(const std::string& type, const std::vector<int6
   return tables;
 }
 
+// Makes the first table the items of a model of the next one.
+void AddHistoryAndNegatives(ModelOptions* options) {
+  if (!FindEntry(options->type)->takes_negatives) return;
+  const TableInput& item = options->tables[0];
+  options->sequences = {
+      {.name = "clicked", .dim = item.dim, .positions = 5, .target = item.name},
+      {.name = "negatives", .dim = item.dim, .positions = 4, .negatives_of = item.name}};
+}
+
+// Sets sequences of all lengths and, as in training, all negatives.
+void SetSequences(const ModelOptions& options, int64_t n, Model::Workspace* workspace) {
+  for (size_t s = 0; s < options.sequences.size(); ++s) {
+    const SequenceInput& sequence = options.sequences[s];
+    const std::vector<float> values =
+        RandomValues(static_cast<size_t>(n * sequence.positions * sequence.dim), 11 + s);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t length =
+          sequence.negatives_of.empty() ? i % (sequence.positions + 1) : sequence.positions;
+      workspace->lengths[s][static_cast<size_t>(i)] = static_cast<int32_t>(length);
+      workspace->features[1 + s].SetRow(i, 0, values.data() + i * sequence.positions * sequence.dim,
+                                        length * sequence.dim);
+    }
+  }
+}
+
 double MeanLoss(std::span<const float> logits, std::span<const float> labels) {
   BinaryMetrics metrics;
   metrics.Add(logits, labels);
@@ -55,6 +80,7 @@ void ExpectGradients(const ModelOptions& options, uint64_t seed = 3) {
   PackedParameters packed(model->layout(), parameters.span());
   const auto workspace = model->MakeWorkspace(n);
   workspace->training = TrainingPosition{3, 12};
+  SetSequences(options, n, workspace.get());
   const int64_t num_dense = options.num_dense;
   const auto dense = RandomValues(static_cast<size_t>(n * num_dense), 6);
   for (int64_t s = 0; s < n; ++s)
@@ -100,22 +126,23 @@ void ExpectGradients(const ModelOptions& options, uint64_t seed = 3) {
 class Models : public testing::TestWithParam<Case> {};
 
 TEST_P(Models, GradientsAgreeWithFiniteDifferences) {
-  ExpectGradients({.type = GetParam().type,
-                   .num_dense = GetParam().num_dense,
-                   .tables = TablesOf(GetParam().type, GetParam().dims),
-                   .embedding_dim = 4,
-                   .sizes = {.bottom_mlp = {6},
-                             .top_mlp = {5},
-                             .second_mlp = {3},
-                             .cin_layers = {3, 2},
-                             .attention_layers = 2,
-                             .attention_heads = 2,
-                             .attention_dim = 2,
-                             .cross_layers = 2,
-                             .cross_rank = 3,
-                             .dropout = GetParam().dropout},
-                   .seed = 7},
-                  GetParam().seed);
+  ModelOptions options{.type = GetParam().type,
+                       .num_dense = GetParam().num_dense,
+                       .tables = TablesOf(GetParam().type, GetParam().dims),
+                       .embedding_dim = 4,
+                       .sizes = {.bottom_mlp = {6},
+                                 .top_mlp = {5},
+                                 .second_mlp = {3},
+                                 .cin_layers = {3, 2},
+                                 .attention_layers = 2,
+                                 .attention_heads = 2,
+                                 .attention_dim = 2,
+                                 .cross_layers = 2,
+                                 .cross_rank = 3,
+                                 .dropout = GetParam().dropout},
+                       .seed = 7};
+  AddHistoryAndNegatives(&options);
+  ExpectGradients(options, GetParam().seed);
 }
 
 // Values that several blocks take, or one block twice, and pooled rows that stay where they are, at
@@ -163,7 +190,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"xdeepfm", 3, {4, 4, 4}}, Case{"xdeepfm", 0, {4, 2, 9}},
                     Case{"xdeepfm", 3, {}}, Case{"xdeepfm", 3, {4, 4}, 0.4},
                     Case{"autoint", 3, {4, 2}, 0, 5}, Case{"autoint", 0, {4, 4}, 0, 5},
-                    Case{"autoint", 3, {}}));
+                    Case{"autoint", 3, {}}, Case{"sasrec", 3, {4, 2}}, Case{"sasrec", 0, {4}},
+                    Case{"sasrec", 0, {1}}, Case{"sasrec", 3, {4, 2}, 0.4}, Case{"hstu", 3, {4, 2}},
+                    Case{"hstu", 0, {4}}, Case{"hstu", 0, {1}}));
 
 // The logits and gradients of a batch, in one precision.
 std::vector<float> LogitsAndGradients(const std::string& type, Precision precision) {
@@ -177,6 +206,7 @@ std::vector<float> LogitsAndGradients(const std::string& type, Precision precisi
       .precision = precision};
   if (const CatalogueEntry& entry = *FindEntry(type); entry.has_several_outputs())
     options.outputs = entry.outputs({"a", "b"});
+  AddHistoryAndNegatives(&options);
   const auto model = MakeModel(options);
   AlignedBuffer parameters(static_cast<size_t>(model->layout().size()));
   model->layout().Initialize(3, parameters.span());
@@ -184,6 +214,8 @@ std::vector<float> LogitsAndGradients(const std::string& type, Precision precisi
   PackedParameters packed(model->layout(), parameters.span(), precision);
   packed.Pack(pool);
   const auto w = model->MakeWorkspace(n);
+  SetSequences(options, n, w.get());
+  if (!options.sequences.empty()) w->training = TrainingPosition{3, 12};
   const int64_t width = model->pooled_columns(), first = model->first_pooled();
   const auto dense = RandomValues(static_cast<size_t>(n * num_dense), 6);
   const auto pooled = RandomValues(static_cast<size_t>(n * width), 7);

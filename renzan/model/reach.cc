@@ -56,13 +56,28 @@ void CheckPooledAreTaken(const ModelOptions& options) {
 // Throws kConfig unless every sequence is taken.
 void CheckSequencesAreTaken(const ModelOptions& options) {
   if (options.sequences.empty()) return;
-  const Graph graph = GraphOf(options);
+  const CatalogueEntry* const entry = FindEntry(options.type);
+  const auto check_negatives = [&](const SequenceInput& sequence, bool taken) {
+    if (!sequence.negatives_of.empty() && !taken)
+      Fail(ErrorCode::kConfig,
+           "model.negatives.{}: {} takes them: leave them out, or give embeddings.{} to a "
+           "sampled_softmax",
+           UnescapeName(sequence.negatives_of),
+           entry == nullptr ? "no block" : fmt::format("nothing in model.type: {}", options.type),
+           UnescapeName(sequence.name));
+  };
   for (const SequenceInput& sequence : options.sequences)
-    if (!IsTaken(graph, EmbeddingsOf(sequence.name)))
+    check_negatives(sequence, entry == nullptr || entry->takes_negatives);
+  const Graph graph = GraphOf(options);
+  for (const SequenceInput& sequence : options.sequences) {
+    const bool taken = IsTaken(graph, EmbeddingsOf(sequence.name));
+    check_negatives(sequence, taken);
+    if (!taken)
       Fail(ErrorCode::kConfig,
            "model.type: {} does not take the sequence '{}': set model.tables.{}.pooling to that of "
            "its table, sum or mean, or use a model that does",
            options.type, UnescapeName(sequence.name), UnescapeName(sequence.name));
+  }
 }
 
 }  // namespace

@@ -172,16 +172,18 @@ TEST(LostEffects, AreSaidWhereOnlyPairsAreSeen) {
   EXPECT_EQ(LostEffects({.type = "dlrm_dcnv2", .tables = two}), "");
 }
 
+std::string WhyUnreachable(const ModelOptions& options) {
+  try {
+    CheckInputsReachLogit(options);
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    return error.what();
+  }
+}
+
 TEST(InputsReachLogit, SequencesAreTakenOrRefused) {
-  const auto refusal = [](const ModelOptions& options) -> std::string {
-    try {
-      CheckInputsReachLogit(options);
-      return "";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kConfig);
-      return error.what();
-    }
-  };
+  const auto refusal = WhyUnreachable;
   ModelOptions options{.type = "din", .tables = {{"item", 4}}};
   EXPECT_EQ(refusal(options),
             "model.type: din attends to sequences, but the dataset has none: import it with "
@@ -206,6 +208,63 @@ TEST(InputsReachLogit, SequencesAreTakenOrRefused) {
   EXPECT_EQ(refusal(options), "");
   options.tables.push_back({"user", 4});
   EXPECT_NE(refusal(options).find("no block takes embeddings.user"), std::string::npos);
+}
+
+TEST(InputsReachLogit, ModelsOfTheNextItemTakeEverythingElse) {
+  for (const char* type : {"sasrec", "hstu"}) {
+    const std::string model = fmt::format("model.type: {}", type);
+    ModelOptions options{.type = type, .num_dense = 2, .tables = {{"item", 4}, {"user", 3}}};
+    options.sizes.top_mlp = {5};
+    EXPECT_EQ(WhyUnreachable(options), model +
+                                           " attends to sequences, but the dataset has none: "
+                                           "import it with max_length in the schema");
+    options.sequences = {{.name = "clicked", .dim = 4, .positions = 3}};
+    EXPECT_EQ(WhyUnreachable(options),
+              model +
+                  " predicts the next item of a sequence, but no sequence shares its table with "
+                  "a feature of one value: import one with max_length in the schema, and with "
+                  "the item's table");
+    options.sequences[0].target = "item";
+    EXPECT_EQ(WhyUnreachable(options),
+              model +
+                  " tells 'item' from negatives: say how many training draws for each sample, "
+                  "such as model.negatives: {item: 100}");
+    options.sequences.push_back(
+        {.name = "item%2Enegatives", .dim = 4, .positions = 2, .negatives_of = "item"});
+    EXPECT_EQ(WhyUnreachable(options), "");
+    Probe probe(options);
+    for (const size_t table : {0, 1}) EXPECT_TRUE(probe.DependsOnTable(table));
+    for (const int64_t dense : {0, 1}) EXPECT_TRUE(probe.DependsOnDense(dense));
+    options.sequences.push_back({.name = "bought", .dim = 4, .positions = 2, .target = "item"});
+    EXPECT_EQ(WhyUnreachable(options),
+              model +
+                  " does not take the sequence 'bought': set model.tables.bought.pooling to "
+                  "that of its table, sum or mean, or use a model that does");
+    options.sequences.back() = {
+        .name = "user%2Enegatives", .dim = 3, .positions = 2, .negatives_of = "user"};
+    EXPECT_EQ(WhyUnreachable(options), "model.negatives.user: nothing in " + model +
+                                           " takes them: leave them out, or give "
+                                           "embeddings.user.negatives to a sampled_softmax");
+  }
+}
+
+TEST(InputsReachLogit, NegativesAreTakenOrRefused) {
+  ModelOptions options{
+      .type = "din",
+      .tables = {{"item", 4}},
+      .sequences = {
+          {.name = "clicked", .dim = 4, .positions = 3, .target = "item"},
+          {.name = "item%2Enegatives", .dim = 4, .positions = 2, .negatives_of = "item"}}};
+  EXPECT_EQ(WhyUnreachable(options),
+            "model.negatives.item: nothing in model.type: din takes them: leave them out, or give "
+            "embeddings.item.negatives to a sampled_softmax");
+  options.type = kBlocksType;
+  options.blocks = {{"pooled", {"embeddings.clicked"}, Pool{}},
+                    {"both", {"pooled", "embeddings.item"}, Concat{}},
+                    {"logit", {"both"}, Mlp{.layers = {1}, .linear_output = true}}};
+  EXPECT_EQ(WhyUnreachable(options),
+            "model.negatives.item: no block takes them: leave them out, or give "
+            "embeddings.item.negatives to a sampled_softmax");
 }
 
 }  // namespace

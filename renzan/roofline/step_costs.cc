@@ -23,7 +23,9 @@ Lookups CountLookups(std::span<const Batch> slices, const RunSpec& spec) {
       double all = 0;
       std::unordered_set<int64_t> rows;
       for (size_t f = 0; f < table.features.size(); ++f) {
-        const std::vector<int64_t>& ids = slice.categorical[spec.features[next++]].values;
+        const size_t of = spec.features[next++], data = slice.categorical.size();
+        const std::vector<int64_t>& ids =
+            (of < data ? slice.categorical[of] : slice.negatives[of - data]).values;
         all += static_cast<double>(ids.size());
         rows.insert(ids.begin(), ids.end());
       }

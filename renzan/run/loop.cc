@@ -13,6 +13,7 @@
 #include "renzan/quality/gradient_error.h"
 #include "renzan/quality/gradient_range.h"
 #include "renzan/run/left_out_rows.h"
+#include "renzan/run_spec/negatives.h"
 #include "renzan/run_spec/schedule.h"
 
 namespace renzan {
@@ -119,19 +120,22 @@ class TrainingLoop {
         observer_(callbacks.observer),
         state_(*state),
         steps_per_epoch_(StepsPerEpoch(train.rows.size(), config.training.batch_size)),
+        learns_from_positives_(!model.spec().negatives.empty()),
         outputs_(EvaluatedOutputs(model.spec().model.outputs, train.dataset->schema().label)),
         guards_(config.comm.guard && model.spec().numerics.backward != RowCodec::kFloat32),
         sees_all_(state->step == 0),
-        loader_(*train.dataset, {.seed = config.seed,
-                                 .row_begin = train.rows.begin,
-                                 .row_end = train.rows.end,
-                                 .global_batch = config.training.batch_size,
-                                 .slice_begin = model.slice_begin(),
-                                 .slice_end = model.slice_end(),
-                                 .first_step = state->step,
-                                 .num_steps = steps - state->step,
-                                 .shuffle = {.enabled = config.data.shuffle},
-                                 .readers = model.batch_readers()}) {}
+        loader_(*train.dataset,
+                {.seed = config.seed,
+                 .row_begin = train.rows.begin,
+                 .row_end = train.rows.end,
+                 .global_batch = config.training.batch_size,
+                 .slice_begin = model.slice_begin(),
+                 .slice_end = model.slice_end(),
+                 .first_step = state->step,
+                 .num_steps = steps - state->step,
+                 .shuffle = {.enabled = config.data.shuffle},
+                 .readers = model.batch_readers()},
+                DrawsNegatives(model.spec(), state->step, model.slice_begin())) {}
 
   bool Run() {
     Begin();
@@ -192,6 +196,7 @@ class TrainingLoop {
   TrainObserver* const observer_;
   LoopState& state_;
   const int64_t steps_per_epoch_;
+  const bool learns_from_positives_;  // with negatives beside each
   const std::vector<EvaluatedOutput> outputs_;
   const bool guards_;    // against rounding on the wire
   const bool sees_all_;  // this process trains on all samples of the run
@@ -210,7 +215,7 @@ void TrainingLoop::Begin() {
   if (observer_ == nullptr) return;
   observer_->OnStart(state_, steps_);
   for (const EvaluatedOutput& output : outputs_)
-    if (HasOneClass(train_, output.label))
+    if (!learns_from_positives_ && HasOneClass(train_, output.label))
       observer_->OnAdvice(OneClassAdvice(train_, output.label, "is the same in all rows"));
 }
 
@@ -361,6 +366,7 @@ const Evaluation& TrainingLoop::Watched(std::span<const Evaluation> evaluations)
 }
 
 void TrainingLoop::AdviseOnOneClass() {
+  if (learns_from_positives_) return;
   for (size_t task = 0; task < outputs_.size(); ++task) {
     const bool saw_one_class = sees_all_ && samples_[task] > 0 &&
                                (positives_[task] == 0 || positives_[task] == samples_[task]);

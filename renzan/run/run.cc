@@ -33,6 +33,7 @@
 #include "renzan/run/run_directories.h"
 #include "renzan/run/run_observer.h"
 #include "renzan/run/splits.h"
+#include "renzan/run_spec/negatives.h"
 #include "renzan/run_spec/parameter_groups.h"
 #include "renzan/run_spec/schedule.h"
 #include "renzan/saving/checkpointer.h"
@@ -184,7 +185,8 @@ void TrainingRun::ClaimDirectories() {
     if (!HoldsState(directories_) && !options_.must_resume) {
       const ModelOptions model = ModelOptionsOf(config_, splits_.train.dataset->schema());
       CheckInputsReachLogit(model);
-      if (!config_.optimizer.blocks.empty()) GroupsOf(*MakeModel(model), config_.optimizer.blocks);
+      // A graph whose blocks do not fit is refused here, too.
+      GroupsOf(*MakeModel(model), config_.optimizer.blocks);
       CheckBatchStatistics(model, config_.training.batch_size / config_.numerics.virtual_workers);
       CheckInitialModel(config_, *splits_.train.dataset, directories_.run, comm_);
       initial_model_checked_ = true;
@@ -282,7 +284,8 @@ void TrainingRun::Plan() {
   spec_ = MakeRunSpec(of_run_, splits_.train.dataset->schema(), pooling_factors);
   if (ranking_) spec_.memory.ranking = ranking_->bytes();
   if (comm_.rank() == 0)
-    for (const std::string& effect : {LostEffects(spec_.model), EffectsOfSharedRows(spec_)})
+    for (const std::string& effect : {LostEffects(spec_.model), EffectsOfSharedRows(spec_),
+                                      NegativesOfNobody(spec_, splits_.train.dataset->schema())})
       if (!effect.empty()) LogWarning("{}", effect);
   plan_ =
       AgreeOnPlan(spec_, comm_, options_.threads, options_.restarted || !past_.checkpoints.empty());

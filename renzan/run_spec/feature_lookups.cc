@@ -21,6 +21,13 @@ std::vector<LookedUp> ByFeature(std::span<const TableSpec> tables,
   return of;
 }
 
+// Null for negatives that the batch does not have.
+const FeatureIds* IdsOfFeature(const Batch& batch, size_t feature) {
+  if (feature < batch.categorical.size()) return &batch.categorical[feature];
+  feature -= batch.categorical.size();
+  return feature < batch.negatives.size() ? &batch.negatives[feature] : nullptr;
+}
+
 }  // namespace
 
 FeatureLookups LookupsOf(std::span<const TableSpec> tables, const std::vector<size_t>& features,
@@ -46,13 +53,21 @@ FeatureLookups LookupsOf(std::span<const TableSpec> tables, const std::vector<si
   return lookups;
 }
 
+const FeatureIds& FeatureLookups::IdsOf(const Batch& batch, size_t feature) {
+  if (const FeatureIds* const own = IdsOfFeature(batch, feature)) return *own;
+  empty.offsets.resize(static_cast<size_t>(batch.size) + 1);
+  return empty;
+}
+
 void FeatureLookups::ReadLengths(const Batch& batch, int64_t first, int64_t n,
                                  Model::Workspace* workspace) const {
   for (size_t s = 0; s < sequences.size(); ++s) {
+    const FeatureIds* const own = IdsOfFeature(batch, sequences[s]);
     const int32_t* const offsets =
-        batch.categorical[sequences[s]].offsets.data() + static_cast<size_t>(first);
+        own != nullptr ? own->offsets.data() + static_cast<size_t>(first) : nullptr;
     for (int64_t i = 0; i < n; ++i)
-      workspace->lengths[s][static_cast<size_t>(i)] = offsets[i + 1] - offsets[i];
+      workspace->lengths[s][static_cast<size_t>(i)] =
+          offsets != nullptr ? offsets[i + 1] - offsets[i] : 0;
   }
 }
 

@@ -16,12 +16,20 @@
 namespace renzan {
 
 struct FeatureLookups {
-  std::vector<size_t> features;   // of a batch, one table's after another
+  // Of a batch, one table's after another: of its `categorical`, and behind those of its
+  // `negatives`.
+  std::vector<size_t> features;
   std::vector<BagPlace> places;   // of all bags, in Model::Workspace::features
   std::vector<size_t> sequences;  // the features of ModelOptions::sequences
 
+  // What one of `features` looks up: negatives nothing in a batch without them, as in evaluation.
+  // Valid until the next call with a batch of another size.
+  const FeatureIds& IdsOf(const Batch& batch, size_t feature);
+
   // Sets the lengths of the sequences for samples [first, first + n) of the batch.
   void ReadLengths(const Batch& batch, int64_t first, int64_t n, Model::Workspace* workspace) const;
+
+  FeatureIds empty = {};  // bags
 };
 
 // `features`: as RunSpec::features.

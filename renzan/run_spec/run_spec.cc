@@ -10,6 +10,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
+#include "renzan/run_spec/negatives.h"
 #include "renzan/storage/storage.h"
 
 namespace renzan {
@@ -84,10 +85,12 @@ TableConfig SettingsOf(const ModelConfig& model, const std::string& table) {
 
 // A feature that shares a table has no settings of its own but whether it is pooled, and how is
 // the table's.
-void CheckTableSettings(const TrainConfig& config, const DatasetSchema& schema,
-                        const std::vector<std::string>& tables) {
-  std::vector<std::string> names = tables;
-  for (const CategoricalFeature& feature : schema.categorical) names.push_back(feature.name);
+void CheckTableSettings(const TrainConfig& config, const DatasetSchema& schema) {
+  std::vector<std::string> tables, names;
+  for (const CategoricalFeature& feature : schema.categorical) {
+    tables.push_back(feature.table_name());
+    names.insert(names.end(), {feature.table_name(), feature.name});
+  }
   CheckNames("model.tables", config.model.tables, names);
   for (const CategoricalFeature& feature : schema.categorical)
     if (feature.name != feature.table_name() && config.sharding.tables.contains(feature.name) &&
@@ -194,7 +197,6 @@ Tables TablesOf(const TrainConfig& config, const DatasetSchema& schema,
     }
     tables.specs.push_back(std::move(table));
   }
-  CheckTableSettings(config, schema, names);
   return tables;
 }
 
@@ -286,7 +288,8 @@ void CheckTasks(const std::vector<ModelOutput>& outputs, const DatasetSchema& sc
            output.name);
 }
 
-ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& schema) {
+ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& of_data) {
+  const DatasetSchema schema = WithNegatives(config.model.negatives, of_data);
   const ModelConfig m = WithOutputs(config.model, schema);
   std::vector<TableInput> tables;
   std::vector<SequenceInput> sequences;
@@ -296,7 +299,8 @@ ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& sche
       sequences.push_back({.name = EscapeName(feature.name),
                            .dim = dim,
                            .positions = positions,
-                           .target = TargetOf(schema, feature)});
+                           .target = TargetOf(schema, feature),
+                           .negatives_of = NegativesOf(config.model.negatives, feature)});
     } else {
       tables.push_back({.name = EscapeName(feature.name), .dim = dim});
     }
@@ -321,7 +325,12 @@ size_t FirstFeatureOf(const RunSpec& spec, size_t table) {
 
 RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,
                     std::span<const double> pooling_factors) {
-  Tables tables = TablesOf(config, schema, pooling_factors);
+  CHECK(pooling_factors.size() == schema.categorical.size());
+  CheckTableSettings(config, schema);
+  std::vector<double> lookups(pooling_factors.begin(), pooling_factors.end());
+  for (const auto& [name, count] : config.model.negatives)
+    lookups.push_back(static_cast<double>(count));
+  Tables tables = TablesOf(config, WithNegatives(config.model.negatives, schema), lookups);
   return {.seed = config.seed,
           .model = ModelOptionsOf(config, schema),
           .loss = {.pos_weight = config.training.loss.pos_weight,
@@ -330,6 +339,7 @@ RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,
                    .tasks = TasksOf(WithOutputs(config.model, schema), schema)},
           .tables = std::move(tables.specs),
           .features = std::move(tables.features),
+          .negatives = NegativesOptionsOf(config.model.negatives, schema),
           .dense_optimizer = DenseOptionsOf(config.optimizer.dense),
           .sparse_optimizer = SparseOptionsOf(config.optimizer.sparse),
           .learning_rates = {.dense = config.optimizer.dense.learning_rate,

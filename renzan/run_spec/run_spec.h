@@ -11,6 +11,7 @@
 
 #include "renzan/config/train_config.h"
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/data/sampled_negatives.h"
 #include "renzan/model/loss.h"
 #include "renzan/model/model.h"
 #include "renzan/optim/dense_optimizer.h"
@@ -59,8 +60,9 @@ struct RunSpec {
   LossOptions loss;
   std::vector<TableSpec> tables;
   // Those that look them up: indices of the dataset's categorical features, one table's after
-  // another.
+  // another; behind those, `negatives`.
   std::vector<size_t> features;
+  std::vector<NegativesOptions> negatives;  // those of Batch::negatives, in training
   DenseOptimizerOptions dense_optimizer;
   SparseOptimizerOptions sparse_optimizer;
   LearningRates learning_rates;

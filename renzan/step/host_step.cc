@@ -25,7 +25,8 @@ HostStep::HostStep(ModelState& state, Communicator& comm)
 // gradients first.
 void HostStep::Run(const StepInput& input) {
   const TraceSpan span("step");
-  CHECK(input.slice.size == slice_end() - slice_begin());
+  CHECK(input.slice.size == slice_end() - slice_begin() &&
+        input.slice.negatives.size() == spec().negatives.size());
   const int64_t non_finite_before = NumNonFinite(input.metrics);
   const ExchangedIds ids = ExchangeIds(input.slice);
   const PooledInFlight sent = LookUp(ids);

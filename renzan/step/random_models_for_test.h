@@ -28,6 +28,7 @@
 #include "renzan/model/blocks/positions.h"
 #include "renzan/model/blocks/product_of_probabilities.h"
 #include "renzan/model/blocks/project.h"
+#include "renzan/model/blocks/sampled_softmax.h"
 #include "renzan/model/blocks/self_attention.h"
 #include "renzan/model/blocks/sum.h"
 #include "renzan/model/blocks/target_attention.h"
@@ -151,6 +152,15 @@ inline void DrawGate(Draws& draw, const std::string& name, const std::vector<std
   blocks->push_back({name, inputs, Gate{}});
 }
 
+// Compares items with a query: the logit of one of their features whose negatives are drawn.
+inline void DrawSampledSoftmax(Draws& draw, const std::string& item, int64_t dim,
+                               std::vector<GraphBlock>* blocks) {
+  blocks->push_back({"query", {kDenseInput}, Mlp{.layers = {dim}, .linear_output = true}});
+  blocks->push_back({"scored",
+                     {"query", EmbeddingsOf(item), EmbeddingsOf(item + kNegativesSuffix)},
+                     SampledSoftmax{draw.Of<double>({1, 0.5})}});
+}
+
 // A random graph over dense features, embeddings and sequences: some blocks, each of which takes
 // inputs and blocks before it, and a logit of all that nothing else uses.
 inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetSchema& schema,
@@ -158,14 +168,18 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
   std::vector<GraphBlock> blocks;
   std::vector<std::string> values = {kDenseInput, kEmbeddingsInput};
   for (const CategoricalFeature& feature : schema.categorical) {
-    if (feature.max_length == 0) {
-      if (draw.OneIn(5)) values.push_back(EmbeddingsOf(feature.name));
-      continue;
-    }
     const auto own = model.tables.find(feature.table_name());
     const int64_t dim = own != model.tables.end() && own->second.embedding_dim > 0
                             ? own->second.embedding_dim
                             : model.embedding_dim;
+    if (model.negatives.contains(feature.name)) {
+      DrawSampledSoftmax(draw, feature.name, dim, &blocks);
+      values.push_back("scored");
+    }
+    if (feature.max_length == 0) {
+      if (draw.OneIn(5)) values.push_back(EmbeddingsOf(feature.name));
+      continue;
+    }
     values.push_back(DrawPooled(draw, feature.name, dim, &blocks));
   }
   for (int left = 1 + draw.Below(6); left > 0; --left) {
@@ -251,6 +265,19 @@ inline void DrawSharing(Draws& draw, DatasetSchema* schema) {
   }
 }
 
+// Items clicked before, and negatives of the next one.
+inline void DrawNextItem(Draws& draw, RandomModel* model) {
+  std::vector<CategoricalFeature>& features = model->schema.categorical;
+  const int items = 1 + draw.Size(500);
+  features.push_back({.name = "item", .num_embeddings = items});
+  features.push_back({.name = "clicked",
+                      .num_embeddings = items,
+                      .multi_hot = true,
+                      .table = "item",
+                      .max_length = 3 + draw.Below(3)});
+  model->config.model.negatives = {{"item", draw.Size(6)}};
+}
+
 // Further labels, some of which rows may lack, and outputs that learn from them.
 inline void DrawTasks(Draws& draw, RandomModel* model) {
   ModelConfig& m = model->config.model;
@@ -303,8 +330,11 @@ inline RandomModel DrawModel(uint64_t seed) {
 
   TrainConfig& c = model.config;
   c.model.type = draw.OneIn(3) ? kBlocksType : draw.Of(ModelTypeNames());
+  const CatalogueEntry* const entry = FindEntry(c.model.type);
   // Most blocks for sequences are in no model of the catalogue.
   if (c.model.type == kBlocksType || draw.OneIn(2)) DrawSharing(draw, &model.schema);
+  const bool next_item = entry != nullptr ? entry->takes_negatives : draw.OneIn(3);
+  if (next_item) DrawNextItem(draw, &model);
   c.seed = seed;
   c.checkpoint.every = "0";
   c.checkpoint.every_steps = 1 + draw.Below(3);
@@ -340,9 +370,9 @@ inline RandomModel DrawModel(uint64_t seed) {
   c.model.attention_mlp = widths();
   if (c.model.type == kBlocksType) {
     c.model.blocks = DrawBlocks(draw, model.schema, c.model);
-  } else if (c.model.type != "din" && c.model.type != "bst") {
+  } else if (!entry->needs_sequences || next_item) {
     for (const CategoricalFeature& feature : model.schema.categorical)
-      if (feature.max_length > 0) {
+      if (feature.max_length > 0 && feature.table != "item") {
         c.model.tables[feature.name].pooling = c.model.pooling;
         c.model.tables[feature.table_name()].pooling = c.model.pooling;
       }

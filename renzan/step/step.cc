@@ -41,8 +41,10 @@ void Step::AddMetrics(std::span<const float> logits, std::span<const float> labe
 
 std::span<const IdsView> Step::IdsOf(const Batch& slice) {
   ids_.clear();
-  for (const size_t f : lookups_.features)
-    ids_.push_back({slice.categorical[f].values, slice.categorical[f].offsets});
+  for (const size_t f : lookups_.features) {
+    const FeatureIds& own = lookups_.IdsOf(slice, f);
+    ids_.push_back({own.values, own.offsets});
+  }
   return ids_;
 }
 

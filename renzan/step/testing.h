@@ -77,6 +77,7 @@ class TestModel : public TrainedState {
   DenseOptimizer& dense_optimizer() { return Updated().dense_optimizer(); }
   ShardedEmbeddings& embeddings() { return Updated().embeddings(); }
   const Model& model() const { return state_.model(); }
+  const RunSpec& spec() const { return spec_; }
   int64_t slice_begin() const { return state_.slice_begin(); }
   int64_t slice_end() const { return state_.slice_end(); }
 
@@ -125,6 +126,8 @@ inline Batch MakeSlice(const TestModel& model, int64_t step,
       const float label = word / 5 % 3 == 0 ? 1.0f : 0.0f;
       batch.label.push_back(is_missing ? std::numeric_limits<float>::quiet_NaN() : label);
     }
+  const RunSpec& spec = model.spec();
+  SampledNegatives(spec.seed, spec.negatives).Draw(step, begin, &batch);
   return batch;
 }
 

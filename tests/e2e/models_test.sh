@@ -18,8 +18,8 @@ types=$($renzan train --print-config any.yaml |
   sed -n 's/.*a model of the catalogue.*allowed: \(.*\), blocks/\1/p' | tr -d ,)
 [ "$(wc -w <<<"$types")" -ge 7 ] || fail "which models are there? $types"
 for type in $types; do
-  # These need sequences or two labels: sequences_test.sh, tasks_test.sh.
-  [[ " din bst esmm " != *" $type "* ]] || continue
+  # These need sequences or two labels: sequences_test.sh, next_item_test.sh, tasks_test.sh.
+  [[ " din bst sasrec hstu esmm " != *" $type "* ]] || continue
   config $type "model: {type: $type}"
   $renzan train $type.yaml --workers 1 --run-dir $type/one 2>log.txt || fail "$type: $(cat log.txt)"
   $renzan train $type.yaml --workers 2 --run-dir $type/two --set training.max_steps=7 2>log.txt ||

@@ -31,6 +31,7 @@
 #include "renzan/run/agreement.h"
 #include "renzan/run/loop.h"
 #include "renzan/run/splits.h"
+#include "renzan/run_spec/negatives.h"
 #include "renzan/run_spec/schedule.h"
 #include "renzan/step/make_step.h"
 
@@ -122,15 +123,17 @@ struct TracedSteps {
 TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t steps, int threads,
                      Step& model) {
   constexpr int64_t kWarmUp = 5, kKeptSlices = 4;
-  BatchLoader loader(*train.dataset, {.seed = config.seed,
-                                      .row_begin = train.rows.begin,
-                                      .row_end = train.rows.end,
-                                      .global_batch = config.training.batch_size,
-                                      .slice_begin = model.slice_begin(),
-                                      .slice_end = model.slice_end(),
-                                      .num_steps = kWarmUp + steps,
-                                      .shuffle = {.enabled = config.data.shuffle},
-                                      .readers = model.batch_readers()});
+  BatchLoader loader(*train.dataset,
+                     {.seed = config.seed,
+                      .row_begin = train.rows.begin,
+                      .row_end = train.rows.end,
+                      .global_batch = config.training.batch_size,
+                      .slice_begin = model.slice_begin(),
+                      .slice_end = model.slice_end(),
+                      .num_steps = kWarmUp + steps,
+                      .shuffle = {.enabled = config.data.shuffle},
+                      .readers = model.batch_readers()},
+                     DrawsNegatives(model.spec(), 0, model.slice_begin()));
   std::vector<BinaryMetrics> metrics(model.spec().loss.tasks.size() * static_cast<size_t>(threads));
   TracedSteps traced;
   const Clock& clock = SystemClock();

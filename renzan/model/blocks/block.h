@@ -169,6 +169,9 @@ class Block {
   // an item's, its second: what that is divided by. Such a model can rank items
   // (infer/rank_items.h).
   virtual std::optional<float> MatchTemperature() const { return std::nullopt; }
+  // Whether this input is a feature's negatives, which predictions lack (SequenceInput). No other
+  // input may be, unless the output is the same sequence.
+  virtual bool TakesNegatives(size_t /*input*/) const { return false; }
   // The first column that this input has in the output, if the output contains it as it is.
   virtual std::optional<int64_t> ColumnOf(size_t /*input*/) const { return std::nullopt; }
   // Arithmetic operations for one sample, forward and backward; a multiply-add counts as two.

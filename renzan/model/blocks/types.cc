@@ -22,6 +22,7 @@
 #include "renzan/model/blocks/positions.h"
 #include "renzan/model/blocks/product_of_probabilities.h"
 #include "renzan/model/blocks/project.h"
+#include "renzan/model/blocks/sampled_softmax.h"
 #include "renzan/model/blocks/self_attention.h"
 #include "renzan/model/blocks/sum.h"
 #include "renzan/model/blocks/target_attention.h"
@@ -54,6 +55,7 @@ const std::vector<BlockOptions>& Types() {
       Product{},
       ProductOfProbabilities{},
       Project{},
+      SampledSoftmax{},
       SelfAttention{},
       Sum{},
       TargetAttention{},

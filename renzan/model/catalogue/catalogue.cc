@@ -18,10 +18,12 @@ Graph DlrmGraph(const ModelOptions& options);
 Graph EsmmGraph(const ModelOptions& options);
 Graph FinalMlpGraph(const ModelOptions& options);
 Graph FmGraph(const ModelOptions& options);
+Graph HstuGraph(const ModelOptions& options);
 Graph LrGraph(const ModelOptions& options);
 Graph MaskNetGraph(const ModelOptions& options);
 Graph MmoeGraph(const ModelOptions& options);
 Graph PleGraph(const ModelOptions& options);
+Graph SasrecGraph(const ModelOptions& options);
 Graph WideDeepGraph(const ModelOptions& options);
 Graph XDeepFmGraph(const ModelOptions& options);
 std::vector<ModelOutput> EsmmOutputs(const std::vector<std::string>& labels);
@@ -83,6 +85,16 @@ constexpr CatalogueEntry kEntries[] = {
      .graph = BstGraph,
      .needs_sequences = true,
      .keys = "attention_heads top_mlp activation dropout normalization"},
+    {.name = "sasrec",
+     .graph = SasrecGraph,
+     .needs_sequences = true,
+     .takes_negatives = true,
+     .keys = "attention_layers attention_heads top_mlp activation dropout normalization"},
+    {.name = "hstu",
+     .graph = HstuGraph,
+     .needs_sequences = true,
+     .takes_negatives = true,
+     .keys = "attention_layers attention_heads top_mlp activation dropout normalization"},
     {.name = "finalmlp",
      .graph = FinalMlpGraph,
      .keys = "top_mlp second_mlp dropout normalization"},

@@ -18,6 +18,7 @@ struct CatalogueEntry {
   // (blocks/first_order.h).
   bool has_embedding = true, has_first_order = false;
   bool needs_sequences = false;
+  bool takes_negatives = false;  // SequenceInput::negatives_of
   // Of a model with several, each given by BlockOfOutput(): those that it has for these labels
   // unless `model.outputs` names them. Throws kConfig if the labels are too few or too many.
   std::vector<ModelOutput> (*outputs)(const std::vector<std::string>& labels) = nullptr;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""PyTorch's losses for din.yaml, bst.yaml or two_towers.yaml, from the initial weights that Renzan
-wrote. Prints JSON. See tests/golden/make_golden.
+"""PyTorch's losses for a configuration in this folder, from the initial weights that Renzan wrote.
+Prints JSON. See tests/golden/make_golden.
 
   pytorch_sequences.py CONFIG.yaml DATA INITIAL_MODEL STEPS
 """
@@ -14,7 +14,9 @@ import yaml
 from torch import nn
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../../bench"))
+from negatives import draw_negatives
 from pytorch_dlrm import load_safetensors
+from pytorch_next_item import HstuModel, Sasrec
 
 
 POSITIONS = 5  # max_length in schema.yaml
@@ -132,7 +134,8 @@ def main():
         config = yaml.safe_load(file)
     tables = {name: load_safetensors(os.path.join(initial, f"table.{name}.safetensors"))
               [f"embedding.{name}.weight"] for name in ("user", "item")}
-    kind = {"din": Din, "bst": Bst, "blocks": TwoTowers}[config["model"]["type"]]
+    kind = {"din": Din, "bst": Bst, "sasrec": Sasrec, "hstu": HstuModel,
+            "blocks": TwoTowers}[config["model"]["type"]]
     model = kind(len(tables["user"]), len(tables["item"]), config["model"], POSITIONS)
     saved = load_safetensors(os.path.join(initial, "dense.safetensors"))
     with torch.no_grad():
@@ -151,6 +154,10 @@ def main():
     columns = load_clicks(data, POSITIONS)
     for step in range(int(steps)):
         label, *inputs = (column[step * batch:(step + 1) * batch] for column in columns)
+        if "negatives" in config["model"]:  # id 0 is no item
+            count, item = config["model"]["negatives"]["item"], inputs[2].tolist()
+            inputs.append(torch.from_numpy(draw_negatives(
+                config["seed"], "item", count, step, item, 1, len(tables["item"]))))
         optimizer.zero_grad()
         loss = loss_function(model(*inputs), label)
         loss.backward()
