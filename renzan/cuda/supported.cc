@@ -1,5 +1,6 @@
 #include "renzan/base/error.h"
 #include "renzan/cuda/load.h"
+#include "renzan/model/blocks/in_batch_softmax.h"
 
 namespace renzan {
 
@@ -8,6 +9,9 @@ void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss,
   const auto reject = [](const std::string& what) {
     Fail(ErrorCode::kConfig, "device: cuda does not support {}: use device: cpu", what);
   };
+  for (const GraphBlock& block : model.blocks)
+    if (block.options.type() == std::string(InBatchSoftmax::kType))
+      reject(fmt::format("block {} ({})", block.name, block.options.type()));
   if (!HasDotInteraction(model) && model.type != "dlrm_dcnv2") reject("model.type: " + model.type);
   if (!HasDotInteraction(model) && model.sizes.cross_rank == 0) reject("model.cross_rank: 0");
   if (model.sizes.normalization != "none")

@@ -360,8 +360,9 @@ class Importer {
       return;
     }
     LogWarning(
-        "the label '{}' is {} in every row ({}), from which no model can learn: check that this is "
-        "the label's column{}",
+        "the label '{}' is {} in every row ({}), from which only models that compare rows can "
+        "learn "
+        "(two_tower): check that this is the label's column{}",
         summary.label_name, summary.label.positive_rows > 0 ? 1 : 0, Counted(summary.rows, "row"),
         summary.label.other_rows > 0 ? ", and which text of it means 1" : ", and its rule");
   }

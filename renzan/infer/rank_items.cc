@@ -79,11 +79,10 @@ ItemRanking::ItemRanking(const Model& model, Communicator& comm, const ModelRows
       outputs_.push_back({outputs[i], labels[i], std::move(*match), std::move(candidates)});
     }
   if (outputs_.empty())
-    Fail(
-        ErrorCode::kConfig,
-        "{}: this model cannot rank items: that takes model.blocks whose logit is given by a block "
-        "such as match, from the vector of a query and that of an item",
-        request.key);
+    Fail(ErrorCode::kConfig,
+         "{}: this model cannot rank items: that takes two_tower, sasrec or hstu, or model.blocks "
+         "whose logit is given by match, in_batch_softmax or sampled_softmax",
+         request.key);
   RunWithHeartbeats(comm, [&] { Read(); });
   Check(request);
 }

@@ -51,11 +51,9 @@ MatchSide Model::SideOf(size_t value) const {
 
 std::optional<MatchOutput> Model::MatchOf(size_t output) const {
   const Node& node = *NodeOf(output);
-  const std::optional<float> temperature = node.block->MatchTemperature();
-  if (!temperature) return std::nullopt;
+  if (!node.block->IsMatch()) return std::nullopt;
   return MatchOutput{.block = values_[node.output].name,
                      .width = ColumnsOf(values_[node.inputs[0]].shape),
-                     .temperature = *temperature,
                      .query = SideOf(node.inputs[0]),
                      .item = SideOf(node.inputs[1])};
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// An output of a model whose logit is the match of a query and an item (Block::MatchTemperature):
+// An output of a model whose logit is the match of a query and an item (Block::IsMatch):
 // what each of the two vectors depends on, and where they go.
 
 #include <cstddef>
@@ -19,7 +19,6 @@ struct MatchSide {
 struct MatchOutput {
   std::string block;
   int64_t width = 0;  // of both vectors
-  float temperature = 1;
   MatchSide query, item;
 };
 

@@ -35,7 +35,6 @@ TEST(MatchOutput, NamesWhatItsSidesReadAndTheirVectors) {
   ASSERT_TRUE(match);
   EXPECT_EQ(match->block, "match");
   EXPECT_EQ(match->width, 5);
-  EXPECT_EQ(match->temperature, 0.5f);
   EXPECT_TRUE(match->query.dense);
   EXPECT_FALSE(match->item.dense);
   EXPECT_THAT(match->query.features, testing::ElementsAre("user", "clicked"));

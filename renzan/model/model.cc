@@ -1,6 +1,7 @@
 #include "renzan/model/model.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
@@ -146,6 +147,7 @@ void Model::AddBlock(const GraphBlock& block) {
     Fail(ErrorCode::kConfig, "block {}: its {} empty: the dataset has no features for it",
          block.name, block.inputs.size() == 1 ? "input is" : "inputs are");
   const size_t parameters = layout_.parameters().size();
+  std::vector<ItemRequest> requests(items_.size());  // indices begin after those of other blocks
   node.block = block.options.Make({.name = block.name,
                                    .inputs = shapes,
                                    .sequences = sequences,
@@ -153,7 +155,9 @@ void Model::AddBlock(const GraphBlock& block) {
                                    .d_inputs = d_inputs,
                                    .seed = options_.seed,
                                    .parameters = layout_,
-                                   .buffers = buffers_});
+                                   .buffers = buffers_,
+                                   .items = &requests});
+  for (size_t i = items_.size(); i < requests.size(); ++i) AddItem(block.name, requests[i]);
   layout_.SetBlock(parameters, block.name);
   CheckNames(block.name, parameters);
   CheckNegatives(block.name, node);
@@ -167,6 +171,19 @@ void Model::AddBlock(const GraphBlock& block) {
                      .sequence = node.block->sequence(),
                      .padded = IsPadded(*node.block, shapes, sequences, padded)});
   nodes_.push_back(std::move(node));
+}
+
+void Model::AddItem(const std::string& block, const ItemRequest& request) {
+  const auto table =
+      std::find_if(options_.tables.begin(), options_.tables.end(), [&](const TableInput& each) {
+        return each.name == EscapeName(request.feature) && !each.multi_hot;
+      });
+  if (table == options_.tables.end())
+    Fail(ErrorCode::kConfig,
+         "block {}: item: the dataset has no categorical feature '{}' with one value in each row",
+         block, Escape(request.feature));
+  items_.push_back({.table = static_cast<size_t>(table - options_.tables.begin()),
+                    .popularity = request.popularity});
 }
 
 // Throws kConfig if two parameters have one name, among those from `first` on that a block has
@@ -265,6 +282,12 @@ std::unique_ptr<Model::Workspace> Model::MakeWorkspace(int64_t n) const {
   }
   workspace->lengths.assign(options_.sequences.size(),
                             std::vector<int32_t>(static_cast<size_t>(n)));
+  for (size_t i = 0; i < items_.size(); ++i) {
+    SampleItems& items = workspace->items.emplace_back();
+    items.first.resize(static_cast<size_t>(n));
+    std::iota(items.first.begin(), items.first.end(), 0);
+    items.log_shares.resize(static_cast<size_t>(n));
+  }
   workspace->logits = AlignedBuffer(num_outputs() * static_cast<size_t>(n));
   workspace->d_logits = AlignedBuffer(num_outputs() * static_cast<size_t>(n));
   workspace->buffers = buffers_.Make(n);
@@ -314,11 +337,20 @@ BlockedMatrix* Model::At(const Place& place, Workspace* workspace) {
   return nullptr;
 }
 
-double Model::FlopsPerSample() const {
-  double flops = 0;
+std::string Model::ComparesSamples() const {
   for (const Node& node : nodes_)
-    flops += node.block->Flops(std::any_of(node.inputs.begin(), node.inputs.end(),
-                                           [&](size_t v) { return values_[v].has_gradient; }));
+    if (node.block->ComparesSamples()) return values_[node.output].name;
+  return "";
+}
+
+double Model::FlopsPerSample(int64_t samples) const {
+  double flops = 0;
+  for (const Node& node : nodes_) {
+    const bool d_inputs = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                      [&](size_t v) { return values_[v].has_gradient; });
+    flops += node.block->Flops(d_inputs) +
+             static_cast<double>(samples) * node.block->FlopsPerPair(d_inputs);
+  }
   return flops;
 }
 
@@ -356,8 +388,8 @@ void Model::AddGradientsOfParts(Workspace* workspace) const {
 }
 
 void Model::Forward(const PackedParameters& parameters, Workspace* workspace) const {
-  const BlockPass pass{parameters, workspace->buffers, workspace->rows, workspace->training,
-                       workspace->lengths};
+  const BlockPass pass{parameters,          workspace->buffers, workspace->rows,
+                       workspace->training, workspace->lengths, workspace->items};
   CopyParts(workspace);
   for (size_t n = 0; n < nodes_.size(); ++n)
     nodes_[n].block->Forward(pass, workspace->nodes[n].inputs, workspace->nodes[n].output);
@@ -368,8 +400,8 @@ void Model::Forward(const PackedParameters& parameters, Workspace* workspace) co
 
 void Model::Backward(const PackedParameters& parameters, WeightGradients* gradients,
                      Workspace* workspace) const {
-  const BlockPass pass{parameters, workspace->buffers, workspace->rows, workspace->training,
-                       workspace->lengths};
+  const BlockPass pass{parameters,          workspace->buffers, workspace->rows,
+                       workspace->training, workspace->lengths, workspace->items};
   const float* d_logit = workspace->d_logits.data();
   for (BlockedMatrix* d_output : workspace->d_outputs)
     for (int64_t i = 0; i < d_output->rows(); ++i) d_output->Set(i, 0, *d_logit++);

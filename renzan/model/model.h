@@ -27,6 +27,8 @@ namespace renzan {
 struct TableInput {
   std::string name;
   int64_t dim = 0;  // of its rows: RowColumns() of its embedding dimension
+  bool multi_hot = false;
+  int64_t num_ids = 0;
 };
 
 // A feature whose rows are not pooled, but one after another.
@@ -76,6 +78,7 @@ class Model {
     // rows [n, positions · dim], zeros after its last, ...
     std::vector<BlockedMatrix> features;
     std::vector<std::vector<int32_t>> lengths;  // in: ... and how many it has, [n]
+    std::vector<SampleItems> items;             // in, for training: of items()
     AlignedBuffer logits;                       // out: [outputs, n]
     AlignedBuffer d_logits;                     // in: like `logits`
     std::vector<BlockedMatrix> d_features;      // out: like `features`
@@ -116,9 +119,18 @@ class Model {
   // The float32 values of each row that a workspace has besides, however many samples.
   const std::vector<int64_t>& WorkspaceRows() const { return buffers_.rows(); }
 
+  // The features whose ids blocks want in training.
+  struct Item {
+    size_t table = 0;  // of ModelOptions::tables
+    bool popularity = false;
+  };
+  const std::vector<Item>& items() const { return items_; }
+  // The first block that compares the samples of a virtual worker in training; "": none.
+  std::string ComparesSamples() const;
+
   // For one sample: arithmetic operations, forward and backward, where a multiply-add counts as
-  // two; and how many values its layers produce.
-  double FlopsPerSample() const;
+  // two; and how many values its layers produce. `samples`: of a virtual worker.
+  double FlopsPerSample(int64_t samples = 1) const;
   double ActivationsPerSample() const;
 
   // dense, pooled rows, sequences -> logits
@@ -166,6 +178,7 @@ class Model {
   std::optional<size_t> AddPart(const std::string& input);
   void CopyParts(Workspace* workspace) const;
   void AddGradientsOfParts(Workspace* workspace) const;
+  void AddItem(const std::string& block, const ItemRequest& request);
   void CheckNames(const std::string& block, size_t first) const;
   void CheckNegatives(const std::string& block, const Node& node) const;
   size_t ValueNamed(const GraphBlock& block, const std::string& name);
@@ -184,6 +197,7 @@ class Model {
   std::vector<Part> parts_;
   size_t part_row_ = 0;  // of the buffers' rows
   std::vector<Node> nodes_;
+  std::vector<Item> items_;
   std::vector<size_t> outputs_;  // values
   int64_t features_columns_ = 0, first_pooled_ = 0;
 };

@@ -103,15 +103,19 @@ void CheckInputsReachLogit(const ModelOptions& options) {
 }
 
 void CheckBatchStatistics(const ModelOptions& options, int64_t samples_per_virtual_worker) {
-  if (samples_per_virtual_worker > 1) return;
   const std::unique_ptr<Model> model = MakeModel(options);
+  if (samples_per_virtual_worker > 1) return;
+  constexpr const char* kAdvice =
+      "but each has only one: raise training.batch_size to twice numerics.virtual_workers or more, "
+      "or lower numerics.virtual_workers";
+  if (const std::string block = model->ComparesSamples(); !block.empty())
+    Fail(ErrorCode::kConfig,
+         "block {} takes a sample's negatives from the other samples of its virtual worker, {}",
+         block, kAdvice);
   for (const Parameter& parameter : model->layout().parameters())
     if (parameter.is_statistic())
-      Fail(ErrorCode::kConfig,
-           "block {} normalizes by the samples of a virtual worker, but each has only one: raise "
-           "training.batch_size to twice numerics.virtual_workers or more, or lower "
-           "numerics.virtual_workers",
-           parameter.name.substr(0, parameter.name.find('.')));
+      Fail(ErrorCode::kConfig, "block {} normalizes by the samples of a virtual worker, {}",
+           parameter.name.substr(0, parameter.name.find('.')), kAdvice);
 }
 
 std::string LostEffects(const ModelOptions& options) {

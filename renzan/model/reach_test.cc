@@ -100,6 +100,8 @@ std::vector<ModelOptions> AllOptions(int64_t num_dense, const std::vector<int64_
                                          .mask_blocks = 1,
                                          .mask_width = 8,
                                          .expert_mlp = {8},
+                                         .item_features = {"t0"},
+                                         .tower_mlp = {8, 4},
                                          .cross_layers = cross_layers,
                                          .cross_rank = 3},
                                .precision = precision};
@@ -121,6 +123,9 @@ TEST(InputsReachLogit, OrTheModelIsRefused) {
          {std::vector<int64_t>{}, {4}, {3}, {4, 4}, {4, 7}, {4, 4, 4}, {1, 4, 2, 4, 9}}) {
       if (num_dense == 0 && dims.empty()) continue;
       for (const ModelOptions& options : AllOptions(num_dense, dims)) {
+        // Needs a feature for each tower.
+        if (options.type == "two_tower" && (dims.empty() || num_dense + std::ssize(dims) < 2))
+          continue;
         SCOPED_TRACE(fmt::format("{}, {} dense, tables of {}, {} hidden, {} cross", options.type,
                                  num_dense, fmt::join(dims, " "), options.sizes.top_mlp.size(),
                                  options.sizes.cross_layers));
@@ -162,6 +167,23 @@ TEST(BatchStatistics, NeedTwoSamples) {
                   .find("block deep normalizes by the samples of a virtual "
                         "worker, but each has only one: raise"),
               std::string::npos);
+  }
+}
+
+TEST(InBatchSoftmaxModels, NeedTwoSamples) {
+  const ModelOptions options{.type = "two_tower",
+                             .tables = {{"user", 4}, {"item", 4}},
+                             .sizes = {.item_features = {"item"}}};
+  CheckBatchStatistics(options, 2);
+  try {
+    CheckBatchStatistics(options, 1);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    EXPECT_EQ(std::string(error.what()),
+              "block logit takes a sample's negatives from the other samples of its virtual "
+              "worker, but each has only one: raise training.batch_size to twice "
+              "numerics.virtual_workers or more, or lower numerics.virtual_workers");
   }
 }
 

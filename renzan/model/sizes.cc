@@ -62,6 +62,19 @@ void ModelSizes::Describe(const std::string& type, ConfigFields& fields) {
     Layers("expert_mlp", &expert_mlp, "layers of an expert", fields);
     fields.Require(!expert_mlp.empty(), "expert_mlp", "must have at least one layer");
   }
+  if (entry->Has("item_features"))
+    fields.Field("item_features", &item_features,
+                 "that the item's tower takes, first the one that identifies the item; the query's "
+                 "tower takes all others");
+  if (entry->Has("tower_mlp")) {
+    Layers("tower_mlp", &tower_mlp, "layers of each tower; the last one is linear", fields);
+    fields.Require(!tower_mlp.empty(), "tower_mlp", "must have at least one layer");
+  }
+  if (entry->Has("temperature"))
+    fields.Range("temperature", &temperature, 1e-4, 1e4, "the towers' cosines are divided by it");
+  if (entry->Has("popularity"))
+    fields.Field("popularity", &popularity,
+                 "corrects for how often items are in the training data, and so among negatives");
   if (entry->Has("cross_layers")) fields.Range("cross_layers", &cross_layers, 0, 64);
   if (entry->Has("cross_rank"))
     fields.Range("cross_rank", &cross_rank, 0, 65536, "0: whole matrices");

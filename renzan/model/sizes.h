@@ -27,6 +27,10 @@ struct ModelSizes {
   int task_experts = 2;     // of each task of PLE, in each level
   int expert_levels = 2;    // of PLE
   std::vector<int64_t> expert_mlp = {256, 128};  // layers of an expert
+  std::vector<std::string> item_features;  // of two_tower; first the one that identifies the item
+  std::vector<int64_t> tower_mlp = {256, 64};  // layers of a tower
+  double temperature = 0.05;                   // of the towers' products
+  bool popularity = true;                      // InBatchSoftmax::popularity
   int cross_layers = 3;
   int64_t cross_rank = 512;            // 0: whole matrices
   int cross_experts = 0;               // 0: a single product

@@ -41,7 +41,7 @@ RunCosts RunCostsOf(const RunSpec& spec, const Topology& topology, int threads) 
                .dense_wire_bytes = ValueBytes(numerics.dense_wire),
                .state_per_value = static_cast<double>(sparse.state_per_value()),
                .state_per_row = static_cast<double>(sparse.state_per_row()),
-               .flops_per_sample = model->FlopsPerSample(),
+               .flops_per_sample = model->FlopsPerSample(numerics.samples()),
                .activations_per_sample = model->ActivationsPerSample(),
                .inputs_per_sample = 1 + static_cast<double>(spec.model.num_dense),
                .parameters = static_cast<double>(model->layout().size()),

@@ -36,6 +36,7 @@ struct Sizes {
   int64_t parameters;
   std::vector<int64_t> workspace;  // the columns of one thread's matrices
   std::vector<int64_t> rows;       // the values of its rows
+  int64_t items, counts;           // features whose ids blocks want; ids of those that are counted
   ShardingPlan plan;
 };
 
@@ -196,7 +197,7 @@ int64_t WorkerMemory::Workspace() const {
     bytes +=
         AlignedBuffer::MemoryFor((numerics_.samples() | 1) * ((columns + block - 1) / block) * 64);
   for (const int64_t values : sizes_.rows) bytes += AlignedBuffer::MemoryFor(values * kFloat);
-  return bytes;
+  return bytes + sizes_.items * numerics_.samples() * (kFloat + 2 * kRow);
 }
 
 int64_t WorkerMemory::Batches() const {
@@ -207,7 +208,7 @@ int64_t WorkerMemory::Batches() const {
   const int64_t evaluation =
       spec_.memory.evaluates ? 2 * lookups_ * kRow + Slices() + spec_.memory.ranking : 0;
   return exchanged_ + gradients_ + Residuals() + ids + Slices() + sizes_.threads * Workspace() +
-         evaluation;
+         sizes_.counts * int64_t{sizeof(int64_t)} + evaluation;
 }
 
 void WorkerMemory::AddCheckpoint(MemoryEstimate* e) const {
@@ -226,14 +227,18 @@ void WorkerMemory::AddCheckpoint(MemoryEstimate* e) const {
 std::vector<MemoryEstimate> EstimateMemoryOfWorkers(const RunSpec& spec, const ShardingPlan& plan,
                                                     int workers, int threads) {
   const std::unique_ptr<Model> model = MakeModel(spec.model);
-  const Sizes sizes{.spec = spec,
-                    .workers = workers,
-                    .threads = PoolThreads(spec, workers, threads),
-                    .layout = model->layout(),
-                    .parameters = model->layout().size(),
-                    .workspace = model->WorkspaceColumns(),
-                    .rows = model->WorkspaceRows(),
-                    .plan = plan};
+  Sizes sizes{.spec = spec,
+              .workers = workers,
+              .threads = PoolThreads(spec, workers, threads),
+              .layout = model->layout(),
+              .parameters = model->layout().size(),
+              .workspace = model->WorkspaceColumns(),
+              .rows = model->WorkspaceRows(),
+              .items = std::ssize(model->items()),
+              .counts = 0,
+              .plan = plan};
+  for (const Model::Item& item : model->items())
+    if (item.popularity) sizes.counts += spec.model.tables[item.table].num_ids;
   std::vector<MemoryEstimate> estimates;
   for (int rank = 0; rank < workers; ++rank)
     estimates.push_back(WorkerMemory(sizes, rank).Estimate());

@@ -131,6 +131,27 @@ TEST(MemoryEstimate, CountsWhatAThreadNeedsForOneSample) {
   EXPECT_LT(OfAThread(SpecOfAttention(2, kPositions)) - of_one, kSquares / 2);
 }
 
+TEST(MemoryEstimate, CountsHowOftenIdsOccurAndTilesOfScores) {
+  constexpr int64_t kIds = 1'000'000, kSamples = 4096;
+  const auto batches = [&](bool popularity, int64_t virtual_workers) {
+    TrainConfig config;
+    config.model.type = "two_tower";
+    config.model.item_features = {"item"};
+    config.model.popularity = popularity;
+    config.training.batch_size = kSamples;
+    config.numerics.virtual_workers = static_cast<int>(virtual_workers);
+    DatasetSchema schema{.label = "label"};
+    schema.categorical = {{"user", 1000}, {"item", kIds}};
+    const RunSpec spec = TestSpec(config, schema);
+    return EstimateMemory(spec, PlanOf(spec, Topology::OneHost(1), 1), 1, 1).batches;
+  };
+  EXPECT_EQ(batches(true, 8) - batches(false, 8), 8 * kIds);
+  // Of a thread: 64 scores of each sample, not one of each other sample.
+  const int64_t scores = batches(false, 1) - batches(false, 8);
+  EXPECT_GT(scores, kSamples * 7 / 8 * 64 * int64_t{sizeof(float)});
+  EXPECT_LT(scores, kSamples * kSamples * int64_t{sizeof(float)} / 2);
+}
+
 int64_t ResidentBytes() {
   int64_t all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> all >> resident;

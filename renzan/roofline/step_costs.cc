@@ -73,7 +73,7 @@ std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> sli
       defers ? leaves * static_cast<double>(DeferredGradients::BytesOf(
                             model.layout(), DenseGradientOptionsOf(numerics).samples))
              : 0;
-  const double flops = samples * model.FlopsPerSample();
+  const double flops = samples * model.FlopsPerSample(numerics.samples());
   const double deferred_flops = defers ? 2 * samples * parameters : 0;
   const double packed = model.options().precision == Precision::kBFloat16 ? 2 : kFloat;
   std::vector<PhaseCost> costs = {

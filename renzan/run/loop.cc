@@ -120,7 +120,8 @@ class TrainingLoop {
         observer_(callbacks.observer),
         state_(*state),
         steps_per_epoch_(StepsPerEpoch(train.rows.size(), config.training.batch_size)),
-        learns_from_positives_(!model.spec().negatives.empty()),
+        learns_from_one_class_(!model.spec().negatives.empty() ||
+                               !MakeModel(model.spec().model)->ComparesSamples().empty()),
         outputs_(EvaluatedOutputs(model.spec().model.outputs, train.dataset->schema().label)),
         guards_(config.comm.guard && model.spec().numerics.backward != RowCodec::kFloat32),
         sees_all_(state->step == 0),
@@ -196,7 +197,8 @@ class TrainingLoop {
   TrainObserver* const observer_;
   LoopState& state_;
   const int64_t steps_per_epoch_;
-  const bool learns_from_positives_;  // with negatives beside each
+  // Each positive is compared with negatives that are drawn, or with other samples' items.
+  const bool learns_from_one_class_;
   const std::vector<EvaluatedOutput> outputs_;
   const bool guards_;    // against rounding on the wire
   const bool sees_all_;  // this process trains on all samples of the run
@@ -214,8 +216,9 @@ void TrainingLoop::Begin() {
   state_.scheduled_plateau = state_.plateau;
   if (observer_ == nullptr) return;
   observer_->OnStart(state_, steps_);
+  if (learns_from_one_class_) return;
   for (const EvaluatedOutput& output : outputs_)
-    if (!learns_from_positives_ && HasOneClass(train_, output.label))
+    if (HasOneClass(train_, output.label))
       observer_->OnAdvice(OneClassAdvice(train_, output.label, "is the same in all rows"));
 }
 
@@ -366,7 +369,7 @@ const Evaluation& TrainingLoop::Watched(std::span<const Evaluation> evaluations)
 }
 
 void TrainingLoop::AdviseOnOneClass() {
-  if (learns_from_positives_) return;
+  if (learns_from_one_class_) return;
   for (size_t task = 0; task < outputs_.size(); ++task) {
     const bool saw_one_class = sees_all_ && samples_[task] > 0 &&
                                (positives_[task] == 0 || positives_[task] == samples_[task]);

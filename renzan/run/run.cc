@@ -26,6 +26,7 @@
 #include "renzan/planning/memory_estimate.h"
 #include "renzan/run/agreement.h"
 #include "renzan/run/best_model.h"
+#include "renzan/run/count_ids.h"
 #include "renzan/run/explain_divergence.h"
 #include "renzan/run/initialize.h"
 #include "renzan/run/loop.h"
@@ -327,7 +328,7 @@ void TrainingRun::Build() {
   RunWithHeartbeats(comm_, [&] {
     state_.emplace(spec_, plan_, comm_, *pool_,
                    past_.checkpoints.empty() ? InitialValues::kDraw : InitialValues::kZero);
-    step_ = MakeStep(*state_, comm_);
+    step_ = MakeStep(*state_, comm_, CountIds(spec_, state_->model(), splits_.train, *pool_));
   });
 }
 

@@ -32,7 +32,7 @@ const FeatureIds* IdsOfFeature(const Batch& batch, size_t feature) {
 
 FeatureLookups LookupsOf(std::span<const TableSpec> tables, const std::vector<size_t>& features,
                          const Model& model) {
-  FeatureLookups lookups{.features = features, .places = {}, .sequences = {}};
+  FeatureLookups lookups{.features = features, .places = {}, .pooled = {}, .sequences = {}};
   const std::vector<LookedUp> of = ByFeature(tables, features);
   std::vector<BagPlace> first(of.size());  // by feature
   int64_t column = model.first_pooled();
@@ -41,6 +41,7 @@ FeatureLookups LookupsOf(std::span<const TableSpec> tables, const std::vector<si
       lookups.sequences.push_back(f);
       first[f] = {.matrix = lookups.sequences.size(), .column = 0};
     } else {
+      lookups.pooled.push_back(f);
       first[f] = {.matrix = 0, .column = column};
       column += of[f].dim;
     }

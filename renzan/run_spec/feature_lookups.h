@@ -20,6 +20,7 @@ struct FeatureLookups {
   // `negatives`.
   std::vector<size_t> features;
   std::vector<BagPlace> places;   // of all bags, in Model::Workspace::features
+  std::vector<size_t> pooled;     // the features of ModelOptions::tables
   std::vector<size_t> sequences;  // the features of ModelOptions::sequences
 
   // What one of `features` looks up: negatives nothing in a batch without them, as in evaluation.

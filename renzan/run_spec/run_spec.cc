@@ -302,7 +302,10 @@ ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& of_d
                            .target = TargetOf(schema, feature),
                            .negatives_of = NegativesOf(config.model.negatives, feature)});
     } else {
-      tables.push_back({.name = EscapeName(feature.name), .dim = dim});
+      tables.push_back({.name = EscapeName(feature.name),
+                        .dim = dim,
+                        .multi_hot = feature.multi_hot,
+                        .num_ids = feature.num_embeddings});
     }
   }
   return {.type = m.type,

@@ -1,6 +1,7 @@
 #include "renzan/step/cpu_step.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
@@ -8,8 +9,9 @@
 
 namespace renzan {
 
-CpuStep::CpuStep(ModelState& state, Communicator& comm)
+CpuStep::CpuStep(ModelState& state, Communicator& comm, std::vector<IdCounts> counts)
     : HostStep(state, comm),
+      items_(state.model(), lookups_, std::move(counts)),
       packed_(state.model().layout(), state.parameters().span(), state.spec().model.precision) {
   for (int thread = 0; thread < state.pool().num_threads(); ++thread)
     workspaces_.push_back(state.model().MakeWorkspace(spec().numerics.samples()));
@@ -46,6 +48,8 @@ void CpuStep::TrainVirtualWorker(const StepInput& input, const ExchangedIds& ids
   const int virtual_worker = first_virtual_worker() + static_cast<int>(index);
   Model::Workspace& w = *workspaces_[static_cast<size_t>(thread)];
   Load(input.slice, ids, index, &w);
+  items_.Read(input.slice, static_cast<int64_t>(index) * numerics.samples(), numerics.samples(),
+              &w);
   w.training = TrainingPosition{input.step, virtual_worker * numerics.samples()};
   {
     const TraceSpan forward("forward");

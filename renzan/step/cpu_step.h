@@ -7,13 +7,15 @@
 
 #include "renzan/base/function_ref.h"
 #include "renzan/nn/packed_parameters.h"
+#include "renzan/run_spec/item_inputs.h"
 #include "renzan/step/host_step.h"
 
 namespace renzan {
 
 class CpuStep final : public HostStep {
  public:
-  CpuStep(ModelState& state, Communicator& comm);
+  // `counts`: see MakeStep().
+  CpuStep(ModelState& state, Communicator& comm, std::vector<IdCounts> counts);
 
  private:
   void Pack() override;
@@ -35,6 +37,7 @@ class CpuStep final : public HostStep {
   // Fills the workspace with one virtual worker's inputs. `index` counts within this worker.
   void Load(const Batch& slice, const ExchangedIds& ids, size_t index, Model::Workspace* workspace);
 
+  ItemInputs items_;
   PackedParameters packed_;
   int64_t packed_version_ = -1;                                // of the state
   std::vector<std::unique_ptr<Model::Workspace>> workspaces_;  // per thread

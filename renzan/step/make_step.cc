@@ -8,8 +8,10 @@
 
 namespace renzan {
 
-std::unique_ptr<Step> MakeStep(ModelState& state, Communicator& comm) {
-  if (!state.spec().numerics.on_gpu) return std::make_unique<CpuStep>(state, comm);
+std::unique_ptr<Step> MakeStep(ModelState& state, Communicator& comm,
+                               std::vector<IdCounts> counts) {
+  if (!state.spec().numerics.on_gpu)
+    return std::make_unique<CpuStep>(state, comm, std::move(counts));
   auto device = std::make_unique<DeviceEngine>(state, comm);
   if (device->has_tables()) return std::make_unique<GpuStep>(state, std::move(device));
   return std::make_unique<GpuDenseStep>(state, comm, std::move(device));

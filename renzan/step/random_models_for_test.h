@@ -19,6 +19,7 @@
 #include "renzan/model/blocks/cross.h"
 #include "renzan/model/blocks/gate.h"
 #include "renzan/model/blocks/hstu.h"
+#include "renzan/model/blocks/in_batch_softmax.h"
 #include "renzan/model/blocks/l2_normalize.h"
 #include "renzan/model/blocks/layer_norm.h"
 #include "renzan/model/blocks/match.h"
@@ -161,6 +162,13 @@ inline void DrawSampledSoftmax(Draws& draw, const std::string& item, int64_t dim
                      SampledSoftmax{draw.Of<double>({1, 0.5})}});
 }
 
+// A feature with one value; "": there is none.
+inline std::string OneValueFeature(const DatasetSchema& schema) {
+  for (const CategoricalFeature& feature : schema.categorical)
+    if (!feature.multi_hot) return feature.name;
+  return "";
+}
+
 // A random graph over dense features, embeddings and sequences: some blocks, each of which takes
 // inputs and blocks before it, and a logit of all that nothing else uses.
 inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetSchema& schema,
@@ -186,11 +194,18 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
     const std::string name = fmt::format("b{}", blocks.size());
     switch (draw.Below(8)) {
       case 7: {
-        const int64_t width = draw.Size(20);
+        const int64_t width = draw.Size(70);
         for (const char* side : {"_query", "_item"})
           blocks.push_back({name + side, {draw.Of(values)}, Mlp{.layers = {width}}});
-        blocks.push_back(
-            {name, {name + "_query", name + "_item"}, Match{draw.Of<double>({1, 0.3})}});
+        const std::vector<std::string> sides = {name + "_query", name + "_item"};
+        const std::string item = draw.OneIn(3) ? "" : OneValueFeature(schema);
+        if (draw.OneIn(2))
+          blocks.push_back({name, sides, Match{draw.Of<double>({1, 0.3})}});
+        else
+          blocks.push_back({name, sides,
+                            InBatchSoftmax{.temperature = 2.5,
+                                           .item = item,
+                                           .popularity = !item.empty() && draw.OneIn(2)}});
         break;
       }
       case 5:
@@ -331,6 +346,8 @@ inline RandomModel DrawModel(uint64_t seed) {
   TrainConfig& c = model.config;
   c.model.type = draw.OneIn(3) ? kBlocksType : draw.Of(ModelTypeNames());
   const CatalogueEntry* const entry = FindEntry(c.model.type);
+  // An item has one id.
+  if (c.model.type == "two_tower") model.schema.categorical[0].multi_hot = false;
   // Most blocks for sequences are in no model of the catalogue.
   if (c.model.type == kBlocksType || draw.OneIn(2)) DrawSharing(draw, &model.schema);
   const bool next_item = entry != nullptr ? entry->takes_negatives : draw.OneIn(3);
@@ -370,7 +387,7 @@ inline RandomModel DrawModel(uint64_t seed) {
   c.model.attention_mlp = widths();
   if (c.model.type == kBlocksType) {
     c.model.blocks = DrawBlocks(draw, model.schema, c.model);
-  } else if (!entry->needs_sequences || next_item) {
+  } else if (c.model.type != "two_tower" && (!entry->needs_sequences || next_item)) {
     for (const CategoricalFeature& feature : model.schema.categorical)
       if (feature.max_length > 0 && feature.table != "item") {
         c.model.tables[feature.name].pooling = c.model.pooling;
@@ -417,6 +434,11 @@ inline RandomModel DrawModel(uint64_t seed) {
   c.model.normalization = draw.Of(Words{"none", "none", "batch"});
   // Those of a virtual worker need two samples.
   if (c.training.batch_size == c.numerics.virtual_workers) c.training.batch_size *= 2;
+  c.model.item_features = {OneValueFeature(model.schema)};
+  if (draw.OneIn(2)) c.model.item_features.push_back(model.schema.categorical.back().name);
+  c.model.tower_mlp = {draw.Size(50), draw.Size(50)};
+  c.model.temperature = draw.Of<double>({0.5, 2});
+  c.model.popularity = draw.OneIn(2);
   c.model.cross_experts = draw.OneIn(2) ? 0 : draw.Size(3);
   DrawTasks(draw, &model);
   DrawFrozen(draw, &model);

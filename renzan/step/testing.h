@@ -36,6 +36,20 @@ inline RunSpec TestSpec(const TrainConfig& config, const DatasetSchema& schema =
   return MakeRunSpec(config, schema, TestPoolingFactors(schema));
 }
 
+// As if each id occurred in the training data, the lower ones more often.
+inline std::vector<IdCounts> TestCounts(const Model& model) {
+  std::vector<IdCounts> all;
+  for (const Model::Item& item : model.items()) {
+    if (!item.popularity) continue;
+    IdCounts& counts = all.emplace_back();
+    for (int64_t id = 0; id < model.options().tables[item.table].num_ids; ++id) {
+      counts.of_id.push_back(1 + 100 / (id + 1));
+      counts.rows += counts.of_id.back();
+    }
+  }
+  return all;
+}
+
 // A model and its step, as a run makes them.
 class TestModel : public TrainedState {
  public:
@@ -49,7 +63,7 @@ class TestModel : public TrainedState {
             spec_,
             plan ? *plan : PlanOf(spec_, Topology::OneHost(comm.world_size()), pool.num_threads()),
             comm, pool, initial_values),
-        step_(MakeStep(state_, comm)) {}
+        step_(MakeStep(state_, comm, TestCounts(state_.model()))) {}
 
   Step& step() { return *step_; }
   // StepInput::metrics.
@@ -60,7 +74,7 @@ class TestModel : public TrainedState {
   // A step that knows nothing of earlier ones, as that of a resumed run.
   void MakeNewStep() {
     step_.reset();
-    step_ = MakeStep(state_, comm_);
+    step_ = MakeStep(state_, comm_, TestCounts(state_.model()));
   }
   void Run(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics,
            const Batch* next = nullptr, bool measure_gradients = false) {

@@ -20,7 +20,9 @@ types=$($renzan train --print-config any.yaml |
 for type in $types; do
   # These need sequences or two labels: sequences_test.sh, next_item_test.sh, tasks_test.sh.
   [[ " din bst sasrec hstu esmm " != *" $type "* ]] || continue
-  config $type "model: {type: $type}"
+  options=""
+  [ $type != two_tower ] || options=", item_features: [C3, C1]"
+  config $type "model: {type: $type$options}"
   $renzan train $type.yaml --workers 1 --run-dir $type/one 2>log.txt || fail "$type: $(cat log.txt)"
   $renzan train $type.yaml --workers 2 --run-dir $type/two --set training.max_steps=7 2>log.txt ||
     fail "$type: $(cat log.txt)"

@@ -29,6 +29,7 @@
 #include "renzan/roofline/phase_times.h"
 #include "renzan/roofline/step_costs.h"
 #include "renzan/run/agreement.h"
+#include "renzan/run/count_ids.h"
 #include "renzan/run/loop.h"
 #include "renzan/run/splits.h"
 #include "renzan/run_spec/negatives.h"
@@ -236,7 +237,7 @@ void BenchTrain(const TrainBenchFlags& flags, TrainConfig config, Communicator& 
   std::unique_ptr<Step> model;
   RunWithHeartbeats(comm, [&] {
     state.emplace(spec, plan, comm, pool);
-    model = MakeStep(*state, comm);
+    model = MakeStep(*state, comm, CountIds(spec, state->model(), splits.train, pool));
   });
   const TracedSteps traced =
       RunSteps(config, splits.train, flags.steps, pool.num_threads(), *model);

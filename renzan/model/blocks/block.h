@@ -47,6 +47,19 @@ struct SequenceId {
   bool operator==(const SequenceId&) const = default;
 };
 
+// A feature with one value whose ids a block wants in training.
+struct ItemRequest {
+  std::string feature;
+  bool popularity = false;  // and how frequent they are
+};
+
+// What the samples of a pass in training have of such a feature.
+struct SampleItems {
+  std::vector<int32_t> first;     // [n]: the first sample with the same id
+  std::vector<float> log_shares;  // [n]: log of the share of the training data's rows with this id
+  std::vector<int32_t> order;     // [n]: for whoever sets them
+};
+
 // The matrices [n · rows per sample, columns] that blocks use between a forward and its backward
 // pass, or within one. A layout is built once and never changes.
 class BufferLayout {
@@ -118,6 +131,13 @@ struct BlockPlace {
   uint64_t seed = 0;     // of dropout
   ParameterLayout& parameters;
   BufferLayout& buffers;
+  std::vector<ItemRequest>* items = nullptr;  // of all blocks
+
+  // Returns the index of what the samples have of it in BlockPass::items.
+  size_t RequestItem(ItemRequest request) const {
+    items->push_back(std::move(request));
+    return items->size() - 1;
+  }
 
   // Throws kConfig: "block NAME WHAT".
   [[noreturn]] void Reject(const std::string& what) const;
@@ -148,6 +168,7 @@ struct BlockPass {
   std::optional<TrainingPosition> training = {};  // unset in evaluation
   // For each sequence [n]: how many rows of it a sample has.
   std::span<const std::vector<int32_t>> lengths = {};
+  std::span<const SampleItems> items = {};  // meaningless in evaluation
 };
 
 class Block {
@@ -165,10 +186,9 @@ class Block {
   // always have the model's precision.
   virtual bool GivesLogit() const { return false; }
   virtual bool TakesLogits() const { return false; }
-  // Of a block whose logit, in evaluation, is the product of a query's vector, its first input, and
-  // an item's, its second: what that is divided by. Such a model can rank items
-  // (infer/rank_items.h).
-  virtual std::optional<float> MatchTemperature() const { return std::nullopt; }
+  // Whether its logit, in evaluation, is the product of a query's vector, its first input, and an
+  // item's, its second, but for a factor. Such a model can rank items (infer/rank_items.h).
+  virtual bool IsMatch() const { return false; }
   // Whether this input is a feature's negatives, which predictions lack (SequenceInput). No other
   // input may be, unless the output is the same sequence.
   virtual bool TakesNegatives(size_t /*input*/) const { return false; }
@@ -177,6 +197,11 @@ class Block {
   // Arithmetic operations for one sample, forward and backward; a multiply-add counts as two.
   // `d_inputs`: whether the gradients of the inputs are needed.
   virtual double Flops(bool d_inputs) const = 0;
+  // The same for each pair of samples of a virtual worker, of blocks that compare them.
+  virtual double FlopsPerPair(bool /*d_inputs*/) const { return 0; }
+  // Whether what it gives for a sample in training is compared with other samples' values, so that
+  // a virtual worker needs several.
+  virtual bool ComparesSamples() const { return false; }
 
   virtual void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const = 0;
 

@@ -48,7 +48,8 @@ class BlockAlone {
                            .inputs = shapes_,
                            .sequences = sequences_,
                            .parameters = layout_,
-                           .buffers = buffers_});
+                           .buffers = buffers_,
+                           .items = &requests_});
     parameters_ = AlignedBuffer(static_cast<size_t>(layout_.size()));
     const std::vector<float> values = RandomValues(parameters_.size(), 3);
     std::copy(values.begin(), values.end(), parameters_.data());
@@ -60,6 +61,7 @@ class BlockAlone {
   }
 
   std::vector<std::vector<float>> inputs;  // [n, columns], row by row
+  std::vector<SampleItems> items;          // for blocks that want ids in training
   std::vector<float> statistics;           // that ExpectGradients() has observed
 
   // Of each sample, how many positions of its sequence are used; the vectors of the others become
@@ -93,7 +95,8 @@ class BlockAlone {
     ThreadPool pool(1);
     packed.Pack(pool);
     Load();
-    block_->Forward({packed, matrices_, rows_, training_, lengths_}, input_pointers_, &output_);
+    block_->Forward({packed, matrices_, rows_, training_, lengths_, items}, input_pointers_,
+                    &output_);
     return RowMajor(output_);
   }
 
@@ -112,8 +115,8 @@ class BlockAlone {
     FlatGradients flat(gradients.data());
     statistics.assign(static_cast<size_t>(layout_.statistics_size()), 0.0f);
     flat.set_statistics(statistics.data());
-    block_->Backward({packed, matrices_, rows_, training_, lengths_}, input_pointers_, output_,
-                     &d_output, &flat, pointers);
+    block_->Backward({packed, matrices_, rows_, training_, lengths_, items}, input_pointers_,
+                     output_, &d_output, &flat, pointers);
     std::vector<std::vector<float>> of_inputs;
     for (const BlockedMatrix& each : d_inputs) of_inputs.push_back(RowMajor(each));
     return {{gradients.data(), gradients.data() + gradients.size()}, std::move(of_inputs)};
@@ -170,6 +173,7 @@ class BlockAlone {
   Precision precision_;
   ParameterLayout layout_;
   BufferLayout buffers_;
+  std::vector<ItemRequest> requests_;
   std::unique_ptr<Block> block_;
   AlignedBuffer parameters_;
   std::vector<BlockedMatrix> matrices_, loaded_;

@@ -30,7 +30,7 @@ class MatchBlock final : public Block {
         item_row_(place.buffers.AddRow(width_)) {}
 
   bool GivesLogit() const override { return true; }
-  std::optional<float> MatchTemperature() const override { return temperature_; }
+  bool IsMatch() const override { return true; }
   double Flops(bool) const override { return 4 * static_cast<double>(width_); }
 
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {

@@ -13,6 +13,7 @@
 #include "renzan/model/blocks/fm.h"
 #include "renzan/model/blocks/gate.h"
 #include "renzan/model/blocks/hstu.h"
+#include "renzan/model/blocks/in_batch_softmax.h"
 #include "renzan/model/blocks/l2_normalize.h"
 #include "renzan/model/blocks/layer_norm.h"
 #include "renzan/model/blocks/match.h"
@@ -46,6 +47,7 @@ const std::vector<BlockOptions>& Types() {
       Fm{},
       Gate{},
       Hstu{},
+      InBatchSoftmax{},
       L2Normalize{},
       LayerNorm{},
       Match{},

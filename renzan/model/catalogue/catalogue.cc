@@ -24,6 +24,7 @@ Graph MaskNetGraph(const ModelOptions& options);
 Graph MmoeGraph(const ModelOptions& options);
 Graph PleGraph(const ModelOptions& options);
 Graph SasrecGraph(const ModelOptions& options);
+Graph TwoTowerGraph(const ModelOptions& options);
 Graph WideDeepGraph(const ModelOptions& options);
 Graph XDeepFmGraph(const ModelOptions& options);
 std::vector<ModelOutput> EsmmOutputs(const std::vector<std::string>& labels);
@@ -98,6 +99,9 @@ constexpr CatalogueEntry kEntries[] = {
     {.name = "finalmlp",
      .graph = FinalMlpGraph,
      .keys = "top_mlp second_mlp dropout normalization"},
+    {.name = "two_tower",
+     .graph = TwoTowerGraph,
+     .keys = "item_features tower_mlp temperature popularity activation dropout normalization"},
     {.name = "mmoe",
      .graph = MmoeGraph,
      .outputs = OutputPerLabel,
