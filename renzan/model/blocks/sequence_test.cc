@@ -24,7 +24,7 @@
 namespace renzan {
 namespace {
 
-constexpr int64_t kWidth = 4;
+constexpr int64_t kVectorWidth = 4;
 constexpr size_t kMost = 5;  // positions
 const std::vector<int32_t> kUsed = {5, 0, 1, 3};
 
@@ -38,7 +38,7 @@ void PrintTo(const SequenceCase& its, std::ostream* out) { *out << its.name; }
 
 Shape Five() {
   Shape shape;
-  for (size_t v = 0; v < kMost; ++v) shape.push_back({fmt::format("s.{}", v), kWidth});
+  for (size_t v = 0; v < kMost; ++v) shape.push_back({fmt::format("s.{}", v), kVectorWidth});
   return shape;
 }
 
@@ -46,7 +46,7 @@ class SequenceBlocks : public testing::TestWithParam<SequenceCase> {
  protected:
   BlockAlone Make(Precision precision = Precision::kFloat32) const {
     std::vector<Shape> inputs(GetParam().inputs, Five());
-    if (GetParam().appended > 0) inputs.push_back({{"x", kWidth}});
+    if (GetParam().appended > 0) inputs.push_back({{"x", kVectorWidth}});
     return BlockAlone(GetParam().options, inputs, 4, std::nullopt, precision);
   }
 };
@@ -74,9 +74,9 @@ TEST_P(SequenceBlocks, SeeNoPositionThatASampleDoesNotUse) {
   const auto gradients = block.Gradients();
   for (size_t input = 0; input < GetParam().inputs; ++input)
     for (size_t i = 0; i < kUsed.size(); ++i)
-      for (size_t c = static_cast<size_t>(kUsed[i] * kWidth); c < kMost * kWidth; ++c) {
-        EXPECT_EQ(gradients.second[input][i * kMost * kWidth + c], 0) << i;
-        block.inputs[input][i * kMost * kWidth + c] = 3;
+      for (size_t c = static_cast<size_t>(kUsed[i] * kVectorWidth); c < kMost * kVectorWidth; ++c) {
+        EXPECT_EQ(gradients.second[input][i * kMost * kVectorWidth + c], 0) << i;
+        block.inputs[input][i * kMost * kVectorWidth + c] = 3;
       }
   EXPECT_EQ(block.Output(), y);
 }
@@ -90,7 +90,7 @@ TEST_P(SequenceBlocks, GradientsAgreeWithFiniteDifferences) {
 TEST_P(SequenceBlocks, WorkInBFloat16) {
   const SequenceCase& its = GetParam();
   std::vector<Shape> inputs(its.inputs, Five());
-  if (its.appended > 0) inputs.push_back({{"x", kWidth}});
+  if (its.appended > 0) inputs.push_back({{"x", kVectorWidth}});
   ExpectBFloat16(its.options, inputs, kUsed);
 }
 
@@ -117,7 +117,8 @@ INSTANTIATE_TEST_SUITE_P(
 // Blocks between a sequence and one that must know its positions.
 std::string RefusalBetween(const BlockOptions& block, int64_t positions = 5) {
   const ModelOptions options = {
-      .type = kBlocksType, .sequences = {{.name = "s", .dim = kWidth, .positions = positions}}};
+      .type = kBlocksType,
+      .sequences = {{.name = "s", .dim = kVectorWidth, .positions = positions}}};
   try {
     Model(options, {{"between", {EmbeddingsOf("s")}, block},
                     {"pooled", {"between"}, Pool{}},
