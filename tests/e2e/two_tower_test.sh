@@ -36,7 +36,10 @@ long="$many --set training.max_steps=-1 --set training.epochs=600 --set training
 $renzan train "$golden/two_tower.yaml" --run-dir killed $long --set checkpoint.every_steps=1 \
   >log.txt 2>&1 &
 launcher=$!
-until compgen -G "killed/checkpoints/step-*" >/dev/null; do sleep 0.05; done
+until compgen -G "killed/checkpoints/step-*" >/dev/null; do
+  kill -0 $launcher 2>/dev/null || fail "it ended: $(cat log.txt)"
+  sleep 0.05
+done
 kill -KILL $launcher
 wait $launcher && fail "was not killed: $(cat log.txt)"
 launcher=""

@@ -1,9 +1,6 @@
 // Two towers (Yi et al., "Sampling-Bias-Corrected Neural Modeling for Large Corpus Item
-// Recommendations", RecSys 2019): an MLP over what is known of the query, one over what is known of
-// the item, and the product of the directions of what they give. The items of other samples are the
-// negatives.
-
-#include <algorithm>
+// Recommendations", RecSys 2019): an MLP over the query's features, one over the item's, and the
+// product of the directions that they give, against those of other samples' items.
 
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
@@ -33,7 +30,9 @@ Graph TwoTowerGraph(const ModelOptions& options) {
   }
   if (options.num_dense > 0) query.push_back(kDenseInput);
   if (!unknown.empty())
-    Fail(ErrorCode::kConfig, "model.item_features: the dataset has no categorical feature '{}'",
+    Fail(ErrorCode::kConfig,
+         "model.item_features: the dataset has no categorical feature '{}'; dense ones are the "
+         "query's",
          Escape(unknown[0]));
   if (item.empty() || query.empty())
     Fail(ErrorCode::kConfig,
