@@ -137,6 +137,8 @@ TEST(MemoryEstimate, CountsHowOftenIdsOccurAndTilesOfScores) {
     TrainConfig config;
     config.model.type = "two_tower";
     config.model.item_features = {"item"};
+    config.model.embedding_dim = 4;
+    config.model.tower_mlp = {4};
     config.model.popularity = popularity;
     config.training.batch_size = kSamples;
     config.numerics.virtual_workers = static_cast<int>(virtual_workers);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "renzan/model/blocks/block_testing.h"
+#include "renzan/nn/isa.h"
 
 namespace renzan {
 namespace {
@@ -92,6 +93,33 @@ TEST(InBatchSoftmax, IsTheLogOddsAmongTheOtherSamplesItems) {
         ExpectNear(gradients[1], plain.d_item);
         if (n < 10) block.ExpectGradients();
       }
+}
+
+// All classes with fused multiply-add give the same bits (gemm.h).
+TEST(InBatchSoftmax, BitsDoNotDependOnTheWidthOfVectors) {
+  constexpr int64_t kSamples = 90, kWidth = 12;
+  std::vector<float> first;
+  for (const char* isa : {"avx2", "avx512", "sse4"}) {
+    SCOPED_TRACE(isa);
+    try {
+      SelectIsa(isa);
+    } catch (const Error&) {
+      continue;  // not supported by this machine
+    }
+    BlockAlone block(InBatchSoftmax{.temperature = 0.3, .item = "item", .popularity = true},
+                     {{{"query", kWidth}}, {{"item", kWidth}}}, kSamples, kAnyStep);
+    block.items = {SomeItems(kSamples)};
+    std::vector<float> all = block.Output();
+    for (const std::vector<float>& each : block.Gradients().second)
+      all.insert(all.end(), each.begin(), each.end());
+    if (first.empty()) first = all;
+    if (isa == std::string("sse4")) {
+      for (size_t i = 0; i < all.size(); ++i) EXPECT_NEAR(all[i], first[i], 1e-4f);
+    } else {
+      EXPECT_EQ(all, first);
+    }
+  }
+  SelectIsa("auto");
 }
 
 // The loss of label 1 is the cross entropy of a softmax over all samples.
