@@ -12,7 +12,7 @@ L2 = 1e-5  # of embeddings
 # What `model` says for batch normalization in the MLPs of these, whose references have it.
 BATCH_NORM = {"normalization": "batch"}
 NORMALIZED = ("wide_deep", "deepfm", "xdeepfm", "autoint", "finalmlp", "dlrm")
-SPARSE = {"type": "adam", "learning_rate": LEARNING_RATE}
+SPARSE = {"type": "adam", "rows": "all", "learning_rate": LEARNING_RATE}
 INITIAL_VALUES = {"initial_values": "normal", "initial_deviation": 1e-4}
 
 # What the tables of results say of it.
@@ -23,10 +23,8 @@ RECIPE = [
     f"the validation data, an end after {PATIENCE} in a row; the best epoch counts.",
     f"Batch normalization in {', '.join(NORMALIZED)}: FuxiCTR's statistics are those of the batch, "
     "Renzan's those of a virtual worker's share of it, an eighth.",
-    "Tables begin as N(0, 1e-4). Their Adam updates the rows of a batch in Renzan; in FuxiCTR the "
-    "other rows move on, too.",
-    "L2 of tables is a term of the loss: in FuxiCTR over all rows, in Renzan over those of the "
-    "batch.",
+    "Tables begin as N(0, 1e-4). Their Adam moves all rows at every step, and so does L2 of tables; "
+    "in FuxiCTR it is a term of the loss, which is part of the gradients that are clipped.",
 ]
 
 

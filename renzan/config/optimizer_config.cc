@@ -47,11 +47,17 @@ void SparseOptimizerConfig::Describe(ConfigFields& fields) {
   fields.Range("l2", &l2, 0, 1e6, "ftrl");
   fields.Range("initial_accumulator", &initial_accumulator, 0, 1e6, "adagrad, rowwise_adagrad");
   fields.Range("weight_decay", &weight_decay, 0, 1e6,
-               "of the rows that a batch looks up, once per step");
+               "of the rows that a batch looks up, or of all (rows), once per step");
   fields.Choice("weight_decay_mode", &weight_decay_mode, {"decoupled", "l2"},
                 "w *= 1 - learning_rate * weight_decay, or gradient += weight_decay * w");
-  fields.Require(weight_decay_mode != "decoupled" || learning_rate * weight_decay < 1,
-                 "weight_decay", kTooMuchDecay);
+  fields.Choice("rows", &rows, {"touched", "all"},
+                "which take a step: those that a batch looks up, or all, as with dense gradients");
+  fields.Require(
+      (weight_decay_mode != "decoupled" && rows != "all") || learning_rate * weight_decay < 1,
+      "weight_decay", kTooMuchDecay);
+  for (const SparseOptimizerInfo& info : SparseOptimizers())
+    fields.Require(rows != "all" || type != info.name || info.moves_all_rows, "rows",
+                   fmt::format("must be touched with type: {}", info.name));
   if (type != "ftrl") return;
   fields.Require(learning_rate > 0, "learning_rate", "must be above 0 with type: ftrl");
   fields.Require(weight_decay == 0, "weight_decay",

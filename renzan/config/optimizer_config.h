@@ -30,6 +30,7 @@ struct SparseOptimizerConfig {
   double initial_accumulator = 0;
   double weight_decay = 0;
   std::string weight_decay_mode = "decoupled";
+  std::string rows = "touched";
   void Describe(ConfigFields& fields);
 };
 

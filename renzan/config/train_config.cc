@@ -113,7 +113,8 @@ void TrainConfig::Describe(ConfigFields& fields) {
   for (const auto& [name, table] : model.tables) {
     const SparseOptimizerConfig& sparse = optimizer.sparse;
     const double rate = sparse.learning_rate * table.learning_rate_factor;
-    fields.Require(sparse.weight_decay_mode != "decoupled" || rate * sparse.weight_decay < 1,
+    fields.Require((sparse.weight_decay_mode != "decoupled" && sparse.rows != "all") ||
+                       rate * sparse.weight_decay < 1,
                    "model",
                    fmt::format("has learning_rate_factor {} for table {}: times "
                                "optimizer.sparse.learning_rate and weight_decay it must be below "
@@ -124,6 +125,11 @@ void TrainConfig::Describe(ConfigFields& fields) {
                                "optimizer.sparse.type: ftrl does not allow",
                                name));
   }
+  fields.Require(
+      optimizer.sparse.rows != "all" || numerics.embedding_precision == "fp32", "optimizer",
+      fmt::format("has sparse.rows: all, which needs numerics.embedding_precision: fp32, "
+                  "not {}",
+                  numerics.embedding_precision));
   fields.Require(workers <= numerics.virtual_workers, "workers",
                  TooManyWorkers(workers, numerics.virtual_workers));
   fields.Require(elastic.max <= numerics.virtual_workers, "elastic",

@@ -111,6 +111,15 @@ TEST(TrainConfig, RejectsInvalidValues) {
   ExpectError(std::string(kMinimal) + "optimizer: {sparse: {weight_decay: 10}}\n",
               "times learning_rate must be below 1");
   Read(std::string(kMinimal) + "optimizer: {sparse: {weight_decay: 10, weight_decay_mode: l2}}\n");
+  ExpectError(std::string(kMinimal) +
+                  "optimizer: {sparse: {rows: all, weight_decay: 10, weight_decay_mode: l2}}\n",
+              "times learning_rate must be below 1");
+  for (const char* type : {"rowwise_adagrad", "ftrl"})
+    ExpectError(fmt::format("{}optimizer: {{sparse: {{rows: all, type: {}}}}}\n", kMinimal, type),
+                fmt::format("rows must be touched with type: {}", type));
+  ExpectError(std::string(kMinimal) +
+                  "optimizer: {sparse: {rows: all}}\nnumerics: {embedding_precision: bf16}\n",
+              "rows: all, which needs numerics.embedding_precision: fp32, not bf16");
   ExpectError(std::string(kMinimal) + "optimizer: {sparse: {weight_decay_mode: L2}}\n",
               "did you mean 'l2'");
   ExpectError(std::string(kMinimal) + "training: {loss: {pos_weight: 0}}\n", "greater than 0");
@@ -219,7 +228,7 @@ TEST(TrainConfig, RegularizationAndPrecisionChangeBits) {
   for (const char* changes :
        {"model.dropout=0.1", "optimizer.dense.weight_decay=0.1",
         "optimizer.sparse.weight_decay=0.1", "optimizer.sparse.weight_decay_mode=l2",
-        "optimizer.max_gradient_norm=1", "numerics.precision=bf16",
+        "optimizer.sparse.rows=all", "optimizer.max_gradient_norm=1", "numerics.precision=bf16",
         "numerics.embedding_precision=bf16"})
     EXPECT_NE(DifferenceThatChangesBits(config, Read(kMinimal, {changes})), "") << changes;
   EXPECT_EQ(DifferenceThatChangesBits(

@@ -18,6 +18,7 @@ void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss,
     reject("model.normalization: " + model.sizes.normalization);
   if (const SparseOptimizerInfo& info = InfoOf(sparse.type); !info.runs_on_gpu)
     reject(fmt::format("optimizer.sparse.type: {}", info.name));
+  if (sparse.all_rows) reject("optimizer.sparse.rows: all");
   if (!one_learning_rate) reject("model.tables.NAME.learning_rate_factor");
   if (model.outputs.size() > 1) reject("several model.outputs");
   if (loss.tasks[0].weight != 1) reject("model.outputs.NAME.weight");

@@ -181,6 +181,7 @@ void LoadTables(CheckpointReader& reader, ShardedEmbeddings* embeddings, ThreadP
                  block.trained = RowSet(block.num_rows);
                  for (const int32_t row : sparse->rows) block.trained->Add(row);
                });
+  embeddings->RowsWereSet();
 }
 
 }  // namespace renzan

@@ -47,6 +47,7 @@ EmbeddingShard::EmbeddingShard(const TableSpec& of_table, const Shard& of_plan, 
   store = make_store ? make_store(std::move(options), pool)
                      : std::make_unique<MemoryRowStore>(std::move(options), pool);
   CHECK(store->slots_are_rows() || store->NeedsPinning());
+  if (IdleRowsMove(optimizer) && !table.frozen) idle.emplace(optimizer, rows.size(), draws);
   for (int i = 0; i < rows.num_blocks(); ++i) {
     const int64_t first = rows.first()[static_cast<size_t>(i)];
     const int64_t size = rows.first()[static_cast<size_t>(i) + 1] - first;

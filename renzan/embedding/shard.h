@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "renzan/embedding/copy_on_write.h"
+#include "renzan/embedding/idle_rows.h"
 #include "renzan/embedding/row_set.h"
 #include "renzan/embedding/row_store.h"
 #include "renzan/embedding/shard_rows.h"
@@ -62,6 +63,7 @@ struct EmbeddingShard {
   std::unique_ptr<RowStore> store;  // of rows.size() rows
   uint64_t rounding_key;            // for updates of 16-bit rows
   std::vector<Block> blocks;
+  std::optional<IdleRows> idle;  // if rows move that no sample looks up
 };
 
 }  // namespace renzan

@@ -1,7 +1,9 @@
 #include "renzan/embedding/sharded_embeddings.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
@@ -58,6 +60,7 @@ void ShardedEmbeddings::Prefetch(const PreparedBatch& batch) const {
 
 void ShardedEmbeddings::LookUp(PreparedBatch* batch) {
   Pin(batch);
+  if (IdleRowsMove(options_.optimizer)) CatchUp(batch);
   output_dist_.Send(shards_, *batch);
 }
 
@@ -89,7 +92,66 @@ void ShardedEmbeddings::Unpin(PreparedBatch* batch) {
   }
 }
 
+// A row that several samples look up must catch up once.
+void ShardedEmbeddings::CatchUp(PreparedBatch* batch) {
+  pool_.ParallelTasks(shards_.size(), [&](int thread, size_t held) { Sort(held, thread, batch); });
+  FindRuns(*batch);
+  pool_.ParallelTasks(runs_.size(), [&](int, size_t i) {
+    EmbeddingShard& shard = shards_[runs_[i].held];
+    if (shard.idle && shard.idle->steps() > 0)
+      CatchUpRowsOf(runs_[i].lookups, runs_[i].block, &shard);
+  });
+}
+
+void ShardedEmbeddings::CatchUp() {
+  constexpr int64_t kRows = 4096;  // of a task
+  struct Part {
+    EmbeddingShard* shard;
+    size_t block;
+    int64_t first, end;  // rows of the shard
+  };
+  std::vector<Part> parts;
+  for (EmbeddingShard& shard : shards_) {
+    if (!shard.idle || shard.idle->steps() == 0) continue;
+    for (size_t block = 0; block < shard.blocks.size(); ++block) {
+      const int64_t begin = shard.blocks[block].first_row;
+      const int64_t end = begin + shard.blocks[block].num_rows;
+      for (int64_t first = begin; first < end; first += kRows)
+        parts.push_back({&shard, block, first, std::min(end, first + kRows)});
+    }
+  }
+  pool_.ParallelTasks(parts.size(), [&](int, size_t i) {
+    std::vector<int32_t> rows(static_cast<size_t>(parts[i].end - parts[i].first));
+    std::iota(rows.begin(), rows.end(), static_cast<int32_t>(parts[i].first));
+    CatchUpRows(rows, parts[i].block, parts[i].shard);
+  });
+  for (EmbeddingShard& shard : shards_)
+    if (shard.idle && shard.idle->steps() > 0) shard.idle->Forget();
+}
+
+// While a checkpoint is being written, rows that change are copied: these would be all.
+bool ShardedEmbeddings::ShouldCatchUp() const {
+  const auto is_viewed = [](const EmbeddingShard& shard) {
+    return std::ranges::any_of(shard.blocks,
+                               [](const auto& b) { return b.weights_view != nullptr; });
+  };
+  return std::ranges::any_of(shards_,
+                             [](const EmbeddingShard& shard) {
+                               return shard.idle && shard.idle->steps() >= IdleRows::kMostSteps;
+                             }) &&
+         std::ranges::none_of(shards_, is_viewed);
+}
+
+void ShardedEmbeddings::RowsWereSet() {
+  for (EmbeddingShard& shard : shards_)
+    if (shard.idle) shard.idle->Restart();
+}
+
 void ShardedEmbeddings::SortLookups(size_t held, int thread, PreparedBatch* batch) {
+  if (!IdleRowsMove(options_.optimizer)) Sort(held, thread, batch);
+}
+
+void ShardedEmbeddings::Sort(size_t held, int thread, PreparedBatch* batch) {
   const TraceSpan span("sort lookups");
   const ShardIds& ids = batch->ids.of_held(held);
   std::vector<Lookup>& sorted = batch->sorted[held];
@@ -185,6 +247,8 @@ void ShardedEmbeddings::ExchangeSquares(const PreparedBatch& batch, const Sparse
 bool ShardedEmbeddings::Update(const PreparedBatch& batch, const SparseStep& step) {
   FindRuns(batch);
   if (exchanges_squares_) ExchangeSquares(batch, step);
+  for (EmbeddingShard& shard : shards_)
+    if (shard.idle) shard.idle->Miss(IdleStepOf(options_.optimizer, step, shard));
   finite_.assign(runs_.size(), 1);
   pool_.ParallelTasks(runs_.size(), [&](int, size_t i) {
     const Run& run = runs_[i];
@@ -194,6 +258,7 @@ bool ShardedEmbeddings::Update(const PreparedBatch& batch, const SparseStep& ste
     finite_[i] = ApplySparse(options_.optimizer, step, GradientsOf(batch, run), means, run.block,
                              &shards_[run.held]);
   });
+  if (ShouldCatchUp()) CatchUp();
   return std::find(finite_.begin(), finite_.end(), 0) == finite_.end();
 }
 

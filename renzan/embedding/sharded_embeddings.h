@@ -79,8 +79,8 @@ class ShardedEmbeddings {
 
   // Tells the stores that the rows of this batch will be looked up next. Its ids must have arrived.
   void Prefetch(const PreparedBatch& batch) const;
-  // Pins the rows of the whole batch, pools them and starts to send them. The ids must have
-  // arrived.
+  // Pins the rows of the whole batch, takes the steps that they have missed, pools them and starts
+  // to send them. The ids must have arrived.
   void LookUp(PreparedBatch* batch);
   void ReceivePooled() { output_dist_.Receive(); }
   // After ReceivePooled: OutputDist::Read.
@@ -88,6 +88,11 @@ class ShardedEmbeddings {
                   std::span<BlockedMatrix> matrices) const {
     output_dist_.Read(shards_, batch, virtual_worker, places, matrices);
   }
+  // Where all rows move, takes the steps that any row of this worker has missed (idle_rows.h). Call
+  // it before rows are read otherwise than by LookUp().
+  void CatchUp();
+  // Call it after the rows and states of this worker's shards have been set.
+  void RowsWereSet();
   // Unpins the rows that LookUp() pinned.
   void Unpin(PreparedBatch* batch);
 
@@ -109,8 +114,8 @@ class ShardedEmbeddings {
   }
   ErrorFeedback& error_feedback() { return gradient_dist_.error_feedback(); }
   void SendGradients(const PreparedBatch& batch) { gradient_dist_.Send(batch.ids); }
-  // Sorts the lookups of one of this worker's shards, on a thread of the pool. Needs only the ids.
-  // Thread-safe for different shards and threads.
+  // Sorts the lookups of one of this worker's shards, on a thread of the pool, unless LookUp() had
+  // to. Needs only the ids. Thread-safe for different shards and threads.
   void SortLookups(size_t held, int thread, PreparedBatch* batch);
   void ReceiveGradients(const PreparedBatch& batch) { gradient_dist_.Receive(batch.ids); }
 
@@ -138,6 +143,9 @@ class ShardedEmbeddings {
     std::span<int32_t> slots;
   };
   void Pin(PreparedBatch* batch);
+  void Sort(size_t held, int thread, PreparedBatch* batch);
+  void CatchUp(PreparedBatch* batch);
+  bool ShouldCatchUp() const;
   void FindRuns(const PreparedBatch& batch);
   RowGradients GradientsOf(const PreparedBatch& batch, const Run& run) const;
   void ExchangeSquares(const PreparedBatch& batch, const SparseStep& step);

@@ -29,8 +29,7 @@ RowStep StepOf(const SparseOptimizerOptions& options, const SparseStep& step, si
 }
 
 template <class Visit>
-void ForEachDistinctRow(const RowGradients& gradients, const Visit& visit) {
-  const std::span<const Lookup> lookups = gradients.lookups;
+void ForEachDistinctRow(std::span<const Lookup> lookups, const Visit& visit) {
   for (size_t i = 0; i < lookups.size(); ++i)
     if (i == 0 || RowOf(lookups[i]) != RowOf(lookups[i - 1]))
       visit(static_cast<int32_t>(RowOf(lookups[i])));
@@ -44,7 +43,7 @@ class SlotsOfDistinctRows {
     if (store.slots_are_rows()) return;
     thread_local std::vector<int32_t> rows, slots;
     rows.clear();
-    ForEachDistinctRow(gradients, [&](int32_t row) { rows.push_back(row); });
+    ForEachDistinctRow(gradients.lookups, [&](int32_t row) { rows.push_back(row); });
     slots_ = PinnedRows(store, rows, &slots).slots().data();
   }
   // Valid while the batch's rows stay pinned, on this thread, until it makes another of these.
@@ -56,11 +55,50 @@ class SlotsOfDistinctRows {
 
 }  // namespace
 
+void CatchUpRows(std::span<const int32_t> rows, size_t block, EmbeddingShard* shard) {
+  IdleRows& idle = *shard->idle;
+  thread_local std::vector<int32_t> behind, scratch;
+  behind.clear();
+  for (const int32_t row : rows)
+    if (idle.IsBehind(row)) behind.push_back(row);
+  if (behind.empty()) return;
+  const PinnedRows pinned(*shard->store, behind, &scratch);
+  const RowSlots& store = shard->store->slots();
+  thread_local std::vector<IdleRows::RowInSlot> moving;
+  moving.clear();
+  for (size_t i = 0; i < behind.size(); ++i) {
+    const int32_t row = behind[i], slot = pinned.slots()[i];
+    if (idle.IsAtRest(store, slot)) {
+      idle.Rest(row);
+    } else {
+      shard->blocks[block].BeforeUpdate(row);
+      moving.push_back({row, slot});
+    }
+  }
+  idle.CatchUp(store, moving);
+}
+
+void CatchUpRowsOf(std::span<const Lookup> sorted, size_t block, EmbeddingShard* shard) {
+  thread_local std::vector<int32_t> rows;
+  rows.clear();
+  ForEachDistinctRow(sorted, [&](int32_t row) { rows.push_back(row); });
+  CatchUpRows(rows, block, shard);
+}
+
+IdleStep IdleStepOf(const SparseOptimizerOptions& options, const SparseStep& step,
+                    const EmbeddingShard& shard) {
+  const RowStep row_step = StepOf(options, step, 0, shard);
+  return {.optimizer = row_step.optimizer, .kept = row_step.kept};
+}
+
 bool ApplySparse(const SparseOptimizerOptions& options, const SparseStep& step,
                  const RowGradients& gradients, const float* mean_squares, size_t block,
                  EmbeddingShard* shard) {
   if (shard->table.frozen) return true;
-  ForEachDistinctRow(gradients, [&](int32_t row) { shard->blocks[block].BeforeUpdate(row); });
+  ForEachDistinctRow(gradients.lookups, [&](int32_t row) {
+    shard->blocks[block].BeforeUpdate(row);
+    if (shard->idle) shard->idle->Take(row);
+  });
   RowStep row_step = StepOf(options, step, block, *shard);
   row_step.mean_squares = mean_squares;
   const SlotsOfDistinctRows slots(*shard->store, gradients);

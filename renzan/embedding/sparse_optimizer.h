@@ -5,13 +5,15 @@
 // once per row (optimizer_steps-inl.h has the formulas).
 //
 // Weight decay applies only to the rows of a batch, once each, as in FBGEMM: a row that no sample
-// looks up does not change.
+// looks up does not change, unless all rows take every step (idle_rows.h).
 //   decoupled:  w *= 1 - lr·decay before the step
 //   L2:         g += decay·w, so that it also enters the optimizer's state
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "renzan/embedding/sort_rows.h"
 #include "renzan/optim/sparse_optimizers.h"
 
 namespace renzan {
@@ -28,8 +30,16 @@ struct SparseStep {
 
 // For pinned rows of one block of a shard. Calls for disjoint rows may run concurrently.
 
-// Updates the rows. Returns whether they and their states are finite afterwards. `mean_squares`: as
-// in RowStep, if row-wise Adagrad's table has several column blocks.
+// Takes the steps that the rows have missed (idle_rows.h). They are distinct.
+void CatchUpRows(std::span<const int32_t> rows, size_t block, EmbeddingShard* shard);
+// The same for the rows of a batch that are in the block: those of sorted lookups.
+void CatchUpRowsOf(std::span<const Lookup> sorted, size_t block, EmbeddingShard* shard);
+// The step that rows of other batches than this one miss.
+IdleStep IdleStepOf(const SparseOptimizerOptions& options, const SparseStep& step,
+                    const EmbeddingShard& shard);
+
+// Updates the rows, which must have caught up. Returns whether they and their states are finite
+// afterwards. `mean_squares`: as in RowStep, if row-wise Adagrad's table has several column blocks.
 bool ApplySparse(const SparseOptimizerOptions& options, const SparseStep& step,
                  const RowGradients& gradients, const float* mean_squares, size_t block,
                  EmbeddingShard* shard);

@@ -21,48 +21,70 @@ namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// One step of some values, given in vectors.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void SgdOf(D d, float lr, V g, V& w) {
+  w = hn::Sub(w, hn::Mul(hn::Set(d, lr), g));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void AdagradOf(D d, float lr, float epsilon, V g, V& s, V& w) {
+  s = hn::Add(s, hn::Mul(g, g));
+  const auto step = hn::Div(hn::Mul(hn::Set(d, lr), g), hn::Add(hn::Sqrt(s), hn::Set(d, epsilon)));
+  w = hn::Sub(w, step);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void AdamOf(D d, const AdamFactors& f, V g, V& m, V& v, V& w) {
+  m = hn::Add(hn::Mul(hn::Set(d, f.beta1), m), hn::Mul(hn::Set(d, f.rest1), g));
+  v = hn::Add(hn::Mul(hn::Set(d, f.beta2), v), hn::Mul(hn::Set(d, f.rest2), hn::Mul(g, g)));
+  const auto denominator =
+      hn::Add(hn::Sqrt(hn::Mul(v, hn::Set(d, f.correct2))), hn::Set(d, f.epsilon));
+  const auto step =
+      hn::Div(hn::Mul(hn::Set(d, f.lr), hn::Mul(m, hn::Set(d, f.correct1))), denominator);
+  w = hn::Sub(w, step);
+}
+
+// SGD with momentum: b = μ·b + g; w -= lr·b
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void MomentumOf(D d, float lr, float momentum, V g, V& b, V& w) {
+  b = hn::Add(hn::Mul(hn::Set(d, momentum), b), g);
+  w = hn::Sub(w, hn::Mul(hn::Set(d, lr), b));
+}
+
 HWY_INLINE void Sgd(float lr, const float* g, size_t n, float* w) {
   ForEach(n, [&](auto d, size_t i) HWY_ATTR {
-    hn::StoreU(hn::Sub(hn::LoadU(d, w + i), hn::Mul(hn::Set(d, lr), hn::LoadU(d, g + i))), d,
-               w + i);
+    auto value = hn::LoadU(d, w + i);
+    SgdOf(d, lr, hn::LoadU(d, g + i), value);
+    hn::StoreU(value, d, w + i);
   });
 }
 
 HWY_INLINE void Adagrad(float lr, float epsilon, const float* g, size_t n, float* s, float* w) {
   ForEach(n, [&](auto d, size_t i) HWY_ATTR {
-    const auto grad = hn::LoadU(d, g + i);
-    const auto sum = hn::Add(hn::LoadU(d, s + i), hn::Mul(grad, grad));
+    auto sum = hn::LoadU(d, s + i), value = hn::LoadU(d, w + i);
+    AdagradOf(d, lr, epsilon, hn::LoadU(d, g + i), sum, value);
     hn::StoreU(sum, d, s + i);
-    const auto step =
-        hn::Div(hn::Mul(hn::Set(d, lr), grad), hn::Add(hn::Sqrt(sum), hn::Set(d, epsilon)));
-    hn::StoreU(hn::Sub(hn::LoadU(d, w + i), step), d, w + i);
+    hn::StoreU(value, d, w + i);
   });
 }
 
 HWY_INLINE void Adam(const AdamFactors& f, const float* g, size_t n, float* m, float* v, float* w) {
   ForEach(n, [&](auto d, size_t i) HWY_ATTR {
-    const auto grad = hn::LoadU(d, g + i);
-    const auto mean = hn::Add(hn::Mul(hn::Set(d, f.beta1), hn::LoadU(d, m + i)),
-                              hn::Mul(hn::Set(d, f.rest1), grad));
-    const auto square = hn::Add(hn::Mul(hn::Set(d, f.beta2), hn::LoadU(d, v + i)),
-                                hn::Mul(hn::Set(d, f.rest2), hn::Mul(grad, grad)));
+    auto mean = hn::LoadU(d, m + i), square = hn::LoadU(d, v + i), value = hn::LoadU(d, w + i);
+    AdamOf(d, f, hn::LoadU(d, g + i), mean, square, value);
     hn::StoreU(mean, d, m + i);
     hn::StoreU(square, d, v + i);
-    const auto denominator =
-        hn::Add(hn::Sqrt(hn::Mul(square, hn::Set(d, f.correct2))), hn::Set(d, f.epsilon));
-    const auto step =
-        hn::Div(hn::Mul(hn::Set(d, f.lr), hn::Mul(mean, hn::Set(d, f.correct1))), denominator);
-    hn::StoreU(hn::Sub(hn::LoadU(d, w + i), step), d, w + i);
+    hn::StoreU(value, d, w + i);
   });
 }
 
-// SGD with momentum: b = μ·b + g; w -= lr·b
 HWY_INLINE void Momentum(float lr, float momentum, const float* g, size_t n, float* b, float* w) {
   ForEach(n, [&](auto d, size_t i) HWY_ATTR {
-    const auto sum =
-        hn::Add(hn::Mul(hn::Set(d, momentum), hn::LoadU(d, b + i)), hn::LoadU(d, g + i));
+    auto sum = hn::LoadU(d, b + i), value = hn::LoadU(d, w + i);
+    MomentumOf(d, lr, momentum, hn::LoadU(d, g + i), sum, value);
     hn::StoreU(sum, d, b + i);
-    hn::StoreU(hn::Sub(hn::LoadU(d, w + i), hn::Mul(hn::Set(d, lr), sum)), d, w + i);
+    hn::StoreU(value, d, w + i);
   });
 }
 

@@ -20,7 +20,10 @@ constexpr SparseState kSparseFtrl[] = {{"ftrl_z"}, {"ftrl_n"}};
 constexpr SparseOptimizerInfo kSparseOptimizers[] = {
     {Sparse::kSgd, "sgd", {}},
     {Sparse::kAdagrad, "adagrad", kSparseAdagrad},
-    {Sparse::kRowWiseAdagrad, "rowwise_adagrad", kSparseRowWiseAdagrad},
+    {.type = Sparse::kRowWiseAdagrad,
+     .name = "rowwise_adagrad",
+     .states = kSparseRowWiseAdagrad,
+     .moves_all_rows = false},
     {.type = Sparse::kAdam,
      .name = "adam",
      .states = kSparseAdam,
@@ -36,12 +39,15 @@ constexpr SparseOptimizerInfo kSparseOptimizers[] = {
      .name = "ftrl",
      .states = kSparseFtrl,
      .has_accumulator = false,
-     .runs_on_gpu = false},
+     .runs_on_gpu = false,
+     .moves_all_rows = false},
 };
 
-// torch.optim.SparseAdam adds ε to √v before it corrects v's bias, torch.optim.Adam afterwards.
+// torch.optim.SparseAdam adds ε to √v before it corrects v's bias, torch.optim.Adam, which moves
+// all rows, afterwards.
 AdamFactors SparseAdamFactors(const SparseOptimizerOptions& options, double learning_rate,
                               int64_t step) {
+  if (options.all_rows) return {learning_rate, options.epsilon, options.beta1, options.beta2, step};
   const double correction = 1 - std::pow(options.beta2, static_cast<double>(step + 1));
   return {learning_rate, options.epsilon / std::sqrt(correction), options.beta1, options.beta2,
           step};
@@ -83,6 +89,11 @@ StatePart PartOfState(SparseOptimizerType type, size_t state, int64_t dim) {
 float InitialStateOf(const SparseOptimizerOptions& options) {
   return InfoOf(options.type).has_accumulator ? static_cast<float>(options.initial_accumulator)
                                               : 0.0f;
+}
+
+bool IdleRowsMove(const SparseOptimizerOptions& options) {
+  const bool has_momentum = options.type == Sparse::kAdam || options.type == Sparse::kMomentum;
+  return options.all_rows && (has_momentum || options.weight_decay != 0);
 }
 
 SparseFactors FactorsOf(const SparseOptimizerOptions& options, double learning_rate, int64_t step) {

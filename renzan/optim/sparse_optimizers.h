@@ -3,6 +3,7 @@
 // The optimizers of embedding rows, for code that does not compute a step. The formulas are in
 // optimizer_steps-inl.h, and sparse_step-inl.h chooses between them.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -31,6 +32,8 @@ struct SparseOptimizerInfo {
   // Whether a step depends on how many the states have seen.
   bool counts_steps = false;
   bool runs_on_gpu = true;
+  // Whether all rows can take its steps, also those that no sample looks up.
+  bool moves_all_rows = true;
 
   // Floats of state: for each value of a row, and for each row.
   int state_per_value() const;
@@ -50,7 +53,12 @@ struct SparseOptimizerOptions {
   double beta = 1, l1 = 0, l2 = 0;    // of FTRL
   double weight_decay = 0;
   WeightDecayMode weight_decay_mode = WeightDecayMode::kDecoupled;
+  // Whether rows that no sample looks up take steps, too, with a gradient of 0.
+  bool all_rows = false;
 };
+
+// Whether such a step changes any row. Without weight decay, SGD's and Adagrad's does not.
+bool IdleRowsMove(const SparseOptimizerOptions& options);
 
 // For a row of `dim` values.
 inline int64_t StateFloatsPerRow(SparseOptimizerType type, int64_t dim) {
@@ -78,5 +86,21 @@ struct SparseFactors {
 };
 // `step`: how many steps the states have seen.
 SparseFactors FactorsOf(const SparseOptimizerOptions& options, double learning_rate, int64_t step);
+
+// Values take such steps in groups of so many.
+inline constexpr size_t kIdleLanes = 16;
+
+// A step of a row that no sample looks up: w *= kept, then the optimizer's step.
+struct IdleStep {
+  SparseFactors optimizer;
+  float kept = 1;
+};
+// Some of them, one after another; the gradient of each is l2·w.
+struct IdleSteps {
+  std::span<const IdleStep> steps;
+  float l2 = 0;
+  bool decays = false;  // whether l2 or any `kept` makes weights smaller
+  float most_rate = 0;  // at least the learning rate of each
+};
 
 }  // namespace renzan

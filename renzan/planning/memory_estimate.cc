@@ -10,6 +10,7 @@
 #include "renzan/data/batch_loader.h"
 #include "renzan/dense/dense_gradients.h"
 #include "renzan/embedding/error_feedback.h"
+#include "renzan/embedding/idle_rows.h"
 #include "renzan/embedding/shard_rows.h"
 #include "renzan/embedding/sort_rows.h"
 #include "renzan/plan/cost_model.h"
@@ -152,6 +153,8 @@ void WorkerMemory::AddShard(const Shard& shard) {
              AlignedBuffer::MemoryFor(rows * kFloat *
                                       StateFloatsPerRow(spec_.sparse_optimizer.type, columns)) +
              rows / 4;  // two bits: whether it has changed, and whether it has been drawn
+  if (IdleRowsMove(spec_.sparse_optimizer))
+    tables_ += rows * kRow + static_cast<int64_t>(IdleRows::kMostSteps * sizeof(IdleStep));
 }
 
 int64_t WorkerMemory::Program() const {

@@ -41,6 +41,11 @@ TEST(MemoryEstimate, TablesAreRowsStatesAndTwoBitsOfARow) {
   EXPECT_EQ(Of(config).tables, kRows * 96 + kRows / 4);
   config.optimizer.sparse.type = "adam";
   EXPECT_EQ(Of(config).tables, kRows * 160 + kRows / 4);
+  // Where all rows move, how many steps each has taken, and what the last steps were.
+  const int64_t without = Of(config).tables;
+  config.optimizer.sparse.rows = "all";
+  EXPECT_GE(Of(config).tables, without + kRows * 4);
+  EXPECT_LT(Of(config).tables, without + kRows * 4 + (1 << 20));
 }
 
 TEST(MemoryEstimate, IsThatOfTheWorkerThatNeedsMost) {

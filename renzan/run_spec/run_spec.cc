@@ -63,7 +63,9 @@ SparseOptimizerOptions SparseOptionsOf(const SparseOptimizerConfig& config) {
           .weight_decay = config.weight_decay,
           .weight_decay_mode =
               ValueNamed("optimizer.sparse.weight_decay_mode", config.weight_decay_mode,
-                         {std::pair{"decoupled", kDecoupled}, {"l2", kL2}})};
+                         {std::pair{"decoupled", kDecoupled}, {"l2", kL2}}),
+          .all_rows = ValueNamed("optimizer.sparse.rows", config.rows,
+                                 {std::pair{"touched", false}, {"all", true}})};
 }
 
 // Throws kConfig unless every name that `key` has settings for is a feature's.

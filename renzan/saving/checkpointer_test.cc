@@ -104,6 +104,22 @@ TEST(Checkpointer, LoadsTheExactStepUnderAnyShardingPlan) {
   }
 }
 
+// Rows that no sample looks up catch up before they are saved, on whichever worker they are.
+TEST(Checkpointer, LoadsTheExactStepWhereAllRowsMove) {
+  for (const auto& [sparse, decay] : {std::pair{"adam", 0.0}, {"adam", 0.1}, {"sgd", 0.1}}) {
+    TrainConfig config = CheckpointingConfig();
+    config.optimizer.sparse.type = sparse;
+    config.optimizer.sparse.rows = "all";
+    config.optimizer.sparse.weight_decay = decay;
+    config.optimizer.sparse.weight_decay_mode = "l2";
+    config.numerics.row_blocks = 4;
+    config.numerics.column_blocks = 2;
+    ExpectTheExactStepOnEach(config,
+                             {{3, "row_wise"}, {1, "auto"}, {4, "column_wise"}, {2, "replicated"}},
+                             fmt::format("{}, {}", sparse, decay));
+  }
+}
+
 TEST(Checkpointer, LoadsTheExactStepOnAnyNumberOfWorkers) {
   for (const auto& [sparse, rows] : {std::pair{"sgd", "bf16"},
                                      {"adagrad", "fp32"},

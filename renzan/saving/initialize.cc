@@ -244,6 +244,7 @@ void LoadInitialModel(CheckpointReader& reader, const InitialModel& initial, Mod
                    states = SourceStates(own, tensors, of_table, optimizer, shard);
                  LoadBlock(own, tensors, of_table, states, &shard, &block);
                });
+  model->embeddings().RowsWereSet();
   model->Changed();
 }
 

@@ -203,6 +203,7 @@ ResumePoint LoadNewest(const std::vector<std::string>& paths, ModelState& model,
 void LoadModel(CheckpointReader& reader, ModelState* model) {
   LoadParameters(reader, model->model().layout(), model->parameters().span());
   LoadWeights(reader, model->embeddings().shards(), model->pool());
+  model->embeddings().RowsWereSet();
   model->Changed();
 }
 

@@ -50,6 +50,12 @@ void HostStep::Run(const StepInput& input) {
   Observe(input.step, input.metrics, non_finite_before, CheckDense(), tables_finite);
 }
 
+ModelState& HostStep::Updated() {
+  const TraceSpan span("catch up");
+  embeddings().CatchUp();
+  return state_;
+}
+
 ExchangedIds HostStep::ExchangeIds(const Batch& slice) {
   const TraceSpan span("input_dist");
   batches_.Begin(IdsOf(slice));

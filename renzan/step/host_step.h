@@ -21,7 +21,7 @@ class HostStep : public Step {
   void PredictMatch(const Batch& slice, const Batch* next, PreparedBatches* batches,
                     const MatchVectors& vectors) final;
   using Step::Predict;
-  ModelState& Updated() override { return state_; }
+  ModelState& Updated() override;
 
  protected:
   HostStep(ModelState& state, Communicator& comm);

@@ -412,6 +412,12 @@ inline RandomModel DrawModel(uint64_t seed) {
   c.optimizer.sparse.type = draw.Of(SparseOptimizerNames());
   c.optimizer.sparse.weight_decay = draw.OneIn(3) && c.optimizer.sparse.type != "ftrl" ? 0.2 : 0;
   c.optimizer.sparse.weight_decay_mode = draw.Of(Words{"decoupled", "l2"});
+  const bool all_rows = draw.OneIn(3);
+  for (const SparseOptimizerInfo& info : SparseOptimizers())
+    if (all_rows && c.optimizer.sparse.type == info.name && info.moves_all_rows) {
+      c.optimizer.sparse.rows = "all";
+      c.numerics.embedding_precision = "fp32";
+    }
   c.optimizer.max_gradient_norm = draw.OneIn(3) ? 0.05 : 0;
   if (c.optimizer.sparse.type != "ftrl" && draw.OneIn(2)) {
     ScheduleConfig& schedule = c.optimizer.schedule;

@@ -90,6 +90,21 @@ def make_sparse_optimizer(tables, config):
     return make_optimizer(tables, config)
 
 
+def make_optimizer_of_all_rows(tables, config):
+    """Of the tables, whose gradients are dense: every row moves at every step."""
+    lr, epsilon = config["learning_rate"], config.get("epsilon", 1e-8)
+    decay, l2 = config.get("weight_decay", 0), config.get("weight_decay_mode") == "l2"
+    if config["type"] == "adam":
+        betas = config.get("beta1", 0.9), config.get("beta2", 0.999)
+        adam = torch.optim.Adam if l2 else torch.optim.AdamW
+        return adam(tables, lr=lr, betas=betas, eps=epsilon, weight_decay=decay)
+    assert l2 or decay == 0, config
+    if config["type"] == "adagrad":
+        return torch.optim.Adagrad(tables, lr=lr, eps=epsilon, weight_decay=decay)
+    momentum = config.get("momentum", 0.9) if config["type"] == "momentum" else 0
+    return torch.optim.SGD(tables, lr=lr, momentum=momentum, weight_decay=decay)
+
+
 def groups(parameters, config, lr):
     """Of (name, parameter): those that are trained, with learning rates; others are frozen."""
     trained = []
@@ -126,15 +141,15 @@ def main():
     batch, steps, m = config["training"]["batch_size"], int(steps), config["model"]
     label, dense, ids = load_dataset(data, batch * steps)
     assert len(label) == batch * steps
-    rows, dims = zip(*(shapes[f] for f in features))
+    rows_of, dims = zip(*(shapes[f] for f in features))
     if m.get("type") in MODELS:
         own = [m.get("tables", {}).get(f, m).get("embedding_dim", m.get("embedding_dim"))
                for f in features]
-        model = Dlrm(rows, dims, MODELS[m["type"]](dense.shape[1], own, m))
+        model = Dlrm(rows_of, dims, MODELS[m["type"]](dense.shape[1], own, m))
         load_by_name(model.dense, load_safetensors(os.path.join(initial, "dense.safetensors")))
         load_tables(model, initial, features)
     else:
-        model = Dlrm(rows, dims,
+        model = Dlrm(rows_of, dims,
                      make_dense(m.get("type", "dlrm"), dense.shape[1], dims, m["embedding_dim"],
                                 m["bottom_mlp"], m["top_mlp"], m.get("cross_layers"),
                                 m.get("cross_rank")))
@@ -147,7 +162,11 @@ def main():
     dense_config, sparse_config = config["optimizer"]["dense"], config["optimizer"]["sparse"]
     rest = groups(rest, config["optimizer"].get("blocks", {}), dense_config["learning_rate"])
     trained = groups(zip(features, tables), m.get("tables", {}), sparse_config["learning_rate"])
-    optimizers = [make_optimizer(rest, dense_config), make_sparse_optimizer(trained, sparse_config)]
+    all_rows = sparse_config.get("rows") == "all"
+    for table in model.tables:
+        table.sparse = not all_rows
+    of_tables = make_optimizer_of_all_rows if all_rows else make_sparse_optimizer
+    optimizers = [make_optimizer(rest, dense_config), of_tables(trained, sparse_config)]
     loss_config = config["training"].get("loss", {})
     smoothing = loss_config.get("label_smoothing", 0)
     trained_loss = nn.BCEWithLogitsLoss(
@@ -183,7 +202,15 @@ def main():
         most = int((ids[:, t].reshape(steps, batch) == row).sum(1).max())
         rows[feature] = {"row": row, "most_in_a_batch": most,
                          "values": tables[t][row].tolist()}
-    print(json.dumps({"losses": losses, **evaluation, "rows": rows, "torch": torch.__version__}))
+    # Where all rows move: one that only the first batch looked up, and one that none did.
+    idle = {}
+    for t, feature in enumerate(features if all_rows else []):
+        first, later = set(ids[:batch, t].tolist()), set(ids[batch:, t].tolist())
+        chosen = sorted(first - later)[:1] + sorted(set(range(rows_of[t])) - first - later)[:1]
+        if chosen:
+            idle[feature] = [{"row": row, "values": tables[t][row].tolist()} for row in chosen]
+    print(json.dumps({"losses": losses, **evaluation, "rows": rows,
+                      **({"idle": idle} if idle else {}), "torch": torch.__version__}))
 
 
 main()
