@@ -85,6 +85,16 @@ train --run-dir none --initialize-from first --set training.max_steps=0
 $renzan checkpoint diff first/model none/model >diff.txt 2>&1 || true
 grep -q "differing: 0 of" diff.txt || { cat diff.txt >&2; fail "rows moved without a step"; }
 
+# Every step sees the same batch: two steps, and two more in a run that starts from their model, are
+# four steps, also of rows that no batch looks up.
+of=("${all[@]}" --set optimizer.sparse.type=adam --set optimizer.sparse.weight_decay=0.01
+  --set optimizer.sparse.weight_decay_mode=l2 --set data.train.rows=[0,1024] --set data.shuffle=false
+  --set training.batch_size=1024 --set training.epochs=4)
+train --run-dir four
+train --run-dir two --set training.max_steps=2
+train --run-dir more --set training.max_steps=2 --initialize-from two
+expect_exit 1 "differing: 0 of" $renzan checkpoint diff four/model more/model
+
 echo 'workers_per_host: 1' >topology.yaml
 expect_exit 78 "device: cuda does not support optimizer.sparse.rows: all" $renzan plan small.yaml \
   "${all[@]}" --set device=cuda --topology topology.yaml
