@@ -406,7 +406,7 @@ typedef struct renzan_import_options {
 
 typedef struct renzan_import_result {
   int64_t rows;          /* of the dataset; with split, of the training set */
-  int64_t positive_rows; /* of these, with label 1 */
+  int64_t positive_rows; /* of these, with label 1; -1: the label is a number */
   int64_t bad_rows;      /* skipped */
   int64_t dropped_rows;  /* left out by keep_negatives */
   int64_t test_rows;     /* of the test set, with split */

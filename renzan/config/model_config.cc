@@ -16,6 +16,8 @@ namespace renzan {
 
 namespace {
 
+constexpr const char *kBinaryCrossEntropy = "binary_cross_entropy",
+                     *kSquaredError = "squared_error";
 constexpr int64_t kMaxDim = 4096;  // columns of a row
 constexpr double kMaxDeviation = 1e3;
 constexpr const char* kOneLess =
@@ -106,10 +108,13 @@ void BlockConfig::Describe(ConfigFields& fields) {
 
 void OutputConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kModel);
-  fields.Field("block", &block, "that gives its logit, with type: blocks; empty: of its name");
+  fields.Field("block", &block,
+               "that gives its logit or number, with type: blocks; empty: of its name");
   fields.Field("label", &label, "the data's column that it learns from; empty: of its name");
-  fields.Choice("loss", &loss, {"binary_cross_entropy", "none"},
-                "none: predicted without a label of its own");
+  fields.Choice(
+      "loss", &loss, {"", kBinaryCrossEntropy, kSquaredError, "none"},
+      "empty: squared_error of a label that is a number, else binary_cross_entropy; none: "
+      "predicted without a label of its own");
   fields.Range("weight", &weight, 0, 1e6, "multiplies its loss");
   fields.Require(has_loss() || (label.empty() && weight == 1), "loss",
                  "none leaves nothing to a label or a weight");
@@ -168,23 +173,41 @@ std::vector<ModelOutput> OutputsOf(const ModelConfig& model) {
     std::string block = output.block;
     if (block.empty() && model.type == kBlocksType) block = name;
     if (entry != nullptr && entry->has_several_outputs()) block = BlockOfOutput(name);
-    outputs.push_back({.name = name,
-                       .block = block,
-                       .label = !output.has_loss()     ? ""
-                                : output.label.empty() ? name
-                                                       : output.label});
+    outputs.push_back(
+        {.name = name,
+         .block = block,
+         .label = !output.has_loss()     ? ""
+                  : output.label.empty() ? name
+                                         : output.label,
+         .loss = output.loss == kSquaredError ? Loss::kSquaredError : Loss::kBinaryCrossEntropy});
   }
   return outputs;
 }
 
-void FillOutputs(const std::vector<std::string>& labels, ModelConfig* model) {
+void FillOutputs(const std::vector<std::string>& labels, const std::vector<std::string>& numbers,
+                 ModelConfig* model) {
+  const auto is_number = [&](const std::string& label) {
+    return std::find(numbers.begin(), numbers.end(), label) != numbers.end();
+  };
   const CatalogueEntry* entry = FindEntry(model->type);
-  if (entry == nullptr || !entry->has_several_outputs() || !model->outputs.empty()) return;
-  for (const ModelOutput& output : entry->outputs(labels))
-    model->outputs[output.name] = {.block = "",
-                                   .label = output.label == output.name ? "" : output.label,
-                                   .loss = output.label.empty() ? "none" : "binary_cross_entropy",
-                                   .weight = 1};
+  if (model->outputs.empty() && entry != nullptr && entry->has_several_outputs()) {
+    for (const ModelOutput& output : entry->outputs(labels))
+      model->outputs[output.name] = {.block = "",
+                                     .label = output.label == output.name ? "" : output.label,
+                                     .loss = output.label.empty() ? "none" : "",
+                                     .weight = 1};
+  } else if (model->outputs.empty() && !labels.empty() && is_number(labels[0])) {
+    const std::string name = IsBlockName(labels[0]) ? labels[0] : "score";
+    const std::string last = model->type == kBlocksType ? GraphOf(*model).back().name : "";
+    model->outputs[name] = {.block = last == name ? "" : last,
+                            .label = labels[0] == name ? "" : labels[0],
+                            .loss = kSquaredError,
+                            .weight = 1};
+  }
+  for (auto& [name, output] : model->outputs)
+    if (output.loss.empty())
+      output.loss = is_number(output.label.empty() ? name : output.label) ? kSquaredError
+                                                                          : kBinaryCrossEntropy;
 }
 
 Graph GraphOf(const ModelConfig& model) {

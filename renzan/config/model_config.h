@@ -40,7 +40,7 @@ struct BlockConfig {
 struct OutputConfig {
   std::string block;  // of type `blocks`; empty: of the output's name
   std::string label;  // empty: of the output's name
-  std::string loss = "binary_cross_entropy";
+  std::string loss;   // empty: squared_error of a label that is a number, else binary_cross_entropy
   double weight = 1;  // of its loss
   bool operator==(const OutputConfig&) const = default;
   void Describe(ConfigFields& fields);
@@ -67,8 +67,10 @@ void FillFromModel(const ModelConfig& model, TableConfig* table);
 // In the order of their names; at least one.
 std::vector<ModelOutput> OutputsOf(const ModelConfig& model);
 // Sets the outputs of a model of the catalogue that has several, if they are not set
-// (CatalogueEntry::outputs).
-void FillOutputs(const std::vector<std::string>& labels, ModelConfig* model);
+// (CatalogueEntry::outputs), the output of others if it learns from a number, and each output's
+// loss. `numbers`: those of the labels that are numbers.
+void FillOutputs(const std::vector<std::string>& labels, const std::vector<std::string>& numbers,
+                 ModelConfig* model);
 
 // The graph that `model.blocks` states. Throws kConfig if it is none.
 Graph GraphOf(const ModelConfig& model);

@@ -66,7 +66,7 @@ void SparseOptimizerConfig::Describe(ConfigFields& fields) {
 
 void PlateauConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kModel);
-  fields.Choice("metric", &metric, EvaluationMetricNames(),
+  fields.Choice("metric", &metric, EvaluationMetricChoices(),
                 "on data.eval, as training.early_stopping.metric");
   fields.Range("patience", &patience, 0, 1000000,
                "lower the rates after this many evaluations without improvement; 0: never");
@@ -77,6 +77,9 @@ void PlateauConfig::Describe(ConfigFields& fields) {
   // A recorded configuration has all keys, so those with their defaults must be right.
   PlateauConfig unset;
   unset.patience = patience;
+  // This is what runs record that have none.
+  const std::string by_default = DefaultMetric(Loss::kBinaryCrossEntropy);
+  if (metric == by_default) unset.metric = by_default;
   fields.Require(
       patience > 0 || *this == unset, "patience",
       "is 0, with which the other keys of plateau do nothing: set it, or leave them out");

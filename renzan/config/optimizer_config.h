@@ -37,7 +37,7 @@ struct SparseOptimizerConfig {
 // Lower rates where evaluations no longer improve. Its metric is compared apart from that of early
 // stopping, because it decides the model and not when training ends.
 struct PlateauConfig {
-  std::string metric = "log_loss";
+  std::string metric;    // empty: DefaultMetric() of the output
   int64_t patience = 0;  // evaluations; 0: never
   double min_delta = 0;
   double factor = 0.1;

@@ -8,9 +8,10 @@ namespace renzan {
 
 void EarlyStoppingConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kRun);
-  fields.Choice("metric", &metric, EvaluationMetricNames(),
+  fields.Choice("metric", &metric, EvaluationMetricChoices(),
                 "on data.eval, by its weights if it has any; keep_best uses it, too. hr, ndcg and "
-                "mrr are those of training.ranking, at its first rank");
+                "mrr are those of training.ranking, at its first rank; empty: log_loss, or rmse of "
+                "numbers");
   fields.Field("output", &output,
                "whose metric, if several outputs have labels; plateaus use it, too");
   fields.Range("patience", &patience, 0, 1000000,
@@ -36,8 +37,7 @@ void TrainingConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kArithmetic);
   fields.Range("batch_size", &batch_size, 1, 1 << 24,
                "samples per step over all workers, a multiple of numerics.virtual_workers");
-  fields.Section("loss", &loss,
-                 "binary cross-entropy, multiplied by the samples' weights; metrics do not use it");
+  fields.Section("loss", &loss, "settings of binary_cross_entropy; metrics do not use them");
   fields.Tag(Decides::kRun);
   fields.Range("epochs", &epochs, 0, 1e6);
   fields.Range("max_steps", &max_steps, -1, kMaxSteps, "-1: no limit");

@@ -11,8 +11,8 @@
 namespace renzan {
 
 struct EarlyStoppingConfig {
-  std::string output;  // whose metric; empty: of the only one
-  std::string metric = "log_loss";
+  std::string output;    // whose metric; empty: of the only one
+  std::string metric;    // empty: DefaultMetric() of the output
   int64_t patience = 0;  // evaluations; 0: never stop early
   double min_delta = 0;
   std::string watched() const { return output.empty() ? metric : output + "." + metric; }

@@ -22,6 +22,8 @@ void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss,
   if (!one_learning_rate) reject("model.tables.NAME.learning_rate_factor");
   if (model.outputs.size() > 1) reject("several model.outputs");
   if (loss.tasks[0].weight != 1) reject("model.outputs.NAME.weight");
+  if (loss.tasks[0].loss != Loss::kBinaryCrossEntropy)
+    reject("model.outputs.NAME.loss: squared_error");
   if (loss.pos_weight != 1) reject("training.loss.pos_weight");
   if (loss.label_smoothing != 0) reject("training.loss.label_smoothing");
   if (loss.sample_weights) reject("training data with sample weights");

@@ -71,7 +71,7 @@ ImportSummary HeldOutRows::Complete(const std::vector<Vocabulary>& training,
   manifest.format_version = std::max(manifest.format_version, kKeysFormatVersion);
   summary.rows = rows_;
   summary.label_name = schema_.label;
-  summary.label = labels_.Summary(num_label_texts);
+  summary.label = labels_.Summary(num_label_texts, manifest);
   summary.further_labels = FurtherLabelsOf(manifest);
   summary.weight = manifest.weight;
   summary.negatives_kept = manifest.negatives_kept;

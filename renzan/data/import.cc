@@ -86,6 +86,10 @@ class Importer {
     if (options.keep_negatives && !schema.has_labels())
       Fail(ErrorCode::kUsage,
            "--keep-negatives: the data have no labels, so that no row is a negative");
+    if (options.keep_negatives && schema.first_label_is_number())
+      Fail(ErrorCode::kUsage,
+           "--keep-negatives: the label '{}' is a number, so that no row is a negative",
+           Escape(schema.label));
     if (split_ && !split_->column().empty()) split_->SetFormat(source_.SplitBy(split_->column()));
     const double negatives_kept = NegativesKept(schema, 1);
     schema.negatives_kept = NegativesKept(schema, options.keep_negatives.value_or(1));
@@ -142,13 +146,14 @@ class Importer {
     WarnOfMultiLineRows();
     ImportSummary summary{progress_,
                           source_.schema().label,
-                          labels_.Summary(kLabelsShown),
+                          labels_.Summary(kLabelsShown, writer_->manifest()),
                           writer_->manifest().weight,
                           writer_->manifest().negatives_kept,
                           Unseen()};
     summary.further_labels = FurtherLabelsOf(writer_->manifest());
-    if (source_.schema().has_labels()) WarnOfOneClass(summary);
-    renzan::WarnOfOneClass(summary.further_labels);
+    if (source_.schema().has_labels())
+      WarnOfOneValue(summary.label_name, summary.label, summary.dropped_rows);
+    WarnOfOneValue(summary.further_labels);
     WarnOfWeights(summary.weight);
     WarnOfUntrainedRows();
     skipped_->Close();
@@ -348,23 +353,6 @@ class Importer {
           options_.format == "csv" ? "if it identifies rows, give it the role key; otherwise " : "",
           name);
     }
-  }
-
-  static void WarnOfOneClass(const ImportSummary& summary) {
-    if (!summary.label.has_one_class()) return;
-    if (summary.dropped_rows > 0) {
-      LogWarning(
-          "--keep-negatives kept 0 of {} with label 0, and no model can learn from one "
-          "class: keep a larger share",
-          Counted(summary.dropped_rows, "row"));
-      return;
-    }
-    LogWarning(
-        "the label '{}' is {} in every row ({}), from which only models that compare rows can "
-        "learn "
-        "(two_tower): check that this is the label's column{}",
-        summary.label_name, summary.label.positive_rows > 0 ? 1 : 0, Counted(summary.rows, "row"),
-        summary.label.other_rows > 0 ? ", and which text of it means 1" : ", and its rule");
   }
 
   void WarnOfWeights(const WeightSummary& weight) const {

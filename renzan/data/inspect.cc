@@ -24,11 +24,12 @@ constexpr int64_t kRowsPerRead = 4096;
 constexpr size_t kMaxDistinct = 100'000;
 
 struct Count {
-  int64_t rows = 0, positive = 0;
+  int64_t rows = 0;
+  double labels = 0;  // their sum
 
   void Add(float label) {
     ++rows;
-    positive += label == 1.0f;
+    labels += label;
   }
 };
 
@@ -47,8 +48,7 @@ std::vector<std::pair<Key, Count>> MostFrequent(std::vector<std::pair<Key, Count
 }
 
 TopValue MakeTop(std::string value, const Count& count) {
-  return {std::move(value), count.rows,
-          static_cast<double>(count.positive) / static_cast<double>(count.rows)};
+  return {std::move(value), count.rows, count.labels / static_cast<double>(count.rows)};
 }
 
 class DenseCounter {
@@ -218,7 +218,7 @@ DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const Stop
     summary.features.back().vocabulary = manifest.features.at(feature.name).vocabulary;
   }
 
-  double positive = 0;
+  double labels = 0;
   Batch batch;
   std::vector<int64_t> rows;
   for (int64_t begin = 0; begin < dataset.num_rows(); begin += kRowsPerRead) {
@@ -228,7 +228,7 @@ DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const Stop
     dataset.Read(rows, &batch);
     batch.label.resize(rows.size());  // of unlabelled rows: 0
     for (size_t i = 0; i < rows.size(); ++i) {
-      positive += batch.label[i];
+      labels += batch.label[i];
       dense.Add(batch.dense.data() + i * num_dense, batch.label[i], &summary.features);
     }
     for (size_t f = 0; f < ids.size(); ++f)
@@ -236,7 +236,7 @@ DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const Stop
   }
 
   summary.rows = dataset.num_rows();
-  if (summary.rows > 0) summary.label_rate = positive / static_cast<double>(summary.rows);
+  if (summary.rows > 0) summary.label_rate = labels / static_cast<double>(summary.rows);
   dense.Finish(num_top, &summary.features);
   for (size_t f = 0; f < ids.size(); ++f)
     ids[f].Finish(num_top, ValueNames(dataset, f), &summary.features[dense.size() + f]);

@@ -45,7 +45,7 @@ void ExpectTheTrainingRowsWithoutLabels(const Csv& test) {
   EXPECT_EQ(manifest.label, "");
   EXPECT_EQ(manifest.label_rule, "");
   EXPECT_EQ(manifest.positive_rows, -1);
-  EXPECT_FALSE(manifest.has_one_class());
+  EXPECT_FALSE(manifest.HasOneValue(""));
   EXPECT_FALSE(manifest.parsing.contains("y"));
   EXPECT_FALSE(FileExists(test.options.output + "/shard-00000/label.npy"));
   const Dataset dataset(test.options.output);

@@ -70,12 +70,13 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
   }
   const std::string there = RecordedLabelRule(manifest.label_rule, manifest.parsing),
                     here = RecordedLabelRule(schema.label_rule, schema.parsing);
-  if (there.empty() && !schema.label_rule.empty())
+  const bool may_agree = schema.label_rule != kNumberRule;  // which is always recorded
+  if (there.empty() && !schema.label_rule.empty() && may_agree)
     LogWarning(
         "cannot check that labels mean the same as in {}: it does not record their rule; import it "
         "again",
         directory);
-  else if (!there.empty() && there != here)
+  else if (there != here && (!there.empty() || !may_agree))
     Fail(ErrorCode::kConfig,
          "the labels of {} were mapped by '{}', here they are by '{}': use the same in the schema",
          directory, there, here);

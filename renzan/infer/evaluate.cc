@@ -13,9 +13,9 @@ namespace renzan {
 namespace {
 
 // Calls visit(number of real samples in this worker's slice, its logits [outputs, slice size], the
-// slice) until it returns false.
+// slice) until it returns false. `shifts` are added to the logits of each output.
 void ForEachSliceOfLogits(Predictor& model, const Communicator& comm, const Dataset& dataset,
-                          RowRange rows, int64_t batch_size, float logit_shift,
+                          RowRange rows, int64_t batch_size, std::span<const float> shifts,
                           const std::function<bool(int64_t real, std::span<const float> logits,
                                                    const Batch& slice)>& visit) {
   std::vector<float> logits;
@@ -25,10 +25,13 @@ void ForEachSliceOfLogits(Predictor& model, const Communicator& comm, const Data
                 .counts_ids = true,
                 .batch_size = batch_size},
                [&](int64_t, int64_t real, const Batch& slice, const Batch* next) {
-                 logits.resize(static_cast<size_t>(slice.size) * model.num_outputs());
+                 const size_t size = static_cast<size_t>(slice.size);
+                 logits.resize(size * model.num_outputs());
                  model.Predict(slice, next, logits);
-                 if (logit_shift != 0)
-                   for (float& logit : logits) logit += logit_shift;
+                 for (size_t output = 0; output < shifts.size(); ++output)
+                   if (shifts[output] != 0)
+                     for (float& logit : std::span(logits).subspan(output * size, size))
+                       logit += shifts[output];
                  return visit(real, logits, slice);
                });
 }
@@ -73,8 +76,11 @@ std::optional<WeightedMetrics> MakeWeightedMetrics(const Dataset& dataset) {
 
 BinaryMetrics MergeMetrics(Communicator& comm, const BinaryMetrics& mine) {
   if (comm.world_size() == 1) return mine;
+  // Of the same length on all workers: some may have no numbers.
+  std::vector<int64_t> integers = mine.ToIntegers();
+  integers.resize(BinaryMetrics::kMaxIntegers);
   BinaryMetrics sum;
-  for (const std::vector<int64_t>& part : GatherIntegers(comm, mine.ToIntegers()))
+  for (const std::vector<int64_t>& part : GatherIntegers(comm, integers))
     sum.Merge(BinaryMetrics::FromIntegers(part));
   return sum;
 }
@@ -87,15 +93,28 @@ RankingMetrics MergeMetrics(Communicator& comm, const RankingMetrics& mine) {
   return sum;
 }
 
+std::vector<float> ShiftsOf(const std::vector<ModelOutput>& outputs, float logit_shift) {
+  std::vector<float> shifts;
+  for (const ModelOutput& output : outputs)
+    shifts.push_back(output.loss == Loss::kBinaryCrossEntropy ? logit_shift : 0);
+  return shifts;
+}
+
 std::vector<EvaluatedOutput> EvaluatedOutputs(const std::vector<ModelOutput>& outputs,
                                               const std::string& first_label) {
   if (outputs.size() == 1) {
     const bool is_default = outputs[0].label.empty();
-    return {{.label = is_default ? first_label : outputs[0].label, .any_name = is_default}};
+    return {{.label = is_default ? first_label : outputs[0].label,
+             .any_name = is_default,
+             .loss = outputs[0].loss}};
   }
   std::vector<EvaluatedOutput> evaluated;
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (!outputs[i].label.empty()) evaluated.push_back({outputs[i].name, i, outputs[i].label});
+    if (!outputs[i].label.empty())
+      evaluated.push_back({.name = outputs[i].name,
+                           .output = i,
+                           .label = outputs[i].label,
+                           .loss = outputs[i].loss});
   return evaluated;
 }
 
@@ -124,21 +143,25 @@ std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& 
   const std::vector<size_t> columns = LabelColumns(outputs, dataset);
   std::vector<Evaluation> all(outputs.size());
   for (Evaluation& mine : all) mine.weighted = MakeWeightedMetrics(dataset);
+  std::vector<float> shifts(model.num_outputs());
+  for (const EvaluatedOutput& output : outputs)
+    if (output.loss == Loss::kBinaryCrossEntropy) shifts[output.output] = logit_shift;
   bool stopped = false;
-  ForEachSliceOfLogits(
-      model, comm, dataset, rows, batch_size, logit_shift,
-      [&](int64_t real, std::span<const float> logits, const Batch& slice) {
-        const size_t n = static_cast<size_t>(real), size = static_cast<size_t>(slice.size);
-        for (size_t i = 0; i < all.size(); ++i) {
-          const auto of_output = logits.subspan(outputs[i].output * size, n);
-          const auto labels = slice.labels(columns[i]).first(n);
-          all[i].metrics.Add(of_output, labels);
-          if (all[i].weighted)
-            all[i].weighted->Add(of_output, labels, std::span(slice.weight).first(n));
-        }
-        stopped = should_stop();
-        return !stopped;
-      });
+  ForEachSliceOfLogits(model, comm, dataset, rows, batch_size, shifts,
+                       [&](int64_t real, std::span<const float> logits, const Batch& slice) {
+                         const size_t n = static_cast<size_t>(real),
+                                      size = static_cast<size_t>(slice.size);
+                         for (size_t i = 0; i < all.size(); ++i) {
+                           const auto of_output = logits.subspan(outputs[i].output * size, n);
+                           const auto labels = slice.labels(columns[i]).first(n);
+                           all[i].metrics.AddBy(outputs[i].loss, of_output, labels);
+                           if (all[i].weighted)
+                             all[i].weighted->AddBy(outputs[i].loss, of_output, labels,
+                                                    std::span(slice.weight).first(n));
+                         }
+                         stopped = should_stop();
+                         return !stopped;
+                       });
   if (stopped) return std::nullopt;
   for (Evaluation& mine : all) {
     mine.metrics = MergeMetrics(comm, mine.metrics);
@@ -148,7 +171,7 @@ std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& 
 }
 
 void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, RowRange rows,
-                 int64_t batch_size, float logit_shift,
+                 int64_t batch_size, std::span<const float> shifts,
                  const std::function<void(const LogitsByOutput&)>& sink) {
   const size_t size = static_cast<size_t>(batch_size);
   std::vector<float> batch(size * model.num_outputs());
@@ -162,7 +185,7 @@ void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, R
   // A single worker's last slice may be shorter than its part.
   std::vector<float> whole;
   ForEachSliceOfLogits(
-      model, comm, dataset, rows, batch_size, logit_shift,
+      model, comm, dataset, rows, batch_size, shifts,
       [&](int64_t, std::span<const float> logits, const Batch& slice) {
         const size_t n = static_cast<size_t>(slice.size);
         const size_t real = comm.rank() == 0 ? static_cast<size_t>(std::min(left, batch_size)) : 0;

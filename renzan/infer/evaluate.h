@@ -37,6 +37,7 @@ struct EvaluatedOutput {
   std::string label;  // its column in the data; "": the first label
   // Of a model that names no outputs: in data with one label, it may have another name.
   bool any_name = false;
+  Loss loss = Loss::kBinaryCrossEntropy;  // which metrics are measured
 };
 // Those that have a label. `first_label`: of the training data, if it is known.
 std::vector<EvaluatedOutput> EvaluatedOutputs(const std::vector<ModelOutput>& outputs,
@@ -55,7 +56,7 @@ struct Evaluation {
 
 // Metrics of `rows` for each of `outputs`, merged over the workers; nothing if `should_stop`
 // returned true. It is called after every batch and must return the same on every rank.
-// `logit_shift` is added to all logits.
+// `logit_shift` is added to all outputs that are logits.
 std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& comm,
                                                 const Dataset& dataset, RowRange rows,
                                                 std::span<const EvaluatedOutput> outputs,
@@ -65,10 +66,13 @@ std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& 
 // By output, of as many rows each.
 using LogitsByOutput = std::vector<std::span<const float>>;
 
+// `logit_shift` for each output that is a logit, and 0 for others.
+std::vector<float> ShiftsOf(const std::vector<ModelOutput>& outputs, float logit_shift);
+
 // Calls sink(logits) after every batch: on rank 0 with the logits of the next rows, on the other
-// ranks with none.
+// ranks with none. `shifts` are added to the outputs.
 void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, RowRange rows,
-                 int64_t batch_size, float logit_shift,
+                 int64_t batch_size, std::span<const float> shifts,
                  const std::function<void(const LogitsByOutput&)>& sink);
 
 // For Evaluation::weighted.

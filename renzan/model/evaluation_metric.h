@@ -18,13 +18,18 @@ struct EvaluationMetric {
   double (*value)(const BinaryMetrics&);
   double (*weighted)(const WeightedMetrics&);
   bool more_is_better;
+  Loss of;  // which outputs have it
   // Instead of both, of a metric of rankings at a rank k (training.ranking).
   double (*ranked)(const RankingMetrics&, int64_t k) = nullptr;
 };
 
-std::vector<std::string> EvaluationMetricNames();
+// Of outputs of every loss, and "", which stands for DefaultMetric().
+std::vector<std::string> EvaluationMetricChoices();
+// Of outputs that learn by this loss; the first is DefaultMetric().
+std::vector<std::string> EvaluationMetricNames(Loss loss);
+std::string DefaultMetric(Loss loss);
 
-// Null for an unknown name.
+// "" stands for the default of binary cross-entropy. Null for an unknown name.
 const EvaluationMetric* FindEvaluationMetric(const std::string& name);
 
 // Whether items have to be ranked for it.

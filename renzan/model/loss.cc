@@ -11,6 +11,19 @@ float Sigmoid(float logit) {
   return (logit >= 0 ? 1.0f : e) / (1.0f + e);
 }
 
+void SquaredErrorGradient(const LossOptions& options, std::span<const float> predictions,
+                          std::span<const float> labels, std::span<const float> weights,
+                          int64_t global_batch, std::span<float> gradient, double task_weight) {
+  CHECK(predictions.size() == labels.size() && predictions.size() == gradient.size());
+  CHECK(weights.size() == (options.sample_weights ? predictions.size() : 0));
+  const float scale = static_cast<float>(2 * task_weight) / static_cast<float>(global_batch);
+  for (size_t i = 0; i < predictions.size(); ++i)
+    gradient[i] = (predictions[i] - labels[i]) * scale;
+  for (size_t i = 0; i < weights.size(); ++i) gradient[i] *= weights[i];
+  for (size_t i = 0; i < labels.size(); ++i)
+    if (std::isnan(labels[i])) gradient[i] = 0;
+}
+
 void BinaryCrossEntropyGradient(const LossOptions& options, std::span<const float> logits,
                                 std::span<const float> labels, std::span<const float> weights,
                                 int64_t global_batch, std::span<float> d_logits,

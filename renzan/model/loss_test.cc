@@ -98,5 +98,26 @@ TEST(Loss, LeavesOutSamplesWithoutALabel) {
   for (size_t i = 0; i < whole.size(); ++i) EXPECT_FLOAT_EQ(weighted[i], whole[i] / 2);
 }
 
+TEST(Loss, SquaredErrorHasTheGradientOfItsFormula) {
+  const std::vector<float> outputs = {1.5f, -2, 0.25f, 3}, labels = {4, 0.5f, std::nanf(""), 3},
+                           weights = {0.5f, 2, 1, 1};
+  for (const bool weighted : {false, true}) {
+    LossOptions options;
+    options.sample_weights = weighted;
+    std::vector<float> d(4);
+    SquaredErrorGradient(options, outputs, labels,
+                         weighted ? std::span(weights) : std::span<const float>(), 4, d, 0.3);
+    for (size_t i = 0; i < d.size(); ++i) {
+      const auto loss = [&](double x) {
+        if (std::isnan(labels[i])) return 0.0;
+        return (weighted ? weights[i] : 1) * (x - labels[i]) * (x - labels[i]);
+      };
+      const double h = 1e-4;
+      const double expected = 0.3 * (loss(outputs[i] + h) - loss(outputs[i] - h)) / (2 * h) / 4;
+      EXPECT_NEAR(d[i], expected, 1e-6) << i << weighted;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace renzan

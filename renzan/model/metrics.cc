@@ -23,6 +23,10 @@ constexpr size_t kNumInnerIntegers =
 // Rounded to the nearest unit; `value` is not negative.
 int64_t Fixed(double value) { return static_cast<int64_t>(value * kFixedOne + 0.5); }
 
+double MeanOf(const ExactSum& sum, int64_t count) {
+  return count == 0 ? kNaN : sum.Value() / static_cast<double>(count);
+}
+
 void MergeCounts(std::vector<int64_t>& into, const std::vector<int64_t>& from) {
   for (size_t bin = 0; bin < into.size(); ++bin) into[bin] += from[bin];
 }
@@ -116,6 +120,24 @@ void BinaryMetrics::Add(std::span<const float> logits, std::span<const float> la
   }
 }
 
+void BinaryMetrics::AddNumbers(std::span<const float> predictions, std::span<const float> labels) {
+  CHECK(predictions.size() == labels.size());
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    if (!std::isfinite(predictions[i])) {
+      ++non_finite;
+      continue;
+    }
+    if (std::isnan(labels[i])) continue;
+    ++count;
+    numbers.Add(predictions[i], labels[i]);
+  }
+}
+
+void BinaryMetrics::AddBy(Loss by, std::span<const float> outputs, std::span<const float> labels) {
+  if (by == Loss::kSquaredError) return AddNumbers(outputs, labels);
+  Add(outputs, labels);
+}
+
 void BinaryMetrics::Merge(const BinaryMetrics& other) {
   histogram.Merge(other.histogram);
   count += other.count;
@@ -124,7 +146,18 @@ void BinaryMetrics::Merge(const BinaryMetrics& other) {
   non_finite += other.non_finite;
   loss += other.loss;
   prediction += other.prediction;
+  numbers.Merge(other.numbers);
 }
+
+double BinaryMetrics::MeanSquaredError() const { return MeanOf(numbers.squared_error, count); }
+
+double BinaryMetrics::Rmse() const { return std::sqrt(MeanSquaredError()); }
+
+double BinaryMetrics::Mae() const { return MeanOf(numbers.absolute_error, count); }
+
+double BinaryMetrics::MeanPrediction() const { return MeanOf(numbers.prediction, count); }
+
+double BinaryMetrics::MeanLabel() const { return MeanOf(numbers.label, count); }
 
 double BinaryMetrics::LogLoss() const {
   return count == 0 ? kNaN : FromFixed(loss) / static_cast<double>(count);
@@ -151,11 +184,15 @@ std::vector<int64_t> BinaryMetrics::ToIntegers() const {
     std::memcpy(out, field, size);
     out += size / sizeof(int64_t);
   });
+  if (numbers.empty()) return integers;
+  integers.resize(kMaxIntegers);
+  numbers.ToIntegers(std::span(integers).subspan(kNumIntegers));
   return integers;
 }
 
 BinaryMetrics BinaryMetrics::FromIntegers(std::span<const int64_t> integers) {
-  const bool has_all = integers.size() == kNumIntegers && integers[0] == kMagic;
+  const bool has_numbers = integers.size() == kMaxIntegers;
+  const bool has_all = (integers.size() == kNumIntegers || has_numbers) && integers[0] == kMagic;
   const bool has_inner = integers.size() == kNumInnerIntegers && integers[0] == kInnerMagic;
   if (!has_all && !has_inner)
     Fail(ErrorCode::kData,
@@ -170,6 +207,7 @@ BinaryMetrics BinaryMetrics::FromIntegers(std::span<const int64_t> integers) {
     std::memcpy(field, in, size);
     in += size / sizeof(int64_t);
   });
+  if (has_numbers) metrics.numbers = NumberSums::FromIntegers(integers.subspan(kNumIntegers));
   return metrics;
 }
 

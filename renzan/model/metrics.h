@@ -1,8 +1,8 @@
 #pragma once
 
-// Quality of binary predictions, accumulated from logits and labels. Every accumulator is an exact
-// integer (histogram counts, fixed-point sums), so the results do not depend on the order of the
-// samples or on how they are split among threads and workers.
+// Quality of predictions, of 0 and 1 (accumulated from logits and labels) or of numbers. Every
+// accumulator is an exact integer (histogram counts, fixed-point sums), so the results do not
+// depend on the order of the samples or on how they are split among threads and workers.
 //
 // Not thread-safe: use one per virtual worker or thread and merge them at the end.
 
@@ -10,6 +10,9 @@
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "renzan/model/loss.h"
+#include "renzan/model/number_sums.h"
 
 namespace renzan {
 
@@ -53,6 +56,8 @@ FixedScore ScoreSample(float logit, bool positive);
 // In nats, of a rate of positives in (0, 1).
 double Entropy(double rate);
 
+// Of an output that predicts numbers (Loss::kSquaredError), `numbers`, `count` and `non_finite`
+// only.
 struct BinaryMetrics {
   BinaryHistogram histogram;
   int64_t count = 0;  // samples with a finite logit; others count only in `non_finite`
@@ -61,10 +66,15 @@ struct BinaryMetrics {
   int64_t non_finite = 0;   // NaN and infinite logits
   FixedSum loss = 0;        // binary cross-entropy in nats
   FixedSum prediction = 0;  // predicted probabilities
+  NumberSums numbers;
 
   // [batch] each. A sample whose label is NaN, because it has none, counts only if its logit is not
   // finite.
   void Add(std::span<const float> logits, std::span<const float> labels);
+  // The same of predicted numbers.
+  void AddNumbers(std::span<const float> predictions, std::span<const float> labels);
+  // Whichever of them the loss asks for.
+  void AddBy(Loss loss, std::span<const float> outputs, std::span<const float> labels);
   void Merge(const BinaryMetrics& other);
 
   // All of these are NaN if there are no samples.
@@ -77,13 +87,21 @@ struct BinaryMetrics {
   // rate (He et al., "Practical lessons from predicting clicks on ads at Facebook", 2014). NaN when
   // one class is absent.
   double NormalizedEntropy() const;
+  // Of predicted numbers.
+  double MeanSquaredError() const;
+  double Rmse() const;
+  double Mae() const;
+  double MeanPrediction() const;
+  double MeanLabel() const;
 
   // Serialised as kNumIntegers integers, for exchange between workers and for checkpoints: a magic
   // number, the histogram's positive and negative counts, count, positives, correct, non_finite,
-  // and the sums of losses and predictions, each as its lower and its upper 64 bits. FromIntegers
-  // also reads those of earlier versions, in which the outermost inner bins hold all logits beyond;
-  // it throws Error kData if `integers` is not valid.
+  // and the sums of losses and predictions, each as its lower and its upper 64 bits; then
+  // `numbers`, unless they are empty. FromIntegers also reads those of earlier versions, in which
+  // the outermost inner bins hold all logits beyond; it throws Error kData if `integers` is not
+  // valid.
   static constexpr size_t kNumIntegers = 1 + 2 * BinaryHistogram::kNumBins + 4 + 2 * 2;
+  static constexpr size_t kMaxIntegers = kNumIntegers + NumberSums::kNumIntegers;
   std::vector<int64_t> ToIntegers() const;
   static BinaryMetrics FromIntegers(std::span<const int64_t> integers);
 

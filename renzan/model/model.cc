@@ -86,6 +86,11 @@ void Model::AddOutput(const ModelOutput& output) {
          "block {} {}, so it must give a logit: end with an mlp with linear_output: true, or a sum "
          "of logits",
          value.name, role);
+  if (output.loss == Loss::kSquaredError && node->block->GivesProbability())
+    Fail(ErrorCode::kConfig,
+         "block {} {}, which learns by squared_error, but it gives a probability: use "
+         "binary_cross_entropy, or another block",
+         value.name, role);
   if (std::find(outputs_.begin(), outputs_.end(), node->output) != outputs_.end())
     Fail(ErrorCode::kConfig, "block {} gives two outputs: each needs a block of its own",
          value.name);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "renzan/model/graph.h"
+#include "renzan/model/loss.h"
 #include "renzan/model/match_output.h"
 #include "renzan/model/sizes.h"
 #include "renzan/nn/dropout.h"
@@ -45,8 +46,9 @@ struct SequenceInput {
 // What a model predicts.
 struct ModelOutput {
   std::string name;        // "" of the only one
-  std::string block = {};  // that gives its logit; "": the last of the graph
+  std::string block = {};  // that gives its logit or number; "": the last of the graph
   std::string label = {};  // that it learns from; "": none
+  Loss loss = Loss::kBinaryCrossEntropy;
 };
 
 // Of a model whose graph is `model.blocks` in the configuration.

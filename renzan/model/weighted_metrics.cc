@@ -41,6 +41,32 @@ void WeightedMetrics::Add(std::span<const float> logits, std::span<const float> 
   }
 }
 
+void WeightedMetrics::AddNumbers(std::span<const float> predictions, std::span<const float> labels,
+                                 std::span<const float> weights) {
+  CHECK(predictions.size() == labels.size() && predictions.size() == weights.size());
+  NumberSums added;
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    if (!std::isfinite(predictions[i]) || std::isnan(labels[i])) continue;
+    const int64_t weight = units_.Of(weights[i]);
+    sums_[kWeight] += weight;
+    added.Add(predictions[i], labels[i], weight);
+  }
+  const auto add = [&](Sum sum, const ExactSum& its) {
+    sums_[static_cast<size_t>(sum)] += its.whole;
+    sums_[static_cast<size_t>(sum) + 1] += its.fraction;
+  };
+  add(kSquaredError, added.squared_error);
+  add(kAbsoluteError, added.absolute_error);
+  add(kPredictedNumber, added.prediction);
+  add(kLabelNumber, added.label);
+}
+
+void WeightedMetrics::AddBy(Loss loss, std::span<const float> outputs,
+                            std::span<const float> labels, std::span<const float> weights) {
+  if (loss == Loss::kSquaredError) return AddNumbers(outputs, labels, weights);
+  Add(outputs, labels, weights);
+}
+
 void WeightedMetrics::Merge(std::span<const FixedSum> sums) {
   CHECK(sums.size() == sums_.size());
   for (size_t i = 0; i < sums.size(); ++i) sums_[i] += sums[i];
@@ -51,6 +77,22 @@ double WeightedMetrics::SumOfWeights() const {
 }
 
 double WeightedMetrics::LogLoss() const { return FromFixed(1) * Ratio(Get(kLoss), Get(kWeight)); }
+
+double WeightedMetrics::MeanNumber(Sum sum) const {
+  const size_t at = static_cast<size_t>(sum);
+  if (Get(kWeight) == 0) return kNoScore;
+  return ExactSum{sums_[at], sums_[at + 1]}.Value() / static_cast<double>(Get(kWeight));
+}
+
+double WeightedMetrics::MeanSquaredError() const { return MeanNumber(kSquaredError); }
+
+double WeightedMetrics::Rmse() const { return std::sqrt(MeanSquaredError()); }
+
+double WeightedMetrics::Mae() const { return MeanNumber(kAbsoluteError); }
+
+double WeightedMetrics::MeanPrediction() const { return MeanNumber(kPredictedNumber); }
+
+double WeightedMetrics::MeanLabel() const { return MeanNumber(kLabelNumber); }
 
 double WeightedMetrics::Accuracy() const { return Ratio(Get(kCorrect), Get(kWeight)); }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Quality of binary predictions in which each sample counts as much as its weight, as with
+// Quality of predictions in which each sample counts as much as its weight, as with
 // scikit-learn's sample_weight. Like BinaryMetrics it adds integers only (WeightUnits), so the
 // results do not depend on the order of the samples or on how they are split among workers. Not
 // thread-safe.
@@ -24,6 +24,13 @@ class WeightedMetrics {
   void Add(std::span<const float> logits, std::span<const float> labels,
            std::span<const float> weights);
 
+  // The same of predicted numbers.
+  void AddNumbers(std::span<const float> predictions, std::span<const float> labels,
+                  std::span<const float> weights);
+  // Whichever of them the loss asks for.
+  void AddBy(Loss loss, std::span<const float> outputs, std::span<const float> labels,
+             std::span<const float> weights);
+
   // All accumulators, which workers exchange as bytes; Merge adds those of another one with the
   // same `max_weight`.
   std::span<const FixedSum> sums() const { return sums_; }
@@ -36,9 +43,27 @@ class WeightedMetrics {
   double Accuracy() const;
   double Calibration() const;
   double NormalizedEntropy() const;
+  double MeanSquaredError() const;
+  double Rmse() const;
+  double Mae() const;
+  double MeanPrediction() const;
+  double MeanLabel() const;
 
  private:
-  enum Sum { kWeight, kPositive, kCorrect, kLoss, kPrediction, kNumSums };
+  // The last four are those of numbers, each a whole part and a fraction (ExactSum).
+  enum Sum {
+    kWeight,
+    kPositive,
+    kCorrect,
+    kLoss,
+    kPrediction,
+    kSquaredError,
+    kAbsoluteError = kSquaredError + 2,
+    kPredictedNumber = kAbsoluteError + 2,
+    kLabelNumber = kPredictedNumber + 2,
+    kNumSums = kLabelNumber + 2
+  };
+  double MeanNumber(Sum sum) const;
   FixedSum Get(Sum sum) const { return sums_[static_cast<size_t>(sum)]; }
   // Weights by logit, in BinaryHistogram's bins, follow the sums.
   static size_t Bin(bool positive, float logit);

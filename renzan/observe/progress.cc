@@ -35,6 +35,8 @@ std::string Numbers(const Progress& progress, bool with_measured) {
     text += fmt::format("  {}loss {:.4f}", progress.output.empty() ? "" : progress.output + ": ",
                         progress.loss);
   if (with_measured && !std::isnan(progress.auc)) text += fmt::format("  AUC {:.4f}", progress.auc);
+  if (with_measured && !std::isnan(progress.rmse))
+    text += fmt::format("  RMSE {:.4f}", progress.rmse);
   if (!std::isnan(progress.samples_per_second))
     text += fmt::format("  {} samples/s", RateText(progress.samples_per_second));
   if (!std::isnan(progress.eta_seconds))

@@ -18,6 +18,7 @@ struct Progress {
   // Of the steps up to `measured_at`, since the measurement before.
   double loss = std::numeric_limits<double>::quiet_NaN();
   double auc = std::numeric_limits<double>::quiet_NaN();
+  double rmse = std::numeric_limits<double>::quiet_NaN();
   int64_t measured_at = -1;
   double eta_seconds = std::numeric_limits<double>::quiet_NaN();
 };

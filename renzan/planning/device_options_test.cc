@@ -31,7 +31,8 @@ TEST(DeviceOptions, LossesThatAGpuDoesNotComputeAreRefused) {
   weighted.weight = "w";
   TrainConfig positives = plain, smooth = plain;
   positives.training.loss.pos_weight = 3;
-  TrainConfig normalized = plain;
+  TrainConfig normalized = plain, squared = plain;
+  squared.model.outputs["label"].loss = "squared_error";
   normalized.model.normalization = "batch";
   smooth.training.loss.label_smoothing = 0.1;
   const auto refusal = [](const TrainConfig& config, const DatasetSchema& schema) -> std::string {
@@ -53,6 +54,9 @@ TEST(DeviceOptions, LossesThatAGpuDoesNotComputeAreRefused) {
             "device: cuda does not support model.normalization: batch: use device: cpu");
   EXPECT_EQ(refusal(smooth, TestSchema()),
             "device: cuda does not support training.loss.label_smoothing: use device: cpu");
+  EXPECT_EQ(
+      refusal(squared, TestSchema()),
+      "device: cuda does not support model.outputs.NAME.loss: squared_error: use device: cpu");
   EXPECT_EQ(refusal(plain, weighted),
             "device: cuda does not support training data with sample weights: use device: cpu");
 }

@@ -36,6 +36,11 @@ bool EvaluationRecord::Observe(const EarlyStoppingConfig& config, int64_t step,
     ++without_improvement_;
     return false;
   }
+  if (!std::isfinite(value) && metric.of == Loss::kSquaredError)
+    Fail(ErrorCode::kData,
+         "evaluations are compared by {}, which is undefined for data.eval: no row of it has the "
+         "label{}",
+         metric.name, weighted_ ? " and a weight above 0" : "");
   if (!std::isfinite(value))
     Fail(ErrorCode::kData,
          "evaluations are compared by {}, which is undefined for data.eval: it has {}, {} of them "

@@ -62,14 +62,14 @@ TEST(EvaluationRecord, ComparesRankings) {
 }
 
 TEST(EvaluationRecord, SmallImprovementsDoNotResetThePatience) {
-  const EarlyStoppingConfig config{.patience = 2, .min_delta = 0.05};
+  const EarlyStoppingConfig config{.metric = "log_loss", .patience = 2, .min_delta = 0.05};
   EvaluationRecord record;
   EXPECT_EQ(Bests(config, &record, {0.6, 0.58, 0.56}), (std::vector<bool>{true, true, true}));
   EXPECT_TRUE(record.StopsEarly(config));
   EXPECT_EQ(record.best_step(), 30);
   // Several small improvements add up to a large one.
   EvaluationRecord patient;
-  const EarlyStoppingConfig longer{.patience = 3, .min_delta = 0.05};
+  const EarlyStoppingConfig longer{.metric = "log_loss", .patience = 3, .min_delta = 0.05};
   Bests(longer, &patient, {0.6, 0.58, 0.56, 0.54});
   EXPECT_FALSE(patient.StopsEarly(longer));
   Bests(longer, &patient, {0.54, 0.54});
@@ -89,7 +89,7 @@ TEST(EvaluationRecord, AHigherAucIsBetter) {
 }
 
 TEST(EvaluationRecord, NonFiniteMetricsAreNeverTheBest) {
-  const EarlyStoppingConfig config{.patience = 1};
+  const EarlyStoppingConfig config{.metric = "log_loss", .patience = 1};
   BinaryMetrics non_finite = WithLoss(0.1);
   non_finite.Add(std::vector<float>{std::nanf("")}, std::vector<float>{1});
   EvaluationRecord record;
@@ -112,7 +112,7 @@ TEST(EvaluationRecord, RejectsDataOfOneClass) {
 
 // Two models, each right about another sample.
 TEST(EvaluationRecord, ComparesWeightedMetricsWhereThereAreWeights) {
-  const EarlyStoppingConfig config{.patience = 1};
+  const EarlyStoppingConfig config{.metric = "log_loss", .patience = 1};
   const std::vector<float> labels = {1, 0}, weights = {1, 3};
   EvaluationRecord plain("log_loss of a"), weighted("log_loss of a", true);
   const auto observe = [&](EvaluationRecord* record, int64_t step,
@@ -135,7 +135,7 @@ TEST(EvaluationRecord, ComparesWeightedMetricsWhereThereAreWeights) {
 }
 
 TEST(EvaluationRecord, IsRestoredOnlyWithTheSameMeaning) {
-  const EarlyStoppingConfig config{.patience = 3, .min_delta = 0.01};
+  const EarlyStoppingConfig config{.metric = "log_loss", .patience = 3, .min_delta = 0.01};
   EvaluationRecord record("log_loss of a");
   Bests(config, &record, {0.6, 0.595, 0.61});
   const std::vector<int64_t> saved = record.ToIntegers();
@@ -152,11 +152,33 @@ TEST(EvaluationRecord, IsRestoredOnlyWithTheSameMeaning) {
 }
 
 TEST(EvaluationRecord, ReturnsItsStateAtTheBestStep) {
-  const EarlyStoppingConfig config{.patience = 9, .min_delta = 0.05};
+  const EarlyStoppingConfig config{.metric = "log_loss", .patience = 9, .min_delta = 0.05};
   EvaluationRecord record, at_best;
   Bests(config, &at_best, {0.6, 0.62, 0.59});
   Bests(config, &record, {0.6, 0.62, 0.59, 0.61, 0.6});
   EXPECT_EQ(record.AtItsBest().ToIntegers(), at_best.ToIntegers());
+}
+
+TEST(EvaluationRecord, ErrorsOfNumbersAreBetterWhenTheyAreSmaller) {
+  const auto with_error = [](float error) {
+    BinaryMetrics metrics;
+    metrics.AddNumbers(std::vector<float>{3 + error}, std::vector<float>{3});
+    return metrics;
+  };
+  for (const char* metric : {"rmse", "mae"}) {
+    const EarlyStoppingConfig config{.metric = metric, .patience = 2};
+    EvaluationRecord record;
+    EXPECT_TRUE(record.Observe(config, 1, with_error(0.5)));
+    EXPECT_FALSE(record.Observe(config, 2, with_error(-0.75)));
+    EXPECT_TRUE(record.Observe(config, 3, with_error(-0.25)));
+    EXPECT_EQ(record.best_value(), 0.25);
+    try {
+      record.Observe(config, 4, BinaryMetrics());
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("no row of it has the label"));
+    }
+  }
 }
 
 }  // namespace

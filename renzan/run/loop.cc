@@ -9,6 +9,7 @@
 #include "renzan/base/trace.h"
 #include "renzan/data/batch_loader.h"
 #include "renzan/data/dataset/manifest.h"
+#include "renzan/model/evaluation_metric.h"
 #include "renzan/quality/finiteness.h"
 #include "renzan/quality/gradient_error.h"
 #include "renzan/quality/gradient_range.h"
@@ -43,12 +44,9 @@ void FailUnlessFinite(const BinaryMetrics& evaluation, int64_t step) {
          step, evaluation.non_finite, evaluation.non_finite + evaluation.count);
 }
 
-// Whether the training data is known to hold one class of a label only.
-bool HasOneClass(const Split& train, const std::string& label) {
-  const DatasetManifest& manifest = train.dataset->manifest();
-  const auto found = manifest.further_label_entries.find(label);
-  if (found == manifest.further_label_entries.end()) return manifest.has_one_class();
-  return found->second.has_one_class();
+// Whether the training data is known to hold one value of a label only.
+bool HasOneValue(const Split& train, const std::string& label) {
+  return train.dataset->manifest().HasOneValue(label);
 }
 
 std::string OneClassAdvice(const Split& train, const std::string& label, const char* which) {
@@ -88,6 +86,33 @@ void CheckWatchedOutput(const TrainConfig& config, std::span<const ModelOutput> 
        watched.empty() ? "several outputs are evaluated, so it must say which decides"
                        : fmt::format("'{}' is no output that has a label", Escape(watched)),
        fmt::join(names, ", "));
+}
+
+namespace {
+
+void ChooseMetric(const ModelOutput& output, const char* key, bool decides, std::string* metric) {
+  const Loss loss = decides ? output.loss : Loss::kBinaryCrossEntropy;
+  if (metric->empty()) *metric = DefaultMetric(loss);
+  if (!decides || FindEvaluationMetric(*metric)->of == loss) return;
+  Fail(ErrorCode::kConfig, "{}: {} is no metric of an output that learns by {}: choose one of {}",
+       key, *metric, loss == Loss::kSquaredError ? "squared_error" : "binary_cross_entropy",
+       fmt::join(EvaluationMetricNames(loss), ", "));
+}
+
+}  // namespace
+
+void ChooseMetrics(std::span<const ModelOutput> outputs, TrainConfig* config) {
+  EarlyStoppingConfig& stopping = config->training.early_stopping;
+  const auto decides = std::find_if(outputs.begin(), outputs.end(), [&](const ModelOutput& each) {
+    return stopping.output.empty() ? !each.label.empty() || each.name.empty()
+                                   : each.name == stopping.output;
+  });
+  CHECK(decides != outputs.end());
+  ChooseMetric(*decides, "training.early_stopping.metric", config->training.watches_evaluations(),
+               &stopping.metric);
+  ScheduleConfig& schedule = config->optimizer.schedule;
+  ChooseMetric(*decides, "optimizer.schedule.plateau.metric", schedule.watches_evaluations(),
+               &schedule.plateau.metric);
 }
 
 bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int64_t done) {
@@ -218,7 +243,7 @@ void TrainingLoop::Begin() {
   observer_->OnStart(state_, steps_);
   if (learns_from_one_class_) return;
   for (const EvaluatedOutput& output : outputs_)
-    if (HasOneClass(train_, output.label))
+    if (HasOneValue(train_, output.label))
       observer_->OnAdvice(OneClassAdvice(train_, output.label, "is the same in all rows"));
 }
 
@@ -281,11 +306,14 @@ void TrainingLoop::Report(double seconds) {
     report.gradient_errors =
         MergeErrors(comm_, model_.spec().numerics.virtual_workers, model_.GradientErrors());
   std::vector<std::string> advice;
-  for (size_t task = 0; task < state_.watches.size(); ++task)
+  for (size_t task = 0; task < state_.watches.size(); ++task) {
+    // Numbers have no AUC to watch.
+    if (outputs_[task].loss != Loss::kBinaryCrossEntropy) continue;
     if (const auto its = state_.watches[task].Observe(state_.step, report.windows[task]))
       advice.push_back(outputs_[task].name.empty()
                            ? *its
                            : fmt::format("output {}: {}", outputs_[task].name, *its));
+  }
   if (observer_ == nullptr) return;
   observer_->OnReport(report);
   for (const std::string& text : advice) observer_->OnAdvice(text);
@@ -372,9 +400,10 @@ void TrainingLoop::AdviseOnOneClass() {
   if (learns_from_one_class_) return;
   for (size_t task = 0; task < outputs_.size(); ++task) {
     const bool saw_one_class = sees_all_ && samples_[task] > 0 &&
+                               outputs_[task].loss == Loss::kBinaryCrossEntropy &&
                                (positives_[task] == 0 || positives_[task] == samples_[task]);
     const std::string& label = outputs_[task].label;
-    if (observer_ && (saw_one_class || HasOneClass(train_, label)))
+    if (observer_ && (saw_one_class || HasOneValue(train_, label)))
       observer_->OnAdvice(
           OneClassAdvice(train_, label, "was the same in all rows that were trained on"));
   }

@@ -141,10 +141,15 @@ void TrainingRun::OpenData() {
   CheckSameRun(comm_, config_, facts_);
   splits_ = OpenSplits(config_.data, config_.features, comm_);
   const DatasetSchema& schema = splits_.train.dataset->schema();
-  FillOutputs(schema.label_names(), &config_.model);
+  FillOutputs(schema.label_names(), schema.number_labels(), &config_.model);
   const std::vector<ModelOutput> outputs = OutputsOf(config_.model);
-  CheckTasks(outputs, schema);
+  CheckTasks(config_.training.loss, outputs, schema);
   CheckWatchedOutput(config_, outputs);
+  ChooseMetrics(outputs, &config_);
+  // Refuses numbers where the graph gives a probability, before there is a directory.
+  if (std::any_of(outputs.begin(), outputs.end(),
+                  [](const ModelOutput& output) { return output.loss == Loss::kSquaredError; }))
+    MakeModel(ModelOptionsOf(config_, schema));
   if (splits_.eval) LabelColumns(EvaluatedOutputs(outputs, schema.label), *splits_.eval->dataset);
   if (!config_.training.ranking.empty()) ReadItems(outputs);
   steps_ = NumSteps(config_, splits_.train.rows.size());

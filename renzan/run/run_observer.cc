@@ -27,11 +27,34 @@ namespace {
 
 // One set of metrics with tags under a prefix: "eval/auc".
 template <typename Metrics>
-std::vector<Scalar> Scalars(const std::string& prefix, const Metrics& metrics) {
+std::vector<Scalar> Scalars(const std::string& prefix, Loss loss, const Metrics& metrics) {
+  if (loss == Loss::kSquaredError)
+    return {{prefix + "/loss", metrics.MeanSquaredError()},
+            {prefix + "/rmse", metrics.Rmse()},
+            {prefix + "/mae", metrics.Mae()},
+            {prefix + "/mean_prediction", metrics.MeanPrediction()},
+            {prefix + "/mean_label", metrics.MeanLabel()}};
   return {{prefix + "/loss", metrics.LogLoss()},
           {prefix + "/auc", metrics.Auc()},
           {prefix + "/normalized_entropy", metrics.NormalizedEntropy()},
           {prefix + "/calibration", metrics.Calibration()}};
+}
+
+// What a line about an evaluation says of its metrics.
+std::string ScoresText(const BinaryMetrics& metrics, Loss loss, const std::string& best_auc) {
+  if (loss == Loss::kSquaredError)
+    return fmt::format("RMSE {:.4f}, MAE {:.4f}, mean prediction {:.4g} for a mean label of {:.4g}",
+                       metrics.Rmse(), metrics.Mae(), metrics.MeanPrediction(),
+                       metrics.MeanLabel());
+  return fmt::format("AUC {:.4f}{}, log loss {:.4f}, normalized entropy {:.4f}, calibration {:.3f}",
+                     metrics.Auc(), best_auc, metrics.LogLoss(), metrics.NormalizedEntropy(),
+                     metrics.Calibration());
+}
+
+std::string ScoresText(const WeightedMetrics& metrics, Loss loss) {
+  if (loss == Loss::kSquaredError)
+    return fmt::format("RMSE {:.4f}, MAE {:.4f}", metrics.Rmse(), metrics.Mae());
+  return fmt::format("AUC {:.4f}, log loss {:.4f}", metrics.Auc(), metrics.LogLoss());
 }
 
 // "/click", or "" of the only output: "eval/click/auc".
@@ -295,7 +318,8 @@ void RunObserver::OnReport(const StepReport& report) {
   State& s = *state_;
   std::vector<Scalar> scalars;
   for (size_t task = 0; task < report.windows.size(); ++task)
-    for (const Scalar& scalar : Scalars("train" + OfOutput(s.outputs, task), report.windows[task]))
+    for (const Scalar& scalar :
+         Scalars("train" + OfOutput(s.outputs, task), s.outputs[task].loss, report.windows[task]))
       scalars.push_back(scalar);
   scalars.push_back({"train/samples_per_second", report.samples_per_second});
   scalars.push_back({"train/learning_rate_factor", report.learning_rate_factor});
@@ -317,8 +341,11 @@ void RunObserver::OnReport(const StepReport& report) {
   s.Log(report.step, std::move(scalars));
   const size_t shown = s.Watched();
   s.shown.output = s.outputs[shown].name;
-  s.shown.loss = report.windows[shown].LogLoss();
-  s.shown.auc = report.windows[shown].Auc();
+  const BinaryMetrics& window = report.windows[shown];
+  const bool is_number = s.outputs[shown].loss == Loss::kSquaredError;
+  s.shown.loss = is_number ? window.MeanSquaredError() : window.LogLoss();
+  s.shown.auc = window.Auc();
+  if (is_number) s.shown.rmse = window.Rmse();
   s.shown.measured_at = report.step;
   s.Advance(report.step, report.seconds, report.samples_per_second);
   s.WriteStatus();
@@ -333,11 +360,13 @@ void RunObserver::OnEvaluation(int64_t step, std::span<const EvaluatedOutput> ou
   for (size_t i = 0; i < outputs.size(); ++i) {
     const BinaryMetrics& metrics = evaluations[i].metrics;
     const std::string prefix = "eval" + OfOutput(outputs, i);
-    for (const Scalar& scalar : Scalars(prefix, metrics)) scalars.push_back(scalar);
+    const Loss loss = outputs[i].loss;
+    for (const Scalar& scalar : Scalars(prefix, loss, metrics)) scalars.push_back(scalar);
     std::string more;
     if (const auto& its = evaluations[i].weighted) {
-      for (const Scalar& scalar : Scalars(prefix + "/weighted", *its)) scalars.push_back(scalar);
-      more = fmt::format("; weighted: AUC {:.4f}, log loss {:.4f}", its->Auc(), its->LogLoss());
+      for (const Scalar& scalar : Scalars(prefix + "/weighted", loss, *its))
+        scalars.push_back(scalar);
+      more = "; weighted: " + ScoresText(*its, loss);
     }
     if (const auto& ranking = evaluations[i].ranking) {
       const std::vector<int64_t>& ranks = state_->options.config->training.ranking;
@@ -349,13 +378,12 @@ void RunObserver::OnEvaluation(int64_t step, std::span<const EvaluatedOutput> ou
                           ranking->Ndcg(k), ranking->ReciprocalRank());
     }
     const bool is_watched = i == state_->Watched();
-    LogInfo(
-        "eval at step {}: {}AUC {:.4f}{}, log loss {:.4f}, normalized entropy {:.4f}, calibration "
-        "{:.3f}{}{}{}",
-        step, outputs[i].name.empty() ? "" : outputs[i].name + ": ", metrics.Auc(),
-        i == 0 ? BayesOptimalText(*state_->options.splits, metrics.Auc()) : "", metrics.LogLoss(),
-        metrics.NormalizedEntropy(), metrics.Calibration(), more,
-        verdict.empty() || !is_watched ? "" : "; ", is_watched ? verdict : "");
+    const std::string best_auc =
+        i == 0 ? BayesOptimalText(*state_->options.splits, metrics.Auc()) : "";
+    LogInfo("eval at step {}: {}{}{}{}{}", step,
+            outputs[i].name.empty() ? "" : outputs[i].name + ": ",
+            ScoresText(metrics, loss, best_auc), more, verdict.empty() || !is_watched ? "" : "; ",
+            is_watched ? verdict : "");
   }
   state_->Log(step, std::move(scalars));
 }

@@ -257,7 +257,7 @@ namespace {
 
 ModelConfig WithOutputs(const ModelConfig& model, const DatasetSchema& schema) {
   ModelConfig with = model;
-  if (schema.has_labels()) FillOutputs(schema.label_names(), &with);
+  if (schema.has_labels()) FillOutputs(schema.label_names(), schema.number_labels(), &with);
   return with;
 }
 
@@ -271,16 +271,41 @@ std::vector<Task> TasksOf(const ModelConfig& model, const DatasetSchema& schema)
     tasks.push_back(
         {.output = i,
          .label_column = found == labels.end() ? 0 : static_cast<size_t>(found - labels.begin()),
-         .weight = outputs[i].name.empty() ? 1 : model.outputs.at(outputs[i].name).weight});
+         .weight = outputs[i].name.empty() ? 1 : model.outputs.at(outputs[i].name).weight,
+         .loss = outputs[i].loss});
   }
   return tasks;
 }
 
 }  // namespace
 
-void CheckTasks(const std::vector<ModelOutput>& outputs, const DatasetSchema& schema) {
+namespace {
+
+void CheckLossOf(const ModelOutput& output, const DatasetSchema& schema) {
+  const std::string& label = output.label.empty() ? schema.label : output.label;
+  const std::vector<std::string> numbers = schema.number_labels();
+  const bool is_number = std::find(numbers.begin(), numbers.end(), label) != numbers.end();
+  if (output.loss == Loss::kBinaryCrossEntropy && is_number)
+    Fail(ErrorCode::kConfig,
+         "model.outputs.{}.loss: binary_cross_entropy needs labels of 0 and 1, but the label '{}' "
+         "is a number: use squared_error, or import the data with a rule such as at_least",
+         output.name, Escape(label));
+  if (output.loss == Loss::kSquaredError && schema.negatives_kept != 1)
+    Fail(ErrorCode::kConfig,
+         "model.outputs.{}.loss: the training data have {:.4g} of the rows with label 0 "
+         "(negatives_kept), for which predictions by squared_error cannot be corrected: use "
+         "binary_cross_entropy, or all rows",
+         output.name, schema.negatives_kept);
+}
+
+}  // namespace
+
+void CheckTasks(const LossConfig& loss, const std::vector<ModelOutput>& outputs,
+                const DatasetSchema& schema) {
   const std::vector<std::string> labels = schema.label_names();
-  for (const ModelOutput& output : outputs)
+  bool any_binary = false;
+  for (const ModelOutput& output : outputs) {
+    const bool has_label = !output.label.empty() || output.name.empty();
     if (!output.label.empty() &&
         std::find(labels.begin(), labels.end(), output.label) == labels.end())
       Fail(ErrorCode::kConfig,
@@ -288,6 +313,16 @@ void CheckTasks(const std::vector<ModelOutput>& outputs, const DatasetSchema& sc
            "model.outputs.{}.label, or import the data with it",
            output.name, Escape(output.label), Escape(fmt::format("{}", fmt::join(labels, ", "))),
            output.name);
+    if (has_label) CheckLossOf(output, schema);
+    any_binary |= has_label && output.loss == Loss::kBinaryCrossEntropy;
+  }
+  for (const auto& [key, is_set] : {std::pair{"pos_weight", loss.pos_weight != 1},
+                                    {"label_smoothing", loss.label_smoothing != 0}})
+    if (is_set && !any_binary)
+      Fail(ErrorCode::kConfig,
+           "training.loss.{}: is a setting of binary_cross_entropy, by which no output learns: "
+           "leave it out",
+           key);
 }
 
 ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& of_data) {

@@ -83,8 +83,11 @@ size_t FirstFeatureOf(const RunSpec& spec, size_t table);
 // What it costs that first-order weights share rows with embeddings, a sentence for people, or "".
 std::string EffectsOfSharedRows(const RunSpec& spec);
 
-// Throws kConfig if an output learns from a label that the training data lack.
-void CheckTasks(const std::vector<ModelOutput>& outputs, const DatasetSchema& schema);
+// Throws kConfig if an output learns from a label that the training data lack, or by a loss that
+// its label or the data cannot have, or if no output's loss has the settings of training.loss.
+// `outputs`: of the model that the data complete (ModelOptionsOf).
+void CheckTasks(const LossConfig& loss, const std::vector<ModelOutput>& outputs,
+                const DatasetSchema& schema);
 
 // The model's options, which are known without the data's values.
 ModelOptions ModelOptionsOf(const TrainConfig& config, const DatasetSchema& schema);

@@ -75,9 +75,11 @@ void CpuStep::ComputeLosses(const StepInput& input, size_t index, int thread,
     const Task& task = loss.tasks[t];
     const auto logits = workspace->logits.span().subspan(task.output * n, n);
     const auto labels = input.slice.labels(task.label_column).subspan(index * n, n);
-    MetricsOf(input, t, thread).Add(logits, labels);
-    BinaryCrossEntropyGradient(loss, logits, labels, weights, spec().numerics.batch,
-                               workspace->d_logits.span().subspan(task.output * n, n), task.weight);
+    MetricsOf(input, t, thread).AddBy(task.loss, logits, labels);
+    const auto gradient =
+        task.loss == Loss::kSquaredError ? SquaredErrorGradient : BinaryCrossEntropyGradient;
+    gradient(loss, logits, labels, weights, spec().numerics.batch,
+             workspace->d_logits.span().subspan(task.output * n, n), task.weight);
   }
 }
 

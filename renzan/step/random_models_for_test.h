@@ -293,12 +293,14 @@ inline void DrawNextItem(Draws& draw, RandomModel* model) {
   model->config.model.negatives = {{"item", draw.Size(6)}};
 }
 
-// Further labels, some of which rows may lack, and outputs that learn from them.
+// Further labels, some of which are numbers or may be missing, and outputs that learn from them.
 inline void DrawTasks(Draws& draw, RandomModel* model) {
   ModelConfig& m = model->config.model;
   for (int more = m.type == "esmm" ? 1 : draw.Below(3); more > 0; --more)
     model->schema.further_labels.push_back(
-        {.name = fmt::format("l{}", more), .optional = draw.OneIn(2)});
+        {.name = fmt::format("l{}", more),
+         .rule = m.type != "esmm" && draw.OneIn(3) ? kNumberRule : "",
+         .optional = draw.OneIn(2)});
   m.experts = draw.Size(3);
   m.task_experts = draw.Size(2);
   m.expert_levels = 1 + draw.Below(2);

@@ -137,7 +137,10 @@ inline Batch MakeSlice(const TestModel& model, int64_t step,
       const uint32_t word =
           Philox::Draw(static_cast<uint64_t>(step), static_cast<uint64_t>(sample), 1 + j)[0];
       const bool is_missing = schema.further_labels[j].optional && word % 5 == 0;
-      const float label = word / 5 % 3 == 0 ? 1.0f : 0.0f;
+      const bool is_number = schema.further_labels[j].is_number();
+      const float label = is_number           ? static_cast<float>(word / 5 % 9) / 4 - 1
+                          : word / 5 % 3 == 0 ? 1.0f
+                                              : 0.0f;
       batch.label.push_back(is_missing ? std::numeric_limits<float>::quiet_NaN() : label);
     }
   const RunSpec& spec = model.spec();

@@ -100,7 +100,8 @@ class Schema(NamedTuple):
     """The transform of each of `dense`, such as "log" or "standardize:3.5:1.2"; empty if
     unknown."""
     label_rule: str
-    """How labels were mapped to 0 and 1; empty if they were 0 and 1 already."""
+    """How labels were mapped to 0 and 1; empty if they were 0 and 1 already, and "values number" if
+    they are numbers."""
     weight: str | None = None
     """The column of sample weights, if there is one."""
     negatives_kept: float = 1

@@ -105,8 +105,11 @@ def _import(flags: argparse.Namespace) -> None:
     output = flags.output + ("/train" if flags.split else "")
     speed = (result.rows + result.test_rows) / seconds
     labels = "the rows have no labels"
-    if renzan.data.open(output).schema.label is not None:
+    schema = renzan.data.open(output).schema
+    if schema.label is not None:
         labels = f"the label is 1 in {result.positive_rows}"
+        if schema.label_rule == "values number":
+            labels = "the label is a number"
     print(f"{output}: {result.rows} rows in {seconds:.2f} s ({speed:.0f} rows/s), {labels}")
     if flags.split:
         print(f"{flags.output}/test: {result.test_rows} rows, held out (--split {flags.split})")

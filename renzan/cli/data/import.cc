@@ -35,12 +35,14 @@ void PrintLabels(const ImportSummary& done) {
     return;
   }
   const LabelSummary& label = done.label;
-  fmt::print("label '{}': 1 in {} of {} ({:.4g} %)\n", done.label_name, label.positive_rows,
-             Counted(label.rows, "row"),
-             100 * static_cast<double>(label.positive_rows) / static_cast<double>(label.rows));
+  if (label.numbers)
+    fmt::print("label '{}': {}\n", done.label_name, Describe(*label.numbers));
+  else
+    fmt::print("label '{}': 1 in {} of {} ({:.4g} %)\n", done.label_name, label.positive_rows,
+               Counted(label.rows, "row"),
+               100 * static_cast<double>(label.positive_rows) / static_cast<double>(label.rows));
   for (const FurtherLabelSummary& further : done.further_labels)
-    fmt::print("label '{}': 1 in {} of {}\n", further.name, further.positive_rows,
-               Counted(further.rows, "row"));
+    fmt::print("{}\n", Describe(further));
   if (label.other_rows == 0) return;
   std::vector<std::string> texts;
   for (const LabelSummary::Text& other : label.other_texts)

@@ -25,11 +25,19 @@ bool IsDense(const FeatureSummary& feature) {
   return feature.kind == "dense" || feature.kind == "vector";
 }
 
-// A rate, or null without labels.
-nlohmann::ordered_json RateJson(const Dataset& dataset, double rate) {
+// A mean of labels: null without labels. Of 0 and 1 it is a rate.
+nlohmann::ordered_json MeanJson(const Dataset& dataset, double mean) {
   nlohmann::ordered_json json;
-  if (dataset.schema().has_labels()) json = rate;
+  if (dataset.schema().has_labels()) json = mean;
   return json;
+}
+
+const char* MeanKey(const Dataset& dataset) {
+  return dataset.schema().first_label_is_number() ? "label_mean" : "label_rate";
+}
+
+nlohmann::ordered_json ToJson(const NumberSummary& numbers) {
+  return {{"min", numbers.min}, {"mean", numbers.mean}, {"max", numbers.max}};
 }
 
 nlohmann::ordered_json ToJson(const Dataset& dataset, const FeatureSummary& feature) {
@@ -37,7 +45,7 @@ nlohmann::ordered_json ToJson(const Dataset& dataset, const FeatureSummary& feat
   for (const TopValue& value : feature.top)
     top.push_back({{"value", value.value},
                    {"count", value.count},
-                   {"label_rate", RateJson(dataset, value.label_rate)}});
+                   {MeanKey(dataset), MeanJson(dataset, value.label_rate)}});
   nlohmann::ordered_json out = {
       {"name", feature.name},         {"kind", feature.kind},
       {"values", feature.values},     {"missing", nullptr},
@@ -61,13 +69,21 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
                                 {"fingerprint", dataset.fingerprint()},
                                 {"rows", summary.rows},
                                 {"label", nullptr},
-                                {"label_rate", RateJson(dataset, summary.label_rate)}};
+                                {MeanKey(dataset), MeanJson(dataset, summary.label_rate)}};
   if (dataset.schema().has_labels()) out["label"] = dataset.schema().label;
+  if (const auto& numbers = dataset.manifest().number_labels;
+      numbers.contains(dataset.schema().label))
+    out["label_values"] = ToJson(numbers.at(dataset.schema().label));
   if (const auto further = FurtherLabelsOf(dataset.manifest()); !further.empty()) {
     out["further_labels"] = nlohmann::ordered_json::array();
-    for (const FurtherLabelSummary& label : further)
-      out["further_labels"].push_back(
-          {{"name", label.name}, {"rows", label.rows}, {"positive_rows", label.positive_rows}});
+    for (const FurtherLabelSummary& label : further) {
+      nlohmann::ordered_json one = {{"name", label.name}, {"rows", label.rows}};
+      if (label.numbers)
+        one["label_values"] = ToJson(*label.numbers);
+      else
+        one["positive_rows"] = label.positive_rows;
+      out["further_labels"].push_back(std::move(one));
+    }
   }
   if (const WeightSummary& weight = dataset.manifest().weight; !weight.name.empty())
     out["weight"] = {
@@ -84,17 +100,21 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
   fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+std::string DescribeFirstLabel(const Dataset& dataset, const DatasetSummary& summary) {
+  const std::string& label = dataset.schema().label;
+  if (label.empty()) return "no labels";
+  if (const auto& numbers = dataset.manifest().number_labels; numbers.contains(label))
+    return fmt::format("label '{}' with {}", label, Describe(numbers.at(label)));
+  return fmt::format("label '{}' with rate {:.4f}", label, summary.label_rate);
+}
+
 void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
   constexpr size_t kShown = 16;  // bytes of a value
   const bool has_labels = dataset.schema().has_labels();
   fmt::print("{}: {}, {}\nfingerprint {}\n", dataset.directory(), Counted(summary.rows, "row"),
-             has_labels ? fmt::format("label '{}' with rate {:.4f}", dataset.schema().label,
-                                      summary.label_rate)
-                        : "no labels",
-             dataset.fingerprint());
+             DescribeFirstLabel(dataset, summary), dataset.fingerprint());
   for (const FurtherLabelSummary& label : FurtherLabelsOf(dataset.manifest()))
-    fmt::print("label '{}': 1 in {} of {}\n", label.name, label.positive_rows,
-               Counted(label.rows, "row"));
+    fmt::print("{}\n", Describe(label));
   if (const WeightSummary& weight = dataset.manifest().weight; !weight.name.empty())
     fmt::print("weight '{}': mean {:.4g}, from {:.4g} to {:.4g}\n", weight.name, weight.mean,
                weight.min, weight.max);
@@ -110,7 +130,9 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
     width = std::max(width, feature.name.size());
   fmt::print("\n{:<{}}  {:<9} {:>10} {:>8} {:>9} {:>10}  {}\n", "feature", width, "kind", "values",
              "missing", "distinct", "of",
-             has_labels ? "most frequent: share, label rate" : "most frequent: share");
+             !has_labels                                ? "most frequent: share"
+             : dataset.schema().first_label_is_number() ? "most frequent: share, mean label"
+                                                        : "most frequent: share, label rate");
   for (const FeatureSummary& feature : summary.features) {
     const double values = static_cast<double>(std::max<int64_t>(feature.values, 1));
     // An empty bag has no values, so the share of missing is relative to rows.

@@ -230,7 +230,7 @@ void BenchTrain(const TrainBenchFlags& flags, TrainConfig config, Communicator& 
   std::vector<double> pooling_factors;
   RunWithHeartbeats(comm, [&] { pooling_factors = EstimatePoolingFactors(splits.train); });
   const RunSpec spec = MakeRunSpec(config, schema, pooling_factors);
-  CheckTasks(spec.model.outputs, schema);
+  CheckTasks(config.training.loss, spec.model.outputs, schema);
   ThreadPool pool(PoolThreads(spec, comm.world_size(), threads));
   const ShardingPlan plan = AgreeOnPlan(spec, comm, threads);
   std::optional<ModelState> state;

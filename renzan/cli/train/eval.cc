@@ -33,7 +33,14 @@ struct EvalFlags {
 
 // `first`: what precedes the scores.
 template <typename Metrics>
-nlohmann::ordered_json ToJson(nlohmann::ordered_json first, const Metrics& metrics) {
+nlohmann::ordered_json ToJson(nlohmann::ordered_json first, Loss loss, const Metrics& metrics) {
+  if (loss == Loss::kSquaredError) {
+    first.update({{"rmse", metrics.Rmse()},
+                  {"mae", metrics.Mae()},
+                  {"mean_prediction", metrics.MeanPrediction()},
+                  {"mean_label", metrics.MeanLabel()}});
+    return first;
+  }
   first.update({{"auc", metrics.Auc()},
                 {"log_loss", metrics.LogLoss()},
                 {"normalized_entropy", metrics.NormalizedEntropy()},
@@ -47,21 +54,30 @@ struct Shift {
   double of_model = 1, of_data = 1;  // shares of the negatives
 
   float value() const { return LogitShift(of_model, of_data); }
+  bool applies_to(Loss loss) const { return loss == Loss::kBinaryCrossEntropy && value() != 0; }
 };
 
-nlohmann::ordered_json ToJson(const Evaluation& evaluation, const Shift& shift,
+nlohmann::ordered_json ToJson(const Evaluation& evaluation, Loss loss, const Shift& shift,
                               const std::string& weight) {
-  nlohmann::ordered_json out = ToJson({{"rows", evaluation.metrics.count}}, evaluation.metrics);
-  if (shift.value() != 0) out["logit_shift"] = shift.value();
+  nlohmann::ordered_json out =
+      ToJson({{"rows", evaluation.metrics.count}}, loss, evaluation.metrics);
+  if (shift.applies_to(loss)) out["logit_shift"] = shift.value();
   if (const auto& weighted = evaluation.weighted)
     out["weighted"] =
-        ToJson({{"column", weight}, {"sum_of_weights", weighted->SumOfWeights()}}, *weighted);
+        ToJson({{"column", weight}, {"sum_of_weights", weighted->SumOfWeights()}}, loss, *weighted);
   return out;
 }
 
 // `best_auc`: follows the AUC.
 template <typename Metrics>
-void PrintScores(const Metrics& metrics, const std::string& best_auc) {
+void PrintScores(Loss loss, const Metrics& metrics, const std::string& best_auc) {
+  if (loss == Loss::kSquaredError) {
+    fmt::print("RMSE                {:.5f}\n", metrics.Rmse());
+    fmt::print("MAE                 {:.5f}\n", metrics.Mae());
+    fmt::print("mean prediction     {:.5g}\n", metrics.MeanPrediction());
+    fmt::print("mean label          {:.5g}\n", metrics.MeanLabel());
+    return;
+  }
   fmt::print("AUC                 {:.5f}{}\n", metrics.Auc(), best_auc);
   fmt::print("log loss            {:.5f}\n", metrics.LogLoss());
   fmt::print("normalized entropy  {:.5f}\n", metrics.NormalizedEntropy());
@@ -75,14 +91,14 @@ void Print(const EvaluatedOutput& output, const Evaluation& evaluation, const Sh
   fmt::print("rows                {}\n", evaluation.metrics.count);
   // Generated data have one label.
   const std::optional<BayesOptimal>& best = dataset.bayes_optimal();
-  PrintScores(evaluation.metrics,
+  PrintScores(output.loss, evaluation.metrics,
               best ? fmt::format("  (Bayes-optimal {:.5f})", best->best_auc) : "");
-  if (shift.value() != 0)
+  if (shift.applies_to(output.loss))
     fmt::print("logit shift         {:.4f}  (trained on {}, the dataset has {})\n", shift.value(),
                NegativesText(shift.of_model), NegativesText(shift.of_data));
   if (!evaluation.weighted) return;
   fmt::print("\nrows weighted by '{}'\n", dataset.schema().weight);
-  PrintScores(*evaluation.weighted, "");
+  PrintScores(output.loss, *evaluation.weighted, "");
 }
 
 // Totals over the groups with both classes.
@@ -225,6 +241,17 @@ size_t ColumnToGroupBy(const std::string& name, const Dataset& dataset) {
        fmt::join(candidates, ", "));
 }
 
+// Groups are compared by AUC.
+void CheckGroupsHaveScores(std::span<const EvaluatedOutput> outputs) {
+  for (const EvaluatedOutput& output : outputs)
+    if (output.loss == Loss::kSquaredError)
+      Fail(
+          ErrorCode::kUsage,
+          "--group-by: groups are measured for labels of 0 and 1, but the model predicts '{}' as a "
+          "number: write its predictions beside the group with predict --with",
+          Escape(output.label));
+}
+
 // Otherwise the scores of the other rows would look like those of a working model.
 void FailUnlessFinite(const BinaryMetrics& metrics) {
   if (metrics.non_finite > 0)
@@ -244,7 +271,7 @@ struct MeasuredOutput {
 std::vector<MeasuredOutput> MeasureGroups(Predictor& model, Communicator& comm,
                                           const Dataset& dataset, RowRange rows,
                                           std::span<const EvaluatedOutput> outputs, size_t column,
-                                          int64_t batch_size, float shift) {
+                                          int64_t batch_size, std::span<const float> shifts) {
   const std::vector<size_t> labels = LabelColumns(outputs, dataset);
   std::vector<MeasuredOutput> measured(outputs.size());
   std::vector<GroupedMetrics> grouped;
@@ -256,7 +283,7 @@ std::vector<MeasuredOutput> MeasureGroups(Predictor& model, Communicator& comm,
   }
   int64_t next = rows.begin;
   Batch batch;
-  PredictRows(model, comm, dataset, rows, batch_size, shift, [&](const LogitsByOutput& logits) {
+  PredictRows(model, comm, dataset, rows, batch_size, shifts, [&](const LogitsByOutput& logits) {
     if (logits[0].empty()) return;  // on the other ranks
     std::vector<int64_t> numbers(logits[0].size());
     for (int64_t& number : numbers) number = next++;
@@ -281,8 +308,8 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
   const size_t top = static_cast<size_t>(flags.top);
   const Shift shift{config.features.negatives_kept, dataset.schema().negatives_kept};
   const std::string& weight = dataset.schema().weight;
-  const std::vector<EvaluatedOutput> outputs =
-      EvaluatedOutputs(OutputsOf(config.model), config.features.label);
+  const std::vector<ModelOutput> all_outputs = OutputsOf(config.model);
+  const std::vector<EvaluatedOutput> outputs = EvaluatedOutputs(all_outputs, config.features.label);
   const RankingOfEval ranking(flags.ranking, flags.model.model, model, config, comm,
                               {&dataset, rows, model.known_ids()}, outputs);
   std::vector<MeasuredOutput> measured;
@@ -293,8 +320,9 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
     for (Evaluation& evaluation : *evaluations) measured.push_back({std::move(evaluation), {}});
   } else {
     column = ColumnToGroupBy(flags.group_by, dataset);
-    measured =
-        MeasureGroups(model, comm, dataset, rows, outputs, column, batch_size, shift.value());
+    CheckGroupsHaveScores(outputs);
+    measured = MeasureGroups(model, comm, dataset, rows, outputs, column, batch_size,
+                             ShiftsOf(all_outputs, shift.value()));
   }
   const std::vector<Ranking> rankings = ranking.Rank(model, comm, batch_size);
   if (comm.rank() != 0) return;
@@ -314,7 +342,7 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
       if (names) Print(flags.group_by, *names, groups, top, weight);
       continue;
     }
-    nlohmann::ordered_json one = ToJson(evaluation, shift, weight);
+    nlohmann::ordered_json one = ToJson(evaluation, outputs[i].loss, shift, weight);
     if (its != rankings.end()) one["ranking"] = ToJson(*its, flags.ranking.at);
     if (names) one["group_by"] = ToJson(flags.group_by, *names, groups, top, weight);
     if (outputs[i].name.empty()) {

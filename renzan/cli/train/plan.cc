@@ -80,7 +80,7 @@ PlanInput ReadInput(const PlanFlags& flags) {
     const std::unique_ptr<Communicator> comm = MakeLocalCommunicator();
     const OpenedSplits splits = OpenSplits(config.data, config.features, *comm);
     input.schema = splits.train.dataset->schema();
-    CheckTasks(ModelOptionsOf(config, input.schema).outputs, input.schema);
+    CheckTasks(config.training.loss, ModelOptionsOf(config, input.schema).outputs, input.schema);
     input.pooling_factors = EstimatePoolingFactors(splits.train);
     input.rows = splits.train.rows.size();
   }

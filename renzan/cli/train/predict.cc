@@ -39,8 +39,10 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
   const auto output = std::make_shared<std::string>();
   const auto with_lists = std::make_shared<std::vector<std::string>>();
   AddSavedModelFlags(*verb, *flags, /*needs_data=*/true);
-  verb->add_option("--output", *output,
-                   "scores.csv, scores.npy or scores.parquet: probabilities in row order")
+  verb->add_option(
+          "--output", *output,
+          "scores.csv, scores.npy or scores.parquet: probabilities, or numbers where the model "
+          "learned them (squared_error), in row order")
       ->required();
   verb->add_option(
       "--with", *with_lists,
@@ -65,12 +67,12 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
           const std::function<bool()> stopped = StopOnSignals();
           comm.Barrier();  // before there is a file, on all of them
           // On all workers, so that all say what is wrong. Vocabularies may be in a store.
-          const std::vector<std::string> names = ScoreNames(OutputsOf(config.model));
-          CheckScoreColumns(dataset, with, names);
+          const std::vector<ModelOutput> outputs = OutputsOf(config.model);
+          CheckScoreColumns(dataset, with, ScoreNames(outputs));
           std::unique_ptr<ScoreFile> file;
           RunWithHeartbeats(comm, [&] {
             if (comm.rank() == 0)
-              file = std::make_unique<ScoreFile>(*output, dataset, with, names, rows);
+              file = std::make_unique<ScoreFile>(*output, dataset, with, outputs, rows);
           });
           // For the whole population, whatever the shares in training and in this dataset.
           const double kept = config.features.negatives_kept;
@@ -85,7 +87,8 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
             if (file) file->Append(logits);
           };
           try {
-            PredictRows(model, comm, dataset, rows, config.training.batch_size, shift, append);
+            PredictRows(model, comm, dataset, rows, config.training.batch_size,
+                        ShiftsOf(outputs, shift), append);
           } catch (const Error&) {
             ThrowIfStopped(stopped);  // another worker may have stopped before this one
             throw;

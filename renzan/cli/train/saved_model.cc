@@ -133,7 +133,10 @@ int WithSavedModel(const SavedModelFlags& flags,
     RunSpec spec = MakeRunSpec(config, opened.schema, pooling_factors);
     // Nor is there a loss, which a GPU might not compute.
     spec.loss = {.tasks = std::move(spec.loss.tasks)};
-    for (Task& task : spec.loss.tasks) task.weight = 1;
+    for (Task& task : spec.loss.tasks) {
+      task.weight = 1;
+      task.loss = Loss::kBinaryCrossEntropy;
+    }
     ThreadPool pool(PoolThreads(spec, comm.world_size(), threads));
     if (comm.world_size() == 1 && !spec.numerics.on_gpu && WholeTables::CanHold(spec.tables)) {
       InferenceModel model(InferenceOptionsOf(spec), pool);

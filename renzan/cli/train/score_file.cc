@@ -5,12 +5,13 @@
 #include <numeric>
 
 #include "renzan/base/error.h"
+#include "renzan/cli/train/score_columns.h"
 #include "renzan/model/loss.h"
 
 namespace renzan {
 
 ScoreFile::ScoreFile(const std::string& path, const Dataset& dataset,
-                     const std::vector<std::string>& with, const std::vector<std::string>& names,
+                     const std::vector<std::string>& with, const std::vector<ModelOutput>& outputs,
                      RowRange rows)
     : path_(path),
       dataset_(dataset),
@@ -18,8 +19,9 @@ ScoreFile::ScoreFile(const std::string& path, const Dataset& dataset,
       has_columns_(!with.empty()),
       writer_(ScoreFormatOf(path, has_columns_)
                   .make(staged_.staging(), dataset.schema(), MakeScoreColumns(dataset, with, rows),
-                        names)),
-      scores_(names.size()),
+                        ScoreNames(outputs))),
+      outputs_(outputs),
+      scores_(outputs.size()),
       next_row_(rows.begin) {}
 
 void ScoreFile::Append(const LogitsByOutput& logits) {
@@ -29,7 +31,10 @@ void ScoreFile::Append(const LogitsByOutput& logits) {
     non_finite_ +=
         std::count_if(its.begin(), its.end(), [](float logit) { return !std::isfinite(logit); });
     scores_[output].resize(n);
-    std::transform(its.begin(), its.end(), scores_[output].begin(), Sigmoid);
+    if (outputs_[output].loss == Loss::kSquaredError)
+      std::copy(its.begin(), its.end(), scores_[output].begin());
+    else
+      std::transform(its.begin(), its.end(), scores_[output].begin(), Sigmoid);
   }
   rows_at_hand_.first = next_row_;
   if (has_columns_) {

@@ -18,11 +18,11 @@ namespace renzan {
 
 class ScoreFile {
  public:
-  // Of these rows. `with`: columns, as MakeScoreColumns takes them; `names`: of the scores.
+  // Of these rows. `with`: columns, as MakeScoreColumns takes them; `outputs`: of the model.
   ScoreFile(const std::string& path, const Dataset& dataset, const std::vector<std::string>& with,
-            const std::vector<std::string>& names, RowRange rows);
+            const std::vector<ModelOutput>& outputs, RowRange rows);
 
-  // Writes the scores of the next rows.
+  // Writes the scores of the next rows: the probabilities that logits mean, and predicted numbers.
   void Append(const LogitsByOutput& logits);
 
   // Throws kSoftware, and leaves no file, when a prediction was NaN or infinite.
@@ -35,6 +35,7 @@ class ScoreFile {
   const bool has_columns_;
   std::unique_ptr<ScoreWriter> writer_;
   ScoredRows rows_at_hand_;
+  const std::vector<ModelOutput> outputs_;
   std::vector<std::vector<float>> scores_;  // theirs, by output
   int64_t next_row_;
   int64_t rows_ = 0, non_finite_ = 0;

@@ -240,7 +240,7 @@ std::string ModelAsBlocks(const TrainConfig& config) {
     const DatasetSchema schema = ReadManifest(config.data.train.path).schema();
     const Graph graph = GraphOf(ModelOptionsOf(config, schema));
     model.blocks = BlocksOf(graph);
-    FillOutputs(schema.label_names(), &model);
+    FillOutputs(schema.label_names(), schema.number_labels(), &model);
     for (const ModelOutput& output : OutputsOf(model))
       if (!output.name.empty())
         model.outputs[output.name].block = output.block.empty() ? graph.back().name : output.block;

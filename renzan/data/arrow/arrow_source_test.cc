@@ -217,6 +217,14 @@ TEST(ArrowSource, Labels) {
   EXPECT_EQ(import("positive: buy, negative: other",
                    Encoded("y", {0, 1, 0}, TextsOf<int32_t>("u", "", {"buy", "view"}))),
             expected);
+  const std::vector<float> numbers = {4.5f, -1, 0.1f};
+  EXPECT_EQ(import("values: number", Numbers<double>("g", "y", {4.5, -1, 0.1})), numbers);
+  EXPECT_EQ(import("values: number", Numbers<float>("f", "y", {4.5f, -1.0f, 0.1f})), numbers);
+  EXPECT_EQ(import("values: number", Numbers<int64_t>("l", "y", {7, -3, 0})),
+            std::vector<float>({7, -3, 0}));
+  ExpectError(ErrorCode::kData, HasSubstr("row 1: column 1 (y): 'nan' is not a number from"), [&] {
+    import("values: number", Numbers<double>("g", "y", {1, std::nan(""), 2}));
+  });
   ExpectError(ErrorCode::kData,
               AllOf(HasSubstr("row 2: column 1 (y): '2' is not 0 or 1"), HasSubstr("on_bad_row")),
               [&] {

@@ -14,6 +14,7 @@
 #include "renzan/data/dataset/cache_options.h"
 #include "renzan/data/dataset/dataset_cache.h"
 #include "renzan/data/dataset/fingerprint.h"
+#include "renzan/data/dataset/label_value.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/dataset/shard_files.h"
 #include "renzan/storage/in_parallel.h"
@@ -167,8 +168,9 @@ struct Dataset::Impl {
   // The slow path: locates the error that the fast path detected.
   [[noreturn]] void FailOneHot(std::span<const int64_t> rows, const Batch& batch) const {
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (schema.has_labels() && batch.label[i] != 0.0f && batch.label[i] != 1.0f)
-        FailRow(rows[i], schema.label, fmt::format("is {}, not 0 or 1", batch.label[i]));
+      if (schema.has_labels() && !IsLabel(batch.label[i], schema.first_label_is_number(), false))
+        FailRow(rows[i], schema.label,
+                WhyNoLabel(batch.label[i], schema.first_label_is_number(), false));
       for (size_t d = 0; d < schema.dense.size(); ++d) {
         const float value = batch.dense[i * schema.dense.size() + d];
         if (!std::isfinite(value))
@@ -207,7 +209,7 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
     out[j] = values.data();
     limit[j] = static_cast<uint32_t>(schema.categorical[one_hot[j]].num_embeddings);
   }
-  const bool has_labels = schema.has_labels();
+  const bool has_labels = schema.has_labels(), is_number = schema.first_label_is_number();
   batch->label.resize(schema.num_labels() * rows.size());
   batch->dense.resize(rows.size() * num_dense);
 
@@ -226,7 +228,7 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
       shard.label.Need(row, 1);
       const float label = shard.label_data[row];
       batch->label[i] = label;
-      bad |= label != 0.0f && label != 1.0f;
+      bad |= is_number ? !IsNumberLabel(label) : label != 0.0f && label != 1.0f;
     }
     shard.dense.Need(row * num_dense, num_dense);
     shard.ids.Need(row * num_one_hot, num_one_hot);
@@ -254,9 +256,8 @@ void Dataset::Impl::ReadFurtherLabels(std::span<const int64_t> rows, Batch* batc
     for (size_t j = 0; j < further; ++j) {
       const FurtherLabel& column = schema.further_labels[j];
       const float label = shard.further_label_data[first + j];
-      if (label != 0.0f && label != 1.0f && !(std::isnan(label) && column.optional))
-        FailRow(rows[i], column.name,
-                fmt::format("is {}, not 0 or 1{}", label, column.optional ? " or missing" : ""));
+      if (!IsLabel(label, column.is_number(), column.optional))
+        FailRow(rows[i], column.name, WhyNoLabel(label, column.is_number(), column.optional));
       batch->label[(1 + j) * n + i] = label;
     }
   }

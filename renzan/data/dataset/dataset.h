@@ -39,11 +39,20 @@ struct CategoricalFeature {
   bool has_wide_ids() const { return num_embeddings > std::numeric_limits<int32_t>::max(); }
 };
 
+// The `label_rule` of a label that is a number, such as a rating, instead of 0 or 1.
+inline constexpr char kNumberRule[] = "values number";
+// Of such a label's absolute values: so large that a sum of squared errors is still exact.
+inline constexpr float kMaxNumberLabel = 1e9f;
+inline bool IsNumberLabel(float value) {
+  return value >= -kMaxNumberLabel && value <= kMaxNumberLabel;
+}
+
 // A label beside the first one, such as a purchase beside a click.
 struct FurtherLabel {
   std::string name;
   std::string rule = {};  // DatasetSchema::label_rule
   bool optional = false;  // whether rows may lack it
+  bool is_number() const { return rule == kNumberRule; }
   bool operator==(const FurtherLabel&) const = default;
 };
 
@@ -68,8 +77,8 @@ struct DatasetSchema {
   // The transform of each of `dense`, as DenseTransform::text(): "log", "standardize:3.5:1.2".
   // Empty if unknown (format version 1).
   std::vector<std::string> dense_transforms;
-  // How the input's labels were mapped to 0 and 1: "positive >50K", "at_least 4". Empty if they
-  // were 0 and 1, or if the version that imported them did not record it.
+  // How the input's labels were mapped to 0 and 1: "positive >50K", "at_least 4", or kNumberRule.
+  // Empty if they were 0 and 1, or if the version that imported them did not record it.
   std::string label_rule;
   // How the text of each column, including the label, was read before it was mapped: "plain", or
   // "trim, missing '?', separator ';'". Empty if unknown: the input was not text, or the version
@@ -86,6 +95,9 @@ struct DatasetSchema {
   size_t num_labels() const { return has_labels() ? 1 + further_labels.size() : 0; }
   // Of all labels, the first one's first.
   std::vector<std::string> label_names() const;
+  bool first_label_is_number() const { return has_labels() && label_rule == kNumberRule; }
+  // The names of those that are numbers.
+  std::vector<std::string> number_labels() const;
 };
 
 // The first feature that looks up the same table.
@@ -104,6 +116,11 @@ struct BayesOptimal {
 // The weights of a dataset's samples.
 struct WeightSummary {
   std::string name;  // of the column; "": there are none
+  double min = 0, mean = 0, max = 0;
+};
+
+// The values of a label that is a number, in the rows that have it; 0 without such rows.
+struct NumberSummary {
   double min = 0, mean = 0, max = 0;
 };
 

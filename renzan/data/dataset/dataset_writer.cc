@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <deque>
+#include <map>
 #include <utility>
 
 #include "renzan/base/counted.h"
@@ -13,6 +14,7 @@
 #include "renzan/base/sha256.h"
 #include "renzan/data/dataset/block_checksums.h"
 #include "renzan/data/dataset/dataset_staging.h"
+#include "renzan/data/dataset/label_value.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/dataset/npy.h"
 
@@ -129,7 +131,8 @@ struct DatasetWriter::Impl {
   Columns columns;
   std::unique_ptr<ShardFiles> shard;
   double weight_sum = 0;
-  std::vector<int32_t> narrowed;  // of one row or bag
+  std::map<std::string, NumberCounter> numbers;  // of labels that are numbers
+  std::vector<int32_t> narrowed;                 // of one row or bag
   std::vector<std::string> other_files;
 
   Impl(const std::string& directory, const DatasetSchema& the_schema, DatasetWriterOptions opts)
@@ -308,7 +311,9 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   impl.manifest.created_by = impl.options.created_by;
   impl.manifest.label = schema.label;
   impl.manifest.label_rule = schema.label_rule;
-  impl.manifest.positive_rows = schema.has_labels() ? 0 : -1;
+  impl.manifest.positive_rows = schema.has_labels() && !schema.first_label_is_number() ? 0 : -1;
+  for (const std::string& name : schema.number_labels())
+    impl.numbers.try_emplace(name, &impl.manifest.number_labels[name]);
   for (const FurtherLabel& label : schema.further_labels) {
     impl.manifest.further_labels.push_back(label.name);
     impl.manifest.further_label_entries[label.name] = {.rule = label.rule,
@@ -342,6 +347,7 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
       impl.manifest.format_version = kSequencesFormatVersion;
   if (!schema.further_labels.empty() || !schema.vectors.empty())
     impl.manifest.format_version = kLabelsAndVectorsFormatVersion;
+  if (!schema.number_labels().empty()) impl.manifest.format_version = kNumberLabelsFormatVersion;
   impl.OpenShard();
 }
 
@@ -365,16 +371,20 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
     impl.CloseShard();
     impl.OpenShard();
   }
-  if (label != 0.0f && label != 1.0f)
-    Fail(ErrorCode::kData, "row {}: label {} is not 0 or 1", rows(), label);
+  const bool is_number = impl.schema.first_label_is_number();
+  if (!IsLabel(label, is_number, false))
+    Fail(ErrorCode::kData, "row {}: the label {}", rows(), WhyNoLabel(label, is_number, false));
+  if (is_number) impl.numbers.at(impl.schema.label).Add(label);
   for (size_t i = 0; i < further_labels.size(); ++i) {
     const float further = further_labels[i];
     const FurtherLabel& column = impl.schema.further_labels[i];
-    if (further != 0.0f && further != 1.0f && !(std::isnan(further) && column.optional))
-      Fail(ErrorCode::kData, "row {}: label '{}' is {}, not 0 or 1", rows(), column.name, further);
+    if (!IsLabel(further, column.is_number(), column.optional))
+      Fail(ErrorCode::kData, "row {}: label '{}' {}", rows(), column.name,
+           WhyNoLabel(further, column.is_number(), column.optional));
     FurtherLabelEntry& entry = impl.manifest.further_label_entries.at(column.name);
     entry.labelled_rows += !std::isnan(further);
-    entry.positive_rows += further == 1.0f;
+    if (!column.is_number()) entry.positive_rows += further == 1.0f;
+    if (column.is_number() && !std::isnan(further)) impl.numbers.at(column.name).Add(further);
   }
   for (size_t d = 0; d < dense.size(); ++d)
     if (!std::isfinite(dense[d]))
@@ -388,7 +398,7 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
   if (weight) impl.AppendWeight(*weight);
   if (impl.shard->label) {
     impl.shard->label->AppendValue(label);
-    impl.manifest.positive_rows += label == 1.0f;
+    if (!is_number) impl.manifest.positive_rows += label == 1.0f;
   }
   if (impl.shard->further_labels) impl.shard->further_labels->Append(further_labels.data(), 1);
   impl.shard->dense.Append(dense.data(), 1);

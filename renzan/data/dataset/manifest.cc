@@ -139,6 +139,14 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
     fields.Field("further_labels", &further_labels);
     fields.Map("further_label_entries", &further_label_entries);
   }
+  if (with_unset || !number_labels.empty()) {
+    fields.Map<NumberSummary>(
+        "number_labels", &number_labels, [](ConfigFields& inner, NumberSummary& numbers) {
+          inner.Range("min", &numbers.min, -kMaxNumberLabel, kMaxNumberLabel);
+          inner.Range("mean", &numbers.mean, -kMaxNumberLabel, kMaxNumberLabel);
+          inner.Range("max", &numbers.max, -kMaxNumberLabel, kMaxNumberLabel);
+        });
+  }
   fields.Field("parsing", &parsing);
   if (with_unset || !weight.name.empty())
     fields.Section("weight", [this](ConfigFields& inner) {
@@ -203,6 +211,7 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
   for (const std::string& name : further_labels)
     fields.Require(further_label_entries.contains(name), "further_label_entries",
                    fmt::format("has no entry for '{}'", name));
+  CheckNumberLabels(fields);
   for (const auto& [name, feature] : features)
     fields.Require((feature.table.empty() && feature.max_length == 0) ||
                        format_version >= kSequencesFormatVersion,
@@ -212,6 +221,25 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
   fields.Require(sum == rows, "rows", fmt::format("is {}, but the shards have {}", rows, sum));
   fields.Require(positive_rows <= rows, "positive_rows",
                  fmt::format("exceeds the {}", Counted(rows, "row")));
+}
+
+// As many as there are labels with this rule, and no others.
+void DatasetManifest::CheckNumberLabels(ConfigFields& fields) const {
+  size_t expected = 0;
+  const auto check = [&](const std::string& name, const std::string& rule) {
+    if (rule != kNumberRule) return;
+    ++expected;
+    fields.Require(number_labels.contains(name), "number_labels",
+                   fmt::format("has no entry for '{}'", name));
+  };
+  if (!label.empty()) check(label, label_rule);
+  for (const auto& [name, entry] : further_label_entries) check(name, entry.rule);
+  fields.Require(
+      number_labels.size() == expected, "number_labels",
+      fmt::format("has {}, but {} a number", Counted(number_labels.size(), "entry", "entries"),
+                  expected == 1 ? "1 label is" : fmt::format("{} labels are", expected)));
+  fields.Require(number_labels.empty() || format_version >= kNumberLabelsFormatVersion,
+                 "number_labels", "are there, which this version does not have");
 }
 
 std::optional<size_t> DatasetManifest::FirstOfVector(const std::string& name,
@@ -232,6 +260,15 @@ std::vector<DenseVector> DatasetManifest::DenseVectors() const {
   std::sort(found.begin(), found.end(),
             [](const DenseVector& a, const DenseVector& b) { return a.first < b.first; });
   return found;
+}
+
+bool DatasetManifest::HasOneValue(const std::string& label_name) const {
+  if (const auto numbers = number_labels.find(label_name); numbers != number_labels.end())
+    return numbers->second.min == numbers->second.max;
+  const auto further = further_label_entries.find(label_name);
+  if (further == further_label_entries.end()) return positive_rows == 0 || positive_rows == rows;
+  const FurtherLabelEntry& entry = further->second;
+  return entry.positive_rows == 0 || entry.positive_rows == entry.labelled_rows;
 }
 
 DatasetSchema DatasetManifest::schema() const {
@@ -401,6 +438,11 @@ void CheckSchema(const DatasetSchema& schema) {
          "there are several labels, but only {} of the rows with '{}' 0: scores can be corrected "
          "for that only with one label; use all rows",
          schema.negatives_kept, schema.label);
+  if (schema.first_label_is_number() && schema.negatives_kept != 1)
+    Fail(ErrorCode::kConfig,
+         "the label '{}' is a number, but only {} of the rows with 0 are there (negatives_kept), "
+         "for which predictions of numbers cannot be corrected: use all rows",
+         schema.label, schema.negatives_kept);
   for (const FurtherLabel& label : schema.further_labels) check_name(label.name);
   if (!schema.weight.empty()) check_name(schema.weight);
   for (const std::string& name : schema.dense) check_name(name);

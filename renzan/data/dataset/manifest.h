@@ -37,7 +37,6 @@ struct FurtherLabelEntry {
   std::string rule;
   bool optional = false;
   int64_t labelled_rows = 0, positive_rows = 0;  // how many rows have it, and have 1
-  bool has_one_class() const { return positive_rows == 0 || positive_rows == labelled_rows; }
   void Describe(ConfigFields& fields);
 };
 
@@ -65,13 +64,14 @@ struct VectorEntry {
 };
 
 // The versions that are written: the later ones only for features with wide ids, for rows without
-// labels, for keys and the numbers of the input's rows, for shared tables and sequences, and for
-// several labels and vectors, so that older programs can read the others. Version 1 had no block
-// checksums, no checksum of dataset.yaml, and no transforms.
+// labels, for keys and the numbers of the input's rows, for shared tables and sequences, for
+// several labels and vectors, and for labels that are numbers, so that older programs can read the
+// others. Version 1 had no block checksums, no checksum of dataset.yaml, and no transforms.
 inline constexpr int64_t kDatasetFormatVersion = 2, kWideIdsFormatVersion = 3,
                          kUnlabelledFormatVersion = 4, kKeysFormatVersion = 5,
                          kSequencesFormatVersion = 6, kLabelsAndVectorsFormatVersion = 7,
-                         kNewestDatasetFormatVersion = kLabelsAndVectorsFormatVersion;
+                         kNumberLabelsFormatVersion = 8,
+                         kNewestDatasetFormatVersion = kNumberLabelsFormatVersion;
 
 // The file in each shard's folder that holds the XXH3 of every block of the others.
 inline constexpr char kBlockChecksumsFile[] = "checksums.npy";
@@ -88,12 +88,14 @@ struct DatasetManifest {
   std::string created_by;       // for people: "import --format criteo"
   std::string label = "label";  // empty: none
   std::string label_rule;       // DatasetSchema::label_rule
-  // How many rows have the label 1; -1 if not known (older imports) or without labels.
+  // How many rows have the label 1; -1 if not known (older imports), without labels, or if it is a
+  // number.
   int64_t positive_rows = -1;
   // The other labels, in the order of Batch::label, and an entry for each.
   std::vector<std::string> further_labels;
   std::map<std::string, FurtherLabelEntry> further_label_entries;
-  std::map<std::string, std::string> parsing;  // DatasetSchema::parsing
+  std::map<std::string, NumberSummary> number_labels;  // of the labels that are numbers
+  std::map<std::string, std::string> parsing;          // DatasetSchema::parsing
   WeightSummary weight;
   double negatives_kept = 1;  // DatasetSchema::negatives_kept
   std::vector<std::string> dense;
@@ -118,14 +120,15 @@ struct DatasetManifest {
   // `with_unset`: also the keys that are written only by datasets that have what they describe, so
   // that others keep their bytes and older programs can read them.
   void Describe(ConfigFields& fields, bool with_unset);
+  void CheckNumberLabels(ConfigFields& fields) const;
   DatasetSchema schema() const;
   // In the order of `dense`, where their features must be.
   std::vector<DenseVector> DenseVectors() const;
   // The position in `dense` of a vector's first feature; nothing if they are not there in its
   // order.
   std::optional<size_t> FirstOfVector(const std::string& name, const VectorEntry& vector) const;
-  // Whether all labels are known to be the same.
-  bool has_one_class() const { return positive_rows == 0 || positive_rows == rows; }
+  // Whether a label is known to be the same in all rows that have it.
+  bool HasOneValue(const std::string& label_name) const;
   // Whether lookups of a feature may read the row for unseen values instead of their own, because
   // this is training data.
   bool may_train_unseen(const std::string& feature) const {

@@ -186,8 +186,10 @@ std::string HintOnLabel(const Labels& labels) {
     all += count;
     if (number >= limit) positive += count;
   }
-  return fmt::format("at_least: {} is a guess, by which {:.3g} % are 1", limit,
-                     100 * static_cast<double>(positive) / static_cast<double>(all));
+  return fmt::format(
+      "at_least: {} is a guess, by which {:.3g} % are 1; values: number would take them as they "
+      "are",
+      limit, 100 * static_cast<double>(positive) / static_cast<double>(all));
 }
 
 std::string CommentOnBadLabels(const ColumnStatistics& values, const Labels& labels) {

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 
 #include "renzan/base/config/config.h"
+#include "renzan/data/dataset/dataset.h"
 #include "renzan/data/text/parse_number.h"
 
 namespace renzan {
@@ -50,9 +52,9 @@ void LabelRule::Describe(bool is_label, ConfigFields& fields) {
   fields.Field("positive_above", &positive_above);
   fields.Field("at_least", &at_least);
 
-  fields.Require(values.empty() || PairNamed(values) != nullptr, "values",
-                 "must be one of 0/1, -1/1, no/yes, false/true; for other texts use 'negative' and "
-                 "'positive'");
+  fields.Require(values.empty() || values == kNumber || PairNamed(values) != nullptr, "values",
+                 "must be one of 0/1, -1/1, no/yes, false/true, number; for other texts use "
+                 "'negative' and 'positive'");
   const bool has_above = !std::isnan(positive_above), has_limit = !std::isnan(at_least);
   fields.Require(is_label || values.empty(), "values", "belongs to role label");
   fields.Require(is_label || positive.empty(), "positive", "belongs to role label");
@@ -109,12 +111,20 @@ std::string LabelRule::Parse(std::string_view field, float* label, bool* is_othe
     *label = *value > positive_above || *value >= at_least ? 1.0f : 0.0f;
     return "";
   }
+  if (values == kNumber) {
+    const std::optional<double> value = ParseNumber(field);
+    if (!value || !IsNumberLabel(static_cast<float>(*value)))
+      return fmt::format("is not a number from -{0} to {0}, as the label must be",
+                         static_cast<int64_t>(kMaxNumberLabel));
+    *label = static_cast<float>(*value) + 0.0f;  // no -0
+    return "";
+  }
   const Pair& pair = *PairNamed(values.empty() ? kDefault : std::string_view(values));
   *label = IsSame(field, pair.positive) ? 1.0f : 0.0f;
   if (*label == 1.0f || IsSame(field, pair.negative)) return "";
   if (!values.empty()) return fmt::format("is neither {} nor {}", pair.negative, pair.positive);
   return "is not 0 or 1; 'values', 'positive', 'positive_above' or 'at_least' in the schema may "
-         "map it";
+         "map it, and 'values: number' takes numbers as they are";
 }
 
 }  // namespace renzan

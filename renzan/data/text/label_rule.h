@@ -1,6 +1,7 @@
 #pragma once
 
-// Which values of a label's column mean 1 and which mean 0 (docs/formats/dataset.md). Plain data.
+// Which values of a label's column mean 1 and which mean 0, or that they are numbers
+// (docs/formats/dataset.md). Plain data.
 
 #include <limits>
 #include <map>
@@ -13,8 +14,8 @@ class ConfigFields;
 
 struct LabelRule {
   // One of the pairs "0/1", "-1/1", "no/yes" and "false/true": what means 0, and what means 1.
-  // Numbers are compared as numbers, words without regard to case. Empty: "0/1", unless one of the
-  // following is given.
+  // Numbers are compared as numbers, words without regard to case. Or kNumber. Empty: "0/1", unless
+  // one of the following is given.
   std::string values;
   std::string positive, negative;  // texts; `negative` may be kOther
   double positive_above = std::numeric_limits<double>::quiet_NaN();  // larger numbers mean 1
@@ -22,6 +23,8 @@ struct LabelRule {
 
   // As `negative`: every text but `positive` means 0.
   static constexpr std::string_view kOther = "other";
+  // As `values`: the label is the field's number, from -kMaxNumberLabel to kMaxNumberLabel.
+  static constexpr std::string_view kNumber = "number";
 
   // `is_label`: whether the column is the label; for other columns nothing may be set.
   void Describe(bool is_label, ConfigFields& fields);
@@ -29,8 +32,8 @@ struct LabelRule {
   // both map them.
   std::string text() const;
 
-  // Sets *label to 0 or 1, and *is_other to whether it is 0 only because `negative` is kOther.
-  // Returns what is wrong with the field, or "".
+  // Sets *label to 0 or 1, or the number, and *is_other to whether it is 0 only because `negative`
+  // is kOther. Returns what is wrong with the field, or "".
   std::string Parse(std::string_view field, float* label, bool* is_other) const;
 };
 

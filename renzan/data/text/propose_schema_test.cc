@@ -234,7 +234,7 @@ TEST(ProposeSchema, AFewOtherNumbersAreNoLabels) {
   EXPECT_THAT(schema_of("0", "2", 10),
               HasSubstr("clicked: {role: label, at_least: 1}  # numbers from 0 to 2, 3 values: 0 "
                         "(60 %), 1 (30 %), 2 (10 %); at_least: 1 is a guess, by which 40 % are "
-                        "1\n"));
+                        "1; values: number would take them as they are\n"));
 }
 
 // One odd name makes no data of a header, above columns of numbers.

@@ -186,6 +186,8 @@ class Block {
   // always have the model's precision.
   virtual bool GivesLogit() const { return false; }
   virtual bool TakesLogits() const { return false; }
+  // Whether its logit means a probability, whatever it is trained by.
+  virtual bool GivesProbability() const { return false; }
   // Whether its logit, in evaluation, is the product of a query's vector, its first input, and an
   // item's, its second, but for a factor. Such a model can rank items (infer/rank_items.h).
   virtual bool IsMatch() const { return false; }

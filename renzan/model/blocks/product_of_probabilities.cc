@@ -35,6 +35,7 @@ class ProductBlock final : public Block {
 
   bool GivesLogit() const override { return true; }
   bool TakesLogits() const override { return true; }
+  bool GivesProbability() const override { return true; }
   double Flops(bool) const override { return 0; }
 
   void Forward(const BlockPass&, Inputs inputs, BlockedMatrix* output) const override {

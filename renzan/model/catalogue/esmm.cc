@@ -34,6 +34,12 @@ Graph EsmmGraph(const ModelOptions& options) {
     if (output.name != kClick && output.name != kConversion && output.name != kAfterClick)
       Fail(ErrorCode::kConfig,
            "model.outputs: model.type: esmm gives ctr, cvr and ctcvr, but no '{}'", output.name);
+  for (const ModelOutput& output : options.outputs)
+    if (output.loss == Loss::kSquaredError)
+      Fail(ErrorCode::kConfig,
+           "model.outputs.{}: model.type: esmm multiplies probabilities, so that it cannot learn "
+           "from numbers by squared_error: use labels of 0 and 1, or another model",
+           output.name);
   if (std::none_of(options.outputs.begin(), options.outputs.end(),
                    [](const ModelOutput& output) { return output.name == kConversion; }))
     Fail(ErrorCode::kConfig,

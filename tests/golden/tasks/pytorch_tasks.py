@@ -30,19 +30,20 @@ class Gate(nn.Module):
 
 
 class Mmoe(nn.Module):
-    def __init__(self, width, m):
+    def __init__(self, width, m, tasks=("click", "buy")):
         super().__init__()
+        self.tasks = tasks
         self.experts, self.out = range(m["experts"]), m["expert_mlp"][-1]
         for e in self.experts:
             self.add_module(f"expert_{e}", Mlp([width, *m["expert_mlp"]], last_relu=True))
-        for task in "click", "buy":
+        for task in tasks:
             self.add_module(f"gate_{task}", Gate(width, m["experts"]))
             self.add_module(f"output_{task}", Mlp([self.out, *m["top_mlp"], 1]))
 
     def forward(self, x):
         experts = [getattr(self, f"expert_{e}")(x) for e in self.experts]
         return {task: getattr(self, f"output_{task}")(getattr(self, f"gate_{task}")(x, experts))
-                for task in ("click", "buy")}
+                for task in self.tasks}
 
 
 class Ple(nn.Module):
