@@ -133,7 +133,8 @@ TEST(TrainConfig, RejectsInvalidValues) {
   ExpectError(with_eval + "training: {keep_best: true}\n", "need eval_every or eval_every_epochs");
   ExpectError(with_eval + "training: {early_stopping: {metric: accuracy}}\n", "log_loss");
   ExpectError(with_eval + "training: {ranking: [10, 0]}\n", "ranks from 1 on");
-  ExpectError(std::string(kMinimal) + "training: {ranking: [10]}\n", "has ranking, which needs data.eval.path");
+  ExpectError(std::string(kMinimal) + "training: {ranking: [10]}\n",
+              "has ranking, which needs data.eval.path");
   ExpectError(with_eval +
                   "training: {eval_every: 9, keep_best: true, early_stopping: {metric: "
                   "ndcg}}\n",
