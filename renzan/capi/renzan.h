@@ -364,13 +364,13 @@ RENZAN_EXPORT renzan_status renzan_dataset_verify(const renzan_dataset* dataset)
 typedef struct renzan_batch renzan_batch;
 
 /* Gathers rows in any order, also repeatedly. On RENZAN_DATA, renzan_last_error() names the file of
- * a corrupt block, or the row, feature and value of an id outside its table, a label other than 0
- * or 1, or a dense value that is not finite. */
+ * a corrupt block, or the row, feature and value of an id outside its table, a label that its
+ * rule does not allow (0 and 1, or numbers), or a dense value that is not finite. */
 RENZAN_EXPORT renzan_status renzan_dataset_read(const renzan_dataset* dataset, const int64_t* rows,
                                                 size_t num_rows, renzan_batch** batch);
 RENZAN_EXPORT void renzan_batch_destroy(renzan_batch* batch);
 
-/* [rows], of the first label; NULL if the rows have no labels */
+/* [rows], of the first label: 0 or 1, or numbers; NULL if the rows have no labels */
 RENZAN_EXPORT const float* renzan_batch_label(const renzan_batch* batch);
 /* [rows], finite and not negative; NULL if samples have no weights, and of no rows. */
 RENZAN_EXPORT const float* renzan_batch_weight(const renzan_batch* batch);

@@ -78,8 +78,8 @@ void PlateauConfig::Describe(ConfigFields& fields) {
   PlateauConfig unset;
   unset.patience = patience;
   // This is what runs record that have none.
-  const std::string by_default = DefaultMetric(Loss::kBinaryCrossEntropy);
-  if (metric == by_default) unset.metric = by_default;
+  for (const Loss loss : {Loss::kBinaryCrossEntropy, Loss::kSquaredError})
+    if (metric == DefaultMetric(loss)) unset.metric = metric;
   fields.Require(
       patience > 0 || *this == unset, "patience",
       "is 0, with which the other keys of plateau do nothing: set it, or leave them out");

@@ -5,6 +5,8 @@
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
 #include "renzan/data/batch_loader.h"
+#include "renzan/data/dataset/manifest.h"
+#include "renzan/data/vocabulary.h"
 
 namespace renzan {
 namespace {
@@ -44,6 +46,23 @@ const std::string& ItemCandidates::KeyOf(const Batch& batch, int64_t sample) con
     Append(ids.values.data() + begin, static_cast<size_t>(n), &key_);
   }
   return key_;
+}
+
+void ItemCandidates::SkipReplaced(const DatasetManifest& manifest) {
+  const DatasetSchema schema = manifest.schema();
+  replaced_.clear();
+  for (const size_t f : categorical_)
+    if (manifest.may_train_unseen(schema.categorical[f].name)) replaced_.push_back(f);
+}
+
+bool ItemCandidates::IsReplaced(const Batch& batch, int64_t sample) const {
+  return std::any_of(replaced_.begin(), replaced_.end(), [&](size_t f) {
+    const FeatureIds& ids = batch.categorical[f];
+    const size_t i = static_cast<size_t>(sample);
+    const int64_t begin = ids.one_hot() ? sample : ids.offsets[i];
+    const int64_t end = ids.one_hot() ? sample + 1 : ids.offsets[i + 1];
+    return std::count(ids.values.begin() + begin, ids.values.begin() + end, Vocabulary::kRare) > 0;
+  });
 }
 
 void ItemCandidates::Add(const Batch& batch, int64_t sample, int64_t row) {

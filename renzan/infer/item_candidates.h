@@ -22,6 +22,12 @@ class ItemCandidates {
   // `schema`: of all datasets.
   ItemCandidates(const MatchSide& item, const DatasetSchema& schema);
 
+  // From now on, IsReplaced() tells samples of a dataset with this manifest in which lookups may
+  // read the row for unseen values instead of their own (Vocabulary::TrainUnseen).
+  void SkipReplaced(const DatasetManifest& manifest);
+  // Whether one of the item's lookups reads that row: then the combination is no item.
+  bool IsReplaced(const Batch& batch, int64_t sample) const;
+
   // Adds the item of a sample unless it is there. `row`: of the sample.
   void Add(const Batch& batch, int64_t sample, int64_t row);
 
@@ -39,6 +45,7 @@ class ItemCandidates {
 
   bool dense_;
   std::vector<size_t> categorical_;  // of Batch::categorical
+  std::vector<size_t> replaced_;     // of these, those with replaced lookups
   std::unordered_map<std::string, int64_t> numbers_;
   std::vector<int64_t> rows_;
   size_t key_bytes_ = 0;     // of all items

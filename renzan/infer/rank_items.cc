@@ -72,12 +72,23 @@ ItemRanking::ItemRanking(const Model& model, Communicator& comm, const ModelRows
                          const RankingRequest& request)
     : evaluated_(evaluated), items_(items) {
   const std::vector<size_t> labels = LabelColumns(outputs, *evaluated.dataset);
+  std::string number;
   for (size_t i = 0; i < outputs.size(); ++i)
     if (std::optional<MatchOutput> match = model.MatchOf(outputs[i].output)) {
+      if (outputs[i].loss == Loss::kSquaredError) {
+        number = outputs[i].label;
+        continue;
+      }
       CheckItemsStandAlone(*match);
       ItemCandidates candidates(match->item, evaluated.dataset->schema());
+      candidates.SkipReplaced(items.dataset->manifest());
       outputs_.push_back({outputs[i], labels[i], std::move(*match), std::move(candidates)});
     }
+  if (outputs_.empty() && !number.empty())
+    Fail(ErrorCode::kConfig,
+         "{}: items are ranked for rows with the label 1, but '{}' is a number: import it with a "
+         "rule that says which numbers are positive",
+         request.key, Escape(number));
   if (outputs_.empty())
     Fail(ErrorCode::kConfig,
          "{}: this model cannot rank items: that takes two_tower, sasrec or hstu, or model.blocks "
@@ -90,7 +101,8 @@ ItemRanking::ItemRanking(const Model& model, Communicator& comm, const ModelRows
 void ItemRanking::Read() {
   ForEachBatch(items_, [&](const Batch& batch, int64_t first_row) {
     for (RankedOutput& one : outputs_)
-      for (int64_t i = 0; i < batch.size; ++i) one.candidates.Add(batch, i, first_row + i);
+      for (int64_t i = 0; i < batch.size; ++i)
+        if (!one.candidates.IsReplaced(batch, i)) one.candidates.Add(batch, i, first_row + i);
   });
   for (RankedOutput& one : outputs_) one.of_items = one.candidates.size();
   ForEachBatch(evaluated_, [&](const Batch& batch, int64_t first_row) {

@@ -91,6 +91,11 @@ void Model::AddOutput(const ModelOutput& output) {
          "block {} {}, which learns by squared_error, but it gives a probability: use "
          "binary_cross_entropy, or another block",
          value.name, role);
+  if (output.loss == Loss::kSquaredError && node->block->ComparesItems())
+    Fail(ErrorCode::kConfig,
+         "block {} {}, which learns by squared_error, but it compares an item with others: use "
+         "binary_cross_entropy, or the block match",
+         value.name, role);
   if (std::find(outputs_.begin(), outputs_.end(), node->output) != outputs_.end())
     Fail(ErrorCode::kConfig, "block {} gives two outputs: each needs a block of its own",
          value.name);
@@ -340,6 +345,19 @@ BlockedMatrix* Model::At(const Place& place, Workspace* workspace) {
       return &workspace->buffers[place.index];
   }
   return nullptr;
+}
+
+bool Model::ComparesItems(size_t output) const { return NodeOf(output)->block->ComparesItems(); }
+
+void Model::CheckComparisonsAreOutputs() const {
+  for (const Node& node : nodes_)
+    for (const size_t input : node.inputs)
+      for (const Node& from : nodes_)
+        if (from.output == input && from.block->ComparesItems())
+          Fail(ErrorCode::kConfig,
+               "block {} takes the logit of {}, which is another one in training than in "
+               "predictions: only model.outputs may take it",
+               values_[node.output].name, values_[input].name);
 }
 
 std::string Model::ComparesSamples() const {

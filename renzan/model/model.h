@@ -127,6 +127,10 @@ class Model {
     bool popularity = false;
   };
   const std::vector<Item>& items() const { return items_; }
+  // Whether an output learns to tell items from others: Block::ComparesItems().
+  bool ComparesItems(size_t output) const;
+  // Throws kConfig if a block takes the logit of one that compares items.
+  void CheckComparisonsAreOutputs() const;
   // The first block that compares the samples of a virtual worker in training; "": none.
   std::string ComparesSamples() const;
 

@@ -104,6 +104,7 @@ void CheckInputsReachLogit(const ModelOptions& options) {
 
 void CheckBatchStatistics(const ModelOptions& options, int64_t samples_per_virtual_worker) {
   const std::unique_ptr<Model> model = MakeModel(options);
+  model->CheckComparisonsAreOutputs();
   if (samples_per_virtual_worker > 1) return;
   constexpr const char* kAdvice =
       "but each has only one: raise training.batch_size to twice numerics.virtual_workers or more, "

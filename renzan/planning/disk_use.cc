@@ -45,13 +45,16 @@ DiskUse DiskUseOf(const RunSpec& spec, int64_t samples) {
   DiskUse use;
   // The metrics since the last report and those of the watch for divergence, of each task.
   use.progress = 2 * std::ssize(spec.loss.tasks) *
-                 static_cast<int64_t>(BinaryMetrics::kNumIntegers * sizeof(int64_t));
+                 static_cast<int64_t>(BinaryMetrics::kMaxIntegers * sizeof(int64_t));
   const int64_t states = std::ssize(InfoOf(spec.dense_optimizer.type).states);
   use.dense = MakeModel(spec.model)->layout().size() * kFloatBytes * (1 + states);
   for (const TableSpec& table : spec.tables) {
     const int64_t all = TableBytes(spec, table);
     int64_t saved = all;
-    if (samples != kAllRows) {
+    // With decay, rows move that no sample looks up.
+    const bool all_move = !table.frozen && IdleRowsMove(spec.sparse_optimizer) &&
+                          spec.sparse_optimizer.weight_decay != 0;
+    if (samples != kAllRows && !all_move) {
       const int64_t row_numbers = table.column_blocks * static_cast<int64_t>(sizeof(int32_t));
       const double trained =
           LookupsOf(table, samples) * static_cast<double>(all / table.num_embeddings + row_numbers);

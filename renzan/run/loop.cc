@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "renzan/base/error.h"
@@ -10,6 +11,7 @@
 #include "renzan/data/batch_loader.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/model/evaluation_metric.h"
+#include "renzan/model/model.h"
 #include "renzan/quality/finiteness.h"
 #include "renzan/quality/gradient_error.h"
 #include "renzan/quality/gradient_range.h"
@@ -90,10 +92,29 @@ void CheckWatchedOutput(const TrainConfig& config, std::span<const ModelOutput> 
 
 namespace {
 
-void ChooseMetric(const ModelOutput& output, const char* key, bool decides, std::string* metric) {
-  const Loss loss = decides ? output.loss : Loss::kBinaryCrossEntropy;
+// What a recorded configuration has of a run in which nothing watched evaluations.
+bool IsDefaultMetric(const std::string& metric) {
+  return metric.empty() || metric == DefaultMetric(Loss::kBinaryCrossEntropy) ||
+         metric == DefaultMetric(Loss::kSquaredError);
+}
+
+// `compares_items`: the output does. `ranks`: there is training.ranking.
+void ChooseMetric(const ModelOutput& output, bool compares_items, bool ranks, const char* key,
+                  bool decides, std::string* metric) {
+  const Loss loss = output.loss;
+  if (!decides) {
+    if (IsDefaultMetric(*metric)) *metric = DefaultMetric(loss);
+    return;
+  }
+  if (metric->empty() && compares_items && ranks) *metric = "ndcg";
+  if (compares_items &&
+      (metric->empty() || *metric == "log_loss" || *metric == "normalized_entropy"))
+    Fail(ErrorCode::kConfig,
+         "{}: log_loss means nothing for an output that compares items, whose evaluations give "
+         "scores and no probabilities: set training.ranking: [10], and this to ndcg, hr or mrr",
+         key);
   if (metric->empty()) *metric = DefaultMetric(loss);
-  if (!decides || FindEvaluationMetric(*metric)->of == loss) return;
+  if (FindEvaluationMetric(*metric)->of == loss) return;
   Fail(ErrorCode::kConfig, "{}: {} is no metric of an output that learns by {}: choose one of {}",
        key, *metric, loss == Loss::kSquaredError ? "squared_error" : "binary_cross_entropy",
        fmt::join(EvaluationMetricNames(loss), ", "));
@@ -101,18 +122,23 @@ void ChooseMetric(const ModelOutput& output, const char* key, bool decides, std:
 
 }  // namespace
 
-void ChooseMetrics(std::span<const ModelOutput> outputs, TrainConfig* config) {
+void ChooseMetrics(std::span<const ModelOutput> outputs, const ModelOptions& model,
+                   TrainConfig* config) {
   EarlyStoppingConfig& stopping = config->training.early_stopping;
   const auto decides = std::find_if(outputs.begin(), outputs.end(), [&](const ModelOutput& each) {
     return stopping.output.empty() ? !each.label.empty() || each.name.empty()
                                    : each.name == stopping.output;
   });
   CHECK(decides != outputs.end());
-  ChooseMetric(*decides, "training.early_stopping.metric", config->training.watches_evaluations(),
-               &stopping.metric);
   ScheduleConfig& schedule = config->optimizer.schedule;
-  ChooseMetric(*decides, "optimizer.schedule.plateau.metric", schedule.watches_evaluations(),
-               &schedule.plateau.metric);
+  const bool watches = config->training.watches_evaluations() || schedule.watches_evaluations();
+  const bool compares =
+      watches && MakeModel(model)->ComparesItems(static_cast<size_t>(decides - outputs.begin()));
+  const bool ranks = !config->training.ranking.empty();
+  ChooseMetric(*decides, compares, ranks, "training.early_stopping.metric",
+               config->training.watches_evaluations(), &stopping.metric);
+  ChooseMetric(*decides, compares, ranks, "optimizer.schedule.plateau.metric",
+               schedule.watches_evaluations(), &schedule.plateau.metric);
 }
 
 bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int64_t done) {
@@ -126,6 +152,15 @@ bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int
 }
 
 namespace {
+
+std::vector<char> ThoseThatCompareItems(const ModelOptions& options,
+                                        std::span<const EvaluatedOutput> outputs) {
+  const std::unique_ptr<Model> model = MakeModel(options);
+  std::vector<char> compare;
+  for (const EvaluatedOutput& output : outputs)
+    compare.push_back(model->ComparesItems(output.output));
+  return compare;
+}
 
 class TrainingLoop {
  public:
@@ -145,9 +180,8 @@ class TrainingLoop {
         observer_(callbacks.observer),
         state_(*state),
         steps_per_epoch_(StepsPerEpoch(train.rows.size(), config.training.batch_size)),
-        learns_from_one_class_(!model.spec().negatives.empty() ||
-                               !MakeModel(model.spec().model)->ComparesSamples().empty()),
         outputs_(EvaluatedOutputs(model.spec().model.outputs, train.dataset->schema().label)),
+        compares_items_(ThoseThatCompareItems(model.spec().model, outputs_)),
         guards_(config.comm.guard && model.spec().numerics.backward != RowCodec::kFloat32),
         sees_all_(state->step == 0),
         loader_(*train.dataset,
@@ -222,11 +256,10 @@ class TrainingLoop {
   TrainObserver* const observer_;
   LoopState& state_;
   const int64_t steps_per_epoch_;
-  // Each positive is compared with negatives that are drawn, or with other samples' items.
-  const bool learns_from_one_class_;
   const std::vector<EvaluatedOutput> outputs_;
-  const bool guards_;    // against rounding on the wire
-  const bool sees_all_;  // this process trains on all samples of the run
+  const std::vector<char> compares_items_;  // by output: it learns from positives alone
+  const bool guards_;                       // against rounding on the wire
+  const bool sees_all_;                     // this process trains on all samples of the run
   BatchLoader loader_;
 
   double window_start_ = 0;
@@ -241,10 +274,10 @@ void TrainingLoop::Begin() {
   state_.scheduled_plateau = state_.plateau;
   if (observer_ == nullptr) return;
   observer_->OnStart(state_, steps_);
-  if (learns_from_one_class_) return;
-  for (const EvaluatedOutput& output : outputs_)
-    if (HasOneValue(train_, output.label))
-      observer_->OnAdvice(OneClassAdvice(train_, output.label, "is the same in all rows"));
+  for (size_t task = 0; task < outputs_.size(); ++task)
+    if (const std::string& label = outputs_[task].label;
+        !compares_items_[task] && HasOneValue(train_, label))
+      observer_->OnAdvice(OneClassAdvice(train_, label, "is the same in all rows"));
 }
 
 // The run may have resumed at its best step, whose checkpoint must then be kept.
@@ -397,8 +430,8 @@ const Evaluation& TrainingLoop::Watched(std::span<const Evaluation> evaluations)
 }
 
 void TrainingLoop::AdviseOnOneClass() {
-  if (learns_from_one_class_) return;
   for (size_t task = 0; task < outputs_.size(); ++task) {
+    if (compares_items_[task]) continue;
     const bool saw_one_class = sees_all_ && samples_[task] > 0 &&
                                outputs_[task].loss == Loss::kBinaryCrossEntropy &&
                                (positives_[task] == 0 || positives_[task] == samples_[task]);

@@ -65,7 +65,8 @@ void CheckWatchedOutput(const TrainConfig& config, std::span<const ModelOutput> 
 
 // Sets the metrics by which evaluations are compared, where they are not set. Throws kConfig for
 // one that the output that decides does not have.
-void ChooseMetrics(std::span<const ModelOutput> outputs, TrainConfig* config);
+void ChooseMetrics(std::span<const ModelOutput> outputs, const ModelOptions& model,
+                   TrainConfig* config);
 
 // Whether to evaluate after `done` steps, apart from the evaluation at the end.
 bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int64_t done);

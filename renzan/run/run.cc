@@ -145,7 +145,7 @@ void TrainingRun::OpenData() {
   const std::vector<ModelOutput> outputs = OutputsOf(config_.model);
   CheckTasks(config_.training.loss, outputs, schema);
   CheckWatchedOutput(config_, outputs);
-  ChooseMetrics(outputs, &config_);
+  ChooseMetrics(outputs, ModelOptionsOf(config_, schema), &config_);
   // Refuses numbers where the graph gives a probability, before there is a directory.
   if (std::any_of(outputs.begin(), outputs.end(),
                   [](const ModelOutput& output) { return output.loss == Loss::kSquaredError; }))

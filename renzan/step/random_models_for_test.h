@@ -182,7 +182,6 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
                             : model.embedding_dim;
     if (model.negatives.contains(feature.name)) {
       DrawSampledSoftmax(draw, feature.name, dim, &blocks);
-      values.push_back("scored");
     }
     if (feature.max_length == 0) {
       if (draw.OneIn(5)) values.push_back(EmbeddingsOf(feature.name));
@@ -199,14 +198,15 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
           blocks.push_back({name + side, {draw.Of(values)}, Mlp{.layers = {width}}});
         const std::vector<std::string> sides = {name + "_query", name + "_item"};
         const std::string item = draw.OneIn(3) ? "" : OneValueFeature(schema);
-        if (draw.OneIn(2))
+        if (draw.OneIn(2)) {
           blocks.push_back({name, sides, Match{draw.Of<double>({1, 0.3})}});
-        else
-          blocks.push_back({name, sides,
-                            InBatchSoftmax{.temperature = 2.5,
-                                           .item = item,
-                                           .popularity = !item.empty() && draw.OneIn(2)}});
-        break;
+          break;
+        }
+        blocks.push_back(
+            {name, sides,
+             InBatchSoftmax{
+                 .temperature = 2.5, .item = item, .popularity = !item.empty() && draw.OneIn(2)}});
+        continue;  // only an output may take it
       }
       case 5:
         DrawGate(draw, name, values, &blocks);
@@ -312,6 +312,10 @@ inline void DrawTasks(Draws& draw, RandomModel* model) {
       m.outputs["only"] = {.label = draw.Of(model->schema.label_names())};
     return;
   }
+  for (const auto& [name, block] : m.blocks)
+    if (block.type == InBatchSoftmax::kType || block.type == SampledSoftmax::kType)
+      m.outputs["of_" + name] = {.block = name, .label = "label"};
+  if (!m.outputs.empty()) m.outputs["first"] = {.block = "logit", .label = "label"};
   if (model->schema.further_labels.empty()) return;
   const auto add = [&](const GraphBlock& block) { m.blocks.merge(BlocksOf({block})); };
   m.outputs["first"] = {.block = "logit", .label = "label"};

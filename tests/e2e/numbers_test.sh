@@ -58,7 +58,8 @@ for pid in $(workers_of $launcher) $launcher; do kill -KILL "$pid" 2>/dev/null |
 wait $launcher 2>/dev/null || true
 launcher=""
 [ ! -e run/model ] || fail "it was trained before it was killed"
-$renzan train small.yaml --run-dir run --workers 3 --threads 1 "${long[@]}" 2>log.txt ||
+$renzan train small.yaml --run-dir run --workers 3 --threads 1 "${long[@]}" \
+  --set checkpoint.every_steps=1000 2>log.txt ||
   fail "$(cat log.txt)"
 grep -q "resuming from" log.txt || fail "$(cat log.txt)"
 [ "$(sha256_of run)" = "$(sha256_of whole)" ] || fail "other bits after a kill"
@@ -199,4 +200,4 @@ $renzan eval stars --json 2>/dev/null | python3 -c '
 import json, sys
 got = json.load(sys.stdin)
 print("MovieLens:", got)
-assert got["rmse"] < 0.92 and abs(got["mean_prediction"] - got["mean_label"]) < 0.1, got'
+assert got["rmse"] < 0.87 and abs(got["mean_prediction"] - got["mean_label"]) < 0.1, got'

@@ -256,3 +256,22 @@ expect_exit 78 "training.ranking: this model cannot rank items: that takes two_t
 expect_exit 78 "training.ranking: there are fewer candidates than 40, only 39 distinct items" \
   $renzan train towers.yaml --run-dir none --set training.ranking='[40]'
 [ ! -e none ] || fail "a run directory was left behind"
+
+# Combinations with the row for unseen values, which lookups of training data read by chance, are no
+# items; and ratings are no positives.
+import replaced clicks.csv --vocabulary threshold:1 --unseen 0.3
+import whole clicks.csv --vocabulary-from replaced
+config replaced
+$renzan train towers.yaml --run-dir replaced.run --set data.eval.path=whole \
+  --set training.max_steps=5 2>log.txt || fail "$(cat log.txt)"
+$renzan eval replaced.run --ranking 5 --json 2>/dev/null | python3 -c '
+import json, sys
+ranking = json.load(sys.stdin)["ranking"]
+assert ranking["candidates"] == 39, ranking' || fail "replaced lookups are items"
+sed 's/label: {role: label}/label: {role: label, values: number}/' schema.yaml >numbers.yaml
+$renzan data import --format csv --schema numbers.yaml --output numbers clicks.csv >/dev/null 2>&1
+config numbers
+$renzan train towers.yaml --run-dir numbers.run --set training.max_steps=1 2>log.txt ||
+  fail "$(cat log.txt)"
+expect_exit 78 "items are ranked for rows with the label 1, but 'label' is a number" \
+  $renzan eval numbers.run --ranking 5

@@ -82,3 +82,21 @@ expect_exit 78 "device: cuda does not support model.type: two_tower" \
   $renzan plan "$golden/two_tower.yaml" --set device=cuda
 sed 's/item: item$/item: ""/' blocks.yaml >no_item.yaml
 expect_exit 78 "needs item, the feature whose ids are counted" $renzan train no_item.yaml
+
+# What it learns is no number, no input of other blocks, and no log loss in evaluations.
+sed 's/view: {role: label}/view: {role: label, values: number}/' "$golden/schema.yaml" >numbers.yaml
+$renzan data import --format csv --schema numbers.yaml --output numbers views.csv >/dev/null 2>&1
+refused "which learns by squared_error, but it compares an item with others" \
+  --set data.train.path=numbers
+sed 's/^\( *\)blocks:/&\n\1  more: {type: mlp, inputs: [logit], layers: [1], linear_output: true}/' \
+  blocks.yaml >inner.yaml
+expect_exit 78 "block more takes the logit of logit, which is another one in training" \
+  $renzan train inner.yaml --run-dir refused
+watch=(--set data.eval.path=views --set training.eval_every=3 --set training.keep_best=true)
+refused "log_loss means nothing for an output that compares items" "${watch[@]}"
+refused "log_loss means nothing for an output that compares items" "${watch[@]}" \
+  --set training.early_stopping.metric=log_loss
+towers "${watch[@]}" --set training.ranking='[5]' --set training.max_steps=6 --run-dir ranked
+grep -q "eval at step 6: .*; the best so far" log.txt || fail "its log loss rises: $(cat log.txt)"
+$renzan eval ranked --ranking 5 >ranked.txt 2>log.txt || fail "$(cat log.txt)"
+grep -qi "NDCG@5" ranked.txt || fail "$(cat ranked.txt)"

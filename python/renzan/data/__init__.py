@@ -65,7 +65,7 @@ class _Columns(NamedTuple):
     ids: dict[str, np.ndarray | Bags[np.ndarray]]
     """By name, in the schema's order: [rows] for a one-hot feature, Bags for a multi-hot one."""
     label: np.ndarray | None
-    """float32 [rows], 0 or 1: the first label; None if the rows have no labels."""
+    """float32 [rows]: the first label, 0 or 1, or a number; None if the rows have no labels."""
 
 
 class Batch(_Columns):

@@ -188,6 +188,9 @@ class Block {
   virtual bool TakesLogits() const { return false; }
   // Whether its logit means a probability, whatever it is trained by.
   virtual bool GivesProbability() const { return false; }
+  // Whether its logit, in training, is the log odds of the query's item against negatives. In
+  // evaluation it is the score of a match, which no probability can be told from.
+  virtual bool ComparesItems() const { return false; }
   // Whether its logit, in evaluation, is the product of a query's vector, its first input, and an
   // item's, its second, but for a factor. Such a model can rank items (infer/rank_items.h).
   virtual bool IsMatch() const { return false; }

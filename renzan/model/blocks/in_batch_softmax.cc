@@ -56,6 +56,7 @@ class InBatchSoftmaxBlock final : public Block {
 
   bool GivesLogit() const override { return true; }
   bool IsMatch() const override { return true; }
+  bool ComparesItems() const override { return true; }
   bool ComparesSamples() const override { return true; }
   double Flops(bool) const override { return 6 * static_cast<double>(width_); }
   double FlopsPerPair(bool d_inputs) const override {

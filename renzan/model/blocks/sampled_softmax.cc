@@ -40,6 +40,7 @@ class SampledSoftmaxBlock final : public Block {
 
   bool GivesLogit() const override { return true; }
   bool IsMatch() const override { return true; }
+  bool ComparesItems() const override { return true; }
   bool TakesNegatives(size_t input) const override { return input == kNegativesInput; }
   double Flops(bool d_inputs) const override {
     return (d_inputs ? 6.0 : 2.0) * static_cast<double>(dim() * (1 + negatives_.positions()));
