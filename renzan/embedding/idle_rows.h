@@ -21,8 +21,8 @@ namespace renzan {
 class IdleRows {
  public:
   // After so many steps, all rows should catch up: what a step needs is kept until then, and a run
-  // that is told to stop has no more to do than this before it can save its rows. Passing over the
-  // rows costs little beside so many steps of them.
+  // that is told to stop then has little to do before it can save its rows. (While a checkpoint is
+  // being written they wait for its end.) Passing over the rows costs little beside so many steps.
   static constexpr size_t kMostSteps = 64;
 
   // `at_rest`: whether the rows begin with states of 0.

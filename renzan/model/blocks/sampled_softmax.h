@@ -4,7 +4,7 @@
 //   s = <query, item> / temperature,  s_j = <query, negative j> / temperature
 // it gives, in training,
 //   z = s − log Σ_j exp(s_j),
-// the log-odds of the item against all negatives: 1 / (1 + exp(−z)) is the item's probability in
+// the log odds of the item against all negatives: 1 / (1 + exp(−z)) is the item's probability in
 // the softmax, so the binary cross entropy of z with label 1 is the softmax's cross entropy,
 // −log(exp(s) / (exp(s) + Σ_j exp(s_j))). In evaluation and predictions, which have no negatives,
 // it gives the score s. Negatives that are drawn uniformly need no correction for how likely each
