@@ -71,6 +71,7 @@ for workers in 2 3; do
     --output plan$workers.yaml >plan.txt
   grep -q "row_wise" plan.txt || fail "$(cat plan.txt)"
   grep -q "the bottleneck is" plan.txt || fail "$(cat plan.txt)"
+  grep -q "model: [0-9.]* MFLOP for each sample" plan.txt || fail "$(cat plan.txt)"
 done
 rm -rf run
 train run --workers 2 --backend gloo --plan plan2.yaml || fail "$(cat log.txt)"

@@ -206,6 +206,8 @@ void PrintReport(const PlanInput& input, const PlannedRun& planned) {
              Counted(std::ssize(planned.tables), "table"), ShardingsText(planned));
   PrintWorkers(planned);
   PrintStep(planned);
+  fmt::print("model: {:.3g} MFLOP for each sample, forward and backward\n",
+             planned.run.flops_per_sample / 1e6);
   const double limit = planned.topology.rates.memory_bytes;
   if (limit > 0)
     fmt::print("memory: {} of {} GiB on the worker that needs most: {}\n",
@@ -268,6 +270,7 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
           {"phases", phases},
           {"step_seconds", planned.step.total()},
           {"samples_per_second", static_cast<double>(planned.run.batch) / planned.step.total()},
+          {"flops_per_sample", planned.run.flops_per_sample},
           {"memory_bytes", planned.most_memory_bytes()},
           {"memory_limit_bytes", planned.topology.rates.memory_bytes},
           {"fits", planned.fits()},
