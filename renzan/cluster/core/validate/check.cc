@@ -134,6 +134,16 @@ int WhatCounts(const Snapshot& snapshot, int queue, int other) {
   return queue;
 }
 
+bool CapAllowsBeforeStops(const Snapshot& snapshot, const Job& job) {
+  const int64_t cap = snapshot.users[job.user].CapAt(snapshot.now);
+  if (cap == kUnlimited) return true;
+  int64_t gpus = Of(snapshot, job, job.min_workers).gpu();
+  for (const Job& other : snapshot.jobs)
+    if (other.user == job.user && !other.quota_exempt)
+      gpus += Of(snapshot, other, CountedWorkers(other)).gpu();
+  return gpus <= cap;
+}
+
 Resources Of(const Snapshot& snapshot, const Job& job, int workers) {
   return snapshot.worker_requests[job.request].per_worker * workers;
 }

@@ -83,6 +83,10 @@ bool IsPartOf(const Snapshot& snapshot, int queue, int whole);
 // What counts of the queue beside the other: itself or, while the other is no part of its parent,
 // that parent.
 int WhatCounts(const Snapshot& snapshot, int queue, int other);
+// Whether the user's cap lets the pending job start before anybody is stopped. Which jobs are
+// within a guarantee is decided then: the next cycle sees what the stops of this one leave of the
+// cap.
+bool CapAllowsBeforeStops(const Snapshot& snapshot, const Job& job);
 // Resources of `workers` workers of the job.
 Resources Of(const Snapshot& snapshot, const Job& job, int workers);
 

@@ -45,7 +45,8 @@ void CheckFairShare(CheckContext& context) {
   for (const Wait& wait : context.decisions.waits) {
     const Job& waiting = *snapshot.Find(wait.job);
     if (!most.contains(waiting.queue) || waiting.quota_exempt ||
-        (wait.reason != WaitReason::kResources && wait.reason != WaitReason::kFragmented))
+        (wait.reason != WaitReason::kResources && wait.reason != WaitReason::kFragmented) ||
+        !CapAllowsBeforeStops(snapshot, waiting))
       continue;
     const Job* overdue = nullptr;
     for (const auto& [id, start] : context.starts) {

@@ -51,7 +51,7 @@ class NeedlessWaits {
     for (const Wait& wait : context_.decisions.waits) {
       if (!IsForRoom(wait)) continue;
       const Job& job = *snapshot_.Find(wait.job);
-      if (!job.preemptible || !QuotaAllows(job)) continue;
+      if (!job.preemptible || !QuotaAllows(job) || !CapAllowsBeforeStops(snapshot_, job)) continue;
       if (HasRoom(job))
         context_.ReportFor(job.id,
                            "job {} waits ({}), although it has a right to room that there is",
