@@ -11,7 +11,7 @@
 
 namespace renzan {
 
-// Calls visit(id) for the ids [begin, end) of one bag. `scratch` is overwritten.
+// Calls visit(at) for the positions [begin, end) in `ids` of one bag. `scratch` is overwritten.
 template <class Visit>
 void ForEachByBlock(const TableSpec& table, std::span<const int64_t> ids, int32_t begin,
                     int32_t end, std::vector<uint64_t>* scratch, const Visit& visit) {
@@ -21,7 +21,7 @@ void ForEachByBlock(const TableSpec& table, std::span<const int64_t> ids, int32_
     scratch->push_back(static_cast<uint64_t>(ids[static_cast<size_t>(at)] & mask) << 32 |
                        static_cast<uint32_t>(at));
   std::sort(scratch->begin(), scratch->end());
-  for (const uint64_t key : *scratch) visit(ids[static_cast<uint32_t>(key)]);
+  for (const uint64_t key : *scratch) visit(static_cast<uint32_t>(key));
 }
 
 }  // namespace renzan

@@ -113,7 +113,7 @@ void GradientDist::WriteColumns(const InputDist& ids, size_t table, int column_b
   const int64_t first_bag = (virtual_worker - map_.own().begin) * n;
   const int64_t dim = map_.tables()[table].block_columns();
   const size_t row_bytes = messages_.row_bytes(shards[0]);
-  const bool mean = map_.tables()[table].pooling == Pooling::kMean;
+  const bool mean = map_.tables()[table].divides_by_length();
   struct Target {
     std::byte *begin, *rows;  // the first and the next row; empty bags have none
     const int32_t* lengths;   // of the bags; null: one row each

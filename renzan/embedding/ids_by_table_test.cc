@@ -10,7 +10,8 @@ namespace {
 struct FeatureOf {
   std::vector<int64_t> values;
   std::vector<int32_t> offsets = {};
-  IdsView view() const { return {values, offsets}; }
+  std::vector<float> weights = {};
+  IdsView view() const { return {values, offsets, weights}; }
 };
 
 template <typename Value>
@@ -55,6 +56,62 @@ TEST(IdsByTable, PoolsBagsBesideASequence) {
              std::vector{bag.view(), sequence.view()});
   EXPECT_EQ(Copied(ids.views()[0].values), std::vector<int64_t>({5, 6, 1}));
   EXPECT_EQ(Copied(ids.views()[0].offsets), std::vector<int32_t>({0, 2, 3}));
+}
+
+TEST(IdsByTable, ViewsTheWeightsOfSums) {
+  const FeatureOf a = {{4, 2, 9}, {0, 2, 3}, {0.5f, -2, 3}};
+  IdsByTable ids;
+  ids.Assign(std::vector{TableSpec{.name = "a", .multi_hot = true, .weighted = true}},
+             std::vector{a.view()});
+  EXPECT_EQ(ids.views()[0].weights.data(), a.weights.data());
+}
+
+// Bags of several ids, of none, of one, and of which all weights are 0.
+TEST(IdsByTable, DividesTheWeightsOfMeansByTheirSums) {
+  const FeatureOf a = {{4, 2, 9, 1, 7, 8}, {0, 3, 3, 4, 6}, {0.5f, 3, 0.5f, 7, 0, 0}};
+  const std::vector tables = {
+      TableSpec{.name = "a", .pooling = Pooling::kMean, .multi_hot = true, .weighted = true}};
+  IdsByTable ids;
+  for (int again = 0; again < 2; ++again) {
+    ids.Assign(tables, std::vector{a.view()});
+    EXPECT_EQ(Copied(ids.views()[0].weights), std::vector<float>({0.125f, 0.75f, 0.125f, 1, 0, 0}));
+    EXPECT_EQ(ids.views()[0].values.data(), a.values.data());
+  }
+}
+
+// Features without weights have weights of 1.
+TEST(IdsByTable, MixesFeaturesWithAndWithoutWeights) {
+  const FeatureOf a = {{4, 2}, {0, 2, 2}, {0.5f, 3}}, b = {{1, 5, 6}, {0, 1, 3}}, c = {{7, 8}};
+  for (const Pooling pooling : {Pooling::kSum, Pooling::kMean}) {
+    IdsByTable ids;
+    ids.Assign(std::vector{TableSpec{.name = "t",
+                                     .pooling = pooling,
+                                     .multi_hot = true,
+                                     .features = {0, 0, 0},
+                                     .weighted = true}},
+               std::vector{a.view(), b.view(), c.view()});
+    EXPECT_EQ(Copied(ids.views()[0].values), std::vector<int64_t>({4, 2, 1, 7, 5, 6, 8}));
+    EXPECT_EQ(Copied(ids.views()[0].weights),
+              pooling == Pooling::kSum
+                  ? std::vector<float>({0.5f, 3, 1, 1, 1, 1, 1})
+                  : std::vector<float>({0.5f / 3.5f, 3 / 3.5f, 1, 1, 0.5f, 0.5f, 1}));
+  }
+}
+
+TEST(IdsByTable, RefusesWeightsBelow0OfMeans) {
+  const FeatureOf a = {{4, 2}, {0, 2}, {0.5f, -3}};
+  IdsByTable ids;
+  try {
+    ids.Assign(std::vector{TableSpec{
+                   .name = "a", .pooling = Pooling::kMean, .multi_hot = true, .weighted = true}},
+               std::vector{a.view()});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kData);
+    EXPECT_STREQ(error.what(),
+                 "table a: a bag has the weight -3, but pooling: mean divides by the sum of the "
+                 "weights: use pooling: sum, or import weights from 0 on");
+  }
 }
 
 TEST(IdsByTable, RefusesALongerSequence) {

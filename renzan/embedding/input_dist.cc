@@ -1,6 +1,7 @@
 #include "renzan/embedding/input_dist.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <utility>
 
@@ -39,6 +40,8 @@ InputDist::InputDist(Communicator& comm, ThreadPool& pool, const ShardMap& map)
       own_(map.shards().size()),
       rows_(map.shards().size()),
       divided_(map.shards().size()),
+      weights_(map.shards().size()),
+      divided_weights_(map.shards().size()),
       held_(map.held().size()),
       exchange_(comm) {
   const size_t world_size = static_cast<size_t>(map.world_size());
@@ -97,13 +100,17 @@ void InputDist::Finish() {
 void InputDist::Divide(size_t table, const IdsView& ids) {
   const TableSpec& spec = map_.tables()[table];
   const size_t bags = OwnBagsOf(table);
+  CHECK(!spec.weighted || ids.weights.size() == ids.values.size());
   CHECK(spec.multi_hot ? ids.offsets.size() == bags + 1 : ids.values.size() == bags);
   if (spec.row_blocks == 1) {
     TakeWhole(map_.shard_of_block(table, 0), ids);
   } else {
     DivideByBlocks(table, ids);
   }
-  for (const size_t shard : map_.shards_of(table, 0)) rows_[shard] = divided_[shard];
+  for (const size_t shard : map_.shards_of(table, 0)) {
+    rows_[shard] = divided_[shard];
+    weights_[shard] = divided_weights_[shard];
+  }
   const std::vector<size_t>& of_first = map_.shards_of(table, 0);
   for (const size_t shard : of_first) CountBags(table, &own_[shard]);
   for (int column = 1; column < spec.column_blocks; ++column)
@@ -111,6 +118,7 @@ void InputDist::Divide(size_t table, const IdsView& ids) {
       const size_t shard = map_.shards_of(table, column)[i];
       own_[shard] = own_[of_first[i]];
       rows_[shard] = rows_[of_first[i]];
+      weights_[shard] = weights_[of_first[i]];
     }
 }
 
@@ -118,6 +126,7 @@ void InputDist::TakeWhole(size_t shard, const IdsView& ids) {
   std::vector<int32_t>& rows = divided_[shard];
   rows.resize(ids.values.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int32_t>(ids.values[i]);
+  if (IsWeighted(shard)) divided_weights_[shard].assign(ids.weights.begin(), ids.weights.end());
   std::vector<int32_t>& lengths = own_[shard].lengths;
   lengths.resize(ids.offsets.empty() ? 0 : ids.offsets.size() - 1);
   for (size_t i = 0; i < lengths.size(); ++i) lengths[i] = ids.offsets[i + 1] - ids.offsets[i];
@@ -128,21 +137,25 @@ void InputDist::DivideByBlocks(size_t table, const IdsView& ids) {
   const size_t bags = OwnBagsOf(table);
   for (const size_t shard : map_.shards_of(table, 0)) {
     divided_[shard].clear();
+    divided_weights_[shard].clear();
     own_[shard].lengths.assign(map_.is_jagged(shard) ? bags : 0, 0);
   }
-  const auto add = [&](size_t bag, int64_t id) {
+  const bool weighted = map_.tables()[table].weighted;
+  const auto add = [&](size_t bag, size_t at) {
+    const int64_t id = ids.values[at];
     const size_t shard = map_.shard_of_block(table, id & mask);
     divided_[shard].push_back(map_.rows_of(shard).Local(id));
+    if (weighted) divided_weights_[shard].push_back(ids.weights[at]);
     if (!own_[shard].lengths.empty()) ++own_[shard].lengths[bag];
   };
   if (ids.offsets.empty()) {
-    for (size_t i = 0; i < bags; ++i) add(i, ids.values[i]);
+    for (size_t i = 0; i < bags; ++i) add(i, i);
     return;
   }
   thread_local std::vector<uint64_t> scratch;
   for (size_t i = 0; i < bags; ++i)
     ForEachByBlock(map_.tables()[table], ids.values, ids.offsets[i], ids.offsets[i + 1], &scratch,
-                   [&](int64_t id) { add(i, id); });
+                   [&](size_t at) { add(i, at); });
 }
 
 void InputDist::CountBags(size_t table, OwnBags* bags) const {
@@ -178,11 +191,13 @@ void InputDist::PostCounts() {
 size_t InputDist::WordsOf(size_t shard, Count count) const {
   size_t per_bag = 0;
   if (map_.is_jagged(shard)) per_bag = map_.table_of(shard).multi_hot ? 2 : 1;
-  return static_cast<size_t>(count.bags) * per_bag + static_cast<size_t>(count.rows);
+  return static_cast<size_t>(count.bags) * per_bag +
+         static_cast<size_t>(count.rows) * (IsWeighted(shard) ? 2 : 1);
 }
 
 // A message holds, for every shard of the receiver: if it is jagged, the number of each bag and,
-// where bags may have several rows, its length; then the rows.
+// where bags may have several rows, its length; then the rows; then their weights, if they have
+// any.
 void InputDist::PostRows() {
   const std::vector<size_t>& mine = map_.held();
   const size_t world_size = send_.size(), me = static_cast<size_t>(map_.rank());
@@ -223,7 +238,8 @@ void InputDist::Pack(const Part& part) {
     *next++ = static_cast<int32_t>(i);
     if (multi_hot) *next++ = lengths[i];
   }
-  std::copy(rows_[part.shard].begin(), rows_[part.shard].end(), next);
+  next = std::copy(rows_[part.shard].begin(), rows_[part.shard].end(), next);
+  for (const float weight : weights_[part.shard]) *next++ = std::bit_cast<int32_t>(weight);
 }
 
 void InputDist::Unpack(std::span<const Part> parts, ShardIds* ids) {
@@ -242,6 +258,7 @@ void InputDist::Unpack(std::span<const Part> parts, ShardIds* ids) {
     ids->offsets.resize(map_.table_of(shard).multi_hot ? bags + 1 : 0);
     for (const Part& part : parts) UnpackBags(part, ids);
   }
+  if (IsWeighted(shard)) UnpackWeights(parts, ids);
   // A single worker's rows that no other shard shares need no copy.
   if (parts.size() == 1 && map_.table_of(shard).column_blocks == 1) {
     std::swap(ids->rows, divided_[shard]);
@@ -252,11 +269,31 @@ void InputDist::Unpack(std::span<const Part> parts, ShardIds* ids) {
   for (const Part& part : parts) {
     const size_t n = static_cast<size_t>(part.count.rows);
     const std::span<const int32_t> of_part =
-        IsOwn(part)
-            ? rows_[shard]
-            : std::span(recv_[part.rank]).subspan(part.first, WordsOf(shard, part.count)).last(n);
+        IsOwn(part) ? rows_[shard]
+                    : std::span(recv_[part.rank])
+                          .subspan(part.first, WordsOf(shard, part.count))
+                          .last(IsWeighted(shard) ? 2 * n : n)
+                          .first(n);
     ids->rows.insert(ids->rows.end(), of_part.begin(), of_part.end());
   }
+}
+
+void InputDist::UnpackWeights(std::span<const Part> parts, ShardIds* ids) {
+  const size_t shard = map_.held()[parts[0].shard];
+  ids->weights.clear();
+  for (const Part& part : parts) {
+    const size_t n = static_cast<size_t>(part.count.rows);
+    if (IsOwn(part)) {
+      ids->weights.insert(ids->weights.end(), weights_[shard].begin(), weights_[shard].end());
+      continue;
+    }
+    const size_t end = part.first + WordsOf(shard, part.count);
+    for (const int32_t word : std::span(recv_[part.rank]).subspan(end - n, n))
+      ids->weights.push_back(std::bit_cast<float>(word));
+  }
+  ids->bag_of_row.clear();
+  for (size_t bag = 0; bag < ids->num_bags(); ++bag)
+    ids->bag_of_row.resize(static_cast<size_t>(ids->offsets[bag + 1]), static_cast<int32_t>(bag));
 }
 
 void InputDist::UnpackBags(const Part& part, ShardIds* ids) const {

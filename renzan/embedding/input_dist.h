@@ -23,6 +23,9 @@ struct ShardIds {
   std::vector<int32_t> offsets;          // [bags + 1], or empty when every bag has exactly one row
   std::vector<int32_t> first_bag;        // [virtual workers + 1]
   std::vector<uint16_t> virtual_worker;  // [bags]
+  // Only of tables whose lookups have weights: the weight of each of `rows`, and its bag.
+  std::vector<float> weights;
+  std::vector<int32_t> bag_of_row;
 
   size_t num_bags() const { return virtual_worker.size(); }
   std::span<const int32_t> Bag(size_t bag) const {
@@ -79,6 +82,7 @@ class InputDist {
   void TakeWhole(size_t shard, const IdsView& ids);
   void DivideByBlocks(size_t table, const IdsView& ids);
   void CountBags(size_t table, OwnBags* bags) const;
+  bool IsWeighted(size_t shard) const { return map_.table_of(shard).weighted; }
 
   void PostCounts();
   void PostRows();
@@ -86,6 +90,7 @@ class InputDist {
   // `parts`: those of one held shard, by rank.
   void Unpack(std::span<const Part> parts, ShardIds* ids);
   void UnpackBags(const Part& part, ShardIds* ids) const;
+  void UnpackWeights(std::span<const Part> parts, ShardIds* ids);
   // Whether both ends are this worker; such a part is not sent.
   bool IsOwn(const Part& part) const { return part.rank == static_cast<size_t>(map_.rank()); }
 
@@ -93,10 +98,12 @@ class InputDist {
   ThreadPool& pool_;
   const ShardMap& map_;
   // By shard: what own samples look up. `rows_` views `divided_`; shards of the same rows have the
-  // same view.
+  // same view. The same of weights, which other tables do not have.
   std::vector<OwnBags> own_;
   std::vector<std::span<const int32_t>> rows_;
   std::vector<std::vector<int32_t>> divided_;
+  std::vector<std::span<const float>> weights_;
+  std::vector<std::vector<float>> divided_weights_;
   // By rank, for every jagged shard of the receiver.
   std::vector<std::vector<Count>> announced_, counts_;
   std::vector<std::vector<int32_t>> send_, recv_;  // by rank

@@ -14,6 +14,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "renzan/embedding/row_gradients-inl.h"
 #include "renzan/embedding/stochastic_rounding-inl.h"
 #include "renzan/optim/finite-inl.h"
 #include "renzan/optim/optimizer_steps-inl.h"
@@ -25,24 +26,6 @@ HWY_BEFORE_NAMESPACE();
 namespace renzan {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// Rows are prefetched far enough ahead that about this many cache lines are in flight: more than a
-// core can request at once (16 on recent ones).
-constexpr int64_t kLinesAhead = 32;
-constexpr int64_t kLine = 64;
-
-HWY_INLINE int64_t RowsAhead(int64_t row_bytes) {
-  return std::max<int64_t>(2, kLinesAhead / ((row_bytes + kLine - 1) / kLine));
-}
-
-template <int kWrite>
-HWY_INLINE void Prefetch(const void* row, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += kLine)
-    __builtin_prefetch(static_cast<const std::byte*>(row) + i, kWrite);
-  // GCC deletes calls of functions that do nothing but prefetch, such as lambdas that it does not
-  // inline.
-  asm volatile("");
-}
 
 // The rows of a table, or some of their columns.
 template <FloatType kType>
@@ -86,29 +69,48 @@ HWY_INLINE void GatherRowsOf(Rows<kType> rows, const int32_t* ids, int64_t n, fl
   }
 }
 
-// Pools some columns of a bag of at least one lookup; `rows` begins at the first of these columns.
-// Calls next(i) before it uses lookup i.
-template <int kVectors, FloatType kType, class Tag, class Next>
-HWY_INLINE void PoolColumns(Tag tag, Rows<kType> rows, const int32_t* ids, int64_t n, float* out,
-                            const Next& next) {
+// How lookups are weighted: by nothing, or by the weight of each.
+struct Unweighted {
+  template <class V, class D>
+  HWY_INLINE V Weigh(D, int64_t, V row) const {
+    return row;
+  }
+  HWY_INLINE Unweighted From(int64_t) const { return {}; }
+};
+struct Weighted {
+  const float* weights;
+
+  template <class V, class D>
+  HWY_INLINE V Weigh(D d, int64_t i, V row) const {
+    return hn::Mul(hn::Set(d, weights[i]), row);
+  }
+  HWY_INLINE Weighted From(int64_t first) const { return {weights + first}; }
+};
+
+// Pools some columns of a bag of at least one lookup; `rows` begins at the first of these columns,
+// and `weights` at the bag. Calls next(i) before it uses lookup i.
+template <int kVectors, FloatType kType, class Tag, class Weights, class Next>
+HWY_INLINE void PoolColumns(Tag tag, Rows<kType> rows, const int32_t* ids, int64_t n,
+                            Weights weights, float* out, const Next& next) {
   const size_t lanes = hn::Lanes(tag);
   hn::Vec<Tag> sum[kVectors];
   next(0);
   const auto* row = rows.At(ids[0]);
-  for (size_t v = 0; v < kVectors; ++v) sum[v] = Rows<kType>::Load(tag, row + v * lanes);
+  for (size_t v = 0; v < kVectors; ++v)
+    sum[v] = weights.Weigh(tag, 0, Rows<kType>::Load(tag, row + v * lanes));
   for (int64_t i = 1; i < n; ++i) {
     next(i);
     row = rows.At(ids[i]);
     for (size_t v = 0; v < kVectors; ++v)
-      sum[v] = hn::Add(sum[v], Rows<kType>::Load(tag, row + v * lanes));
+      sum[v] = hn::Add(sum[v], weights.Weigh(tag, i, Rows<kType>::Load(tag, row + v * lanes)));
   }
   for (size_t v = 0; v < kVectors; ++v) hn::StoreU(sum[v], tag, out + v * lanes);
 }
 
 // Pools one bag of at least one lookup.
-template <FloatType kType, class Next>
-HWY_INLINE void PoolBag(Rows<kType> rows, const int32_t* ids, int64_t n, float* out,
-                        const Next& next) {
+template <FloatType kType, class Weights, class Next>
+HWY_INLINE void PoolBag(Rows<kType> rows, const int32_t* ids, int64_t n, Weights weights,
+                        float* out, const Next& next) {
   const hn::ScalableTag<float> wide;
   const hn::CappedTag<float, 1> one;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(wide));
@@ -116,9 +118,9 @@ HWY_INLINE void PoolBag(Rows<kType> rows, const int32_t* ids, int64_t n, float* 
   const auto pool = [&](auto vectors, auto tag) HWY_ATTR {
     // The first columns prefetch whole rows for the others.
     if (d == 0) {
-      PoolColumns<vectors()>(tag, rows, ids, n, out, next);
+      PoolColumns<vectors()>(tag, rows, ids, n, weights, out, next);
     } else {
-      PoolColumns<vectors()>(tag, Rows<kType>{rows.data + d, rows.dim}, ids, n, out + d,
+      PoolColumns<vectors()>(tag, Rows<kType>{rows.data + d, rows.dim}, ids, n, weights, out + d,
                              [](int64_t) {});
     }
   };
@@ -140,9 +142,9 @@ HWY_INLINE auto PrefetchAhead(Rows<kType> rows, const int32_t* ids, int64_t begi
   };
 }
 
-template <FloatType kType>
+template <FloatType kType, class Weights>
 HWY_INLINE void PoolRowsOf(Rows<kType> rows, const int32_t* ids, const int32_t* offsets, int64_t n,
-                           float* out) {
+                           Weights weights, float* out) {
   const auto prefetch = PrefetchAhead(rows, ids, offsets[0], offsets[n]);
   for (int64_t bag = 0; bag < n; ++bag, out += rows.dim) {
     const int64_t begin = offsets[bag], length = offsets[bag + 1] - begin;
@@ -150,15 +152,16 @@ HWY_INLINE void PoolRowsOf(Rows<kType> rows, const int32_t* ids, const int32_t* 
       std::fill_n(out, rows.dim, 0.0f);
       continue;
     }
-    PoolBag(rows, ids + begin, length, out, [&](int64_t i) HWY_ATTR { prefetch(begin + i); });
+    PoolBag(rows, ids + begin, length, weights.From(begin), out,
+            [&](int64_t i) HWY_ATTR { prefetch(begin + i); });
   }
 }
 
 // `stack` [TreeOrder::kMaxDepth, dim] is scratch.
-template <FloatType kType>
+template <FloatType kType, class Weights>
 HWY_INLINE void PoolRowBlocksOf(Rows<kType> rows, std::span<const int64_t> first, RowCodec wire,
                                 const int32_t* ids, const int32_t* slots, const int32_t* offsets,
-                                int64_t n, float* stack, float* out) {
+                                int64_t n, Weights weights, float* stack, float* out) {
   const size_t dim = static_cast<size_t>(rows.dim);
   const auto prefetch = PrefetchAhead(rows, slots, offsets[0], offsets[n]);
   const auto add = [&](size_t from, size_t to) {
@@ -171,7 +174,7 @@ HWY_INLINE void PoolRowBlocksOf(Rows<kType> rows, std::span<const int64_t> first
       while (first[block + 1] <= ids[begin]) ++block;
       for (end = begin + 1; end < offsets[bag + 1] && ids[end] < first[block + 1];) ++end;
       float* leaf = stack + order.Push(block, add) * dim;
-      PoolBag(rows, slots + begin, end - begin, leaf,
+      PoolBag(rows, slots + begin, end - begin, weights.From(begin), leaf,
               [&](int64_t i) HWY_ATTR { prefetch(begin + i); });
       RoundTripRow(wire, {leaf, dim});
     }
@@ -199,80 +202,26 @@ void GatherRows(const RowSlots& slots, const int32_t* ids, int64_t n, float* out
 }
 
 void PoolRows(const RowSlots& slots, const int32_t* ids, const int32_t* offsets, int64_t n,
-              float* out) {
-  WithType(slots, [&](auto rows) HWY_ATTR { PoolRowsOf(rows, ids, offsets, n, out); });
+              const float* weights, float* out) {
+  WithType(slots, [&](auto rows) HWY_ATTR {
+    if (weights == nullptr) {
+      PoolRowsOf(rows, ids, offsets, n, Unweighted{}, out);
+    } else {
+      PoolRowsOf(rows, ids, offsets, n, Weighted{weights}, out);
+    }
+  });
 }
 
 void PoolRowBlocks(const RowSlots& store, std::span<const int64_t> first, RowCodec wire,
                    const int32_t* ids, const int32_t* slots, const int32_t* offsets, int64_t n,
-                   float* stack, float* out) {
+                   const float* weights, float* stack, float* out) {
   WithType(store, [&](auto rows) HWY_ATTR {
-    PoolRowBlocksOf(rows, first, wire, ids, slots, offsets, n, stack, out);
+    if (weights == nullptr) {
+      PoolRowBlocksOf(rows, first, wire, ids, slots, offsets, n, Unweighted{}, stack, out);
+    } else {
+      PoolRowBlocksOf(rows, first, wire, ids, slots, offsets, n, Weighted{weights}, stack, out);
+    }
   });
-}
-
-// Calls visit(row, its gradient [dim]) for every row of the lookups, and ahead(row) some lookups
-// earlier. The gradient is in `stack` [TreeOrder::kMaxDepth, dim], or in place if it is not a sum.
-template <class Ahead, class Visit>
-HWY_INLINE void ForEachRow(const RowGradients& gradients, int64_t dim, float* stack,
-                           const Ahead& ahead, const Visit& visit) {
-  const Lookup* lookups = gradients.lookups.data();
-  const size_t n = gradients.lookups.size(), width = static_cast<size_t>(dim);
-  const int64_t gradient_bytes = dim * static_cast<int64_t>(sizeof(float));
-  const size_t distance = static_cast<size_t>(RowsAhead(gradient_bytes));
-  if (gradients.sums != nullptr) {
-    // The table is small enough to stay in the caches: nothing to prefetch.
-    for (size_t i = 0; i < n; ++i) {
-      const int64_t row = RowOf(lookups[i]);
-      if (i == 0 || row != RowOf(lookups[i - 1])) visit(row, gradients.sums + row * dim);
-    }
-    return;
-  }
-  const auto gradient_of = [&](size_t i) {
-    return gradients.pooled + int64_t{SampleOf(lookups[i])} * dim;
-  };
-  const auto virtual_worker_of = [&](size_t i) {
-    return gradients.virtual_worker[SampleOf(lookups[i])];
-  };
-  // Partial sums are in the stack, or are the only gradient of a virtual worker, in place.
-  const float* partial[TreeOrder::kMaxDepth];
-  const auto add = [&](const float* a, const float* b, float* sum) HWY_ATTR {
-    ForEach(width, [&](auto d, size_t i) HWY_ATTR {
-      hn::StoreU(hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, sum + i);
-    });
-  };
-  const auto add_partial_sums = [&](size_t from, size_t to) HWY_ATTR {
-    float* sum = stack + to * width;
-    add(partial[to], partial[from], sum);
-    partial[to] = sum;
-  };
-  for (size_t i = 0; i < std::min(distance, n); ++i) ahead(int64_t{RowOf(lookups[i])});
-  const auto prefetch = [&](size_t i) HWY_ATTR {
-    if (i + distance >= n) return;
-    ahead(int64_t{RowOf(lookups[i + distance])});
-    Prefetch<0>(gradient_of(i + distance), gradient_bytes);
-  };
-  TreeOrder order;
-  for (size_t begin = 0, end; begin < n; begin = end) {
-    const uint32_t row = RowOf(lookups[begin]);
-    for (end = begin; end < n && RowOf(lookups[end]) == row; ++end) prefetch(end);
-    if (end == begin + 1) {
-      visit(int64_t{row}, gradient_of(begin));
-      continue;
-    }
-    for (size_t i = begin; i < end;) {
-      const uint16_t virtual_worker = virtual_worker_of(i);
-      const size_t place = order.Push(virtual_worker, add_partial_sums);
-      const float* sum = gradient_of(i);
-      for (++i; i < end && virtual_worker_of(i) == virtual_worker; ++i) {
-        add(sum, gradient_of(i), stack + place * width);
-        sum = stack + place * width;
-      }
-      partial[place] = sum;
-    }
-    order.Finish(add_partial_sums);
-    visit(int64_t{row}, partial[0]);
-  }
 }
 
 // The slots of the distinct rows of RowGradients, in the order in which ForEachRow visits them.
@@ -369,6 +318,10 @@ void AddTo(int64_t n, const float* from, float* to) {
   });
 }
 
+void AddScaledTo(int64_t n, float factor, const float* from, float* to) {
+  AddScaled(factor, from, static_cast<size_t>(n), to);
+}
+
 void ClearNegativeZeros(int64_t n, float* values) {
   ForEach(static_cast<size_t>(n), [&](auto d, size_t i) HWY_ATTR {
     hn::StoreU(hn::Add(hn::LoadU(d, values + i), hn::Zero(d)), d, values + i);
@@ -414,6 +367,7 @@ HWY_EXPORT(PoolRowBlocks);
 HWY_EXPORT(UpdateRows);
 HWY_EXPORT(StepSquares);
 HWY_EXPORT(AddTo);
+HWY_EXPORT(AddScaledTo);
 HWY_EXPORT(ClearNegativeZeros);
 HWY_EXPORT(RowGradientSquares);
 
@@ -439,20 +393,24 @@ void GatherRows(const RowSlots& store, std::span<const int32_t> slots, float* ou
 }
 
 void PoolRows(const RowSlots& store, const int32_t* slots, std::span<const int32_t> offsets,
-              float* out) {
+              float* out, const float* weights) {
   HWY_DYNAMIC_DISPATCH(PoolRows)
-  (store, slots, offsets.data(), std::ssize(offsets) - 1, out);
+  (store, slots, offsets.data(), std::ssize(offsets) - 1, weights, out);
 }
 
 void PoolRowBlocks(const RowSlots& store, std::span<const int64_t> first, RowCodec wire,
                    const int32_t* rows, const int32_t* slots, std::span<const int32_t> offsets,
-                   float* out) {
+                   float* out, const float* weights) {
   HWY_DYNAMIC_DISPATCH(PoolRowBlocks)
-  (store, first, wire, rows, slots, offsets.data(), std::ssize(offsets) - 1,
+  (store, first, wire, rows, slots, offsets.data(), std::ssize(offsets) - 1, weights,
    StackScratch(store.dim), out);
 }
 
 void AddTo(int64_t n, const float* from, float* to) { HWY_DYNAMIC_DISPATCH(AddTo)(n, from, to); }
+
+void AddScaledTo(int64_t n, float factor, const float* from, float* to) {
+  HWY_DYNAMIC_DISPATCH(AddScaledTo)(n, factor, from, to);
+}
 
 void ClearNegativeZeros(int64_t n, float* values) {
   HWY_DYNAMIC_DISPATCH(ClearNegativeZeros)(n, values);

@@ -18,9 +18,10 @@ namespace renzan {
 void GatherRows(const RowSlots& store, std::span<const int32_t> slots, float* out);
 
 // Multi-hot lookups of consecutive samples: out[i, d] = Σ over k in [offsets[i], offsets[i + 1]),
-// in that order, of store[slots[k], d]; zeros for an empty bag.
+// in that order, of store[slots[k], d], or, unless `weights` is null, of weights[k] ·
+// store[slots[k], d]; zeros for an empty bag.
 void PoolRows(const RowSlots& store, const int32_t* slots, std::span<const int32_t> offsets,
-              float* out);
+              float* out, const float* weights = nullptr);
 
 // The same for rows of several row blocks; block b begins at row first[b]. A bag's lookups are
 // ordered by block; row rows[k] is in slot slots[k]. The sum of each block's rows is a leaf of a
@@ -28,22 +29,28 @@ void PoolRows(const RowSlots& store, const int32_t* slots, std::span<const int32
 // bag is empty.
 void PoolRowBlocks(const RowSlots& store, std::span<const int64_t> first, RowCodec wire,
                    const int32_t* rows, const int32_t* slots, std::span<const int32_t> offsets,
-                   float* out);
+                   float* out, const float* weights = nullptr);
 
-// The gradients of rows. A row's gradient is the sum of pooled[bag] over its lookups. The lookups
-// of one virtual worker, summed in order, are a leaf of a balanced binary tree over the virtual
-// workers (tree_order.h). The inputs contain no -0 (ClearNegativeZeros), so neither do the sums,
-// and a missing leaf is equivalent to a leaf of zeros.
+// The gradients of rows. A row's gradient is the sum of pooled[bag] over its lookups, each
+// multiplied by its weight, if there are any. The lookups of one virtual worker, summed in order,
+// are a leaf of a balanced binary tree over the virtual workers (tree_order.h). The inputs contain
+// no -0 (ClearNegativeZeros), so neither do the sums, and a missing leaf is equivalent to a leaf of
+// zeros.
 struct RowGradients {
   std::span<const Lookup> lookups;           // sorted by SortByRow, with all lookups of each row
   const float* pooled = nullptr;             // [bags, dim]
   const uint16_t* virtual_worker = nullptr;  // [bags], ascending
   // If not null, the sums themselves [rows, dim], and `pooled` is not used.
   const float* sums = nullptr;
+  // Unless null: a lookup's lower half is k, and it has the bag bags[k] and the weight weights[k].
+  const float* weights = nullptr;
+  const int32_t* bags = nullptr;
 };
 
 // to[d] += from[d]
 void AddTo(int64_t n, const float* from, float* to);
+// to[d] += factor · from[d]
+void AddScaledTo(int64_t n, float factor, const float* from, float* to);
 
 // -0 becomes +0.
 void ClearNegativeZeros(int64_t n, float* values);

@@ -52,7 +52,7 @@ void OutputDist::Pool(const EmbeddingShard& shard, const PreparedBatch& batch, s
   }
   if (bags == 0) return;
   const std::vector<int32_t>& slots = batch.slots[held].empty() ? ids.rows : batch.slots[held];
-  PoolBags(shard, wire_, BagsOf(ids.rows, slots, ids.offsets, first, bags), pooled);
+  PoolBags(shard, wire_, BagsOf(ids.rows, slots, ids.offsets, first, bags, ids.weights), pooled);
   if (wire_ != RowCodec::kFloat32)
     EncodeRows(wire_, static_cast<size_t>(shard.dim()), {pooled, values}, to);
 }
@@ -75,7 +75,7 @@ void OutputDist::ReadColumns(const std::vector<EmbeddingShard>& shards, const Pr
   const int64_t columns = map_.tables()[table].block_columns();
   const int64_t first_column = column_block * columns;
   const size_t dim = static_cast<size_t>(columns), row_bytes = messages_.row_bytes(sources[0]);
-  const bool mean = map_.tables()[table].pooling == Pooling::kMean;
+  const bool mean = map_.tables()[table].divides_by_length();
   thread_local std::vector<Part> of_this_thread;
   std::vector<Part>& parts = of_this_thread;
   thread_local std::vector<float> scratch;

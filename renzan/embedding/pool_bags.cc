@@ -9,9 +9,10 @@ void PoolBags(const EmbeddingShard& shard, RowCodec wire, const Bags& bags, floa
   if (bags.offsets.empty()) {
     GatherRows(store, {bags.slots, bags.count}, out);
   } else if (shard.rows.num_blocks() == 1) {
-    PoolRows(store, bags.slots, bags.offsets, out);
+    PoolRows(store, bags.slots, bags.offsets, out, bags.weights);
   } else {
-    PoolRowBlocks(store, shard.rows.first(), wire, bags.rows, bags.slots, bags.offsets, out);
+    PoolRowBlocks(store, shard.rows.first(), wire, bags.rows, bags.slots, bags.offsets, out,
+                  bags.weights);
   }
 }
 

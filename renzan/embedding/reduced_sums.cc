@@ -7,6 +7,21 @@
 
 namespace renzan {
 
+namespace {
+
+// Adds a bag's gradient to those of its rows.
+void AddBag(const ShardIds& ids, size_t bag, int64_t columns, const float* gradient, float* sums) {
+  const std::span<const int32_t> rows = ids.Bag(bag);
+  if (ids.weights.empty()) {
+    for (const int32_t row : rows) AddTo(columns, gradient, sums + row * columns);
+    return;
+  }
+  const float* weight = ids.weights.data() + ids.offsets[bag];
+  for (const int32_t row : rows) AddScaledTo(columns, *weight++, gradient, sums + row * columns);
+}
+
+}  // namespace
+
 ReducedSums::ReducedSums(Communicator& comm, ThreadPool& pool, const ShardMap& map, RowCodec wire)
     : map_(map) {
   if (comm.world_size() == 1) return;
@@ -38,8 +53,7 @@ void ReducedSums::Add(const ShardIds& ids, size_t held, int virtual_worker,
   const size_t v = static_cast<size_t>(virtual_worker);
   for (size_t bag = static_cast<size_t>(ids.first_bag[v]);
        bag < static_cast<size_t>(ids.first_bag[v + 1]); ++bag)
-    for (const int32_t row : ids.Bag(bag))
-      AddTo(columns, gradients + static_cast<int64_t>(bag) * columns, sums + row * columns);
+    AddBag(ids, bag, columns, gradients + static_cast<int64_t>(bag) * columns, sums);
 }
 
 void ReducedSums::Start() {

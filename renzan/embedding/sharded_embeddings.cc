@@ -156,9 +156,15 @@ void ShardedEmbeddings::Sort(size_t held, int thread, PreparedBatch* batch) {
   const ShardIds& ids = batch->ids.of_held(held);
   std::vector<Lookup>& sorted = batch->sorted[held];
   sorted.clear();
-  for (size_t bag = 0; bag < ids.num_bags(); ++bag)
-    for (const int32_t row : ids.Bag(bag))
-      sorted.push_back(MakeLookup(static_cast<uint32_t>(row), static_cast<uint32_t>(bag)));
+  if (ids.weights.empty()) {
+    for (size_t bag = 0; bag < ids.num_bags(); ++bag)
+      for (const int32_t row : ids.Bag(bag))
+        sorted.push_back(MakeLookup(static_cast<uint32_t>(row), static_cast<uint32_t>(bag)));
+  } else {
+    // The weights of a bag's rows differ, so that a lookup must know which of them it is.
+    for (size_t i = 0; i < ids.rows.size(); ++i)
+      sorted.push_back(MakeLookup(static_cast<uint32_t>(ids.rows[i]), static_cast<uint32_t>(i)));
+  }
   SortByRow(&sorted, &scratch_[static_cast<size_t>(thread)], shards_[held].rows.size());
 }
 
@@ -193,10 +199,13 @@ void ShardedEmbeddings::FindRuns(const PreparedBatch& batch) {
 }
 
 RowGradients ShardedEmbeddings::GradientsOf(const PreparedBatch& batch, const Run& run) const {
+  const ShardIds& ids = batch.ids.of_held(run.held);
   return {.lookups = run.lookups,
           .pooled = gradient_dist_.of_held(run.held),
-          .virtual_worker = batch.ids.of_held(run.held).virtual_worker.data(),
-          .sums = gradient_dist_.sums_of_held(run.held)};
+          .virtual_worker = ids.virtual_worker.data(),
+          .sums = gradient_dist_.sums_of_held(run.held),
+          .weights = ids.weights.empty() ? nullptr : ids.weights.data(),
+          .bags = ids.bag_of_row.data()};
 }
 
 double ShardedEmbeddings::SquaredGradientNorm(const PreparedBatch& batch) {

@@ -26,6 +26,7 @@ constexpr float kRate = 0.1f;
 struct IdsOfTable {
   std::vector<int64_t> values;
   std::vector<int32_t> offsets;
+  std::vector<float> weights;  // of multi-hot tables
   std::span<const int64_t> Bag(int64_t bag) const {
     if (offsets.empty()) return {values.data() + bag, 1};
     const size_t s = static_cast<size_t>(bag);
@@ -65,6 +66,13 @@ std::vector<TableSpec> TablesOfBlocks() {
   return tables;
 }
 
+// The same; the lookups of some have weights, of which some are below 0.
+std::vector<TableSpec> WeightedTables() {
+  std::vector<TableSpec> tables = TablesOfBlocks();
+  for (const size_t t : {1u, 2u, 5u}) tables[t].weighted = true;
+  return tables;
+}
+
 // The ids of the whole global batch of a step, by table.
 std::vector<IdsOfTable> GlobalBatch(int step) {
   std::vector<IdsOfTable> ids;
@@ -75,9 +83,13 @@ std::vector<IdsOfTable> GlobalBatch(int step) {
     for (uint64_t s = 0; s < static_cast<uint64_t>(kBatch * tables[t].bags()); ++s) {
       const Philox::Block word = Philox::Draw(static_cast<uint64_t>(step) * 10 + t, s);
       const uint32_t length = tables[t].multi_hot ? word[0] % 5 : 1;  // also empty bags
-      for (uint32_t i = 0; i < length; ++i)
-        table.values.push_back(static_cast<int64_t>(
-            Philox::Draw(word[1], i)[0] % static_cast<uint64_t>(tables[t].num_embeddings)));
+      for (uint32_t i = 0; i < length; ++i) {
+        const Philox::Block of_id = Philox::Draw(word[1], i);
+        table.values.push_back(
+            static_cast<int64_t>(of_id[0] % static_cast<uint64_t>(tables[t].num_embeddings)));
+        if (tables[t].multi_hot)
+          table.weights.push_back(of_id[1] % 7 == 0 ? 0 : Philox::Uniform(of_id[2]) - 0.25f);
+      }
       if (tables[t].multi_hot) table.offsets.push_back(static_cast<int32_t>(table.values.size()));
     }
     ids.push_back(std::move(table));
@@ -162,12 +174,17 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
       const int64_t bags = kBatch * table.bags(), of_virtual_worker = bags / kVirtualWorkers;
       for (int64_t s = 0; s < bags; ++s) {
         const std::span<const int64_t> bag = ids[t].Bag(s);
-        const bool mean = table.pooling == Pooling::kMean && bag.size() > 1;
+        const bool mean = table.divides_by_length() && bag.size() > 1;
+        const auto weighted = [&](size_t i, float x) {
+          if (!table.weighted) return x;
+          return ids[t].weights[static_cast<size_t>(bag.data() - ids[t].values.data()) + i] * x;
+        };
         const float scale = mean ? 1.0f / static_cast<float>(bag.size()) : 1.0f;
         for (size_t d = 0; d < dim; ++d) {
           Leaves blocks;
-          for (const int64_t id : bag) {
-            const float w = rows[static_cast<size_t>(id) * dim + d];
+          for (size_t i = 0; i < bag.size(); ++i) {
+            const int64_t id = bag[i];
+            const float w = weighted(i, rows[static_cast<size_t>(id) * dim + d]);
             const auto [leaf, first] =
                 blocks.try_emplace(static_cast<size_t>(id % table.row_blocks), w);
             if (!first) leaf->second += w;
@@ -187,9 +204,9 @@ Trained ReferenceTraining(const Recipe& recipe, int steps) {
           const float received = Rounded(recipe.backward, g);
           if (residual != nullptr) *residual = g - received;
           g = received;
-          for (const int64_t id : bag) {
-            sums[id].resize(dim);
-            sums[id][d][static_cast<size_t>(s / of_virtual_worker)] += g;
+          for (size_t i = 0; i < bag.size(); ++i) {
+            sums[bag[i]].resize(dim);
+            sums[bag[i]][d][static_cast<size_t>(s / of_virtual_worker)] += weighted(i, g);
           }
         }
       }
@@ -292,16 +309,22 @@ Trained ShardedTraining(int world_size, int threads, const ShardingPlan& plan, c
       const std::vector<IdsOfTable> global = GlobalBatch(step);
       std::vector<std::vector<int64_t>> values(global.size());
       std::vector<std::vector<int32_t>> offsets(global.size());
+      std::vector<std::vector<float>> weights_of_ids(global.size());
       std::vector<IdsView> views;
       for (size_t t = 0; t < global.size(); ++t) {
         const bool multi_hot = !global[t].offsets.empty();
         if (multi_hot) offsets[t].push_back(0);
         const int64_t of_virtual_worker = n * recipe.tables[t].bags();
         for (int64_t s = own.begin * of_virtual_worker; s < own.end * of_virtual_worker; ++s) {
-          for (int64_t id : global[t].Bag(s)) values[t].push_back(id);
+          for (const int64_t& id : global[t].Bag(s)) {
+            values[t].push_back(id);
+            if (recipe.tables[t].weighted)
+              weights_of_ids[t].push_back(
+                  global[t].weights[static_cast<size_t>(&id - global[t].values.data())]);
+          }
           if (multi_hot) offsets[t].push_back(static_cast<int32_t>(values[t].size()));
         }
-        views.push_back({values[t], offsets[t]});
+        views.push_back({values[t], offsets[t], weights_of_ids[t]});
       }
       batch->ids.Start(views);
       batch->ids.Continue();
@@ -382,6 +405,20 @@ TEST(ShardedEmbeddings, AgreeWithTheReferenceUnderAnyPlan) {
       kPlans);
 }
 
+TEST(ShardedEmbeddings, WeightedBagsAgreeWithTheReferenceUnderAnyPlan) {
+  constexpr int kPlans = 4;
+  ExpectTheReferenceOnAnyPlacement({.tables = WeightedTables()}, kPlans);
+  ExpectTheReferenceOnAnyPlacement(
+      {.tables = WeightedTables(),
+       .forward = RowCodec::kFloat16,
+       .backward = RowCodec::kBFloat16,
+       .optimizer = {.type = SparseOptimizerType::kRowWiseAdagrad, .weight_decay = 0.25},
+       .error_feedback_rows = 1 << 16},
+      kPlans);
+  EXPECT_NE(ReferenceTraining({.tables = WeightedTables()}, 3).weights,
+            ReferenceTraining({.tables = TablesOfBlocks()}, 3).weights);
+}
+
 TEST(ShardedEmbeddings, RowsWithAScaleOfTheirOwnDependOnNoPlan) {
   for (const auto& [forward, backward] :
        {std::pair{RowCodec::kInt8, RowCodec::kInt4}, std::pair{RowCodec::kInt4, RowCodec::kInt8}}) {
@@ -435,33 +472,6 @@ TEST(ShardedEmbeddings, DecayReachesTheRowsOfABatchOnceEach) {
   for (const WeightDecayMode mode : {WeightDecayMode::kDecoupled, WeightDecayMode::kL2})
     ExpectTheReferenceOnAnyPlacement(
         {.optimizer = {.weight_decay = 0.25, .weight_decay_mode = mode}, .gradient_scale = 0.75f});
-}
-
-// L2 decay is part of the gradient that the optimizer state sees; decoupled decay is not.
-TEST(ApplySparse, OnlyL2ReachesTheOptimizersState) {
-  const TableSpec spec{.name = "t", .num_embeddings = 3, .embedding_dim = 2};
-  const std::vector<float> gradients = {0.5f, -1.0f};
-  const std::vector<Lookup> lookups = {MakeLookup(1, 0)};
-  const uint16_t virtual_worker = 0;
-  for (const auto& [mode, wd] :
-       {std::pair{WeightDecayMode::kL2, 0.5}, std::pair{WeightDecayMode::kDecoupled, 0.5}}) {
-    SparseOptimizerOptions options{
-        .type = SparseOptimizerType::kAdagrad, .weight_decay = wd, .weight_decay_mode = mode};
-    EmbeddingShard shard(spec, {0, {0, 1}, 0, 0}, FloatType::kFloat32, options,
-                         InitialValues::kDraw, 3);
-    const std::vector<float> before = WeightsOf(*shard.store);  // and draws all rows
-    ApplySparse(options, {.learning_rate = 0.1}, {lookups, gradients.data(), &virtual_worker},
-                nullptr, 0, &shard);
-    const std::vector<float> after = WeightsOf(*shard.store), state = StateOf(*shard.store);
-    for (size_t d = 0; d < 2; ++d) {
-      const double w = before[2 + d];
-      const bool l2 = mode == WeightDecayMode::kL2;
-      const double g = gradients[d] + (l2 ? wd * w : 0);
-      EXPECT_NEAR(state[2 + d], g * g, 1e-6);
-      EXPECT_NEAR(after[2 + d], (l2 ? w : w * (1 - 0.1 * wd)) - 0.1 * g / std::abs(g), 1e-6);
-    }
-    for (size_t other : {0u, 1u, 4u, 5u}) EXPECT_EQ(after[other], before[other]);
-  }
 }
 
 }  // namespace

@@ -10,7 +10,8 @@
 
 namespace renzan {
 
-// The row in the upper 32 bits, the sample's bag in the lower.
+// The row in the upper 32 bits, the sample's bag in the lower; where lookups have weights, instead
+// of the bag which of all lookups it is.
 using Lookup = uint64_t;
 inline Lookup MakeLookup(uint32_t row, uint32_t sample) { return uint64_t{row} << 32 | sample; }
 inline uint32_t RowOf(Lookup lookup) { return static_cast<uint32_t>(lookup >> 32); }

@@ -14,6 +14,7 @@ namespace {
 struct LookedUp {
   std::vector<int32_t> rows, offsets;
   std::vector<int32_t> lengths;  // of all bags; empty when each has one row
+  std::vector<float> weights;    // of the rows; empty when each is 1
   size_t num_bags = 0;
 };
 
@@ -22,10 +23,14 @@ void LookUpRows(const TableSpec& table, const ShardRows& rows, const IdsView& id
   out->rows.clear();
   out->offsets.clear();
   out->lengths.clear();
+  out->weights.clear();
   out->num_bags = static_cast<size_t>(n);
-  const auto add = [&](int64_t id) { out->rows.push_back(rows.Local(id)); };
+  const auto add = [&](size_t at) {
+    out->rows.push_back(rows.Local(ids.values[at]));
+    if (table.weighted) out->weights.push_back(ids.weights[at]);
+  };
   if (ids.offsets.empty()) {
-    for (int64_t i = first; i < first + n; ++i) add(ids.values[static_cast<size_t>(i)]);
+    for (int64_t i = first; i < first + n; ++i) add(static_cast<size_t>(i));
     return;
   }
   thread_local std::vector<uint64_t> scratch;
@@ -87,10 +92,10 @@ void WholeTables::PoolTable(size_t t, const IdsView& ids, int64_t first, int64_t
     const EmbeddingShard& shard = shards_[first_shard_[t] + static_cast<size_t>(c)];
     {
       const PinnedRows pinned(*shard.store, looked_up.rows, &slots);
-      PoolBags(
-          shard, wire,
-          {looked_up.rows.data(), pinned.slots().data(), looked_up.offsets, looked_up.num_bags},
-          pooled.data());
+      PoolBags(shard, wire,
+               {looked_up.rows.data(), pinned.slots().data(), looked_up.offsets, looked_up.num_bags,
+                table.weighted ? looked_up.weights.data() : nullptr},
+               pooled.data());
     }
     float* row = pooled.data();
     for (int64_t i = 0; i < n * bags; ++i) {
@@ -106,7 +111,7 @@ void WholeTables::PoolTable(size_t t, const IdsView& ids, int64_t first, int64_t
         continue;
       }
       RoundTripRow(wire, {row, dim});
-      if (table.pooling == Pooling::kMean && length > 1)
+      if (table.divides_by_length() && length > 1)
         ScaleValues(1.0f / static_cast<float>(length), static_cast<int64_t>(dim), row);
       set(row);
       row += dim;

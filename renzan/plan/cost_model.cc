@@ -131,7 +131,8 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
   const double messages =
       reduced ? bags / workers * wire_bytes(run.backward) + kFloat * own_arrays * sums
               : (replicated ? 2 : 1) * cost.gradient_bytes;
-  cost.exchange_bytes = 2 * lookups * (3 * kId + kLookup) + kFloat * bags * columns +
+  const double weights = table.weighted ? 2 * kFloat : 0;  // with their bags
+  cost.exchange_bytes = 2 * lookups * (3 * kId + kLookup + weights) + kFloat * bags * columns +
                         (workers > 1 ? cost.pooled_bytes + messages : 0);
   return cost;
 }

@@ -36,9 +36,15 @@ struct TableSpec {
   std::optional<float> initial_bound;  // InitialRows::bound; nothing: √(1 / num_embeddings)
   double learning_rate_factor = 1;
   bool frozen = false;  // neither rows nor their states ever change
+  // Whether lookups have weights, by which rows are multiplied; only of multi_hot tables. Those of
+  // features without weights are 1.
+  bool weighted = false;
 
   int64_t bags() const;  // per sample
   int64_t block_columns() const { return embedding_dim / column_blocks; }
+  // Whether the sum of a bag's rows is divided by their number. A mean of weighted rows is a sum
+  // already, because its weights were divided by their sum (embedding/ids_by_table.h).
+  bool divides_by_length() const { return pooling == Pooling::kMean && !weighted; }
   // Row r belongs to row block r mod row_blocks, as its row r / row_blocks. So rows with
   // neighbouring numbers, which are often about equally popular, are in different blocks.
   int64_t rows_of_block(int block) const {
