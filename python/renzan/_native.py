@@ -133,6 +133,7 @@ _CHECKED = {
                              POINTER(ImportResult)],
     "renzan_batch_ids": [c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_size_t),
                          POINTER(c_void_p)],
+    "renzan_batch_bag_weights": [c_void_p, c_size_t, POINTER(c_void_p)],
     "renzan_events_create": [c_char_p, c_int64, POINTER(c_void_p)],
     "renzan_events_add": [c_void_p, c_int64, POINTER(c_char_p), POINTER(c_double), c_size_t],
 }

@@ -25,6 +25,10 @@ Json FeaturesOf(const DatasetSchema& schema) {
     if (feature.multi_hot) {
       json["values"] = FeatureFile(feature.name, "values");
       json["offsets"] = FeatureFile(feature.name, "offsets");
+      json["weights"] = nullptr;
+      if (!feature.weights.empty())
+        json["weights"] = {{"name", feature.weights},
+                           {"file", FeatureFile(feature.name, "weights")}};
     } else if (feature.has_wide_ids()) {
       json["file"] = FeatureFile(feature.name, "ids");
       json["column"] = nullptr;
@@ -81,6 +85,18 @@ struct renzan_dataset {
 struct renzan_batch {
   Batch batch;
 };
+
+namespace {
+
+const FeatureIds& IdsOf(const renzan_batch& batch, size_t feature) {
+  const std::vector<FeatureIds>& features = batch.batch.categorical;
+  if (feature >= features.size())
+    Fail(ErrorCode::kUsage, "there is no categorical feature {}: there are {}", feature,
+         features.size());
+  return features[feature];
+}
+
+}  // namespace
 
 renzan_status renzan_dataset_open(const char* directory, int verify_blocks,
                                   renzan_dataset** dataset) {
@@ -142,13 +158,19 @@ renzan_status renzan_batch_ids(const renzan_batch* batch, size_t feature, const 
     NeedsArgument(values, "values");
     NeedsArgument(num_values, "num_values");
     NeedsArgument(offsets, "offsets");
-    const std::vector<FeatureIds>& features = batch->batch.categorical;
-    if (feature >= features.size())
-      Fail(ErrorCode::kUsage, "there is no categorical feature {}: there are {}", feature,
-           features.size());
-    const FeatureIds& ids = features[feature];
+    const FeatureIds& ids = IdsOf(*batch, feature);
     *values = ids.values.data();
     *num_values = ids.values.size();
     *offsets = ids.one_hot() ? nullptr : ids.offsets.data();
+  });
+}
+
+renzan_status renzan_batch_bag_weights(const renzan_batch* batch, size_t feature,
+                                       const float** weights) {
+  return Guard([&] {
+    NeedsArgument(batch, "batch");
+    NeedsArgument(weights, "weights");
+    const std::vector<float>& of_values = IdsOf(*batch, feature).weights;
+    *weights = of_values.empty() ? nullptr : of_values.data();
   });
 }

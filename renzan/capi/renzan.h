@@ -352,7 +352,10 @@ RENZAN_EXPORT void renzan_dataset_close(renzan_dataset* dataset);
  *       "file": "ids.npy", "column": 0},                      column null: a file of its own
  *      {"name": "genres", "num_embeddings": 9, "multi_hot": true, "vocabulary": "ids",
  *       "table": "genres", "max_length": 0,
- *       "values": "genres.values.npy", "offsets": "genres.offsets.npy"}],
+ *       "values": "genres.values.npy", "offsets": "genres.offsets.npy",
+ *       "weights": null},       or {"name": "relevance", "file": "genres.weights.npy"}: of the
+ * values
+ *    ],
  *    "generated": {"best_auc": 0.8, "best_log_loss": 0.4},    null for imported data
  *    "shards": [{"directory": "clicks/shard-00000", "rows": 7}]} */
 RENZAN_EXPORT const char* renzan_dataset_description(const renzan_dataset* dataset);
@@ -381,6 +384,10 @@ RENZAN_EXPORT const float* renzan_batch_dense(const renzan_batch* batch);
 RENZAN_EXPORT renzan_status renzan_batch_ids(const renzan_batch* batch, size_t feature,
                                              const int64_t** values, size_t* num_values,
                                              const int32_t** offsets);
+/* Of the values of such a feature: [number of values], finite. *weights NULL: they have none, or
+ * there are no values. */
+RENZAN_EXPORT renzan_status renzan_batch_bag_weights(const renzan_batch* batch, size_t feature,
+                                                     const float** weights);
 
 /* How a table becomes a dataset: what the flags of `renzan data import` say. Zeros are the
  * defaults.

@@ -16,6 +16,8 @@ struct FeatureIds {
   // a bag may be empty.
   std::vector<int64_t> values;
   std::vector<int32_t> offsets;
+  // Of each of `values`, finite; empty if the feature has no weights.
+  std::vector<float> weights = {};
 
   bool one_hot() const { return offsets.empty(); }
 };

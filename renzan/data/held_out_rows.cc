@@ -40,7 +40,7 @@ void HeldOutRows::Append(const TextRow& row, int64_t input_row) {
   writer_->Append(row.label, row.dense, ids_, bags_,
                   dense_at_end_ ? row.unscaled : std::span<const double>(),
                   schema_.weight.empty() ? std::nullopt : std::optional(row.weight), row.keys,
-                  row.further_labels);
+                  row.further_labels, row.bag_weights);
   input_rows_->Add(rows_++, input_row);
   labels_.Add(row.label, row.other_label);
 }

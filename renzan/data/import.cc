@@ -244,9 +244,10 @@ class Importer {
       for (std::string_view value : row.multi_hot[i])
         bags_[i].push_back(LookUp(multi_hot_[i], value, std::ssize(bags_[i])));
     }
-    writer_->Append(
-        row.label, row.dense, ids_, bags_, fits_.empty() ? std::span<const double>() : row.unscaled,
-        has_weights() ? std::optional(row.weight) : std::nullopt, row.keys, row.further_labels);
+    writer_->Append(row.label, row.dense, ids_, bags_,
+                    fits_.empty() ? std::span<const double>() : row.unscaled,
+                    has_weights() ? std::optional(row.weight) : std::nullopt, row.keys,
+                    row.further_labels, row.bag_weights);
     input_rows_->Add(progress_.rows, valid_rows() + progress_.bad_rows);
     labels_.Add(row.label, row.other_label);
     ++progress_.rows;

@@ -133,6 +133,11 @@ std::vector<Vocabulary> TakeVocabularies(const ImportOptions& options,
            "same schema",
            feature.name, there.table_name(feature.name), there.max_length, directory,
            feature.table_name(), feature.max_length);
+    if (there.weights.name != feature.weights)
+      Fail(ErrorCode::kConfig,
+           "the weights of feature '{}' are '{}' in {}, here they are '{}' ('': it has none): use "
+           "the same schema",
+           feature.name, there.weights.name, directory, feature.weights);
     // Features that share a table look up the vocabulary of the first of them, which is read once.
     if (FirstOfTable(schema, vocabularies.size()) < vocabularies.size()) {
       vocabularies.emplace_back(there.vocabulary);

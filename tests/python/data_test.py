@@ -67,6 +67,21 @@ class DataTest(unittest.TestCase):
         self.assertEqual([batch.dense.tobytes(), batch.ids["M1"].values.tobytes()],
                          [copy.tobytes() for copy in copies])
 
+    def test_weights_of_bags(self):
+        (self.root / "tags.csv").write_text("y,tags,relevance,other\n1,a|b,0.5|2,x\n0,,,\n1,b,-3,x\n")
+        (self.root / "tags.yaml").write_text(
+            "columns: {y: {role: label}, tags: {role: multi_hot}, other: {role: multi_hot},"
+            " relevance: {role: bag_weights, bag: tags}}\n")
+        datasets.run("data", "import", "--format", "csv", "--schema", self.root / "tags.yaml",
+                     "--output", self.root / "tags", self.root / "tags.csv")
+        tags = renzan.data.open(self.root / "tags")
+        self.assertEqual([f.weights for f in tags.schema.categorical], ["relevance", ""])
+        for batch in (tags[:], tags.shards[0]):
+            self.assertEqual(batch.ids["tags"].weights.tolist(), [0.5, 2, -3])
+            self.assertIsNone(batch.ids["other"].weights)
+        self.assertEqual(tags[[2, 0]].ids["tags"].weights.tolist(), [-3, 0.5, 2])
+        self.assertEqual(tags[:].ids["tags"][1:].weights.tolist(), [-3])
+
     def test_tables_and_sequences(self):
         (self.root / "clicks.csv").write_text("y,item,seen\n1,a,a|b\n0,b,\n")
         (self.root / "clicks.yaml").write_text(

@@ -39,6 +39,8 @@ class Bags(Generic[Array]):
     """int64 [ids of all rows]; int32 in memory-mapped arrays."""
     offsets: Array
     """int64 [rows + 1]."""
+    weights: Array | None = None
+    """float32 [ids of all rows]: the weights of a feature that has some."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1  # type: ignore[arg-type]
@@ -51,7 +53,9 @@ class Bags(Generic[Array]):
             if step != 1:
                 raise UsageError("bags are sliced by consecutive rows")
             part = offsets[begin:max(begin, end) + 1]
-            return Bags(values[int(part[0]):int(part[-1])], part - part[0])
+            owned = slice(int(part[0]), int(part[-1]))
+            weights: Any = self.weights
+            return Bags(values[owned], part - part[0], None if weights is None else weights[owned])
         row = range(len(self))[rows]
         return values[int(offsets[row]):int(offsets[row + 1])]
 
@@ -88,6 +92,8 @@ class Feature(NamedTuple):
     """The embedding table that it looks up: its own, which has its name, or one that it shares."""
     max_length: int = 0
     """Above 0: a sequence, of at most so many ids in their order."""
+    weights: str = ""
+    """The column that the weights of its ids come from, if they have some (Bags.weights)."""
 
 
 class Schema(NamedTuple):
@@ -140,7 +146,7 @@ class Dataset:
         self.schema = Schema(
             about["label"], about["dense"],
             [Feature(f["name"], f["num_embeddings"], f["multi_hot"], f["vocabulary"],
-                     f["table"], f["max_length"])
+                     f["table"], f["max_length"], (f.get("weights") or {}).get("name", ""))
              for f in about["categorical"]],
             about["dense_transforms"], about["label_rule"], about["weight"],
             about["negatives_kept"],
@@ -173,13 +179,17 @@ class Dataset:
         memory = _Memory(handle)
         n = len(numbers)
         ids: dict[str, np.ndarray | Bags[np.ndarray]] = {}
-        values, offsets, count = c_void_p(), c_void_p(), c_size_t()
+        values, offsets, weights, count = c_void_p(), c_void_p(), c_void_p(), c_size_t()
         for position, feature in enumerate(self.schema.categorical):
             library.renzan_batch_ids(handle, position, byref(values), byref(count), byref(offsets))
             array = memory.view(values.value, "<i8", count.value)
             if feature.multi_hot:
                 ends = memory.view(offsets.value, "<i4", n + 1)
-                ids[feature.name] = Bags(array, ends.astype(np.int64))
+                of_values = None
+                if feature.weights:
+                    library.renzan_batch_bag_weights(handle, position, byref(weights))
+                    of_values = memory.view(weights.value, "<f4", count.value)
+                ids[feature.name] = Bags(array, ends.astype(np.int64), of_values)
             else:
                 ids[feature.name] = array
         label = None
@@ -237,7 +247,9 @@ class Dataset:
         ids: dict[str, np.ndarray | Bags[np.ndarray]] = {}
         for feature in self._description["categorical"]:
             if feature["multi_hot"]:
-                ids[feature["name"]] = Bags(array(feature["values"]), array(feature["offsets"]))
+                weights = feature["weights"]
+                ids[feature["name"]] = Bags(array(feature["values"]), array(feature["offsets"]),
+                                            None if weights is None else array(weights["file"]))
             elif feature["column"] is None:
                 ids[feature["name"]] = array(feature["file"])
             else:

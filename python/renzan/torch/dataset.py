@@ -24,7 +24,8 @@ class Dataset(torch.utils.data.Dataset[Batch]):
     dataset[7] is one row: dense float32 [dense features], ids {feature: int64 [] or, of a multi-hot
     feature, [its ids]}, label float32 []. dataset[[7, 3]] is a batch: dense [batch, features], ids
     {feature: int64 [batch], or Bags of a multi-hot one}, label [batch]. Bags go into an
-    nn.EmbeddingBag as bag(bags.values, bags.offsets[:-1]). Sample weights are not part of either:
+    nn.EmbeddingBag as bag(bags.values, bags.offsets[:-1]), with per_sample_weights=bags.weights if
+    the feature has weights, which only batches have: then a row alone is a UsageError. Sample weights are not part of either:
     dataset.source[rows].weight has them.
 
     In a DataLoader a sampler of lists of row numbers asks for whole batches:
@@ -73,7 +74,9 @@ class Dataset(torch.utils.data.Dataset[Batch]):
         ids: Ids = {}
         for name, array in batch.ids.items():
             if isinstance(array, Bags):
-                ids[name] = Bags(torch.from_numpy(array.values), torch.from_numpy(array.offsets))
+                weights = None if array.weights is None else torch.from_numpy(array.weights)
+                ids[name] = Bags(torch.from_numpy(array.values), torch.from_numpy(array.offsets),
+                                 weights)
             else:
                 ids[name] = torch.from_numpy(array)
         assert batch.label is not None
@@ -98,6 +101,10 @@ class _Rows:
 
 def _row(batch: Batch, row: int) -> Batch:
     dense, ids, label = batch
+    for name, of in ids.items():
+        if isinstance(of, Bags) and of.weights is not None:
+            raise UsageError(f"the ids of '{name}' have weights, which a row alone has no place "
+                             f"for: read batches, dataset[[{row}]]")
     return dense[row], {name: of[row] for name, of in ids.items()}, label[row]
 
 

@@ -40,6 +40,11 @@ nlohmann::ordered_json ToJson(const NumberSummary& numbers) {
   return {{"min", numbers.min}, {"mean", numbers.mean}, {"max", numbers.max}};
 }
 
+nlohmann::ordered_json ToJson(const WeightSummary& weights) {
+  return {
+      {"name", weights.name}, {"min", weights.min}, {"mean", weights.mean}, {"max", weights.max}};
+}
+
 nlohmann::ordered_json ToJson(const Dataset& dataset, const FeatureSummary& feature) {
   nlohmann::ordered_json top = nlohmann::ordered_json::array();
   for (const TopValue& value : feature.top)
@@ -59,6 +64,8 @@ nlohmann::ordered_json ToJson(const Dataset& dataset, const FeatureSummary& feat
   } else {
     out["num_embeddings"] = feature.num_embeddings;
     out["vocabulary"] = feature.vocabulary;
+    const WeightSummary& weights = dataset.manifest().features.at(feature.name).weights;
+    if (!weights.name.empty()) out["weights"] = ToJson(weights);
   }
   out["top"] = std::move(top);
   return out;
@@ -86,8 +93,7 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
     }
   }
   if (const WeightSummary& weight = dataset.manifest().weight; !weight.name.empty())
-    out["weight"] = {
-        {"name", weight.name}, {"min", weight.min}, {"mean", weight.mean}, {"max", weight.max}};
+    out["weight"] = ToJson(weight);
   if (const double kept = dataset.schema().negatives_kept; kept != 1) out["negatives_kept"] = kept;
   if (!dataset.manifest().keys.empty()) out["keys"] = dataset.manifest().keys;
   if (dataset.bayes_optimal())
@@ -118,6 +124,11 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
   if (const WeightSummary& weight = dataset.manifest().weight; !weight.name.empty())
     fmt::print("weight '{}': mean {:.4g}, from {:.4g} to {:.4g}\n", weight.name, weight.mean,
                weight.min, weight.max);
+  for (const std::string& name : dataset.manifest().categorical)
+    if (const WeightSummary& weights = dataset.manifest().features.at(name).weights;
+        !weights.name.empty())
+      fmt::print("weights '{}' of '{}': mean {:.4g}, from {:.4g} to {:.4g}\n", weights.name, name,
+                 weights.mean, weights.min, weights.max);
   if (const double kept = dataset.schema().negatives_kept; kept != 1)
     fmt::print("negatives kept: {:.4g} of the population's\n", kept);
   if (const std::vector<std::string>& keys = dataset.manifest().keys; !keys.empty())

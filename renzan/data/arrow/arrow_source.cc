@@ -432,6 +432,7 @@ class ArrowSource : public RowSource {
       std::vector<std::string_view>& bag = fields_.BagOf(column.index, row);
       bag.clear();
       if (!text.empty()) bag.push_back(text);
+      return fields_.FinishBag(column.index, row, bad);
     }
     return true;
   }
@@ -455,24 +456,24 @@ class ArrowSource : public RowSource {
   bool TakeBag(Column& column, int64_t at, bool is_null, TextRow* row, BadRow* bad) {
     std::vector<std::string_view>& bag = fields_.BagOf(column.index, row);
     bag.clear();
-    if (is_null) return true;
+    if (is_null) return fields_.FinishBag(column.index, row, bad);
     int64_t begin = 0, end = 0;
     column.values.ListRange(at, &begin, &end);
     const ArrowValues& items = column.values.items();
     column.bag_scratch.resize(static_cast<size_t>(end - begin) * ArrowValues::kMaxNumber);
     char* scratch = column.bag_scratch.data();
     for (int64_t i = begin; i < end; ++i, scratch += ArrowValues::kMaxNumber) {
-      if (items.IsNull(i)) continue;
-      std::string_view text;
-      if (column.type.item->is_float()) {
+      std::string_view text;  // of a null: empty
+      const bool is_value = !items.IsNull(i);
+      if (is_value && column.type.item->is_float() && fields_.HasCategories(column.index)) {
         if (!IsWholeOrMissing(column, items, i, scratch, &text, bad)) return false;
-      } else {
+      } else if (is_value) {
         text = items.Text(i, scratch);
         if (fields_.csv().trim) text = TrimBlanks(text);
       }
-      if (!text.empty() && !fields_.IsMissing(column.index, text)) bag.push_back(text);
+      if (fields_.KeepsInBag(column.index, text)) bag.push_back(text);
     }
-    return fields_.LimitBag(column.index, row, bad);
+    return fields_.FinishBag(column.index, row, bad);
   }
 
   static constexpr char kNanAdvice[] =

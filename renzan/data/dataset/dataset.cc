@@ -37,13 +37,6 @@ void Prefetch(const T* first, size_t n) {
 
 }  // namespace
 
-std::vector<std::string> DatasetSchema::label_names() const {
-  if (!has_labels()) return {};
-  std::vector<std::string> names = {label};
-  for (const FurtherLabel& further : further_labels) names.push_back(further.name);
-  return names;
-}
-
 struct Dataset::Impl {
   std::string directory;
   DatasetOptions options;
@@ -59,6 +52,7 @@ struct Dataset::Impl {
   std::map<std::string, size_t> cached_files;  // "shard-00000/ids.npy"
 
   void OpenCache();
+  const std::string& NameOf(size_t feature) const { return schema.categorical[feature].name; }
   bool has_weights() const { return !manifest.weight.name.empty(); }
 
   void OpenShard(const std::string& name, const ShardEntry& entry, int64_t first_row) {
@@ -116,7 +110,11 @@ struct Dataset::Impl {
       const NpyType type = feature.has_wide_ids() ? NpyType::kInt64 : NpyType::kInt32;
       shard.jagged.push_back(
           {open(FeatureFile(feature.name, "values"), type, {-1}),
-           open(FeatureFile(feature.name, "offsets"), NpyType::kInt64, {rows + 1})});
+           open(FeatureFile(feature.name, "offsets"), NpyType::kInt64, {rows + 1}), std::nullopt});
+      JaggedArray& jagged = shard.jagged.back();
+      if (!feature.weights.empty())
+        jagged.weights = open(FeatureFile(feature.name, "weights"), NpyType::kFloat32,
+                              {jagged.values.array.num_elements()});
     }
     if (has_weights()) shard.weight = open(kWeightFile, NpyType::kFloat32, {rows});
     if (schema.has_labels()) shard.label_data = shard.label.data<float>();
@@ -141,14 +139,18 @@ struct Dataset::Impl {
       cached.columns.push_back(column(*array, rows));
     for (const CheckedArray& array : shard.wide_ids) cached.columns.push_back(column(array, rows));
     if (shard.weight) cached.columns.push_back(column(*shard.weight, rows));
-    for (const JaggedArray& jagged : shard.jagged)
-      cached.jagged.push_back(
-          {.offsets = column(jagged.offsets, rows + 1),
-           .offsets_data = jagged.offsets.data<int64_t>(),
-           .values_file = jagged.values.cached_file,
-           .values_offset = jagged.values.array.data_offset(),
-           .value_bytes = jagged.values.element_bytes,
-           .num_values = static_cast<uint64_t>(jagged.values.array.num_elements())});
+    const auto add_values = [&](const CheckedArray& offsets, const CheckedArray& values) {
+      cached.jagged.push_back({.offsets = column(offsets, rows + 1),
+                               .offsets_data = offsets.data<int64_t>(),
+                               .values_file = values.cached_file,
+                               .values_offset = values.array.data_offset(),
+                               .value_bytes = values.element_bytes,
+                               .num_values = static_cast<uint64_t>(values.array.num_elements())});
+    };
+    for (const JaggedArray& jagged : shard.jagged) {
+      add_values(jagged.offsets, jagged.values);
+      if (jagged.weights) add_values(jagged.offsets, *jagged.weights);
+    }
     return cached;
   }
 
@@ -193,6 +195,9 @@ struct Dataset::Impl {
   void ReadFurtherLabels(std::span<const int64_t> rows, Batch* batch) const;
   void ReadWeights(std::span<const int64_t> rows, std::vector<float>* weights) const;
   void ReadWide(std::span<const int64_t> rows, size_t column, FeatureIds* ids) const;
+  // Appends those of the values [begin, end) of a row's bag.
+  void ReadBagWeights(int64_t row, size_t jagged, size_t begin, size_t end,
+                      std::vector<float>* weights) const;
   template <typename Id>
   void ReadMultiHot(std::span<const int64_t> rows, size_t jagged, FeatureIds* ids) const;
 };
@@ -287,11 +292,27 @@ void Dataset::Impl::ReadWide(std::span<const int64_t> rows, size_t column, Featu
   }
 }
 
+void Dataset::Impl::ReadBagWeights(int64_t row, size_t jagged, size_t begin, size_t end,
+                                   std::vector<float>* weights) const {
+  const CheckedArray& array = *ShardOf(row).jagged[jagged].weights;
+  array.Need(begin, end - begin);
+  const std::string& name = NameOf(multi_hot[jagged]);
+  const WeightSummary& all = manifest.features.at(name).weights;
+  for (size_t at = begin; at < end; ++at) {
+    const float weight = array.data<float>()[at];
+    if (!(weight >= all.min && weight <= all.max))
+      FailRow(row, name,
+              fmt::format("has the weight {}, not one from {} to {}", weight, all.min, all.max));
+    weights->push_back(weight);
+  }
+}
+
 template <typename Id>
 void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
                                  FeatureIds* ids) const {
   const size_t f = multi_hot[jagged];
   ids->values.clear();
+  ids->weights.clear();
   ids->offsets.resize(rows.size() + 1);
   ids->offsets[0] = 0;
   const auto offsets_of = [&](size_t i, const DatasetShard& shard) {
@@ -314,7 +335,7 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
     prefetch_offsets(i + 2 * kRowsAhead);
     prefetch_values(i + kRowsAhead);
     const DatasetShard& shard = ShardOf(rows[i]);
-    const auto& [checked_values, offsets] = shard.jagged[jagged];
+    const auto& [checked_values, offsets, weights] = shard.jagged[jagged];
     const std::span<const Id> values = checked_values.array.values<Id>();
     offsets.Need(static_cast<size_t>(rows[i] - shard.first_row), 2);
     const int64_t* const offset = offsets_of(i, shard);
@@ -333,6 +354,9 @@ void Dataset::Impl::ReadMultiHot(std::span<const int64_t> rows, size_t jagged,
       CheckId(rows[i], f, id);
       ids->values.push_back(id);
     }
+    if (weights)
+      ReadBagWeights(rows[i], jagged, static_cast<size_t>(offset[0]),
+                     static_cast<size_t>(offset[1]), &ids->weights);
     if (ids->values.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
       Fail(ErrorCode::kData,
            "{}: feature '{}' has more than 2^31 values in one batch of {}: use smaller batches",
@@ -415,23 +439,6 @@ const std::optional<BayesOptimal>& Dataset::bayes_optimal() const { return impl_
 const std::string& Dataset::fingerprint() const { return impl_->fingerprint; }
 const DatasetManifest& Dataset::manifest() const { return impl_->manifest; }
 DatasetCache* Dataset::cache() const { return impl_->cache.get(); }
-
-std::string DenseVector::NameOf(int64_t i) const { return fmt::format("{}.{}", name, i); }
-
-size_t FirstOfTable(const DatasetSchema& schema, size_t feature) {
-  size_t first = 0;
-  while (schema.categorical[first].table_name() != schema.categorical[feature].table_name())
-    ++first;
-  return first;
-}
-
-std::string DifferentlyParsed(const std::map<std::string, std::string>& a,
-                              const std::map<std::string, std::string>& b) {
-  for (const auto& [column, parsing] : a)
-    if (const auto other = b.find(column); other != b.end() && other->second != parsing)
-      return column;
-  return "";
-}
 
 void Dataset::Verify() const {
   const auto check = [](const std::string& path, const FileEntry& file) {

@@ -32,6 +32,9 @@ struct CategoricalFeature {
   std::string table = {};
   // Greater than 0: a sequence, whose ids keep their order, and of which there are at most so many.
   int64_t max_length = 0;
+  // The column that the weights of its ids come from; "": they have none. And the least weight.
+  std::string weights = {};
+  double min_weight = 0;
 
   const std::string& table_name() const { return table.empty() ? name : table; }
 
@@ -113,7 +116,7 @@ struct BayesOptimal {
   double best_log_loss = 0;  // natural logarithm, mean per row
 };
 
-// The weights of a dataset's samples.
+// The weights of a dataset's samples, or of a feature's values.
 struct WeightSummary {
   std::string name;  // of the column; "": there are none
   double min = 0, mean = 0, max = 0;
@@ -167,7 +170,8 @@ class Dataset {
   // Gathers the given rows (any order, repeats allowed) into `batch`, reusing its memory. Throws
   // kData, naming the file, for a corrupt block; kData, naming row, feature and value, for an id
   // outside its table, a label other than 0 or 1, a non-finite dense value, or a weight that is not
-  // between 0 and the largest one recorded; kIo if reading fails. Never alters values silently.
+  // between the smallest and the largest one recorded; kIo if reading fails. Never alters values
+  // silently.
   void Read(std::span<const int64_t> rows, Batch* batch) const;
 
   // Null unless the dataset is in a store.

@@ -198,8 +198,8 @@ TEST(Dataset, ManifestErrorsSayWhere) {
   ExpectError(ErrorCode::kData, AllOf(HasSubstr("dataset.yaml:2:"), HasSubstr("shards have 10")),
               open);
   WriteFileAtomically(manifest, good);
-  testing::RewriteManifest(dir / "d", "format_version: 2", "format_version: 9");
-  ExpectError(ErrorCode::kData, HasSubstr("this program reads versions 1 to 8"), open);
+  testing::RewriteManifest(dir / "d", "format_version: 2", "format_version: 10");
+  ExpectError(ErrorCode::kData, HasSubstr("this program reads versions 1 to 9"), open);
   WriteFileAtomically(manifest, good);
   testing::RewriteManifest(dir / "d", "dtype: float32", "dtype: int32");
   ExpectError(ErrorCode::kData, HasSubstr("is declared as int32"), open);

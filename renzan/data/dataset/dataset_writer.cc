@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <deque>
 #include <map>
 #include <utility>
 
@@ -17,12 +16,12 @@
 #include "renzan/data/dataset/label_value.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/dataset/npy.h"
+#include "renzan/data/dataset/shard_writers.h"
 
 namespace renzan {
 namespace {
 
 constexpr size_t kRowsMappedAtOnce = 4096;
-constexpr char kUnscaledFile[] = "/.unscaled.npy";
 
 size_t ReadFully(ByteReader& reader, char* out, size_t bytes) {
   size_t done = 0;
@@ -39,79 +38,18 @@ void Replace(const std::string& path, const std::string& by) {
     FailErrno(errno, fmt::format("cannot replace {}", path));
 }
 
-NpyType IdTypeOf(const CategoricalFeature& feature) {
-  return feature.has_wide_ids() ? NpyType::kInt64 : NpyType::kInt32;
-}
-
-// Positions in DatasetSchema::categorical, by how ids are stored.
-struct Columns {
-  std::vector<size_t> one_hot, narrow, wide;  // all one-hot; those in ids.npy; the others
-  std::vector<size_t> multi_hot;
-
-  explicit Columns(const DatasetSchema& schema) {
-    for (size_t f = 0; f < schema.categorical.size(); ++f) {
-      const CategoricalFeature& feature = schema.categorical[f];
-      (feature.multi_hot ? multi_hot : one_hot).push_back(f);
-      if (!feature.multi_hot) (feature.has_wide_ids() ? wide : narrow).push_back(f);
-    }
-  }
-};
-
-// The open files of the current shard.
-struct ShardFiles {
-  std::optional<NpyWriter> label;  // none if the rows have no labels
-  std::optional<NpyWriter> further_labels;
-  NpyWriter dense, ids;
-  std::optional<NpyWriter> weight;
-  std::optional<NpyWriter> unscaled;  // temporary
-  std::deque<NpyWriter> wide_ids;     // a deque, because NpyWriters do not move
-  struct Jagged {
-    NpyWriter values, offsets;
-
-    Jagged(const std::string& folder, const CategoricalFeature& feature)
-        : values(fmt::format("{}/{}", folder, FeatureFile(feature.name, "values")),
-                 IdTypeOf(feature)),
-          offsets(fmt::format("{}/{}", folder, FeatureFile(feature.name, "offsets")),
-                  NpyType::kInt64) {
-      offsets.AppendValue(int64_t{0});
-    }
-  };
-  std::deque<Jagged> jagged;
-  struct Key {
-    NpyWriter text, at;
-
-    Key(const std::string& folder, const std::string& name)
-        : text(fmt::format("{}/{}", folder, FeatureFile(name, "key")), NpyType::kUint8),
-          at(fmt::format("{}/{}", folder, FeatureFile(name, "key_at")), NpyType::kInt64) {
-      at.AppendValue(int64_t{0});
-    }
-  };
-  std::deque<Key> keys;
-
-  ShardFiles(const std::string& folder, const DatasetSchema& schema, const Columns& columns,
-             const DatasetWriterOptions& options)
-      : dense(folder + "/dense.npy", NpyType::kFloat32,
-              {static_cast<int64_t>(schema.dense.size())}),
-        ids(folder + "/ids.npy", NpyType::kInt32, {std::ssize(columns.narrow)}) {
-    if (schema.has_labels()) label.emplace(folder + "/label.npy", NpyType::kFloat32);
-    if (!schema.further_labels.empty())
-      further_labels.emplace(fmt::format("{}/{}", folder, kFurtherLabelsFile), NpyType::kFloat32,
-                             std::vector<int64_t>{std::ssize(schema.further_labels)});
-    if (!schema.weight.empty())
-      weight.emplace(fmt::format("{}/{}", folder, kWeightFile), NpyType::kFloat32);
-    // Doubles, as the bits of int64.
-    if (!options.dense_at_end.empty())
-      unscaled.emplace(folder + kUnscaledFile, NpyType::kInt64,
-                       std::vector<int64_t>{std::ssize(options.dense_at_end)});
-    for (const size_t f : columns.wide)
-      wide_ids.emplace_back(
-          fmt::format("{}/{}", folder, FeatureFile(schema.categorical[f].name, "ids")),
-          NpyType::kInt64);
-    for (const size_t f : columns.multi_hot) jagged.emplace_back(folder, schema.categorical[f]);
-    for (const std::string& name : options.keys) keys.emplace_back(folder, name);
+class WeightCounter {
+ public:
+  void Add(float weight, WeightSummary* all) {
+    all->min = count_ == 0 ? weight : std::min<double>(all->min, weight);
+    all->max = count_ == 0 ? weight : std::max<double>(all->max, weight);
+    sum_ += weight;
+    all->mean = sum_ / static_cast<double>(++count_);
   }
 
-  int64_t rows() const { return dense.rows(); }
+ private:
+  int64_t count_ = 0;
+  double sum_ = 0;
 };
 
 // Appends ids in the writer's type.
@@ -128,15 +66,20 @@ struct DatasetWriter::Impl {
   DatasetStaging staged;
   DatasetManifest manifest;
   DatasetSchema schema;
-  Columns columns;
-  std::unique_ptr<ShardFiles> shard;
-  double weight_sum = 0;
+  StoredColumns columns;
+  std::unique_ptr<ShardWriters> shard;
+  WeightCounter weights;                         // of samples
+  std::vector<WeightCounter> bag_weights;        // by multi-hot feature
   std::map<std::string, NumberCounter> numbers;  // of labels that are numbers
   std::vector<int32_t> narrowed;                 // of one row or bag
   std::vector<std::string> other_files;
 
   Impl(const std::string& directory, const DatasetSchema& the_schema, DatasetWriterOptions opts)
-      : options(std::move(opts)), staged(directory), schema(the_schema), columns(schema) {}
+      : options(std::move(opts)),
+        staged(directory),
+        schema(the_schema),
+        columns(schema),
+        bag_weights(columns.multi_hot.size()) {}
 
   // Whether files change once all rows are known.
   bool changes_at_end() const { return options.map_ids_at_end || !options.dense_at_end.empty(); }
@@ -154,7 +97,7 @@ struct DatasetWriter::Impl {
            Counted(options.shard_rows, "row"));
     const std::string folder = ShardFolder();
     CreateDirectories(folder);
-    shard = std::make_unique<ShardFiles>(folder, schema, columns, options);
+    shard = std::make_unique<ShardWriters>(folder, schema, columns, options);
   }
 
   void CloseFile(NpyWriter& writer, const std::string& name, ShardEntry& entry) {
@@ -200,6 +143,8 @@ struct DatasetWriter::Impl {
       const std::string& name = NameOf(columns.multi_hot[i]);
       CloseFile(shard->jagged[i].values, FeatureFile(name, "values"), entry);
       CloseFile(shard->jagged[i].offsets, FeatureFile(name, "offsets"), entry);
+      if (auto& weights = shard->jagged[i].weights)
+        CloseFile(*weights, FeatureFile(name, "weights"), entry);
     }
     const std::string folder = FolderOf(manifest.shards.size());
     for (size_t i = 0; i < options.keys.size(); ++i) {
@@ -285,11 +230,19 @@ struct DatasetWriter::Impl {
       Fail(ErrorCode::kData, "row {}: weight '{}' is {}, not a finite number from 0 on", row,
            schema.weight, weight);
     shard->weight->AppendValue(weight);
-    weight_sum += weight;
-    WeightSummary& all = manifest.weight;
-    all.min = row == 0 ? weight : std::min<double>(all.min, weight);
-    all.max = std::max<double>(all.max, weight);
-    all.mean = weight_sum / static_cast<double>(row + 1);
+    weights.Add(weight, &manifest.weight);
+  }
+
+  // Of the i-th multi-hot feature's bag.
+  void AppendBagWeights(size_t i, std::span<const float> of_bag) {
+    const std::string& name = NameOf(columns.multi_hot[i]);
+    for (const float weight : of_bag) {
+      if (!std::isfinite(weight))
+        Fail(ErrorCode::kData, "row {}: feature '{}' has the weight {}, not a finite number",
+             manifest.rows + shard->rows(), name, weight);
+      bag_weights[i].Add(weight, &manifest.features.at(name).weights);
+    }
+    shard->jagged[i].weights->Append(of_bag.data(), std::ssize(of_bag));
   }
 
   void CheckId(size_t feature, int64_t id) const {
@@ -336,7 +289,8 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
                                             .vocabulary = "",
                                             .unseen = 0,
                                             .table = feature.table,
-                                            .max_length = feature.max_length};
+                                            .max_length = feature.max_length,
+                                            .weights = {.name = feature.weights}};
     if (feature.has_wide_ids()) impl.manifest.format_version = kWideIdsFormatVersion;
   }
   if (!schema.has_labels()) impl.manifest.format_version = kUnlabelledFormatVersion;
@@ -348,6 +302,8 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   if (!schema.further_labels.empty() || !schema.vectors.empty())
     impl.manifest.format_version = kLabelsAndVectorsFormatVersion;
   if (!schema.number_labels().empty()) impl.manifest.format_version = kNumberLabelsFormatVersion;
+  for (const CategoricalFeature& feature : schema.categorical)
+    if (!feature.weights.empty()) impl.manifest.format_version = kBagWeightsFormatVersion;
   impl.OpenShard();
 }
 
@@ -358,9 +314,10 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
                            std::span<const std::vector<int64_t>> multi_hot,
                            std::span<const double> unscaled, std::optional<float> weight,
                            std::span<const std::string_view> keys,
-                           std::span<const float> further_labels) {
+                           std::span<const float> further_labels,
+                           std::span<const std::vector<float>> bag_weights) {
   Impl& impl = *impl_;
-  const Columns& columns = impl.columns;
+  const StoredColumns& columns = impl.columns;
   CHECK(dense.size() == impl.schema.dense.size() && one_hot.size() == columns.one_hot.size() &&
         multi_hot.size() == columns.multi_hot.size() &&
         unscaled.size() == impl.options.dense_at_end.size() &&
@@ -414,12 +371,15 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
   }
   impl.shard->ids.Append(impl.narrowed.data(), 1);
   for (size_t i = 0; i < multi_hot.size(); ++i) {
-    ShardFiles::Jagged& files = impl.shard->jagged[i];
+    ShardWriters::Jagged& files = impl.shard->jagged[i];
     AppendIds(multi_hot[i], &files.values, &impl.narrowed);
     files.offsets.AppendValue(files.values.rows());
+    if (!files.weights) continue;
+    CHECK(i < bag_weights.size() && bag_weights[i].size() == multi_hot[i].size());
+    impl.AppendBagWeights(i, bag_weights[i]);
   }
   for (size_t i = 0; i < keys.size(); ++i) {
-    ShardFiles::Key& files = impl.shard->keys[i];
+    ShardWriters::Key& files = impl.shard->keys[i];
     files.text.Append(keys[i].data(), std::ssize(keys[i]));
     files.at.AppendValue(files.text.rows());
   }

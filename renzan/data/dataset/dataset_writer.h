@@ -45,6 +45,8 @@ class DatasetWriter {
   // `one_hot` holds the ids of the one-hot features in their order, `multi_hot` one bag for each
   // multi-hot feature in theirs. Throws kData for an id outside its table (unless ids are mapped at
   // the end), a label that is not 0 or 1, or a dense value that is not finite.
+  // `bag_weights`: as `multi_hot`, one for each id of features with weights, none for the others;
+  // kData unless they are finite. May be empty if no feature has weights.
   // `further_labels`: of the schema's further labels; NaN where an optional one is missing.
   // Without labels in the schema `label` is 0 and means nothing.
   // `unscaled` has the numbers of the features of dense_at_end, in its order; NaN: missing.
@@ -54,7 +56,8 @@ class DatasetWriter {
               std::span<const std::vector<int64_t>> multi_hot = {},
               std::span<const double> unscaled = {}, std::optional<float> weight = {},
               std::span<const std::string_view> keys = {},
-              std::span<const float> further_labels = {});
+              std::span<const float> further_labels = {},
+              std::span<const std::vector<float>> bag_weights = {});
   int64_t rows() const;
 
   // The folder for the vocabulary's files; and the content of dataset.yaml, in which the importer

@@ -37,10 +37,11 @@ std::string Fingerprint(const DatasetManifest& manifest) {
   // The same for those without weights, or with all negatives.
   if (!manifest.weight.name.empty()) add("weight", manifest.weight.name);
   if (manifest.negatives_kept != 1) add("negatives_kept", manifest.negatives_kept);
-  // And for those whose features have tables of their own and no order.
+  // And for those whose features have tables of their own, no order and no weights.
   for (const auto& [name, feature] : manifest.features) {
     if (!feature.table.empty()) add("table", name, feature.table);
     if (feature.max_length > 0) add("max_length", name, feature.max_length);
+    if (!feature.weights.name.empty()) add("weights", name, feature.weights.name);
   }
   return hash.HexDigest();
 }

@@ -49,6 +49,7 @@ struct FeatureEntry {
   double unseen = 0;
   std::string table;       // CategoricalFeature::table
   int64_t max_length = 0;  // CategoricalFeature::max_length
+  WeightSummary weights;   // of its values
 
   const std::string& table_name(const std::string& own) const {
     return table.empty() ? own : table;
@@ -65,13 +66,14 @@ struct VectorEntry {
 
 // The versions that are written: the later ones only for features with wide ids, for rows without
 // labels, for keys and the numbers of the input's rows, for shared tables and sequences, for
-// several labels and vectors, and for labels that are numbers, so that older programs can read the
-// others. Version 1 had no block checksums, no checksum of dataset.yaml, and no transforms.
+// several labels and vectors, for labels that are numbers, and for bags with weights, so that older
+// programs can read the others. Version 1 had no block checksums, no checksum of dataset.yaml, and
+// no transforms.
 inline constexpr int64_t kDatasetFormatVersion = 2, kWideIdsFormatVersion = 3,
                          kUnlabelledFormatVersion = 4, kKeysFormatVersion = 5,
                          kSequencesFormatVersion = 6, kLabelsAndVectorsFormatVersion = 7,
-                         kNumberLabelsFormatVersion = 8,
-                         kNewestDatasetFormatVersion = kNumberLabelsFormatVersion;
+                         kNumberLabelsFormatVersion = 8, kBagWeightsFormatVersion = 9,
+                         kNewestDatasetFormatVersion = kBagWeightsFormatVersion;
 
 // The file in each shard's folder that holds the XXH3 of every block of the others.
 inline constexpr char kBlockChecksumsFile[] = "checksums.npy";
@@ -166,9 +168,9 @@ void CheckKeys(const std::vector<std::string>& keys, const DatasetSchema& schema
 
 // "shard-00012"
 std::string ShardName(size_t index);
-// The name of a file of one feature, whose part is "values", "offsets" or "ids", or of a key, whose
-// part is "key" or "key_at": "genres.values.npy". Special characters are written as %XX, and long
-// names are cut (BoundedFileName).
+// The name of a file of one feature, whose part is "values", "offsets", "weights" or "ids", or of a
+// key, whose part is "key" or "key_at": "genres.values.npy". Special characters are written as %XX,
+// and long names are cut (BoundedFileName).
 std::string FeatureFile(const std::string& feature, std::string_view part);
 
 }  // namespace renzan

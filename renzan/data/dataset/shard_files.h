@@ -34,6 +34,7 @@ struct CheckedArray {
 
 struct JaggedArray {
   CheckedArray values, offsets;
+  std::optional<CheckedArray> weights;  // of the values
 };
 
 struct DatasetShard {

@@ -86,6 +86,7 @@ void ColumnFields::SetColumns() {
     if (is_key) keys_.push_back(column.name);
     slots_.push_back(is_absent ? 0 : AddFeature(column, column.name, csv_.ParsingOf(column)));
   }
+  weighted_bags_ = WeightedBags(csv_.columns, slots_);
 }
 
 // Returns its index in the row's vector for its role.
@@ -109,11 +110,14 @@ size_t ColumnFields::AddFeature(const CsvColumn& column, const std::string& name
   }
   if (column.role == "dense")
     return column.is_vector() ? AddVector(column, name) : AddDense(column, name);
+  if (column.is_bag_weights()) return 0;
+  const CsvColumn* const weights = csv_.WeightsOf(column);
   const bool multi_hot = column.role == "multi_hot";
   schema_.categorical.push_back({.name = name,
                                  .multi_hot = multi_hot,
                                  .table = column.table == name ? "" : column.table,
-                                 .max_length = column.max_length});
+                                 .max_length = column.max_length,
+                                 .weights = weights == nullptr ? "" : weights->name});
   unseen_shares_.push_back(column.unseen);
   return multi_hot ? num_multi_hot_++ : num_one_hot_++;
 }
@@ -161,12 +165,14 @@ std::string ColumnFields::SplitBy(const std::string& column) {
   FailNoSplitColumn(column, names);
 }
 
-void ColumnFields::Prepare(TextRow* row) const {
+void ColumnFields::Prepare(TextRow* row) {
   row->dense.resize(schema_.dense.size());
   row->unscaled.resize(num_unscaled_);
   row->further_labels.resize(schema_.further_labels.size());
   row->one_hot.resize(num_one_hot_);
   row->multi_hot.resize(num_multi_hot_);
+  row->bag_weights.resize(num_multi_hot_);
+  weighted_bags_.BeginRow();
   row->keys.resize(keys_.size());
 }
 
@@ -181,32 +187,40 @@ bool ColumnFields::ParseField(size_t index, std::string_view field, TextRow* row
   if (column.role == "date") return ParseDate(index, field, row, bad);
   if (column.is_vector()) return ParseVector(index, field, row, bad);
   if (column.role == "dense") return ParseDense(index, field, row, bad);
-  if (column.role == "multi_hot") return ParseBag(index, field, row, bad);
+  if (column.role == "multi_hot" || column.is_bag_weights())
+    return ParseBag(index, field, row, bad);
   if (!column.bounds.empty()) return ParseBucket(index, field, row, bad);
   SetValue(index, field, row);
   return true;
 }
 
-BagFormat ColumnFields::FormatOf(const CsvColumn& column) const {
+BagFormat ColumnFields::FormatOf(size_t index) const {
+  const CsvColumn& column = csv_.columns[index];
   return {.separator = column.bag_separator(),
           .trim = csv_.trim,
           .brackets = column.brackets,
-          .keep_empty = column.is_vector()};
+          .keep_empty = column.is_vector() || weighted_bags_.Has(index)};
 }
 
-bool ColumnFields::ParseBag(size_t index, std::string_view field, TextRow* row, BadRow* bad) const {
-  const CsvColumn& column = csv_.columns[index];
+bool ColumnFields::ParseBag(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
   std::vector<std::string_view>& bag = BagOf(index, row);
   bag.clear();
   const std::string problem = SplitBag(
-      field, FormatOf(column), [&](std::string_view value) { return IsMissing(index, value); },
+      field, FormatOf(index), [&](std::string_view value) { return !KeepsInBag(index, value); },
       &bag);
-  if (problem.empty()) return LimitBag(index, row, bad);
+  if (problem.empty()) return FinishBag(index, row, bad);
   Suggest(kOtherLists, bad);
   return Reject(field, problem, bad);
 }
 
-bool ColumnFields::LimitBag(size_t index, TextRow* row, BadRow* bad) const {
+bool ColumnFields::FinishBag(size_t index, TextRow* row, BadRow* bad) {
+  if (weighted_bags_.Has(index)) {
+    const std::string problem = weighted_bags_.Finish(
+        index, row, [&](size_t bag, auto value) { return value.empty() || IsMissing(bag, value); });
+    bad->reason = problem;
+    return problem.empty();
+  }
+
   const CsvColumn& column = csv_.columns[index];
   std::vector<std::string_view>& bag = BagOf(index, row);
   if (column.max_length == 0 || std::ssize(bag) <= column.max_length) return true;
@@ -327,7 +341,7 @@ bool ColumnFields::ParseVector(size_t index, std::string_view field, TextRow* ro
   }
   components_.clear();
   const std::string problem = SplitBag(
-      field, FormatOf(csv_.columns[index]), [](std::string_view) { return false; }, &components_);
+      field, FormatOf(index), [](std::string_view) { return false; }, &components_);
   if (!problem.empty()) {
     Suggest(kOtherLists, bad);
     return Reject(field, problem, bad);

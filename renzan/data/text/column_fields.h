@@ -14,6 +14,7 @@
 #include "renzan/data/text/csv_schema.h"
 #include "renzan/data/text/date.h"
 #include "renzan/data/text/row_parser.h"
+#include "renzan/data/text/weighted_bags.h"
 
 namespace renzan {
 
@@ -43,7 +44,7 @@ class ColumnFields {
   std::string SplitBy(const std::string& column);
   size_t split_index() const { return split_index_; }
 
-  void Prepare(TextRow* row) const;
+  void Prepare(TextRow* row);
   // These return false and say in *bad what is wrong, all but the column.
   bool ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad);
   // Nothing: missing.
@@ -63,11 +64,22 @@ class ColumnFields {
   void SetValue(size_t index, std::string_view field, TextRow* row) const {
     row->one_hot[slots_[index]] = field;
   }
-  std::vector<std::string_view>& BagOf(size_t index, TextRow* row) const {
-    return row->multi_hot[slots_[index]];
+  // Whether its values are ids of a vocabulary, not numbers.
+  bool HasCategories(size_t index) const {
+    return csv_.columns[index].role == "categorical" || csv_.columns[index].role == "multi_hot";
   }
-  // Shortens a bag that is longer than the column allows, or returns false.
-  bool LimitBag(size_t index, TextRow* row, BadRow* bad) const;
+  // Where the values of a bag, or the texts of its weights, are appended: those that KeepsInBag().
+  std::vector<std::string_view>& BagOf(size_t index, TextRow* row) {
+    std::vector<std::string_view>* const texts = weighted_bags_.TextsOf(index);
+    return texts != nullptr ? *texts : row->multi_hot[slots_[index]];
+  }
+  // Where there are weights, dropped values keep their positions until they were matched.
+  bool KeepsInBag(size_t index, std::string_view value) const {
+    return weighted_bags_.Has(index) || (!value.empty() && !IsMissing(index, value));
+  }
+  // Once all were appended: shortens a bag that is longer than the column allows, and matches its
+  // values and their weights, or returns false.
+  bool FinishBag(size_t index, TextRow* row, BadRow* bad);
   bool is_key(size_t index) const { return key_slots_[index] != kNoKey; }
   void SetKey(size_t index, std::string_view field, TextRow* row) const {
     row->keys[key_slots_[index]] = field;
@@ -92,8 +104,8 @@ class ColumnFields {
   bool ParseDense(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
   bool ParseVector(size_t index, std::string_view field, TextRow* row, BadRow* bad);
   bool ParseBucket(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
-  BagFormat FormatOf(const CsvColumn& column) const;
-  bool ParseBag(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
+  BagFormat FormatOf(size_t index) const;
+  bool ParseBag(size_t index, std::string_view field, TextRow* row, BadRow* bad);
   bool ParseDate(size_t index, std::string_view field, TextRow* row, BadRow* bad);
   bool SetDenseSlot(size_t slot, std::optional<double> value, TextRow* row) const;
 
@@ -117,6 +129,7 @@ class ColumnFields {
   std::vector<size_t> slots_;  // by column: index in the row's vector for its role
   std::vector<std::vector<std::string>> buckets_;  // by column: the values that its numbers become
   std::vector<std::string_view> components_;       // the texts of a vector
+  WeightedBags weighted_bags_;
   std::vector<std::string> keys_;
   std::vector<size_t> key_slots_;  // by column: index in keys_
   static constexpr size_t kNoKey = static_cast<size_t>(-1);

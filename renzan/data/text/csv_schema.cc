@@ -180,8 +180,11 @@ void CsvColumn::DescribeList(ConfigFields& fields) {
   fields.Field("separator", &separator);
   fields.Field("brackets", &brackets);
   constexpr char kLists[] = "belongs to role multi_hot, and to role dense with a dimension";
-  fields.Require(is_list() || separator.empty(), "separator", kLists);
-  fields.Require(is_list() || !brackets, "brackets", kLists);
+  const bool has_format = is_list() && !is_bag_weights();
+  const char* const whose =
+      is_bag_weights() ? "belongs to the bag, whose weights are written alike" : kLists;
+  fields.Require(has_format || separator.empty(), "separator", whose);
+  fields.Require(has_format || !brackets, "brackets", whose);
   fields.Require(separator.size() <= 1, "separator", "must be one character");
   fields.Require(!is_vector() || separator.empty() ||
                      std::string_view("0123456789eE+-.").find(separator) == std::string_view::npos,
@@ -193,13 +196,15 @@ void CsvColumn::DescribeList(ConfigFields& fields) {
 
 void CsvColumn::Describe(ConfigFields& fields) {
   fields.Choice("role", &role,
-                {"label", "weight", "dense", "categorical", "multi_hot", "date", "key", "skip"});
+                {"label", "weight", "dense", "categorical", "multi_hot", "bag_weights", "date",
+                 "key", "skip"});
   fields.Field("missing", &missing);
   fields.Field("date", &date);
 
   fields.Require(
       !role.empty(), "role",
-      "is missing: one of label, weight, dense, categorical, multi_hot, date, key, skip");
+      "is missing: one of label, weight, dense, categorical, multi_hot, bag_weights, date, key, "
+      "skip");
   fields.Field("key", &key);
   fields.Require(!key || (role != "key" && role != "skip"), "key",
                  "is for columns with a role of their own; a column that is nothing else has role: "
@@ -213,6 +218,10 @@ void CsvColumn::Describe(ConfigFields& fields) {
   fields.Require(std::isnan(unseen) || (unseen >= 0 && unseen < 1), "unseen",
                  "must be a share of the lookups, from 0 to less than 1");
   DescribeTable(fields);
+  fields.Field("bag", &bag);
+  fields.Require(is_bag_weights() || bag.empty(), "bag", "belongs to role bag_weights");
+  fields.Require(!is_bag_weights() || !bag.empty(), "bag",
+                 "is missing: the column of role multi_hot whose values these are the weights of");
   label.Describe(role == "label", fields);
   fields.Field("optional", &optional);
   fields.Require(role == "label" || !optional, "optional", "belongs to role label");
@@ -250,6 +259,13 @@ std::string CsvSchema::ParsingOf(const CsvColumn& column) const {
   return parts.empty() ? kPlainParsing : fmt::format("{}", fmt::join(parts, ", "));
 }
 
+const CsvColumn* CsvSchema::WeightsOf(const CsvColumn& bag) const {
+  const auto found = std::find_if(columns.begin(), columns.end(), [&](const CsvColumn& column) {
+    return column.is_bag_weights() && column.bag == bag.name;
+  });
+  return found == columns.end() ? nullptr : &*found;
+}
+
 const CsvColumn* CsvSchema::label() const {
   const auto found = std::find_if(columns.begin(), columns.end(),
                                   [](const CsvColumn& column) { return column.role == "label"; });
@@ -285,6 +301,29 @@ void CsvSchema::ExpandPatterns(const std::vector<std::string>& header, const std
 
 namespace {
 
+// Weights are written as the values of their bags.
+void SetFormatsOfWeights(ConfigFields& fields, std::map<std::string, ColumnInFile>* columns) {
+  std::set<std::string> weighted;
+  for (auto& [name, item] : *columns) {
+    CsvColumn& column = item.column;
+    if (!column.is_bag_weights()) continue;
+    const auto bag = columns->find(column.bag);
+    const auto require = [&](bool holds, std::string_view problem) {
+      fields.Require(holds, "columns",
+                     fmt::format("has '{}', the weights of '{}', {}", name, column.bag, problem));
+    };
+    const bool is_bag = bag != columns->end() && bag->second.column.role == "multi_hot";
+    require(is_bag, "which is no column of role multi_hot: name one, as it is listed");
+    if (!is_bag) continue;
+    require(bag->second.column.max_length == 0,
+            "which is a sequence (max_length): only bags have weights; remove max_length or the "
+            "weights");
+    require(weighted.insert(column.bag).second, "which has others: multiply them into one column");
+    column.separator = bag->second.column.separator;
+    column.brackets = bag->second.column.brackets;
+  }
+}
+
 // `read` calls what it is given with the fields of a schema.
 CsvSchema ReadSchema(const std::function<void(const ConfigFields::Describer&)>& read) {
   CsvSchema schema;
@@ -310,13 +349,14 @@ CsvSchema ReadSchema(const std::function<void(const ConfigFields::Describer&)>& 
       item.column.missing = schema.missing;
       item.column.Describe(inner);
       // In brackets the whole field can be quoted.
-      inner.Require(!item.column.is_list() ||
+      inner.Require(!item.column.is_list() || item.column.is_bag_weights() ||
                         schema.delimiter != std::string(1, item.column.bag_separator()) ||
                         (item.column.brackets && schema.quotes),
                     "separator",
                     "is the delimiter: write another character between the values in the file, and "
                     "name that");
     });
+    SetFormatsOfWeights(fields, &columns);
     const auto count = [&](std::string_view role) {
       return std::count_if(columns.begin(), columns.end(),
                            [&](const auto& entry) { return entry.second.column.role == role; });
@@ -341,7 +381,8 @@ CsvSchema ReadSchema(const std::function<void(const ConfigFields::Describer&)>& 
                      fmt::format("has the pattern '{}', but without a header columns have no names "
                                  "that it could match",
                                  name));
-      fields.Require(!is_pattern || (item.column.role != "label" && item.column.role != "weight"),
+      fields.Require(!is_pattern || (item.column.role != "label" && item.column.role != "weight" &&
+                                     !item.column.is_bag_weights()),
                      "columns",
                      fmt::format("has the pattern '{}' with role {}: name that column", name,
                                  item.column.role));

@@ -15,8 +15,9 @@ namespace renzan {
 class ConfigFields;
 
 struct CsvColumn {
-  std::string name;                // in a schema file possibly a pattern of names, such as "C*"
-  std::string role;                // label, weight, dense, categorical, multi_hot, date, skip
+  std::string name;  // in a schema file possibly a pattern of names, such as "C*"
+  // label, weight, dense, categorical, multi_hot, bag_weights, date, key, skip
+  std::string role;
   std::string transform = "none";  // dense: the name of a DenseTransform
   int64_t buckets = 32;            // dense: for transform buckets
   std::string fill;                // dense: "mean", or the number where it is missing; or ""
@@ -24,7 +25,8 @@ struct CsvColumn {
   int64_t dimension = 0;           // dense: a field is a vector of so many numbers; 0: one number
   // categorical: where to divide the numbers of its fields, whose value is the bucket; increasing.
   std::vector<double> bounds;
-  // multi_hot and vectors: between the values of a field; "": "|", or "," in brackets
+  // multi_hot and vectors: between the values of a field; "": "|", or "," in brackets. Those of
+  // bag_weights are their bag's.
   std::string separator;
   bool brackets = false;             // multi_hot and vectors: fields are lists, as in [1, 2]
   std::vector<std::string> missing;  // texts that mean "missing", besides the empty one
@@ -43,6 +45,7 @@ struct CsvColumn {
   // row is bad.
   int64_t max_length = 0;
   std::string keep;
+  std::string bag;        // bag_weights: the multi_hot column whose values it weighs
   LabelRule label;        // label: what means 1 and what means 0
   bool optional = false;  // label, but not the first: rows may lack it
   bool key = false;  // whether the text is kept for predictions, too, besides what the role does
@@ -50,7 +53,8 @@ struct CsvColumn {
   bool is_key() const { return key || role == "key"; }
 
   bool is_vector() const { return dimension > 0; }
-  bool is_list() const { return role == "multi_hot" || is_vector(); }
+  bool is_list() const { return role == "multi_hot" || is_bag_weights() || is_vector(); }
+  bool is_bag_weights() const { return role == "bag_weights"; }
   // Of a dense column: whether numbers stay what they are.
   bool is_unchanged() const { return transform == "none" && clip.empty(); }
   bool is_pattern() const { return name.find('*') != std::string::npos; }
@@ -76,6 +80,8 @@ struct CsvSchema {
   std::vector<CsvColumn> columns;    // in the schema file's order
 
   const CsvColumn* label() const;  // null if there is none
+  // The column with the weights of this one's values, or null.
+  const CsvColumn* WeightsOf(const CsvColumn& bag) const;
 
   // Replaces each pattern by the columns of `header` that it matches and that no other column
   // names, in the order of their names, C2 before C10. The first of several patterns counts.

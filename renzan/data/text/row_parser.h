@@ -26,8 +26,9 @@ struct TextRow {
   std::vector<double> unscaled;  // the numbers of those features, in order; NaN: missing
   std::vector<std::string_view> one_hot;                 // empty: missing
   std::vector<std::vector<std::string_view>> multi_hot;  // no empty values
-  std::vector<std::string_view> keys;                    // of RowParser::keys(), unchanged
-  std::string_view split;                                // of the column of SplitBy(); or ""
+  std::vector<std::vector<float>> bag_weights;  // of their values; empty where they have none
+  std::vector<std::string_view> keys;           // of RowParser::keys(), unchanged
+  std::string_view split;                       // of the column of SplitBy(); or ""
 };
 
 struct BadRow {
