@@ -15,6 +15,8 @@ void FeaturesConfig::Describe(ConfigFields& fields) {
   fields.Field("multi_hot", &multi_hot);
   fields.Field("tables", &tables, "of the categorical features, if any share one");
   fields.Field("max_lengths", &max_lengths, "of the categorical features, if any is a sequence");
+  fields.Field("weights", &weights,
+               "the columns with the weights of the categorical features' values, if any has some");
   fields.Require(tables.empty() || tables.size() == categorical.size(), "tables",
                  "must have one entry for each categorical feature");
   fields.Require(max_lengths.empty() || max_lengths.size() == categorical.size(), "max_lengths",
@@ -24,6 +26,13 @@ void FeaturesConfig::Describe(ConfigFields& fields) {
         max_lengths[f] == 0 || (max_lengths[f] > 0 && max_lengths[f] <= kMaxSequenceLength &&
                                 std::count(multi_hot.begin(), multi_hot.end(), categorical[f]) > 0),
         "max_lengths", "must be 0, or 1 to 4096 for a feature of multi_hot");
+  fields.Require(weights.empty() || weights.size() == categorical.size(), "weights",
+                 "must have one entry for each categorical feature");
+  for (size_t f = 0; f < std::min(weights.size(), categorical.size()); ++f)
+    fields.Require(
+        weights[f].empty() || (std::count(multi_hot.begin(), multi_hot.end(), categorical[f]) > 0 &&
+                               (max_lengths.size() <= f || max_lengths[f] == 0)),
+        "weights", "must be empty but for features of multi_hot that are no sequences");
   for (size_t f = 0; f < std::min(tables.size(), num_embeddings.size()); ++f)
     for (size_t g = 0; g < f; ++g)
       fields.Require(tables[f] != tables[g] || num_embeddings[f] == num_embeddings[g],

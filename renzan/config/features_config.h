@@ -20,6 +20,8 @@ struct FeaturesConfig {
   // Of `categorical`; empty if each has a table of its own, or none is a sequence.
   std::vector<std::string> tables;
   std::vector<int64_t> max_lengths;  // 0: no sequence
+  std::vector<std::string>
+      weights;  // the columns of their values' weights, "": they have none; or empty
   // The preprocessing, as in DatasetSchema. Empty in models and checkpoints written before it was
   // recorded; dense_transforms is also empty for datasets from that time.
   std::vector<std::string> dense_transforms;  // of `dense`

@@ -65,7 +65,7 @@ void InferenceModel::Forward(
   ids_.clear();
   for (const size_t f : lookups_.features) {
     const FeatureIds& own = lookups_.IdsOf(batch, f);
-    ids_.push_back({own.values, own.offsets});
+    ids_.push_back({own.values, own.offsets, own.weights});
   }
   by_table_.Assign(tables_.tables(), ids_);
   // Small batches are also divided among all threads.

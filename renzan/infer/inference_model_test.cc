@@ -29,6 +29,9 @@ Batch PartOf(const Batch& batch, const DatasetSchema& schema, size_t first, size
     }
     ids.values.assign(all.values.begin() + static_cast<int64_t>(begin),
                       all.values.begin() + static_cast<int64_t>(end));
+    if (!all.weights.empty())
+      ids.weights.assign(all.weights.begin() + static_cast<int64_t>(begin),
+                         all.weights.begin() + static_cast<int64_t>(end));
   }
   return part;
 }

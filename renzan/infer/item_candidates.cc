@@ -44,6 +44,7 @@ const std::string& ItemCandidates::KeyOf(const Batch& batch, int64_t sample) con
     const int32_t begin = ids.offsets[i], n = ids.offsets[i + 1] - begin;
     Append(&n, 1, &key_);
     Append(ids.values.data() + begin, static_cast<size_t>(n), &key_);
+    if (!ids.weights.empty()) Append(ids.weights.data() + begin, static_cast<size_t>(n), &key_);
   }
   return key_;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/cuda/load.h"
 #include "renzan/plan/bag_places.h"
 
@@ -93,6 +94,9 @@ DeviceModelOptions DeviceOptionsOf(const RunSpec& spec, const ShardMap& map) {
   };
   if (std::ranges::any_of(spec.tables, &TableSpec::frozen)) reject("model.tables.NAME.frozen");
   if (!spec.learning_rates.blocks.empty()) reject("optimizer.blocks");
+  for (const TableSpec& table : spec.tables)
+    if (table.weighted)
+      reject(fmt::format("bags with weights, which table '{}' has", Escape(table.name)).c_str());
   return {.model = spec.model,
           .tf32 = spec.numerics.tf32,
           .virtual_workers = map.virtual_workers(),

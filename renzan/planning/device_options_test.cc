@@ -59,6 +59,11 @@ TEST(DeviceOptions, LossesThatAGpuDoesNotComputeAreRefused) {
       "device: cuda does not support model.outputs.NAME.loss: squared_error: use device: cpu");
   EXPECT_EQ(refusal(plain, weighted),
             "device: cuda does not support training data with sample weights: use device: cpu");
+  DatasetSchema bags = TestSchema();
+  bags.categorical[3].weights = "relevance";
+  EXPECT_EQ(refusal(plain, bags),
+            "device: cuda does not support bags with weights, which table 'n' has: use device: "
+            "cpu");
 }
 
 }  // namespace

@@ -65,8 +65,9 @@ class WorkerMemory {
  private:
   // Values per sample of a table's ids, including the offset.
   static int64_t LookupsOf(const TableSpec& table) {
-    return table.multi_hot ? static_cast<int64_t>(table.pooling_factor) + 1 + table.bags()
-                           : table.bags();
+    if (!table.multi_hot) return table.bags();
+    const double ids = table.pooling_factor * (table.weighted ? 2 : 1);
+    return static_cast<int64_t>(ids) + 1 + table.bags();
   }
   int64_t own_samples() const { return own_virtual_workers_ * numerics_.samples(); }
   int64_t dense_states() const { return std::ssize(InfoOf(spec_.dense_optimizer.type).states); }

@@ -254,6 +254,7 @@ DatasetSchema SchemaOf(const TrainConfig& config) {
     if (!features.tables.empty()) schema.categorical.back().table = features.tables[i];
     if (!features.max_lengths.empty())
       schema.categorical.back().max_length = features.max_lengths[i];
+    if (!features.weights.empty()) schema.categorical.back().weights = features.weights[i];
   }
   return schema;
 }

@@ -13,6 +13,7 @@ namespace {
 struct Lookups {
   double all = 0, distinct = 0;                // rows
   double all_values = 0, distinct_values = 0;  // of these rows
+  double weights = 0;                          // of lookups
 };
 
 Lookups CountLookups(std::span<const Batch> slices, const RunSpec& spec) {
@@ -32,13 +33,14 @@ Lookups CountLookups(std::span<const Batch> slices, const RunSpec& spec) {
       const double dim = static_cast<double>(table.embedding_dim);
       const double distinct = static_cast<double>(rows.size());
       lookups.all += all;
+      if (table.weighted) lookups.weights += all;
       lookups.distinct += distinct;
       lookups.all_values += dim * all;
       lookups.distinct_values += dim * distinct;
     }
   }
-  for (double* sum :
-       {&lookups.all, &lookups.distinct, &lookups.all_values, &lookups.distinct_values})
+  for (double* sum : {&lookups.all, &lookups.distinct, &lookups.all_values,
+                      &lookups.distinct_values, &lookups.weights})
     *sum /= static_cast<double>(slices.size());
   return lookups;
 }
@@ -77,7 +79,7 @@ std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> sli
   const double deferred_flops = defers ? 2 * samples * parameters : 0;
   const double packed = model.options().precision == Precision::kBFloat16 ? 2 : kFloat;
   std::vector<PhaseCost> costs = {
-      {.phase = "input_dist", .stream_bytes = 2 * kId * lookups.all},
+      {.phase = "input_dist", .stream_bytes = 2 * (kId * lookups.all + kFloat * lookups.weights)},
       {.phase = "lookup",
        .stream_bytes = (1 - own) * kFloat * pooled,
        .row_bytes = (1 - own) * value * lookups.all_values},

@@ -145,6 +145,9 @@ void TrainingRun::OpenData() {
   const std::vector<ModelOutput> outputs = OutputsOf(config_.model);
   CheckTasks(config_.training.loss, outputs, schema);
   CheckWatchedOutput(config_, outputs);
+  for (const Dataset* data :
+       {splits_.train.dataset, splits_.eval ? splits_.eval->dataset : nullptr})
+    if (data != nullptr) CheckBagWeights(config_.model, data->schema());
   ChooseMetrics(outputs, ModelOptionsOf(config_, schema), &config_);
   // Refuses numbers where the graph gives a probability, before there is a directory.
   if (std::any_of(outputs.begin(), outputs.end(),

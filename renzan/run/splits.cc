@@ -135,11 +135,15 @@ FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
     if (feature.multi_hot) features.multi_hot.push_back(feature.name);
     features.tables.push_back(feature.table_name());
     features.max_lengths.push_back(feature.max_length);
+    features.weights.push_back(feature.weights);
   }
   if (features.tables == features.categorical) features.tables.clear();
   if (std::all_of(features.max_lengths.begin(), features.max_lengths.end(),
                   [](int64_t length) { return length == 0; }))
     features.max_lengths.clear();
+  if (std::all_of(features.weights.begin(), features.weights.end(),
+                  [](const std::string& weights) { return weights.empty(); }))
+    features.weights.clear();
   return features;
 }
 
@@ -198,6 +202,17 @@ void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
   };
   check_same("table", expected.tables, actual.tables);
   check_same("max_length", expected.max_lengths, actual.max_lengths);
+  const auto weights_of = [](const FeaturesConfig& features, size_t f) {
+    if (features.weights.empty() || features.weights[f].empty()) return std::string("none");
+    return fmt::format("those of column '{}'", Escape(features.weights[f]));
+  };
+  for (size_t f = 0; f < actual.categorical.size(); ++f)
+    if (weights_of(expected, f) != weights_of(actual, f))
+      Fail(ErrorCode::kConfig,
+           "{}: the weights of '{}' are {}, but in the training data {}: import it with the same "
+           "schema (and {})",
+           dataset.directory(), Escape(actual.categorical[f]), weights_of(actual, f),
+           weights_of(expected, f), from);
   check_preprocessing(
       "transform", actual.dense, &FeaturesConfig::dense_transforms,
       fmt::format(

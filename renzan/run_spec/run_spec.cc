@@ -194,6 +194,7 @@ Tables TablesOf(const TrainConfig& config, const DatasetSchema& schema,
       const CategoricalFeature& feature = schema.categorical[f];
       table.features.push_back(PositionsOf(config.model, feature));
       table.multi_hot |= feature.multi_hot;
+      table.weighted |= !feature.weights.empty();
       if (counted) table.pooling_factor += pooling_factors[f];
       tables.features.push_back(f);
     }
@@ -219,6 +220,18 @@ Numerics NumericsOf(const TrainConfig& config) {
 }
 
 }  // namespace
+
+void CheckBagWeights(const ModelConfig& model, const DatasetSchema& schema) {
+  for (const CategoricalFeature& feature : schema.categorical) {
+    TableConfig own = SettingsOf(model, feature.table_name());
+    FillFromModel(model, &own);
+    if (own.pooling == "mean" && feature.min_weight < 0)
+      Fail(ErrorCode::kConfig,
+           "model.tables.{}.pooling: mean divides by the sum of the weights, but weights of '{}' "
+           "(column '{}') are below 0, down to {}: use sum, or import weights from 0 on",
+           feature.table_name(), Escape(feature.name), Escape(feature.weights), feature.min_weight);
+  }
+}
 
 float BackwardScale(const TrainConfig& config) {
   if (config.comm.backward != "fp16") return 1;
@@ -367,6 +380,7 @@ RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,
                     std::span<const double> pooling_factors) {
   CHECK(pooling_factors.size() == schema.categorical.size());
   CheckTableSettings(config, schema);
+  CheckBagWeights(config.model, schema);
   std::vector<double> lookups(pooling_factors.begin(), pooling_factors.end());
   for (const auto& [name, count] : config.model.negatives)
     lookups.push_back(static_cast<double>(count));

@@ -77,6 +77,10 @@ struct RunSpec {
 RunSpec MakeRunSpec(const TrainConfig& config, const DatasetSchema& schema,
                     std::span<const double> pooling_factors);
 
+// Throws kConfig if a table pools means of bags in this data whose weights are below 0. MakeRunSpec
+// does, too; this is for data that are only evaluated, and before there is a run directory.
+void CheckBagWeights(const ModelConfig& model, const DatasetSchema& schema);
+
 // The first feature of a table: an index of the dataset's categorical features.
 size_t FirstFeatureOf(const RunSpec& spec, size_t table);
 

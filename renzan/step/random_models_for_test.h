@@ -454,6 +454,10 @@ inline RandomModel DrawModel(uint64_t seed) {
   c.model.cross_experts = draw.OneIn(2) ? 0 : draw.Size(3);
   DrawTasks(draw, &model);
   DrawFrozen(draw, &model);
+  // Bags with weights, of which some share tables with others.
+  for (CategoricalFeature& feature : model.schema.categorical)
+    if (feature.multi_hot && feature.max_length == 0 && draw.OneIn(2))
+      feature.weights = feature.name + "_weights";
   return model;
 }
 

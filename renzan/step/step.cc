@@ -43,7 +43,7 @@ std::span<const IdsView> Step::IdsOf(const Batch& slice) {
   ids_.clear();
   for (const size_t f : lookups_.features) {
     const FeatureIds& own = lookups_.IdsOf(slice, f);
-    ids_.push_back({own.values, own.offsets});
+    ids_.push_back({own.values, own.offsets, own.weights});
   }
   return ids_;
 }

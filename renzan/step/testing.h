@@ -2,6 +2,7 @@
 
 // A small model for tests, and training samples.
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <span>
@@ -128,6 +129,10 @@ inline Batch MakeSlice(const TestModel& model, int64_t step,
         const double u = word * 0x1.0p-32;
         const double rows = static_cast<double>(schema.categorical[t].num_embeddings);
         ids.values.push_back(static_cast<int64_t>(u * u * rows));
+        // Some are 0, and some bags have no others.
+        if (!schema.categorical[t].weights.empty())
+          ids.weights.push_back(
+              std::max(0.0f, 2 * Philox::Uniform(Philox::Draw(word, i)[1]) - 0.3f));
       }
       if (multi_hot) ids.offsets.push_back(static_cast<int32_t>(ids.values.size()));
     }
