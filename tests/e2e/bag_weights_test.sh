@@ -1,5 +1,5 @@
-# Bags whose values have weights, from end to end: imported from CSV, trained to PyTorch's losses with
-# the same sha256 for any workers, threads, shardings, codecs and stops, evaluated and asked for
+# Bags whose values have weights, from end to end: imported from CSV, trained to PyTorch's losses
+# with the same sha256 for any workers, threads, shardings, codecs and stops, evaluated and asked for
 # predictions; and refused where data and model do not agree, and where nothing would take them.
 source "$(dirname "$0")/lib.sh" "$@"
 golden=$source_root/tests/golden/bags
@@ -83,6 +83,12 @@ expect_exit 78 "model.tables.tags.pooling: mean divides by the sum of the weight
   $renzan train "$golden/deepfm.yaml" --run-dir never --set model.tables.tags.pooling=mean
 expect_exit 78 "weights of feature 'tags' are 'relevance'" $renzan data import --format csv \
   --schema plain.yaml --output never --vocabulary-from reads reads.csv
+expect_exit 78 "features.weights must be empty but for features of multi_hot" $renzan plan \
+  "$golden/deepfm.yaml" --set data.train.path= \
+  --set 'features={categorical: [a], num_embeddings: [9], weights: [w]}'
+$renzan plan "$golden/deepfm.yaml" --set data.train.path= --set 'model.tables={}' \
+  --set 'features={dense: [d], categorical: [a], num_embeddings: [9], multi_hot: [a], weights: [w]}' \
+  >plan.txt 2>&1 || fail "$(cat plan.txt)"
 # A row whose weights are not as many as its values.
 sed '5s/^[^,]*/1|2|3|4|5|6|7|8/' reads.csv >bad.csv
 expect_exit 65 "'relevance' has 8 weights; fix the row" $renzan data import --format csv \

@@ -12,6 +12,7 @@ import unittest
 
 import numpy as np
 
+import datasets
 import workers
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "storage"))
@@ -30,7 +31,9 @@ STEPS = 16
 
 def equal(a, b):
     if isinstance(a, renzan.data.Bags):
-        return np.array_equal(a.values, b.values) and np.array_equal(a.offsets, b.offsets)
+        return (np.array_equal(a.values, b.values) and np.array_equal(a.offsets, b.offsets) and
+                (a.weights is None) == (b.weights is None) and
+                (a.weights is None or np.array_equal(a.weights, b.weights)))
     return np.array_equal(a, b)
 
 
@@ -66,6 +69,27 @@ class StoreTest(unittest.TestCase):
             self.assertTrue(all(equal(a.ids[name], b.ids[name]) for name in a.ids))
         with self.assertRaisesRegex(renzan.UsageError, "cannot be mapped: read rows"):
             there.shards
+
+    def test_weights_of_bags(self):
+        """In files of several chunks of the cache, of which few are read."""
+        chance = random.Random(2)
+        lines = ["y,t,w"]
+        for row in range(20000):
+            bag = [chance.randrange(50) for _ in range(chance.randrange(12))]
+            lines.append(f"{row % 2},{'|'.join(map(str, bag))},"
+                         f"{'|'.join(str(chance.random()) for _ in bag)}")
+        folder = pathlib.Path(self.folder)
+        here = renzan.data.open(datasets.imported(
+            folder / "tags", "\n".join(lines) + "\n",
+            {"y": "{role: label}", "t": "{role: multi_hot}", "w": "{role: bag_weights, bag: t}"}))
+        place = f"s3://{BUCKET}/tags"
+        datasets.run("data", "import", "--format", "csv", "--schema", folder / "tags.yaml",
+                     "--output", place, folder / "tags.csv")
+        there = renzan.data.open(place)
+        self.assertEqual(there.fingerprint, here.fingerprint)
+        there.verify()
+        for rows in ([19999, 7], [12345], list(range(9000, 9100)), [3] * 5):
+            self.assertTrue(equal(there[rows].ids["t"], here[rows].ids["t"]), rows)
 
     @unittest.skipIf(torch is None, "needs PyTorch")
     def test_kills_and_resizes(self):

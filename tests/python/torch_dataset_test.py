@@ -71,6 +71,23 @@ class TorchDatasetTest(unittest.TestCase):
         for row, one in enumerate(ids["M2"]):
             torch.testing.assert_close(pooled[row], bag.weight[one].sum(0))
 
+    def test_weights_are_part_of_batches_only(self):
+        with tempfile.TemporaryDirectory() as root:
+            tags = Dataset(datasets.imported(
+                pathlib.Path(root) / "tags", "y,t,w\n1,a|b,0.5|2\n0,,\n1,b,-3\n",
+                {"y": "{role: label}", "t": "{role: multi_hot}",
+                 "w": "{role: bag_weights, bag: t}"}))
+            _, ids, _ = tags[range(3)]
+            bag = torch.nn.EmbeddingBag(100_000, 4, mode="sum")
+            pooled = bag(ids["t"].values, ids["t"].offsets[:-1],
+                         per_sample_weights=ids["t"].weights)
+            a, b = bag.weight[ids["t"].values[:2]]
+            torch.testing.assert_close(pooled, torch.stack([0.5 * a + 2 * b, 0 * a, -3 * b]))
+            batch, = DataLoader(tags, batch_size=3, collate_fn=tags.collate)
+            self.assertEqual(batch[1]["t"].weights.tolist(), [0.5, 2, -3])
+            with self.assertRaisesRegex(renzan.UsageError, "the ids of 't' have weights"):
+                tags[0]
+
     def test_loaders(self):
         """All loaders give the same batches."""
         batches = [list(batch) for batch in BatchSampler(SequentialSampler(self.clicks), 64, False)]

@@ -24,9 +24,9 @@ class Dataset(torch.utils.data.Dataset[Batch]):
     dataset[7] is one row: dense float32 [dense features], ids {feature: int64 [] or, of a multi-hot
     feature, [its ids]}, label float32 []. dataset[[7, 3]] is a batch: dense [batch, features], ids
     {feature: int64 [batch], or Bags of a multi-hot one}, label [batch]. Bags go into an
-    nn.EmbeddingBag as bag(bags.values, bags.offsets[:-1]), with per_sample_weights=bags.weights if
-    the feature has weights, which only batches have: then a row alone is a UsageError. Sample weights are not part of either:
-    dataset.source[rows].weight has them.
+    nn.EmbeddingBag as bag(bags.values, bags.offsets[:-1]). If the feature has weights, they are the
+    per_sample_weights=bags.weights, and only batches have them: a row alone is a UsageError. Sample
+    weights are not part of either: dataset.source[rows].weight has them.
 
     In a DataLoader a sampler of lists of row numbers asks for whole batches:
 
@@ -104,7 +104,7 @@ def _row(batch: Batch, row: int) -> Batch:
     for name, of in ids.items():
         if isinstance(of, Bags) and of.weights is not None:
             raise UsageError(f"the ids of '{name}' have weights, which a row alone has no place "
-                             f"for: read batches, dataset[[{row}]]")
+                             "for: read batches, dataset[[7, 3]]")
     return dense[row], {name: of[row] for name, of in ids.items()}, label[row]
 
 
