@@ -104,8 +104,10 @@ void InputDist::Divide(size_t table, const IdsView& ids) {
   CHECK(spec.multi_hot ? ids.offsets.size() == bags + 1 : ids.values.size() == bags);
   if (spec.row_blocks == 1) {
     TakeWhole(map_.shard_of_block(table, 0), ids);
+  } else if (spec.weighted) {
+    DivideByBlocks<true>(table, ids);
   } else {
-    DivideByBlocks(table, ids);
+    DivideByBlocks<false>(table, ids);
   }
   for (const size_t shard : map_.shards_of(table, 0)) {
     rows_[shard] = divided_[shard];
@@ -132,20 +134,20 @@ void InputDist::TakeWhole(size_t shard, const IdsView& ids) {
   for (size_t i = 0; i < lengths.size(); ++i) lengths[i] = ids.offsets[i + 1] - ids.offsets[i];
 }
 
+template <bool kWeighted>
 void InputDist::DivideByBlocks(size_t table, const IdsView& ids) {
   const int64_t mask = map_.tables()[table].row_blocks - 1;
   const size_t bags = OwnBagsOf(table);
   for (const size_t shard : map_.shards_of(table, 0)) {
     divided_[shard].clear();
-    divided_weights_[shard].clear();
+    if constexpr (kWeighted) divided_weights_[shard].clear();
     own_[shard].lengths.assign(map_.is_jagged(shard) ? bags : 0, 0);
   }
-  const bool weighted = map_.tables()[table].weighted;
   const auto add = [&](size_t bag, size_t at) {
     const int64_t id = ids.values[at];
     const size_t shard = map_.shard_of_block(table, id & mask);
     divided_[shard].push_back(map_.rows_of(shard).Local(id));
-    if (weighted) divided_weights_[shard].push_back(ids.weights[at]);
+    if constexpr (kWeighted) divided_weights_[shard].push_back(ids.weights[at]);
     if (!own_[shard].lengths.empty()) ++own_[shard].lengths[bag];
   };
   if (ids.offsets.empty()) {

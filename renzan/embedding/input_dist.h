@@ -80,6 +80,7 @@ class InputDist {
 
   void Divide(size_t table, const IdsView& ids);
   void TakeWhole(size_t shard, const IdsView& ids);
+  template <bool kWeighted>
   void DivideByBlocks(size_t table, const IdsView& ids);
   void CountBags(size_t table, OwnBags* bags) const;
   bool IsWeighted(size_t shard) const { return map_.table_of(shard).weighted; }
