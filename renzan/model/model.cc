@@ -6,6 +6,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
+#include "renzan/model/blocks/sequence.h"
 #include "renzan/model/catalogue/catalogue.h"
 #include "renzan/nn/elementwise.h"
 
@@ -64,6 +65,8 @@ Model::Model(const ModelOptions& options, const Graph& graph)
   for (const Node& node : nodes_)
     if (const Value& value = values_[node.output]; value.uses == 0)
       Fail(ErrorCode::kConfig, "block {}: nothing uses its output", value.name);
+  NarrowToNewest();
+  ConvertSequences();
   PlaceValues();
   PlaceGradients();
 }
@@ -179,7 +182,8 @@ void Model::AddBlock(const GraphBlock& block) {
                      .is_float32 = node.block->GivesLogit(),  // until a block takes it that cannot
                      .has_gradient = d_inputs || layout_.parameters().size() > parameters,
                      .sequence = node.block->sequence(),
-                     .padded = IsPadded(*node.block, shapes, sequences, padded)});
+                     .padded = IsPadded(*node.block, shapes, sequences, padded),
+                     .layout = node.block->GivesAs()});
   nodes_.push_back(std::move(node));
 }
 
@@ -256,9 +260,8 @@ void Model::PlaceValues() {
       output.place = {Place::kFeatures};
       continue;
     }
-    output.place = {Place::kBuffer, output.is_float32
-                                        ? buffers_.Add(ColumnsOf(output.shape), Precision::kFloat32)
-                                        : buffers_.Add(ColumnsOf(output.shape))};
+    output.place = {Place::kBuffer, AddBuffer(output, output.is_float32 ? Precision::kFloat32
+                                                                        : options_.precision)};
   }
 }
 
@@ -267,7 +270,7 @@ void Model::PlaceGradients() {
     if (!value.has_gradient) continue;
     value.gradient = value.place.where == Place::kFeatures
                          ? Place{Place::kGradientOfFeatures, value.place.index}
-                         : Place{Place::kBuffer, buffers_.Add(ColumnsOf(value.shape))};
+                         : Place{Place::kBuffer, AddBuffer(value, options_.precision)};
   }
   std::vector<bool> written(values_.size());
   for (const size_t output : outputs_) written[output] = true;  // by Backward()
@@ -275,7 +278,7 @@ void Model::PlaceGradients() {
     for (const size_t input : nodes_[n].inputs) {
       const Value& value = values_[input];
       nodes_[n].d_inputs.push_back(written[input]
-                                       ? Place{Place::kBuffer, buffers_.Add(ColumnsOf(value.shape))}
+                                       ? Place{Place::kBuffer, AddBuffer(value, options_.precision)}
                                        : value.gradient);
       written[input] = value.has_gradient;
     }
@@ -302,6 +305,10 @@ std::unique_ptr<Model::Workspace> Model::MakeWorkspace(int64_t n) const {
   workspace->d_logits = AlignedBuffer(num_outputs() * static_cast<size_t>(n));
   workspace->buffers = buffers_.Make(n);
   workspace->rows = buffers_.MakeRows();
+  const auto add_rows = [&](const Value& value, BlockedMatrix* matrix) {
+    if (matrix != nullptr && value.layout != VectorLayout::kColumns)
+      workspace->in_rows.push_back({matrix, *value.sequence, value.layout});
+  };
   for (const Node& node : nodes_) {
     Workspace::Matrices& matrices = workspace->nodes.emplace_back();
     const auto at = [&](const Place& place) { return At(place, workspace.get()); };
@@ -313,7 +320,10 @@ std::unique_ptr<Model::Workspace> Model::MakeWorkspace(int64_t n) const {
       matrices.d_inputs.push_back(at(node.d_inputs[i]));
       BlockedMatrix* const whole = at(input.gradient);
       matrices.added_to.push_back(matrices.d_inputs[i] == whole ? nullptr : whole);
+      add_rows(input, matrices.d_inputs[i]);
     }
+    add_rows(values_[node.output], matrices.output);
+    add_rows(values_[node.output], matrices.d_output);
   }
   for (const size_t output : outputs_) {
     workspace->outputs.push_back(At(values_[output].place, workspace.get()));
@@ -413,6 +423,9 @@ void Model::AddGradientsOfParts(Workspace* workspace) const {
 void Model::Forward(const PackedParameters& parameters, Workspace* workspace) const {
   const BlockPass pass{parameters,          workspace->buffers, workspace->rows,
                        workspace->training, workspace->lengths, workspace->items};
+  for (const Workspace::Rows& each : workspace->in_rows)
+    each.matrix->Reshape(RowsOf(each.sequence, each.layout, pass, workspace->dense.rows()),
+                         each.matrix->columns(), each.matrix->precision());
   CopyParts(workspace);
   for (size_t n = 0; n < nodes_.size(); ++n)
     nodes_[n].block->Forward(pass, workspace->nodes[n].inputs, workspace->nodes[n].output);

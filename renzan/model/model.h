@@ -89,6 +89,12 @@ class Model {
 
    private:
     friend class Model;
+    // A matrix of a sequence in rows: as many as the samples use.
+    struct Rows {
+      BlockedMatrix* matrix;
+      SequenceId sequence;
+      VectorLayout layout;
+    };
     // The matrices of a block.
     struct Matrices {
       std::vector<const BlockedMatrix*> inputs;
@@ -99,6 +105,7 @@ class Model {
     std::vector<AlignedBuffer> rows;
     std::vector<Matrices> nodes;
     std::vector<BlockedMatrix*> outputs, d_outputs;
+    std::vector<Rows> in_rows;
   };
 
   // Throws kConfig for a graph whose blocks do not fit, or leave an output unused.
@@ -164,6 +171,8 @@ class Model {
     int uses = 0;
     std::optional<SequenceId> sequence = {};  // whose positions its vectors are
     bool padded = false;                      // BlockPlace::padded
+    VectorLayout layout = VectorLayout::kColumns;
+    std::optional<size_t> converted = {};  // the value that this is in another layout
     Place place = {}, gradient = {};
   };
   // The rows of one pooled feature, copied out of all.
@@ -192,6 +201,10 @@ class Model {
   const Node* NodeOf(size_t output) const;
   MatchSide SideOf(size_t value) const;
   void AddOutput(const ModelOutput& output);
+  void NarrowToNewest();
+  void ConvertSequences();
+  size_t Converted(size_t value, VectorLayout layout, size_t before);
+  size_t AddBuffer(const Value& value, Precision precision);
   void PlaceValues();
   void PlaceGradients();
   static BlockedMatrix* At(const Place& place, Workspace* workspace);

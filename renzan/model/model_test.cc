@@ -177,23 +177,26 @@ TEST(GraphModels, GradientsAreAddedWhereAValueIsUsedAgain) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Models,
-    testing::Values(
-        Case{"dlrm", 3, {4, 4, 4, 4, 4}}, Case{"dlrm", 0, {4, 4, 4, 4}}, Case{"dlrm", 3, {}},
-        Case{"dlrm", 3, {2, 4, 1, 4, 9}}, Case{"dlrm", 0, {3, 7}},
-        Case{"dlrm_dcnv2", 3, {4, 4, 4, 4, 4}}, Case{"dlrm_dcnv2", 0, {4, 4}},
-        Case{"dlrm_dcnv2", 3, {2, 4, 1, 4, 9}}, Case{"dlrm", 3, {4, 4, 4, 4, 4}, 0.4},
-        Case{"dlrm_dcnv2", 3, {4, 4, 4, 4, 4}, 0.4}, Case{"lr", 3, {4, 4, 4}}, Case{"lr", 0, {4}},
-        Case{"lr", 3, {}}, Case{"fm", 3, {4, 4, 4}}, Case{"fm", 0, {3, 7}},
-        Case{"wide_deep", 3, {4, 2, 4}}, Case{"wide_deep", 0, {4, 4}}, Case{"wide_deep", 3, {}},
-        Case{"deepfm", 3, {4, 4, 4}}, Case{"deepfm", 0, {4, 2, 9}}, Case{"deepfm", 3, {}},
-        Case{"deepfm", 3, {4, 4, 4}, 0.4}, Case{"dcn", 3, {4, 4, 4}},
-        Case{"dcn", 0, {4, 2, 9}, 0, 5}, Case{"dcn", 3, {}}, Case{"dcnv2", 3, {4, 4, 4}},
-        Case{"dcnv2", 0, {4, 2, 9}}, Case{"dcnv2", 3, {}}, Case{"finalmlp", 3, {4, 4, 4}, 0, 5},
-        Case{"finalmlp", 0, {4, 2, 9}, 0, 5}, Case{"finalmlp", 3, {}},
-        Case{"finalmlp", 3, {4, 4}, 0.4, 5}, Case{"xdeepfm", 3, {4, 4, 4}},
-        Case{"xdeepfm", 0, {4, 2, 9}}, Case{"xdeepfm", 3, {}}, Case{"xdeepfm", 3, {4, 4}, 0.4},
-        Case{"autoint", 3, {4, 2}, 0, 5}, Case{"autoint", 0, {4, 4}, 0, 5}, Case{"autoint", 3, {}},
-        Case{"hstu", 0, {4}}, Case{"two_tower", 3, {4}}, Case{"two_tower", 0, {4, 4, 2}, 0.4}));
+    testing::Values(Case{"dlrm", 3, {4, 4, 4, 4, 4}}, Case{"dlrm", 0, {4, 4, 4, 4}},
+                    Case{"dlrm", 3, {}}, Case{"dlrm", 3, {2, 4, 1, 4, 9}}, Case{"dlrm", 0, {3, 7}},
+                    Case{"dlrm_dcnv2", 3, {4, 4, 4, 4, 4}}, Case{"dlrm_dcnv2", 0, {4, 4}},
+                    Case{"dlrm_dcnv2", 3, {2, 4, 1, 4, 9}}, Case{"dlrm", 3, {4, 4, 4, 4, 4}, 0.4},
+                    Case{"dlrm_dcnv2", 3, {4, 4, 4, 4, 4}, 0.4}, Case{"lr", 3, {4, 4, 4}},
+                    Case{"lr", 0, {4}}, Case{"lr", 3, {}}, Case{"fm", 3, {4, 4, 4}},
+                    Case{"fm", 0, {3, 7}}, Case{"wide_deep", 3, {4, 2, 4}},
+                    Case{"wide_deep", 0, {4, 4}}, Case{"wide_deep", 3, {}},
+                    Case{"deepfm", 3, {4, 4, 4}}, Case{"deepfm", 0, {4, 2, 9}},
+                    Case{"deepfm", 3, {}}, Case{"deepfm", 3, {4, 4, 4}, 0.4},
+                    Case{"dcn", 3, {4, 4, 4}}, Case{"dcn", 0, {4, 2, 9}, 0, 5}, Case{"dcn", 3, {}},
+                    Case{"dcnv2", 3, {4, 4, 4}}, Case{"dcnv2", 0, {4, 2, 9}}, Case{"dcnv2", 3, {}},
+                    Case{"finalmlp", 3, {4, 4, 4}, 0, 5}, Case{"finalmlp", 0, {4, 2, 9}, 0, 5},
+                    Case{"finalmlp", 3, {}}, Case{"finalmlp", 3, {4, 4}, 0.4, 5},
+                    Case{"xdeepfm", 3, {4, 4, 4}}, Case{"xdeepfm", 0, {4, 2, 9}},
+                    Case{"xdeepfm", 3, {}}, Case{"xdeepfm", 3, {4, 4}, 0.4},
+                    Case{"autoint", 3, {4, 2}, 0, 5}, Case{"autoint", 0, {4, 4}, 0, 5},
+                    Case{"autoint", 3, {}}, Case{"hstu", 0, {4}, 0, 5}, Case{"hstu", 0, {4}, 0, 6},
+
+                    Case{"two_tower", 3, {4}}, Case{"two_tower", 0, {4, 4, 2}, 0.4}));
 
 // The logits and gradients of a batch, in one precision.
 std::vector<float> LogitsAndGradients(const std::string& type, Precision precision) {

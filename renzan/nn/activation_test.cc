@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "renzan/nn/activation_in_float.h"
 #include "renzan/tensor/blocked_matrix_testing.h"
 #include "renzan/tensor/simd_testing.h"
 
@@ -38,6 +39,40 @@ TEST(Activations, HaveTheirValuesAndSlopes) {
       EXPECT_NEAR(double{slope.at(0, 0)}, 3 * differences, 2e-3) << known.name << " at " << at;
     }
   }
+}
+
+// Whatever the instruction set, with zeros in the columns that fill up a block.
+TEST(Activations, InFloatAreAlmostThoseInDouble) {
+  std::vector<float> at;
+  for (float z = -100; z <= 100; z += 0.37f) at.push_back(z);
+  const int64_t rows = std::ssize(at);
+  for (const char* name : {"silu", "sigmoid", "tanh"})
+    for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16}) {
+      const Activation activation = ActivationNamed(name);
+      const double most = precision == Precision::kFloat32 ? 1e-6 : 1e-2;
+      const BlockedMatrix z = Blocked(at, rows, 1, precision);
+      BlockedMatrix expected(rows, 1, precision), expected_d(rows, 1, precision);
+      const std::vector<float> ones(at.size(), 1.0f);
+      expected_d = Blocked(ones, rows, 1, precision);
+      Activate(activation, z, &expected);
+      ActivateBackward(activation, z, &expected_d);
+      std::vector<std::vector<float>> all;
+      testing::OnEveryInstructionSet([&] {
+        BlockedMatrix y(rows, 1, precision), d = Blocked(ones, rows, 1, precision);
+        ActivateInFloat(activation, z, &y);
+        ActivateInFloatBackward(activation, z, &d);
+        for (int64_t r = 0; r < rows; ++r) {
+          const double size = std::max(1.0, std::abs(double{at[static_cast<size_t>(r)]}));
+          EXPECT_NEAR(double{y.at(r, 0)}, double{expected.at(r, 0)}, most * size) << name;
+          EXPECT_NEAR(double{d.at(r, 0)}, double{expected_d.at(r, 0)}, most * size) << name;
+        }
+        EXPECT_EQ(y.data()[1], 0.0f) << name;
+        all.push_back(RowMajor(y));
+        const std::vector<float> slopes = RowMajor(d);
+        all.back().insert(all.back().end(), slopes.begin(), slopes.end());
+        EXPECT_EQ(all.back(), all.front()) << name;
+      });
+    }
 }
 
 // Products rely on the zeros that fill up the last block of columns, and NaN must be seen.

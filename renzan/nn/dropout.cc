@@ -61,9 +61,13 @@ Dropout::Dropout(const DropoutOptions& options, const std::string& layer)
       scale_(static_cast<float>(1 / (1 - options.rate))) {}
 
 void Dropout::Apply(const TrainingPosition& position, BlockedMatrix* y) const {
-  for (int64_t i = 0; i < y->rows(); ++i) HWY_DYNAMIC_DISPATCH(Drop)
-  (key_, threshold_, scale_, static_cast<uint64_t>(position.step),
-   static_cast<uint32_t>(position.first_sample + i), i, y);
+  for (int64_t i = 0; i < y->rows(); ++i) {
+    const int64_t sample =
+        position.samples.empty() ? i : int64_t{position.samples[static_cast<size_t>(i)]};
+    HWY_DYNAMIC_DISPATCH(Drop)
+    (key_, threshold_, scale_, static_cast<uint64_t>(position.step),
+     static_cast<uint32_t>(position.first_sample + sample), i, y);
+  }
 }
 
 }  // namespace renzan

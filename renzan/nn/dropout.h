@@ -6,6 +6,7 @@
 // unit), independent of which worker computes the sample and of earlier training. Thread-safe.
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "renzan/tensor/blocked_matrix.h"
@@ -21,6 +22,8 @@ struct DropoutOptions {
 struct TrainingPosition {
   int64_t step = 0;
   int64_t first_sample = 0;  // of the pass, within the global batch
+  // How far each row's sample is from the first, unless it is as far as the row.
+  std::span<const int32_t> samples = {};
 };
 
 class Dropout {

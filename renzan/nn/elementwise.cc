@@ -107,6 +107,10 @@ void MultiplyAdd(const BlockedMatrix& a, const BlockedMatrix& b, const BlockedMa
   CheckSameShape(a, *y);
   HWY_DYNAMIC_DISPATCH(MultiplyAddOn)(a, b, c, y);
 }
+void Copy(const BlockedMatrix& a, BlockedMatrix* y) {
+  CheckSameShape(a, *y);
+  std::copy_n(a.data(), a.size(), y->data());
+}
 void Add(const BlockedMatrix& a, BlockedMatrix* y) {
   CheckSameShape(a, *y);
   HWY_DYNAMIC_DISPATCH(AddOn)(a, y);

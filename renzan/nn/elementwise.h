@@ -19,6 +19,9 @@ void Multiply(const BlockedMatrix& a, const BlockedMatrix& b, BlockedMatrix* y);
 void MultiplyAdd(const BlockedMatrix& a, const BlockedMatrix& b, const BlockedMatrix& c,
                  BlockedMatrix* y);
 
+// y = a
+void Copy(const BlockedMatrix& a, BlockedMatrix* y);
+
 // y += a
 void Add(const BlockedMatrix& a, BlockedMatrix* y);
 

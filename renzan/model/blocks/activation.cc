@@ -4,7 +4,6 @@
 
 #include "renzan/base/config/config.h"
 #include "renzan/model/blocks/activation_layer.h"
-#include "renzan/model/blocks/sequence.h"
 #include "renzan/nn/activation.h"
 
 namespace renzan {
@@ -23,20 +22,18 @@ class ActivationBlock final : public Block {
       : Block(place.input(), SequenceThrough(function, place)),
         layer_(MakeActivationLayer(function, place, place.name, ColumnsOf(place.input()))) {}
 
+  Needs NewestNeeds() const override { return Needs::kNewest; }
   double Flops(bool) const override { return 2 * static_cast<double>(ColumnsOf(shape())); }
 
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     layer_->Forward(pass, *inputs.front(), output);
-    ZeroUnused(sequence(), pass, shape().front().dim, output);
   }
 
   void Backward(const BlockPass& pass, Inputs inputs, const BlockedMatrix&, BlockedMatrix* d_output,
                 WeightGradients* gradients,
                 std::span<BlockedMatrix* const> d_inputs) const override {
-    ZeroUnused(sequence(), pass, shape().front().dim, d_output);
     layer_->Backward(pass, *inputs.front(), d_output, gradients);
-    if (d_inputs.front() != nullptr)
-      d_inputs.front()->SetColumns(0, *d_output, 0, d_output->columns());
+    if (d_inputs.front() != nullptr) Copy(*d_output, d_inputs.front());
   }
 
  private:

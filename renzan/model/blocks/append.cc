@@ -35,28 +35,32 @@ class AppendBlock final : public Block {
         row_(place.buffers.AddRow(sequence_.columns() + sequence_.dim())) {}
 
   double Flops(bool) const override { return 0; }
+  VectorLayout TakesAs(size_t input) const override {
+    return input == kSequence ? GivesAs() : VectorLayout::kColumns;
+  }
 
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     float* const x = pass.rows[row_].data();
-    for (int64_t i = 0; i < output->rows(); ++i) {
-      const int64_t used = sequence_.LengthOf(pass, i) * sequence_.dim();
-      inputs[kSequence]->GetRow(i, 0, x, used);
-      inputs[kLast]->GetRow(i, 0, x + used, sequence_.dim());
-      std::fill(x + used + sequence_.dim(), x + output->columns(), 0.0f);
-      output->SetRow(i, 0, x, output->columns());
+    for (int64_t i = 0, row = 0; i < inputs[kLast]->rows(); ++i) {
+      const int64_t used = sequence_.LengthOf(pass, i);
+      sequence_.Get(*inputs[kSequence], i, row, used, x);
+      inputs[kLast]->GetRow(i, 0, x + used * sequence_.dim(), sequence_.dim());
+      // Before this sample come as many more rows as samples.
+      sequence_.Set(x, i, row + i, used + 1, output);
+      row += used;
     }
   }
 
-  void Backward(const BlockPass& pass, Inputs, const BlockedMatrix& output, BlockedMatrix* d_output,
+  void Backward(const BlockPass& pass, Inputs inputs, const BlockedMatrix&, BlockedMatrix* d_output,
                 WeightGradients*, std::span<BlockedMatrix* const> d_inputs) const override {
     float* const d = pass.rows[row_].data();
-    for (int64_t i = 0; i < output.rows(); ++i) {
-      const int64_t used = sequence_.LengthOf(pass, i) * sequence_.dim();
-      d_output->GetRow(i, 0, d, used + sequence_.dim());
-      if (d_inputs[kLast] != nullptr) d_inputs[kLast]->SetRow(i, 0, d + used, sequence_.dim());
-      if (d_inputs[kSequence] == nullptr) continue;
-      std::fill(d + used, d + sequence_.columns(), 0.0f);
-      d_inputs[kSequence]->SetRow(i, 0, d, sequence_.columns());
+    for (int64_t i = 0, row = 0; i < inputs[kLast]->rows(); ++i) {
+      const int64_t used = sequence_.LengthOf(pass, i);
+      sequence_.Get(*d_output, i, row + i, used + 1, d);
+      if (d_inputs[kLast] != nullptr)
+        d_inputs[kLast]->SetRow(i, 0, d + used * sequence_.dim(), sequence_.dim());
+      if (d_inputs[kSequence] != nullptr) sequence_.Set(d, i, row, used, d_inputs[kSequence]);
+      row += used;
     }
   }
 

@@ -1,6 +1,7 @@
 #include "renzan/model/blocks/attention_heads.h"
 
 #include <algorithm>
+#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "renzan/model/blocks/attention_heads.cc"
@@ -21,6 +22,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using AttentionTag = hn::CappedTag<float, 16>;
 using AttentionVector = hn::Vec<AttentionTag>;
+
+// Of vectors that are seen and of those that see them.
+constexpr int64_t kVectorBlock = 16;
 
 // One head of a sample's attention.
 class AttentionHead {
@@ -43,44 +47,68 @@ class AttentionHead {
     } else {
       Silu();
     }
-    // Σ_j weight_ij value_j
-    SmallProduct({weights_, 1, lanes_}, used_, used_, at_.value + first_, heads_.stride(),
-                 heads_.padded_dim(), at_.output + first_, heads_.stride());
+    OverSeen(weights_, at_.value, at_.output);
   }
 
   void Backward() const {
     Scores();
     if (heads_.kind == AttentionHeads::kSoftmax) Softmax();
-    Transposed(at_.output);
-    SmallProduct({at_.value + first_, heads_.stride(), 1}, used_, heads_.dim, transposed_, lanes_,
-                 used_lanes_, d_weights_, lanes_);
+    Products(at_.value, at_.output, d_weights_);
     if (heads_.kind == AttentionHeads::kSoftmax) {
       ThroughSoftmax();
     } else {
       ThroughSilu();
     }
-    const auto product = [&](const ScalarsAt& left, const float* vectors, float* to) HWY_ATTR {
-      SmallProduct(left, used_, used_, vectors + first_, heads_.stride(), heads_.padded_dim(),
-                   to + first_, heads_.stride());
-    };
-    product({weights_, lanes_, 1}, at_.output, at_.d_value);
-    product({d_weights_, lanes_, 1}, at_.query, at_.d_key);
-    product({d_weights_, 1, lanes_}, at_.key, at_.d_query);
+    OverSeers(weights_, at_.output, at_.d_value);
+    OverSeers(d_weights_, at_.query, at_.d_key);
+    OverSeen(d_weights_, at_.key, at_.d_query);
   }
 
  private:
-  // Of a head's part of `vectors`: then each is a column.
-  void Transposed(const float* vectors) const {
-    Transpose(vectors + first_, heads_.stride(), used_lanes_, heads_.padded_dim(), transposed_,
+  // Calls body(first vector, count) for blocks of vectors. Pairs of two blocks are computed, or not
+  // even written, as a whole: of causal attention those where a vector sees another. Terms that are
+  // left out are zeros that would end or begin a sum.
+  template <class Body>
+  HWY_INLINE void ForEachBlock(const Body& body) const {
+    for (int64_t first = 0; first < used_; first += kVectorBlock)
+      body(first, std::min(kVectorBlock, used_ - first));
+  }
+  // The end of the vectors j that vectors of the block of i see.
+  HWY_INLINE int64_t EndOfSeen(int64_t i) const {
+    return heads_.causal ? std::min(used_, i / kVectorBlock * kVectorBlock + kVectorBlock) : used_;
+  }
+  // The first of the vectors that see vectors of the block from j on.
+  HWY_INLINE int64_t FirstSeer(int64_t j) const { return heads_.causal ? j : 0; }
+
+  // to[j, i] = <left_j, right_i>
+  void Products(const float* left, const float* right, float* to) const {
+    Transpose(right + first_, heads_.stride(), used_lanes_, heads_.padded_dim(), transposed_,
               lanes_);
+    ForEachBlock([&](int64_t j, int64_t count) HWY_ATTR {
+      const int64_t i = FirstSeer(j);
+      SmallProduct({left + j * heads_.stride() + first_, heads_.stride(), 1}, count, heads_.dim,
+                   transposed_ + i, lanes_, used_lanes_ - i, to + j * lanes_ + i, lanes_);
+    });
+  }
+  // to_i = Σ_j factors[j, i] vectors_j
+  void OverSeen(const float* factors, const float* vectors, float* to) const {
+    ForEachBlock([&](int64_t i, int64_t count) HWY_ATTR {
+      SmallProduct({factors + i, 1, lanes_}, count, EndOfSeen(i), vectors + first_, heads_.stride(),
+                   heads_.padded_dim(), to + i * heads_.stride() + first_, heads_.stride());
+    });
+  }
+  // to_j = Σ_i factors[j, i] vectors_i
+  void OverSeers(const float* factors, const float* vectors, float* to) const {
+    ForEachBlock([&](int64_t j, int64_t count) HWY_ATTR {
+      const int64_t i = FirstSeer(j);
+      SmallProduct({factors + j * lanes_ + i, lanes_, 1}, count, used_ - i,
+                   vectors + i * heads_.stride() + first_, heads_.stride(), heads_.padded_dim(),
+                   to + j * heads_.stride() + first_, heads_.stride());
+    });
   }
 
   // To weights_: the products of keys and queries.
-  void Scores() const {
-    Transposed(at_.query);
-    SmallProduct({at_.key + first_, heads_.stride(), 1}, used_, heads_.dim, transposed_, lanes_,
-                 used_lanes_, weights_, lanes_);
-  }
+  void Scores() const { Products(at_.key, at_.query, weights_); }
 
   // Calls body(first i) for all i in whole vectors.
   template <class Body>
@@ -100,19 +128,20 @@ class AttentionHead {
     ForEachVector([&](int64_t i) HWY_ATTR {
       // The first is seen by all.
       auto most = hn::Mul(hn::LoadU(d, weights_ + i), scale);
-      for (int64_t j = 1; j < used_; ++j)
+      const int64_t end = EndOfSeen(i);
+      for (int64_t j = 1; j < end; ++j)
         most = hn::IfThenElse(
             See(i, j), hn::Max(most, hn::Mul(hn::LoadU(d, weights_ + j * lanes_ + i), scale)),
             most);
       auto sum = hn::Zero(d);
-      for (int64_t j = 0; j < used_; ++j) {
+      for (int64_t j = 0; j < end; ++j) {
         float* const weight = weights_ + j * lanes_ + i;
         const auto e = hn::IfThenElseZero(
             See(i, j), ExpOfNegative(d, hn::Sub(hn::Mul(hn::LoadU(d, weight), scale), most)));
         sum = hn::Add(sum, e);
         hn::StoreU(e, d, weight);
       }
-      for (int64_t j = 0; j < used_; ++j) {
+      for (int64_t j = 0; j < end; ++j) {
         float* const weight = weights_ + j * lanes_ + i;
         hn::StoreU(hn::Div(hn::LoadU(d, weight), sum), d, weight);
       }
@@ -125,11 +154,12 @@ class AttentionHead {
     const AttentionTag d;
     const auto scale = hn::Set(d, heads_.scale);
     ForEachVector([&](int64_t i) HWY_ATTR {
+      const int64_t end = EndOfSeen(i);
       auto mean = hn::Zero(d);
-      for (int64_t j = 0; j < used_; ++j)
+      for (int64_t j = 0; j < end; ++j)
         mean = hn::MulAdd(hn::LoadU(d, weights_ + j * lanes_ + i),
                           hn::LoadU(d, d_weights_ + j * lanes_ + i), mean);
-      for (int64_t j = 0; j < used_; ++j) {
+      for (int64_t j = 0; j < end; ++j) {
         const auto weight = hn::LoadU(d, weights_ + j * lanes_ + i);
         float* const d_weight = d_weights_ + j * lanes_ + i;
         hn::StoreU(hn::Mul(scale, hn::Mul(weight, hn::Sub(hn::LoadU(d, d_weight), mean))), d,
@@ -148,7 +178,8 @@ class AttentionHead {
     const AttentionTag d;
     const auto n = hn::Set(d, static_cast<float>(heads_.vectors));
     ForEachVector([&](int64_t i) HWY_ATTR {
-      for (int64_t j = 0; j < used_; ++j) {
+      const int64_t end = EndOfSeen(i);
+      for (int64_t j = 0; j < end; ++j) {
         const auto score = Score(i, j);
         const auto weight = hn::Div(hn::Mul(score, Sigmoid(d, score)), n);
         hn::StoreU(hn::IfThenElseZero(See(i, j), weight), d, weights_ + j * lanes_ + i);
@@ -162,7 +193,8 @@ class AttentionHead {
     const AttentionTag d;
     const auto n = hn::Set(d, static_cast<float>(heads_.vectors)), one = hn::Set(d, 1.0f);
     ForEachVector([&](int64_t i) HWY_ATTR {
-      for (int64_t j = 0; j < used_; ++j) {
+      const int64_t end = EndOfSeen(i);
+      for (int64_t j = 0; j < end; ++j) {
         const auto score = Score(i, j), share = Sigmoid(d, score);
         const auto see = See(i, j);
         hn::StoreU(hn::IfThenElseZero(see, hn::Div(hn::Mul(score, share), n)), d,
@@ -176,7 +208,9 @@ class AttentionHead {
     });
     for (int64_t j = 0; j < used_ && at_.d_bias != nullptr; ++j)
       for (int64_t i = j; i < used_; ++i) at_.d_bias[i - j] += d_weights_[j * lanes_ + i];
-    for (int64_t k = 0; k < used_ * lanes_; ++k) d_weights_[k] *= heads_.scale;
+    for (int64_t j = 0; j < used_ && heads_.scale != 1; ++j)
+      for (int64_t i = FirstSeer(j / kVectorBlock * kVectorBlock); i < used_; ++i)
+        d_weights_[j * lanes_ + i] *= heads_.scale;
   }
 
   const AttentionHeads& heads_;
@@ -185,6 +219,115 @@ class AttentionHead {
   int64_t lanes_, used_lanes_;
   float *transposed_, *weights_, *d_weights_;
 };
+
+// The newest vector's attention in one head: it sees all. Scores and weights are [vector j].
+class NewestHead {
+ public:
+  NewestHead(const AttentionHeads& heads, const AttentionValues& at, int64_t used, int64_t head)
+      : heads_(heads),
+        at_(at),
+        used_(used),
+        first_(head * heads.padded_dim()),
+        lanes_(heads.lanes()),
+        transposed_(at.scratch),
+        weights_(transposed_ + heads.padded_dim() * lanes_),
+        d_weights_(weights_ + lanes_),
+        slopes_(d_weights_ + lanes_) {}
+
+  void Forward() const {
+    Weights();
+    SumOf(weights_, at_.value, at_.output);
+  }
+
+  void Backward() const {
+    Weights();
+    Products(at_.value, at_.output, d_weights_);
+    ThroughWeights();
+    MultiplesOf(at_.output, weights_, at_.d_value);
+    MultiplesOf(at_.query, d_weights_, at_.d_key);
+    SumOf(d_weights_, at_.key, at_.d_query);
+  }
+
+ private:
+  // to[j] = <vectors_j, one>
+  void Products(const float* vectors, const float* one, float* to) const {
+    const int64_t used_lanes = (used_ + 15) / 16 * 16;
+    Transpose(vectors + first_, heads_.stride(), used_lanes, heads_.padded_dim(), transposed_,
+              lanes_);
+    SmallProduct({one + first_, heads_.stride(), 1}, 1, heads_.dim, transposed_, lanes_, used_lanes,
+                 to, lanes_);
+  }
+  // to = Σ_j factors[j] vectors_j
+  void SumOf(const float* factors, const float* vectors, float* to) const {
+    SmallProduct({factors, lanes_, 1}, 1, used_, vectors + first_, heads_.stride(),
+                 heads_.padded_dim(), to + first_, heads_.stride());
+  }
+  // to_j = factors[j] one
+  void MultiplesOf(const float* one, const float* factors, float* to) const {
+    SmallProduct({factors, 1, 1}, used_, 1, one + first_, heads_.stride(), heads_.padded_dim(),
+                 to + first_, heads_.stride());
+  }
+
+  // Calls body(first j) for all j in whole vectors: what is beyond the last means nothing.
+  template <class Body>
+  HWY_INLINE void ForEachVector(const Body& body) const {
+    for (int64_t j = 0; j < used_; j += static_cast<int64_t>(hn::Lanes(AttentionTag()))) body(j);
+  }
+
+  // Of kSilu also to slopes_: the derivatives by the scores.
+  void Weights() const {
+    const AttentionTag d;
+    Products(at_.key, at_.query, weights_);
+    for (int64_t j = 0; j < used_; ++j) {
+      weights_[j] *= heads_.scale;
+      if (at_.bias != nullptr) weights_[j] += at_.bias[lanes_ + used_ - 1 - j];
+    }
+    if (heads_.kind == AttentionHeads::kSilu) {
+      const auto n = hn::Set(d, static_cast<float>(heads_.vectors)), one = hn::Set(d, 1.0f);
+      ForEachVector([&](int64_t j) HWY_ATTR {
+        const auto score = hn::LoadU(d, weights_ + j), share = Sigmoid(d, score);
+        hn::StoreU(hn::Div(hn::Mul(score, share), n), d, weights_ + j);
+        const auto inner = hn::Add(hn::Mul(score, hn::Sub(one, share)), one);
+        hn::StoreU(hn::Div(hn::Mul(share, inner), n), d, slopes_ + j);
+      });
+      return;
+    }
+    const auto most = hn::Set(d, *std::max_element(weights_, weights_ + used_));
+    ForEachVector([&](int64_t j) HWY_ATTR {
+      hn::StoreU(ExpOfNegative(d, hn::Sub(hn::LoadU(d, weights_ + j), most)), d, weights_ + j);
+    });
+    float sum = 0;
+    for (int64_t j = 0; j < used_; ++j) sum += weights_[j];
+    for (int64_t j = 0; j < used_; ++j) weights_[j] /= sum;
+  }
+
+  // From the gradient of the weights to that of the products.
+  void ThroughWeights() const {
+    if (heads_.kind == AttentionHeads::kSilu) {
+      for (int64_t j = 0; j < used_; ++j) d_weights_[j] *= slopes_[j];
+      for (int64_t j = 0; j < used_ && at_.d_bias != nullptr; ++j)
+        at_.d_bias[used_ - 1 - j] += d_weights_[j];
+      for (int64_t j = 0; j < used_; ++j) d_weights_[j] *= heads_.scale;
+      return;
+    }
+    float mean = 0;
+    for (int64_t j = 0; j < used_; ++j) mean += weights_[j] * d_weights_[j];
+    for (int64_t j = 0; j < used_; ++j)
+      d_weights_[j] = heads_.scale * (weights_[j] * (d_weights_[j] - mean));
+  }
+
+  const AttentionHeads& heads_;
+  const AttentionValues& at_;
+  int64_t used_, first_, lanes_;  // first_: column of the head
+  float *transposed_, *weights_, *d_weights_, *slopes_;
+};
+
+void NewestForward(const AttentionHeads& heads, const AttentionValues& at, int64_t used) {
+  for (int64_t h = 0; h < heads.heads; ++h) NewestHead(heads, at, used, h).Forward();
+}
+void NewestBackward(const AttentionHeads& heads, const AttentionValues& at, int64_t used) {
+  for (int64_t h = 0; h < heads.heads; ++h) NewestHead(heads, at, used, h).Backward();
+}
 
 void AttentionForward(const AttentionHeads& heads, const AttentionValues& at, int64_t used) {
   for (int64_t h = 0; h < heads.heads; ++h) AttentionHead(heads, at, used, h).Forward();
@@ -202,31 +345,77 @@ namespace renzan {
 
 HWY_EXPORT(AttentionForward);
 HWY_EXPORT(AttentionBackward);
+HWY_EXPORT(NewestForward);
+HWY_EXPORT(NewestBackward);
+
+namespace {
+
+template <int64_t kCount>
+void CopyLinesOf(const float* from, int64_t from_step, int64_t lines, float* to, int64_t to_step) {
+  for (int64_t line = 0; line < lines; ++line, from += from_step, to += to_step)
+    std::memcpy(to, from, kCount * sizeof(float));  // inlined, because the size is known
+}
+
+// Up to 16 values of each line.
+void CopyLines(const float* from, int64_t from_step, int64_t lines, int64_t count, float* to,
+               int64_t to_step) {
+  while (count > 0) {
+    const int64_t now = count >= 16 ? 16 : count >= 8 ? 8 : count >= 4 ? 4 : 1;
+    if (now == 16) CopyLinesOf<16>(from, from_step, lines, to, to_step);
+    if (now == 8) CopyLinesOf<8>(from, from_step, lines, to, to_step);
+    if (now == 4) CopyLinesOf<4>(from, from_step, lines, to, to_step);
+    if (now == 1) CopyLinesOf<1>(from, from_step, lines, to, to_step);
+    from += now;
+    to += now;
+    count -= now;
+  }
+}
+
+// Calls body(column, column of AttentionValues, count) for the parts of a vector that begins at
+// column `first` of a matrix, each within one block.
+template <typename Body>
+void ForEachPart(const AttentionHeads& heads, int64_t first, const Body& body) {
+  constexpr int64_t kLanes = BlockedMatrix::kLanes;
+  for (int64_t h = 0; h < heads.heads; ++h)
+    for (int64_t c = 0, count; c < heads.dim; c += count) {
+      const int64_t column = first + h * heads.dim + c;
+      count = std::min(kLanes - column % kLanes, heads.dim - c);
+      body(column, h * heads.padded_dim() + c, count);
+    }
+}
+
+// Whether the vectors are lines of a block, one after the other.
+bool AreLines(const BlockedMatrix& matrix, const VectorsAt& at) {
+  return matrix.precision() == Precision::kFloat32 && at.row_step == 1 && at.column_step == 0;
+}
+
+}  // namespace
 
 // Column by column, as matrices hold them.
 void AttentionHeads::Get(const BlockedMatrix& from, const VectorsAt& at, int64_t used,
                          float* to) const {
-  for (int64_t h = 0; h < heads; ++h)
-    for (int64_t c = 0; c < dim; c += BlockedMatrix::kLanes) {
-      const int64_t n = std::min(BlockedMatrix::kLanes, dim - c);
-      float* const part = to + h * padded_dim() + c;
-      for (int64_t v = 0; v < used; ++v)
-        from.GetRow(at.row + v * at.row_step, at.column + v * at.column_step + h * dim + c,
-                    part + v * stride(), n);
-    }
+  constexpr int64_t kLanes = BlockedMatrix::kLanes;
+  ForEachPart(*this, at.column, [&](int64_t column, int64_t c, int64_t count) {
+    if (AreLines(from, at))
+      return CopyLines(from.block(column / kLanes) + at.row * kLanes + column % kLanes, kLanes,
+                       used, count, to + c, stride());
+    for (int64_t v = 0; v < used; ++v)
+      from.GetRow(at.row + v * at.row_step, column + v * at.column_step, to + v * stride() + c,
+                  count);
+  });
 }
 
 void AttentionHeads::Set(const float* from, int64_t used, const VectorsAt& at,
                          BlockedMatrix* to) const {
-  constexpr float zeros[BlockedMatrix::kLanes] = {};
-  for (int64_t h = 0; h < heads; ++h)
-    for (int64_t c = 0; c < dim; c += BlockedMatrix::kLanes) {
-      const int64_t n = std::min(BlockedMatrix::kLanes, dim - c);
-      const float* const part = from + h * padded_dim() + c;
-      for (int64_t v = 0; v < vectors; ++v)
-        to->SetRow(at.row + v * at.row_step, at.column + v * at.column_step + h * dim + c,
-                   v < used ? part + v * stride() : zeros, n);
-    }
+  constexpr int64_t kLanes = BlockedMatrix::kLanes;
+  ForEachPart(*this, at.column, [&](int64_t column, int64_t c, int64_t count) {
+    if (AreLines(*to, at))
+      return CopyLines(from + c, stride(), used, count,
+                       to->block(column / kLanes) + at.row * kLanes + column % kLanes, kLanes);
+    for (int64_t v = 0; v < used; ++v)
+      to->SetRow(at.row + v * at.row_step, column + v * at.column_step, from + v * stride() + c,
+                 count);
+  });
 }
 
 void AttentionHeads::Forward(const AttentionValues& at, int64_t used) const {
@@ -234,6 +423,13 @@ void AttentionHeads::Forward(const AttentionValues& at, int64_t used) const {
 }
 void AttentionHeads::Backward(const AttentionValues& at, int64_t used) const {
   if (used > 0) HWY_DYNAMIC_DISPATCH(AttentionBackward)(*this, at, used);
+}
+
+void AttentionHeads::ForwardNewest(const AttentionValues& at, int64_t used) const {
+  if (used > 0) HWY_DYNAMIC_DISPATCH(NewestForward)(*this, at, used);
+}
+void AttentionHeads::BackwardNewest(const AttentionValues& at, int64_t used) const {
+  if (used > 0) HWY_DYNAMIC_DISPATCH(NewestBackward)(*this, at, used);
 }
 
 }  // namespace renzan

@@ -44,16 +44,19 @@ struct AttentionHeads {
   // Between two vectors of AttentionValues, and of all of them.
   int64_t stride() const { return heads * padded_dim(); }
   int64_t columns() const { return lanes() * stride(); }
-  int64_t scratch() const { return (padded_dim() + 2 * vectors) * lanes(); }
+  int64_t scratch() const { return (padded_dim() + 2 * vectors + 1) * lanes(); }
 
-  // Copies `used` vectors of width() into a part of AttentionValues, and back; then the others
-  // become zeros.
+  // Copies `used` vectors of width() into a part of AttentionValues, and back.
   void Get(const BlockedMatrix& from, const VectorsAt& at, int64_t used, float* to) const;
   void Set(const float* from, int64_t used, const VectorsAt& at, BlockedMatrix* to) const;
 
   // Of the first `used` vectors, which do not see the others.
   void Forward(const AttentionValues& at, int64_t used) const;
   void Backward(const AttentionValues& at, int64_t used) const;
+
+  // The same of the last of these alone, which sees all: query, output and d_query have one vector.
+  void ForwardNewest(const AttentionValues& at, int64_t used) const;
+  void BackwardNewest(const AttentionValues& at, int64_t used) const;
 };
 
 }  // namespace renzan

@@ -40,11 +40,20 @@ std::string Describe(const Shape& shape);
 
 // The vectors of a value may be the positions of a sequence, of which each sample uses the first
 // ones: as many as it has rows of this sequence (BlockPass::lengths), and those that blocks have
-// appended. The others are zeros, and what a gradient says of them means nothing.
+// appended. Where the others have columns, these are zeros, and what a gradient says of them means
+// nothing.
 struct SequenceId {
   size_t index = 0;
   int64_t appended = 0;
   bool operator==(const SequenceId&) const = default;
+};
+
+// Where the vectors of a value are in its matrix. Blocks that tell positions apart take and give
+// sequences in rows, so that nothing is computed for positions that no sample uses.
+enum class VectorLayout {
+  kColumns,  // a sample is a row, its vectors are side by side
+  kRows,     // each used position is a row, one sample after the other
+  kNewest,   // the same of each sample's last used position alone
 };
 
 // A feature with one value whose ids a block wants in training.
@@ -82,6 +91,8 @@ class BufferLayout {
 
   // Matrices that are added from now on have so many times the rows.
   void set_rows_factor(int64_t factor) { rows_factor_ = factor; }
+
+  size_t size() const { return buffers_.size(); }  // matrices
 
   // Appends a row of float32 values, for work on one sample at a time, and returns its index.
   size_t AddRow(int64_t columns) {
@@ -173,7 +184,8 @@ struct BlockPass {
 
 class Block {
  public:
-  // All have n rows. An input may be the first part of the output in the same matrix (`concat`).
+  // All have n rows, except for sequences in rows (VectorLayout). An input may be the first part of
+  // the output in the same matrix (`concat`).
   using Inputs = std::span<const BlockedMatrix* const>;
 
   virtual ~Block() = default;
@@ -181,6 +193,24 @@ class Block {
   const Shape& shape() const { return shape_; }  // of the output
   // The sequence whose positions the output's vectors are, if they are.
   const std::optional<SequenceId>& sequence() const { return sequence_; }
+
+  // How it takes an input that is a sequence, and how it gives what it gives. A block that gives a
+  // sequence takes all of its inputs that are one in rows.
+  virtual VectorLayout TakesAs(size_t /*input*/) const {
+    return NewestNeeds() == Needs::kNewest ? GivesAs()
+           : sequence_                     ? VectorLayout::kRows
+                                           : VectorLayout::kColumns;
+  }
+  VectorLayout GivesAs() const {
+    if (!sequence_) return VectorLayout::kColumns;
+    return only_newest_ ? VectorLayout::kNewest : VectorLayout::kRows;
+  }
+  // What it needs of its inputs to give each sample's newest position alone.
+  enum class Needs { kUnable, kNewest, kAll };
+  virtual Needs NewestNeeds() const { return Needs::kUnable; }
+  // From now on it gives nothing else, because nothing reads anything else.
+  void GiveOnlyNewest() { only_newest_ = true; }
+  bool only_newest() const { return only_newest_; }
   // Whether the output is a logit, which may be float32 whatever the model's precision, and whether
   // an input may be. It is where it comes last or only blocks that can take it use it. Gradients
   // always have the model's precision.
@@ -223,6 +253,7 @@ class Block {
  private:
   Shape shape_;
   std::optional<SequenceId> sequence_;
+  bool only_newest_ = false;
 };
 
 // The options of a block of any type: a copyable value that holds a struct such as Mlp. Such a

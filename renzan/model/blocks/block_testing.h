@@ -16,6 +16,8 @@
 #include "renzan/base/random_testing.h"
 #include "renzan/base/thread_pool.h"
 #include "renzan/model/blocks/block.h"
+#include "renzan/model/blocks/convert_sequence.h"
+#include "renzan/model/blocks/sequence.h"
 #include "renzan/nn/testing.h"
 #include "renzan/tensor/blocked_matrix_testing.h"
 
@@ -25,7 +27,7 @@ class BlockAlone {
  public:
   BlockAlone(const BlockOptions& options, std::vector<Shape> shapes, int64_t n = 4,
              std::optional<TrainingPosition> training = std::nullopt,
-             Precision precision = Precision::kFloat32)
+             Precision precision = Precision::kFloat32, bool sequences = true)
       : shapes_(std::move(shapes)),
         n_(n),
         training_(training),
@@ -33,12 +35,12 @@ class BlockAlone {
         buffers_(precision) {
     const std::string name = "block";
     // Every input of several vectors of one dimension is the same sequence, all of whose positions
-    // are used until SetLengths().
+    // are used until SetLengths(), unless there are to be no sequences.
     for (const Shape& shape : shapes_) {
-      const bool is_sequence =
-          shape.size() > 1 && std::all_of(shape.begin(), shape.end(), [&](const FeatureVector& v) {
-            return v.dim == shape.front().dim;
-          });
+      const bool is_sequence = sequences && shape.size() > 1 &&
+                               std::all_of(shape.begin(), shape.end(), [&](const FeatureVector& v) {
+                                 return v.dim == shape.front().dim;
+                               });
       sequences_.push_back(is_sequence ? std::optional<SequenceId>(SequenceId{}) : std::nullopt);
       if (is_sequence)
         lengths_.assign(
@@ -89,15 +91,22 @@ class BlockAlone {
     return {};
   }
 
+  // From now on the block gives the newest position alone; the others become zeros.
+  void GiveOnlyNewest() { block_->GiveOnlyNewest(); }
+
   // [n, columns], row by row.
   std::vector<float> Output() {
     PackedParameters packed(layout_, parameters_.span(), precision_);
     ThreadPool pool(1);
     packed.Pack(pool);
-    Load();
-    block_->Forward({packed, matrices_, rows_, training_, lengths_, items}, input_pointers_,
-                    &output_);
-    return RowMajor(output_);
+    const BlockPass pass{packed, matrices_, rows_, training_, lengths_, items};
+    Load(pass);
+    if (block_->sequence())
+      output_.Reshape(RowsOf(*block_->sequence(), block_->GivesAs(), pass, n_),
+                      block_->shape().front().dim, precision_);
+    block_->Forward(pass, input_pointers_, &output_);
+    return RowMajor(
+        ToColumns(pass, block_->shape(), block_->sequence(), block_->GivesAs(), output_));
   }
 
   // After Output(): the gradients of the parameters and of each input, row by row, for a random
@@ -106,19 +115,24 @@ class BlockAlone {
     PackedParameters packed(layout_, parameters_.span(), precision_);
     ThreadPool pool(1);
     packed.Pack(pool);
-    BlockedMatrix d_output = Blocked(WeightsOfLoss(), n_, columns(), precision_);
+    const BlockPass pass{packed, matrices_, rows_, training_, lengths_, items};
+    BlockedMatrix d_output =
+        FromColumns(pass, block_->shape(), block_->sequence(), block_->GivesAs(),
+                    Blocked(WeightsOfLoss(), n_, columns(), precision_));
     std::vector<BlockedMatrix> d_inputs;
-    for (const Shape& shape : shapes_) d_inputs.emplace_back(n_, ColumnsOf(shape), precision_);
+    for (const BlockedMatrix& each : loaded_)
+      d_inputs.emplace_back(each.rows(), each.columns(), precision_);
     std::vector<BlockedMatrix*> pointers;
     for (BlockedMatrix& each : d_inputs) pointers.push_back(&each);
     AlignedBuffer gradients(parameters_.size());
     FlatGradients flat(gradients.data());
     statistics.assign(static_cast<size_t>(layout_.statistics_size()), 0.0f);
     flat.set_statistics(statistics.data());
-    block_->Backward({packed, matrices_, rows_, training_, lengths_, items}, input_pointers_,
-                     output_, &d_output, &flat, pointers);
+    block_->Backward(pass, input_pointers_, output_, &d_output, &flat, pointers);
     std::vector<std::vector<float>> of_inputs;
-    for (const BlockedMatrix& each : d_inputs) of_inputs.push_back(RowMajor(each));
+    for (size_t i = 0; i < d_inputs.size(); ++i)
+      of_inputs.push_back(
+          RowMajor(ToColumns(pass, shapes_[i], sequences_[i], block_->TakesAs(i), d_inputs[i])));
     return {{gradients.data(), gradients.data() + gradients.size()}, std::move(of_inputs)};
   }
 
@@ -157,12 +171,35 @@ class BlockAlone {
   std::vector<float> WeightsOfLoss() const {
     return RandomValues(static_cast<size_t>(n_ * columns()), 9);
   }
-  void Load() {
+  void Load(const BlockPass& pass) {
     loaded_.clear();
     input_pointers_.clear();
     for (size_t i = 0; i < inputs.size(); ++i)
-      loaded_.push_back(Blocked(inputs[i], n_, ColumnsOf(shapes_[i]), precision_));
+      loaded_.push_back(FromColumns(pass, shapes_[i], sequences_[i], block_->TakesAs(i),
+                                    Blocked(inputs[i], n_, ColumnsOf(shapes_[i]), precision_)));
     for (const BlockedMatrix& each : loaded_) input_pointers_.push_back(&each);
+  }
+
+  // A value [n, columns] in the layout in which the block takes or gives it, and back.
+  BlockedMatrix FromColumns(const BlockPass& pass, const Shape& shape,
+                            const std::optional<SequenceId>& sequence, VectorLayout layout,
+                            BlockedMatrix value) const {
+    if (!sequence || layout == VectorLayout::kColumns) return value;
+    BlockedMatrix rows(RowsOf(*sequence, layout, pass, n_), shape.front().dim, precision_);
+    const BlockedMatrix* const input = &value;
+    MakeConvertSequence(shape, *sequence, VectorLayout::kColumns, layout)
+        ->Forward(pass, {&input, 1}, &rows);
+    return rows;
+  }
+  BlockedMatrix ToColumns(const BlockPass& pass, const Shape& shape,
+                          const std::optional<SequenceId>& sequence, VectorLayout layout,
+                          BlockedMatrix value) const {
+    if (!sequence || layout == VectorLayout::kColumns) return value;
+    BlockedMatrix columns(n_, ColumnsOf(shape), precision_);
+    BlockedMatrix* const to = &columns;
+    MakeConvertSequence(shape, *sequence, VectorLayout::kColumns, layout)
+        ->Backward(pass, {}, {}, &value, nullptr, {&to, 1});
+    return columns;
   }
 
   std::vector<Shape> shapes_;

@@ -75,9 +75,14 @@ TEST(HstuBlock, ComputesItsDefinition) {
 
 TEST(HstuBlock, GradientsAgreeWithFiniteDifferences) {
   for (const Hstu& options : {Hstu{.heads = 2, .dim = 3}, Hstu{.positions = "none"}}) {
-    BlockAlone block(options, {HstuInput()});
-    block.SetLengths(kHstuLengths);
-    block.ExpectGradients();
+    for (const bool newest : {false, true}) {
+      BlockAlone block(options, {HstuInput()});
+      if (newest) block.GiveOnlyNewest();
+      block.SetLengths(kHstuLengths);
+      block.ExpectGradients();
+    }
+    BlockAlone features(options, {HstuInput()}, 4, std::nullopt, Precision::kFloat32, false);
+    features.ExpectGradients();
   }
 }
 

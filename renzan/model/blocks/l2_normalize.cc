@@ -5,7 +5,6 @@
 
 #include "renzan/base/config/config.h"
 #include "renzan/base/trace.h"
-#include "renzan/model/blocks/sequence.h"
 #include "renzan/model/blocks/sum_in_lanes.h"
 
 namespace renzan {
@@ -20,20 +19,21 @@ class L2NormalizeBlock final : public Block {
         width_(options.per_vector ? place.DimOfAll() : columns_),
         row_(place.buffers.AddRow(2 * columns_)) {}
 
+  Needs NewestNeeds() const override { return Needs::kNewest; }
   double Flops(bool) const override { return 8 * static_cast<double>(columns_); }
 
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     const TraceSpan span("l2 normalize");
     float* const x = pass.rows[row_].data();
+    const int64_t columns = output->columns();  // of a row, which may be a sample or a position
     for (int64_t i = 0; i < output->rows(); ++i) {
-      inputs.front()->GetRow(i, 0, x, columns_);
-      for (float* part = x; part != x + columns_; part += width_) {
+      inputs.front()->GetRow(i, 0, x, columns);
+      for (float* part = x; part != x + columns; part += width_) {
         const float length = std::max(Length(part), epsilon_);
         for (int64_t c = 0; c < width_; ++c) part[c] /= length;
       }
-      output->SetRow(i, 0, x, columns_);
+      output->SetRow(i, 0, x, columns);
     }
-    ZeroUnused(sequence(), pass, width_, output);
   }
 
   // With the output y: dx = (dy − y <y, dy>) / ‖x‖, and dy / epsilon where ‖x‖ is smaller.
@@ -41,13 +41,13 @@ class L2NormalizeBlock final : public Block {
                 WeightGradients*, std::span<BlockedMatrix* const> d_inputs) const override {
     const TraceSpan span("l2 normalize");
     if (d_inputs.front() == nullptr) return;
-    ZeroUnused(sequence(), pass, width_, d_output);
     float *const x = pass.rows[row_].data(), *const d = x + columns_;
+    const int64_t columns = d_output->columns();
     for (int64_t i = 0; i < d_output->rows(); ++i) {
-      inputs.front()->GetRow(i, 0, x, columns_);
-      d_output->GetRow(i, 0, d, columns_);
-      for (int64_t first = 0; first < columns_; first += width_) ThroughPart(x + first, d + first);
-      d_inputs.front()->SetRow(i, 0, d, columns_);
+      inputs.front()->GetRow(i, 0, x, columns);
+      d_output->GetRow(i, 0, d, columns);
+      for (int64_t first = 0; first < columns; first += width_) ThroughPart(x + first, d + first);
+      d_inputs.front()->SetRow(i, 0, d, columns);
     }
   }
 

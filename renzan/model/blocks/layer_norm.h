@@ -29,9 +29,10 @@ struct LayerNorm {
 
 class LayerNormalization final : public Normalization {
  public:
-  // Of rows of `columns`, each `width` of which are normalized at once.
+  // Of rows of `columns`, each `width` of which are normalized at once. A sample has one or, at
+  // most, `rows_per_sample`.
   LayerNormalization(const LayerNorm& options, const BlockPlace& place, const std::string& prefix,
-                     int64_t width, int64_t columns);
+                     int64_t width, int64_t columns, int64_t rows_per_sample = 1);
 
   void Forward(const BlockPass& pass, const BlockedMatrix& x, BlockedMatrix* y) const override;
   void Backward(const BlockPass& pass, const BlockedMatrix& x, const BlockedMatrix& dy,

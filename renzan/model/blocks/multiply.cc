@@ -21,16 +21,15 @@ class MultiplyBlock final : public Block {
  public:
   explicit MultiplyBlock(const BlockPlace& place) : Block(ProductOf(place), SequenceOfAll(place)) {}
 
+  Needs NewestNeeds() const override { return Needs::kNewest; }
   double Flops(bool) const override { return 3 * static_cast<double>(ColumnsOf(shape())); }
 
-  void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
+  void Forward(const BlockPass&, Inputs inputs, BlockedMatrix* output) const override {
     Multiply(*inputs[0], *inputs[1], output);
-    ZeroUnused(sequence(), pass, shape().front().dim, output);
   }
 
-  void Backward(const BlockPass& pass, Inputs inputs, const BlockedMatrix&, BlockedMatrix* d_output,
+  void Backward(const BlockPass&, Inputs inputs, const BlockedMatrix&, BlockedMatrix* d_output,
                 WeightGradients*, std::span<BlockedMatrix* const> d_inputs) const override {
-    ZeroUnused(sequence(), pass, shape().front().dim, d_output);
     for (size_t i = 0; i < 2; ++i)
       if (d_inputs[i] != nullptr) Multiply(*d_output, *inputs[1 - i], d_inputs[i]);
   }

@@ -7,7 +7,6 @@
 #include "renzan/base/error.h"
 #include "renzan/model/blocks/batch_norm.h"
 #include "renzan/model/blocks/layer_norm.h"
-#include "renzan/model/blocks/sequence.h"
 
 namespace renzan {
 namespace {
@@ -18,17 +17,16 @@ class NormalizationBlock final : public Block {
                      std::optional<SequenceId> sequence)
       : Block(place.input(), sequence), normalization_(std::move(normalization)) {}
 
+  Needs NewestNeeds() const override { return Needs::kNewest; }
   double Flops(bool) const override { return 20 * static_cast<double>(ColumnsOf(shape())); }
 
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     normalization_->Forward(pass, *inputs.front(), output);
-    ZeroUnused(sequence(), pass, shape().front().dim, output);
   }
 
   void Backward(const BlockPass& pass, Inputs inputs, const BlockedMatrix&, BlockedMatrix* d_output,
                 WeightGradients* gradients,
                 std::span<BlockedMatrix* const> d_inputs) const override {
-    ZeroUnused(sequence(), pass, shape().front().dim, d_output);
     normalization_->Backward(pass, *inputs.front(), *d_output, gradients, d_inputs.front());
   }
 

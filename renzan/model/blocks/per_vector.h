@@ -1,8 +1,8 @@
 #pragma once
 
 // A block applied to each vector of its input by itself, with the same parameters: the vectors of
-// all samples are the rows of one matrix. Takes vectors of one dimension and gives as many of
-// another one, with their names; of a sequence, a sequence.
+// all samples are the rows of one matrix, of a sequence those that are used. Takes vectors of one
+// dimension and gives as many of another one, with their names; of a sequence, a sequence.
 
 #include <functional>
 #include <memory>

@@ -18,20 +18,24 @@ class PoolBlock final : public Block {
         is_last_(method == "last"),
         row_(place.buffers.AddRow(input_.columns() + input_.dim())) {}
 
+  VectorLayout TakesAs(size_t) const override {
+    return is_last_ ? VectorLayout::kNewest : VectorLayout::kRows;
+  }
   double Flops(bool) const override { return 2 * static_cast<double>(input_.columns()); }
 
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     const TraceSpan span("pool");
     float* const x = pass.rows[row_].data();
     float* const sum = x + input_.columns();
-    for (int64_t i = 0; i < output->rows(); ++i) {
-      inputs.front()->GetRow(i, 0, x, input_.columns());
-      const Range used = UsedIn(pass, i);
+    for (int64_t i = 0, row = 0; i < output->rows(); ++i) {
+      const Range range = RangeOf(pass, i);
+      input_.Get(*inputs.front(), i, row, range.given, x);
       std::fill_n(sum, input_.dim(), 0.0f);
-      for (int64_t v = used.begin; v < used.end; ++v)
+      for (int64_t v = range.first; v < range.given; ++v)
         for (int64_t d = 0; d < input_.dim(); ++d) sum[d] += x[v * input_.dim() + d];
-      for (int64_t d = 0; d < input_.dim(); ++d) sum[d] *= used.scale;
+      for (int64_t d = 0; d < input_.dim(); ++d) sum[d] *= range.scale;
       output->SetRow(i, 0, sum, input_.dim());
+      row += range.given;
     }
   }
 
@@ -41,25 +45,29 @@ class PoolBlock final : public Block {
     if (d_inputs.front() == nullptr) return;
     float* const dx = pass.rows[row_].data();
     float* const d = dx + input_.columns();
-    for (int64_t i = 0; i < output.rows(); ++i) {
+    for (int64_t i = 0, row = 0; i < output.rows(); ++i) {
       d_output->GetRow(i, 0, d, input_.dim());
-      const Range used = UsedIn(pass, i);
-      std::fill_n(dx, input_.columns(), 0.0f);
-      for (int64_t v = used.begin; v < used.end; ++v)
-        for (int64_t c = 0; c < input_.dim(); ++c) dx[v * input_.dim() + c] = d[c] * used.scale;
-      d_inputs.front()->SetRow(i, 0, dx, input_.columns());
+      const Range range = RangeOf(pass, i);
+      std::fill_n(dx, range.given * input_.dim(), 0.0f);
+      for (int64_t v = range.first; v < range.given; ++v)
+        for (int64_t c = 0; c < input_.dim(); ++c) dx[v * input_.dim() + c] = d[c] * range.scale;
+      input_.Set(dx, i, row, range.given, d_inputs.front());
+      row += range.given;
     }
   }
 
  private:
+  // Of a sample's vectors: those that are in the input's matrix, and the first one to pool.
   struct Range {
-    int64_t begin, end;
+    int64_t first, given;
     float scale;
   };
-  Range UsedIn(const BlockPass& pass, int64_t sample) const {
+  Range RangeOf(const BlockPass& pass, int64_t sample) const {
     const int64_t length = input_.LengthOf(pass, sample);
-    return {.begin = is_last_ ? std::max<int64_t>(length - 1, 0) : 0,
-            .end = length,
+    const bool newest_alone = is_last_ && input_.sequence();
+    const int64_t given = newest_alone ? std::min<int64_t>(length, 1) : length;
+    return {.first = is_last_ ? std::max<int64_t>(given - 1, 0) : 0,
+            .given = given,
             .scale = is_mean_ && length > 1 ? 1 / static_cast<float>(length) : 1};
   }
 

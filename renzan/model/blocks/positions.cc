@@ -4,6 +4,7 @@
 
 #include "renzan/base/trace.h"
 #include "renzan/model/blocks/sequence.h"
+#include "renzan/nn/elementwise.h"
 
 namespace renzan {
 namespace {
@@ -23,33 +24,33 @@ class PositionsBlock final : public Block {
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     const TraceSpan span("positions");
     float* const x = pass.rows[row_].data();
-    for (int64_t i = 0; i < output->rows(); ++i) {
-      const int64_t used = input_.LengthOf(pass, i) * input_.dim();
-      const float* const weight = pass.parameters.vector(weight_) + input_.columns() - used;
-      inputs.front()->GetRow(i, 0, x, used);
-      for (int64_t c = 0; c < used; ++c) x[c] += weight[c];
-      std::fill(x + used, x + input_.columns(), 0.0f);
-      output->SetRow(i, 0, x, input_.columns());
+    const int64_t samples = pass.buffers[d_weight_].rows();
+    for (int64_t i = 0, row = 0; i < samples; ++i) {
+      const int64_t used = input_.LengthOf(pass, i), n = used * input_.dim();
+      const float* const weight = pass.parameters.vector(weight_) + input_.columns() - n;
+      input_.Get(*inputs.front(), i, row, used, x);
+      for (int64_t c = 0; c < n; ++c) x[c] += weight[c];
+      input_.Set(x, i, row, used, output);
+      row += used;
     }
   }
 
-  void Backward(const BlockPass& pass, Inputs, const BlockedMatrix& output, BlockedMatrix* d_output,
+  void Backward(const BlockPass& pass, Inputs, const BlockedMatrix&, BlockedMatrix* d_output,
                 WeightGradients* gradients,
                 std::span<BlockedMatrix* const> d_inputs) const override {
     const TraceSpan span("positions");
     BlockedMatrix& d_weights = pass.buffers[d_weight_];
     float* const d = pass.rows[row_].data();
-    for (int64_t i = 0; i < output.rows(); ++i) {
-      const int64_t used = input_.LengthOf(pass, i) * input_.dim();
-      const int64_t rest = input_.columns() - used;
+    for (int64_t i = 0, row = 0; i < d_weights.rows(); ++i) {
+      const int64_t used = input_.LengthOf(pass, i);
+      const int64_t rest = input_.columns() - used * input_.dim();
       std::fill_n(d, rest, 0.0f);
-      d_output->GetRow(i, 0, d + rest, used);
+      input_.Get(*d_output, i, row, used, d + rest);
       d_weights.SetRow(i, 0, d, input_.columns());
+      row += used;
     }
     gradients->AddVector(d_weights, weight_);
-    if (d_inputs.front() == nullptr) return;
-    input_.ZeroUnused(pass, d_output);
-    d_inputs.front()->SetColumns(0, *d_output, 0, input_.columns());
+    if (d_inputs.front() != nullptr) Copy(*d_output, d_inputs.front());
   }
 
  private:

@@ -74,7 +74,8 @@ class SelfAttentionBlock : public ::testing::TestWithParam<size_t> {};  // of kA
 
 TEST_P(SelfAttentionBlock, ComputesItsDefinition) {
   const SelfAttention& options = kAttentions[GetParam()];
-  BlockAlone attention(options, kAttendedInput, kAttendedSamples);
+  BlockAlone attention(options, kAttendedInput, kAttendedSamples, std::nullopt, Precision::kFloat32,
+                       false);
   const std::vector<float> y = attention.Output();
   const Shape& shape = attention.block().shape();
   ASSERT_EQ(shape.size(), kAttended);
@@ -113,9 +114,13 @@ TEST(SelfAttention, GradientsOfManyVectorsAgreeWithFiniteDifferences) {
   Shape many;
   for (int v = 0; v < 21; ++v) many.push_back({fmt::format("v{}", v), 3});
   for (const bool causal : {false, true}) {
-    BlockAlone block(SelfAttention{.heads = 2, .dim = 2, .causal = causal, .relu = false}, {many});
-    block.SetLengths({21, 17, 3, 16});
-    block.ExpectGradients();
+    for (const bool newest : {false, true}) {
+      BlockAlone block(SelfAttention{.heads = 2, .dim = 2, .causal = causal, .relu = false},
+                       {many});
+      if (newest) block.GiveOnlyNewest();
+      block.SetLengths({21, 17, 3, 16});
+      block.ExpectGradients();
+    }
   }
 }
 
@@ -123,7 +128,10 @@ TEST(SelfAttention, GradientsOfManyVectorsAgreeWithFiniteDifferences) {
 TEST_P(SelfAttentionBlock, GradientsAgreeWithFiniteDifferences) {
   SelfAttention options = kAttentions[GetParam()];
   options.relu = false;
-  BlockAlone(options, kAttendedInput, kAttendedSamples).ExpectGradients();
+  for (const bool sequence : {false, true})
+    BlockAlone(options, kAttendedInput, kAttendedSamples, std::nullopt, Precision::kFloat32,
+               sequence)
+        .ExpectGradients();
 }
 
 TEST(SelfAttention, GradientsThroughReluAgreeWithFiniteDifferences) {

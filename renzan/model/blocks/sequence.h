@@ -16,16 +16,15 @@ inline int64_t LengthOf(const SequenceId& sequence, const BlockPass& pass, int64
   return pass.lengths[sequence.index][static_cast<size_t>(sample)] + sequence.appended;
 }
 
-// Makes the positions zero that samples do not use: `columns` of each are a position's. For blocks
-// that give a sequence, and for the gradients that they get.
-inline void ZeroUnused(const std::optional<SequenceId>& sequence, const BlockPass& pass,
-                       int64_t columns, BlockedMatrix* x) {
-  if (!sequence) return;
-  constexpr int64_t kZeros = 64;
-  constexpr float zeros[kZeros] = {};
-  for (int64_t i = 0; i < x->rows(); ++i)
-    for (int64_t c = LengthOf(*sequence, pass, i) * columns; c < x->columns(); c += kZeros)
-      x->SetRow(i, c, zeros, std::min(kZeros, x->columns() - c));
+// The rows that n samples have of a sequence in kRows or kNewest.
+inline int64_t RowsOf(const SequenceId& sequence, VectorLayout layout, const BlockPass& pass,
+                      int64_t n) {
+  int64_t rows = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t length = LengthOf(sequence, pass, i);
+    rows += layout == VectorLayout::kNewest ? std::min<int64_t>(length, 1) : length;
+  }
+  return rows;
 }
 
 // The sequence that blocks with several inputs give if each position of the result comes from the
@@ -37,6 +36,14 @@ inline std::optional<SequenceId> SequenceOfAll(const BlockPlace& place) {
       return std::nullopt;
   return place.SequenceOf(0);
 }
+
+// Of a sample: its rows in a matrix with one for each vector, and in one of results.
+struct SampleRows {
+  int64_t sample = 0;
+  int64_t first = 0, used = 0;
+  int64_t first_result = 0, results = 0;
+  int64_t newest() const { return first + used - 1; }
+};
 
 class SequenceInputOf {
  public:
@@ -60,9 +67,33 @@ class SequenceInputOf {
   int64_t LengthOf(const BlockPass& pass, int64_t sample) const {
     return sequence_ ? renzan::LengthOf(*sequence_, pass, sample) : positions_;
   }
-  // In a matrix with as many positions.
-  void ZeroUnused(const BlockPass& pass, BlockedMatrix* x) const {
-    renzan::ZeroUnused(sequence_, pass, x->columns() / positions_, x);
+  int64_t RowsOf(const BlockPass& pass, int64_t n) const {
+    return sequence_ ? renzan::RowsOf(*sequence_, VectorLayout::kRows, pass, n) : n * positions_;
+  }
+
+  // Calls body(SampleRows) for the samples of a matrix with `rows` rows, one for each vector, but
+  // not those at the end that have none. `only_newest`: results are the newest ones' alone.
+  template <typename Body>
+  void ForEachSample(const BlockPass& pass, int64_t rows, bool only_newest,
+                     const Body& body) const {
+    for (SampleRows of; of.first < rows; ++of.sample) {
+      of.used = LengthOf(pass, of.sample);
+      of.results = only_newest ? std::min<int64_t>(of.used, 1) : of.used;
+      body(of);
+      of.first += of.used;
+      of.first_result += of.results;
+    }
+  }
+
+  // Copies a sample's first `used` vectors out of the input's matrix or into one like it. They are
+  // in the rows from `row` on if this is a sequence, in the sample's columns otherwise.
+  void Get(const BlockedMatrix& from, int64_t sample, int64_t row, int64_t used, float* to) const {
+    if (!sequence_) return from.GetRow(sample, 0, to, used * dim_);
+    for (int64_t v = 0; v < used; ++v) from.GetRow(row + v, 0, to + v * dim_, dim_);
+  }
+  void Set(const float* from, int64_t sample, int64_t row, int64_t used, BlockedMatrix* to) const {
+    if (!sequence_) return to->SetRow(sample, 0, from, used * dim_);
+    for (int64_t v = 0; v < used; ++v) to->SetRow(row + v, 0, from + v * dim_, dim_);
   }
 
  private:

@@ -87,6 +87,22 @@ TEST_P(SequenceBlocks, GradientsAgreeWithFiniteDifferences) {
   block.ExpectGradients();
 }
 
+// What reads only the newest position sees the same, and gives the same gradients.
+TEST_P(SequenceBlocks, GiveTheNewestPositionAlone) {
+  BlockAlone all = Make(), newest = Make();
+  if (all.block().NewestNeeds() == Block::Needs::kUnable) return;
+  newest.GiveOnlyNewest();
+  for (BlockAlone* each : {&all, &newest}) each->SetLengths(kUsed);
+  const std::vector<float> expected = all.Output(), y = newest.Output();
+  const size_t columns = static_cast<size_t>(all.columns()), width = columns / kMost;
+  for (size_t i = 0; i < kUsed.size(); ++i)
+    for (size_t c = 0; c < columns; ++c) {
+      const bool is_newest = static_cast<int32_t>(c / width) == kUsed[i] - 1;
+      EXPECT_NEAR(y[i * columns + c], is_newest ? expected[i * columns + c] : 0, 1e-5f) << i;
+    }
+  newest.ExpectGradients();
+}
+
 TEST_P(SequenceBlocks, WorkInBFloat16) {
   const SequenceCase& its = GetParam();
   std::vector<Shape> inputs(its.inputs, Five());

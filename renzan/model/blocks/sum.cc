@@ -26,20 +26,19 @@ class SumBlock final : public Block {
 
   bool GivesLogit() const override { return width_ == 1; }
   bool TakesLogits() const override { return width_ == 1; }
+  Needs NewestNeeds() const override { return Needs::kNewest; }
   double Flops(bool) const override { return 0; }
 
-  void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
+  void Forward(const BlockPass&, Inputs inputs, BlockedMatrix* output) const override {
     if (width_ == 1) return SumLogits(inputs, output);
-    output->SetColumns(0, *inputs.front(), 0, width_);
+    Copy(*inputs.front(), output);
     for (const BlockedMatrix* input : inputs.subspan(1)) Add(*input, output);
-    ZeroUnused(sequence(), pass, shape().front().dim, output);
   }
 
-  void Backward(const BlockPass& pass, Inputs, const BlockedMatrix&, BlockedMatrix* d_output,
+  void Backward(const BlockPass&, Inputs, const BlockedMatrix&, BlockedMatrix* d_output,
                 WeightGradients*, std::span<BlockedMatrix* const> d_inputs) const override {
-    ZeroUnused(sequence(), pass, shape().front().dim, d_output);
     for (BlockedMatrix* d_input : d_inputs)
-      if (d_input != nullptr) d_input->SetColumns(0, *d_output, 0, width_);
+      if (d_input != nullptr) Copy(*d_output, d_input);
   }
 
  private:

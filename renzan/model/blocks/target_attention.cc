@@ -9,7 +9,7 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/trace.h"
 #include "renzan/model/blocks/sequence.h"
-#include "renzan/nn/activation.h"
+#include "renzan/nn/activation_in_float.h"
 #include "renzan/nn/gemm.h"
 
 namespace renzan {
@@ -51,6 +51,9 @@ class TargetAttentionBlock final : public Block {
     for (const Layer& layer : layers_) flops_ += WeightsOf(place, layer);
   }
 
+  VectorLayout TakesAs(size_t input) const override {
+    return input == kKeys ? VectorLayout::kRows : VectorLayout::kColumns;
+  }
   double Flops(bool d_inputs) const override {
     return static_cast<double>(keys_.positions()) *
            ((d_inputs ? 6.0 : 4.0) * flops_ + 14 * static_cast<double>(keys_.dim()));
@@ -60,29 +63,31 @@ class TargetAttentionBlock final : public Block {
     const TraceSpan span("target attention");
     const OfSample of = Values(pass);
     BlockedMatrix& x = pass.buffers[x_];
-    for (int64_t i = 0; i < output->rows(); ++i) {
-      const int64_t length = Load(pass, inputs, i, of);
-      for (int64_t v = 0; v < keys_.positions(); ++v) {
-        if (v < length) {
-          Compare(of, v);
-        } else {
-          std::fill_n(of.compared, 4 * keys_.dim(), 0.0f);
-        }
-        x.SetRow(i * keys_.positions() + v, 0, of.compared, 4 * keys_.dim());
+    const int64_t rows = keys_.RowsOf(pass, output->rows());
+    x.Reshape(rows, x.columns(), x.precision());
+    for (int64_t i = 0, row = 0; i < output->rows(); ++i) {
+      const int64_t length = Load(pass, inputs, i, row, of);
+      for (int64_t v = 0; v < length; ++v, ++row) {
+        Compare(of, v);
+        x.SetRow(row, 0, of.compared, 4 * keys_.dim());
       }
     }
     const BlockedMatrix* in = &x;
     for (const Layer& layer : layers_) {
+      for (const size_t b : {layer.sums, layer.activations}) {
+        BlockedMatrix& buffer = pass.buffers[b];
+        buffer.Reshape(rows, buffer.columns(), buffer.precision());
+      }
       Gemm(*in, pass.parameters.weight(layer.weight).transposed,
            {.bias = layer.bias ? pass.parameters.vector(*layer.bias) : nullptr},
            &pass.buffers[layer.sums]);
       if (&layer != &layers_.back())
-        Activate(activation_, pass.buffers[layer.sums], &pass.buffers[layer.activations]);
+        ActivateInFloat(activation_, pass.buffers[layer.sums], &pass.buffers[layer.activations]);
       in = &pass.buffers[layer.activations];
     }
-    for (int64_t i = 0; i < output->rows(); ++i) {
-      const int64_t length = Load(pass, inputs, i, of);
-      for (int64_t v = 0; v < length; ++v) of.attention[v] = in->at(i * keys_.positions() + v, 0);
+    for (int64_t i = 0, row = 0; i < output->rows(); ++i) {
+      const int64_t length = Load(pass, inputs, i, row, of);
+      for (int64_t v = 0; v < length; ++v, ++row) of.attention[v] = in->at(row, 0);
       if (softmax_) Normalize(length, of.attention);
       pass.buffers[attention_].SetRow(i, 0, of.attention, keys_.positions());
       float* const sum = of.compared;
@@ -100,14 +105,13 @@ class TargetAttentionBlock final : public Block {
     const TraceSpan span("target attention");
     const OfSample of = Values(pass);
     BlockedMatrix* dy = &pass.buffers[gradients_[layers_.size() % 2]];
-    dy->Reshape(output.rows() * keys_.positions(), 1, dy->precision());
-    for (int64_t i = 0; i < output.rows(); ++i) {
-      const int64_t length = Load(pass, inputs, i, of);
+    dy->Reshape(pass.buffers[x_].rows(), 1, dy->precision());
+    for (int64_t i = 0, row = 0; i < output.rows(); ++i) {
+      const int64_t length = Load(pass, inputs, i, row, of);
       pass.buffers[attention_].GetRow(i, 0, of.attention, keys_.positions());
       d_output->GetRow(i, 0, of.d_output, keys_.dim());
       GradientOfScores(length, of);
-      for (int64_t v = 0; v < keys_.positions(); ++v)
-        dy->Set(i * keys_.positions() + v, 0, of.d_attention[v]);
+      for (int64_t v = 0; v < length; ++v, ++row) dy->Set(row, 0, of.d_attention[v]);
     }
     for (size_t i = layers_.size(); i-- > 0;) {
       const Layer& layer = layers_[i];
@@ -116,16 +120,17 @@ class TargetAttentionBlock final : public Block {
       BlockedMatrix* const d_in = &pass.buffers[gradients_[i % 2]];
       d_in->Reshape(in.rows(), in.columns(), in.precision());
       Gemm(*dy, pass.parameters.weight(layer.weight).straight, {}, d_in);
-      if (i > 0) ActivateBackward(activation_, pass.buffers[layers_[i - 1].sums], d_in);
+      if (i > 0) ActivateInFloatBackward(activation_, pass.buffers[layers_[i - 1].sums], d_in);
       dy = d_in;
     }
-    for (int64_t i = 0; i < output.rows(); ++i) {
-      const int64_t length = Load(pass, inputs, i, of);
+    for (int64_t i = 0, row = 0; i < output.rows(); ++i) {
+      const int64_t length = Load(pass, inputs, i, row, of);
       pass.buffers[attention_].GetRow(i, 0, of.attention, keys_.positions());
       d_output->GetRow(i, 0, of.d_output, keys_.dim());
-      InputGradients(*dy, i, length, of);
+      InputGradients(*dy, row, length, of);
       if (d_inputs[kQuery] != nullptr) d_inputs[kQuery]->SetRow(i, 0, of.d_query, keys_.dim());
-      if (d_inputs[kKeys] != nullptr) d_inputs[kKeys]->SetRow(i, 0, of.d_keys, keys_.columns());
+      if (d_inputs[kKeys] != nullptr) keys_.Set(of.d_keys, i, row, length, d_inputs[kKeys]);
+      row += length;
     }
   }
 
@@ -168,12 +173,14 @@ class TargetAttentionBlock final : public Block {
     return of;
   }
 
-  // Returns how many positions the sample uses; attention of the others is 0.
-  int64_t Load(const BlockPass& pass, Inputs inputs, int64_t sample, const OfSample& of) const {
+  // Returns how many positions the sample uses, from `row` on; attention of the others is 0.
+  int64_t Load(const BlockPass& pass, Inputs inputs, int64_t sample, int64_t row,
+               const OfSample& of) const {
+    const int64_t length = keys_.LengthOf(pass, sample);
     inputs[kQuery]->GetRow(sample, 0, of.query, keys_.dim());
-    inputs[kKeys]->GetRow(sample, 0, of.keys, keys_.columns());
+    keys_.Get(*inputs[kKeys], sample, row, length, of.keys);
     std::fill_n(of.attention, keys_.positions(), 0.0f);
-    return keys_.LengthOf(pass, sample);
+    return length;
   }
 
   void Compare(const OfSample& of, int64_t position) const {
@@ -198,9 +205,8 @@ class TargetAttentionBlock final : public Block {
     for (int64_t v = 0; v < n; ++v) scores[v] /= sum;
   }
 
-  // To d_attention, 0 where a position is not used.
+  // To d_attention.
   void GradientOfScores(int64_t length, const OfSample& of) const {
-    std::fill_n(of.d_attention, keys_.positions(), 0.0f);
     float mean = 0;
     for (int64_t v = 0; v < length; ++v) {
       float d = 0;
@@ -213,16 +219,15 @@ class TargetAttentionBlock final : public Block {
       of.d_attention[v] = of.attention[v] * (of.d_attention[v] - mean);
   }
 
-  // `d_x`: of the compared values.
-  void InputGradients(const BlockedMatrix& d_x, int64_t sample, int64_t length,
+  // `d_x`: of the compared values, the sample's from `row` on.
+  void InputGradients(const BlockedMatrix& d_x, int64_t row, int64_t length,
                       const OfSample& of) const {
     const int64_t dim = keys_.dim();
     const float *const d_q = of.d_compared, *const d_k = d_q + dim;
     const float *const d_difference = d_k + dim, *const d_product = d_difference + dim;
     std::fill_n(of.d_query, dim, 0.0f);
-    std::fill_n(of.d_keys, keys_.columns(), 0.0f);
     for (int64_t v = 0; v < length; ++v) {
-      d_x.GetRow(sample * keys_.positions() + v, 0, of.d_compared, 4 * dim);
+      d_x.GetRow(row + v, 0, of.d_compared, 4 * dim);
       const float* const key = of.keys + v * dim;
       float* const d_key = of.d_keys + v * dim;
       for (int64_t d = 0; d < dim; ++d) {
