@@ -38,13 +38,17 @@ std::vector<std::string> WithFeatureNames(std::vector<std::string> inputs,
   return inputs;
 }
 
-std::string WhyNoGraph(const ModelConfig& model) {
+std::optional<BlockError> WhyNoGraph(const ModelConfig& model) {
   try {
     GraphOf(model);
-    return "";
-  } catch (const Error& error) {
-    return error.what();
+    return std::nullopt;
+  } catch (const BlockError& error) {
+    return error;
   }
+}
+
+void SetWhere(const ConfigFields& fields, std::string* where) {
+  if (std::string stated = fields.Where(); !stated.empty()) *where = std::move(stated);
 }
 
 // "" if they are right.
@@ -94,6 +98,7 @@ void TableConfig::Describe(ConfigFields& fields) {
 }
 
 void BlockConfig::Describe(ConfigFields& fields) {
+  SetWhere(fields, &where);
   fields.Tag(Decides::kModel);
   fields.Choice("type", &type, BlockTypeNames());
   fields.Field("inputs", &inputs,
@@ -107,6 +112,7 @@ void BlockConfig::Describe(ConfigFields& fields) {
 }
 
 void OutputConfig::Describe(ConfigFields& fields) {
+  SetWhere(fields, &where);
   fields.Tag(Decides::kModel);
   fields.Field("block", &block,
                "that gives its logit or number, with type: blocks; empty: of its name");
@@ -138,8 +144,8 @@ void ModelConfig::Describe(ConfigFields& fields) {
   fields.Require(type != kBlocksType || !blocks.empty(), "blocks",
                  "must have at least one block with model.type: blocks");
   if (type == kBlocksType && !blocks.empty()) {
-    const std::string why = WhyNoGraph(*this);
-    fields.Require(why.empty(), "blocks", "is no graph of a model: " + why);
+    if (const std::optional<BlockError> why = WhyNoGraph(*this))
+      fields.RequireAt(why->where(), false, "blocks", "is no graph of a model: " + why->problem());
   }
   const bool has_embeddings = RowColumns(type, 1) != RowColumns(type, 2);
   if (has_embeddings) fields.Range("embedding_dim", &embedding_dim, 1, kMaxDim);
@@ -179,7 +185,8 @@ std::vector<ModelOutput> OutputsOf(const ModelConfig& model) {
          .label = !output.has_loss()     ? ""
                   : output.label.empty() ? name
                                          : output.label,
-         .loss = output.loss == kSquaredError ? Loss::kSquaredError : Loss::kBinaryCrossEntropy});
+         .loss = output.loss == kSquaredError ? Loss::kSquaredError : Loss::kBinaryCrossEntropy,
+         .where = output.where});
   }
   return outputs;
 }
@@ -214,7 +221,8 @@ Graph GraphOf(const ModelConfig& model) {
   std::vector<GraphBlock> blocks;
   for (const auto& [name, block] : model.blocks)
     if (block.options)
-      blocks.push_back({name, WithFeatureNames(block.inputs, EscapeName), *block.options});
+      blocks.push_back(
+          {name, WithFeatureNames(block.inputs, EscapeName), *block.options, block.where});
   return SortedGraph(std::move(blocks), BlocksOfOutputs(OutputsOf(model)));
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "renzan/base/config/config.h"
@@ -33,6 +34,7 @@ struct BlockConfig {
   std::string type;
   std::vector<std::string> inputs;
   std::optional<BlockOptions> options;  // of the type
+  std::string where = {};               // ConfigFields::Where()
   void Describe(ConfigFields& fields);
 };
 
@@ -42,7 +44,11 @@ struct OutputConfig {
   std::string label;  // empty: of the output's name
   std::string loss;   // empty: squared_error of a label that is a number, else binary_cross_entropy
   double weight = 1;  // of its loss
-  bool operator==(const OutputConfig&) const = default;
+  std::string where = {};  // ConfigFields::Where(); no part of its value
+  bool operator==(const OutputConfig& other) const {
+    return std::tie(block, label, loss, weight) ==
+           std::tie(other.block, other.label, other.loss, other.weight);
+  }
   void Describe(ConfigFields& fields);
   bool has_loss() const { return loss != "none"; }
 };

@@ -6,12 +6,16 @@ namespace renzan {
 
 void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss,
                          const SparseOptimizerOptions& sparse, bool one_learning_rate) {
-  const auto reject = [](const std::string& what) {
-    Fail(ErrorCode::kConfig, "device: cuda does not support {}: use device: cpu", what);
+  const auto refusal = [](const std::string& what) {
+    return fmt::format("device: cuda does not support {}: use device: cpu", what);
+  };
+  const auto reject = [&](const std::string& what) {
+    Fail(ErrorCode::kConfig, "{}", refusal(what));
   };
   for (const GraphBlock& block : model.blocks)
     if (block.options.type() == std::string(InBatchSoftmax::kType))
-      reject(fmt::format("block {} ({})", block.name, block.options.type()));
+      throw BlockError(block.where,
+                       refusal(fmt::format("block {} ({})", block.name, block.options.type())));
   if (!HasDotInteraction(model) && model.type != "dlrm_dcnv2") reject("model.type: " + model.type);
   if (!HasDotInteraction(model) && model.sizes.cross_rank == 0) reject("model.cross_rank: 0");
   if (model.sizes.normalization != "none")

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "renzan/base/config/config.h"
-#include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 
 namespace renzan {
@@ -25,19 +24,20 @@ const GraphBlock* Find(const std::vector<GraphBlock>& blocks, const std::string&
 }
 
 // Names begin those of parameters: with a dot, or that of the tables, two parameters might get one.
-void CheckName(const std::string& name) {
-  if (IsGraphInput(name))
-    Fail(ErrorCode::kConfig, "block {} has the name of an input of the model", name);
+void CheckName(const GraphBlock& block) {
+  const std::string& name = block.name;
+  if (IsGraphInput(name)) RejectBlock(block.where, name, "has the name of an input of the model");
   if (name == "embedding")
-    Fail(ErrorCode::kConfig, "no block can have the name embedding, which the tables have");
+    throw BlockError(block.where, "no block can have the name embedding, which the tables have");
   if (!IsBlockName(name))
-    Fail(ErrorCode::kConfig, "block '{}': names consist of letters, digits, _ and -", Escape(name));
+    RejectBlock(block.where, "'" + Escape(name) + "'",
+                ": names consist of letters, digits, _ and -");
 }
 
 void CheckInputsExist(const std::vector<GraphBlock>& blocks) {
   std::vector<std::string> names = {kDenseInput, kEmbeddingsInput};
   for (const GraphBlock& block : blocks) {
-    CheckName(block.name);
+    CheckName(block);
     names.push_back(block.name);
   }
   for (const GraphBlock& block : blocks)
@@ -45,14 +45,16 @@ void CheckInputsExist(const std::vector<GraphBlock>& blocks) {
       if (!FeatureOfInput(input).empty()) continue;
       if (std::find(names.begin(), names.end(), input) != names.end()) continue;
       const std::string nearest = NearestName(input, names);
-      Fail(ErrorCode::kConfig, "block {}: its input '{}' does not exist{}", block.name, input,
-           nearest.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))
-                           : ": did you mean '" + nearest + "'?");
+      RejectBlock(
+          block.where, block.name,
+          fmt::format(": its input '{}' does not exist{}", input,
+                      nearest.empty() ? fmt::format("; there are {}", fmt::join(names, ", "))
+                                      : ": did you mean '" + nearest + "'?"));
     }
 }
 
-// "a → b → a", from a block that depends on itself or on such a block.
-std::string CycleFrom(const std::vector<GraphBlock>& blocks, const std::string& start) {
+// Throws BlockError, from a block that depends on itself or on such a block.
+[[noreturn]] void RejectCycle(const std::vector<GraphBlock>& blocks, const std::string& start) {
   std::vector<std::string> path = {start};
   for (;;) {
     const GraphBlock& block = *Find(blocks, path.back());
@@ -64,31 +66,36 @@ std::string CycleFrom(const std::vector<GraphBlock>& blocks, const std::string& 
     // From an input to what uses it.
     std::vector<std::string> cycle(std::find(path.begin(), path.end(), path.back()), path.end());
     std::reverse(cycle.begin(), cycle.end());
-    return fmt::format("{}", fmt::join(cycle, " → "));
+    throw BlockError(Find(blocks, cycle.front())->where,
+                     fmt::format("blocks form a cycle: {}", fmt::join(cycle, " → ")));
   }
 }
 
-void CheckAllAreUsed(const Graph& graph, const std::vector<std::string>& outputs) {
-  for (const std::string& output : outputs)
-    if (Find(graph, output) == nullptr)
-      Fail(ErrorCode::kConfig, "no block {} gives the output that names it", output);
+void CheckAllAreUsed(const Graph& graph, const std::vector<GraphOutput>& outputs) {
+  for (const GraphOutput& output : outputs)
+    if (Find(graph, output.block) == nullptr)
+      throw BlockError(output.where,
+                       fmt::format("no block {} gives the output that names it", output.block));
+  const auto is_output = [&](const GraphBlock& block) {
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [&](const GraphOutput& output) { return output.block == block.name; });
+  };
   std::vector<std::string> unused;
   for (const GraphBlock& block : graph) {
     const bool used = std::any_of(graph.begin(), graph.end(), [&](const GraphBlock& other) {
       return std::find(other.inputs.begin(), other.inputs.end(), block.name) != other.inputs.end();
     });
-    if (!used && std::find(outputs.begin(), outputs.end(), block.name) == outputs.end())
-      unused.push_back(block.name);
+    if (!used && !is_output(block)) unused.push_back(block.name);
   }
   if (!outputs.empty() && !unused.empty())
-    Fail(ErrorCode::kConfig,
-         "block {} is neither the input of another nor a block of model.outputs", unused[0]);
+    RejectBlock(Find(graph, unused[0])->where, unused[0],
+                "is neither the input of another nor a block of model.outputs");
   if (outputs.empty() && unused.size() != 1)
-    Fail(
-        ErrorCode::kConfig,
-        "exactly one block, which gives the logit, must be the input of no other, but {} are; name "
-        "several outputs in model.outputs",
-        fmt::join(unused, ", "));
+    throw BlockError(
+        unused.empty() ? "" : Find(graph, unused[0])->where,
+        fmt::format("exactly one block, which gives the logit, must be the input of no other, but "
+                    "{} are; name several outputs in model.outputs",
+                    fmt::join(unused, ", ")));
 }
 
 }  // namespace
@@ -106,7 +113,7 @@ std::string FeatureOfInput(const std::string& input) {
   return input.starts_with(kOfOne) ? input.substr(kOfOne.size()) : "";
 }
 
-Graph SortedGraph(std::vector<GraphBlock> blocks, const std::vector<std::string>& outputs) {
+Graph SortedGraph(std::vector<GraphBlock> blocks, const std::vector<GraphOutput>& outputs) {
   CheckInputsExist(blocks);
   std::sort(blocks.begin(), blocks.end(),
             [](const GraphBlock& a, const GraphBlock& b) { return a.name < b.name; });
@@ -116,8 +123,7 @@ Graph SortedGraph(std::vector<GraphBlock> blocks, const std::vector<std::string>
       return std::none_of(block.inputs.begin(), block.inputs.end(),
                           [&](const std::string& input) { return Find(blocks, input); });
     });
-    if (next == blocks.end())
-      Fail(ErrorCode::kConfig, "blocks form a cycle: {}", CycleFrom(blocks, blocks.front().name));
+    if (next == blocks.end()) RejectCycle(blocks, blocks.front().name);
     sorted.push_back(std::move(*next));
     blocks.erase(next);
   }

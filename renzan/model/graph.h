@@ -29,14 +29,20 @@ struct GraphBlock {
   std::string name;
   std::vector<std::string> inputs;  // names of blocks before it, or the inputs above
   BlockOptions options;
+  std::string where = {};  // "config.yaml:23:5", for messages; no part of the model
 };
 
 using Graph = std::vector<GraphBlock>;
 
+// A block that gives an output, and where the configuration says so.
+struct GraphOutput {
+  std::string block, where = {};
+};
+
 // Sorts blocks so that each comes after its inputs, and as far as that allows in the order of their
 // names. `outputs`: the blocks that give the model's outputs; none: there is one, the last block.
-// Throws kConfig if an input or output does not exist, blocks form a cycle, or one is used neither
-// by another nor as an output.
-Graph SortedGraph(std::vector<GraphBlock> blocks, const std::vector<std::string>& outputs = {});
+// Throws BlockError if an input or output does not exist, blocks form a cycle, or one is used
+// neither by another nor as an output.
+Graph SortedGraph(std::vector<GraphBlock> blocks, const std::vector<GraphOutput>& outputs = {});
 
 }  // namespace renzan

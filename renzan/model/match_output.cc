@@ -10,10 +10,11 @@ namespace renzan {
 
 void CheckItemsStandAlone(const MatchOutput& match) {
   const auto fail = [&](const std::string& what) {
-    Fail(ErrorCode::kConfig,
-         "block {}: its query and its item both depend on {}, so an item has another vector for "
-         "each query and items cannot be ranked: give it to one of the two sides alone",
-         match.block, what);
+    RejectBlock(
+        match.where, match.block,
+        fmt::format(": its query and its item both depend on {}, so an item has another vector for "
+                    "each query and items cannot be ranked: give it to one of the two sides alone",
+                    what));
   };
   if (match.query.dense && match.item.dense) fail("the dense features");
   for (const std::string& feature : match.item.features)
@@ -55,7 +56,8 @@ std::optional<MatchOutput> Model::MatchOf(size_t output) const {
   return MatchOutput{.block = values_[node.output].name,
                      .width = ColumnsOf(values_[node.inputs[0]].shape),
                      .query = SideOf(node.inputs[0]),
-                     .item = SideOf(node.inputs[1])};
+                     .item = SideOf(node.inputs[1]),
+                     .where = values_[node.output].where};
 }
 
 void Model::GetMatch(const Workspace& workspace, int64_t n, const MatchVectors& to) const {

@@ -20,6 +20,7 @@ struct MatchOutput {
   std::string block;
   int64_t width = 0;  // of both vectors
   MatchSide query, item;
+  std::string where = {};  // GraphBlock::where
 };
 
 // What a pass over some samples leaves of an output that is a match: their vectors, [samples,

@@ -64,7 +64,7 @@ Model::Model(const ModelOptions& options, const Graph& graph)
   for (const ModelOutput& output : options_.outputs) AddOutput(output);
   for (const Node& node : nodes_)
     if (const Value& value = values_[node.output]; value.uses == 0)
-      Fail(ErrorCode::kConfig, "block {}: nothing uses its output", value.name);
+      Reject(value.name, ": nothing uses its output");
   NarrowToNewest();
   ConvertSequences();
   PlaceValues();
@@ -77,31 +77,30 @@ void Model::AddOutput(const ModelOutput& output) {
                                 : values_[each.output].name == output.block;
   });
   if (node == nodes_.end())
-    Fail(ErrorCode::kConfig, "output {}: there is no block {}", output.name, output.block);
+    throw BlockError(output.where,
+                     fmt::format("output {}: there is no block {}", output.name, output.block));
   Value& value = values_[node->output];
   const std::string role =
       output.block.empty() ? "comes last" : fmt::format("gives the output {}", Escape(output.name));
   if (ColumnsOf(value.shape) != 1)
-    Fail(ErrorCode::kConfig, "block {} {}, so it must give one logit, but it gives {}", value.name,
-         role, Describe(value.shape));
+    Reject(value.name, fmt::format("{}, so it must give one logit, but it gives {}", role,
+                                   Describe(value.shape)));
   if (!node->block->GivesLogit())
-    Fail(ErrorCode::kConfig,
-         "block {} {}, so it must give a logit: end with an mlp with linear_output: true, or a sum "
-         "of logits",
-         value.name, role);
+    Reject(value.name,
+           role +
+               ", so it must give a logit: end with an mlp with linear_output: true, or a sum of "
+               "logits");
   if (output.loss == Loss::kSquaredError && node->block->GivesProbability())
-    Fail(ErrorCode::kConfig,
-         "block {} {}, which learns by squared_error, but it gives a probability: use "
-         "binary_cross_entropy, or another block",
-         value.name, role);
+    Reject(value.name, role +
+                           ", which learns by squared_error, but it gives a probability: use "
+                           "binary_cross_entropy, or another block");
   if (output.loss == Loss::kSquaredError && node->block->ComparesItems())
-    Fail(ErrorCode::kConfig,
-         "block {} {}, which learns by squared_error, but it compares an item with others: use "
-         "binary_cross_entropy, or the block match",
-         value.name, role);
+    Reject(value.name,
+           role +
+               ", which learns by squared_error, but it compares an item with others: use "
+               "binary_cross_entropy, or the block match");
   if (std::find(outputs_.begin(), outputs_.end(), node->output) != outputs_.end())
-    Fail(ErrorCode::kConfig, "block {} gives two outputs: each needs a block of its own",
-         value.name);
+    Reject(value.name, "gives two outputs: each needs a block of its own");
   ++value.uses;
   outputs_.push_back(node->output);
 }
@@ -112,16 +111,18 @@ size_t Model::ValueNamed(const GraphBlock& block, const std::string& name) {
   if (const std::optional<size_t> part = AddPart(name)) return *part;
   if (const std::string feature = UnescapeName(FeatureOfInput(name));
       feature.ends_with(kNegativesSuffix))
-    Fail(
-        ErrorCode::kConfig,
-        "block {}: there are no negatives '{}': say how many model.negatives.{} training draws for "
-        "each sample",
-        block.name, feature,
-        feature.substr(0, feature.size() - std::string_view(kNegativesSuffix).size()));
+    RejectBlock(
+        block.where, block.name,
+        fmt::format(
+            ": there are no negatives '{}': say how many model.negatives.{} training draws for "
+            "each sample",
+            feature,
+            feature.substr(0, feature.size() - std::string_view(kNegativesSuffix).size())));
   if (const std::string feature = FeatureOfInput(name); !feature.empty())
-    Fail(ErrorCode::kConfig, "block {}: the dataset has no categorical feature '{}'", block.name,
-         UnescapeName(feature));
-  Fail(ErrorCode::kConfig, "block {}: there is no input '{}' before it", block.name, name);
+    RejectBlock(
+        block.where, block.name,
+        fmt::format(": the dataset has no categorical feature '{}'", UnescapeName(feature)));
+  RejectBlock(block.where, block.name, fmt::format(": there is no input '{}' before it", name));
 }
 
 // The value of "embeddings.NAME" for a pooled feature, if that is what this is.
@@ -157,11 +158,13 @@ void Model::AddBlock(const GraphBlock& block) {
   }
   if (!shapes.empty() && std::all_of(shapes.begin(), shapes.end(),
                                      [](const Shape& shape) { return ColumnsOf(shape) == 0; }))
-    Fail(ErrorCode::kConfig, "block {}: its {} empty: the dataset has no features for it",
-         block.name, block.inputs.size() == 1 ? "input is" : "inputs are");
+    RejectBlock(block.where, block.name,
+                fmt::format(": its {} empty: the dataset has no features for it",
+                            block.inputs.size() == 1 ? "input is" : "inputs are"));
   const size_t parameters = layout_.parameters().size();
   std::vector<ItemRequest> requests(items_.size());  // indices begin after those of other blocks
   node.block = block.options.Make({.name = block.name,
+                                   .where = block.where,
                                    .inputs = shapes,
                                    .sequences = sequences,
                                    .padded = padded,
@@ -170,10 +173,10 @@ void Model::AddBlock(const GraphBlock& block) {
                                    .parameters = layout_,
                                    .buffers = buffers_,
                                    .items = &requests});
-  for (size_t i = items_.size(); i < requests.size(); ++i) AddItem(block.name, requests[i]);
+  for (size_t i = items_.size(); i < requests.size(); ++i) AddItem(block, requests[i]);
   layout_.SetBlock(parameters, block.name);
-  CheckNames(block.name, parameters);
-  CheckNegatives(block.name, node);
+  CheckNames(block, parameters);
+  CheckNegatives(block, node);
   if (!node.block->TakesLogits())
     for (const size_t input : node.inputs) values_[input].is_float32 = false;
   node.output = values_.size();
@@ -183,51 +186,55 @@ void Model::AddBlock(const GraphBlock& block) {
                      .has_gradient = d_inputs || layout_.parameters().size() > parameters,
                      .sequence = node.block->sequence(),
                      .padded = IsPadded(*node.block, shapes, sequences, padded),
-                     .layout = node.block->GivesAs()});
+                     .layout = node.block->GivesAs(),
+                     .where = block.where});
   nodes_.push_back(std::move(node));
 }
 
-void Model::AddItem(const std::string& block, const ItemRequest& request) {
+void Model::AddItem(const GraphBlock& block, const ItemRequest& request) {
   const auto table =
       std::find_if(options_.tables.begin(), options_.tables.end(), [&](const TableInput& each) {
         return each.name == EscapeName(request.feature) && !each.multi_hot;
       });
   if (table == options_.tables.end())
-    Fail(ErrorCode::kConfig,
-         "block {}: item: the dataset has no categorical feature '{}' with one value in each row",
-         block, Escape(request.feature));
+    RejectBlock(
+        block.where, block.name,
+        fmt::format(
+            ": item: the dataset has no categorical feature '{}' with one value in each row",
+            Escape(request.feature)));
   items_.push_back({.table = static_cast<size_t>(table - options_.tables.begin()),
                     .popularity = request.popularity});
 }
 
-// Throws kConfig if two parameters have one name, among those from `first` on that a block has
+// Throws BlockError if two parameters have one name, among those from `first` on that a block has
 // added.
-void Model::CheckNames(const std::string& block, size_t first) const {
+void Model::CheckNames(const GraphBlock& block, size_t first) const {
   const std::vector<Parameter>& all = layout_.parameters();
   for (size_t i = first; i < all.size(); ++i)
     for (size_t j = first; j < i; ++j)
       if (all[i].name == all[j].name)
-        Fail(ErrorCode::kConfig,
-             "block {}: two vectors of its input have one name, so {} would be two parameters: "
-             "give it each vector once",
-             block, all[i].name);
+        RejectBlock(block.where, block.name,
+                    fmt::format(": two vectors of its input have one name, so {} would be two "
+                                "parameters: give it each vector once",
+                                all[i].name));
 }
 
-// Throws kConfig if a block would work otherwise in predictions, which have no negatives.
-void Model::CheckNegatives(const std::string& block, const Node& node) const {
+// Throws BlockError if a block would work otherwise in predictions, which have no negatives.
+void Model::CheckNegatives(const GraphBlock& block, const Node& node) const {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Value& input = values_[node.inputs[i]];
     const bool are_negatives =
         input.sequence && !options_.sequences[input.sequence->index].negatives_of.empty();
     if (node.block->TakesNegatives(i) && !are_negatives)
-      Fail(ErrorCode::kConfig,
-           "block {} takes negatives, which {} is not: set model.negatives, such as {{item: 100}}, "
-           "and name embeddings.item.negatives",
-           block, UnescapeName(input.name));
+      RejectBlock(block.where, block.name,
+                  fmt::format("takes negatives, which {} is not: set model.negatives, such as "
+                              "{{item: 100}}, and name embeddings.item.negatives",
+                              UnescapeName(input.name)));
     if (are_negatives && !node.block->TakesNegatives(i) && node.block->sequence() != input.sequence)
-      Fail(ErrorCode::kConfig,
-           "block {} takes {}, but only training has negatives: give them to a sampled_softmax",
-           block, UnescapeName(input.name));
+      RejectBlock(
+          block.where, block.name,
+          fmt::format("takes {}, but only training has negatives: give them to a sampled_softmax",
+                      UnescapeName(input.name)));
   }
 }
 
@@ -364,10 +371,16 @@ void Model::CheckComparisonsAreOutputs() const {
     for (const size_t input : node.inputs)
       for (const Node& from : nodes_)
         if (from.output == input && from.block->ComparesItems())
-          Fail(ErrorCode::kConfig,
-               "block {} takes the logit of {}, which is another one in training than in "
-               "predictions: only model.outputs may take it",
-               values_[node.output].name, values_[input].name);
+          Reject(values_[node.output].name,
+                 fmt::format("takes the logit of {}, which is another one in training than in "
+                             "predictions: only model.outputs may take it",
+                             values_[input].name));
+}
+
+void Model::Reject(const std::string& block, const std::string& what) const {
+  const auto value = std::find_if(values_.begin(), values_.end(),
+                                  [&](const Value& each) { return each.name == block; });
+  RejectBlock(value == values_.end() ? "" : value->where, block, what);
 }
 
 std::string Model::ComparesSamples() const {
@@ -457,17 +470,20 @@ std::vector<std::string> ModelTypeNames() {
   return names;
 }
 
-std::vector<std::string> BlocksOfOutputs(const std::vector<ModelOutput>& outputs) {
-  std::vector<std::string> blocks;
+std::vector<GraphOutput> BlocksOfOutputs(const std::vector<ModelOutput>& outputs) {
+  std::vector<GraphOutput> blocks;
   for (const ModelOutput& output : outputs)
-    if (!output.block.empty()) blocks.push_back(output.block);
+    if (!output.block.empty()) blocks.push_back({output.block, output.where});
   return blocks;
 }
 
 Graph GraphOf(const ModelOptions& options) {
   if (options.type == kBlocksType) return options.blocks;
-  if (const CatalogueEntry* entry = FindEntry(options.type))
-    return SortedGraph(entry->graph(options), BlocksOfOutputs(options.outputs));
+  if (const CatalogueEntry* entry = FindEntry(options.type)) {
+    std::vector<GraphBlock> blocks = entry->graph(options);
+    for (GraphBlock& block : blocks) block.where = "model.type: " + options.type;
+    return SortedGraph(std::move(blocks), BlocksOfOutputs(options.outputs));
+  }
   Fail(ErrorCode::kConfig, "model.type: unknown model '{}'", options.type);
 }
 

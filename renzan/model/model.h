@@ -49,6 +49,7 @@ struct ModelOutput {
   std::string block = {};  // that gives its logit or number; "": the last of the graph
   std::string label = {};  // that it learns from; "": none
   Loss loss = Loss::kBinaryCrossEntropy;
+  std::string where = {};  // as GraphBlock::where
 };
 
 // Of a model whose graph is `model.blocks` in the configuration.
@@ -108,7 +109,7 @@ class Model {
     std::vector<Rows> in_rows;
   };
 
-  // Throws kConfig for a graph whose blocks do not fit, or leave an output unused.
+  // Throws BlockError for a graph whose blocks do not fit, or leave an output unused.
   Model(const ModelOptions& options, const Graph& graph);
 
   const ModelOptions& options() const { return options_; }
@@ -136,7 +137,9 @@ class Model {
   const std::vector<Item>& items() const { return items_; }
   // Whether an output learns to tell items from others: Block::ComparesItems().
   bool ComparesItems(size_t output) const;
-  // Throws kConfig if a block takes the logit of one that compares items.
+  // RejectBlock() of the block of this name.
+  [[noreturn]] void Reject(const std::string& block, const std::string& what) const;
+  // Throws BlockError if a block takes the logit of one that compares items.
   void CheckComparisonsAreOutputs() const;
   // The first block that compares the samples of a virtual worker in training; "": none.
   std::string ComparesSamples() const;
@@ -174,6 +177,7 @@ class Model {
     VectorLayout layout = VectorLayout::kColumns;
     std::optional<size_t> converted = {};  // the value that this is in another layout
     Place place = {}, gradient = {};
+    std::string where = {};  // GraphBlock::where
   };
   // The rows of one pooled feature, copied out of all.
   struct Part {
@@ -193,9 +197,9 @@ class Model {
   std::optional<size_t> AddPart(const std::string& input);
   void CopyParts(Workspace* workspace) const;
   void AddGradientsOfParts(Workspace* workspace) const;
-  void AddItem(const std::string& block, const ItemRequest& request);
-  void CheckNames(const std::string& block, size_t first) const;
-  void CheckNegatives(const std::string& block, const Node& node) const;
+  void AddItem(const GraphBlock& block, const ItemRequest& request);
+  void CheckNames(const GraphBlock& block, size_t first) const;
+  void CheckNegatives(const GraphBlock& block, const Node& node) const;
   size_t ValueNamed(const GraphBlock& block, const std::string& name);
   bool HoldsPooledRows(const Node& node) const;
   const Node* NodeOf(size_t output) const;
@@ -225,7 +229,7 @@ class Model {
 std::vector<std::string> ModelTypeNames();
 
 // Those that are named.
-std::vector<std::string> BlocksOfOutputs(const std::vector<ModelOutput>& outputs);
+std::vector<GraphOutput> BlocksOfOutputs(const std::vector<ModelOutput>& outputs);
 
 // Throws kConfig for an unknown type.
 Graph GraphOf(const ModelOptions& options);

@@ -27,9 +27,9 @@ void CheckUse(const Graph& graph, const char* input, size_t features, const char
          "the data without them",
          input, Counted(features, fmt::format("{} feature", kind)));
   if (features == 0 && user != graph.end())
-    Fail(ErrorCode::kConfig,
-         "model.blocks: block {} takes {}, which is empty: the dataset has no feature that is {}",
-         user->name, input, kind);
+    RejectBlock(user->where, user->name,
+                fmt::format("takes {}, which is empty: the dataset has no feature that is {}",
+                            input, kind));
 }
 
 bool IsTaken(const Graph& graph, const std::string& input) {
@@ -110,13 +110,14 @@ void CheckBatchStatistics(const ModelOptions& options, int64_t samples_per_virtu
       "but each has only one: raise training.batch_size to twice numerics.virtual_workers or more, "
       "or lower numerics.virtual_workers";
   if (const std::string block = model->ComparesSamples(); !block.empty())
-    Fail(ErrorCode::kConfig,
-         "block {} takes a sample's negatives from the other samples of its virtual worker, {}",
-         block, kAdvice);
+    model->Reject(
+        block,
+        fmt::format("takes a sample's negatives from the other samples of its virtual worker, {}",
+                    kAdvice));
   for (const Parameter& parameter : model->layout().parameters())
     if (parameter.is_statistic())
-      Fail(ErrorCode::kConfig, "block {} normalizes by the samples of a virtual worker, {}",
-           parameter.name.substr(0, parameter.name.find('.')), kAdvice);
+      model->Reject(parameter.name.substr(0, parameter.name.find('.')),
+                    fmt::format("normalizes by the samples of a virtual worker, {}", kAdvice));
 }
 
 std::string LostEffects(const ModelOptions& options) {

@@ -181,9 +181,9 @@ TEST(InBatchSoftmaxModels, NeedTwoSamples) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kConfig);
     EXPECT_EQ(std::string(error.what()),
-              "block logit takes a sample's negatives from the other samples of its virtual "
-              "worker, but each has only one: raise training.batch_size to twice "
-              "numerics.virtual_workers or more, or lower numerics.virtual_workers");
+              "model.type: two_tower: block logit takes a sample's negatives from the other "
+              "samples of its virtual worker, but each has only one: raise training.batch_size to "
+              "twice numerics.virtual_workers or more, or lower numerics.virtual_workers");
   }
 }
 

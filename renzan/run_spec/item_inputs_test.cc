@@ -43,9 +43,10 @@ TEST(ItemInputs, NeedAFeatureWithOneValue) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kConfig);
-    EXPECT_STREQ(error.what(),
-                 "block logit: item: the dataset has no categorical feature 'm' with one value in "
-                 "each row");
+    EXPECT_STREQ(
+        error.what(),
+        "model.type: two_tower: block logit: item: the dataset has no categorical feature 'm' "
+        "with one value in each row");
   }
 }
 

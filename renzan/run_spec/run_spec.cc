@@ -294,21 +294,30 @@ std::vector<Task> TasksOf(const ModelConfig& model, const DatasetSchema& schema)
 
 namespace {
 
+[[noreturn]] void RejectOutput(const ModelOutput& output, std::string_view key,
+                               const std::string& what) {
+  throw BlockError(output.where, fmt::format("model.outputs.{}{}: {}", output.name, key, what));
+}
+
 void CheckLossOf(const ModelOutput& output, const DatasetSchema& schema) {
   const std::string& label = output.label.empty() ? schema.label : output.label;
   const std::vector<std::string> numbers = schema.number_labels();
   const bool is_number = std::find(numbers.begin(), numbers.end(), label) != numbers.end();
   if (output.loss == Loss::kBinaryCrossEntropy && is_number)
-    Fail(ErrorCode::kConfig,
-         "model.outputs.{}.loss: binary_cross_entropy needs labels of 0 and 1, but the label '{}' "
-         "is a number: use squared_error, or import the data with a rule such as at_least",
-         output.name, Escape(label));
+    RejectOutput(
+        output, ".loss",
+        fmt::format(
+            "binary_cross_entropy needs labels of 0 and 1, but the label '{}' is a number: use "
+            "squared_error, or import the data with a rule such as at_least",
+            Escape(label)));
   if (output.loss == Loss::kSquaredError && schema.negatives_kept != 1)
-    Fail(ErrorCode::kConfig,
-         "model.outputs.{}.loss: the training data have {:.4g} of the rows with label 0 "
-         "(negatives_kept), for which predictions by squared_error cannot be corrected: use "
-         "binary_cross_entropy, or all rows",
-         output.name, schema.negatives_kept);
+    RejectOutput(
+        output, ".loss",
+        fmt::format(
+            "the training data have {:.4g} of the rows with label 0 (negatives_kept), for which "
+            "predictions by squared_error cannot be corrected: use binary_cross_entropy, or all "
+            "rows",
+            schema.negatives_kept));
 }
 
 }  // namespace
@@ -321,11 +330,11 @@ void CheckTasks(const LossConfig& loss, const std::vector<ModelOutput>& outputs,
     const bool has_label = !output.label.empty() || output.name.empty();
     if (!output.label.empty() &&
         std::find(labels.begin(), labels.end(), output.label) == labels.end())
-      Fail(ErrorCode::kConfig,
-           "model.outputs.{}: the training data have no label '{}', but {}: name one of them in "
-           "model.outputs.{}.label, or import the data with it",
-           output.name, Escape(output.label), Escape(fmt::format("{}", fmt::join(labels, ", "))),
-           output.name);
+      RejectOutput(output, "",
+                   fmt::format("the training data have no label '{}', but {}: name one of them in "
+                               "model.outputs.{}.label, or import the data with it",
+                               Escape(output.label),
+                               Escape(fmt::format("{}", fmt::join(labels, ", "))), output.name));
     if (has_label) CheckLossOf(output, schema);
     any_binary |= has_label && output.loss == Loss::kBinaryCrossEntropy;
   }

@@ -173,14 +173,22 @@ bool NamesKey(const std::string& path, const std::string& message, const std::st
 
 class ConfigReader final : public ConfigFields {
  public:
-  ConfigReader(ConfigTree* section, std::string path, ReadState* state)
-      : section_(*section), path_(std::move(path)), state_(*state) {}
+  // `where`: of the section's key; "" if there is none.
+  ConfigReader(ConfigTree* section, std::string path, std::string where, ReadState* state)
+      : section_(*section), path_(std::move(path)), where_(std::move(where)), state_(*state) {}
 
   void Section(const char* key, const Describer& describe, const char*) override {
     ConfigTree* tree = Take(key);
     ConfigTree empty{.kind = Kind::kMap, .where = section_.where};
     if (tree == nullptr || tree->kind == Kind::kNull) tree = &empty;
-    ReadSection(*tree, PathOf(key), describe);
+    ReadSection(*tree, PathOf(key), WhereOf(section_, key), describe);
+  }
+
+  std::string Where() const override {
+    const auto last = std::find_if(
+        state_.overrides.rbegin(), state_.overrides.rend(),
+        [&](const internal::Override& o) { return o.path == path_ || IsBelow(o.path, path_); });
+    return last == state_.overrides.rend() ? where_ : last->where;
   }
 
   bool IsEmptySection(const char* key) const override {
@@ -189,13 +197,15 @@ class ConfigReader final : public ConfigFields {
            (entry->value.kind == Kind::kMap || entry->value.kind == Kind::kNull);
   }
 
-  void Require(bool condition, const char* key, const std::string& message) override {
+  void RequireAt(const std::string& at, bool condition, const char* key,
+                 const std::string& message) override {
     if (condition || !state_.broken_rule.empty()) return;
     // A key that the file does not mention has no line.
     const ConfigTree::Entry* entry = section_.Find(key);
     const std::string path = PathOf(key);
     std::string where = entry ? entry->value.where : state_.file;
     if (const internal::Override* override = OverrideAbout(path, message)) where = override->where;
+    if (!at.empty()) where = at;
     state_.broken_rule = fmt::format("{}: {} {}", where, path, message);
   }
 
@@ -232,7 +242,7 @@ class ConfigReader final : public ConfigFields {
       const bool given = entry != nullptr && entry->value.kind != Kind::kNull;
       ConfigTree none{.kind = Kind::kMap, .where = tree->where};
       ReadSection(given ? entry->value : none, fmt::format("{}.{}", PathOf(key), name),
-                  [&](ConfigFields& fields) { describe(name, fields); });
+                  WhereOf(*tree, name), [&](ConfigFields& fields) { describe(name, fields); });
     }
   }
 
@@ -265,9 +275,15 @@ class ConfigReader final : public ConfigFields {
     return entry == nullptr ? nullptr : &entry->value;
   }
 
-  void ReadSection(ConfigTree& tree, const std::string& path, const Describer& describe) {
+  static std::string WhereOf(ConfigTree& section, std::string_view key) {
+    const ConfigTree::Entry* entry = section.Find(key);
+    return entry == nullptr ? "" : entry->where;
+  }
+
+  void ReadSection(ConfigTree& tree, const std::string& path, const std::string& where,
+                   const Describer& describe) {
     if (tree.kind != Kind::kMap) FailNotASection(tree, path, describe);
-    ConfigReader reader(&tree, path, &state_);
+    ConfigReader reader(&tree, path, where, &state_);
     describe(reader);
     reader.Finish();
   }
@@ -275,13 +291,13 @@ class ConfigReader final : public ConfigFields {
   [[noreturn]] void FailNotASection(const ConfigTree& tree, const std::string& path,
                                     const Describer& describe) {
     ConfigTree empty{.kind = Kind::kMap, .where = tree.where};
-    ConfigReader reader(&empty, path, &state_);
+    ConfigReader reader(&empty, path, "", &state_);
     describe(reader);
     FailType(tree, path, fmt::format("a section with the keys {}", Join(reader.keys_)));
   }
 
   ConfigTree& section_;
-  std::string path_;
+  std::string path_, where_;
   ReadState& state_;
   std::vector<std::string> keys_;
 };
@@ -363,7 +379,7 @@ void ReadConfigText(std::string_view yaml, const std::string& name,
   ReadState state{.file = name};
   for (const std::string& text : overrides)
     state.overrides.push_back(internal::ApplyOverride(text, root));
-  ConfigReader reader(&root, "", &state);
+  ConfigReader reader(&root, "", "", &state);
   describe(reader);
   reader.Finish();
   if (state.unknown) FailUnknownKey(state);

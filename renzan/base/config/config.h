@@ -106,13 +106,23 @@ class ConfigFields {
         key, values, [](ConfigFields& fields, T& item) { item.Describe(fields); }, doc);
   }
 
+  // Where the section is stated, for messages about it once all is read: the place of its key
+  // ("config.yaml:12:5"), or the last override of it or of something in it. "" when printing, and
+  // of what neither states.
+  virtual std::string Where() const { return ""; }
+
   // Whether the file has the section, but nothing below it. Not when printing.
   virtual bool IsEmptySection(const char* /*key*/) const { return false; }
 
   // A rule beyond one value's type and range; `key` is the field that the message is about. Does
   // nothing when printing. The error is thrown only after everything is read: if a key is misspelt,
   // that explains more than the rule that its default breaks.
-  virtual void Require(bool condition, const char* key, const std::string& message) = 0;
+  void Require(bool condition, const char* key, const std::string& message) {
+    RequireAt("", condition, key, message);
+  }
+  // The same with the location that the message begins with; "": that of `key`.
+  virtual void RequireAt(const std::string& where, bool condition, const char* key,
+                         const std::string& message) = 0;
 
  protected:
   // Returns what is wrong with the value just read, or "".

@@ -89,7 +89,7 @@ class ConfigPrinter final : public ConfigFields {
     describe(inner);
   }
 
-  void Require(bool, const char*, const std::string&) override {}
+  void RequireAt(const std::string&, bool, const char*, const std::string&) override {}
 
  protected:
   void Bind(const char* key, Value value, const Check&, const char* doc) override {
@@ -131,7 +131,7 @@ class ConfigLister final : public ConfigFields {
     describe(inner);
   }
 
-  void Require(bool, const char*, const std::string&) override {}
+  void RequireAt(const std::string&, bool, const char*, const std::string&) override {}
 
  protected:
   void Bind(const char* key, Value value, const Check&, const char*) override {

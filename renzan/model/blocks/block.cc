@@ -52,9 +52,12 @@ std::vector<int64_t> BufferLayout::columns() const {
   return columns;
 }
 
-void BlockPlace::Reject(const std::string& what) const {
-  Fail(ErrorCode::kConfig, "block {} {}", name, what);
+void RejectBlock(const std::string& where, const std::string& name, const std::string& what) {
+  throw BlockError(where,
+                   fmt::format("block {}{}{}", name, what.starts_with(':') ? "" : " ", what));
 }
+
+void BlockPlace::Reject(const std::string& what) const { RejectBlock(where, name, what); }
 
 const Shape& BlockPlace::input() const {
   if (inputs.size() != 1) RejectInputs(inputs.empty() ? "" : ": put a concat before it");

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "renzan/base/error.h"
 #include "renzan/nn/dropout.h"
 #include "renzan/nn/packed_parameters.h"
 #include "renzan/nn/parameters.h"
@@ -37,6 +38,25 @@ using Shape = std::vector<FeatureVector>;
 int64_t ColumnsOf(const Shape& shape);
 // "1 vector of 64", "26 vectors of 16", "3 vectors of 16, 8, 16".
 std::string Describe(const Shape& shape);
+
+// What is wrong with a block or with the graph around it. The message begins with where the
+// configuration states the block, if it does.
+class BlockError : public Error {
+ public:
+  BlockError(std::string where, const std::string& problem)
+      : Error(ErrorCode::kConfig, where.empty() ? problem : where + ": " + problem),
+        where_(std::move(where)),
+        problem_(problem) {}
+  const std::string& where() const { return where_; }      // "config.yaml:23:5" or ""
+  const std::string& problem() const { return problem_; }  // the message without it
+
+ private:
+  std::string where_, problem_;
+};
+
+// Throws BlockError: "WHERE: block NAME WHAT", or without a space where `what` begins with a colon.
+[[noreturn]] void RejectBlock(const std::string& where, const std::string& name,
+                              const std::string& what);
 
 // The vectors of a value may be the positions of a sequence, of which each sample uses the first
 // ones: as many as it has rows of this sequence (BlockPass::lengths), and those that blocks have
@@ -129,9 +149,12 @@ class BufferLayout {
   std::optional<size_t> shared_row_;
 };
 
+inline const std::string kNowhere;
+
 // What a block is made of.
 struct BlockPlace {
-  const std::string& name;  // in its graph; its parameters' names begin with it
+  const std::string& name;              // in its graph; its parameters' names begin with it
+  const std::string& where = kNowhere;  // GraphBlock::where
   std::span<const Shape> inputs;
   // For each input, the sequence whose positions its vectors are, if they are.
   std::span<const std::optional<SequenceId>> sequences = {};
@@ -150,7 +173,7 @@ struct BlockPlace {
     return items->size() - 1;
   }
 
-  // Throws kConfig: "block NAME WHAT".
+  // RejectBlock() of this one.
   [[noreturn]] void Reject(const std::string& what) const;
   // Of a block with one input.
   const Shape& input() const;

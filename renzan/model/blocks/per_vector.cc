@@ -111,6 +111,7 @@ std::unique_ptr<Block> MakePerVector(
   place.buffers.set_rows_factor(input.positions());
   place.parameters.set_rows_factor(input.positions());
   std::unique_ptr<Block> block = make({.name = place.name,
+                                       .where = place.where,
                                        .inputs = {&one, 1},
                                        .d_inputs = place.d_inputs,
                                        .seed = place.seed,
