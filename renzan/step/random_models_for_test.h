@@ -80,7 +80,7 @@ inline std::string DrawSequenceBlocks(Draws& draw, const std::string& sequence, 
       blocks->push_back({name + end, {last}, block});
       last = name + end;
     };
-    switch (draw.Below(dim > 1 ? 7 : 4)) {
+    switch (draw.Below(dim > 1 ? 8 : 4)) {
       case 0:
         add("", Positions{});
         break;
@@ -111,6 +111,10 @@ inline std::string DrawSequenceBlocks(Draws& draw, const std::string& sequence, 
         break;
       case 5:
         add("", L2Normalize{.per_vector = true, .epsilon = 0.1});
+        break;
+      case 7:
+        add("_projected", Project{draw.Size(9)});
+        add("", Project{dim});
         break;
       case 6:
         add("", Hstu{.heads = draw.Size(3),

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "renzan/model/blocks/sequence.h"
+
 namespace renzan {
 namespace {
 
@@ -69,7 +71,7 @@ class FirstOrderBlock final : public Block {
 class FactorsBlock final : public Block {
  public:
   explicit FactorsBlock(const BlockPlace& place)
-      : Block(WithoutLast(place)),
+      : Block(WithoutLast(place), place.SequenceOf(0)),
         last_(LastColumns(place.input())),
         columns_(ColumnsOf(place.input())),
         row_(place.buffers.AddRow(columns_)),
@@ -90,11 +92,13 @@ class FactorsBlock final : public Block {
       }
       output->SetRow(i, 0, factors, to - factors);
     }
+    ZeroUnused(sequence(), pass, shape().front().dim, output);
   }
 
   void Backward(const BlockPass& pass, Inputs, const BlockedMatrix& output, BlockedMatrix* d_output,
                 WeightGradients*, std::span<BlockedMatrix* const> d_inputs) const override {
     if (d_inputs.front() == nullptr) return;
+    ZeroUnused(sequence(), pass, shape().front().dim, d_output);
     float* const d_x = pass.rows[row_].data();
     float* const d_factors = pass.rows[factors_row_].data();
     for (int64_t i = 0; i < output.rows(); ++i) {

@@ -16,7 +16,7 @@ struct FirstOrder {
   std::unique_ptr<Block> Make(const BlockPlace& place) const;
 };
 
-// All vectors without their last columns. No parameters.
+// All vectors without their last columns; of a sequence a sequence. No parameters.
 struct Factors {
   static constexpr const char* kType = "factors";
   void Describe(ConfigFields&) {}

@@ -4,6 +4,7 @@
 
 #include "renzan/base/config/config.h"
 #include "renzan/base/trace.h"
+#include "renzan/model/blocks/per_vector.h"
 #include "renzan/nn/gemm.h"
 
 namespace renzan {
@@ -16,14 +17,16 @@ Shape WithDim(Shape shape, int64_t dim) {
 
 class ProjectBlock final : public Block {
  public:
-  ProjectBlock(int64_t dim, const BlockPlace& place)
+  // `shared`: of one vector, with a matrix that is named after no vector.
+  ProjectBlock(int64_t dim, const BlockPlace& place, bool shared = false)
       : Block(WithDim(place.input(), dim)), dim_(dim) {
     int64_t column = 0, widest = 0;
     for (const FeatureVector& input : place.input()) {
       Vector vector{.column = column, .dim = input.dim, .projected = input.dim != dim};
       if (vector.projected) {
-        vector.weight = place.parameters.Add(place.name + "." + input.name + ".weight",
-                                             {dim, input.dim}, Initializer::kXavierNormal);
+        const std::string prefix = shared ? place.name : place.name + "." + input.name;
+        vector.weight =
+            place.parameters.Add(prefix + ".weight", {dim, input.dim}, Initializer::kXavierNormal);
         vector.copy = place.buffers.Add(input.dim);
         widest = std::max(widest, input.dim);
       }
@@ -101,7 +104,11 @@ void Project::Describe(ConfigFields& fields) {
 }
 
 std::unique_ptr<Block> Project::Make(const BlockPlace& place) const {
-  return std::make_unique<ProjectBlock>(dim, place);
+  if (place.inputs.size() != 1 || !place.SequenceOf(0))
+    return std::make_unique<ProjectBlock>(dim, place);
+  return MakePerVector(place, [this](const BlockPlace& of_one) {
+    return std::make_unique<ProjectBlock>(dim, of_one, true);
+  });
 }
 
 }  // namespace renzan

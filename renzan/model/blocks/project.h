@@ -3,9 +3,11 @@
 // Projects vectors to one dimension: W · x for each of another dimension, with a learned W [dim,
 // its dimension] and no bias; the others as they are. For tables of several embedding dimensions:
 // Ginart et al., "Mixed Dimension Embeddings with Application to Memory-Efficient Recommendation
-// Systems", 2019.
+// Systems", 2019. Takes any vectors; of a sequence it gives a sequence, whose positions share one
+// W.
 //
-// Parameters: "<name>.<vector>.weight" for each vector of another dimension.
+// Parameters: "<name>.<vector>.weight" for each vector of another dimension, or of a sequence
+// "<name>.weight".
 
 #include <cstdint>
 

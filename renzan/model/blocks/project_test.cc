@@ -27,5 +27,24 @@ TEST(ProjectBlock, ProjectsOnlyVectorsOfAnotherDimension) {
   project.ExpectGradients();
 }
 
+// As an mlp of one linear layer without a bias would, vector by vector.
+TEST(ProjectBlock, SharesItsMatrixAmongPositions) {
+  BlockAlone project(Project{2}, {{{"s.0", 3}, {"s.1", 3}}});
+  project.SetLengths({2, 0, 1, 2});
+  ASSERT_EQ(project.layout().parameters().size(), 1u);
+  const std::span<const float> w = project.parameter("weight");
+  ASSERT_EQ(w.size(), 6u);
+  const std::vector<float> y = project.Output();
+  const size_t used[] = {2, 0, 1, 2};
+  for (size_t sample = 0; sample < 4; ++sample)
+    for (size_t at = 0; at < 2; ++at)
+      for (size_t k = 0; k < 2; ++k) {
+        double sum = 0;
+        for (size_t i = 0; i < 3 && at < used[sample]; ++i)
+          sum += double{w[k * 3 + i]} * double{project.inputs[0][sample * 6 + at * 3 + i]};
+        EXPECT_NEAR(double{y[sample * 4 + at * 2 + k]}, sum, 1e-6);
+      }
+}
+
 }  // namespace
 }  // namespace renzan

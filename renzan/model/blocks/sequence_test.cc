@@ -9,6 +9,7 @@
 #include "renzan/model/blocks/batch_norm.h"
 #include "renzan/model/blocks/block_testing.h"
 #include "renzan/model/blocks/concat.h"
+#include "renzan/model/blocks/first_order.h"
 #include "renzan/model/blocks/hstu.h"
 #include "renzan/model/blocks/l2_normalize.h"
 #include "renzan/model/blocks/layer_norm.h"
@@ -124,7 +125,9 @@ INSTANTIATE_TEST_SUITE_P(
                                                 .linear_output = true,
                                                 .normalization = "layer",
                                                 .per_vector = true}},
-        SequenceCase{"multiply", Product{}, 2}, SequenceCase{"positions", Positions{}},
+        SequenceCase{"factors", Factors{}}, SequenceCase{"project", Project{7}},
+        SequenceCase{"project_to_its_own", Project{4}}, SequenceCase{"multiply", Product{}, 2},
+        SequenceCase{"positions", Positions{}},
         SequenceCase{"self_attention", SelfAttention{.heads = 2, .relu = false}},
         SequenceCase{"causal", SelfAttention{.heads = 2, .dim = 3, .causal = true, .relu = false}},
         SequenceCase{"sum", Sum{}, 3}),
@@ -149,13 +152,13 @@ TEST(Sequences, AreStillKnownBehindBlocksThatTakeEachPositionByItself) {
   for (const BlockOptions& block :
        {BlockOptions(LayerNorm{.per_vector = true}), BlockOptions(SelfAttention{}),
         BlockOptions(Mlp{.layers = {3}, .per_vector = true}), BlockOptions(Positions{}),
+        BlockOptions(Project{3}), BlockOptions(Project{kVectorWidth}), BlockOptions(Factors{}),
         BlockOptions(ActivationFunction{})})
     for (const int64_t positions : {1, 5})
       EXPECT_EQ(RefusalBetween(block, positions), "") << block.type();
   for (const BlockOptions& block :
        {BlockOptions(LayerNorm{}), BlockOptions(Concat{}), BlockOptions(BatchNorm{}),
-        BlockOptions(Project{3}), BlockOptions(ActivationFunction{"prelu"}),
-        BlockOptions(L2Normalize{})})
+        BlockOptions(ActivationFunction{"prelu"}), BlockOptions(L2Normalize{})})
     for (const int64_t positions : {1, 5})
       EXPECT_NE(RefusalBetween(block, positions).find("would take unused positions"),
                 std::string::npos)
