@@ -36,6 +36,11 @@ $renzan train "$golden/two_towers.yaml" --workers 1 --run-dir towers 2>log.txt |
 losses_are "$golden/two_towers.json" towers/metrics.jsonl
 $renzan train "$golden/two_towers.yaml" --workers 3 --run-dir towers3 2>log.txt || fail "$(cat log.txt)"
 [ "$(sha256_of towers3)" = "$(sha256_of towers)" ] || fail "other bits of two towers with 3 workers"
+# Every other block that takes sequences, as a graph.
+$renzan train "$golden/blocks.yaml" --workers 1 --run-dir graph 2>log.txt || fail "$(cat log.txt)"
+losses_are "$golden/blocks.json" graph/metrics.jsonl
+$renzan train "$golden/blocks.yaml" --workers 3 --run-dir graph3 2>log.txt || fail "$(cat log.txt)"
+[ "$(sha256_of graph3)" = "$(sha256_of graph)" ] || fail "other bits of blocks with 3 workers"
 # A table of two row blocks on different workers, wherever its bags are.
 for workers in 1 3; do
   $renzan train "$golden/din.yaml" --workers $workers --run-dir blocks$workers \

@@ -16,6 +16,7 @@ from torch import nn
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../bench"))
 from pytorch_dlrm import (Dlrm, load_dataset, load_safetensors, load_tables, load_weights,
                           make_dense)
+from pytorch_blocks import PooledBlocks
 from pytorch_models import MODELS, load_by_name
 
 
@@ -142,7 +143,11 @@ def main():
     label, dense, ids = load_dataset(data, batch * steps)
     assert len(label) == batch * steps
     rows_of, dims = zip(*(shapes[f] for f in features))
-    if m.get("type") in MODELS:
+    if m.get("type") == "blocks":
+        saved = load_safetensors(os.path.join(initial, "dense.safetensors"))
+        model = Dlrm(rows_of, dims, PooledBlocks(m, saved, features, list(dims)))
+        load_tables(model, initial, features)
+    elif m.get("type") in MODELS:
         own = [m.get("tables", {}).get(f, m).get("embedding_dim", m.get("embedding_dim"))
                for f in features]
         model = Dlrm(rows_of, dims, MODELS[m["type"]](dense.shape[1], own, m))

@@ -10,7 +10,6 @@
 #include "renzan/base/trace.h"
 #include "renzan/model/blocks/attention_heads.h"
 #include "renzan/model/blocks/sequence.h"
-#include "renzan/nn/activation_in_float.h"
 #include "renzan/nn/elementwise.h"
 #include "renzan/nn/gemm.h"
 
@@ -91,7 +90,7 @@ class HstuBlock final : public Block {
     for (const size_t each : {sums_, projected_}) Resize(x.rows(), &pass.buffers[each]);
     for (const size_t each : {attended_, gated_, d_gated_}) Resize(results, &pass.buffers[each]);
     Gemm(x, pass.parameters.weight(projection_).transposed, {}, &pass.buffers[sums_]);
-    ActivateInFloat(Activation::kSilu, pass.buffers[sums_], &pass.buffers[projected_]);
+    Activate(Activation::kSilu, pass.buffers[sums_], &pass.buffers[projected_]);
     const AttentionValues values = Values(pass);
     ForEachSample(pass, x, [&](const SampleRows& of) {
       GetProjections(pass, of, values);
@@ -141,7 +140,7 @@ class HstuBlock final : public Block {
       if (distance_) pass.buffers[d_distance_].SetRow(of.sample, 0, values.d_bias, heads_.vectors);
     });
     if (distance_) gradients->AddVector(pass.buffers[d_distance_], *distance_);
-    ActivateInFloatBackward(Activation::kSilu, pass.buffers[sums_], &d_projected);
+    ActivateBackward(Activation::kSilu, pass.buffers[sums_], &d_projected);
     gradients->Add(d_projected, x, projection_, std::nullopt);
     if (d_inputs.front() != nullptr) InputGradient(pass, x, d_y, d_inputs.front());
   }

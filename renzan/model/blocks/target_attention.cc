@@ -9,7 +9,6 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/trace.h"
 #include "renzan/model/blocks/sequence.h"
-#include "renzan/nn/activation_in_float.h"
 #include "renzan/nn/gemm.h"
 
 namespace renzan {
@@ -82,7 +81,7 @@ class TargetAttentionBlock final : public Block {
            {.bias = layer.bias ? pass.parameters.vector(*layer.bias) : nullptr},
            &pass.buffers[layer.sums]);
       if (&layer != &layers_.back())
-        ActivateInFloat(activation_, pass.buffers[layer.sums], &pass.buffers[layer.activations]);
+        Activate(activation_, pass.buffers[layer.sums], &pass.buffers[layer.activations]);
       in = &pass.buffers[layer.activations];
     }
     for (int64_t i = 0, row = 0; i < output->rows(); ++i) {
@@ -120,7 +119,7 @@ class TargetAttentionBlock final : public Block {
       BlockedMatrix* const d_in = &pass.buffers[gradients_[i % 2]];
       d_in->Reshape(in.rows(), in.columns(), in.precision());
       Gemm(*dy, pass.parameters.weight(layer.weight).straight, {}, d_in);
-      if (i > 0) ActivateInFloatBackward(activation_, pass.buffers[layers_[i - 1].sums], d_in);
+      if (i > 0) ActivateBackward(activation_, pass.buffers[layers_[i - 1].sums], d_in);
       dy = d_in;
     }
     for (int64_t i = 0, row = 0; i < output.rows(); ++i) {

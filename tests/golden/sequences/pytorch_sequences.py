@@ -13,8 +13,10 @@ import torch
 import yaml
 from torch import nn
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../../bench"))
+here = os.path.dirname(os.path.realpath(__file__))
+sys.path[:0] = [os.path.join(here, ".."), os.path.join(here, "../../../bench")]
 from negatives import draw_negatives
+from pytorch_blocks import BlockGraph, Value, positions_of
 from pytorch_dlrm import load_safetensors
 from pytorch_next_item import HstuModel, Sasrec
 
@@ -98,22 +100,24 @@ class Bst(nn.Module):
         return self.deep(torch.cat([self.user(user), candidate, interest, price], 1)).squeeze(1)
 
 
-class TwoTowers(nn.Module):
-    def __init__(self, users, items, m, positions):
-        super().__init__()
-        dim, blocks = m["embedding_dim"], m["blocks"]
+class Blocks(BlockGraph):
+    """A graph of blocks. Its parameters are made when they are loaded."""
+
+    def __init__(self, users, items, m, positions, saved):
+        super().__init__(m, saved)
+        dim = m["embedding_dim"]
         self.user, self.item = nn.Embedding(users, dim), nn.Embedding(items, dim)
-        self.query = stack([2 * dim + 1, *blocks["query"]["layers"]], nn.ReLU)
-        self.candidate = stack([dim, *blocks["candidate"]["layers"]], nn.ReLU)
-        self.temperature = blocks["match"]["temperature"]
+        self.named = {name: self.p(name) for name in saved}
 
     def parts(self):
-        return {**of_stack("query", self.query), **of_stack("candidate", self.candidate)}
+        return self.named
 
     def forward(self, price, user, item, clicked, used):
-        history = (self.item(clicked) * used.unsqueeze(2)).sum(1) / used.sum(1, keepdim=True).clamp(1)
-        query = self.query(torch.cat([self.user(user), history, price], 1))
-        return (query * self.candidate(self.item(item))).sum(1) / self.temperature
+        rows = {"user": self.user(user), "item": self.item(item)}
+        return self.logit({
+            "dense": Value({"dense": price}), "embeddings": Value(rows),
+            **{f"embeddings.{name}": Value({name: row}) for name, row in rows.items()},
+            "embeddings.clicked": positions_of(self.item(clicked) * used.unsqueeze(2), used)})
 
 
 def load_clicks(directory, length):
@@ -135,9 +139,10 @@ def main():
     tables = {name: load_safetensors(os.path.join(initial, f"table.{name}.safetensors"))
               [f"embedding.{name}.weight"] for name in ("user", "item")}
     kind = {"din": Din, "bst": Bst, "sasrec": Sasrec, "hstu": HstuModel,
-            "blocks": TwoTowers}[config["model"]["type"]]
-    model = kind(len(tables["user"]), len(tables["item"]), config["model"], POSITIONS)
+            "blocks": Blocks}[config["model"]["type"]]
     saved = load_safetensors(os.path.join(initial, "dense.safetensors"))
+    of_saved = [saved] if kind is Blocks else []
+    model = kind(len(tables["user"]), len(tables["item"]), config["model"], POSITIONS, *of_saved)
     with torch.no_grad():
         for name, table in tables.items():
             getattr(model, name).weight.copy_(table)
