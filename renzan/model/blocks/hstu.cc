@@ -10,6 +10,7 @@
 #include "renzan/base/trace.h"
 #include "renzan/model/blocks/attention_heads.h"
 #include "renzan/model/blocks/sequence.h"
+#include "renzan/nn/activation.h"
 #include "renzan/nn/elementwise.h"
 #include "renzan/nn/gemm.h"
 
