@@ -84,7 +84,7 @@ int Main(int argc, char** argv) {
   std::vector<Batch> batches;
   for (uint64_t i = 0; i < 4; ++i)
     batches.push_back(RandomBatch(i, config.training.batch_size, kDense, kTables, rows));
-  std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
+  std::vector<OutputMetrics> metrics(static_cast<size_t>(threads));
 
   std::vector<double> rates;
   int64_t step = 0;

@@ -2,7 +2,7 @@
 
 #include "renzan/config/decides.h"
 #include "renzan/config/rules.h"
-#include "renzan/model/evaluation_metric.h"
+#include "renzan/model/output_metric.h"
 #include "renzan/optim/dense_optimizer.h"
 #include "renzan/optim/sparse_optimizers.h"
 
@@ -66,7 +66,7 @@ void SparseOptimizerConfig::Describe(ConfigFields& fields) {
 
 void PlateauConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kModel);
-  fields.Choice("metric", &metric, EvaluationMetricChoices(),
+  fields.Choice("metric", &metric, ComparedMetricChoices(),
                 "on data.eval, as training.early_stopping.metric");
   fields.Range("patience", &patience, 0, 1000000,
                "lower the rates after this many evaluations without improvement; 0: never");
@@ -78,8 +78,8 @@ void PlateauConfig::Describe(ConfigFields& fields) {
   PlateauConfig unset;
   unset.patience = patience;
   // This is what runs record that have none.
-  for (const Loss loss : {Loss::kBinaryCrossEntropy, Loss::kSquaredError})
-    if (metric == DefaultMetric(loss)) unset.metric = metric;
+  for (const OutputKind kind : {OutputKind::kProbability, OutputKind::kNumber})
+    if (metric == DefaultMetric(kind)) unset.metric = metric;
   fields.Require(
       patience > 0 || *this == unset, "patience",
       "is 0, with which the other keys of plateau do nothing: set it, or leave them out");

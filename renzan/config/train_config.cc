@@ -5,8 +5,8 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/config/decides.h"
-#include "renzan/model/evaluation_metric.h"
 #include "renzan/model/model.h"
+#include "renzan/model/output_metric.h"
 
 namespace renzan {
 

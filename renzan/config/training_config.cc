@@ -2,13 +2,13 @@
 
 #include "renzan/config/decides.h"
 #include "renzan/config/rules.h"
-#include "renzan/model/evaluation_metric.h"
+#include "renzan/model/output_metric.h"
 
 namespace renzan {
 
 void EarlyStoppingConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kRun);
-  fields.Choice("metric", &metric, EvaluationMetricChoices(),
+  fields.Choice("metric", &metric, ComparedMetricChoices(),
                 "on data.eval, by its weights if it has any; keep_best uses it, too. hr, ndcg and "
                 "mrr are those of training.ranking, at its first rank; empty: log_loss, or rmse of "
                 "numbers");

@@ -236,7 +236,7 @@ DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const Stop
   }
 
   summary.rows = dataset.num_rows();
-  if (summary.rows > 0) summary.label_rate = labels / static_cast<double>(summary.rows);
+  if (summary.rows > 0) summary.label_mean = labels / static_cast<double>(summary.rows);
   dense.Finish(num_top, &summary.features);
   for (size_t f = 0; f < ids.size(); ++f)
     ids[f].Finish(num_top, ValueNames(dataset, f), &summary.features[dense.size() + f]);

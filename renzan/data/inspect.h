@@ -15,7 +15,7 @@ namespace renzan {
 struct TopValue {
   std::string value;  // the text if a vocabulary has it, otherwise the id or the number
   int64_t count = 0;
-  double label_rate = 0;  // the mean label of the rows that hold it; 0 without labels
+  double label_mean = 0;  // the mean label of the rows that hold it; 0 without labels
 };
 
 struct FeatureSummary {
@@ -36,7 +36,7 @@ struct FeatureSummary {
 
 struct DatasetSummary {
   int64_t rows = 0;
-  double label_rate = 0;  // the mean label
+  double label_mean = 0;  // the mean label
   std::vector<FeatureSummary> features;
 };
 

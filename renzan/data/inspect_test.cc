@@ -36,7 +36,7 @@ TEST(Inspect, CountsEveryKindOfFeature) {
   Import(dir, {"threshold:2", "m=threshold:1"});
   const DatasetSummary summary = InspectDataset(Dataset(dir / "d"), 2);
   EXPECT_EQ(summary.rows, 5);
-  EXPECT_EQ(summary.label_rate, 0.6);
+  EXPECT_EQ(summary.label_mean, 0.6);
   ASSERT_EQ(summary.features.size(), 3u);
 
   const FeatureSummary& x = summary.features[0];
@@ -50,7 +50,7 @@ TEST(Inspect, CountsEveryKindOfFeature) {
   ASSERT_EQ(x.top.size(), 2u);
   EXPECT_EQ(x.top[0].value, "3");
   EXPECT_EQ(x.top[0].count, 2);
-  EXPECT_EQ(x.top[0].label_rate, 0.5);
+  EXPECT_EQ(x.top[0].label_mean, 0.5);
   EXPECT_EQ(x.top[1].value, "-1");
 
   const FeatureSummary& c = summary.features[1];
@@ -61,7 +61,7 @@ TEST(Inspect, CountsEveryKindOfFeature) {
   ASSERT_EQ(c.top.size(), 2u);
   EXPECT_EQ(c.top[0].value, "(rare or unseen)");
   EXPECT_EQ(c.top[1].value, "a");
-  EXPECT_EQ(c.top[1].label_rate, 1);
+  EXPECT_EQ(c.top[1].label_mean, 1);
 
   const FeatureSummary& m = summary.features[2];
   EXPECT_EQ(m.kind, "multi-hot");
@@ -70,7 +70,7 @@ TEST(Inspect, CountsEveryKindOfFeature) {
   EXPECT_EQ(m.distinct, 3);
   EXPECT_EQ(m.top[0].value, "u");
   EXPECT_EQ(m.top[0].count, 3);
-  EXPECT_EQ(m.top[0].label_rate, 1);
+  EXPECT_EQ(m.top[0].label_mean, 1);
 }
 
 TEST(Inspect, DoesNotKnowWhatIsMissingWhereItWasFilled) {

@@ -74,14 +74,14 @@ std::optional<WeightedMetrics> MakeWeightedMetrics(const Dataset& dataset) {
   return WeightedMetrics(dataset.manifest().weight.max);
 }
 
-BinaryMetrics MergeMetrics(Communicator& comm, const BinaryMetrics& mine) {
+OutputMetrics MergeMetrics(Communicator& comm, const OutputMetrics& mine) {
   if (comm.world_size() == 1) return mine;
   // Of the same length on all workers: some may have no numbers.
   std::vector<int64_t> integers = mine.ToIntegers();
-  integers.resize(BinaryMetrics::kMaxIntegers);
-  BinaryMetrics sum;
+  integers.resize(OutputMetrics::kMaxIntegers);
+  OutputMetrics sum;
   for (const std::vector<int64_t>& part : GatherIntegers(comm, integers))
-    sum.Merge(BinaryMetrics::FromIntegers(part));
+    sum.Merge(OutputMetrics::FromIntegers(part));
   return sum;
 }
 
@@ -115,6 +115,13 @@ std::vector<EvaluatedOutput> EvaluatedOutputs(const std::vector<ModelOutput>& ou
                            .output = i,
                            .label = outputs[i].label,
                            .loss = outputs[i].loss});
+  return evaluated;
+}
+
+std::vector<EvaluatedOutput> EvaluatedOutputs(const Model& model, const std::string& first_label) {
+  std::vector<EvaluatedOutput> evaluated = EvaluatedOutputs(model.options().outputs, first_label);
+  for (EvaluatedOutput& output : evaluated)
+    output.compares_items = model.ComparesItems(output.output);
   return evaluated;
 }
 

@@ -14,10 +14,9 @@
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/infer/for_each_slice.h"
 #include "renzan/infer/predictor.h"
-#include "renzan/model/metrics.h"
+#include "renzan/model/evaluation.h"
 #include "renzan/model/model.h"
-#include "renzan/model/ranking_metrics.h"
-#include "renzan/model/weighted_metrics.h"
+#include "renzan/model/output_metric.h"
 
 namespace renzan {
 
@@ -37,22 +36,20 @@ struct EvaluatedOutput {
   std::string label;  // its column in the data; "": the first label
   // Of a model that names no outputs: in data with one label, it may have another name.
   bool any_name = false;
-  Loss loss = Loss::kBinaryCrossEntropy;  // which metrics are measured
+  Loss loss = Loss::kBinaryCrossEntropy;
+  bool compares_items = false;
+
+  OutputKind kind() const { return KindOf(loss, compares_items); }  // which metrics are measured
 };
 // Those that have a label. `first_label`: of the training data, if it is known.
+std::vector<EvaluatedOutput> EvaluatedOutputs(const Model& model,
+                                              const std::string& first_label = "");
+// Without `compares_items`, before there is a model.
 std::vector<EvaluatedOutput> EvaluatedOutputs(const std::vector<ModelOutput>& outputs,
                                               const std::string& first_label = "");
 
 // Where the labels are in Batch::label. Throws kConfig if the dataset lacks one.
 std::vector<size_t> LabelColumns(std::span<const EvaluatedOutput> outputs, const Dataset& dataset);
-
-// Of one output.
-struct Evaluation {
-  BinaryMetrics metrics;  // of every row alike
-  // Of each row as much as its weight; only of a dataset with weights.
-  std::optional<WeightedMetrics> weighted;
-  std::optional<RankingMetrics> ranking;  // where items were ranked (rank_items.h)
-};
 
 // Metrics of `rows` for each of `outputs`, merged over the workers; nothing if `should_stop`
 // returned true. It is called after every batch and must return the same on every rank.
@@ -79,7 +76,7 @@ void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, R
 std::optional<WeightedMetrics> MakeWeightedMetrics(const Dataset& dataset);
 
 // Sums the workers' metrics.
-BinaryMetrics MergeMetrics(Communicator& comm, const BinaryMetrics& mine);
+OutputMetrics MergeMetrics(Communicator& comm, const OutputMetrics& mine);
 RankingMetrics MergeMetrics(Communicator& comm, const RankingMetrics& mine);
 
 }  // namespace renzan

@@ -40,7 +40,7 @@ TEST(GroupedMetrics, AgreeWithTheReferenceImplementation) {
   double weighted = 0, weights = 0;
   for (const GroupMetrics& group : groups) {
     double better = 0, pairs = 0;
-    BinaryMetrics alone;
+    OutputMetrics alone;
     for (size_t i = 0; i < s.groups.size(); ++i) {
       if (s.groups[i] != group.group) continue;
       alone.Add({&s.logits[i], 1}, {&s.labels[i], 1});
@@ -73,7 +73,7 @@ TEST(GroupedMetrics, AModelThatKnowsOnlyTheGroupsHasAGroupAucOfOneHalf) {
   }
   GroupedMetrics metrics;
   metrics.Add(s.groups, s.logits, s.labels);
-  BinaryMetrics all;
+  OutputMetrics all;
   all.Add(s.logits, s.labels);
   EXPECT_GT(all.Auc(), 0.7);
   EXPECT_EQ(GroupAuc(metrics.Groups()), 0.5);

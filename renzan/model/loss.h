@@ -46,7 +46,7 @@ void SquaredErrorGradient(const LossOptions& options, std::span<const float> pre
 // The gradient of a task's mean loss over the global batch, which divides by the number of samples,
 // not by the sum of their weights, nor by how many have the label: d_logits[i] = task_weight w
 // ((pos_weight t + 1 - t) sigmoid(x) - pos_weight t) / global_batch, and 0 where the label is NaN.
-// `weights`: empty unless options.sample_weights. BinaryMetrics computes the plain losses itself.
+// `weights`: empty unless options.sample_weights. OutputMetrics computes the plain losses itself.
 void BinaryCrossEntropyGradient(const LossOptions& options, std::span<const float> logits,
                                 std::span<const float> labels, std::span<const float> weights,
                                 int64_t global_batch, std::span<float> d_logits,

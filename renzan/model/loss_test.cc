@@ -14,7 +14,7 @@ namespace {
 double Softplus(double x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); }
 
 // The formula of LossOptions, in double precision.
-double Loss(const LossOptions& options, double x, double label, double weight) {
+double ReferenceLoss(const LossOptions& options, double x, double label, double weight) {
   const double target = label * (1 - options.label_smoothing) + options.label_smoothing / 2;
   return weight * (options.pos_weight * target * Softplus(-x) + (1 - target) * Softplus(x));
 }
@@ -36,8 +36,8 @@ TEST(Loss, GradientsAreThoseOfTheFormula) {
           for (const float label : {0.f, 1.f}) {
             const float weight = weighted ? 2.5f : 1.f;
             const double h = 1e-5;
-            const double expected = (Loss(options, logit + h, label, weight) -
-                                     Loss(options, logit - h, label, weight)) /
+            const double expected = (ReferenceLoss(options, logit + h, label, weight) -
+                                     ReferenceLoss(options, logit - h, label, weight)) /
                                     (2 * h);
             EXPECT_NEAR(GradientOf(options, logit, label, weight), expected,
                         1e-6 * weight * std::fmax(1, pos_weight))

@@ -18,7 +18,7 @@ constexpr int64_t kMagic = 0x325254454d4e5a52;  // "RZNMETR2" in memory
 // Of earlier versions, which had the inner bins only.
 constexpr int64_t kInnerMagic = 0x315254454d4e5a52;  // "RZNMETR1"
 constexpr size_t kNumInnerIntegers =
-    BinaryMetrics::kNumIntegers - 4 * size_t{BinaryHistogram::kNumOuterBins};
+    OutputMetrics::kNumIntegers - 4 * size_t{BinaryHistogram::kNumOuterBins};
 
 // Rounded to the nearest unit; `value` is not negative.
 int64_t Fixed(double value) { return static_cast<int64_t>(value * kFixedOne + 0.5); }
@@ -100,7 +100,7 @@ double BinaryHistogram::Auc() const {
          (2 * static_cast<double>(positives) * static_cast<double>(negatives));
 }
 
-void BinaryMetrics::Add(std::span<const float> logits, std::span<const float> labels) {
+void OutputMetrics::Add(std::span<const float> logits, std::span<const float> labels) {
   CHECK(logits.size() == labels.size());
   for (size_t i = 0; i < logits.size(); ++i) {
     if (!std::isfinite(logits[i])) {
@@ -120,7 +120,7 @@ void BinaryMetrics::Add(std::span<const float> logits, std::span<const float> la
   }
 }
 
-void BinaryMetrics::AddNumbers(std::span<const float> predictions, std::span<const float> labels) {
+void OutputMetrics::AddNumbers(std::span<const float> predictions, std::span<const float> labels) {
   CHECK(predictions.size() == labels.size());
   for (size_t i = 0; i < predictions.size(); ++i) {
     if (!std::isfinite(predictions[i])) {
@@ -133,12 +133,12 @@ void BinaryMetrics::AddNumbers(std::span<const float> predictions, std::span<con
   }
 }
 
-void BinaryMetrics::AddBy(Loss by, std::span<const float> outputs, std::span<const float> labels) {
+void OutputMetrics::AddBy(Loss by, std::span<const float> outputs, std::span<const float> labels) {
   if (by == Loss::kSquaredError) return AddNumbers(outputs, labels);
   Add(outputs, labels);
 }
 
-void BinaryMetrics::Merge(const BinaryMetrics& other) {
+void OutputMetrics::Merge(const OutputMetrics& other) {
   histogram.Merge(other.histogram);
   count += other.count;
   positives += other.positives;
@@ -149,34 +149,34 @@ void BinaryMetrics::Merge(const BinaryMetrics& other) {
   numbers.Merge(other.numbers);
 }
 
-double BinaryMetrics::MeanSquaredError() const { return MeanOf(numbers.squared_error, count); }
+double OutputMetrics::MeanSquaredError() const { return MeanOf(numbers.squared_error, count); }
 
-double BinaryMetrics::Rmse() const { return std::sqrt(MeanSquaredError()); }
+double OutputMetrics::Rmse() const { return std::sqrt(MeanSquaredError()); }
 
-double BinaryMetrics::Mae() const { return MeanOf(numbers.absolute_error, count); }
+double OutputMetrics::Mae() const { return MeanOf(numbers.absolute_error, count); }
 
-double BinaryMetrics::MeanPrediction() const { return MeanOf(numbers.prediction, count); }
+double OutputMetrics::MeanPrediction() const { return MeanOf(numbers.prediction, count); }
 
-double BinaryMetrics::MeanLabel() const { return MeanOf(numbers.label, count); }
+double OutputMetrics::MeanLabel() const { return MeanOf(numbers.label, count); }
 
-double BinaryMetrics::LogLoss() const {
+double OutputMetrics::LogLoss() const {
   return count == 0 ? kNaN : FromFixed(loss) / static_cast<double>(count);
 }
 
-double BinaryMetrics::Accuracy() const {
+double OutputMetrics::Accuracy() const {
   return count == 0 ? kNaN : static_cast<double>(correct) / static_cast<double>(count);
 }
 
-double BinaryMetrics::Calibration() const {
+double OutputMetrics::Calibration() const {
   return positives == 0 ? kNaN : FromFixed(prediction) / static_cast<double>(positives);
 }
 
-double BinaryMetrics::NormalizedEntropy() const {
+double OutputMetrics::NormalizedEntropy() const {
   if (positives == 0 || positives == count) return kNaN;
   return LogLoss() / Entropy(static_cast<double>(positives) / static_cast<double>(count));
 }
 
-std::vector<int64_t> BinaryMetrics::ToIntegers() const {
+std::vector<int64_t> OutputMetrics::ToIntegers() const {
   std::vector<int64_t> integers(kNumIntegers);
   int64_t* out = integers.data();
   *out++ = kMagic;
@@ -190,7 +190,7 @@ std::vector<int64_t> BinaryMetrics::ToIntegers() const {
   return integers;
 }
 
-BinaryMetrics BinaryMetrics::FromIntegers(std::span<const int64_t> integers) {
+OutputMetrics OutputMetrics::FromIntegers(std::span<const int64_t> integers) {
   const bool has_numbers = integers.size() == kMaxIntegers;
   const bool has_all = (integers.size() == kNumIntegers || has_numbers) && integers[0] == kMagic;
   const bool has_inner = integers.size() == kNumInnerIntegers && integers[0] == kInnerMagic;
@@ -201,19 +201,19 @@ BinaryMetrics BinaryMetrics::FromIntegers(std::span<const int64_t> integers) {
          integers.size(), kNumIntegers);
   const size_t first = has_all ? 0 : BinaryHistogram::kNumOuterBins;
   const size_t count = has_all ? BinaryHistogram::kNumBins : BinaryHistogram::kNumInnerBins;
-  BinaryMetrics metrics;
+  OutputMetrics metrics;
   const int64_t* in = integers.data() + 1;
   VisitFields(metrics, first, count, [&in](void* field, size_t size) {
     std::memcpy(field, in, size);
     in += size / sizeof(int64_t);
   });
-  if (has_numbers) metrics.numbers = NumberSums::FromIntegers(integers.subspan(kNumIntegers));
+  if (has_numbers) metrics.numbers = ErrorSums::FromIntegers(integers.subspan(kNumIntegers));
   return metrics;
 }
 
-int64_t NumNonFinite(std::span<const BinaryMetrics> metrics) {
+int64_t NumNonFinite(std::span<const OutputMetrics> metrics) {
   int64_t sum = 0;
-  for (const BinaryMetrics& each : metrics) sum += each.non_finite;
+  for (const OutputMetrics& each : metrics) sum += each.non_finite;
   return sum;
 }
 

@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "renzan/model/error_sums.h"
 #include "renzan/model/loss.h"
-#include "renzan/model/number_sums.h"
 
 namespace renzan {
 
@@ -58,7 +58,7 @@ double Entropy(double rate);
 
 // Of an output that predicts numbers (Loss::kSquaredError), `numbers`, `count` and `non_finite`
 // only.
-struct BinaryMetrics {
+struct OutputMetrics {
   BinaryHistogram histogram;
   int64_t count = 0;  // samples with a finite logit; others count only in `non_finite`
   int64_t positives = 0;
@@ -66,7 +66,7 @@ struct BinaryMetrics {
   int64_t non_finite = 0;   // NaN and infinite logits
   FixedSum loss = 0;        // binary cross-entropy in nats
   FixedSum prediction = 0;  // predicted probabilities
-  NumberSums numbers;
+  ErrorSums numbers;
 
   // [batch] each. A sample whose label is NaN, because it has none, counts only if its logit is not
   // finite.
@@ -75,7 +75,7 @@ struct BinaryMetrics {
   void AddNumbers(std::span<const float> predictions, std::span<const float> labels);
   // Whichever of them the loss asks for.
   void AddBy(Loss loss, std::span<const float> outputs, std::span<const float> labels);
-  void Merge(const BinaryMetrics& other);
+  void Merge(const OutputMetrics& other);
 
   // All of these are NaN if there are no samples.
   double LogLoss() const;  // mean cross-entropy
@@ -101,14 +101,14 @@ struct BinaryMetrics {
   // the outermost inner bins hold all logits beyond; it throws Error kData if `integers` is not
   // valid.
   static constexpr size_t kNumIntegers = 1 + 2 * BinaryHistogram::kNumBins + 4 + 2 * 2;
-  static constexpr size_t kMaxIntegers = kNumIntegers + NumberSums::kNumIntegers;
+  static constexpr size_t kMaxIntegers = kNumIntegers + ErrorSums::kNumIntegers;
   std::vector<int64_t> ToIntegers() const;
-  static BinaryMetrics FromIntegers(std::span<const int64_t> integers);
+  static OutputMetrics FromIntegers(std::span<const int64_t> integers);
 
-  bool operator==(const BinaryMetrics&) const = default;
+  bool operator==(const OutputMetrics&) const = default;
 };
 
 // Over several accumulators, such as those of several threads.
-int64_t NumNonFinite(std::span<const BinaryMetrics> metrics);
+int64_t NumNonFinite(std::span<const OutputMetrics> metrics);
 
 }  // namespace renzan

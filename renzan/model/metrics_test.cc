@@ -51,13 +51,13 @@ double ExactAuc(const Samples& samples) {
   return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives);
 }
 
-BinaryMetrics MetricsOf(const Samples& samples) {
-  BinaryMetrics metrics;
+OutputMetrics MetricsOf(const Samples& samples) {
+  OutputMetrics metrics;
   metrics.Add(samples.logits, samples.labels);
   return metrics;
 }
 
-TEST(BinaryMetrics, AucMatchesExactRanks) {
+TEST(OutputMetrics, AucMatchesExactRanks) {
   for (const double scale : {0.1, 0.5, 2.0, 8.0}) {
     const Samples samples = Draw(50000, 11, scale);
     EXPECT_NEAR(MetricsOf(samples).Auc(), ExactAuc(samples), 1e-4) << "scale " << scale;
@@ -65,7 +65,7 @@ TEST(BinaryMetrics, AucMatchesExactRanks) {
 }
 
 // An overconfident model's logits lie far beyond +-16, on both sides.
-TEST(BinaryMetrics, AucOfLargeLogitsMatchesExactRanks) {
+TEST(OutputMetrics, AucOfLargeLogitsMatchesExactRanks) {
   for (const double scale : {20.0, 50.0, 300.0, 20000.0}) {
     Samples samples = Draw(20000, 17, scale);
     for (size_t i = 0; i < samples.labels.size(); i += 3)  // half right, or the AUC would be 1
@@ -80,7 +80,7 @@ TEST(BinaryMetrics, AucOfLargeLogitsMatchesExactRanks) {
   }
 }
 
-TEST(BinaryMetrics, BinsAreInTheOrderOfLogits) {
+TEST(OutputMetrics, BinsAreInTheOrderOfLogits) {
   const float max = std::numeric_limits<float>::max();
   int before = -1;
   for (const float logit : {-65537.f, -65535.f, -300.f, -299.f, -16.02f, -16.f, -15.999f, 0.f,
@@ -93,7 +93,7 @@ TEST(BinaryMetrics, BinsAreInTheOrderOfLogits) {
   EXPECT_EQ(BinaryHistogram::BinOf(max), BinaryHistogram::kNumBins - 1);
 }
 
-TEST(BinaryMetrics, AucOfKnownRankings) {
+TEST(OutputMetrics, AucOfKnownRankings) {
   EXPECT_EQ(MetricsOf({{-1, 1}, {0, 1}}).Auc(), 1);
   EXPECT_EQ(MetricsOf({{1, -1}, {0, 1}}).Auc(), 0);
   EXPECT_EQ(MetricsOf({{0, 0, 0}, {0, 1, 1}}).Auc(), 0.5);
@@ -103,10 +103,10 @@ TEST(BinaryMetrics, AucOfKnownRankings) {
   EXPECT_EQ(MetricsOf({{-50, -100}, {0, 1}}).Auc(), 0);
   EXPECT_EQ(MetricsOf({{1e6f, 1e7f}, {0, 1}}).Auc(), 0.5);  // both beyond all octaves
   EXPECT_TRUE(std::isnan(MetricsOf({{-1, 1}, {1, 1}}).Auc()));
-  EXPECT_TRUE(std::isnan(BinaryMetrics().Auc()));
+  EXPECT_TRUE(std::isnan(OutputMetrics().Auc()));
 }
 
-TEST(BinaryMetrics, SumsMatchTheFormulas) {
+TEST(OutputMetrics, SumsMatchTheFormulas) {
   const Samples samples = Draw(20000, 5);
   double loss = 0, predicted = 0, positives = 0, correct = 0;
   for (size_t i = 0; i < samples.logits.size(); ++i) {
@@ -119,7 +119,7 @@ TEST(BinaryMetrics, SumsMatchTheFormulas) {
   }
   const double n = 20000, rate = positives / n;
   const double entropy = -(rate * std::log(rate) + (1 - rate) * std::log(1 - rate));
-  const BinaryMetrics metrics = MetricsOf(samples);
+  const OutputMetrics metrics = MetricsOf(samples);
   EXPECT_EQ(metrics.count, 20000);
   EXPECT_EQ(static_cast<double>(metrics.positives), positives);
   EXPECT_NEAR(metrics.LogLoss(), loss / n, 1e-9);
@@ -129,7 +129,7 @@ TEST(BinaryMetrics, SumsMatchTheFormulas) {
   EXPECT_NEAR(metrics.Calibration(), 1, 0.05);
 }
 
-TEST(BinaryMetrics, LargeLogitsStayFinite) {
+TEST(OutputMetrics, LargeLogitsStayFinite) {
   const float huge = std::numeric_limits<float>::max();
   EXPECT_EQ(MetricsOf({{100}, {0}}).LogLoss(), 100);
   EXPECT_EQ(MetricsOf({{-100}, {1}}).LogLoss(), 100);
@@ -139,17 +139,17 @@ TEST(BinaryMetrics, LargeLogitsStayFinite) {
   EXPECT_EQ(MetricsOf({{huge, -huge}, {1, 0}}).Calibration(), 1);
 }
 
-TEST(BinaryMetrics, NonFiniteLogitsAreCountedApart) {
+TEST(OutputMetrics, NonFiniteLogitsAreCountedApart) {
   const float inf = std::numeric_limits<float>::infinity();
-  const BinaryMetrics metrics = MetricsOf({{std::nanf(""), inf, -inf, 1}, {1, 0, 1, 1}});
+  const OutputMetrics metrics = MetricsOf({{std::nanf(""), inf, -inf, 1}, {1, 0, 1, 1}});
   EXPECT_EQ(metrics.non_finite, 3);
   EXPECT_EQ(metrics.count, 1);
   EXPECT_EQ(metrics.positives, 1);
   EXPECT_NEAR(metrics.LogLoss(), std::log1p(std::exp(-1.0)), 1e-9);
 }
 
-TEST(BinaryMetrics, EmptyMetricsAreNaN) {
-  const BinaryMetrics metrics;
+TEST(OutputMetrics, EmptyMetricsAreNaN) {
+  const OutputMetrics metrics;
   EXPECT_TRUE(std::isnan(metrics.LogLoss()));
   EXPECT_TRUE(std::isnan(metrics.Accuracy()));
   EXPECT_TRUE(std::isnan(metrics.Calibration()));
@@ -157,24 +157,24 @@ TEST(BinaryMetrics, EmptyMetricsAreNaN) {
 }
 
 // Any split, order and serialisation gives bit-identical metrics.
-TEST(BinaryMetrics, DoesNotDependOnPlacement) {
+TEST(OutputMetrics, DoesNotDependOnPlacement) {
   const Samples samples = Draw(30000, 3, 12);  // some beyond +-16
-  const BinaryMetrics whole = MetricsOf(samples);
+  const OutputMetrics whole = MetricsOf(samples);
   for (const size_t parts : {2u, 3u, 7u}) {
-    BinaryMetrics merged;
+    OutputMetrics merged;
     for (size_t part = parts; part-- > 0;) {
-      BinaryMetrics mine;
+      OutputMetrics mine;
       for (size_t i = samples.logits.size(); i-- > 0;)
         if (i % parts == part) mine.Add({&samples.logits[i], 1}, {&samples.labels[i], 1});
-      merged.Merge(BinaryMetrics::FromIntegers(mine.ToIntegers()));
+      merged.Merge(OutputMetrics::FromIntegers(mine.ToIntegers()));
     }
     EXPECT_TRUE(merged == whole) << parts << " parts";
   }
 }
 
 // Checkpoints of earlier versions hold the inner bins only.
-TEST(BinaryMetrics, ReadsTheIntegersOfEarlierVersions) {
-  const BinaryMetrics metrics = MetricsOf(Draw(1000, 7));
+TEST(OutputMetrics, ReadsTheIntegersOfEarlierVersions) {
+  const OutputMetrics metrics = MetricsOf(Draw(1000, 7));
   const std::vector<int64_t> integers = metrics.ToIntegers();
   constexpr auto kOuter = std::ptrdiff_t{BinaryHistogram::kNumOuterBins};
   constexpr auto kInner = std::ptrdiff_t{BinaryHistogram::kNumInnerBins};
@@ -184,23 +184,23 @@ TEST(BinaryMetrics, ReadsTheIntegersOfEarlierVersions) {
   earlier.insert(earlier.end(), negative + kOuter, negative + kOuter + kInner);
   earlier.insert(earlier.end(), integers.end() - 8, integers.end());
   EXPECT_EQ(earlier.size(), size_t{1 + 2 * 65536 + 8});
-  EXPECT_TRUE(BinaryMetrics::FromIntegers(earlier) == metrics);
+  EXPECT_TRUE(OutputMetrics::FromIntegers(earlier) == metrics);
   earlier.pop_back();
-  EXPECT_THROW(BinaryMetrics::FromIntegers(earlier), Error);
+  EXPECT_THROW(OutputMetrics::FromIntegers(earlier), Error);
 }
 
-TEST(BinaryMetrics, InvalidIntegersAreErrors) {
+TEST(OutputMetrics, InvalidIntegersAreErrors) {
   std::vector<int64_t> integers = MetricsOf({{1}, {1}}).ToIntegers();
-  EXPECT_EQ(integers.size(), BinaryMetrics::kNumIntegers);
-  EXPECT_THROW(BinaryMetrics::FromIntegers({integers.data(), integers.size() - 1}), Error);
-  EXPECT_THROW(BinaryMetrics::FromIntegers({}), Error);
+  EXPECT_EQ(integers.size(), OutputMetrics::kNumIntegers);
+  EXPECT_THROW(OutputMetrics::FromIntegers({integers.data(), integers.size() - 1}), Error);
+  EXPECT_THROW(OutputMetrics::FromIntegers({}), Error);
   integers[0] ^= 1;
-  EXPECT_THROW(BinaryMetrics::FromIntegers(integers), Error);
+  EXPECT_THROW(OutputMetrics::FromIntegers(integers), Error);
 }
 
-TEST(BinaryMetrics, SamplesWithoutALabelAreLeftOut) {
+TEST(OutputMetrics, SamplesWithoutALabelAreLeftOut) {
   const float missing = std::numeric_limits<float>::quiet_NaN();
-  BinaryMetrics with, without;
+  OutputMetrics with, without;
   with.Add(std::vector<float>{1, -3, 2, 0.5f}, std::vector<float>{1, missing, 0, missing});
   without.Add(std::vector<float>{1, 2}, std::vector<float>{1, 0});
   EXPECT_TRUE(with == without);

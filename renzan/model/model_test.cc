@@ -65,7 +65,7 @@ void SetSequences(const ModelOptions& options, int64_t n, Model::Workspace* work
 }
 
 double MeanLoss(std::span<const float> logits, std::span<const float> labels) {
-  BinaryMetrics metrics;
+  OutputMetrics metrics;
   metrics.Add(logits, labels);
   return metrics.LogLoss();
 }

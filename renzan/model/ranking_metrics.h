@@ -43,10 +43,4 @@ class RankingMetrics {
 std::vector<std::pair<std::string, double>> NamedValues(const RankingMetrics& metrics,
                                                         std::span<const int64_t> ranks);
 
-// Metrics, and the rank at which they decide something.
-struct RankingAt {
-  const RankingMetrics& metrics;
-  int64_t k;
-};
-
 }  // namespace renzan

@@ -44,7 +44,7 @@ void WeightedMetrics::Add(std::span<const float> logits, std::span<const float> 
 void WeightedMetrics::AddNumbers(std::span<const float> predictions, std::span<const float> labels,
                                  std::span<const float> weights) {
   CHECK(predictions.size() == labels.size() && predictions.size() == weights.size());
-  NumberSums added;
+  ErrorSums added;
   for (size_t i = 0; i < predictions.size(); ++i) {
     if (!std::isfinite(predictions[i]) || std::isnan(labels[i])) continue;
     const int64_t weight = units_.Of(weights[i]);

@@ -1,7 +1,7 @@
 #pragma once
 
 // Quality of predictions in which each sample counts as much as its weight, as with
-// scikit-learn's sample_weight. Like BinaryMetrics it adds integers only (WeightUnits), so the
+// scikit-learn's sample_weight. Like OutputMetrics it adds integers only (WeightUnits), so the
 // results do not depend on the order of the samples or on how they are split among workers. Not
 // thread-safe.
 
@@ -37,7 +37,7 @@ class WeightedMetrics {
   void Merge(std::span<const FixedSum> sums);
 
   double SumOfWeights() const;
-  // As in BinaryMetrics; NaN where the weights that they divide by are 0.
+  // As in OutputMetrics; NaN where the weights that they divide by are 0.
   double LogLoss() const;
   double Auc() const;
   double Accuracy() const;

@@ -73,7 +73,7 @@ TEST(WeightedMetrics, AreThoseOfTheDefinitions) {
 
 TEST(WeightedMetrics, EqualWeightsGiveThePlainMetrics) {
   WeightedSamples s = DrawWeighted(3000, 1);
-  BinaryMetrics plain;
+  OutputMetrics plain;
   plain.Add(s.logits, s.labels);
   s.weights.assign(s.weights.size(), 0.3f);
   const WeightedMetrics metrics = WeightedMetricsOf(s);
@@ -94,7 +94,7 @@ TEST(WeightedMetrics, AWeightOfTwoIsTheSampleTwice) {
       repeated.labels.push_back(s.labels[i]);
     }
   }
-  BinaryMetrics plain;
+  OutputMetrics plain;
   plain.Add(repeated.logits, repeated.labels);
   const WeightedMetrics metrics = WeightedMetricsOf(s);
   EXPECT_DOUBLE_EQ(metrics.LogLoss(), plain.LogLoss());

@@ -45,7 +45,7 @@ DiskUse DiskUseOf(const RunSpec& spec, int64_t samples) {
   DiskUse use;
   // The metrics since the last report and those of the watch for divergence, of each task.
   use.progress = 2 * std::ssize(spec.loss.tasks) *
-                 static_cast<int64_t>(BinaryMetrics::kMaxIntegers * sizeof(int64_t));
+                 static_cast<int64_t>(OutputMetrics::kMaxIntegers * sizeof(int64_t));
   const int64_t states = std::ssize(InfoOf(spec.dense_optimizer.type).states);
   use.dense = MakeModel(spec.model)->layout().size() * kFloatBytes * (1 + states);
   for (const TableSpec& table : spec.tables) {

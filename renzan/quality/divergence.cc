@@ -9,7 +9,7 @@ namespace renzan {
 namespace {
 
 // The standard error of an AUC around 0.5 (Hanley & McNeil, 1982: √((p + n + 1) / 12pn)).
-double StandardError(const BinaryMetrics& metrics) {
+double StandardError(const OutputMetrics& metrics) {
   const double p = static_cast<double>(metrics.positives);
   const double n = static_cast<double>(metrics.count - metrics.positives);
   return p > 0 && n > 0 ? std::sqrt((p + n + 1) / (12 * p * n)) : 1;
@@ -17,14 +17,14 @@ double StandardError(const BinaryMetrics& metrics) {
 
 }  // namespace
 
-std::optional<std::string> DivergenceWatch::Observe(int64_t step, const BinaryMetrics& window) {
+std::optional<std::string> DivergenceWatch::Observe(int64_t step, const OutputMetrics& window) {
   if (warned_) return std::nullopt;
   sum_.Merge(window);
   // A healthy run looks the same in its first steps, or by chance with few samples.
   if (step - since_step_ < 200 || StandardError(sum_) > 0.003) return std::nullopt;
   const double auc = sum_.Auc();
   const int64_t samples = sum_.count;
-  sum_ = BinaryMetrics();
+  sum_ = OutputMetrics();
   since_step_ = step;
   if (auc > 0.51) return std::nullopt;
   warned_ = true;
@@ -48,7 +48,7 @@ DivergenceWatch DivergenceWatch::FromIntegers(std::span<const int64_t> integers)
   if (integers.size() < kOwn)
     Fail(ErrorCode::kData, "{} integers are not the state of a divergence watch", integers.size());
   DivergenceWatch watch;
-  watch.sum_ = BinaryMetrics::FromIntegers(integers.first(integers.size() - kOwn));
+  watch.sum_ = OutputMetrics::FromIntegers(integers.first(integers.size() - kOwn));
   watch.since_step_ = integers[integers.size() - 2];
   watch.warned_ = integers.back() != 0;
   return watch;

@@ -16,7 +16,7 @@ class DivergenceWatch {
  public:
   // `window`: the metrics of the steps since the last call; `step`: the steps done so far. Returns
   // advice, once, if the AUC stays at 0.5 over at least 200 steps and enough samples.
-  std::optional<std::string> Observe(int64_t step, const BinaryMetrics& window);
+  std::optional<std::string> Observe(int64_t step, const OutputMetrics& window);
 
   // The state for checkpoints: the accumulated metrics, the step at which they begin, and whether
   // advice was given. FromIntegers throws Error kData.
@@ -24,7 +24,7 @@ class DivergenceWatch {
   static DivergenceWatch FromIntegers(std::span<const int64_t> integers);
 
  private:
-  BinaryMetrics sum_;
+  OutputMetrics sum_;
   int64_t since_step_ = 0;  // the step at which sum_ begins
   bool warned_ = false;
 };

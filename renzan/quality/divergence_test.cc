@@ -11,8 +11,8 @@
 namespace renzan {
 namespace {
 
-BinaryMetrics Window(double signal, uint64_t seed) {
-  BinaryMetrics metrics;
+OutputMetrics Window(double signal, uint64_t seed) {
+  OutputMetrics metrics;
   std::vector<float> logits, labels;
   for (uint64_t i = 0; i < 20000; ++i) {
     const Philox::Block words = Philox::Draw(seed, i);

@@ -8,13 +8,13 @@
 #include "renzan/base/error.h"
 #include "renzan/base/philox.h"
 #include "renzan/config/training_config.h"
-#include "renzan/model/evaluation_metric.h"
+#include "renzan/model/output_metric.h"
 
 namespace renzan {
 namespace {
 
-const EvaluationMetric& MetricNamed(const std::string& name) {
-  const EvaluationMetric* metric = FindEvaluationMetric(name);
+const OutputMetric& MetricNamed(const std::string& name) {
+  const OutputMetric* metric = FindComparedMetric(name);
   if (metric == nullptr)
     Fail(ErrorCode::kConfig, "the metric '{}' of evaluations is unknown", name);
   return *metric;
@@ -23,20 +23,16 @@ const EvaluationMetric& MetricNamed(const std::string& name) {
 }  // namespace
 
 bool EvaluationRecord::Observe(const EarlyStoppingConfig& config, int64_t step,
-                               const BinaryMetrics& metrics, const WeightedMetrics* weighted,
-                               const RankingAt* ranking) {
-  const EvaluationMetric& metric = MetricNamed(config.metric);
-  CHECK(!weighted_ || (weighted != nullptr && metric.ranked == nullptr));
-  CHECK(metric.ranked == nullptr || ranking != nullptr);
-  const double value = metric.ranked != nullptr ? metric.ranked(ranking->metrics, ranking->k)
-                       : weighted_              ? metric.weighted(*weighted)
-                                                : metric.value(metrics);
+                               const Evaluation& evaluation) {
+  const OutputMetric& metric = MetricNamed(config.metric);
+  const OutputMetrics& metrics = evaluation.metrics;
+  const double value = metric.Of(evaluation, weighted_);
   ++evaluations_;
   if (metrics.non_finite > 0) {
     ++without_improvement_;
     return false;
   }
-  if (!std::isfinite(value) && metric.of == Loss::kSquaredError)
+  if (!std::isfinite(value) && metric.IsOf(OutputKind::kNumber))
     Fail(ErrorCode::kData,
          "evaluations are compared by {}, which is undefined for data.eval: no row of it has the "
          "label{}",
@@ -49,7 +45,7 @@ bool EvaluationRecord::Observe(const EarlyStoppingConfig& config, int64_t step,
          weighted_ ? ", whose weights are not all 0" : "");
   // By how much `value` is better; negative if it is worse.
   const auto gain = [&](double than) {
-    return metric.more_is_better ? value - than : than - value;
+    return metric.better == Better::kMore ? value - than : than - value;
   };
   const bool first = best_step_ < 0;
   if (first || gain(reference_value_) > config.min_delta) {

@@ -11,9 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "renzan/model/metrics.h"
-#include "renzan/model/ranking_metrics.h"
-#include "renzan/model/weighted_metrics.h"
+#include "renzan/model/evaluation.h"
 
 namespace renzan {
 
@@ -26,12 +24,11 @@ class EvaluationRecord {
   explicit EvaluationRecord(std::string meaning = "", bool weighted = false)
       : meaning_(std::move(meaning)), weighted_(weighted) {}
 
-  // Adds the metrics after `step` steps, with `weighted` if they are, and with `ranking` if the
-  // configured metric is one of rankings. Returns true if they are the
-  // best so far. Of equal values the first is the best; a value that is not finite never is. Throws
-  // kData if the metric is undefined because data.eval holds only one class.
-  bool Observe(const EarlyStoppingConfig& config, int64_t step, const BinaryMetrics& metrics,
-               const WeightedMetrics* weighted = nullptr, const RankingAt* ranking = nullptr);
+  // Adds the evaluation after `step` steps, which has what the configured metric is read from.
+  // Returns true if it is the best so far. Of equal values the first is the best; a value that is
+  // not finite never is. Throws kData if the metric is undefined because data.eval holds only one
+  // class.
+  bool Observe(const EarlyStoppingConfig& config, int64_t step, const Evaluation& evaluation);
 
   // Whether the patience is exhausted.
   bool StopsEarly(const EarlyStoppingConfig& config) const;

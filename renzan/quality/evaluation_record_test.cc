@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "renzan/base/error.h"
 #include "renzan/config/train_config.h"
@@ -11,12 +12,12 @@
 namespace renzan {
 namespace {
 
-// Metrics of one positive and one negative sample with approximately this log loss.
-BinaryMetrics WithLoss(double loss) {
+// Of one positive and one negative sample, with approximately this log loss.
+Evaluation WithLoss(double loss) {
   const float logit = static_cast<float>(-std::log(std::expm1(loss)));
-  BinaryMetrics metrics;
+  OutputMetrics metrics;
   metrics.Add(std::vector<float>{logit, -logit}, std::vector<float>{1, 0});
-  return metrics;
+  return {.metrics = std::move(metrics)};
 }
 
 // For each loss in turn, whether it is the best so far.
@@ -48,8 +49,10 @@ TEST(EvaluationRecord, ComparesRankings) {
   const auto observe = [&](const char* metric, int64_t step, int64_t rank) {
     RankingMetrics ranking(20);
     ranking.Add(rank);
-    const RankingAt at{ranking, 10};
-    return record.Observe({.metric = metric}, step, WithLoss(0.6), nullptr, &at);
+    Evaluation evaluation = WithLoss(0.6);
+    evaluation.ranking = std::move(ranking);
+    evaluation.ranked_at = 10;
+    return record.Observe({.metric = metric}, step, evaluation);
   };
   for (const char* metric : {"hr", "ndcg", "mrr"}) {
     record = EvaluationRecord();
@@ -78,9 +81,9 @@ TEST(EvaluationRecord, SmallImprovementsDoNotResetThePatience) {
 
 TEST(EvaluationRecord, AHigherAucIsBetter) {
   const EarlyStoppingConfig config{.metric = "auc", .patience = 1};
-  BinaryMetrics right, wrong;
-  right.Add(std::vector<float>{1, -1}, std::vector<float>{1, 0});
-  wrong.Add(std::vector<float>{-1, 1}, std::vector<float>{1, 0});
+  Evaluation right, wrong;
+  right.metrics.Add(std::vector<float>{1, -1}, std::vector<float>{1, 0});
+  wrong.metrics.Add(std::vector<float>{-1, 1}, std::vector<float>{1, 0});
   EvaluationRecord record;
   EXPECT_TRUE(record.Observe(config, 1, wrong));
   EXPECT_TRUE(record.Observe(config, 2, right));
@@ -90,16 +93,16 @@ TEST(EvaluationRecord, AHigherAucIsBetter) {
 
 TEST(EvaluationRecord, NonFiniteMetricsAreNeverTheBest) {
   const EarlyStoppingConfig config{.metric = "log_loss", .patience = 1};
-  BinaryMetrics non_finite = WithLoss(0.1);
-  non_finite.Add(std::vector<float>{std::nanf("")}, std::vector<float>{1});
+  Evaluation non_finite = WithLoss(0.1);
+  non_finite.metrics.Add(std::vector<float>{std::nanf("")}, std::vector<float>{1});
   EvaluationRecord record;
   EXPECT_FALSE(record.Observe(config, 1, non_finite));
   EXPECT_EQ(record.best_step(), -1);
 }
 
 TEST(EvaluationRecord, RejectsDataOfOneClass) {
-  BinaryMetrics one_class;
-  one_class.Add(std::vector<float>{1, -1}, std::vector<float>{1, 1});
+  Evaluation one_class;
+  one_class.metrics.Add(std::vector<float>{1, -1}, std::vector<float>{1, 1});
   EvaluationRecord record;
   try {
     record.Observe({.metric = "auc"}, 1, one_class);
@@ -117,11 +120,10 @@ TEST(EvaluationRecord, ComparesWeightedMetricsWhereThereAreWeights) {
   EvaluationRecord plain("log_loss of a"), weighted("log_loss of a", true);
   const auto observe = [&](EvaluationRecord* record, int64_t step,
                            const std::vector<float>& logits) {
-    BinaryMetrics once;
-    once.Add(logits, labels);
-    WeightedMetrics by_weight(3);
-    by_weight.Add(logits, labels, weights);
-    return record->Observe(config, step, once, &by_weight);
+    Evaluation evaluation{.weighted = WeightedMetrics(3)};
+    evaluation.metrics.Add(logits, labels);
+    evaluation.weighted->Add(logits, labels, weights);
+    return record->Observe(config, step, evaluation);
   };
   for (EvaluationRecord* record : {&plain, &weighted}) observe(record, 1, {3, 0.5});
   EXPECT_FALSE(observe(&plain, 2, {-0.7f, -2}));
@@ -161,9 +163,9 @@ TEST(EvaluationRecord, ReturnsItsStateAtTheBestStep) {
 
 TEST(EvaluationRecord, ErrorsOfNumbersAreBetterWhenTheyAreSmaller) {
   const auto with_error = [](float error) {
-    BinaryMetrics metrics;
-    metrics.AddNumbers(std::vector<float>{3 + error}, std::vector<float>{3});
-    return metrics;
+    Evaluation evaluation;
+    evaluation.metrics.AddNumbers(std::vector<float>{3 + error}, std::vector<float>{3});
+    return evaluation;
   };
   for (const char* metric : {"rmse", "mae"}) {
     const EarlyStoppingConfig config{.metric = metric, .patience = 2};
@@ -173,7 +175,7 @@ TEST(EvaluationRecord, ErrorsOfNumbersAreBetterWhenTheyAreSmaller) {
     EXPECT_TRUE(record.Observe(config, 3, with_error(-0.25)));
     EXPECT_EQ(record.best_value(), 0.25);
     try {
-      record.Observe(config, 4, BinaryMetrics());
+      record.Observe(config, 4, Evaluation());
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), ::testing::HasSubstr("no row of it has the label"));

@@ -52,7 +52,7 @@ Finiteness AfterThreeSteps(int threads, const std::function<void(TestModel&, Bat
   RunRanksAsThreads(1, [&](Communicator& comm) {
     ThreadPool pool(threads);
     TestModel model(config, TestSchema(), comm, pool);
-    std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
+    std::vector<OutputMetrics> metrics(static_cast<size_t>(threads));
     for (int64_t step = 0; step < 3; ++step) {
       Batch batch = MakeSlice(model, step);
       EXPECT_TRUE(step > 1 || model.finiteness().ok());

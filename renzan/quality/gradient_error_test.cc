@@ -28,7 +28,7 @@ std::vector<std::vector<WireError>> ErrorsOfTraining(const std::string& backward
   RunRanksAsThreads(workers, [&](Communicator& comm) {
     ThreadPool pool(2);
     TestModel model(config, TestSchema(), comm, pool);
-    std::vector<BinaryMetrics> metrics(2);
+    std::vector<OutputMetrics> metrics(2);
     for (int64_t step = 0; step < 4; ++step)
       model.Run(MakeSlice(model, step), step, metrics, nullptr, step == 3);
     const std::vector<WireError> errors =

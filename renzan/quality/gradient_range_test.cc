@@ -38,7 +38,7 @@ Trained Train(const std::string& backward, int64_t scale) {
     std::vector<std::vector<float>> before;
     for (EmbeddingShard& shard : model.embeddings().shards())
       before.push_back(WeightsOf(*shard.store));
-    std::vector<BinaryMetrics> metrics(2);
+    std::vector<OutputMetrics> metrics(2);
     for (int64_t step = 0; step < 2; ++step) {
       const Batch slice = MakeSlice(model, step);
       model.Run(slice, step, metrics);

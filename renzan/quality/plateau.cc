@@ -8,11 +8,10 @@
 
 namespace renzan {
 
-bool Plateau::Observe(const PlateauConfig& config, int64_t step, const BinaryMetrics& metrics,
-                      const WeightedMetrics* weighted, const RankingAt* ranking) {
+bool Plateau::Observe(const PlateauConfig& config, int64_t step, const Evaluation& evaluation) {
   const EarlyStoppingConfig compared{
       .metric = config.metric, .patience = config.patience, .min_delta = config.min_delta};
-  record_.Observe(compared, step, metrics, weighted, ranking);
+  record_.Observe(compared, step, evaluation);
   if (!record_.StopsEarly(compared)) return false;
   record_.ResetPatience();
   const double before = factor_;

@@ -23,10 +23,9 @@ class Plateau {
   explicit Plateau(std::string meaning, bool weighted = false)
       : record_(std::move(meaning), weighted) {}
 
-  // Adds the metrics after `step` steps. Returns true if the rates are lower from there on. Throws
-  // as EvaluationRecord::Observe().
-  bool Observe(const PlateauConfig& config, int64_t step, const BinaryMetrics& metrics,
-               const WeightedMetrics* weighted = nullptr, const RankingAt* ranking = nullptr);
+  // Adds the evaluation after `step` steps. Returns true if the rates are lower from there on.
+  // Throws as EvaluationRecord::Observe().
+  bool Observe(const PlateauConfig& config, int64_t step, const Evaluation& evaluation);
 
   // Multiplies all learning rates of the steps from here on.
   double factor() const { return factor_; }

@@ -10,14 +10,14 @@ namespace renzan {
 namespace {
 
 // With this AUC: that share of the positives is above all negatives, the others are below.
-BinaryMetrics WithAuc(double auc) {
-  BinaryMetrics metrics;
+Evaluation WithAuc(double auc) {
+  Evaluation evaluation;
   for (int i = 0; i < 1000; ++i) {
     const float logit[] = {i < auc * 1000 - 0.5 ? 1.0f : -1.0f, 0.0f};
     const float label[] = {1, 0};
-    metrics.Add(logit, label);
+    evaluation.metrics.Add(logit, label);
   }
-  return metrics;
+  return evaluation;
 }
 
 std::vector<double> Factors(const PlateauConfig& config) {

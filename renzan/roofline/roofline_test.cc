@@ -101,7 +101,7 @@ TEST(StepCosts, CoverEveryPhaseOfAStep) {
   ThreadPool pool(1);
   TestModel model(config, TestSchema(), *comm, pool);
   const Batch batch = MakeSlice(model, 0);
-  std::vector<BinaryMetrics> metrics(1);
+  std::vector<OutputMetrics> metrics(1);
   StartTrace();
   model.Run(batch, 0, metrics);
   const StepTimes times = TimesOfSteps(StopTrace());

@@ -10,8 +10,8 @@
 #include "renzan/base/trace.h"
 #include "renzan/data/batch_loader.h"
 #include "renzan/data/dataset/manifest.h"
-#include "renzan/model/evaluation_metric.h"
 #include "renzan/model/model.h"
+#include "renzan/model/output_metric.h"
 #include "renzan/quality/finiteness.h"
 #include "renzan/quality/gradient_error.h"
 #include "renzan/quality/gradient_range.h"
@@ -23,13 +23,13 @@ namespace renzan {
 namespace {
 
 // The metrics of each task since the last call, over all threads and workers. Resets them.
-std::vector<BinaryMetrics> TakeWindows(Communicator& comm, LoopState* state) {
-  std::vector<BinaryMetrics> windows;
+std::vector<OutputMetrics> TakeWindows(Communicator& comm, LoopState* state) {
+  std::vector<OutputMetrics> windows;
   for (size_t task = 0; task < state->watches.size(); ++task) {
-    BinaryMetrics mine;
-    for (BinaryMetrics& metrics : WindowOf(state, task)) {
+    OutputMetrics mine;
+    for (OutputMetrics& metrics : WindowOf(state, task)) {
       mine.Merge(metrics);
-      metrics = BinaryMetrics();
+      metrics = OutputMetrics();
     }
     windows.push_back(MergeMetrics(comm, mine));
   }
@@ -37,7 +37,7 @@ std::vector<BinaryMetrics> TakeWindows(Communicator& comm, LoopState* state) {
 }
 
 // Even a model with finite parameters may give infinite predictions.
-void FailUnlessFinite(const BinaryMetrics& evaluation, int64_t step) {
+void FailUnlessFinite(const OutputMetrics& evaluation, int64_t step) {
   if (evaluation.non_finite > 0)
     Fail(ErrorCode::kSoftware,
          "evaluation at step {}: {} of {} predictions are NaN or infinite, so the model is not "
@@ -94,30 +94,29 @@ namespace {
 
 // What a recorded configuration has of a run in which nothing watched evaluations.
 bool IsDefaultMetric(const std::string& metric) {
-  return metric.empty() || metric == DefaultMetric(Loss::kBinaryCrossEntropy) ||
-         metric == DefaultMetric(Loss::kSquaredError);
+  return metric.empty() || metric == DefaultMetric(OutputKind::kProbability) ||
+         metric == DefaultMetric(OutputKind::kNumber);
 }
 
-// `compares_items`: the output does. `ranks`: there is training.ranking.
-void ChooseMetric(const ModelOutput& output, bool compares_items, bool ranks, const char* key,
-                  bool decides, std::string* metric) {
-  const Loss loss = output.loss;
+// `ranks`: there is training.ranking.
+void ChooseMetric(OutputKind kind, bool ranks, const char* key, bool decides, std::string* metric) {
+  const bool is_score = kind == OutputKind::kScore;
+  const std::string by_default =
+      DefaultMetric(is_score && !(decides && ranks) ? OutputKind::kProbability : kind);
   if (!decides) {
-    if (IsDefaultMetric(*metric)) *metric = DefaultMetric(loss);
+    if (IsDefaultMetric(*metric)) *metric = by_default;
     return;
   }
-  if (metric->empty() && compares_items && ranks) *metric = "ndcg";
-  if (compares_items &&
-      (metric->empty() || *metric == "log_loss" || *metric == "normalized_entropy"))
+  if (metric->empty()) *metric = by_default;
+  if (FindComparedMetric(*metric)->IsOf(kind)) return;
+  if (is_score)
     Fail(ErrorCode::kConfig,
-         "{}: log_loss means nothing for an output that compares items, whose evaluations give "
+         "{}: {} means nothing for an output that compares items, whose evaluations give "
          "scores and no probabilities: set training.ranking: [10], and this to ndcg, hr or mrr",
-         key);
-  if (metric->empty()) *metric = DefaultMetric(loss);
-  if (FindEvaluationMetric(*metric)->of == loss) return;
+         key, *metric);
   Fail(ErrorCode::kConfig, "{}: {} is no metric of an output that learns by {}: choose one of {}",
-       key, *metric, loss == Loss::kSquaredError ? "squared_error" : "binary_cross_entropy",
-       fmt::join(EvaluationMetricNames(loss), ", "));
+       key, *metric, kind == OutputKind::kNumber ? "squared_error" : "binary_cross_entropy",
+       fmt::join(ComparedMetricNames(kind), ", "));
 }
 
 }  // namespace
@@ -134,11 +133,12 @@ void ChooseMetrics(std::span<const ModelOutput> outputs, const ModelOptions& mod
   const bool watches = config->training.watches_evaluations() || schedule.watches_evaluations();
   const bool compares =
       watches && MakeModel(model)->ComparesItems(static_cast<size_t>(decides - outputs.begin()));
+  const OutputKind kind = KindOf(decides->loss, compares);
   const bool ranks = !config->training.ranking.empty();
-  ChooseMetric(*decides, compares, ranks, "training.early_stopping.metric",
+  ChooseMetric(kind, ranks, "training.early_stopping.metric",
                config->training.watches_evaluations(), &stopping.metric);
-  ChooseMetric(*decides, compares, ranks, "optimizer.schedule.plateau.metric",
-               schedule.watches_evaluations(), &schedule.plateau.metric);
+  ChooseMetric(kind, ranks, "optimizer.schedule.plateau.metric", schedule.watches_evaluations(),
+               &schedule.plateau.metric);
 }
 
 bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int64_t done) {
@@ -152,15 +152,6 @@ bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int
 }
 
 namespace {
-
-std::vector<char> ThoseThatCompareItems(const ModelOptions& options,
-                                        std::span<const EvaluatedOutput> outputs) {
-  const std::unique_ptr<Model> model = MakeModel(options);
-  std::vector<char> compare;
-  for (const EvaluatedOutput& output : outputs)
-    compare.push_back(model->ComparesItems(output.output));
-  return compare;
-}
 
 class TrainingLoop {
  public:
@@ -180,8 +171,7 @@ class TrainingLoop {
         observer_(callbacks.observer),
         state_(*state),
         steps_per_epoch_(StepsPerEpoch(train.rows.size(), config.training.batch_size)),
-        outputs_(EvaluatedOutputs(model.spec().model.outputs, train.dataset->schema().label)),
-        compares_items_(ThoseThatCompareItems(model.spec().model, outputs_)),
+        outputs_(EvaluatedOutputs(model.model(), train.dataset->schema().label)),
         guards_(config.comm.guard && model.spec().numerics.backward != RowCodec::kFloat32),
         sees_all_(state->step == 0),
         loader_(*train.dataset,
@@ -257,9 +247,8 @@ class TrainingLoop {
   LoopState& state_;
   const int64_t steps_per_epoch_;
   const std::vector<EvaluatedOutput> outputs_;
-  const std::vector<char> compares_items_;  // by output: it learns from positives alone
-  const bool guards_;                       // against rounding on the wire
-  const bool sees_all_;                     // this process trains on all samples of the run
+  const bool guards_;    // against rounding on the wire
+  const bool sees_all_;  // this process trains on all samples of the run
   BatchLoader loader_;
 
   double window_start_ = 0;
@@ -276,7 +265,7 @@ void TrainingLoop::Begin() {
   observer_->OnStart(state_, steps_);
   for (size_t task = 0; task < outputs_.size(); ++task)
     if (const std::string& label = outputs_[task].label;
-        !compares_items_[task] && HasOneValue(train_, label))
+        !outputs_[task].compares_items && HasOneValue(train_, label))
       observer_->OnAdvice(OneClassAdvice(train_, label, "is the same in all rows"));
 }
 
@@ -383,17 +372,11 @@ bool TrainingLoop::EvaluateModel() {
       FailUnlessFinite(evaluation.metrics, state_.step);
     if (ranking_ != nullptr && !RankItems(predictor, *evaluations)) return false;
     const Evaluation& watched = Watched(*evaluations);
-    const WeightedMetrics* const weighted = watched.weighted ? &*watched.weighted : nullptr;
-    std::optional<RankingAt> at;
-    if (watched.ranking) at.emplace(RankingAt{*watched.ranking, training().ranking.front()});
-    const RankingAt* const ranking_at = at ? &*at : nullptr;
     const bool best = training().watches_evaluations() &&
-                      state_.evaluations.Observe(training().early_stopping, state_.step,
-                                                 watched.metrics, weighted, ranking_at);
+                      state_.evaluations.Observe(training().early_stopping, state_.step, watched);
     const ScheduleConfig& schedule = config_.optimizer.schedule;
     const bool lowers = schedule.watches_evaluations() &&
-                        state_.plateau.Observe(schedule.plateau, state_.step, watched.metrics,
-                                               weighted, ranking_at);
+                        state_.plateau.Observe(schedule.plateau, state_.step, watched);
     if (best) state_.best_plateau = state_.plateau;
     if (IsEvaluationStep(training(), steps_per_epoch_, state_.step)) {
       state_.scheduled_evaluations = state_.evaluations;
@@ -417,7 +400,10 @@ bool TrainingLoop::RankItems(Predictor& predictor, std::span<Evaluation> evaluat
   if (!rankings) return false;
   for (const Ranking& ranking : *rankings)
     for (size_t i = 0; i < outputs_.size(); ++i)
-      if (outputs_[i].name == ranking.output) evaluations[i].ranking = ranking.metrics;
+      if (outputs_[i].name == ranking.output) {
+        evaluations[i].ranking = ranking.metrics;
+        evaluations[i].ranked_at = training().ranking.front();
+      }
   return true;
 }
 
@@ -431,7 +417,7 @@ const Evaluation& TrainingLoop::Watched(std::span<const Evaluation> evaluations)
 
 void TrainingLoop::AdviseOnOneClass() {
   for (size_t task = 0; task < outputs_.size(); ++task) {
-    if (compares_items_[task]) continue;
+    if (outputs_[task].compares_items) continue;  // it learns from positives alone
     const bool saw_one_class = sees_all_ && samples_[task] > 0 &&
                                outputs_[task].loss == Loss::kBinaryCrossEntropy &&
                                (positives_[task] == 0 || positives_[task] == samples_[task]);

@@ -26,7 +26,7 @@ namespace renzan {
 
 struct StepReport {
   int64_t step = 0, steps = 0;         // done, and the total
-  std::vector<BinaryMetrics> windows;  // by task, since the last report
+  std::vector<OutputMetrics> windows;  // by task, since the last report
   WireRange gradient_range;  // since the last report; no values unless comm.backward is fp16
   // By table, of the last step; none unless comm.guard is set and comm.backward rounds.
   std::vector<WireError> gradient_errors;

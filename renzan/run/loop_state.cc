@@ -33,7 +33,7 @@ std::string KeyOfTask(const char* key, size_t task) {
 
 }  // namespace
 
-std::span<BinaryMetrics> WindowOf(LoopState* state, size_t task) {
+std::span<OutputMetrics> WindowOf(LoopState* state, size_t task) {
   const size_t threads = state->window.size() / state->watches.size();
   return std::span(state->window).subspan(task * threads, threads);
 }
@@ -44,7 +44,7 @@ ProgressTensors SaveProgress(Communicator& comm, const LoopState& state) {
   if (!state.best_plateau.empty()) tensors[kBestPlateau] = state.best_plateau.ToIntegers();
   const size_t threads = state.window.size() / state.watches.size();
   for (size_t task = 0; task < state.watches.size(); ++task) {
-    BinaryMetrics mine;
+    OutputMetrics mine;
     for (size_t thread = 0; thread < threads; ++thread)
       mine.Merge(state.window[task * threads + thread]);
     tensors[KeyOfTask(kWindow, task)] = MergeMetrics(comm, mine).ToIntegers();
@@ -72,7 +72,7 @@ void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state)
   // Merging is exact, so one thread may hold the whole window.
   for (size_t task = 0; task < state->watches.size(); ++task) {
     if (const auto* window = find(KeyOfTask(kWindow, task)); window != nullptr && rank == 0)
-      WindowOf(state, task)[0] = BinaryMetrics::FromIntegers(*window);
+      WindowOf(state, task)[0] = OutputMetrics::FromIntegers(*window);
     if (const auto* watch = find(KeyOfTask(kWatch, task)))
       state->watches[task] = DivergenceWatch::FromIntegers(*watch);
   }

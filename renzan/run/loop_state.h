@@ -20,7 +20,7 @@ namespace renzan {
 
 struct LoopState {
   int64_t step = 0;                   // steps done
-  std::vector<BinaryMetrics> window;  // [tasks, threads]: since the last report
+  std::vector<OutputMetrics> window;  // [tasks, threads]: since the last report
   WireRange gradient_range;           // this worker's, since the last report
   // By task; the same on every worker.
   std::vector<DivergenceWatch> watches = std::vector<DivergenceWatch>(1);
@@ -35,7 +35,7 @@ struct LoopState {
 };
 
 // The metrics of a task, of all its threads.
-std::span<BinaryMetrics> WindowOf(LoopState* state, size_t task);
+std::span<OutputMetrics> WindowOf(LoopState* state, size_t task);
 
 // Everything but the step. Every rank calls it; the result is the same on all.
 ProgressTensors SaveProgress(Communicator& comm, const LoopState& state);

@@ -17,7 +17,7 @@
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
 #include "renzan/infer/rank_items.h"
-#include "renzan/model/evaluation_metric.h"
+#include "renzan/model/output_metric.h"
 #include "renzan/model/reach.h"
 #include "renzan/planning/device_options.h"
 #include "renzan/planning/disk_use.h"
@@ -391,6 +391,7 @@ void TrainingRun::Observe() {
                              .config_yaml = config_yaml_,
                              .config = &of_run_,
                              .splits = &splits_,
+                             .outputs = EvaluatedOutputs(state_->model()),
                              .initialized_from = InitializedFrom(recorded_),
                              .facts = facts_,
                              .backend = comm_.backend(),

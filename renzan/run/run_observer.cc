@@ -4,6 +4,9 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "renzan/base/counted.h"
@@ -11,7 +14,7 @@
 #include "renzan/base/log.h"
 #include "renzan/data/dataset/dataset_cache.h"
 #include "renzan/data/dataset/manifest.h"
-#include "renzan/model/evaluation_metric.h"
+#include "renzan/model/output_metric.h"
 #include "renzan/observe/event_file.h"
 #include "renzan/observe/metrics_log.h"
 #include "renzan/observe/progress.h"
@@ -25,36 +28,46 @@
 namespace renzan {
 namespace {
 
-// One set of metrics with tags under a prefix: "eval/auc".
+// The metrics of an evaluation with tags under a prefix: "eval/auc".
 template <typename Metrics>
-std::vector<Scalar> Scalars(const std::string& prefix, Loss loss, const Metrics& metrics) {
-  if (loss == Loss::kSquaredError)
-    return {{prefix + "/loss", metrics.MeanSquaredError()},
-            {prefix + "/rmse", metrics.Rmse()},
-            {prefix + "/mae", metrics.Mae()},
-            {prefix + "/mean_prediction", metrics.MeanPrediction()},
-            {prefix + "/mean_label", metrics.MeanLabel()}};
-  return {{prefix + "/loss", metrics.LogLoss()},
-          {prefix + "/auc", metrics.Auc()},
-          {prefix + "/normalized_entropy", metrics.NormalizedEntropy()},
-          {prefix + "/calibration", metrics.Calibration()}};
+void AddEvaluated(const std::string& prefix, OutputKind kind, const Metrics& metrics,
+                  std::vector<Scalar>* scalars) {
+  ForEachMetric(kind, metrics, [&](const OutputMetric& metric, double value) {
+    if (metric.tag != nullptr) scalars->push_back({prefix + "/" + metric.tag, value});
+  });
 }
 
-// What a line about an evaluation says of its metrics.
-std::string ScoresText(const BinaryMetrics& metrics, Loss loss, const std::string& best_auc) {
-  if (loss == Loss::kSquaredError)
-    return fmt::format("RMSE {:.4f}, MAE {:.4f}, mean prediction {:.4g} for a mean label of {:.4g}",
-                       metrics.Rmse(), metrics.Mae(), metrics.MeanPrediction(),
-                       metrics.MeanLabel());
-  return fmt::format("AUC {:.4f}{}, log loss {:.4f}, normalized entropy {:.4f}, calibration {:.3f}",
-                     metrics.Auc(), best_auc, metrics.LogLoss(), metrics.NormalizedEntropy(),
-                     metrics.Calibration());
+// The same of training's steps.
+void AddTrained(const std::string& prefix, OutputKind kind, const OutputMetrics& metrics,
+                std::vector<Scalar>* scalars) {
+  for (const OutputMetric& metric : AllMetrics()) {
+    if (metric.tag == nullptr || !metric.IsTrained(kind)) continue;
+    const double value = metric.Of(metrics);
+    if (IsShown(kind, value)) scalars->push_back({prefix + "/" + metric.tag, value});
+  }
 }
 
-std::string ScoresText(const WeightedMetrics& metrics, Loss loss) {
-  if (loss == Loss::kSquaredError)
-    return fmt::format("RMSE {:.4f}, MAE {:.4f}", metrics.Rmse(), metrics.Mae());
-  return fmt::format("AUC {:.4f}, log loss {:.4f}", metrics.Auc(), metrics.LogLoss());
+// NaN if such an output has no metric with this tag in training.
+double TrainedValue(const OutputMetrics& metrics, OutputKind kind, std::string_view tag) {
+  for (const OutputMetric& metric : AllMetrics())
+    if (metric.tag != nullptr && metric.tag == tag && metric.IsTrained(kind))
+      return metric.Of(metrics);
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+// What a line about an evaluation says of its metrics. `best_auc`: follows the AUC.
+template <typename Metrics>
+std::string ScoresText(const Metrics& metrics, OutputKind kind, const std::string& best_auc = "") {
+  std::vector<std::string> parts;
+  ForEachMetric(kind, metrics, [&](const OutputMetric& metric, double value) {
+    if (metric.line == nullptr) return;
+    if (std::is_same_v<Metrics, WeightedMetrics> && !metric.in_weighted_line) return;
+    parts.push_back(
+        fmt::format("{} {}", metric.words, fmt::format(fmt::runtime(metric.line), value)));
+    if (metric.value == &OutputMetrics::Auc) parts.back() += best_auc;
+  });
+  return parts.empty() ? "no AUC without rows of both labels"
+                       : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 // "/click", or "" of the only output: "eval/click/auc".
@@ -153,7 +166,6 @@ int64_t NumTables(const DatasetSchema& schema) {
 
 struct RunObserver::State {
   Options options;
-  std::vector<EvaluatedOutput> outputs;
   MetricsLog metrics_log;
   EventFile event_file;
   ProgressDisplay progress;
@@ -170,6 +182,7 @@ struct RunObserver::State {
   // The output that decides when training stops, or else the first.
   size_t Watched() const {
     const std::string& watched = options.config->training.early_stopping.output;
+    const std::vector<EvaluatedOutput>& outputs = options.outputs;
     const auto found = std::find_if(outputs.begin(), outputs.end(),
                                     [&](const auto& output) { return output.name == watched; });
     return found == outputs.end() ? 0 : static_cast<size_t>(found - outputs.begin());
@@ -177,7 +190,6 @@ struct RunObserver::State {
 
   explicit State(Options given)
       : options(std::move(given)),
-        outputs(EvaluatedOutputs(OutputsOf(options.config->model))),
         metrics_log(options.run_dir + "/metrics.jsonl", NextReports(options.resumed)),
         event_file(options.run_dir, options.clock->UnixSeconds(), options.hosts[0],
                    NextReports(options.resumed).training),
@@ -317,10 +329,10 @@ void RunObserver::OnStep(int64_t done, double seconds) {
 void RunObserver::OnReport(const StepReport& report) {
   State& s = *state_;
   std::vector<Scalar> scalars;
+  const std::vector<EvaluatedOutput>& outputs = s.options.outputs;
   for (size_t task = 0; task < report.windows.size(); ++task)
-    for (const Scalar& scalar :
-         Scalars("train" + OfOutput(s.outputs, task), s.outputs[task].loss, report.windows[task]))
-      scalars.push_back(scalar);
+    AddTrained("train" + OfOutput(outputs, task), outputs[task].kind(), report.windows[task],
+               &scalars);
   scalars.push_back({"train/samples_per_second", report.samples_per_second});
   scalars.push_back({"train/learning_rate_factor", report.learning_rate_factor});
   if (const WireRange& range = report.gradient_range; range.values > 0) {
@@ -340,12 +352,13 @@ void RunObserver::OnReport(const StepReport& report) {
   }
   s.Log(report.step, std::move(scalars));
   const size_t shown = s.Watched();
-  s.shown.output = s.outputs[shown].name;
-  const BinaryMetrics& window = report.windows[shown];
-  const bool is_number = s.outputs[shown].loss == Loss::kSquaredError;
-  s.shown.loss = is_number ? window.MeanSquaredError() : window.LogLoss();
-  s.shown.auc = window.Auc();
-  if (is_number) s.shown.rmse = window.Rmse();
+  s.shown.output = outputs[shown].name;
+  const auto value = [&](std::string_view tag) {
+    return TrainedValue(report.windows[shown], outputs[shown].kind(), tag);
+  };
+  s.shown.loss = value("loss");
+  s.shown.auc = value("auc");
+  s.shown.rmse = value("rmse");
   s.shown.measured_at = report.step;
   s.Advance(report.step, report.seconds, report.samples_per_second);
   s.WriteStatus();
@@ -358,15 +371,14 @@ void RunObserver::OnEvaluation(int64_t step, std::span<const EvaluatedOutput> ou
   std::vector<Scalar> scalars;
   state_->progress.Clear();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const BinaryMetrics& metrics = evaluations[i].metrics;
+    const OutputMetrics& metrics = evaluations[i].metrics;
     const std::string prefix = "eval" + OfOutput(outputs, i);
-    const Loss loss = outputs[i].loss;
-    for (const Scalar& scalar : Scalars(prefix, loss, metrics)) scalars.push_back(scalar);
+    const OutputKind kind = outputs[i].kind();
+    AddEvaluated(prefix, kind, metrics, &scalars);
     std::string more;
     if (const auto& its = evaluations[i].weighted) {
-      for (const Scalar& scalar : Scalars(prefix + "/weighted", loss, *its))
-        scalars.push_back(scalar);
-      more = "; weighted: " + ScoresText(*its, loss);
+      AddEvaluated(prefix + "/weighted", kind, *its, &scalars);
+      more = "; weighted: " + ScoresText(*its, kind);
     }
     if (const auto& ranking = evaluations[i].ranking) {
       const std::vector<int64_t>& ranks = state_->options.config->training.ranking;
@@ -382,7 +394,7 @@ void RunObserver::OnEvaluation(int64_t step, std::span<const EvaluatedOutput> ou
         i == 0 ? BayesOptimalText(*state_->options.splits, metrics.Auc()) : "";
     LogInfo("eval at step {}: {}{}{}{}{}", step,
             outputs[i].name.empty() ? "" : outputs[i].name + ": ",
-            ScoresText(metrics, loss, best_auc), more, verdict.empty() || !is_watched ? "" : "; ",
+            ScoresText(metrics, kind, best_auc), more, verdict.empty() || !is_watched ? "" : "; ",
             is_watched ? verdict : "");
   }
   state_->Log(step, std::move(scalars));

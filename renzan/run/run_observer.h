@@ -28,6 +28,7 @@ class RunObserver : public TrainObserver, public CheckpointObserver {
     std::string config_yaml;
     const TrainConfig* config = nullptr;
     const OpenedSplits* splits = nullptr;
+    std::vector<EvaluatedOutput> outputs;
     std::string initialized_from;  // for the manifest
     ProgramFacts facts;
     std::string backend;

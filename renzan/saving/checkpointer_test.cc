@@ -217,7 +217,7 @@ CheckpointReport CheckpointOfManyChanges(int64_t most_copied_bytes, int64_t step
     report = trainer.recorder.reports.at(0);
     const std::map<std::string, std::string> trained = DigestsOf(trainer.model);
     TestModel undisturbed(config, schema, comm, trainer.pool);
-    std::vector<BinaryMetrics> metrics(1);
+    std::vector<OutputMetrics> metrics(1);
     for (int64_t step = 0; step < steps; ++step)
       undisturbed.Run(MakeSlice(undisturbed, step, schema), step, metrics);
     EXPECT_EQ(trained, DigestsOf(undisturbed));

@@ -34,7 +34,7 @@ void WithModel(
     config.comm.backward = "int8";
     config.comm.error_feedback_rows = 16;
     TestModel model(config, TestSchema(), comm, pool);
-    std::vector<BinaryMetrics> metrics(1);
+    std::vector<OutputMetrics> metrics(1);
     int64_t done = 0;
     body(model, [&] {
       model.Run(MakeSlice(model, done), done, metrics);

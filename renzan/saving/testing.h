@@ -91,7 +91,7 @@ struct Trainer {
   const DatasetSchema schema;
   ThreadPool pool;
   TestModel model;
-  std::vector<BinaryMetrics> metrics;
+  std::vector<OutputMetrics> metrics;
   RunRequests requests;
   Recorder recorder;
   int64_t step = 0;
@@ -113,7 +113,7 @@ inline std::map<std::string, std::string> ReferenceDigests(const TrainConfig& co
   RunRanksAsThreads(1, [&](Communicator& comm) {
     ThreadPool pool(1);
     TestModel model(config, TestSchema(), comm, pool);
-    std::vector<BinaryMetrics> metrics(1);
+    std::vector<OutputMetrics> metrics(1);
     for (int64_t step = 0; step < steps; ++step) model.Run(MakeSlice(model, step), step, metrics);
     digests = DigestsOf(model);
   });

@@ -35,7 +35,7 @@ int64_t AllocationsOfSteps(const TrainConfig& config, Communicator& comm) {
   constexpr int64_t kBatches = 3;
   ThreadPool pool(1);
   TestModel model(config, TestSchema(), comm, pool);
-  std::vector<BinaryMetrics> metrics(1);
+  std::vector<OutputMetrics> metrics(1);
   std::vector<Batch> batches;
   for (int64_t i = 0; i < kBatches; ++i) batches.push_back(MakeSlice(model, i));
   int64_t step = 0;

@@ -56,7 +56,7 @@ TestRun TrainOn(const TrainConfig& config, int world, int64_t steps = 6,
     TestModel model(config, schema, comm, pool, InitialValues::kDraw, &plan);
     std::vector<Batch> slices;
     for (int64_t step = 0; step < steps; ++step) slices.push_back(MakeSlice(model, step, schema));
-    std::vector<std::vector<BinaryMetrics>> metrics(slices.size(), std::vector<BinaryMetrics>(2));
+    std::vector<std::vector<OutputMetrics>> metrics(slices.size(), std::vector<OutputMetrics>(2));
     for (size_t i = 0; i < slices.size(); ++i) {
       // Some steps prepare the next one.
       model.Run(slices[i], static_cast<int64_t>(i), metrics[i],
@@ -66,7 +66,7 @@ TestRun TrainOn(const TrainConfig& config, int world, int64_t steps = 6,
     }
     model.step().Await();
     std::vector<double> losses;
-    for (std::vector<BinaryMetrics>& of_step : metrics) {
+    for (std::vector<OutputMetrics>& of_step : metrics) {
       of_step[0].Merge(of_step[1]);
       losses.push_back(of_step[0].LogLoss());
     }
@@ -214,7 +214,7 @@ void TrainOnLostGpu() {
     ThreadPool pool(2);
     TestModel model(DeviceConfig(), TestSchema(), comm, pool);
     const Batch slice = MakeSlice(model, 0);
-    std::vector<BinaryMetrics> metrics(2);
+    std::vector<OutputMetrics> metrics(2);
     model.Run(slice, 0, metrics);
     model.step().Await();
     LoseGpu();

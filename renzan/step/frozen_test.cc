@@ -26,7 +26,7 @@ Trained TrainSome(const TrainConfig& config, int64_t steps) {
   RunRanksAsThreads(1, [&](Communicator& comm) {
     ThreadPool pool(2);
     TestModel model(config, TestSchema(), comm, pool);
-    std::vector<BinaryMetrics> metrics(2);
+    std::vector<OutputMetrics> metrics(2);
     for (int64_t step = 0; step < steps; ++step) model.Run(MakeSlice(model, step), step, metrics);
     for (const Parameter& each : model.model().layout().parameters()) {
       const auto append = [&](std::span<const float> from, std::vector<float>* to) {

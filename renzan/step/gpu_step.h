@@ -30,7 +30,7 @@ class GpuStep final : public Step {
   // A step that the GPU may still be computing.
   struct Unfinished {
     int64_t step;
-    std::span<BinaryMetrics> metrics;
+    std::span<OutputMetrics> metrics;
   };
   void Launch(const StepInput& input);
   void FinishLastStep(const StepInput& input);

@@ -24,7 +24,7 @@ TEST(Step, AWeightIsAFactorOfTheGradient) {
     RunRanksAsThreads(1, [&](Communicator& comm) {
       ThreadPool pool(2);
       TestModel model(config, schema, comm, pool);
-      std::vector<BinaryMetrics> metrics(2);
+      std::vector<OutputMetrics> metrics(2);
       Batch slice = MakeSlice(model, 0, schema);
       if (weight) slice.weight.assign(slice.weight.size(), *weight);
       model.Run(slice, 0, metrics);
@@ -44,7 +44,7 @@ TEST(Step, AWeightBelongsToItsSample) {
     for (const size_t sample : {size_t{0}, size_t{13}, size_t{63}}) {
       ThreadPool pool(2);
       TestModel model(SmallConfig(), WeightedSchema(), comm, pool);
-      std::vector<BinaryMetrics> metrics(2);
+      std::vector<OutputMetrics> metrics(2);
       Batch slice = MakeSlice(model, 0, WeightedSchema());
       slice.weight.assign(slice.weight.size(), 0);
       slice.weight[sample] = 1;
@@ -68,7 +68,7 @@ TEST(Step, AWeightBelongsToItsSample) {
 // Metrics stay comparable between settings: they are of the plain loss, every sample once.
 TEST(Step, MetricsIgnoreTheLossesSettings) {
   const auto metrics_of = [](const TrainConfig& config, const DatasetSchema& schema) {
-    std::vector<BinaryMetrics> metrics(1);
+    std::vector<OutputMetrics> metrics(1);
     RunRanksAsThreads(1, [&](Communicator& comm) {
       ThreadPool pool(1);
       TestModel model(config, schema, comm, pool);
@@ -77,7 +77,7 @@ TEST(Step, MetricsIgnoreTheLossesSettings) {
     return metrics[0];
   };
   TrainConfig config = SmallConfig();
-  const BinaryMetrics plain = metrics_of(config, TestSchema());
+  const OutputMetrics plain = metrics_of(config, TestSchema());
   config.training.loss = {.pos_weight = 7.3, .label_smoothing = 0.1};
   EXPECT_EQ(metrics_of(config, WeightedSchema()), plain);
 }

@@ -26,7 +26,7 @@ std::map<std::string, std::string> TrainUndisturbed(const RandomModel& model) {
   RunRanksAsThreads(1, [&](Communicator& comm) {
     ThreadPool pool(1);
     TestModel hybrid(model.config, model.schema, comm, pool);
-    std::vector<BinaryMetrics> metrics = hybrid.MakeMetrics();
+    std::vector<OutputMetrics> metrics = hybrid.MakeMetrics();
     for (int64_t step = 0; step < model.steps; ++step)
       hybrid.Run(MakeSlice(hybrid, step, model.schema), step, metrics);
     EXPECT_TRUE(hybrid.finiteness().ok());

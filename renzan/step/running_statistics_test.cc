@@ -26,7 +26,7 @@ std::vector<float> Train(const TrainConfig& config, int world) {
   RunRanksAsThreads(world, [&](Communicator& comm) {
     ThreadPool pool(1);
     TestModel model(config, TestSchema(), comm, pool);
-    std::vector<BinaryMetrics> metrics(1);
+    std::vector<OutputMetrics> metrics(1);
     model.Run(MakeSlice(model, 0), 0, metrics);
     if (comm.rank() != 0) return;
     for (const Parameter& each : model.model().layout().parameters())

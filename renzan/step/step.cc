@@ -20,7 +20,7 @@ int Step::batch_readers() const {
   return BatchReaders(spec(), state_.embeddings().map().world_size(), state_.pool().num_threads());
 }
 
-void Step::Observe(int64_t step, std::span<const BinaryMetrics> metrics, int64_t non_finite_before,
+void Step::Observe(int64_t step, std::span<const OutputMetrics> metrics, int64_t non_finite_before,
                    bool dense_finite, bool tables_finite) {
   if (!finiteness_.ok()) return;
   const Finiteness now{.bad_step = step + 1,
@@ -31,7 +31,7 @@ void Step::Observe(int64_t step, std::span<const BinaryMetrics> metrics, int64_t
 }
 
 void Step::AddMetrics(std::span<const float> logits, std::span<const float> labels,
-                      std::span<BinaryMetrics> metrics) {
+                      std::span<OutputMetrics> metrics) {
   const TraceSpan span("metrics");
   state_.pool().ParallelRanges(logits.size(), [&](int thread, size_t begin, size_t end) {
     metrics[static_cast<size_t>(thread)].Add(logits.subspan(begin, end - begin),

@@ -24,7 +24,7 @@ struct StepInput {
   const Batch& slice;  // this worker's samples of the global batch
   int64_t step = 0;    // from 0
   // [tasks, threads of the pool]; they receive the predictions made before the update.
-  std::span<BinaryMetrics> metrics;
+  std::span<OutputMetrics> metrics;
   // The next step's slice, given on all workers or on none: its ids are exchanged meanwhile. Their
   // rows are not read before that step.
   const Batch* next = nullptr;
@@ -83,7 +83,7 @@ class Step : public TrainedState {
 
   // Records the first step that was not finite. `non_finite_before`: the number of non-finite
   // predictions in `metrics` before this step.
-  void Observe(int64_t step, std::span<const BinaryMetrics> metrics, int64_t non_finite_before,
+  void Observe(int64_t step, std::span<const OutputMetrics> metrics, int64_t non_finite_before,
                bool dense_finite, bool tables_finite);
   // Of the first task. GPUs have only one.
   std::span<const float> LabelsOf(const Batch& slice) const {
@@ -91,8 +91,8 @@ class Step : public TrainedState {
   }
   // Uses the pool's threads.
   void AddMetrics(std::span<const float> logits, std::span<const float> labels,
-                  std::span<BinaryMetrics> metrics);
-  BinaryMetrics& MetricsOf(const StepInput& input, size_t task, int thread) const {
+                  std::span<OutputMetrics> metrics);
+  OutputMetrics& MetricsOf(const StepInput& input, size_t task, int thread) const {
     return input.metrics[task * static_cast<size_t>(state_.pool().num_threads()) +
                          static_cast<size_t>(thread)];
   }

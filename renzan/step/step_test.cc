@@ -37,7 +37,7 @@ std::string Digest(const TrainConfig& config, int world, int threads, int64_t st
     const ShardingPlan plan =
         PlanOf(TestSpec(config, schema), topology.value_or(Topology::OneHost(world)), threads);
     TestModel model(config, schema, comm, pool, InitialValues::kDraw, &plan);
-    std::vector<BinaryMetrics> metrics(static_cast<size_t>(threads));
+    std::vector<OutputMetrics> metrics(static_cast<size_t>(threads));
     std::vector<Batch> slices;
     for (int64_t step = 0; step < steps; ++step) slices.push_back(MakeSlice(model, step, schema));
     // Some steps exchange the next step's ids.
@@ -349,7 +349,7 @@ TEST(Step, ClipsTheNormOfDenseAndEmbeddingGradientsTogether) {
     ThreadPool pool(1);
     const auto values_after = [&](const TrainConfig& config, int64_t steps, double* norm) {
       TestModel model(config, TestSchema(), comm, pool);
-      std::vector<BinaryMetrics> metrics(1);
+      std::vector<OutputMetrics> metrics(1);
       for (int64_t step = 0; step < steps; ++step) model.Run(MakeSlice(model, step), step, metrics);
       std::vector<float> values(model.parameters().span().begin(), model.parameters().span().end());
       for (EmbeddingShard& shard : model.embeddings().shards()) {
@@ -389,7 +389,7 @@ TEST(Step, PredictsTheSameWithTheNextSliceAhead) {
     ThreadPool pool(1);
     TestModel model(SmallConfig(), TestSchema(), comm, pool);
     TestModel without_predictions(SmallConfig(), TestSchema(), comm, pool);
-    std::vector<BinaryMetrics> metrics(1);
+    std::vector<OutputMetrics> metrics(1);
     std::vector<Batch> slices;
     for (int64_t i = 0; i < 4; ++i) slices.push_back(MakeSlice(model, i));
     for (TestModel* each : {&model, &without_predictions})
@@ -419,7 +419,7 @@ TEST(Step, AppliesNoDropoutInEvaluation) {
       config.training.max_steps = 0;
       config.optimizer.dense.learning_rate = config.optimizer.sparse.learning_rate = 0;
       TestModel model(config, TestSchema(), comm, pool);
-      std::vector<BinaryMetrics> metrics(1);
+      std::vector<OutputMetrics> metrics(1);
       model.Run(MakeSlice(model, 0), 0, metrics);
       logits.emplace_back(64);
       model.step().Predict(MakeSlice(model, 0), logits.back());
@@ -465,7 +465,7 @@ void StepAfterAnnouncing(size_t index) {
   RunRanksAsThreads(1, [&](Communicator& comm) {
     ThreadPool pool(1);
     TestModel model(SmallConfig(), TestSchema(), comm, pool);
-    std::vector<BinaryMetrics> metrics(1);
+    std::vector<OutputMetrics> metrics(1);
     std::vector<Batch> slices;
     for (int64_t i = 0; i < 3; ++i) slices.push_back(MakeSlice(model, i));
     model.Run(slices[0], 0, metrics, &slices[1]);

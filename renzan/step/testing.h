@@ -68,8 +68,8 @@ class TestModel : public TrainedState {
 
   Step& step() { return *step_; }
   // StepInput::metrics.
-  std::vector<BinaryMetrics> MakeMetrics() {
-    return std::vector<BinaryMetrics>(spec_.loss.tasks.size() *
+  std::vector<OutputMetrics> MakeMetrics() {
+    return std::vector<OutputMetrics>(spec_.loss.tasks.size() *
                                       static_cast<size_t>(state_.pool().num_threads()));
   }
   // A step that knows nothing of earlier ones, as that of a resumed run.
@@ -77,7 +77,7 @@ class TestModel : public TrainedState {
     step_.reset();
     step_ = MakeStep(state_, comm_, TestCounts(state_.model()));
   }
-  void Run(const Batch& slice, int64_t step, std::span<BinaryMetrics> metrics,
+  void Run(const Batch& slice, int64_t step, std::span<OutputMetrics> metrics,
            const Batch* next = nullptr, bool measure_gradients = false) {
     step_->Run({.slice = slice,
                 .step = step,

@@ -58,6 +58,8 @@ $renzan train blocks.yaml --run-dir blocks 2>log.txt || fail "$(cat log.txt)"
 
 # Scores are cosines over the temperature, whatever other rows are asked for.
 $renzan eval one --data views --json >eval.json 2>log.txt || fail "$(cat log.txt)"
+python3 -c 'import json; assert set(json.load(open("eval.json"))) <= {"rows", "auc"}' ||
+  fail "scores have no log loss: $(cat eval.json)"
 $renzan predict one --data views --output all.csv --with item 2>log.txt || fail "$(cat log.txt)"
 $renzan predict one --data views --rows 100 103 --output some.csv --with item 2>log.txt ||
   fail "$(cat log.txt)"
@@ -98,5 +100,8 @@ refused "log_loss means nothing for an output that compares items" "${watch[@]}"
   --set training.early_stopping.metric=log_loss
 towers "${watch[@]}" --set training.ranking='[5]' --set training.max_steps=6 --run-dir ranked
 grep -q "eval at step 6: .*; the best so far" log.txt || fail "its log loss rises: $(cat log.txt)"
+grep -q '"eval/hr@5"' ranked/metrics.jsonl || fail "$(cat ranked/metrics.jsonl)"
+! grep "eval/loss\|eval/calibration\|train/auc\|train/calibration" ranked/metrics.jsonl ||
+  fail "scores are no probabilities"
 $renzan eval ranked --ranking 5 >ranked.txt 2>log.txt || fail "$(cat log.txt)"
 grep -qi "NDCG@5" ranked.txt || fail "$(cat ranked.txt)"

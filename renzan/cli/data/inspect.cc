@@ -50,7 +50,7 @@ nlohmann::ordered_json ToJson(const Dataset& dataset, const FeatureSummary& feat
   for (const TopValue& value : feature.top)
     top.push_back({{"value", value.value},
                    {"count", value.count},
-                   {MeanKey(dataset), MeanJson(dataset, value.label_rate)}});
+                   {MeanKey(dataset), MeanJson(dataset, value.label_mean)}});
   nlohmann::ordered_json out = {
       {"name", feature.name},         {"kind", feature.kind},
       {"values", feature.values},     {"missing", nullptr},
@@ -76,7 +76,7 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
                                 {"fingerprint", dataset.fingerprint()},
                                 {"rows", summary.rows},
                                 {"label", nullptr},
-                                {MeanKey(dataset), MeanJson(dataset, summary.label_rate)}};
+                                {MeanKey(dataset), MeanJson(dataset, summary.label_mean)}};
   if (dataset.schema().has_labels()) out["label"] = dataset.schema().label;
   if (const auto& numbers = dataset.manifest().number_labels;
       numbers.contains(dataset.schema().label))
@@ -111,7 +111,7 @@ std::string DescribeFirstLabel(const Dataset& dataset, const DatasetSummary& sum
   if (label.empty()) return "no labels";
   if (const auto& numbers = dataset.manifest().number_labels; numbers.contains(label))
     return fmt::format("label '{}' with {}", label, Describe(numbers.at(label)));
-  return fmt::format("label '{}' with rate {:.4f}", label, summary.label_rate);
+  return fmt::format("label '{}' with rate {:.4f}", label, summary.label_mean);
 }
 
 void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
@@ -164,7 +164,7 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
     for (const TopValue& top : feature.top)
       fmt::print("  {}: {:.1f}%{}", Escape(ShortText(top.value, kShown)),
                  100 * static_cast<double>(top.count) / values,
-                 has_labels ? fmt::format(", {:.3f}", top.label_rate) : "");
+                 has_labels ? fmt::format(", {:.3f}", top.label_mean) : "");
     fmt::print("\n");
   }
   fmt::print(

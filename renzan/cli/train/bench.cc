@@ -135,7 +135,7 @@ TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t step
                       .shuffle = {.enabled = config.data.shuffle},
                       .readers = model.batch_readers()},
                      DrawsNegatives(model.spec(), 0, model.slice_begin()));
-  std::vector<BinaryMetrics> metrics(model.spec().loss.tasks.size() * static_cast<size_t>(threads));
+  std::vector<OutputMetrics> metrics(model.spec().loss.tasks.size() * static_cast<size_t>(threads));
   TracedSteps traced;
   const Clock& clock = SystemClock();
   double start = 0;

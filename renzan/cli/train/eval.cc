@@ -33,19 +33,11 @@ struct EvalFlags {
 
 // `first`: what precedes the scores.
 template <typename Metrics>
-nlohmann::ordered_json ToJson(nlohmann::ordered_json first, Loss loss, const Metrics& metrics) {
-  if (loss == Loss::kSquaredError) {
-    first.update({{"rmse", metrics.Rmse()},
-                  {"mae", metrics.Mae()},
-                  {"mean_prediction", metrics.MeanPrediction()},
-                  {"mean_label", metrics.MeanLabel()}});
-    return first;
-  }
-  first.update({{"auc", metrics.Auc()},
-                {"log_loss", metrics.LogLoss()},
-                {"normalized_entropy", metrics.NormalizedEntropy()},
-                {"calibration", metrics.Calibration()},
-                {"accuracy", metrics.Accuracy()}});
+nlohmann::ordered_json ToJson(nlohmann::ordered_json first, OutputKind kind,
+                              const Metrics& metrics) {
+  ForEachMetric(kind, metrics, [&](const OutputMetric& metric, double value) {
+    if (metric.words != nullptr) first[metric.name] = value;
+  });
   return first;
 }
 
@@ -54,35 +46,31 @@ struct Shift {
   double of_model = 1, of_data = 1;  // shares of the negatives
 
   float value() const { return LogitShift(of_model, of_data); }
-  bool applies_to(Loss loss) const { return loss == Loss::kBinaryCrossEntropy && value() != 0; }
+  // Of a score, it changes nothing that is shown.
+  bool applies_to(OutputKind kind) const {
+    return kind == OutputKind::kProbability && value() != 0;
+  }
 };
 
-nlohmann::ordered_json ToJson(const Evaluation& evaluation, Loss loss, const Shift& shift,
+nlohmann::ordered_json ToJson(const Evaluation& evaluation, OutputKind kind, const Shift& shift,
                               const std::string& weight) {
   nlohmann::ordered_json out =
-      ToJson({{"rows", evaluation.metrics.count}}, loss, evaluation.metrics);
-  if (shift.applies_to(loss)) out["logit_shift"] = shift.value();
+      ToJson({{"rows", evaluation.metrics.count}}, kind, evaluation.metrics);
+  if (shift.applies_to(kind)) out["logit_shift"] = shift.value();
   if (const auto& weighted = evaluation.weighted)
     out["weighted"] =
-        ToJson({{"column", weight}, {"sum_of_weights", weighted->SumOfWeights()}}, loss, *weighted);
+        ToJson({{"column", weight}, {"sum_of_weights", weighted->SumOfWeights()}}, kind, *weighted);
   return out;
 }
 
 // `best_auc`: follows the AUC.
 template <typename Metrics>
-void PrintScores(Loss loss, const Metrics& metrics, const std::string& best_auc) {
-  if (loss == Loss::kSquaredError) {
-    fmt::print("RMSE                {:.5f}\n", metrics.Rmse());
-    fmt::print("MAE                 {:.5f}\n", metrics.Mae());
-    fmt::print("mean prediction     {:.5g}\n", metrics.MeanPrediction());
-    fmt::print("mean label          {:.5g}\n", metrics.MeanLabel());
-    return;
-  }
-  fmt::print("AUC                 {:.5f}{}\n", metrics.Auc(), best_auc);
-  fmt::print("log loss            {:.5f}\n", metrics.LogLoss());
-  fmt::print("normalized entropy  {:.5f}\n", metrics.NormalizedEntropy());
-  fmt::print("calibration         {:.4f}\n", metrics.Calibration());
-  fmt::print("accuracy            {:.4f}\n", metrics.Accuracy());
+void PrintScores(OutputKind kind, const Metrics& metrics, const std::string& best_auc) {
+  ForEachMetric(kind, metrics, [&](const OutputMetric& metric, double value) {
+    if (metric.words == nullptr) return;
+    fmt::print("{:<18}  {}{}\n", metric.words, fmt::format(fmt::runtime(metric.table), value),
+               metric.value == &OutputMetrics::Auc ? best_auc : "");
+  });
 }
 
 void Print(const EvaluatedOutput& output, const Evaluation& evaluation, const Shift& shift,
@@ -91,14 +79,14 @@ void Print(const EvaluatedOutput& output, const Evaluation& evaluation, const Sh
   fmt::print("rows                {}\n", evaluation.metrics.count);
   // Generated data have one label.
   const std::optional<BayesOptimal>& best = dataset.bayes_optimal();
-  PrintScores(output.loss, evaluation.metrics,
+  PrintScores(output.kind(), evaluation.metrics,
               best ? fmt::format("  (Bayes-optimal {:.5f})", best->best_auc) : "");
-  if (shift.applies_to(output.loss))
+  if (shift.applies_to(output.kind()))
     fmt::print("logit shift         {:.4f}  (trained on {}, the dataset has {})\n", shift.value(),
                NegativesText(shift.of_model), NegativesText(shift.of_data));
   if (!evaluation.weighted) return;
   fmt::print("\nrows weighted by '{}'\n", dataset.schema().weight);
-  PrintScores(output.loss, *evaluation.weighted, "");
+  PrintScores(output.kind(), *evaluation.weighted, "");
 }
 
 // Totals over the groups with both classes.
@@ -129,11 +117,22 @@ nlohmann::ordered_json ToJson(int64_t id, const ValueNames& names) {
   return group;
 }
 
-nlohmann::ordered_json ToJson(const GroupScores& scores) {
-  return {{"auc", scores.auc}, {"log_loss", scores.log_loss}, {"calibration", scores.calibration}};
+// The metrics that groups of rows have.
+std::vector<const OutputMetric*> MetricsOfGroups(OutputKind kind) {
+  std::vector<const OutputMetric*> metrics;
+  for (const OutputMetric& metric : AllMetrics())
+    if (metric.of_group != nullptr && metric.IsOf(kind)) metrics.push_back(&metric);
+  return metrics;
 }
 
-nlohmann::ordered_json ToJson(const std::string& column, const ValueNames& names,
+nlohmann::ordered_json ToJson(const GroupScores& scores, OutputKind kind) {
+  nlohmann::ordered_json out;
+  for (const OutputMetric* metric : MetricsOfGroups(kind))
+    out[metric->name] = scores.*metric->of_group;
+  return out;
+}
+
+nlohmann::ordered_json ToJson(OutputKind kind, const std::string& column, const ValueNames& names,
                               std::span<const GroupMetrics> groups, size_t top,
                               const std::string& weight) {
   const Ranked ranked = CountRanked(groups);
@@ -141,10 +140,10 @@ nlohmann::ordered_json ToJson(const std::string& column, const ValueNames& names
   for (const GroupMetrics& group : groups.first(std::min(top, groups.size()))) {
     largest.push_back(ToJson(group.group, names));
     largest.back().update({{"rows", group.count}, {"positives", group.positives}});
-    largest.back().update(ToJson(group.scores));
+    largest.back().update(ToJson(group.scores, kind));
     if (!group.weighted) continue;
     nlohmann::ordered_json weighted = {{"sum_of_weights", group.weighted->rows}};
-    weighted.update(ToJson(*group.weighted));
+    weighted.update(ToJson(*group.weighted, kind));
     largest.back()["weighted"] = std::move(weighted);
   }
   nlohmann::ordered_json out = {{"column", column},
@@ -158,8 +157,8 @@ nlohmann::ordered_json ToJson(const std::string& column, const ValueNames& names
   return out;
 }
 
-void Print(const std::string& column, const ValueNames& names, std::span<const GroupMetrics> groups,
-           size_t top, const std::string& weight) {
+void Print(OutputKind kind, const std::string& column, const ValueNames& names,
+           std::span<const GroupMetrics> groups, size_t top, const std::string& weight) {
   constexpr size_t kShown = 60;  // bytes of a value
   const Ranked ranked = CountRanked(groups);
   fmt::print("\ngroup AUC           {:.5f}  ({} of {} by {} with both classes: {})\n",
@@ -172,26 +171,25 @@ void Print(const std::string& column, const ValueNames& names, std::span<const G
       {names.known() ? column : column + " (id)",
        names.known() && !names.are_ids() ? Table::Align::kLeft : kRight},
       {"rows", kRight},
-      {"positive", kRight},
-      {"AUC", kRight},
-      {"log loss", kRight},
-      {"calibration", kRight}};
-  if (!weight.empty())
-    for (const char* name : {"weight", "weighted AUC", "log loss", "calibration"})
-      columns.push_back({name, kRight});
+      {"positive", kRight}};
+  const std::vector<const OutputMetric*> metrics = MetricsOfGroups(kind);
+  for (const OutputMetric* metric : metrics) columns.push_back({metric->words, kRight});
+  if (!weight.empty()) columns.push_back({"weight", kRight});
+  for (const OutputMetric* metric : metrics)
+    if (!weight.empty())
+      columns.push_back(
+          {(metric == metrics.front() ? "weighted " : "") + std::string(metric->words), kRight});
   Table table(columns);
-  const auto number = [](double value, int digits) {
-    return std::isnan(value) ? std::string() : fmt::format("{:.{}f}", value, digits);
-  };
   for (const GroupMetrics& group : groups.first(std::min(top, groups.size()))) {
     const double rate = static_cast<double>(group.positives) / static_cast<double>(group.count);
     std::vector<std::string> cells = {Escape(ShortText(names.Shown(group.group), kShown)),
                                       fmt::format("{}", group.count),
                                       fmt::format("{:.2f} %", 100 * rate)};
     const auto add = [&](const GroupScores& scores) {
-      cells.push_back(number(scores.auc, 5));
-      cells.push_back(number(scores.log_loss, 5));
-      cells.push_back(number(scores.calibration, 4));
+      for (const OutputMetric* metric : metrics) {
+        const double value = scores.*metric->of_group;
+        cells.push_back(std::isnan(value) ? "" : fmt::format(fmt::runtime(metric->table), value));
+      }
     };
     add(group.scores);
     if (group.weighted) {
@@ -253,7 +251,7 @@ void CheckGroupsHaveScores(std::span<const EvaluatedOutput> outputs) {
 }
 
 // Otherwise the scores of the other rows would look like those of a working model.
-void FailUnlessFinite(const BinaryMetrics& metrics) {
+void FailUnlessFinite(const OutputMetrics& metrics) {
   if (metrics.non_finite > 0)
     Fail(ErrorCode::kSoftware,
          "{} of {} predictions are NaN or infinite, so there is no score: the model cannot be "
@@ -309,7 +307,8 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
   const Shift shift{config.features.negatives_kept, dataset.schema().negatives_kept};
   const std::string& weight = dataset.schema().weight;
   const std::vector<ModelOutput> all_outputs = OutputsOf(config.model);
-  const std::vector<EvaluatedOutput> outputs = EvaluatedOutputs(all_outputs, config.features.label);
+  const std::vector<EvaluatedOutput> outputs =
+      EvaluatedOutputs(model.model(), config.features.label);
   const RankingOfEval ranking(flags.ranking, flags.model.model, model, config, comm,
                               {&dataset, rows, model.known_ids()}, outputs);
   std::vector<MeasuredOutput> measured;
@@ -339,12 +338,13 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
       if (i > 0) fmt::print("\n");
       Print(outputs[i], evaluation, shift, dataset);
       if (its != rankings.end()) Print(*its, flags.ranking.at);
-      if (names) Print(flags.group_by, *names, groups, top, weight);
+      if (names) Print(outputs[i].kind(), flags.group_by, *names, groups, top, weight);
       continue;
     }
-    nlohmann::ordered_json one = ToJson(evaluation, outputs[i].loss, shift, weight);
+    nlohmann::ordered_json one = ToJson(evaluation, outputs[i].kind(), shift, weight);
     if (its != rankings.end()) one["ranking"] = ToJson(*its, flags.ranking.at);
-    if (names) one["group_by"] = ToJson(flags.group_by, *names, groups, top, weight);
+    if (names)
+      one["group_by"] = ToJson(outputs[i].kind(), flags.group_by, *names, groups, top, weight);
     if (outputs[i].name.empty()) {
       all = std::move(one);
     } else {

@@ -1,4 +1,4 @@
-#include "renzan/model/number_sums.h"
+#include "renzan/model/error_sums.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@ constexpr double kMaxError = 0x1.0p31;
 constexpr double kMaxPrediction = 0x1.0p40;
 constexpr double kFractionOne = 0x1.0p52;
 
-static_assert(sizeof(NumberSums) == NumberSums::kNumIntegers * sizeof(int64_t));
+static_assert(sizeof(ErrorSums) == ErrorSums::kNumIntegers * sizeof(int64_t));
 
 }  // namespace
 
@@ -28,7 +28,7 @@ double ExactSum::Value() const {
   return static_cast<double>(whole) + static_cast<double>(fraction) / kFractionOne;
 }
 
-void NumberSums::Add(float predicted, float labelled, int64_t times) {
+void ErrorSums::Add(float predicted, float labelled, int64_t times) {
   const double error = std::clamp(double{predicted} - double{labelled}, -kMaxError, kMaxError);
   squared_error.Add(error * error, times);
   absolute_error.Add(std::abs(error), times);
@@ -36,21 +36,21 @@ void NumberSums::Add(float predicted, float labelled, int64_t times) {
   label.Add(labelled, times);
 }
 
-void NumberSums::Merge(const NumberSums& other) {
+void ErrorSums::Merge(const ErrorSums& other) {
   squared_error.Merge(other.squared_error);
   absolute_error.Merge(other.absolute_error);
   prediction.Merge(other.prediction);
   label.Merge(other.label);
 }
 
-void NumberSums::ToIntegers(std::span<int64_t> integers) const {
+void ErrorSums::ToIntegers(std::span<int64_t> integers) const {
   CHECK(integers.size() == kNumIntegers);
   std::memcpy(integers.data(), this, sizeof(*this));
 }
 
-NumberSums NumberSums::FromIntegers(std::span<const int64_t> integers) {
+ErrorSums ErrorSums::FromIntegers(std::span<const int64_t> integers) {
   CHECK(integers.size() == kNumIntegers);
-  NumberSums sums;
+  ErrorSums sums;
   std::memcpy(static_cast<void*>(&sums), integers.data(), sizeof(sums));
   return sums;
 }

@@ -1,4 +1,4 @@
-#include "renzan/model/number_sums.h"
+#include "renzan/model/error_sums.h"
 
 #include <gtest/gtest.h>
 
@@ -31,16 +31,16 @@ NumberSamples DrawNumbers(size_t n) {
   return samples;
 }
 
-BinaryMetrics NumbersOf(const NumberSamples& samples, size_t begin, size_t end) {
-  BinaryMetrics metrics;
+OutputMetrics NumbersOf(const NumberSamples& samples, size_t begin, size_t end) {
+  OutputMetrics metrics;
   metrics.AddNumbers(std::span(samples.predictions).subspan(begin, end - begin),
                      std::span(samples.labels).subspan(begin, end - begin));
   return metrics;
 }
 
-TEST(NumberSums, MetricsMatchTheFormulas) {
+TEST(ErrorSums, MetricsMatchTheFormulas) {
   const NumberSamples samples = DrawNumbers(5000);
-  const BinaryMetrics metrics = NumbersOf(samples, 0, 5000);
+  const OutputMetrics metrics = NumbersOf(samples, 0, 5000);
   WeightedMetrics weighted(3);
   weighted.AddBy(Loss::kSquaredError, samples.predictions, samples.labels, samples.weights);
   for (const bool by_weight : {false, true}) {
@@ -69,26 +69,26 @@ TEST(NumberSums, MetricsMatchTheFormulas) {
   }
 }
 
-TEST(NumberSums, DoNotDependOnPlacement) {
+TEST(ErrorSums, DoNotDependOnPlacement) {
   const NumberSamples samples = DrawNumbers(1000);
-  const BinaryMetrics whole = NumbersOf(samples, 0, 1000);
-  BinaryMetrics merged;
+  const OutputMetrics whole = NumbersOf(samples, 0, 1000);
+  OutputMetrics merged;
   for (const auto& [begin, end] : {std::pair{700, 1000}, {0, 13}, {13, 13}, {13, 700}}) {
-    const BinaryMetrics part =
+    const OutputMetrics part =
         NumbersOf(samples, static_cast<size_t>(begin), static_cast<size_t>(end));
     std::vector<int64_t> integers = part.ToIntegers();
     EXPECT_EQ(integers.size(),
-              begin == end ? BinaryMetrics::kNumIntegers : BinaryMetrics::kMaxIntegers);
-    integers.resize(BinaryMetrics::kMaxIntegers);  // as workers exchange them
-    merged.Merge(BinaryMetrics::FromIntegers(integers));
+              begin == end ? OutputMetrics::kNumIntegers : OutputMetrics::kMaxIntegers);
+    integers.resize(OutputMetrics::kMaxIntegers);  // as workers exchange them
+    merged.Merge(OutputMetrics::FromIntegers(integers));
   }
   EXPECT_TRUE(merged == whole);
   EXPECT_EQ(merged.Rmse(), whole.Rmse());
 }
 
-TEST(NumberSums, SmallAndLargeErrorsAreKept) {
+TEST(ErrorSums, SmallAndLargeErrorsAreKept) {
   const auto metrics = [](float prediction, float label) {
-    BinaryMetrics of;
+    OutputMetrics of;
     of.AddNumbers({&prediction, 1}, {&label, 1});
     return of;
   };
@@ -98,11 +98,11 @@ TEST(NumberSums, SmallAndLargeErrorsAreKept) {
   EXPECT_EQ(metrics(std::numeric_limits<float>::max(), 0).Mae(), 0x1.0p31);
 }
 
-TEST(NumberSums, WithoutRowsOrWithNonFinitePredictions) {
-  EXPECT_TRUE(std::isnan(BinaryMetrics().Rmse()));
+TEST(ErrorSums, WithoutRowsOrWithNonFinitePredictions) {
+  EXPECT_TRUE(std::isnan(OutputMetrics().Rmse()));
   EXPECT_TRUE(std::isnan(WeightedMetrics(1).Rmse()));
   const std::vector<float> predictions = {std::nanf(""), 2}, labels = {1, 1};
-  BinaryMetrics metrics;
+  OutputMetrics metrics;
   metrics.AddNumbers(predictions, labels);
   EXPECT_EQ(metrics.non_finite, 1);
   EXPECT_EQ(metrics.Rmse(), 1);

@@ -25,21 +25,21 @@ struct ExactSum {
   bool operator==(const ExactSum&) const = default;
 };
 
-struct NumberSums {
+struct ErrorSums {
   ExactSum squared_error, absolute_error;  // of prediction - label
   ExactSum prediction, label;
 
   // Both finite. An error beyond 2^31 counts as 2^31, a prediction beyond 2^40 as 2^40.
   void Add(float predicted, float labelled, int64_t times = 1);
-  void Merge(const NumberSums& other);
-  bool empty() const { return *this == NumberSums(); }
+  void Merge(const ErrorSums& other);
+  bool empty() const { return *this == ErrorSums(); }
 
   // As kNumIntegers integers: the lower and the upper 64 bits of each whole sum and each fraction.
   static constexpr size_t kNumIntegers = 4 * 2 * 2;
   void ToIntegers(std::span<int64_t> integers) const;
-  static NumberSums FromIntegers(std::span<const int64_t> integers);
+  static ErrorSums FromIntegers(std::span<const int64_t> integers);
 
-  bool operator==(const NumberSums&) const = default;
+  bool operator==(const ErrorSums&) const = default;
 };
 
 }  // namespace renzan
