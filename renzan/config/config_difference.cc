@@ -78,7 +78,8 @@ bool IsLength(const std::string& key) {
 // Keys that set when the model is evaluated, and what of it is compared.
 bool IsAboutEvaluations(const std::string& key) {
   return key == "training.eval_every" || key == "training.eval_every_epochs" ||
-         key == "training.early_stopping.output" || key == "training.ranking";
+         key == "training.early_stopping.output" || key == "training.ranking" ||
+         key == "training.group_by";
 }
 
 // What a difference of a key means where the schedule makes it one.

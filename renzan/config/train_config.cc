@@ -80,6 +80,13 @@ void TrainConfig::Describe(ConfigFields& fields) {
                  fmt::format("has schedule.plateau.metric {}, which needs training.ranking: [10], "
                              "or another rank",
                              optimizer.schedule.plateau.metric));
+  fields.Require(training.group_by.empty() || !data.eval.path.empty(), "training",
+                 "has group_by, which needs data.eval.path");
+  fields.Require(!optimizer.schedule.watches_evaluations() ||
+                     NeedsOf(optimizer.schedule.plateau.metric) != Needs::kGroups ||
+                     !training.group_by.empty(),
+                 "optimizer",
+                 "has schedule.plateau.metric group_auc, which needs training.group_by: FEATURE");
   fields.Require(!optimizer.schedule.watches_evaluations() || !data.eval.path.empty(), "optimizer",
                  std::string(plateau) + "data.eval.path");
   fields.Require(!optimizer.schedule.watches_evaluations() || training.eval_every > 0 ||

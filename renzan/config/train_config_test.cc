@@ -143,6 +143,16 @@ TEST(TrainConfig, RejectsInvalidValues) {
                   "training: {eval_every: 9}\noptimizer: {schedule: {plateau: {metric: "
                   "mrr, patience: 1}}}\n",
               "has schedule.plateau.metric mrr, which needs training.ranking");
+  ExpectError(std::string(kMinimal) + "training: {group_by: user}\n",
+              "has group_by, which needs data.eval.path");
+  ExpectError(with_eval +
+                  "training: {eval_every: 9, keep_best: true, early_stopping: {metric: "
+                  "group_auc}}\n",
+              "has metric group_auc, which needs training.group_by");
+  ExpectError(with_eval +
+                  "training: {eval_every: 9}\noptimizer: {schedule: {plateau: {metric: "
+                  "group_auc, patience: 1}}}\n",
+              "has schedule.plateau.metric group_auc, which needs training.group_by");
   ExpectError(with_eval + "training: {eval_every: 5, eval_every_epochs: 0.5}\n", "choose one");
   ExpectError(
       with_eval + "training: {eval_every: 5, keep_best: true}\ncheckpoint: {quantize: int8}\n",

@@ -10,8 +10,8 @@ void EarlyStoppingConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kRun);
   fields.Choice("metric", &metric, ComparedMetricChoices(),
                 "on data.eval, by its weights if it has any; keep_best uses it, too. hr, ndcg and "
-                "mrr are those of training.ranking, at its first rank; empty: log_loss, or rmse of "
-                "numbers");
+                "mrr are those of training.ranking, at its first rank, group_auc that of "
+                "training.group_by; empty: log_loss, or rmse of numbers");
   fields.Field("output", &output,
                "whose metric, if several outputs have labels; plateaus use it, too");
   fields.Range("patience", &patience, 0, 1000000,
@@ -52,6 +52,10 @@ void TrainingConfig::Describe(ConfigFields& fields) {
                "data.eval, for HR and NDCG at these ranks: [10, 20]; for models that match a query "
                "and an item");
   for (const int64_t k : ranking) fields.Require(k >= 1, "ranking", "must have ranks from 1 on");
+  fields.Field("group_by", &group_by,
+               "a categorical feature with one value a row, such as the user: evaluations also "
+               "report group_auc, the mean of the AUCs of its values' rows, weighted by their "
+               "number");
   fields.Section("early_stopping", &early_stopping);
   fields.Field("keep_best", &keep_best,
                "save the model of the best evaluation instead of the last step's");
@@ -60,6 +64,9 @@ void TrainingConfig::Describe(ConfigFields& fields) {
       "early_stopping",
       fmt::format("has metric {}, which needs training.ranking: [10], or another rank",
                   early_stopping.metric));
+  fields.Require(!watches_evaluations() || NeedsOf(early_stopping.metric) != Needs::kGroups ||
+                     !group_by.empty(),
+                 "early_stopping", "has metric group_auc, which needs training.group_by: FEATURE");
 }
 
 }  // namespace renzan

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/comm/gather.h"
 #include "renzan/data/dataset/manifest.h"
+#include "renzan/infer/group_auc.h"
 
 namespace renzan {
 namespace {
@@ -72,6 +74,11 @@ std::string NegativesText(double kept) {
 std::optional<WeightedMetrics> MakeWeightedMetrics(const Dataset& dataset) {
   if (dataset.schema().weight.empty()) return std::nullopt;
   return WeightedMetrics(dataset.manifest().weight.max);
+}
+
+GroupedMetrics MakeGroupedMetrics(const Dataset& dataset) {
+  if (dataset.schema().weight.empty()) return GroupedMetrics();
+  return GroupedMetrics(WeightUnits(dataset.manifest().weight.max));
 }
 
 OutputMetrics MergeMetrics(Communicator& comm, const OutputMetrics& mine) {
@@ -146,9 +153,17 @@ std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& 
                                                 const Dataset& dataset, RowRange rows,
                                                 std::span<const EvaluatedOutput> outputs,
                                                 int64_t batch_size, float logit_shift,
+                                                std::optional<size_t> group_feature,
                                                 const std::function<bool()>& should_stop) {
   const std::vector<size_t> columns = LabelColumns(outputs, dataset);
   std::vector<Evaluation> all(outputs.size());
+  std::vector<GroupedMetrics> grouped(outputs.size(), MakeGroupedMetrics(dataset));
+  // No more memory than the estimate says.
+  const int64_t slice = model.slice_end(batch_size) - model.slice_begin(batch_size);
+  for (size_t i = 0; group_feature && i < outputs.size(); ++i)
+    if (HasGroups(outputs[i]))
+      grouped[i].samples().reserve(static_cast<size_t>(
+          std::min(rows.size(), (rows.size() + batch_size - 1) / batch_size * slice)));
   for (Evaluation& mine : all) mine.weighted = MakeWeightedMetrics(dataset);
   std::vector<float> shifts(model.num_outputs());
   for (const EvaluatedOutput& output : outputs)
@@ -165,6 +180,10 @@ std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& 
                            if (all[i].weighted)
                              all[i].weighted->AddBy(outputs[i].loss, of_output, labels,
                                                     std::span(slice.weight).first(n));
+                           if (!group_feature || !HasGroups(outputs[i])) continue;
+                           const auto& groups = slice.categorical[*group_feature].values;
+                           grouped[i].Add(std::span(groups).first(n), of_output, labels,
+                                          std::span(slice.weight).first(all[i].weighted ? n : 0));
                          }
                          stopped = should_stop();
                          return !stopped;
@@ -174,6 +193,9 @@ std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& 
     mine.metrics = MergeMetrics(comm, mine.metrics);
     if (mine.weighted) Merge(comm, &*mine.weighted);
   }
+  for (size_t i = 0; i < all.size(); ++i)
+    if (group_feature && HasGroups(outputs[i]))
+      all[i].groups = MergeGroups(comm, std::move(grouped[i]));
   return all;
 }
 

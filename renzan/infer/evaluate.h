@@ -53,11 +53,13 @@ std::vector<size_t> LabelColumns(std::span<const EvaluatedOutput> outputs, const
 
 // Metrics of `rows` for each of `outputs`, merged over the workers; nothing if `should_stop`
 // returned true. It is called after every batch and must return the same on every rank.
-// `logit_shift` is added to all outputs that are logits.
+// `logit_shift` is added to all outputs that are logits. `group_feature`: the categorical feature
+// by which the rows of all outputs that are no numbers are grouped.
 std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& comm,
                                                 const Dataset& dataset, RowRange rows,
                                                 std::span<const EvaluatedOutput> outputs,
                                                 int64_t batch_size, float logit_shift,
+                                                std::optional<size_t> group_feature,
                                                 const std::function<bool()>& should_stop);
 
 // By output, of as many rows each.
@@ -72,8 +74,9 @@ void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, R
                  int64_t batch_size, std::span<const float> shifts,
                  const std::function<void(const LogitsByOutput&)>& sink);
 
-// For Evaluation::weighted.
+// For Evaluation::weighted and ::groups.
 std::optional<WeightedMetrics> MakeWeightedMetrics(const Dataset& dataset);
+GroupedMetrics MakeGroupedMetrics(const Dataset& dataset);
 
 // Sums the workers' metrics.
 OutputMetrics MergeMetrics(Communicator& comm, const OutputMetrics& mine);

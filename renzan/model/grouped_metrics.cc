@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "renzan/base/error.h"
-#include "renzan/model/metrics.h"
 
 namespace renzan {
 namespace {
 
+constexpr double kAucOne = 0x1.0p52;
 constexpr double kNoGroupScore = std::numeric_limits<double>::quiet_NaN();
 
 // Of one group's samples, in the order of their logits. Their weights are integers: 1 or
@@ -34,6 +34,7 @@ class ScoreSums {
   GroupScores Scores() const {
     const auto n = static_cast<double>(negative_), p = static_cast<double>(positive_);
     return {.rows = n + p,
+            .units = negative_ + positive_,
             .auc = n == 0 || p == 0 ? kNoGroupScore : won_ / (n * p),
             .log_loss = n + p == 0 ? kNoGroupScore : FromFixed(loss_) / (n + p),
             .calibration = p == 0 ? kNoGroupScore : FromFixed(prediction_) / p};
@@ -60,28 +61,42 @@ void GroupedMetrics::Add(std::span<const int64_t> groups, std::span<const float>
   }
 }
 
-std::vector<GroupMetrics> GroupedMetrics::Groups() const {
-  std::vector<Sample> sorted = samples_;
-  std::sort(sorted.begin(), sorted.end(), [](const Sample& a, const Sample& b) {
+template <typename Visit>
+void GroupedMetrics::ForEachGroup(const Visit& visit) {
+  std::sort(samples_.begin(), samples_.end(), [](const GroupedSample& a, const GroupedSample& b) {
     return std::tuple(a.group(), a.logit) < std::tuple(b.group(), b.logit);
   });
-  std::vector<GroupMetrics> groups;
-  for (size_t begin = 0, end; begin < sorted.size(); begin = end) {
+  for (size_t begin = 0, end; begin < samples_.size(); begin = end) {
     end = begin + 1;
-    while (end < sorted.size() && sorted[end].group() == sorted[begin].group()) ++end;
-    groups.push_back(MetricsOf(std::span(sorted).subspan(begin, end - begin)));
+    while (end < samples_.size() && samples_[end].group() == samples_[begin].group()) ++end;
+    visit(MetricsOf(std::span(samples_).subspan(begin, end - begin)));
   }
+}
+
+std::vector<GroupMetrics> GroupedMetrics::Groups() {
+  std::vector<GroupMetrics> groups;
+  ForEachGroup([&](const GroupMetrics& group) { groups.push_back(group); });
   std::stable_sort(groups.begin(), groups.end(),
                    [](const GroupMetrics& a, const GroupMetrics& b) { return a.count > b.count; });
   return groups;
 }
 
-GroupMetrics GroupedMetrics::MetricsOf(std::span<const Sample> group) const {
+GroupAucs GroupedMetrics::Aucs() {
+  GroupAucs aucs;
+  if (units_) aucs.weighted.emplace();
+  ForEachGroup([&](const GroupMetrics& group) {
+    aucs.once.Add(group.scores);
+    if (group.weighted) aucs.weighted->Add(*group.weighted);
+  });
+  return aucs;
+}
+
+GroupMetrics GroupedMetrics::MetricsOf(std::span<const GroupedSample> group) const {
   GroupMetrics metrics{.group = static_cast<int64_t>(group.front().group()),
                        .count = std::ssize(group)};
   ScoreSums once, weighted;
   for (size_t i = 0; i < group.size(); ++i) {
-    const Sample& sample = group[i];
+    const GroupedSample& sample = group[i];
     if (i > 0 && sample.logit != group[i - 1].logit)
       for (ScoreSums* sums : {&once, &weighted}) sums->NextLogit();
     const FixedScore score = ScoreSample(sample.logit, sample.positive());
@@ -97,15 +112,26 @@ GroupMetrics GroupedMetrics::MetricsOf(std::span<const Sample> group) const {
   return metrics;
 }
 
+void GroupAucMean::Add(const GroupScores& scores) {
+  if (std::isnan(scores.auc)) return;
+  auc_ += scores.units * std::llround(scores.auc * kAucOne);
+  rows_ += scores.units;
+}
+
+void GroupAucMean::Merge(const GroupAucMean& other) {
+  auc_ += other.auc_;
+  rows_ += other.rows_;
+}
+
+double GroupAucMean::Value() const {
+  if (rows_ == 0) return kNoGroupScore;
+  return static_cast<double>(auc_) / kAucOne / static_cast<double>(rows_);
+}
+
 double GroupAuc(std::span<const GroupMetrics> groups, bool weighted) {
-  double sum = 0, samples = 0;
-  for (const GroupMetrics& group : groups) {
-    const GroupScores& scores = weighted ? *group.weighted : group.scores;
-    if (std::isnan(scores.auc)) continue;
-    sum += scores.auc * scores.rows;
-    samples += scores.rows;
-  }
-  return samples == 0 ? kNoGroupScore : sum / samples;
+  GroupAucMean mean;
+  for (const GroupMetrics& group : groups) mean.Add(weighted ? *group.weighted : group.scores);
+  return mean.Value();
 }
 
 }  // namespace renzan

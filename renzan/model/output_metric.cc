@@ -11,6 +11,16 @@ bool Has(const std::vector<OutputKind>& kinds, OutputKind kind) {
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
+const RankingMetrics& RankingOf(const Evaluation& evaluation) {
+  CHECK(evaluation.ranking);
+  return *evaluation.ranking;
+}
+
+double GroupAucOf(const Evaluation& evaluation, bool by_weight) {
+  CHECK(evaluation.groups && (!by_weight || evaluation.groups->weighted));
+  return (by_weight ? *evaluation.groups->weighted : evaluation.groups->once).Value();
+}
+
 std::vector<OutputMetric> MakeMetrics() {
   using enum OutputKind;
   return {
@@ -97,22 +107,31 @@ std::vector<OutputMetric> MakeMetrics() {
        .evaluated = {kNumber},
        .value = &OutputMetrics::MeanLabel,
        .weighted = &WeightedMetrics::MeanLabel},
+      {.name = "group_auc",
+       .evaluated = {kProbability, kScore},
+       .trained = {},
+       .better = Better::kMore,
+       .needs = Needs::kGroups,
+       .more = GroupAucOf},
       // NamedValues() of rankings shows these at every rank.
       {.name = "hr",
        .evaluated = {kProbability, kScore},
        .trained = {},
        .better = Better::kMore,
-       .ranked = [](const RankingMetrics& m, int64_t k) { return m.HitRate(k); }},
+       .needs = Needs::kRanking,
+       .more = [](const Evaluation& e, bool) { return RankingOf(e).HitRate(e.ranked_at); }},
       {.name = "ndcg",
        .evaluated = {kProbability, kScore},
        .trained = {},
        .better = Better::kMore,
-       .ranked = [](const RankingMetrics& m, int64_t k) { return m.Ndcg(k); }},
+       .needs = Needs::kRanking,
+       .more = [](const Evaluation& e, bool) { return RankingOf(e).Ndcg(e.ranked_at); }},
       {.name = "mrr",
        .evaluated = {kProbability, kScore},
        .trained = {},
        .better = Better::kMore,
-       .ranked = [](const RankingMetrics& m, int64_t) { return m.ReciprocalRank(); }},
+       .needs = Needs::kRanking,
+       .more = [](const Evaluation& e, bool) { return RankingOf(e).ReciprocalRank(); }},
   };
 }
 
@@ -128,10 +147,7 @@ bool OutputMetric::IsOf(OutputKind kind) const { return Has(evaluated, kind); }
 bool OutputMetric::IsTrained(OutputKind kind) const { return Has(trained, kind); }
 
 double OutputMetric::Of(const Evaluation& evaluation, bool by_weight) const {
-  if (ranked != nullptr) {
-    CHECK(evaluation.ranking && !by_weight);
-    return ranked(*evaluation.ranking, evaluation.ranked_at);
-  }
+  if (more != nullptr) return more(evaluation, by_weight);
   CHECK(!by_weight || evaluation.weighted);
   return by_weight ? Of(*evaluation.weighted) : Of(evaluation.metrics);
 }
@@ -174,9 +190,11 @@ std::string DefaultMetric(OutputKind kind) {
   return "";
 }
 
-bool IsRankingMetric(const std::string& name) {
+Needs NeedsOf(const std::string& name) {
   const OutputMetric* const metric = FindComparedMetric(name);
-  return metric != nullptr && metric->ranked != nullptr;
+  return metric == nullptr ? Needs::kNothing : metric->needs;
 }
+
+bool IsRankingMetric(const std::string& name) { return NeedsOf(name) == Needs::kRanking; }
 
 }  // namespace renzan

@@ -23,6 +23,9 @@ OutputKind KindOf(Loss loss, bool compares_items);
 
 enum class Better { kNeither, kMore, kLess };
 
+// What evaluations do for it: training.ranking, training.group_by.
+enum class Needs { kNothing, kRanking, kGroups };
+
 struct OutputMetric {
   const char* name = nullptr;   // in JSON, and where metrics are compared
   const char* words = nullptr;  // in tables and messages; null: in neither, nor in JSON
@@ -37,8 +40,9 @@ struct OutputMetric {
   double (OutputMetrics::*value)() const = nullptr;
   double (WeightedMetrics::*weighted)() const = nullptr;
   double GroupScores::*of_group = nullptr;  // where rows are grouped
-  // Instead of these, of a metric of rankings at a rank K (training.ranking).
-  double (*ranked)(const RankingMetrics&, int64_t k) = nullptr;
+  // Instead of these, of what has more than one way to be measured.
+  Needs needs = Needs::kNothing;
+  double (*more)(const Evaluation&, bool by_weight) = nullptr;
 
   bool IsOf(OutputKind kind) const;
   bool IsTrained(OutputKind kind) const;
@@ -77,6 +81,8 @@ std::vector<std::string> ComparedMetricChoices();
 std::vector<std::string> ComparedMetricNames(OutputKind kind);
 std::string DefaultMetric(OutputKind kind);
 
+// What a metric by which evaluations are compared needs.
+Needs NeedsOf(const std::string& name);
 // Whether items have to be ranked for it.
 bool IsRankingMetric(const std::string& name);
 

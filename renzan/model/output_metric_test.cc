@@ -37,9 +37,11 @@ TEST(OutputMetric, OutputsHaveThoseThatMeanSomething) {
 }
 
 TEST(OutputMetric, OutputsAreComparedByTheirOwn) {
-  EXPECT_THAT(ComparedMetricNames(OutputKind::kProbability),
-              ElementsAre("auc", "log_loss", "normalized_entropy", "hr", "ndcg", "mrr"));
-  EXPECT_THAT(ComparedMetricNames(OutputKind::kScore), ElementsAre("auc", "hr", "ndcg", "mrr"));
+  EXPECT_THAT(
+      ComparedMetricNames(OutputKind::kProbability),
+      ElementsAre("auc", "log_loss", "normalized_entropy", "group_auc", "hr", "ndcg", "mrr"));
+  EXPECT_THAT(ComparedMetricNames(OutputKind::kScore),
+              ElementsAre("auc", "group_auc", "hr", "ndcg", "mrr"));
   EXPECT_THAT(ComparedMetricNames(OutputKind::kNumber), ElementsAre("rmse", "mae"));
   for (const OutputKind kind :
        {OutputKind::kProbability, OutputKind::kScore, OutputKind::kNumber}) {

@@ -13,6 +13,7 @@
 #include "renzan/embedding/idle_rows.h"
 #include "renzan/embedding/shard_rows.h"
 #include "renzan/embedding/sort_rows.h"
+#include "renzan/model/grouped_metrics.h"
 #include "renzan/plan/cost_model.h"
 #include "renzan/plan/replicated_gradients.h"
 #include "renzan/planning/device_options.h"
@@ -81,6 +82,7 @@ class WorkerMemory {
   int64_t Dense() const;
   int64_t Batches() const;
   int64_t Slices() const;
+  int64_t Groups() const;
   int64_t Workspace() const;  // of one thread
   int64_t Residuals() const;  // of own virtual workers
   void AddCheckpoint(MemoryEstimate* e) const;
@@ -193,6 +195,13 @@ int64_t WorkerMemory::Slices() const {
          (kFloat * (1 + spec_.model.num_dense) + kId * ids);
 }
 
+// A worker's samples, and those that it receives for its groups.
+int64_t WorkerMemory::Groups() const {
+  const int64_t copies = sizes_.workers > 1 ? 2 : 1;
+  return copies * static_cast<int64_t>(sizeof(GroupedSample)) *
+         ((spec_.memory.grouped + sizes_.workers - 1) / sizes_.workers);
+}
+
 int64_t WorkerMemory::Workspace() const {
   // Blocks of columns are a cache line wide and have an odd number of rows (blocked_matrix.h).
   const int64_t block = 64 / (numerics_.precision == Precision::kBFloat16 ? 2 : kFloat);
@@ -210,7 +219,7 @@ int64_t WorkerMemory::Batches() const {
   const int64_t ids = 2 * lookups_ * (kRow + kLookup) + sizes_.threads * most_lookups_ * kLookup;
   // Evaluation has slices and ids of its own, which are not sorted.
   const int64_t evaluation =
-      spec_.memory.evaluates ? 2 * lookups_ * kRow + Slices() + spec_.memory.ranking : 0;
+      spec_.memory.evaluates ? 2 * lookups_ * kRow + Slices() + spec_.memory.ranking + Groups() : 0;
   return exchanged_ + gradients_ + Residuals() + ids + Slices() + sizes_.threads * Workspace() +
          sizes_.counts * int64_t{sizeof(int64_t)} + evaluation;
 }

@@ -84,6 +84,19 @@ TEST(MemoryEstimate, CountsWhatACheckpointAdds) {
   EXPECT_GT(most.checkpoint + most.more_copies, kOneLayer + estimate(1).tables / 3);
 }
 
+// 16 bytes each, and those that a worker of several receives.
+TEST(MemoryEstimate, CountsRowsThatAreGrouped) {
+  TrainConfig config;
+  config.data.eval.path = "e";
+  const auto batches = [&](int64_t grouped, int workers) {
+    RunSpec spec = MakeRunSpec(config, SchemaOfTwoLargeTables(), std::vector<double>{1, 1});
+    spec.memory.grouped = grouped;
+    return EstimateMemory(spec, PlanOf(spec, Topology::OneHost(workers), 2), workers, 2).batches;
+  };
+  EXPECT_EQ(batches(1000, 1) - batches(0, 1), 16 * 1000);
+  EXPECT_EQ(batches(1000, 4) - batches(0, 4), 2 * 16 * 250);
+}
+
 TEST(MemoryEstimate, GrowsWithTheBatchAndTheLayers) {
   TrainConfig small, large;
   large.training.batch_size = 16 * small.training.batch_size;

@@ -64,6 +64,33 @@ TEST(EvaluationRecord, ComparesRankings) {
   EXPECT_NEAR(record.best_value(), 0.25, 1e-12);
 }
 
+TEST(EvaluationRecord, ComparesGroupAuc) {
+  // One group that is ordered right, and one whose pair is wrong.
+  const auto grouped = [](std::vector<int64_t> groups) {
+    GroupedMetrics metrics(WeightUnits(4));
+    metrics.Add(groups, std::vector<float>{0, 1, 1, 0}, std::vector<float>{0, 1, 0, 1},
+                std::vector<float>{1, 1, 4, 4});
+    Evaluation evaluation = WithLoss(0.6);
+    evaluation.groups = metrics.Aucs();
+    return evaluation;
+  };
+  const EarlyStoppingConfig config{.metric = "group_auc", .patience = 2};
+  EvaluationRecord once("group_auc"), weighted("group_auc", true);
+  for (EvaluationRecord* record : {&once, &weighted})
+    EXPECT_TRUE(record->Observe(config, 1, grouped({7, 7, 9, 9})));
+  EXPECT_EQ(once.best_value(), 0.5);
+  EXPECT_EQ(weighted.best_value(), 0.2);
+  EXPECT_TRUE(once.Observe(config, 2, grouped({7, 7, 9, 8})));
+  EXPECT_EQ(once.best_value(), 1);
+  try {
+    once.Observe(config, 3, grouped({6, 7, 9, 8}));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kData);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("no value of training.group_by has rows of"));
+  }
+}
+
 TEST(EvaluationRecord, SmallImprovementsDoNotResetThePatience) {
   const EarlyStoppingConfig config{.metric = "log_loss", .patience = 2, .min_delta = 0.05};
   EvaluationRecord record;

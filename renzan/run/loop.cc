@@ -10,6 +10,7 @@
 #include "renzan/base/trace.h"
 #include "renzan/data/batch_loader.h"
 #include "renzan/data/dataset/manifest.h"
+#include "renzan/infer/group_auc.h"
 #include "renzan/model/model.h"
 #include "renzan/model/output_metric.h"
 #include "renzan/quality/finiteness.h"
@@ -153,6 +154,13 @@ bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int
 
 namespace {
 
+std::optional<size_t> GroupFeatureOf(const TrainingConfig& training,
+                                     const std::optional<Split>& eval) {
+  if (training.group_by.empty() || !eval) return std::nullopt;
+  return FindGroupFeature(training.group_by, *eval->dataset,
+                          {"training.group_by:", ErrorCode::kConfig});
+}
+
 class TrainingLoop {
  public:
   TrainingLoop(const TrainConfig& config, int64_t steps, const Split& train,
@@ -172,6 +180,7 @@ class TrainingLoop {
         state_(*state),
         steps_per_epoch_(StepsPerEpoch(train.rows.size(), config.training.batch_size)),
         outputs_(EvaluatedOutputs(model.model(), train.dataset->schema().label)),
+        group_feature_(GroupFeatureOf(config.training, eval)),
         guards_(config.comm.guard && model.spec().numerics.backward != RowCodec::kFloat32),
         sees_all_(state->step == 0),
         loader_(*train.dataset,
@@ -247,8 +256,9 @@ class TrainingLoop {
   LoopState& state_;
   const int64_t steps_per_epoch_;
   const std::vector<EvaluatedOutput> outputs_;
-  const bool guards_;    // against rounding on the wire
-  const bool sees_all_;  // this process trains on all samples of the run
+  const std::optional<size_t> group_feature_;  // of evaluations
+  const bool guards_;                          // against rounding on the wire
+  const bool sees_all_;                        // this process trains on all samples of the run
   BatchLoader loader_;
 
   double window_start_ = 0;
@@ -365,8 +375,9 @@ bool TrainingLoop::EvaluateModel() {
     const float shift = LogitShift(train_.dataset->schema().negatives_kept,
                                    eval_->dataset->schema().negatives_kept);
     StepPredictor predictor(model_);
-    auto evaluations = Evaluate(predictor, comm_, *eval_->dataset, eval_->rows, outputs_,
-                                training().batch_size, shift, [&] { return ShouldStop(); });
+    auto evaluations =
+        Evaluate(predictor, comm_, *eval_->dataset, eval_->rows, outputs_, training().batch_size,
+                 shift, group_feature_, [&] { return ShouldStop(); });
     if (!evaluations) return false;
     for (const Evaluation& evaluation : *evaluations)
       FailUnlessFinite(evaluation.metrics, state_.step);

@@ -16,6 +16,7 @@
 #include "renzan/checkpoint/directory.h"
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
+#include "renzan/infer/group_auc.h"
 #include "renzan/infer/rank_items.h"
 #include "renzan/model/output_metric.h"
 #include "renzan/model/reach.h"
@@ -154,6 +155,11 @@ void TrainingRun::OpenData() {
                   [](const ModelOutput& output) { return output.loss == Loss::kSquaredError; }))
     MakeModel(ModelOptionsOf(config_, schema));
   if (splits_.eval) LabelColumns(EvaluatedOutputs(outputs, schema.label), *splits_.eval->dataset);
+  if (const std::string& name = config_.training.group_by; !name.empty() && splits_.eval) {
+    const GroupRequest request{"training.group_by:", ErrorCode::kConfig};
+    FindGroupFeature(name, *splits_.eval->dataset, request);
+    CheckGroupsHaveScores(EvaluatedOutputs(outputs, schema.label), request);
+  }
   if (!config_.training.ranking.empty()) ReadItems(outputs);
   steps_ = NumSteps(config_, splits_.train.rows.size());
   of_run_ = config_;
@@ -244,6 +250,8 @@ std::string TrainingRun::MeaningOfEvaluations(const std::string& watched,
     return fmt::format("{} {} {}", split.dataset->fingerprint(), split.rows.begin, split.rows.end);
   };
   const std::string meaning = fmt::format("{} {}", watched, rows(*splits_.eval));
+  if (NeedsOf(metric) == Needs::kGroups)
+    return fmt::format("{} by {}", meaning, config_.training.group_by);
   if (!IsRankingMetric(metric) || !ranking_) return meaning;
   return fmt::format("{} at {} of {}", meaning, config_.training.ranking.front(),
                      rows(splits_.train));
@@ -292,6 +300,8 @@ void TrainingRun::Plan() {
   if (!unknown_values.empty()) LogWarning("{}", unknown_values);
   spec_ = MakeRunSpec(of_run_, splits_.train.dataset->schema(), pooling_factors);
   if (ranking_) spec_.memory.ranking = ranking_->bytes();
+  if (!config_.training.group_by.empty() && splits_.eval)
+    spec_.memory.grouped = splits_.eval->rows.size() * std::ssize(spec_.loss.tasks);
   if (comm_.rank() == 0)
     for (const std::string& effect : {LostEffects(spec_.model), EffectsOfSharedRows(spec_),
                                       NegativesOfNobody(spec_, splits_.train.dataset->schema())})

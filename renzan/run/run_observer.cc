@@ -380,6 +380,15 @@ void RunObserver::OnEvaluation(int64_t step, std::span<const EvaluatedOutput> ou
       AddEvaluated(prefix + "/weighted", kind, *its, &scalars);
       more = "; weighted: " + ScoresText(*its, kind);
     }
+    if (const auto& groups = evaluations[i].groups) {
+      scalars.push_back({prefix + "/group_auc", groups->once.Value()});
+      more += fmt::format("; group AUC by {} {:.4f}", state_->options.config->training.group_by,
+                          groups->once.Value());
+      if (groups->weighted) {
+        scalars.push_back({prefix + "/weighted/group_auc", groups->weighted->Value()});
+        more += fmt::format(", weighted {:.4f}", groups->weighted->Value());
+      }
+    }
     if (const auto& ranking = evaluations[i].ranking) {
       const std::vector<int64_t>& ranks = state_->options.config->training.ranking;
       for (const auto& [name, value] : NamedValues(*ranking, ranks))

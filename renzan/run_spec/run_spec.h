@@ -51,6 +51,7 @@ struct MemoryUse {
   bool data_in_store = false, checkpoints_in_store = false;
   bool evaluates = false;
   int64_t ranking = 0;     // bytes for the items of training.ranking
+  int64_t grouped = 0;     // rows that training.group_by groups, for each output
   int64_t max_copies = 0;  // CheckpointConfig::max_copies_mib in bytes; 0: what is left
 };
 

@@ -48,6 +48,38 @@ assert both == groups["groups_with_both_classes"] > 3
 assert weight == groups["rows_with_both_classes"]
 assert math.isclose(total / weight, groups["group_auc"], rel_tol=1e-12)
 PY
+# Evaluations during training say the same, on any workers and threads, and may decide by it.
+by_group=(--set training.group_by=$column --set training.eval_every=2 --set training.keep_best=true
+  --set training.early_stopping.metric=group_auc --set optimizer.schedule.plateau.metric=group_auc
+  --set optimizer.schedule.plateau.patience=1)
+without_times() {  # RUN
+  grep '"eval/' $1/metrics.jsonl | sed 's/"time":[0-9.]*,//'
+}
+for setting in "1 1 local" "1 2 local" "3 1 gloo" "2 2 mpi"; do
+  read -r workers threads backend <<<"$setting"
+  $renzan train small.yaml --run-dir by.$workers.$threads "${by_group[@]}" --workers $workers \
+    --threads $threads --backend $backend 2>log.txt || fail "$(cat log.txt)"
+  expect_log "group AUC by $column"
+  cmp <(without_times by.1.1) <(without_times by.$workers.$threads) || fail "other bits: $setting"
+  [ "$(sha256_of by.1.1)" = "$(sha256_of by.$workers.$threads)" ] || fail "other models: $setting"
+done
+$renzan eval by.1.1 --group-by $column --json >best.json 2>/dev/null
+python3 - <<'PY' || fail "another group AUC than eval: $(cat best.json)"
+import json
+seen = [json.loads(line).get("eval/group_auc") for line in open("by.1.1/metrics.jsonl")]
+seen = [value for value in seen if value is not None]
+assert len(set(seen)) > 3 and max(seen) == json.load(open("best.json"))["group_by"]["group_auc"], seen
+PY
+refused() {  # FRAGMENT OVERRIDE...: and nothing is written
+  expect_exit 78 "$1" $renzan train small.yaml --run-dir refused "${@:2}"
+  [ ! -e refused ] || fail "a refused run left a directory"
+}
+refused "training.group_by: nothing: data has no such column; choose a one-hot feature: C1, C2" \
+  --set training.group_by=nothing
+refused "has metric group_auc, which needs training.group_by" "${by_group[@]}" \
+  --set training.group_by=
+refused "has group_by, which needs data.eval.path" --set training.group_by=C1 \
+  --set data.eval.path=
 expect_exit 0 "group AUC" $renzan eval run --data data --group-by $column --top 2
 expect_exit 0 "smaller ones" $renzan eval run --data data --group-by $column --top 2
 expect_exit 64 "data has no such column; choose a one-hot feature: C1, C2" $renzan eval run --data data \
@@ -61,6 +93,7 @@ $renzan data synth --format dataset --seed 9 --rows 4000 --multi-hot 5 --output 
 small_config multi_hot
 $renzan train small.yaml --run-dir several 2>/dev/null
 expect_exit 64 "a row may have several ids" $renzan eval several --data multi_hot --group-by M1
+refused "training.group_by: M1: a row may have several ids" --set training.group_by=M1
 
 # With a vocabulary the groups have the values' names, also those of a test set.
 cat >columns.yaml <<'YAML'

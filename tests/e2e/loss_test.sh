@@ -179,11 +179,12 @@ awk -F, -v OFS=, 'NR > 1 { $2 = $1 ? 1 : 0.03 } 1' test.csv >balanced.csv
 import balanced.csv --schema schema.yaml --vocabulary-from weighted --output balanced >/dev/null
 $renzan train small.yaml --run-dir best --set data.train.path=weighted --workers 2 \
   --set data.eval.path=balanced --set training.epochs=1 --set training.eval_every=20 \
-  --set training.keep_best=true 2>best.txt
+  --set training.keep_best=true --set training.group_by=shop 2>best.txt
 grep -q "as much as its 'w', which early_stopping and keep_best compare$" best.txt ||
   fail "$(cat best.txt)"
 grep -q "the model is the one of step .*, with the best weighted log_loss" best.txt ||
   fail "$(cat best.txt)"
+$renzan eval best --group-by shop --json >of_best.json 2>/dev/null
 python3 - <<'PY' || fail "not the best weighted evaluation"
 import json
 lines = [json.loads(line) for line in open("best/metrics.jsonl")]
@@ -193,4 +194,9 @@ best = {key: min(evaluations, key=lambda line: line[key])["step"]
 print(best)
 assert len(evaluations) > 10 and best["eval/loss"] != best["eval/weighted/loss"], best
 assert json.load(open("best/model/manifest.json"))["step"] == best["eval/weighted/loss"], best
+(kept,) = (line for line in evaluations if line["step"] == best["eval/weighted/loss"])
+groups = json.load(open("of_best.json"))["group_by"]
+assert kept["eval/group_auc"] == groups["group_auc"], (kept, groups)
+assert kept["eval/weighted/group_auc"] == groups["weighted"]["group_auc"], (kept, groups)
+assert groups["group_auc"] != groups["weighted"]["group_auc"], groups
 PY

@@ -93,8 +93,14 @@ for found, weight in (got, lambda row: 1), (got["weighted"], lambda row: row["we
                         "mean_label": mean(lambda r: r["rating"])}.items():
         assert abs(found[name] - value) < 1e-6, (name, found, value)
 PYTHON
-expect_exit 64 "groups are measured for labels of 0 and 1, but the model predicts 'rating'" \
-  $renzan eval mmoe --data videos --group-by user
+# Groups have scores of the output whose label is 0 or 1.
+$renzan eval mmoe --data videos --group-by user --json >groups.json 2>log.txt || fail "$(cat log.txt)"
+python3 -c 'import json
+outputs = json.load(open("groups.json"))["outputs"]
+plain = json.load(open("one.json"))["outputs"]
+assert "group_auc" in outputs["finished"].pop("group_by") and outputs == plain, outputs' ||
+  fail "$(cat groups.json)"
+expect_exit 0 "group AUC" $renzan eval mmoe --data videos --group-by user
 
 # A model of one output learns from the first label, by its squared error; RMSE decides.
 other() {  # MORE
@@ -118,6 +124,8 @@ head -1 single.csv | grep -qx score || fail "$(head -1 single.csv)"
 other --set training.keep_best=true --set training.early_stopping.metric=mae 2>log.txt ||
   fail "$(cat log.txt)"
 grep -q "best weighted mae" log.txt || grep -q "the best so far" log.txt || fail "$(cat log.txt)"
+expect_exit 78 "training.group_by: groups are measured for labels of 0 and 1" other \
+  --set training.group_by=user
 # Labels of 0 and 1 may be learned by squared error, too.
 rm -rf other
 $renzan train "$golden/mmoe.yaml" --run-dir other --set \

@@ -17,6 +17,7 @@
 #include "renzan/cli/verbs.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/value_names.h"
+#include "renzan/infer/group_auc.h"
 #include "renzan/model/grouped_metrics.h"
 #include "renzan/run/splits.h"
 
@@ -202,54 +203,6 @@ void Print(OutputKind kind, const std::string& column, const ValueNames& names,
   if (top < groups.size()) fmt::print("... and {} smaller ones\n", groups.size() - top);
 }
 
-// Why rows cannot be grouped by a column of this name.
-std::string WhyNotGroupedBy(const std::string& name, const Dataset& dataset,
-                            const std::vector<std::string>& candidates) {
-  const DatasetSchema& schema = dataset.schema();
-  const auto is_in = [&](const std::vector<std::string>& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  for (const CategoricalFeature& feature : schema.categorical)
-    if (feature.name == name) return "a row may have several ids of this feature";
-  for (const DenseVector& vector : schema.vectors)
-    if (vector.name == name) return "this is a vector of dense features";
-  if (is_in(schema.dense)) return "this is a dense feature";
-  if (is_in(schema.label_names())) return "this is a label";
-  if (name == schema.weight) return "this is the weight";
-  if (is_in(dataset.manifest().keys)) return "this is a key, and no feature";
-  const std::string nearest = NearestName(name, candidates);
-  return fmt::format("{} has no such column{}", dataset.directory(),
-                     nearest.empty() ? "" : " (did you mean '" + nearest + "'?)");
-}
-
-// The index of a categorical feature with one id per row.
-size_t ColumnToGroupBy(const std::string& name, const Dataset& dataset) {
-  std::vector<std::string> candidates;
-  const std::vector<CategoricalFeature>& features = dataset.schema().categorical;
-  for (size_t t = 0; t < features.size(); ++t) {
-    if (features[t].multi_hot) continue;
-    if (features[t].name == name) return t;
-    candidates.push_back(features[t].name);
-  }
-  const std::string why = WhyNotGroupedBy(name, dataset, candidates);
-  if (candidates.empty())
-    Fail(ErrorCode::kUsage, "--group-by {}: {}, and {} has no one-hot feature", name, why,
-         dataset.directory());
-  Fail(ErrorCode::kUsage, "--group-by {}: {}; choose a one-hot feature: {}", name, why,
-       fmt::join(candidates, ", "));
-}
-
-// Groups are compared by AUC.
-void CheckGroupsHaveScores(std::span<const EvaluatedOutput> outputs) {
-  for (const EvaluatedOutput& output : outputs)
-    if (output.loss == Loss::kSquaredError)
-      Fail(
-          ErrorCode::kUsage,
-          "--group-by: groups are measured for labels of 0 and 1, but the model predicts '{}' as a "
-          "number: write its predictions beside the group with predict --with",
-          Escape(output.label));
-}
-
 // Otherwise the scores of the other rows would look like those of a working model.
 void FailUnlessFinite(const OutputMetrics& metrics) {
   if (metrics.non_finite > 0)
@@ -262,7 +215,7 @@ void FailUnlessFinite(const OutputMetrics& metrics) {
 // What is measured of one output.
 struct MeasuredOutput {
   Evaluation evaluation;
-  std::vector<GroupMetrics> groups;
+  std::vector<GroupMetrics> groups;  // none if it is a number
 };
 
 // Predicts all rows on all workers; on rank 0 their labels and groups are read, too.
@@ -275,9 +228,7 @@ std::vector<MeasuredOutput> MeasureGroups(Predictor& model, Communicator& comm,
   std::vector<GroupedMetrics> grouped;
   for (MeasuredOutput& one : measured) {
     one.evaluation.weighted = MakeWeightedMetrics(dataset);
-    grouped.emplace_back(dataset.schema().weight.empty()
-                             ? std::nullopt
-                             : std::optional<WeightUnits>(dataset.manifest().weight.max));
+    grouped.push_back(MakeGroupedMetrics(dataset));
   }
   int64_t next = rows.begin;
   Batch batch;
@@ -290,8 +241,10 @@ std::vector<MeasuredOutput> MeasureGroups(Predictor& model, Communicator& comm,
       Evaluation& evaluation = measured[i].evaluation;
       const auto of_output = logits[outputs[i].output];
       const auto its = batch.labels(labels[i]);
-      evaluation.metrics.Add(of_output, its);
-      if (evaluation.weighted) evaluation.weighted->Add(of_output, its, batch.weight);
+      const Loss loss = outputs[i].loss;
+      evaluation.metrics.AddBy(loss, of_output, its);
+      if (evaluation.weighted) evaluation.weighted->AddBy(loss, of_output, its, batch.weight);
+      if (!HasGroups(outputs[i])) continue;
       grouped[i].Add(batch.categorical[column].values, of_output, its, batch.weight);
     }
   });
@@ -315,11 +268,12 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
   size_t column = 0;
   if (flags.group_by.empty()) {
     auto evaluations = Evaluate(model, comm, dataset, rows, outputs, batch_size, shift.value(),
-                                [] { return false; });
+                                std::nullopt, [] { return false; });
     for (Evaluation& evaluation : *evaluations) measured.push_back({std::move(evaluation), {}});
   } else {
-    column = ColumnToGroupBy(flags.group_by, dataset);
-    CheckGroupsHaveScores(outputs);
+    const GroupRequest request{"--group-by", ErrorCode::kUsage};
+    column = FindGroupFeature(flags.group_by, dataset, request);
+    CheckGroupsHaveScores(outputs, {"--group-by:", ErrorCode::kUsage});
     measured = MeasureGroups(model, comm, dataset, rows, outputs, column, batch_size,
                              ShiftsOf(all_outputs, shift.value()));
   }
@@ -338,12 +292,13 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
       if (i > 0) fmt::print("\n");
       Print(outputs[i], evaluation, shift, dataset);
       if (its != rankings.end()) Print(*its, flags.ranking.at);
-      if (names) Print(outputs[i].kind(), flags.group_by, *names, groups, top, weight);
+      if (names && HasGroups(outputs[i]))
+        Print(outputs[i].kind(), flags.group_by, *names, groups, top, weight);
       continue;
     }
     nlohmann::ordered_json one = ToJson(evaluation, outputs[i].kind(), shift, weight);
     if (its != rankings.end()) one["ranking"] = ToJson(*its, flags.ranking.at);
-    if (names)
+    if (names && HasGroups(outputs[i]))
       one["group_by"] = ToJson(outputs[i].kind(), flags.group_by, *names, groups, top, weight);
     if (outputs[i].name.empty()) {
       all = std::move(one);
