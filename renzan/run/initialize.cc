@@ -144,6 +144,33 @@ std::string StatesText(const char* of, bool taken, bool has_states, const std::s
   return fmt::format("{} {} starts anew (the model had {})", of, here, there);
 }
 
+// The labels of a model's outputs, by their names. `first_label`: of its training data.
+std::map<std::string, std::string> LabelsOfOutputs(const ModelConfig& model,
+                                                   const std::string& first_label) {
+  const std::vector<ModelOutput> outputs = OutputsOf(model);
+  std::map<std::string, std::string> labels;
+  for (const ModelOutput& output : outputs)
+    labels[outputs.size() == 1 ? "" : output.name] =
+        outputs.size() == 1 && output.label.empty() ? first_label : output.label;
+  return labels;
+}
+
+// Outputs may well go on with another label, but nobody should do so unawares.
+void WarnOfOtherLabels(const TrainConfig& there, const TrainConfig& here,
+                       const DatasetSchema& schema) {
+  const auto now = LabelsOfOutputs(here.model, schema.label);
+  for (const auto& [name, label] : LabelsOfOutputs(there.model, there.features.label)) {
+    const auto found = now.find(name);
+    if (found == now.end() || label.empty() || found->second.empty() || found->second == label)
+      continue;
+    LogWarning(
+        "{}learned from the label '{}', and now learns from '{}': if that is not meant, "
+        "choose the label with model.outputs, or import the data with that label first",
+        name.empty() ? "the model " : fmt::format("the output {} ", Escape(name)), Escape(label),
+        Escape(found->second));
+  }
+}
+
 void Report(const CheckpointReader& reader, const InitialModel& initial, const TrainConfig& there,
             const TrainConfig& here, const RunSpec& spec, const DatasetSchema& schema) {
   int64_t taken = 0;
@@ -162,6 +189,7 @@ void Report(const CheckpointReader& reader, const InitialModel& initial, const T
                  there.optimizer.dense.type, here.optimizer.dense.type),
       StatesText("tables", initial.row_states, StateFloatsPerRow(spec.sparse_optimizer.type, 1) > 0,
                  there.optimizer.sparse.type, here.optimizer.sparse.type));
+  WarnOfOtherLabels(there, here, schema);
   const double of_model = there.features.negatives_kept;
   if (const float shift = LogitShift(of_model, schema.negatives_kept); shift != 0)
     LogWarning(

@@ -100,6 +100,11 @@ void CheckSameEvaluations(const ProgressTensors& tensors, Plateau plateau) {
   if (found != tensors.end()) plateau.Restore(found->second);
 }
 
+bool CanContinue(const ProgressTensors& tensors, EvaluationRecord record) {
+  const auto found = tensors.find(kEvaluations);
+  return found == tensors.end() || record.Restore(found->second);
+}
+
 bool EvaluationDue(const ProgressTensors& tensors) { return Number(tensors, kEvaluationDue) != 0; }
 
 }  // namespace renzan

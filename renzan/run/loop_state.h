@@ -52,6 +52,10 @@ ProgressTensors SaveEvaluations(const EvaluationRecord& evaluations, const Plate
 // `plateau`, which has seen none.
 void CheckSameEvaluations(const ProgressTensors& tensors, Plateau plateau);
 
+// Whether `record`, which has seen none, could go on with the evaluations of the tensors, if they
+// have any.
+bool CanContinue(const ProgressTensors& tensors, EvaluationRecord record);
+
 // Whether a run that resumes from these tensors starts with the evaluation of its step.
 bool EvaluationDue(const ProgressTensors& tensors);
 

@@ -100,6 +100,7 @@ class TrainingRun {
   std::string MeaningOfEvaluations(const std::string& watched, const std::string& metric) const;
   bool ComparesWeighted(const std::string& metric) const;
   RunResult WasTrained();
+  void CheckEvaluatedAlike() const;
   RunResult Stopped();
   void RemoveLeftovers();
   Checkpointer::Options CheckpointerOptions();
@@ -269,7 +270,29 @@ Plateau TrainingRun::UnseenPlateau() const {
                  ComparesWeighted(metric));
 }
 
+// Otherwise another step's model might be the best, or the run might have ended elsewhere.
+void TrainingRun::CheckEvaluatedAlike() const {
+  const TrainingConfig& training = config_.training;
+  if (!training.keep_best && !past_.stopped_early) return;
+  CheckpointReader model(directories_.model);
+  const EarlyStoppingConfig& stopping = training.early_stopping;
+  if (!CanContinue(ReadProgress(model),
+                   EvaluationRecord(MeaningOfEvaluations(stopping.watched(), stopping.metric),
+                                    ComparesWeighted(stopping.metric))))
+    Fail(ErrorCode::kConfig,
+         "{} is already trained, and {} on other data than data.eval now is (or on "
+         "other rows or weights of it, or by other groups or items): `renzan eval {} --data {}` "
+         "measures its model; to train by these evaluations, choose another --run-dir",
+         directories_.run,
+         training.keep_best ? "its model was chosen by evaluations"
+                            : "its end was decided by evaluations",
+         directories_.run, config_.data.eval.path);
+}
+
 RunResult TrainingRun::WasTrained() {
+  RunWithHeartbeats(comm_, [&] {
+    if (comm_.rank() == 0) CheckEvaluatedAlike();
+  });
   // With other evaluations, the learning rates and so the model might have been others.
   RunWithHeartbeats(comm_, [&] {
     if (comm_.rank() != 0 || !config_.optimizer.schedule.watches_evaluations()) return;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <span>
+#include <string_view>
 
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
@@ -22,10 +24,11 @@ namespace {
 // How the features' names in other data differ from the training data's, or "".
 std::string DifferenceOfNames(const char* kind, const std::vector<std::string>& there,
                               const std::vector<std::string>& here) {
+  // There may be tens of thousands.
   const auto first_without = [](const auto& names, const auto& others) {
-    return std::find_if(names.begin(), names.end(), [&](const std::string& name) {
-      return std::find(others.begin(), others.end(), name) == others.end();
-    });
+    const std::set<std::string_view> known(others.begin(), others.end());
+    return std::find_if(names.begin(), names.end(),
+                        [&](const std::string& name) { return !known.contains(name); });
   };
   if (const auto lacks = first_without(there, here); lacks != there.end())
     return fmt::format("the training data has the {} feature '{}', this dataset does not", kind,

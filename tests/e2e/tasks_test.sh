@@ -43,6 +43,14 @@ PYTHON
     $renzan predict $type --data shop --output $type.$format 2>log.txt || fail "$(cat log.txt)"
   done
 done
+# Going on with another label is said.
+for label in click buy; do
+  $renzan train "$golden/mmoe.yaml" --run-dir from_$label --set "model={type: lr, \
+outputs: {out: {label: $label}}}" $([ $label = click ] || echo --initialize-from from_click) \
+    2>log.txt || fail "$(cat log.txt)"
+  grep -q "learned from the label 'click', and now learns from 'buy'" log.txt && warned=1 || warned=0
+  [ $warned = $([ $label = buy ] && echo 1 || echo 0) ] || fail "$label: $(cat log.txt)"
+done
 # Labels are those of rows that have them; a product is at most its factors.
 python3 - <<'PYTHON'
 import csv, json

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_map>
 #include <utility>
 
 #include "renzan/base/config/yaml_quotes.h"
@@ -61,21 +62,26 @@ class Converter {
         break;
       case YAML::NodeType::Map:
         tree.kind = Kind::kMap;
-        for (const auto& pair : node) AddEntry(pair.first, pair.second, depth, tree);
+        AddEntries(node, depth, tree);
         break;
     }
     return tree;
   }
 
  private:
-  void AddEntry(const YAML::Node& key, const YAML::Node& value, int depth, ConfigTree& tree) {
-    const std::string where = where_(key.Mark());
-    if (key.IsScalar()) CheckQuoteIsClosed(key);
-    if (!key.IsScalar()) Fail(ErrorCode::kConfig, "{}: a key must be a plain word", where);
-    if (const ConfigTree::Entry* first = tree.Find(key.Scalar()))
-      Fail(ErrorCode::kConfig, "{}: key '{}' is given twice, first at {}: remove one", where,
-           key.Scalar(), first->where);
-    tree.entries.push_back({key.Scalar(), where, Convert(value, depth + 1)});
+  void AddEntries(const YAML::Node& map, int depth, ConfigTree& tree) {
+    // Of keys, of which there may be as many as columns.
+    std::unordered_map<std::string, std::string> places;
+    for (const auto& pair : map) {
+      const YAML::Node &key = pair.first, &value = pair.second;
+      const std::string where = where_(key.Mark());
+      if (key.IsScalar()) CheckQuoteIsClosed(key);
+      if (!key.IsScalar()) Fail(ErrorCode::kConfig, "{}: a key must be a plain word", where);
+      if (const auto [first, is_new] = places.emplace(key.Scalar(), where); !is_new)
+        Fail(ErrorCode::kConfig, "{}: key '{}' is given twice, first at {}: remove one", where,
+             key.Scalar(), first->second);
+      tree.entries.push_back({key.Scalar(), where, Convert(value, depth + 1)});
+    }
   }
 
   void CheckQuoteIsClosed(const YAML::Node& node) {
