@@ -290,14 +290,14 @@ void TrainingRun::CheckEvaluatedAlike() const {
 }
 
 RunResult TrainingRun::WasTrained() {
-  RunWithHeartbeats(comm_, [&] {
-    if (comm_.rank() == 0) CheckEvaluatedAlike();
-  });
   // With other evaluations, the learning rates and so the model might have been others.
   RunWithHeartbeats(comm_, [&] {
-    if (comm_.rank() != 0 || !config_.optimizer.schedule.watches_evaluations()) return;
-    CheckpointReader model(directories_.model);
-    CheckSameEvaluations(ReadProgress(model), UnseenPlateau());
+    if (comm_.rank() != 0) return;
+    if (config_.optimizer.schedule.watches_evaluations()) {
+      CheckpointReader model(directories_.model);
+      CheckSameEvaluations(ReadProgress(model), UnseenPlateau());
+    }
+    CheckEvaluatedAlike();
   });
   if (comm_.rank() == 0) {
     RecordFinished(directories_.run, past_.model_step, past_.model_sha256, *options_.clock);
