@@ -34,7 +34,8 @@ inline void PutEightDigits(uint64_t digits, char* out) {
 }  // namespace internal
 
 // `buffer`: [kMaxDecimalDigits], which holds the text.
-inline std::string_view DecimalDigits(uint64_t number, bool negative, char* buffer) {
+[[gnu::always_inline]] inline std::string_view DecimalDigits(uint64_t number, bool negative,
+                                                             char* buffer) {
   static_assert(std::endian::native == std::endian::little);
   constexpr uint64_t kEight = 100'000'000;
   char* const end = buffer + kMaxDecimalDigits;

@@ -24,6 +24,7 @@
 #include "renzan/data/held_out_rows.h"
 #include "renzan/data/input_rows.h"
 #include "renzan/data/negative_sampler.h"
+#include "renzan/data/row_ids.h"
 #include "renzan/data/row_source.h"
 #include "renzan/data/row_split.h"
 #include "renzan/data/skipped_rows.h"
@@ -93,20 +94,19 @@ class Importer {
     if (split_ && !split_->column().empty()) split_->SetFormat(source_.SplitBy(split_->column()));
     const double negatives_kept = NegativesKept(schema, 1);
     schema.negatives_kept = NegativesKept(schema, options.keep_negatives.value_or(1));
-    vocabularies_ = options.vocabulary_from.empty() ? VocabulariesFromOptions(options, schema)
-                                                    : TakeVocabularies(options, &schema);
+    std::vector<Vocabulary> vocabularies = options.vocabulary_from.empty()
+                                               ? VocabulariesFromOptions(options, schema)
+                                               : TakeVocabularies(options, &schema);
     if (options.is_training_data())
-      TrainUnseenOfOptions(options, schema, source_.unseen_shares(), &vocabularies_);
-    lookups_.resize(vocabularies_.size());
+      TrainUnseenOfOptions(options, schema, source_.unseen_shares(), &vocabularies);
+    ids_.emplace(schema, std::move(vocabularies));
     SetTransforms(schema);
-    for (size_t f = 0; f < vocabularies_.size(); ++f) {
-      owners_.push_back(FirstOfTable(schema, f));
-      const Vocabulary& vocabulary = vocabularies_[owners_[f]];
-      provisional_ |= vocabulary.provisional();
+    for (size_t f = 0; f < ids_->size(); ++f) {
+      const Vocabulary& vocabulary = ids_->VocabularyOf(f);
       schema.categorical[f].num_embeddings =
           vocabulary.provisional() ? 1 : vocabulary.num_embeddings();
-      (schema.categorical[f].multi_hot ? multi_hot_ : one_hot_).push_back(f);
     }
+    provisional_ = ids_->provisional();
     const DatasetWriterOptions files{
         .shard_rows = options.shard_rows,
         .created_by = "import --format " + options.format,
@@ -117,7 +117,7 @@ class Importer {
     writer_.emplace(options.training_output(), schema, files);
     if (split_) {
       schema.negatives_kept = negatives_kept;
-      test_.emplace(options.output + "/test", schema, files, vocabularies_);
+      test_.emplace(options.output + "/test", schema, files, ids_->vocabularies());
     }
     skipped_.emplace(writer_->PathOfFile(kSkippedRowsName));
     input_rows_.emplace(writer_->PathOfFile(kInputRowsName));
@@ -184,16 +184,17 @@ class Importer {
   }
 
   void ReadRows() {
-    TextRow row;
+    std::span<TextRow> rows;
     BadRow bad;
-    for (;;) {
-      const RowParser::Result result = source_.Next(&row, &bad);
+    for (int64_t reports = 0;;) {
+      const RowParser::Result result = source_.Next(&rows, &bad);
       if (result == RowParser::Result::kEnd) break;
       if (result == RowParser::Result::kRow)
-        TakeRow(row);
+        TakeRows(rows);
       else
         TakeBadRow(bad);
-      if ((valid_rows() + progress_.bad_rows) % kRowsBetweenReports == 0) Report();
+      const int64_t due = (valid_rows() + progress_.bad_rows) / kRowsBetweenReports;
+      if (std::exchange(reports, due) != due) Report();
     }
   }
 
@@ -201,27 +202,39 @@ class Importer {
     return progress_.rows + progress_.test_rows + progress_.dropped_rows;
   }
 
-  void TakeRow(TextRow& row) {
+  void TakeRows(std::span<TextRow> rows) {
+    kept_.clear();
+    const int64_t first = progress_.rows;
+    for (TextRow& row : rows)
+      if (Keeps(row)) kept_.push_back(&row);
+    if (!kept_.empty()) Append(first);
+  }
+
+  // Whether the row is one of the training set, of which it then takes note.
+  bool Keeps(TextRow& row) {
     bool held_out = false;
     const std::string problem = split_ ? split_->HoldsOut(valid_rows(), row.split, &held_out) : "";
     if (!problem.empty()) {
       TakeBadRow(BadRow{.line = row.line,
                         .reason = fmt::format("column '{}': '{}' {}", Escape(split_->column()),
                                               Escape(ShortText(row.split, 40)), problem)});
-    } else if (held_out) {
-      ScaleDense(row);
+      return false;
+    }
+    ScaleDense(row);
+    if (held_out) {
       test_->Append(row, valid_rows() + progress_.bad_rows);
       ++progress_.test_rows;
-    } else {
-      AppendOrDrop(row);
+      return false;
     }
-  }
-
-  void AppendOrDrop(TextRow& row) {
-    if (row.label == 0 && !negatives_.Keeps(valid_rows()))
+    if (row.label == 0 && !negatives_.Keeps(valid_rows())) {
       ++progress_.dropped_rows;
-    else
-      Append(row);
+      return false;
+    }
+    input_rows_->Add(progress_.rows, valid_rows() + progress_.bad_rows);
+    labels_.Add(row.label, row.other_label);
+    ++progress_.rows;
+    if (row.num_lines > 1) CountMultiLineRow(row);
+    return true;
   }
 
   // By the constants that are known.
@@ -231,27 +244,20 @@ class Importer {
         row.dense[unscaled_[i]] = Scaled(i, row.unscaled[i]);
   }
 
-  void Append(TextRow& row) {
-    ScaleDense(row);
+  // kept_, which are rows of the dataset from `first` on.
+  void Append(int64_t first) {
     for (size_t i = 0; i < fits_.size(); ++i)
-      if (!std::isnan(row.unscaled[i])) fits_[i].Add(row.unscaled[i]);
-    if (fits_.empty()) spread_->Add(row.dense);
-    ids_.resize(one_hot_.size());
-    for (size_t i = 0; i < one_hot_.size(); ++i) ids_[i] = LookUp(one_hot_[i], row.one_hot[i], 0);
-    bags_.resize(multi_hot_.size());
-    for (size_t i = 0; i < multi_hot_.size(); ++i) {
-      bags_[i].clear();
-      for (std::string_view value : row.multi_hot[i])
-        bags_[i].push_back(LookUp(multi_hot_[i], value, std::ssize(bags_[i])));
+      for (const TextRow* row : kept_)
+        if (!std::isnan(row->unscaled[i])) fits_[i].Add(row->unscaled[i]);
+    ids_->LookUp(kept_, first);
+    for (size_t r = 0; r < kept_.size(); ++r) {
+      const TextRow& row = *kept_[r];
+      if (fits_.empty()) spread_->Add(row.dense);
+      writer_->Append(row.label, row.dense, ids_->OneHotOf(r), ids_->BagsOf(r),
+                      fits_.empty() ? std::span<const double>() : row.unscaled,
+                      has_weights() ? std::optional(row.weight) : std::nullopt, row.keys,
+                      row.further_labels, row.bag_weights);
     }
-    writer_->Append(row.label, row.dense, ids_, bags_,
-                    fits_.empty() ? std::span<const double>() : row.unscaled,
-                    has_weights() ? std::optional(row.weight) : std::nullopt, row.keys,
-                    row.further_labels, row.bag_weights);
-    input_rows_->Add(progress_.rows, valid_rows() + progress_.bad_rows);
-    labels_.Add(row.label, row.other_label);
-    ++progress_.rows;
-    if (row.num_lines > 1) CountMultiLineRow(row);
   }
 
   // Of the i-th of unscaled_; NaN: missing.
@@ -259,27 +265,14 @@ class Importer {
     return std::isnan(number) ? transforms_[i].OfMissing() : transforms_[i].Apply(number);
   }
 
-  // Whether the feature's vocabulary is its own, and not that of an earlier one.
-  bool IsOwner(size_t feature) const { return owners_[feature] == feature; }
-
   bool has_weights() const { return !source_.schema().weight.empty(); }
-
-  int64_t LookUp(size_t feature, std::string_view value, int64_t position) {
-    // Lookups of several features of one row are at different positions.
-    const size_t owner = owners_[feature];
-    const auto first = static_cast<int64_t>(feature - owner) * (int64_t{1} << 32);
-    const int64_t id = vocabularies_[owner].Id(value, progress_.rows, first + position);
-    lookups_[feature].lookups += id != Vocabulary::kMissing;
-    lookups_[feature].unseen += id == Vocabulary::kRare;
-    return id;
-  }
 
   std::vector<UnseenLookups> Unseen() const {
     std::vector<UnseenLookups> unseen;
     if (options_.is_training_data()) return unseen;
-    for (size_t f = 0; f < vocabularies_.size(); ++f) {
-      if (!vocabularies_[owners_[f]].knows_unseen()) continue;
-      unseen.push_back(lookups_[f]);
+    for (size_t f = 0; f < ids_->size(); ++f) {
+      if (!ids_->VocabularyOf(f).knows_unseen()) continue;
+      unseen.push_back(ids_->LookupsOf(f));
       unseen.back().feature = source_.schema().categorical[f].name;
     }
     return unseen;
@@ -289,9 +282,9 @@ class Importer {
   std::vector<GrownVocabulary> Grown() const {
     std::vector<GrownVocabulary> grown;
     if (!options_.grow) return grown;
-    for (size_t f = 0; f < vocabularies_.size(); ++f) {
-      const Vocabulary& vocabulary = vocabularies_[f];
-      if (IsOwner(f) && vocabulary.knows_unseen())
+    for (size_t f = 0; f < ids_->size(); ++f) {
+      const Vocabulary& vocabulary = ids_->VocabularyOf(f);
+      if (ids_->IsOwner(f) && vocabulary.knows_unseen())
         grown.push_back({source_.schema().categorical[f].name, std::ssize(vocabulary.values()),
                          vocabulary.added(), vocabulary.absent()});
     }
@@ -302,9 +295,10 @@ class Importer {
   std::vector<TrainedUnseen> TrainsUnseen() const {
     std::vector<TrainedUnseen> trains;
     if (!options_.is_training_data()) return trains;
-    for (size_t f = 0; f < vocabularies_.size(); ++f)
-      if (IsOwner(f) && vocabularies_[f].unseen_share() > 0)
-        trains.push_back({source_.schema().categorical[f].name, vocabularies_[f].unseen_share()});
+    for (size_t f = 0; f < ids_->size(); ++f)
+      if (ids_->IsOwner(f) && ids_->VocabularyOf(f).unseen_share() > 0)
+        trains.push_back(
+            {source_.schema().categorical[f].name, ids_->VocabularyOf(f).unseen_share()});
     return trains;
   }
 
@@ -329,9 +323,10 @@ class Importer {
   void WarnOfUntrainedRows() const {
     if (options_.is_training_data()) return;
     std::vector<std::string> names;
-    for (size_t f = 0; f < vocabularies_.size(); ++f)
-      if (const Vocabulary& vocabulary = vocabularies_[owners_[f]];
-          vocabulary.knows_unseen() && vocabulary.unseen_is_untrained() && lookups_[f].unseen > 0)
+    for (size_t f = 0; f < ids_->size(); ++f)
+      if (const Vocabulary& vocabulary = ids_->VocabularyOf(f); vocabulary.knows_unseen() &&
+                                                                vocabulary.unseen_is_untrained() &&
+                                                                ids_->LookupsOf(f).unseen > 0)
         names.push_back(source_.schema().categorical[f].name);
     if (names.empty()) return;
     LogWarning(
@@ -343,14 +338,16 @@ class Importer {
   // Only of training data; after Finish().
   void WarnOfRareValues() const {
     if (!options_.is_training_data()) return;
-    for (size_t f = 0; f < vocabularies_.size(); ++f) {
-      const double share = vocabularies_[f].rare_share();
-      if (!IsOwner(f) || lookups_[f].lookups < kEnoughLookups || share < kNearlyAllRare) continue;
+    for (size_t f = 0; f < ids_->size(); ++f) {
+      const double share = ids_->VocabularyOf(f).rare_share();
+      if (!ids_->IsOwner(f) || ids_->LookupsOf(f).lookups < kEnoughLookups ||
+          share < kNearlyAllRare)
+        continue;
       const std::string& name = source_.schema().categorical[f].name;
       LogWarning(
           "feature '{}' cannot learn: {:.3g} % of its lookups read the row for rare values ({}); "
           "{}use --vocabulary '{}=hash:N'",
-          name, 100 * share, vocabularies_[f].spec(),
+          name, 100 * share, ids_->VocabularyOf(f).spec(),
           options_.format == "csv" ? "if it identifies rows, give it the role key; otherwise " : "",
           name);
     }
@@ -393,17 +390,17 @@ class Importer {
 
   void Finish(ImportSummary* summary) {
     DatasetManifest& manifest = writer_->manifest();
-    std::vector<std::vector<int32_t>> id_maps(vocabularies_.size());
-    for (size_t f = 0; f < vocabularies_.size(); ++f) {
-      Vocabulary& vocabulary = vocabularies_[owners_[f]];
+    std::vector<std::vector<int32_t>> id_maps(ids_->size());
+    for (size_t f = 0; f < ids_->size(); ++f) {
+      Vocabulary& vocabulary = ids_->VocabularyOf(f);
       if (vocabulary.provisional()) id_maps[f] = vocabulary.Finish();
-      if (!IsOwner(f)) id_maps[f] = id_maps[owners_[f]];
+      if (!ids_->IsOwner(f)) id_maps[f] = id_maps[ids_->OwnerOf(f)];
       const std::string& name = manifest.categorical[f];
       FeatureEntry& entry = manifest.features.at(name);
       entry.num_embeddings = vocabulary.num_embeddings();
       entry.vocabulary = vocabulary.spec();
       entry.unseen = vocabulary.unseen_share();
-      if (IsOwner(f)) vocabulary.Save(writer_->vocabulary_folder(), name, &manifest);
+      if (ids_->IsOwner(f)) vocabulary.Save(writer_->vocabulary_folder(), name, &manifest);
     }
     manifest.vocabularies_reused = !options_.is_training_data();
     // A generator's report describes the whole file only.
@@ -432,7 +429,7 @@ class Importer {
     }
     writer_->Complete(maps, scale, see_dense);
     if (test_) {
-      summary->test.push_back(test_->Complete(vocabularies_, manifest, scale, kLabelsShown));
+      summary->test.push_back(test_->Complete(ids_->vocabularies(), manifest, scale, kLabelsShown));
       // First: who finds a training set finds both.
       test_->Commit();
     }
@@ -442,10 +439,7 @@ class Importer {
   const ImportOptions& options_;
   const NegativeSampler negatives_;
   RowSource& source_;
-  std::vector<Vocabulary> vocabularies_;     // by feature; that of its owner counts
-  std::vector<size_t> owners_;               // by feature: the first that has the same table
-  std::vector<UnseenLookups> lookups_;       // by feature
-  std::vector<size_t> one_hot_, multi_hot_;  // features
+  std::optional<RowIds> ids_;
   bool provisional_ = false;
   // Dense features whose transforms take constants of the data; `fits_` is empty if they are known.
   std::vector<size_t> unscaled_;
@@ -457,8 +451,7 @@ class Importer {
   std::optional<HeldOutRows> test_;
   std::optional<SkippedRows> skipped_;
   std::optional<InputRowsWriter> input_rows_;
-  std::vector<int64_t> ids_;
-  std::vector<std::vector<int64_t>> bags_;
+  std::vector<TextRow*> kept_;  // of the rows that are being taken, those of the training set
   ImportProgress progress_;
   LabelCounter labels_;
   std::string first_bad_row_;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,9 @@ class RowSource {
   virtual std::vector<double> unseen_shares() const = 0;
   virtual std::vector<std::string> keys() const = 0;
   virtual std::string SplitBy(const std::string& column) = 0;
-  virtual RowParser::Result Next(TextRow* row, BadRow* bad) = 0;
+  // Gives the next rows, of which there is at least one, or a bad row. They are valid until the
+  // next call, and the caller may change them.
+  virtual RowParser::Result Next(std::span<TextRow>* rows, BadRow* bad) = 0;
 
   // All inputs, and the one that the last row came from, for people.
   virtual std::string names() const = 0;

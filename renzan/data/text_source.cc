@@ -39,8 +39,9 @@ class TextSource : public RowSource {
   std::vector<double> unseen_shares() const override { return parser_->unseen_shares(); }
   std::vector<std::string> keys() const override { return parser_->keys(); }
   std::string SplitBy(const std::string& column) override { return parser_->SplitBy(column); }
-  RowParser::Result Next(TextRow* row, BadRow* bad) override {
-    return parser_->Next(lines_, row, bad);
+  RowParser::Result Next(std::span<TextRow>* rows, BadRow* bad) override {
+    *rows = {&row_, 1};
+    return parser_->Next(lines_, &row_, bad);
   }
 
   std::string names() const override { return fmt::format("{}", fmt::join(inputs_, ", ")); }
@@ -59,6 +60,7 @@ class TextSource : public RowSource {
   const std::vector<std::string> inputs_;
   std::unique_ptr<RowParser> parser_;
   LineReader lines_;
+  TextRow row_;
 };
 
 }  // namespace

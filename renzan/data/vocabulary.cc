@@ -5,8 +5,10 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
 
@@ -66,6 +68,27 @@ std::optional<VocabularyFiles> OpenVocabulary(const std::string& directory,
            directory, feature);
   return files;
 }
+
+// Values of at least so many bytes are hashed by code for any length, shorter ones by code for
+// theirs.
+constexpr size_t kLongHash = 24;
+
+// Sets the hashes of the values at `places`, which all have kBytes bytes.
+template <size_t kBytes>
+[[gnu::flatten]] void HashEach(std::span<const std::string_view> values,
+                               std::span<const size_t> places, std::span<int64_t> hashes) {
+  for (const size_t place : places) {
+    const std::string_view value = values[place];
+    hashes[place] =
+        static_cast<int64_t>(XXH64(value.data(), kBytes < kLongHash ? kBytes : value.size(), 0));
+  }
+}
+
+template <size_t... kBytes>
+constexpr auto HashEachTable(std::index_sequence<kBytes...>) {
+  return std::array{&HashEach<kBytes>...};
+}
+constexpr auto kHashEach = HashEachTable(std::make_index_sequence<kLongHash + 1>());
 
 }  // namespace
 
@@ -142,12 +165,44 @@ std::vector<int32_t> Vocabulary::FinishBy(const Vocabulary& training, int64_t* u
 }
 
 int64_t Vocabulary::HashId(std::string_view value) const {
+  return IdOfHash(XXH64(value.data(), value.size(), 0));
+}
+
+int64_t Vocabulary::IdOfHash(uint64_t hash) const {
   // The remainder by a multiplication, where the divisor's inverse is at most 2 too small.
   __extension__ using Uint128 = unsigned __int128;
-  const uint64_t hash = XXH64(value.data(), value.size(), 0), divisor = size_ - 1;
+  const uint64_t divisor = size_ - 1;
   uint64_t rest = hash - static_cast<uint64_t>(Uint128{hash} * inverse_ >> 64) * divisor;
-  while (rest >= divisor) rest -= divisor;
+  // Without branches, which nobody could predict: of a rest below the divisor, the difference wraps
+  // around.
+  rest = std::min(rest, rest - divisor);
+  rest = std::min(rest, rest - divisor);
   return static_cast<int64_t>(1 + rest);
+}
+
+void Vocabulary::Ids(std::span<const std::string_view> values, int64_t row, int64_t position,
+                     std::span<int64_t> ids) {
+  CHECK(values.size() == ids.size());
+  if (kind_ != Kind::kHash || values.size() == 1) {
+    for (size_t i = 0; i < values.size(); ++i)
+      ids[i] = Id(values[i], row + static_cast<int64_t>(i), position);
+    return;
+  }
+  // By their lengths, on which a hash's branches depend: at random, each would be mispredicted.
+  const auto length = [&](size_t i) { return std::min(values[i].size(), kLongHash); };
+  size_t next[kLongHash + 2] = {};
+  for (size_t i = 0; i < values.size(); ++i) ++next[length(i) + 1];
+  std::partial_sum(std::begin(next), std::end(next), std::begin(next));
+  by_length_.resize(values.size());
+  for (size_t i = 0; i < values.size(); ++i) by_length_[next[length(i)]++] = i;
+  size_t begin = 0;  // next[n] is now where the values of n bytes end
+  for (size_t n = 0; n <= kLongHash; begin = next[n++])
+    kHashEach[n](values, std::span(by_length_).subspan(begin, next[n] - begin), ids);
+  for (int64_t& id : ids)
+    if (!values[static_cast<size_t>(&id - ids.data())].empty())
+      id = IdOfHash(static_cast<uint64_t>(id));
+    else
+      id = kMissing;
 }
 
 int64_t Vocabulary::LookUp(std::string_view value) const {

@@ -17,6 +17,7 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -61,6 +62,10 @@ class Vocabulary {
                                    : Count(value, row, position);
   }
 
+  // Those of a feature in consecutive rows, from `row` on.
+  void Ids(std::span<const std::string_view> values, int64_t row, int64_t position,
+           std::span<int64_t> ids);
+
   const std::string& spec() const { return spec_; }
   // The share of lookups that TrainUnseen() mapped when this vocabulary was made: known after
   // Finish(), 0 before.
@@ -103,6 +108,7 @@ class Vocabulary {
   };
 
   int64_t HashId(std::string_view value) const;
+  int64_t IdOfHash(uint64_t hash) const;
   int64_t LookUp(std::string_view value) const;
   int64_t Count(std::string_view value, int64_t row, int64_t position);
   bool IsSampled(int64_t row, int64_t position);
@@ -112,8 +118,9 @@ class Vocabulary {
 
   Kind kind_ = Kind::kHash;
   std::string spec_;
-  uint64_t size_ = 0;     // N, or K
-  uint64_t inverse_ = 0;  // of hash: 2^64 / (N - 1), rounded down
+  uint64_t size_ = 0;              // N, or K
+  uint64_t inverse_ = 0;           // of hash: 2^64 / (N - 1), rounded down
+  std::vector<size_t> by_length_;  // of Ids(): places of values
   std::unordered_map<std::string, int32_t, ViewHash, std::equal_to<>> ids_;
   struct Lookups {
     int64_t all = 0, sampled = 0;  // `sampled`: of these, those that TrainUnseen chose

@@ -1,10 +1,10 @@
 #include "renzan/data/arrow/arrow_source.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,60 +15,14 @@
 #include "renzan/base/escape.h"
 #include "renzan/base/log.h"
 #include "renzan/data/arrow/arrow_abi.h"
-#include "renzan/data/arrow/arrow_values.h"
-#include "renzan/data/row_split.h"
+#include "renzan/data/arrow/arrow_column.h"
 #include "renzan/data/text/column_fields.h"
-#include "renzan/data/text/csv_record.h"
-#include "renzan/data/text/parse_number.h"
 
 namespace renzan {
 namespace {
 
 // What pandas calls a column that holds an index.
 constexpr std::string_view kIndexName = "__index_level_";
-
-// How the values of a column become a part of a row.
-enum class Use {
-  kSkip,
-  kText,
-  kInteger,
-  kPlainText,
-  kFloatText,
-  kDense,
-  kVector,
-  kBucket,
-  kWeight,
-  kTime,
-  kBag
-};
-
-struct Column {
-  std::string name;
-  size_t index = 0;  // in the schema file
-  ArrowType type;
-  Use use = Use::kSkip;
-  bool is_key = false, splits = false;
-  bool is_used() const { return use != Use::kSkip || is_key || splits; }
-  bool words = false;                // bool: its text is true and false, not 1 and 0
-  std::vector<double> missing = {};  // the numbers that mean missing
-  bool stays_float = false;          // a vector of float32, of which no number is changed
-  ArrowValues values = {};
-  char scratch[ArrowValues::kMaxNumber] = {}, key_scratch[ArrowValues::kMaxNumber] = {};
-  char split_scratch[ArrowValues::kMaxNumber] = {};
-  std::vector<char> bag_scratch = {};
-};
-
-bool IsUtc(std::string_view zone) {
-  static constexpr std::string_view kUtc[] = {"",        "UTC", "Etc/UTC", "GMT",
-                                              "Etc/GMT", "Z",   "+00:00",  "-00:00"};
-  return std::find(std::begin(kUtc), std::end(kUtc), zone) != std::end(kUtc);
-}
-
-// Whether it is a time of the years 0000 to 9999, as text can have.
-bool HasYear(int64_t seconds) {
-  constexpr int64_t kBegin = -62'167'219'200, kEnd = 253'402'300'800;
-  return seconds >= kBegin && seconds < kEnd;
-}
 
 class ArrowSource : public RowSource {
  public:
@@ -94,9 +48,14 @@ class ArrowSource : public RowSource {
     }
     fields_.Begin(&names);
     CheckNames(names);
-    for (size_t i = 0; i < names.size(); ++i) AddColumn(names[i], *schema->children[i]);
-    for (const Column& column : columns_)
-      if (column.use != Use::kSkip || column.is_key) CheckType(column);
+    for (size_t i = 0; i < names.size(); ++i) {
+      const std::optional<size_t> index = IndexOf(names[i]);
+      if (!index)
+        LogWarning("column '{}' of the table, an index of pandas, is skipped", Escape(names[i]));
+      columns_.emplace_back(fields_, names[i], index, *schema->children[i]);
+    }
+    for (const ArrowColumn& column : columns_) column.CheckType();
+    for (TextRow& row : rows_) fields_.Prepare(&row);
   }
 
   const DatasetSchema& schema() const override { return fields_.schema(); }
@@ -106,31 +65,37 @@ class ArrowSource : public RowSource {
   std::string SplitBy(const std::string& name) override {
     const std::string format = fields_.SplitBy(name);
     const auto found = std::find_if(columns_.begin(), columns_.end(),
-                                    [&](const Column& column) { return column.name == name; });
+                                    [&](const ArrowColumn& other) { return other.name() == name; });
     CHECK(found != columns_.end());
-    found->splits = true;
-    if (found->type.is_list())
-      Fail(ErrorCode::kUsage, "--split: column '{}' holds lists", Escape(name));
-    CheckType(*found);
-    const ArrowType& type = found->type;
-    if (type.is_time()) return type.kind == ArrowKind::kTimestamp ? kIsoTimes : kIsoDates;
-    return format.empty() && (type.is_integer() || type.is_float()) ? kNumbers : format;
+    return found->SplitBy(format);
   }
 
-  RowParser::Result Next(TextRow* row, BadRow* bad) override {
+  RowParser::Result Next(std::span<TextRow>* rows, BadRow* bad) override {
+    if (bad_is_next_) return TakeBad(bad);
     while (at_ == batch_rows_)
       if (!NextBatch()) return RowParser::Result::kEnd;
-    const int64_t at = first_ + at_++;
-    bad->line = row->line = row_++;
-    fields_.Prepare(row);
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      Column& column = columns_[i];
-      if (!column.is_used()) continue;
-      if (Take(column, at, row, bad)) continue;
-      bad->column = i + 1;
-      bad->name = column.name;
-      return RowParser::Result::kBadRow;
+    // Messages on the first row differ.
+    const int64_t most = fields_.has_read_row() ? ArrowColumn::kMaxRows : 1;
+    *rows = std::span(rows_).first(static_cast<size_t>(std::min(most, batch_rows_ - at_)));
+    for (TextRow& row : *rows) {
+      row.line = row_ + (&row - rows_.data());
+      fields_.BeginRow(&row);
     }
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (!columns_[i].is_used()) continue;
+      BadRow found;
+      const size_t good = columns_[i].Take(first_ + at_, *rows, &found);
+      if (good == rows->size()) continue;
+      found.column = i + 1;
+      found.name = columns_[i].name();
+      found.line = row_ + static_cast<int64_t>(good);
+      bad_ = std::move(found);
+      bad_is_next_ = true;
+      *rows = rows->first(good);
+    }
+    at_ += std::ssize(*rows);
+    row_ += std::ssize(*rows);
+    if (rows->empty()) return TakeBad(bad);
     fields_.HasReadRow();
     return RowParser::Result::kRow;
   }
@@ -184,87 +149,6 @@ class ArrowSource : public RowSource {
     return static_cast<size_t>(found - columns.begin());
   }
 
-  void AddColumn(const std::string& name, const ArrowSchema& schema) {
-    Column column{.name = name, .type = ArrowType::Of(schema)};
-    const std::optional<size_t> index = IndexOf(name);
-    if (!index)
-      LogWarning("column '{}' of the table, an index of pandas, is skipped", Escape(name));
-    if (index) {
-      column.index = *index;
-      column.is_key = fields_.is_key(*index);
-      column.use = UseOf(fields_.columns()[*index], column);
-      column.stays_float = column.use == Use::kVector && fields_.columns()[*index].is_unchanged() &&
-                           column.type.item->kind == ArrowKind::kFloat &&
-                           !column.type.item->is_encoded();
-      const LabelRule& rule = fields_.columns()[*index].label;
-      column.words = fields_.columns()[*index].role != "label" || !rule.positive.empty() ||
-                     rule.values == "no/yes" || rule.values == "false/true";
-      for (const std::string& text : fields_.columns()[*index].missing)
-        if (const std::optional<double> number = ParseNumber(text))
-          column.missing.push_back(*number);
-    }
-    columns_.push_back(std::move(column));
-  }
-
-  Use UseOf(const CsvColumn& described, const Column& column) const {
-    const ArrowType& type = column.type;
-    if (described.role == "skip" || described.role == "key") return Use::kSkip;
-    if (type.is_list()) return described.is_vector() ? Use::kVector : Use::kBag;
-    if (!described.bounds.empty()) return type.is_number() ? Use::kBucket : Use::kText;
-    if (described.role == "dense" && type.is_number()) return Use::kDense;
-    if (described.role == "weight" && type.is_number()) return Use::kWeight;
-    if (described.role == "date" && type.is_time()) return Use::kTime;
-    if (described.role == "categorical" || described.role == "multi_hot") {
-      if (type.is_float()) return Use::kFloatText;
-      if (described.role == "categorical" && !type.is_encoded() && described.missing.empty() &&
-          !column.is_key) {
-        if (type.is_integer()) return Use::kInteger;
-        if (type.is_text() && !fields_.csv().trim) return Use::kPlainText;
-      }
-    }
-    return Use::kText;
-  }
-
-  // Whether the column's values can play its role.
-  void CheckType(const Column& column) const {
-    const CsvColumn& described = fields_.columns()[column.index];
-    const ArrowType& type = column.type;
-    std::string advice;
-    if (type.kind == ArrowKind::kOther || (type.is_list() && type.item->is_list()) ||
-        (type.is_list() && (type.item->kind == ArrowKind::kOther || type.item->is_time()))) {
-      advice = "cast it to integers, float64 or strings, or lists of them";
-    } else if (type.is_list() && !described.is_list()) {
-      advice = "lists have the role multi_hot, or dense with their length as the dimension";
-    } else if (described.is_vector() && !type.is_list() && !type.is_text() &&
-               type.kind != ArrowKind::kNull) {
-      advice = fmt::format("cast it to lists of {}", Counted(described.dimension, "number"));
-    } else if (described.is_vector() && type.is_list() && !type.item->is_number()) {
-      advice = "cast its items to float32";
-    } else if (described.is_vector() && type.kind == ArrowKind::kFixedList &&
-               type.list_size != described.dimension) {
-      advice = fmt::format("its lists have {}, but dimension is {}",
-                           Counted(type.list_size, "number"), described.dimension);
-    } else if (type.is_list() && column.is_key) {
-      advice = "a key needs a text: remove 'key: true'";
-    } else if (described.role == "date" && type.is_time()) {
-      const bool has_hour = std::any_of(described.parts.begin(), described.parts.end(),
-                                        [](const auto& part) { return part.name == "hour"; });
-      if (has_hour && type.kind != ArrowKind::kTimestamp)
-        advice = "dates have no hour: remove it from 'parts', or cast the column to a timestamp";
-    } else if (type.is_time() && described.role != "date" && described.role != "categorical" &&
-               described.role != "skip" && !column.is_key) {
-      advice = "dates and times have the role date";
-    }
-    if (advice.empty() && type.is_time() && !IsUtc(type.zone))
-      Fail(ErrorCode::kConfig,
-           "column '{}' of the table has the time zone '{}': convert it to UTC, or to the local "
-           "time without a zone, so that its days and hours are those that you mean",
-           Escape(column.name), Escape(type.zone));
-    if (advice.empty()) return;
-    Fail(ErrorCode::kConfig, "column '{}' of the table has the type {}, and in {} the role {}: {}",
-         Escape(column.name), type.name, fields_.name(), described.role, advice);
-  }
-
   // Whose columns' values are then hidden. A producer may leave counting to us.
   static int64_t NullRows(const ArrowArray& batch) {
     if (batch.null_count >= 0) return batch.null_count;
@@ -292,197 +176,28 @@ class ArrowSource : public RowSource {
     at_ = 0;
     batch_rows_ = batch_->length;
     first_ = batch_->offset;
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      Column& column = columns_[i];
-      if (!column.is_used()) continue;
-      column.values.Bind(column.type, batch_->children[i], column.name);
-      if (column.values.length() < first_ + batch_rows_)
-        Fail(ErrorCode::kData, "column '{}' has {} in a batch of {}", Escape(column.name),
-             Counted(column.values.length(), "value"), Counted(first_ + batch_rows_, "row"));
-    }
+    for (size_t i = 0; i < columns_.size(); ++i)
+      if (columns_[i].is_used()) columns_[i].Bind(batch_->children[i], first_ + batch_rows_);
     if (const int64_t nulls = NullRows(*batch_); nulls > 0)
       Fail(ErrorCode::kData, "after {} the stream has a batch with {} null", Counted(row_, "row"),
            nulls == 1 ? "a row that is" : fmt::format("{} rows that are", nulls));
     return true;
   }
 
-  // Values are written where TextRow's views stay valid until the next row: to the column's
-  // scratch.
-  bool Take(Column& column, int64_t at, TextRow* row, BadRow* bad) {
-    const bool is_null = column.values.IsNull(at);
-    if (!is_null && column.type.is_time() && !HasYear(column.values.Seconds(at)))
-      return ColumnFields::Reject(fmt::format("{} seconds since 1970", column.values.Seconds(at)),
-                                  "is no time of the years 0 to 9999", bad);
-    if (column.is_key && column.use != Use::kText)
-      fields_.SetKey(column.index,
-                     is_null ? std::string_view() : TextOf(column, at, column.key_scratch), row);
-    if (column.splits) row->split = is_null ? std::string_view() : SplitTextOf(column, at);
-    switch (column.use) {
-      case Use::kSkip:
-        return true;
-      case Use::kInteger:
-        fields_.SetValue(
-            column.index,
-            is_null ? std::string_view() : column.values.IntegerText(at, column.scratch), row);
-        return true;
-      case Use::kPlainText:
-        fields_.SetValue(column.index,
-                         is_null ? std::string_view() : column.values.Text(at, column.scratch),
-                         row);
-        return true;
-      case Use::kDense:
-      case Use::kBucket:
-        return TakeNumber(column, at, is_null, row, bad);
-      case Use::kVector:
-        return TakeVector(column, at, is_null, row, bad);
-      case Use::kWeight: {
-        std::optional<double> number;
-        if (!is_null) number = column.values.Number(at);
-        if (number && IsMissing(column, *number)) number.reset();
-        return fields_.SetWeight(column.index, number, row, bad);
-      }
-      case Use::kTime:
-        return TakeTime(column, at, is_null, row);
-      case Use::kBag:
-        return TakeBag(column, at, is_null, row, bad);
-      case Use::kFloatText:
-        return TakeFloatText(column, at, is_null, row, bad);
-      case Use::kText:
-        break;
-    }
-    return fields_.ParseField(
-        column.index, is_null ? std::string_view() : TextOf(column, at, column.scratch), row, bad);
+  RowParser::Result TakeBad(BadRow* bad) {
+    *bad = std::move(bad_);
+    bad_is_next_ = false;
+    ++at_;
+    ++row_;
+    return RowParser::Result::kBadRow;
   }
-
-  // As a field of a text file would have it.
-  std::string_view TextOf(const Column& column, int64_t at, char* scratch) const {
-    if (column.type.kind == ArrowKind::kBool && !column.words)
-      return column.values.Number(at) == 1 ? "1" : "0";
-    const std::string_view text = column.values.Text(at, scratch);
-    return fields_.csv().trim ? TrimBlanks(text) : text;
-  }
-
-  // Empty if it is missing.
-  std::string_view SplitTextOf(Column& column, int64_t at) const {
-    const std::string_view text = TextOf(column, at, column.split_scratch);
-    const bool is_number = column.type.is_integer() || column.type.is_float();
-    const bool is_missing = fields_.IsMissing(column.index, text) ||
-                            (is_number && IsMissing(column, column.values.Number(at)));
-    return is_missing ? std::string_view() : text;
-  }
-
-  static bool IsMissing(const Column& column, double number) {
-    return std::any_of(column.missing.begin(), column.missing.end(), [&](double missing) {
-      return missing == number || (std::isnan(missing) && std::isnan(number));
-    });
-  }
-
-  bool TakeNumber(const Column& column, int64_t at, bool is_null, TextRow* row, BadRow* bad) const {
-    std::optional<double> number;
-    if (!is_null) number = column.values.Number(at);
-    if (number && IsMissing(column, *number)) number.reset();
-    if (column.use == Use::kBucket ? fields_.SetBucket(column.index, number, row, bad)
-                                   : fields_.SetDense(column.index, number, row, bad))
-      return true;
-    if (number && std::isnan(*number)) bad->advice = kNanAdvice;
-    return false;
-  }
-
-  bool TakeVector(const Column& column, int64_t at, bool is_null, TextRow* row, BadRow* bad) const {
-    if (is_null) {
-      fields_.SetMissingVector(column.index, row);
-      return true;
-    }
-    int64_t begin = 0, end = 0;
-    column.values.ListRange(at, &begin, &end);
-    if (!fields_.CheckVectorLength(column.index, end - begin, bad)) return false;
-    const ArrowValues& items = column.values.items();
-    for (int64_t i = begin; i < end; ++i) {
-      if (items.IsNull(i)) {
-        bad->reason = fmt::format("null at position {} of the vector", i - begin);
-        bad->advice = "a vector is missing as a whole: write null instead of the list";
-        return false;
-      }
-      const double number = column.stays_float ? items.StoredFloat(i) : items.Number(i);
-      if (fields_.SetComponent(column.index, i - begin, number, row, bad)) continue;
-      if (std::isnan(number))
-        bad->advice =
-            "a vector is missing as a whole: write null instead of the list; 'missing' does not "
-            "apply to its numbers";
-      return false;
-    }
-    return true;
-  }
-
-  bool TakeTime(Column& column, int64_t at, bool is_null, TextRow* row) {
-    std::optional<DateParts> parts;
-    if (!is_null && !fields_.IsMissing(column.index, TextOf(column, at, column.scratch)))
-      parts = PartsOfSeconds(column.values.Seconds(at));
-    fields_.SetDate(column.index, parts, row);
-    return true;
-  }
-
-  bool TakeFloatText(Column& column, int64_t at, bool is_null, TextRow* row, BadRow* bad) {
-    std::string_view text;
-    if (!is_null && !IsWholeOrMissing(column, column.values, at, column.scratch, &text, bad))
-      return false;
-    if (fields_.columns()[column.index].role == "categorical") {
-      fields_.SetValue(column.index, text, row);
-    } else {
-      std::vector<std::string_view>& bag = fields_.BagOf(column.index, row);
-      bag.clear();
-      if (!text.empty()) bag.push_back(text);
-      return fields_.FinishBag(column.index, row, bad);
-    }
-    return true;
-  }
-
-  // A float as a category: programs write its text in different ways unless it is a whole number.
-  // `text` is empty if it is missing.
-  static bool IsWholeOrMissing(const Column& column, const ArrowValues& values, int64_t at,
-                               char* scratch, std::string_view* text, BadRow* bad) {
-    const double number = values.Number(at);
-    *text = {};
-    if (IsMissing(column, number)) return true;
-    *text = values.Text(at, scratch);
-    if (std::isfinite(number) && number == std::trunc(number)) return true;
-    bad->advice = std::isnan(number)
-                      ? kNanAdvice
-                      : "cast the column to text, the same everywhere, to use such numbers as "
-                        "categories, or give it the role dense";
-    return ColumnFields::Reject(*text, "is a float that is no whole number", bad);
-  }
-
-  bool TakeBag(Column& column, int64_t at, bool is_null, TextRow* row, BadRow* bad) {
-    std::vector<std::string_view>& bag = fields_.BagOf(column.index, row);
-    bag.clear();
-    if (is_null) return fields_.FinishBag(column.index, row, bad);
-    int64_t begin = 0, end = 0;
-    column.values.ListRange(at, &begin, &end);
-    const ArrowValues& items = column.values.items();
-    column.bag_scratch.resize(static_cast<size_t>(end - begin) * ArrowValues::kMaxNumber);
-    char* scratch = column.bag_scratch.data();
-    for (int64_t i = begin; i < end; ++i, scratch += ArrowValues::kMaxNumber) {
-      std::string_view text;  // of a null: empty
-      const bool is_value = !items.IsNull(i);
-      if (is_value && column.type.item->is_float() && fields_.HasCategories(column.index)) {
-        if (!IsWholeOrMissing(column, items, i, scratch, &text, bad)) return false;
-      } else if (is_value) {
-        text = items.Text(i, scratch);
-        if (fields_.csv().trim) text = TrimBlanks(text);
-      }
-      if (fields_.KeepsInBag(column.index, text)) bag.push_back(text);
-    }
-    return fields_.FinishBag(column.index, row, bad);
-  }
-
-  static constexpr char kNanAdvice[] =
-      "where a value is missing, write null instead of NaN, or list nan in the column's 'missing' "
-      "in the schema";
 
   ArrowArrayStream* const stream_;
   ColumnFields fields_;
-  std::vector<Column> columns_;  // of the table
+  std::vector<ArrowColumn> columns_;  // of the table
+  std::vector<TextRow> rows_ = std::vector<TextRow>(ArrowColumn::kMaxRows);
+  BadRow bad_;  // if bad_is_next_
+  bool bad_is_next_ = false;
   ArrowOwned<ArrowArray> batch_;
   int64_t first_ = 0, at_ = 0, batch_rows_ = 0;  // rows of the batch: its offset, the next, all
   int64_t row_ = 0;                              // of the stream

@@ -91,6 +91,34 @@ int64_t NumBuffers(ArrowKind stored) {
   return is_text ? 3 : 2;
 }
 
+// 0.1 as float32 means the number 0.1, as it does in text, not the float32 next to it: the double
+// nearest to the shortest text that means this float32.
+double NumberOfFloat(float number) {
+  constexpr float kExact = 0x1.0p24f;
+  const double exact = number;
+  if (std::fabs(number) <= kExact) {
+    if (number == std::trunc(number)) return exact;
+    // The fewest decimals that mean it are its shortest text. Both the product and the power of ten
+    // are exact in double, so that the quotient is the double nearest to the decimal number. Not
+    // for a power of two, whose neighbours differ in distance, nor for a tie.
+    constexpr double kPowers[] = {1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10};
+    constexpr double kRounds = 0x1.8p52;  // added, it leaves no bit for a fraction
+    int exponent = 0;
+    const bool is_power = std::fabs(std::frexp(number, &exponent)) == 0.5f;
+    for (size_t i = 0; i < std::size(kPowers) && !is_power; ++i) {
+      const double product = exact * kPowers[i];
+      if (std::fabs(product) > kRounds / 4) break;
+      const double whole = (product + kRounds) - kRounds, decimal = whole / kPowers[i];
+      if (static_cast<float>(decimal) != number) continue;
+      if (std::fabs(product - whole) == 0.5) break;
+      return decimal;
+    }
+  }
+  char text[ArrowValues::kMaxNumber];
+  const char* const end = std::to_chars(text, text + sizeof text, number).ptr;
+  return ParseNumber({text, static_cast<size_t>(end - text)}).value_or(number);
+}
+
 }  // namespace
 
 ArrowType ArrowType::Of(const ArrowSchema& schema) {
@@ -281,6 +309,46 @@ std::string_view ArrowValues::OtherText(int64_t at, char* scratch) const {
   }
 }
 
+template <typename Use>
+void ArrowValues::VisitPlain(int64_t at, size_t count, const Use& use) const {
+  VisitNumber(kind_, data_, offset_ + at, [&](auto first) {
+    using T = decltype(first);
+    const char* stored = static_cast<const char*>(data_) + (offset_ + at) * int64_t{sizeof(T)};
+    for (size_t i = 0; i < count; ++i, stored += sizeof(T)) {
+      // The next rows of this column are read after those of the others.
+      __builtin_prefetch(stored + count * sizeof(T));
+      T value{};
+      std::memcpy(&value, stored, sizeof value);
+      use(i, value);
+    }
+  });
+}
+
+void ArrowValues::IntegerTexts(int64_t at, std::span<std::string_view> texts, char* scratch) const {
+  VisitPlain(at, texts.size(), [&](size_t i, auto value) {
+    if constexpr (std::is_integral_v<decltype(value)>)
+      texts[i] = DecimalDigits(value, scratch + i * kMaxNumber);
+  });
+  if (!has_nulls()) return;
+  for (size_t i = 0; i < texts.size(); ++i)
+    if (IsNull(at + static_cast<int64_t>(i))) texts[i] = {};
+}
+
+void ArrowValues::Numbers(int64_t at, std::span<double> numbers) const {
+  if (!is_encoded() && kind_ >= ArrowKind::kInt8 && kind_ <= ArrowKind::kDouble &&
+      kind_ != ArrowKind::kFloat)
+    return VisitPlain(at, numbers.size(),
+                      [&](size_t i, auto value) { numbers[i] = static_cast<double>(value); });
+  if (!is_encoded() && kind_ == ArrowKind::kFloat)
+    return VisitPlain(at, numbers.size(), [&](size_t i, auto value) {
+      numbers[i] = NumberOfFloat(static_cast<float>(value));
+    });
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const int64_t place = at + static_cast<int64_t>(i);
+    numbers[i] = IsNull(place) ? 0 : Number(place);
+  }
+}
+
 double ArrowValues::Number(int64_t at) const {
   if (is_encoded()) return values_->Number(IndexOf(at));
   const int64_t place = offset_ + at;
@@ -290,12 +358,7 @@ double ArrowValues::Number(int64_t at) const {
   float number = 0;
   std::memcpy(&number, static_cast<const char*>(data_) + place * int64_t{sizeof number},
               sizeof number);
-  // 0.1 as float32 means the number 0.1, as it does in text, not the float32 next to it.
-  constexpr float kExact = 0x1.0p24f;
-  if (number == std::trunc(number) && std::fabs(number) <= kExact) return number;
-  char text[kMaxNumber];
-  const char* const end = std::to_chars(text, text + sizeof text, number).ptr;
-  return ParseNumber({text, static_cast<size_t>(end - text)}).value_or(number);
+  return NumberOfFloat(number);
 }
 
 int64_t ArrowValues::Seconds(int64_t at) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -113,6 +114,8 @@ class ArrowValues {
     if (kind_ == ArrowKind::kText && !is_encoded()) return TextOf<int32_t>(offset_ + at);
     return OtherText(at, scratch);
   }
+  // Those of consecutive integers, empty where one is null; `scratch`: [texts, kMaxNumber].
+  void IntegerTexts(int64_t at, std::span<std::string_view> texts, char* scratch) const;
   // The text of an integer.
   std::string_view IntegerText(int64_t at, char* scratch) const {
     return VisitNumber(kind_, data_, offset_ + at, [&](auto value) -> std::string_view {
@@ -124,6 +127,9 @@ class ArrowValues {
   }
   // Of a number; the nearest double, as text would be read.
   double Number(int64_t at) const;
+  // Those of consecutive ones; where one is null, anything.
+  void Numbers(int64_t at, std::span<double> numbers) const;
+  bool has_nulls() const { return all_null_ || validity_ != nullptr || is_encoded(); }
   // Of a plain float32, as it is stored: the same as Number() once both are float32 again.
   float StoredFloat(int64_t at) const {
     float number = 0;
@@ -151,6 +157,9 @@ class ArrowValues {
   template <typename Offset>
   void BindOffsets();
   int64_t IndexOf(int64_t at) const;
+  // Calls use(i, value) for plain numbers from `at` on.
+  template <typename Use>
+  void VisitPlain(int64_t at, size_t count, const Use& use) const;
   template <typename Offset>
   void OffsetsAt(int64_t at, int64_t* begin, int64_t* end) const;
   template <typename Offset>

@@ -74,10 +74,10 @@ void ColumnFields::CheckLabels() const {
 void ColumnFields::SetColumns() {
   for (const CsvColumn& column : csv_.columns) {
     Date date{.format = DateFormat(column.date)};
-    for (const CsvColumn& part : column.parts) {
+    date.first_text = num_texts_;
+    num_texts_ += column.parts.size();
+    for (const CsvColumn& part : column.parts)
       date.slots.push_back(AddFeature(part, column.name + "." + part.name, csv_.ParsingOf(column)));
-      date.texts.emplace_back();
-    }
     dates_.push_back(std::move(date));
     buckets_.push_back(BucketNames(column.bounds));
     const bool is_absent = absent_[slots_.size()] != 0;
@@ -165,15 +165,15 @@ std::string ColumnFields::SplitBy(const std::string& column) {
   FailNoSplitColumn(column, names);
 }
 
-void ColumnFields::Prepare(TextRow* row) {
+void ColumnFields::Prepare(TextRow* row) const {
   row->dense.resize(schema_.dense.size());
   row->unscaled.resize(num_unscaled_);
   row->further_labels.resize(schema_.further_labels.size());
   row->one_hot.resize(num_one_hot_);
   row->multi_hot.resize(num_multi_hot_);
   row->bag_weights.resize(num_multi_hot_);
-  weighted_bags_.BeginRow();
   row->keys.resize(keys_.size());
+  row->texts.resize(num_texts_);
 }
 
 bool ColumnFields::ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
@@ -213,7 +213,7 @@ bool ColumnFields::ParseBag(size_t index, std::string_view field, TextRow* row, 
   return Reject(field, problem, bad);
 }
 
-bool ColumnFields::FinishBag(size_t index, TextRow* row, BadRow* bad) {
+bool ColumnFields::FinishBag(size_t index, TextRow* row, BadRow* bad) const {
   if (weighted_bags_.Has(index)) {
     const std::string problem = weighted_bags_.Finish(
         index, row, [&](size_t bag, auto value) { return value.empty() || IsMissing(bag, value); });
@@ -314,24 +314,8 @@ bool ColumnFields::ParseDense(size_t index, std::string_view field, TextRow* row
   return SetDenseSlot(slots_[index], value, row) || Reject(field, kNotFinite, bad);
 }
 
-bool ColumnFields::SetDense(size_t index, std::optional<double> value, TextRow* row,
-                            BadRow* bad) const {
-  return SetDenseSlot(slots_[index], value, row) ||
-         Reject(fmt::format("{}", value.value_or(0)), kNotFinite, bad);
-}
-
-// Returns false for a number that is not finite. No number means missing.
-bool ColumnFields::SetDenseSlot(size_t slot, std::optional<double> value, TextRow* row) const {
-  const DenseTransform& transform = transforms_[slot];
-  float& dense = row->dense[slot];
-  dense = 0;
-  if (transform.needs_constants()) {
-    row->unscaled[unscaled_slots_[slot]] = value.value_or(std::numeric_limits<double>::quiet_NaN());
-    return !value || std::isfinite(static_cast<float>(*value));
-  }
-  dense = value ? transform.Apply(*value) : transform.OfMissing();
-  if (!value) return true;
-  return std::isfinite(*value) && std::isfinite(dense);
+bool ColumnFields::RejectDense(double value, BadRow* bad) {
+  return Reject(fmt::format("{}", value), kNotFinite, bad);
 }
 
 bool ColumnFields::ParseVector(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
@@ -418,8 +402,9 @@ bool ColumnFields::ParseDate(size_t index, std::string_view field, TextRow* row,
   return true;
 }
 
-void ColumnFields::SetDate(size_t index, const std::optional<DateParts>& value, TextRow* row) {
-  Date& date = dates_[index];
+void ColumnFields::SetDate(size_t index, const std::optional<DateParts>& value,
+                           TextRow* row) const {
+  const Date& date = dates_[index];
   const std::vector<CsvColumn>& parts = csv_.columns[index].parts;
   for (size_t i = 0; i < parts.size(); ++i) {
     std::optional<int64_t> number;
@@ -430,8 +415,9 @@ void ColumnFields::SetDate(size_t index, const std::optional<DateParts>& value, 
     if (parts[i].role == "dense") {
       SetDenseSlot(date.slots[i], number, row);
     } else {
-      date.texts[i] = number ? fmt::format("{}", *number) : "";
-      row->one_hot[date.slots[i]] = date.texts[i];
+      std::string& text = row->texts[date.first_text + i];
+      text = number ? fmt::format("{}", *number) : "";
+      row->one_hot[date.slots[i]] = text;
     }
   }
 }

@@ -3,7 +3,9 @@
 // The columns of a schema file: which features they make, and how the field of a column becomes a
 // part of a row. Shared by CSV files and tables in memory. Not thread-safe.
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,11 +46,16 @@ class ColumnFields {
   std::string SplitBy(const std::string& column);
   size_t split_index() const { return split_index_; }
 
-  void Prepare(TextRow* row);
+  // Prepare() once, BeginRow() before each row that it takes.
+  void Prepare(TextRow* row) const;
+  void BeginRow(TextRow* row) const { weighted_bags_.BeginRow(row); }
   // These return false and say in *bad what is wrong, all but the column.
   bool ParseField(size_t index, std::string_view field, TextRow* row, BadRow* bad);
   // Nothing: missing.
-  bool SetDense(size_t index, std::optional<double> value, TextRow* row, BadRow* bad) const;
+  [[gnu::always_inline]] bool SetDense(size_t index, std::optional<double> value, TextRow* row,
+                                       BadRow* bad) const {
+    return SetDenseSlot(slots_[index], value, row) || RejectDense(value.value_or(0), bad);
+  }
   // Of a vector, which is missing as a whole: the numbers one by one, of which there must be as
   // many as the column's dimension.
   void SetMissingVector(size_t index, TextRow* row) const;
@@ -57,7 +64,7 @@ class ColumnFields {
   // Of a categorical column with buckets; nothing: missing.
   bool SetBucket(size_t index, std::optional<double> value, TextRow* row, BadRow* bad) const;
   bool SetWeight(size_t index, std::optional<double> value, TextRow* row, BadRow* bad) const;
-  void SetDate(size_t index, const std::optional<DateParts>& value, TextRow* row);
+  void SetDate(size_t index, const std::optional<DateParts>& value, TextRow* row) const;
   bool ParseLabel(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
   bool ParseFirstLabel(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
   // Of a categorical column; a field that is missing is empty.
@@ -69,8 +76,8 @@ class ColumnFields {
     return csv_.columns[index].role == "categorical" || csv_.columns[index].role == "multi_hot";
   }
   // Where the values of a bag, or the texts of its weights, are appended: those that KeepsInBag().
-  std::vector<std::string_view>& BagOf(size_t index, TextRow* row) {
-    std::vector<std::string_view>* const texts = weighted_bags_.TextsOf(index);
+  std::vector<std::string_view>& BagOf(size_t index, TextRow* row) const {
+    std::vector<std::string_view>* const texts = weighted_bags_.TextsOf(index, row);
     return texts != nullptr ? *texts : row->multi_hot[slots_[index]];
   }
   // Where there are weights, dropped values keep their positions until they were matched.
@@ -79,7 +86,7 @@ class ColumnFields {
   }
   // Once all were appended: shortens a bag that is longer than the column allows, and matches its
   // values and their weights, or returns false.
-  bool FinishBag(size_t index, TextRow* row, BadRow* bad);
+  bool FinishBag(size_t index, TextRow* row, BadRow* bad) const;
   bool is_key(size_t index) const { return key_slots_[index] != kNoKey; }
   void SetKey(size_t index, std::string_view field, TextRow* row) const {
     row->keys[key_slots_[index]] = field;
@@ -107,7 +114,21 @@ class ColumnFields {
   BagFormat FormatOf(size_t index) const;
   bool ParseBag(size_t index, std::string_view field, TextRow* row, BadRow* bad);
   bool ParseDate(size_t index, std::string_view field, TextRow* row, BadRow* bad);
-  bool SetDenseSlot(size_t slot, std::optional<double> value, TextRow* row) const;
+  static bool RejectDense(double value, BadRow* bad);
+  // Returns false for a number that is not finite. No number means missing.
+  [[gnu::always_inline]] bool SetDenseSlot(size_t slot, std::optional<double> value,
+                                           TextRow* row) const {
+    const DenseTransform& transform = transforms_[slot];
+    float& dense = row->dense[slot];
+    dense = 0;
+    if (transform.needs_constants()) {
+      row->unscaled[unscaled_slots_[slot]] =
+          value.value_or(std::numeric_limits<double>::quiet_NaN());
+      return !value || std::isfinite(static_cast<float>(*value));
+    }
+    dense = value ? transform.Apply(*value) : transform.OfMissing();
+    return !value || (std::isfinite(*value) && std::isfinite(dense));
+  }
 
   const std::string name_;
   const Labels labels_;
@@ -122,10 +143,11 @@ class ColumnFields {
   size_t num_unscaled_ = 0;
   struct Date {
     DateFormat format;
-    std::vector<size_t> slots = {};       // of its parts
-    std::vector<std::string> texts = {};  // back the values of categorical ones
+    std::vector<size_t> slots = {};  // of its parts
+    size_t first_text = 0;           // in TextRow::texts, where those of categorical parts are
   };
-  std::vector<Date> dates_;    // by column
+  std::vector<Date> dates_;  // by column
+  size_t num_texts_ = 0;
   std::vector<size_t> slots_;  // by column: index in the row's vector for its role
   std::vector<std::vector<std::string>> buckets_;  // by column: the values that its numbers become
   std::vector<std::string_view> components_;       // the texts of a vector

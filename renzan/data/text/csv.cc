@@ -215,6 +215,7 @@ class CsvParser : public RowParser {
     row->line = bad->line;
     row->num_lines = records_.num_lines();
     fields_.Prepare(row);
+    fields_.BeginRow(row);
     for (size_t i = 0; i < order_.size(); ++i) {
       if (order_[i] == kUnnamed || fields_.ParseField(order_[i], fields[i], row, bad)) continue;
       bad->column = i + 1;

@@ -29,6 +29,13 @@ struct TextRow {
   std::vector<std::vector<float>> bag_weights;  // of their values; empty where they have none
   std::vector<std::string_view> keys;           // of RowParser::keys(), unchanged
   std::string_view split;                       // of the column of SplitBy(); or ""
+  std::vector<std::string> texts;               // made here, which others view
+  // Of bags with weights, the texts of both columns, before they are matched (weighted_bags.h).
+  struct UnmatchedBag {
+    std::vector<std::string_view> values, weights;
+    int finished = 0;  // of the two columns
+  };
+  std::vector<UnmatchedBag> unmatched_bags;
 };
 
 struct BadRow {

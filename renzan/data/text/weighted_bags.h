@@ -2,7 +2,7 @@
 
 // Matches the values of bags with their weights, which are another column of the input (role
 // bag_weights), by position. Values that are dropped, because they are empty or missing, drop their
-// weights. Not thread-safe.
+// weights. What has been read of a row is in the row.
 
 #include <cstddef>
 #include <functional>
@@ -26,21 +26,19 @@ class WeightedBags {
     return column < of_column_.size() && of_column_[column] != kNone;
   }
   // Where its texts in the row belong, all of them; null unless Has().
-  std::vector<std::string_view>* TextsOf(size_t column);
+  std::vector<std::string_view>* TextsOf(size_t column, TextRow* row) const;
 
-  void BeginRow();
+  void BeginRow(TextRow* row) const;
   // Takes note that TextsOf(column) is complete. Once the other column's texts are, too, sets the
   // row's bag and weights. `drops(column, value)`: whether a value of the bag is empty or missing.
   // Returns what is wrong with them, or "".
   std::string Finish(size_t column, TextRow* row,
-                     const std::function<bool(size_t, std::string_view)>& drops);
+                     const std::function<bool(size_t, std::string_view)>& drops) const;
 
  private:
   struct Bag {
     size_t column = 0, slot = 0;
     std::string name, weights_name;
-    std::vector<std::string_view> values, weights;
-    int finished = 0;  // of the two columns
   };
   static constexpr size_t kNone = static_cast<size_t>(-1);
 
