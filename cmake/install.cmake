@@ -22,6 +22,10 @@ install(TARGETS renzan_shared renzan_shared_mpi renzan_s3 LIBRARY DESTINATION li
 if(TARGET renzan_cuda_plugin)
   install(TARGETS renzan_cuda_plugin LIBRARY DESTINATION lib COMPONENT cuda EXCLUDE_FROM_ALL)
 endif()
+# Nor this: Debian has no Arrow yet that it could depend on.
+if(TARGET renzan_parquet)
+  install(TARGETS renzan_parquet LIBRARY DESTINATION lib COMPONENT parquet EXCLUDE_FROM_ALL)
+endif()
 install(FILES renzan/capi/renzan.h DESTINATION include)
 configure_file(cmake/renzan.pc.in ${PROJECT_BINARY_DIR}/renzan.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/renzan.pc DESTINATION lib/pkgconfig)

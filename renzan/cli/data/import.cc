@@ -14,6 +14,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/cli/at_least.h"
+#include "renzan/cli/data/parquet_source.h"
 #include "renzan/cli/data/verbs.h"
 #include "renzan/cli/stop_signals.h"
 #include "renzan/cli/text/one_of.h"
@@ -111,6 +112,15 @@ void PrintGrown(const ImportSummary& done, const std::string& vocabulary_from) {
         feature.values - feature.added);
 }
 
+ImportSummary ImportFiles(const ImportOptions& options) {
+  if (options.format != "parquet") return ImportDataset(options);
+  const std::unique_ptr<RowSource> source = MakeParquetSource(options);
+  // The dataset is that of a CSV file with the same values.
+  ImportOptions rows = options;
+  rows.format = "csv";
+  return ImportRows(rows, *source);
+}
+
 void Import(Flags flags) {
   ImportOptions& options = flags.options;
   if (!flags.dense.empty()) options.log_dense = flags.dense == "log";
@@ -129,13 +139,16 @@ void Import(Flags flags) {
       const double rate = static_cast<double>(rows) / std::max(bar.seconds(), 1e-3);
       bar.Update(fraction, fmt::format("{}, {:.0f} rows/s", Counted(rows, "row"), rate));
     };
-    done = ImportDataset(options);
+    done = ImportFiles(options);
     seconds = std::max(bar.seconds(), 1e-3);
   }
-  fmt::print("{}: {} in {:.2f} s ({:.0f} rows/s, {:.1f} MB/s of text)\n", options.training_output(),
+  const std::string text = done.text_bytes == 0
+                               ? ""
+                               : fmt::format(", {:.1f} MB/s of text",
+                                             static_cast<double>(done.text_bytes) * 1e-6 / seconds);
+  fmt::print("{}: {} in {:.2f} s ({:.0f} rows/s{})\n", options.training_output(),
              Counted(done.rows, "row"), seconds,
-             static_cast<double>(done.rows + done.test_rows) / seconds,
-             static_cast<double>(done.text_bytes) * 1e-6 / seconds);
+             static_cast<double>(done.rows + done.test_rows) / seconds, text);
   PrintLabels(done);
   PrintNegatives(done, options);
   PrintWeights(done.weight);
@@ -161,17 +174,19 @@ void AddDataImportVerb(CLI::App& data) {
   CLI::App* verb = data.add_subcommand("import", "Convert text files into a dataset");
   const auto flags = std::make_shared<Flags>();
   ImportOptions& options = flags->options;
-  verb->add_option("files", options.inputs, "Text, .gz or .zst, in order; '-' reads standard input")
+  verb->add_option("files", options.inputs,
+                   "Text, .gz or .zst, or Parquet, in order; '-' reads standard input")
       ->required()
       ->type_name("FILE");
   verb->add_option("-o,--output", options.output, "Directory to create")
       ->required()
       ->type_name("DIR");
-  verb->add_option("--format", options.format, "criteo (TSV, 40 columns) or csv (with --schema)")
-      ->check(OneOf({"criteo", "csv"}))
+  verb->add_option("--format", options.format,
+                   "criteo (TSV, 40 columns), csv or parquet (with --schema)")
+      ->check(OneOf({"criteo", "csv", "parquet"}))
       ->capture_default_str();
   verb->add_option("--schema", options.schema,
-                   "Schema file for format csv, which describes each column")
+                   "Schema file for csv and parquet, which describes each column")
       ->type_name("FILE");
   verb->add_option("--vocabulary", options.vocabulary,
                    "hash:N (N ids per feature) or threshold:K (own ids for values seen K times); "
@@ -227,7 +242,9 @@ void AddDataImportVerb(CLI::App& data) {
       "  renzan data import day_23.gz --output data/test --vocabulary-from data/train\n"
       "  renzan data import day_2.gz --output data/day2 --vocabulary-from data/train --grow\n"
       "  zcat clicks.csv.gz | renzan data import - --format csv --schema schema.yaml \\\n"
-      "    --vocabulary threshold:8 --output data/clicks");
+      "    --vocabulary threshold:8 --output data/clicks\n"
+      "  renzan data import day_*.parquet --format parquet --schema schema.yaml --output "
+      "data/days");
   verb->callback([flags] { Import(*flags); });
 }
 

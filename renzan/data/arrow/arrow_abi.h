@@ -72,6 +72,7 @@ class ArrowOwned {
     Release();
     return &value_;
   }
+  T* get() { return &value_; }
   bool holds() const { return value_.release != nullptr; }
   const T& operator*() const { return value_; }
   const T* operator->() const { return &value_; }

@@ -63,7 +63,8 @@ void FailUnlessText(std::string_view start, const std::string& file) {
       std::string_view("\t\r\n").find(start[4]) == std::string_view::npos)
     FailNotText(
         file, "a Parquet file",
-        "import it with Python: python3 -m renzan.data import --schema FILE --output DIR '{0}'");
+        "import it with --format parquet, or with Python: python3 -m renzan.data import --schema FILE "
+        "--output DIR '{0}'");
   if (start.starts_with("BZh") && start.size() >= 10 && start.substr(4, 6) == "1AY&SY")
     FailNotText(
         file, "compressed with bzip2",

@@ -1,0 +1,161 @@
+// librenzan_parquet.so
+
+#include "renzan/data/parquet/reader/library.h"
+
+#include <arrow/api.h>
+#include <arrow/c/bridge.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/arrow/schema.h>
+#include <parquet/exception.h>
+#include <parquet/file_reader.h>
+
+#include <memory>
+#include <utility>
+
+#include "renzan/base/build_id.h"
+#include "renzan/base/error.h"
+#include "renzan/base/escape.h"
+
+namespace renzan {
+namespace {
+
+using parquet::arrow::SchemaField;
+
+// Without what Arrow adds of its own sources.
+std::string TextOf(const arrow::Status& status) { return Escape(status.message()); }
+
+std::unique_ptr<parquet::arrow::FileReader> OpenParquet(const std::string& path) {
+  parquet::ArrowReaderProperties properties(/*use_threads=*/false);
+  try {
+    parquet::arrow::FileReaderBuilder builder;
+    if (const arrow::Status opened = builder.OpenFile(path); !opened.ok())
+      Fail(opened.IsIOError() ? ErrorCode::kNoInput : ErrorCode::kData,
+           "{}: cannot be read as Parquet: {}", path, TextOf(opened));
+    auto reader = builder.properties(properties)->Build();
+    if (!reader.ok())
+      Fail(ErrorCode::kData, "{}: cannot be read as Parquet: {}", path, TextOf(reader.status()));
+    return *std::move(reader);
+  } catch (const parquet::ParquetException& failure) {
+    Fail(ErrorCode::kData, "{}: cannot be read as Parquet: {}", path, Escape(failure.what()));
+  }
+}
+
+std::shared_ptr<arrow::Schema> SchemaOf(parquet::arrow::FileReader& reader,
+                                        const std::string& path) {
+  std::shared_ptr<arrow::Schema> schema;
+  if (const arrow::Status got = reader.GetSchema(&schema); !got.ok())
+    Fail(ErrorCode::kData, "{}: {}", path, TextOf(got));
+  return schema;
+}
+
+// Its columns must be those of the first file, with the same types.
+void CheckSame(const arrow::Schema& schema, const std::string& path, const arrow::Schema& first,
+               const std::string& first_path) {
+  const auto names = [](const arrow::Schema& all) {
+    return Escape(fmt::format("{}", fmt::join(all.field_names(), ", ")));
+  };
+  if (schema.field_names() != first.field_names())
+    Fail(ErrorCode::kData, "{}: has the columns {}, and {} has {}: give all files the same", path,
+         names(schema), first_path, names(first));
+  for (int i = 0; i < first.num_fields(); ++i)
+    if (!schema.field(i)->type()->Equals(first.field(i)->type()))
+      Fail(ErrorCode::kData, "{}: column '{}' has the type {}, and {} in {}: cast one of them",
+           path, Escape(first.field(i)->name()), schema.field(i)->type()->ToString(),
+           first.field(i)->type()->ToString(), first_path);
+}
+
+// The columns of Parquet that make up one of the table.
+void AddLeaves(const SchemaField& field, std::vector<int>* leaves) {
+  if (field.is_leaf()) leaves->push_back(field.column_index);
+  for (const SchemaField& child : field.children) AddLeaves(child, leaves);
+}
+
+class ParquetBatches : public arrow::RecordBatchReader {
+ public:
+  ParquetBatches(std::vector<std::string> paths, std::shared_ptr<arrow::Schema> schema,
+                 std::vector<bool> used)
+      : paths_(std::move(paths)), used_(std::move(used)) {
+    arrow::FieldVector fields;
+    for (size_t i = 0; i < used_.size(); ++i) {
+      const auto& field = schema->field(static_cast<int>(i));
+      fields.push_back(used_[i] ? field : arrow::field(field->name(), arrow::null()));
+    }
+    schema_ = arrow::schema(std::move(fields));
+  }
+
+  std::shared_ptr<arrow::Schema> schema() const override { return schema_; }
+
+  arrow::Status ReadNext(std::shared_ptr<arrow::RecordBatch>* batch) override {
+    const arrow::Status read = Read(batch);
+    return read.ok() ? read : read.WithMessage(paths_[next_ - 1] + ": " + read.message());
+  }
+
+ private:
+  arrow::Status Read(std::shared_ptr<arrow::RecordBatch>* batch) {
+    batch->reset();
+    for (;;) {
+      if (batches_ != nullptr) ARROW_RETURN_NOT_OK(batches_->ReadNext(batch));
+      if (*batch != nullptr) break;
+      batches_.reset();
+      if (next_ == paths_.size()) return arrow::Status::OK();
+      ARROW_RETURN_NOT_OK(OpenNext());
+    }
+    // Arrow leaves out columns that are not read.
+    arrow::ArrayVector columns;
+    int read = 0;
+    for (const bool used : used_)
+      columns.push_back(used ? (*batch)->column(read++)
+                             : std::make_shared<arrow::NullArray>((*batch)->num_rows()));
+    *batch = arrow::RecordBatch::Make(schema_, (*batch)->num_rows(), std::move(columns));
+    return arrow::Status::OK();
+  }
+
+  arrow::Status OpenNext() {
+    try {
+      file_ = OpenParquet(paths_[next_++]);
+    } catch (const Error& error) {  // it could be opened before
+      return arrow::Status::IOError(error.what());
+    }
+    std::vector<int> leaves, groups;
+    for (size_t i = 0; i < used_.size(); ++i)
+      if (used_[i]) AddLeaves(file_->manifest().schema_fields[i], &leaves);
+    for (int i = 0; i < file_->num_row_groups(); ++i) groups.push_back(i);
+    ARROW_ASSIGN_OR_RAISE(batches_, file_->GetRecordBatchReader(groups, leaves));
+    return arrow::Status::OK();
+  }
+
+  const std::vector<std::string> paths_;
+  const std::vector<bool> used_;
+  std::shared_ptr<arrow::Schema> schema_;
+  size_t next_ = 0;  // the next file
+  std::unique_ptr<parquet::arrow::FileReader> file_;
+  std::shared_ptr<arrow::RecordBatchReader> batches_;  // of file_
+};
+
+}  // namespace
+}  // namespace renzan
+
+extern "C" {
+
+[[gnu::visibility("default")]] const char* renzan_parquet_build() { return renzan::BuildId(); }
+
+[[gnu::visibility("default")]] void renzan_parquet_open(const renzan::ParquetFiles* files,
+                                                        ArrowArrayStream* stream,
+                                                        std::vector<int64_t>* rows) {
+  using namespace renzan;
+  std::shared_ptr<arrow::Schema> first;
+  CHECK(!files->paths.empty());
+  for (const std::string& path : files->paths) {
+    const auto file = OpenParquet(path);
+    const auto schema = SchemaOf(*file, path);
+    if (first == nullptr) first = schema;
+    CheckSame(*schema, path, *first, files->paths[0]);
+    rows->push_back(file->parquet_reader()->metadata()->num_rows());
+  }
+  auto batches =
+      std::make_shared<ParquetBatches>(files->paths, first, files->uses(first->field_names()));
+  if (const arrow::Status exported = arrow::ExportRecordBatchReader(std::move(batches), stream);
+      !exported.ok())
+    Fail(ErrorCode::kSoftware, "Arrow cannot export Parquet files: {}", TextOf(exported));
+}
+}  // extern "C"
