@@ -61,10 +61,10 @@ void FailUnlessText(std::string_view start, const std::string& file) {
   // These could begin a text: "PAR1" may name a column.
   if (start.starts_with("PAR1") && start.size() > 4 && static_cast<unsigned char>(start[4]) < ' ' &&
       std::string_view("\t\r\n").find(start[4]) == std::string_view::npos)
-    FailNotText(
-        file, "a Parquet file",
-        "import it with --format parquet, or with Python: python3 -m renzan.data import --schema FILE "
-        "--output DIR '{0}'");
+    FailNotText(file, "a Parquet file",
+                "import it with --format parquet, or with Python: python3 -m renzan.data import "
+                "--schema FILE "
+                "--output DIR '{0}'");
   if (start.starts_with("BZh") && start.size() >= 10 && start.substr(4, 6) == "1AY&SY")
     FailNotText(
         file, "compressed with bzip2",
