@@ -8,6 +8,7 @@
 #include "renzan/config/decides.h"
 #include "renzan/config/rules.h"
 #include "renzan/data/dataset/dataset.h"
+#include "renzan/model/blocks/block_error.h"
 #include "renzan/model/blocks/types.h"
 #include "renzan/model/catalogue/catalogue.h"
 #include "renzan/model/model.h"

@@ -1,5 +1,6 @@
 #include "renzan/base/error.h"
 #include "renzan/cuda/load.h"
+#include "renzan/model/blocks/block_error.h"
 #include "renzan/model/blocks/in_batch_softmax.h"
 
 namespace renzan {

@@ -7,6 +7,7 @@
 
 #include "renzan/base/config/config.h"
 #include "renzan/base/escape.h"
+#include "renzan/model/blocks/block_error.h"
 
 namespace renzan {
 namespace {

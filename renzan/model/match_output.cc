@@ -4,6 +4,7 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/model/blocks/block_error.h"
 #include "renzan/model/model.h"
 
 namespace renzan {

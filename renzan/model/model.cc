@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
+#include "renzan/model/blocks/block_error.h"
 #include "renzan/model/blocks/sequence.h"
 #include "renzan/model/catalogue/catalogue.h"
 #include "renzan/nn/elementwise.h"
@@ -204,38 +204,6 @@ void Model::AddItem(const GraphBlock& block, const ItemRequest& request) {
             Escape(request.feature)));
   items_.push_back({.table = static_cast<size_t>(table - options_.tables.begin()),
                     .popularity = request.popularity});
-}
-
-// Throws BlockError if two parameters have one name, among those from `first` on that a block has
-// added.
-void Model::CheckNames(const GraphBlock& block, size_t first) const {
-  const std::vector<Parameter>& all = layout_.parameters();
-  for (size_t i = first; i < all.size(); ++i)
-    for (size_t j = first; j < i; ++j)
-      if (all[i].name == all[j].name)
-        RejectBlock(block.where, block.name,
-                    fmt::format(": two vectors of its input have one name, so {} would be two "
-                                "parameters: give it each vector once",
-                                all[i].name));
-}
-
-// Throws BlockError if a block would work otherwise in predictions, which have no negatives.
-void Model::CheckNegatives(const GraphBlock& block, const Node& node) const {
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const Value& input = values_[node.inputs[i]];
-    const bool are_negatives =
-        input.sequence && !options_.sequences[input.sequence->index].negatives_of.empty();
-    if (node.block->TakesNegatives(i) && !are_negatives)
-      RejectBlock(block.where, block.name,
-                  fmt::format("takes negatives, which {} is not: set model.negatives, such as "
-                              "{{item: 100}}, and name embeddings.item.negatives",
-                              UnescapeName(input.name)));
-    if (are_negatives && !node.block->TakesNegatives(i) && node.block->sequence() != input.sequence)
-      RejectBlock(
-          block.where, block.name,
-          fmt::format("takes {}, but only training has negatives: give them to a sampled_softmax",
-                      UnescapeName(input.name)));
-  }
 }
 
 // Whether the pooled rows can be read where the block's output has them, because nothing else uses

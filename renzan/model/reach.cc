@@ -5,6 +5,7 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/model/blocks/block_error.h"
 #include "renzan/model/catalogue/catalogue.h"
 
 namespace renzan {

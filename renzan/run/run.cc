@@ -280,12 +280,10 @@ void TrainingRun::CheckEvaluatedAlike() const {
                    EvaluationRecord(MeaningOfEvaluations(stopping.watched(), stopping.metric),
                                     ComparesWeighted(stopping.metric))))
     Fail(ErrorCode::kConfig,
-         "{} is already trained, and {} on other data than data.eval now is (or on "
-         "other rows or weights of it, or by other groups or items): `renzan eval {} --data {}` "
-         "measures its model; to train by these evaluations, choose another --run-dir",
-         directories_.run,
-         training.keep_best ? "its model was chosen by evaluations"
-                            : "its end was decided by evaluations",
+         "{} is already trained, and {} by evaluations on other data than data.eval now is (or "
+         "other rows, weights, groups or items): `renzan eval {} --data {}` measures its model; to "
+         "train by these evaluations, choose another --run-dir",
+         directories_.run, training.keep_best ? "its model was chosen" : "its end was decided",
          directories_.run, config_.data.eval.path);
 }
 

@@ -10,6 +10,7 @@
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
+#include "renzan/model/blocks/block_error.h"
 #include "renzan/run_spec/negatives.h"
 #include "renzan/storage/storage.h"
 

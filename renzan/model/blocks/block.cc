@@ -7,6 +7,7 @@
 
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
+#include "renzan/model/blocks/block_error.h"
 
 namespace renzan {
 

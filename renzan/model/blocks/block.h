@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/error.h"
 #include "renzan/nn/dropout.h"
 #include "renzan/nn/packed_parameters.h"
 #include "renzan/nn/parameters.h"
@@ -38,25 +37,6 @@ using Shape = std::vector<FeatureVector>;
 int64_t ColumnsOf(const Shape& shape);
 // "1 vector of 64", "26 vectors of 16", "3 vectors of 16, 8, 16".
 std::string Describe(const Shape& shape);
-
-// What is wrong with a block or with the graph around it. The message begins with where the
-// configuration states the block, if it does.
-class BlockError : public Error {
- public:
-  BlockError(std::string where, const std::string& problem)
-      : Error(ErrorCode::kConfig, where.empty() ? problem : where + ": " + problem),
-        where_(std::move(where)),
-        problem_(problem) {}
-  const std::string& where() const { return where_; }      // "config.yaml:23:5" or ""
-  const std::string& problem() const { return problem_; }  // the message without it
-
- private:
-  std::string where_, problem_;
-};
-
-// Throws BlockError: "WHERE: block NAME WHAT", or without a space where `what` begins with a colon.
-[[noreturn]] void RejectBlock(const std::string& where, const std::string& name,
-                              const std::string& what);
 
 // The vectors of a value may be the positions of a sequence, of which each sample uses the first
 // ones: as many as it has rows of this sequence (BlockPass::lengths), and those that blocks have

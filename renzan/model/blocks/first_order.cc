@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "renzan/model/blocks/sequence.h"
+#include "renzan/model/blocks/per_vector.h"
 
 namespace renzan {
 namespace {
@@ -71,7 +71,7 @@ class FirstOrderBlock final : public Block {
 class FactorsBlock final : public Block {
  public:
   explicit FactorsBlock(const BlockPlace& place)
-      : Block(WithoutLast(place), place.SequenceOf(0)),
+      : Block(WithoutLast(place)),
         last_(LastColumns(place.input())),
         columns_(ColumnsOf(place.input())),
         row_(place.buffers.AddRow(columns_)),
@@ -92,13 +92,11 @@ class FactorsBlock final : public Block {
       }
       output->SetRow(i, 0, factors, to - factors);
     }
-    ZeroUnused(sequence(), pass, shape().front().dim, output);
   }
 
   void Backward(const BlockPass& pass, Inputs, const BlockedMatrix& output, BlockedMatrix* d_output,
                 WeightGradients*, std::span<BlockedMatrix* const> d_inputs) const override {
     if (d_inputs.front() == nullptr) return;
-    ZeroUnused(sequence(), pass, shape().front().dim, d_output);
     float* const d_x = pass.rows[row_].data();
     float* const d_factors = pass.rows[factors_row_].data();
     for (int64_t i = 0; i < output.rows(); ++i) {
@@ -126,7 +124,10 @@ std::unique_ptr<Block> FirstOrder::Make(const BlockPlace& place) const {
 }
 
 std::unique_ptr<Block> Factors::Make(const BlockPlace& place) const {
-  return std::make_unique<FactorsBlock>(place);
+  if (!place.SequenceOf(0)) return std::make_unique<FactorsBlock>(place);
+  return MakePerVector(place, [](const BlockPlace& of_one) {
+    return std::make_unique<FactorsBlock>(of_one);
+  });
 }
 
 }  // namespace renzan

@@ -9,6 +9,7 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/trace.h"
 #include "renzan/model/blocks/sequence.h"
+#include "renzan/nn/activation.h"
 #include "renzan/nn/gemm.h"
 
 namespace renzan {
