@@ -280,7 +280,7 @@ void TrainingRun::CheckEvaluatedAlike() const {
                    EvaluationRecord(MeaningOfEvaluations(stopping.watched(), stopping.metric),
                                     ComparesWeighted(stopping.metric))))
     Fail(ErrorCode::kConfig,
-         "{} is already trained, and {} by evaluations on other data than data.eval now is (or "
+         "{} is already trained, and {} by metrics of other data than data.eval now is (or "
          "other rows, weights, groups or items): `renzan eval {} --data {}` measures its model; to "
          "train by these evaluations, choose another --run-dir",
          directories_.run, training.keep_best ? "its model was chosen" : "its end was decided",

@@ -50,9 +50,9 @@ expect_exit 0 "is already trained to step $end" $renzan train small.yaml --run-d
   "${watch[@]}" --set training.keep_best=false --set training.epochs=80
 [ "$(sha256_of reference)" = "$expected" ] || fail "trained again"
 # Other evaluations might have chosen another model, or another end.
-expect_exit 78 "is already trained, and its model was chosen by evaluations on other data" \
+expect_exit 78 "is already trained, and its model was chosen by metrics of other data" \
   $renzan train small.yaml --run-dir reference "${watch[@]}" --set data.eval.rows=[3500,4000]
-expect_exit 78 "is already trained, and its end was decided by evaluations on other data" \
+expect_exit 78 "is already trained, and its end was decided by metrics of other data" \
   $renzan train small.yaml --run-dir last "${watch[@]}" --set training.keep_best=false \
   --set data.eval.rows=[3500,4000]
 [ "$(sha256_of reference)" = "$expected" ] || fail "trained again"
