@@ -353,8 +353,7 @@ RENZAN_EXPORT void renzan_dataset_close(renzan_dataset* dataset);
  *      {"name": "genres", "num_embeddings": 9, "multi_hot": true, "vocabulary": "ids",
  *       "table": "genres", "max_length": 0,
  *       "values": "genres.values.npy", "offsets": "genres.offsets.npy",
- *       "weights": null},       or {"name": "relevance", "file": "genres.weights.npy"}: of the
- * values
+ *       "weights": null},          or {"name": "relevance", "file": "genres.weights.npy"}
  *    ],
  *    "generated": {"best_auc": 0.8, "best_log_loss": 0.4},    null for imported data
  *    "shards": [{"directory": "clicks/shard-00000", "rows": 7}]} */

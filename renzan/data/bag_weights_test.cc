@@ -60,6 +60,12 @@ TEST(ImportBagWeights, AreWrittenAsTheirBagIs) {
       "multi_hot, brackets: true}}\n",
       {"y;w;t\n1;[0.5, 2];['a', 'b']\n0;[];[]\n"});
   EXPECT_THAT(csv.Read().categorical[0].weights, ElementsAre(0.5f, 2));
+  Csv empty(
+      "delimiter: \";\"\ncolumns: {y: {role: label}, w: {role: bag_weights, bag: t}, t: {role: "
+      "multi_hot, brackets: true}}\n",
+      {"y;w;t\n1;[0.5];[]\n"});
+  ExpectError(ErrorCode::kData, HasSubstr("'t' has 0 values, but 'w' has 1 weight"),
+              [&] { empty.Import(); });
   Csv blanks(
       "columns: {y: {role: label}, w: {role: bag_weights, bag: t}, t: {role: multi_hot, separator: "
       "\" \"}}\n",
@@ -88,6 +94,15 @@ TEST(ImportBagWeights, BadOnesMakeBadRows) {
     csv.options.skip_bad_rows = true;
     EXPECT_THAT(csv.Read().categorical[0].weights, ElementsAre(1, 3)) << row;
   }
+}
+
+// A schema's `missing` is about values.
+TEST(ImportBagWeights, AreNeverMissing) {
+  Csv csv(
+      "missing: [\"0\"]\ncolumns: {y: {role: label}, t: {role: multi_hot}, w: {role: bag_weights, "
+      "bag: t}}\n",
+      {"y,t,w\n1,a,0\n0,a|0|b,0|5|2\n"});
+  EXPECT_THAT(csv.Read().categorical[0].weights, ElementsAre(0, 0, 2));
 }
 
 TEST(ImportBagWeights, WithoutThemNothingIsWritten) {
@@ -176,6 +191,14 @@ TEST(CsvSchema, WeightsOfBagsBelongToABag) {
          "has the pattern 'w*' with role bag_weights: name that column");
   expect("w: {role: bag_weights, bag: t, separator: \";\"}, t: {role: multi_hot}",
          "belongs to the bag, whose weights are written alike");
+  expect("w: {role: bag_weights, bag: t, missing: [\"-1\"]}, t: {role: multi_hot}",
+         "which are never missing: remove 'missing'");
+  for (const char* separator : {".", "e", "-"})
+    expect(
+        fmt::format("w: {{role: bag_weights, bag: t}}, t: {{role: multi_hot, separator: \"{}\"}}",
+                    separator)
+            .c_str(),
+        "whose separator can be a part of a number: name another character");
   expect("t: {role: multi_hot, bag: t}", "belongs to role bag_weights");
 }
 

@@ -15,7 +15,8 @@ bool SameIds(std::span<const IdsView> a, std::span<const IdsView> b) {
   };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [&](const IdsView& x, const IdsView& y) {
-                      return same(x.values, y.values) && same(x.offsets, y.offsets);
+                      return same(x.values, y.values) && same(x.offsets, y.offsets) &&
+                             same(x.weights, y.weights);
                     });
 }
 

@@ -8,6 +8,7 @@
 #include "renzan/base/config/config.h"
 #include "renzan/base/escape.h"
 #include "renzan/comm/gather.h"
+#include "renzan/comm/heartbeat.h"
 #include "renzan/data/dataset/manifest.h"
 
 namespace renzan {
@@ -42,8 +43,10 @@ size_t WorkerOf(uint64_t group, size_t workers) {
 std::vector<GroupedSample> ExchangeGroups(Communicator& comm, std::vector<GroupedSample> mine) {
   const size_t workers = static_cast<size_t>(comm.world_size());
   const size_t self = static_cast<size_t>(comm.rank());
-  std::sort(mine.begin(), mine.end(), [&](const GroupedSample& a, const GroupedSample& b) {
-    return WorkerOf(a.group(), workers) < WorkerOf(b.group(), workers);
+  RunWithHeartbeats(comm, [&] {
+    std::sort(mine.begin(), mine.end(), [&](const GroupedSample& a, const GroupedSample& b) {
+      return WorkerOf(a.group(), workers) < WorkerOf(b.group(), workers);
+    });
   });
   std::vector<int64_t> counts(workers);
   for (const GroupedSample& sample : mine) ++counts[WorkerOf(sample.group(), workers)];
@@ -100,7 +103,8 @@ void CheckGroupsHaveScores(std::span<const EvaluatedOutput> outputs, const Group
 GroupAucs MergeGroups(Communicator& comm, GroupedMetrics mine) {
   if (comm.world_size() == 1) return mine.Aucs();
   mine.samples() = ExchangeGroups(comm, std::exchange(mine.samples(), {}));
-  const GroupAucs own = mine.Aucs();
+  GroupAucs own;
+  RunWithHeartbeats(comm, [&] { own = mine.Aucs(); });
   const std::array<GroupAucMean, 2> means = {own.once, own.weighted.value_or(GroupAucMean())};
   GroupAucs sum;
   if (own.weighted) sum.weighted.emplace();

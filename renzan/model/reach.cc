@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "renzan/base/config/config.h"
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
 #include "renzan/model/blocks/block_error.h"
 #include "renzan/model/catalogue/catalogue.h"
@@ -81,10 +83,31 @@ void CheckSequencesAreTaken(const ModelOptions& options) {
   }
 }
 
+// Throws BlockError for an input that names no feature. A misspelt one would otherwise be reported
+// as the feature that nothing takes.
+void CheckFeaturesExist(const ModelOptions& options) {
+  std::vector<std::string> names;
+  for (const TableInput& table : options.tables) names.push_back(UnescapeName(table.name));
+  for (const SequenceInput& sequence : options.sequences)
+    names.push_back(UnescapeName(sequence.name));
+  for (const GraphBlock& block : options.blocks)
+    for (const std::string& input : block.inputs) {
+      const std::string feature = UnescapeName(FeatureOfInput(input));
+      if (feature.empty() || feature.ends_with(kNegativesSuffix) ||
+          std::find(names.begin(), names.end(), feature) != names.end())
+        continue;
+      const std::string nearest = NearestName(feature, names);
+      RejectBlock(block.where, block.name,
+                  fmt::format(": the dataset has no categorical feature '{}'{}", Escape(feature),
+                              nearest.empty() ? "" : ": did you mean '" + Escape(nearest) + "'"));
+    }
+}
+
 }  // namespace
 
 void CheckInputsReachLogit(const ModelOptions& options) {
   if (options.type == kBlocksType) {
+    CheckFeaturesExist(options);
     CheckUse(options.blocks, kDenseInput, static_cast<size_t>(options.num_dense), "dense");
     CheckPooledAreTaken(options);
   }

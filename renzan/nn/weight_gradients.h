@@ -20,7 +20,8 @@ class WeightGradients {
 
   // For the layer y = x · Wᵀ + b, given dy [rows, out] and x [rows, in] of the same precision: W's
   // gradient is dyᵀ · x, and b's the sums of dy's columns. `weight` [out, in] and `bias` [out] are
-  // offsets into the flat parameters. Each sample has as many rows as the weight's Parameter says.
+  // offsets into the flat parameters. Each sample has at most as many rows as the weight's
+  // Parameter says.
   virtual void Add(const BlockedMatrix& dy, const BlockedMatrix& x, int64_t weight,
                    std::optional<int64_t> bias) = 0;
 

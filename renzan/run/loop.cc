@@ -113,7 +113,9 @@ void ChooseMetric(OutputKind kind, bool ranks, const char* key, bool decides, st
   if (is_score)
     Fail(ErrorCode::kConfig,
          "{}: {} means nothing for an output that compares items, whose evaluations give "
-         "scores and no probabilities: set training.ranking: [10], and this to ndcg, hr or mrr",
+         "scores and no probabilities: set training.ranking: [10], and this to ndcg, hr or mrr, or "
+         "to "
+         "auc where both labels occur",
          key, *metric);
   Fail(ErrorCode::kConfig, "{}: {} is no metric of an output that learns by {}: choose one of {}",
        key, *metric, kind == OutputKind::kNumber ? "squared_error" : "binary_cross_entropy",

@@ -270,7 +270,8 @@ Plateau TrainingRun::UnseenPlateau() const {
                  ComparesWeighted(metric));
 }
 
-// Otherwise another step's model might be the best, or the run might have ended elsewhere.
+// On other data, another step's model might be the best, or the run might have ended elsewhere.
+// When it was evaluated is not compared.
 void TrainingRun::CheckEvaluatedAlike() const {
   const TrainingConfig& training = config_.training;
   if (!training.keep_best && !past_.stopped_early) return;

@@ -380,7 +380,7 @@ void RunObserver::OnEvaluation(int64_t step, std::span<const EvaluatedOutput> ou
       AddEvaluated(prefix + "/weighted", kind, *its, &scalars);
       more = "; weighted: " + ScoresText(*its, kind);
     }
-    if (const auto& groups = evaluations[i].groups) {
+    if (const auto& groups = evaluations[i].groups; groups && IsShown(kind, groups->once.Value())) {
       scalars.push_back({prefix + "/group_auc", groups->once.Value()});
       more += fmt::format("; group AUC by {} {:.4f}", state_->options.config->training.group_by,
                           groups->once.Value());

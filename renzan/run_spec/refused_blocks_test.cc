@@ -133,6 +133,12 @@ TEST(RefusedBlock, IsNamedWithItsLineWhereTheDataHaveNoSuchInput) {
     logit: {type: mlp, inputs: [all], layers: [1], linear_output: true}
 )",
       "c.yaml:6:5: block all: the dataset has no categorical feature 'hour'");
+  ExpectRefusal(
+      R"(    all: {type: concat, inputs: [embeddings, embeddings.clickd, dense]}
+    logit: {type: mlp, inputs: [all], layers: [1], linear_output: true}
+)",
+      "c.yaml:6:5: block all: the dataset has no categorical feature 'clickd': did you mean "
+      "'clicked'");
   ExpectRefusal(R"(    all: {type: concat, inputs: [embeddings, embeddings.clicked, dense]}
     query: {type: mlp, inputs: [all], layers: [4], linear_output: true}
     logit:

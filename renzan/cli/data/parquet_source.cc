@@ -28,9 +28,10 @@ constexpr Plugin kParquetPlugin = {
     .code = ErrorCode::kConfig,
     .what = "the library that reads Parquet",
     .advice =
-        "this renzan was built without Arrow's C++. `python3 -m renzan.data import FILES "
+        "this renzan was built without Arrow's C++, or the library is not installed beside it. "
+        "`python3 -m renzan.data import FILES "
         "--schema FILE --output DIR` makes the same dataset; or install libarrow-dev and "
-        "libparquet-dev and build renzan again"};
+        "libparquet-dev (21 or later) and build renzan again"};
 
 class ParquetSource : public RowSource {
  public:
@@ -77,7 +78,10 @@ class ParquetSource : public RowSource {
     if (result == RowParser::Result::kEnd) return result;
     const bool is_bad = result == RowParser::Result::kBadRow;
     const int64_t line = is_bad ? bad->line : rows->front().line;
-    while (line - first_ >= rows_of_files_[file_]) first_ += rows_of_files_[file_++];
+    while (line - first_ >= rows_of_files_[file_]) {
+      first_ += rows_of_files_[file_++];
+      CHECK(file_ < rows_of_files_.size());
+    }
     if (is_bad) {
       bad->line -= first_;
     } else {

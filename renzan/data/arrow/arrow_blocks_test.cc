@@ -28,6 +28,7 @@ constexpr char kManyRoles[] =
     "  z: {role: dense, transform: standardize, fill: mean}\n"
     "  item: {role: categorical}\n"
     "  other: {role: categorical, table: item, missing: []}\n"
+    "  rating: {role: bag_weights, bag: history}\n"
     "  history: {role: multi_hot, table: item}\n"
     "  big: {role: categorical, missing: []}\n"
     "  when: {role: date, date: \"%s\", parts: {hour: {role: categorical}, day: {role: dense}}}\n"
@@ -39,11 +40,11 @@ constexpr int64_t kTableRows = 5 * static_cast<int64_t>(ArrowColumn::kMaxRows) /
 struct ManyColumns {
   std::vector<std::optional<int32_t>> y, items_of_history;
   std::vector<std::optional<double>> x;
-  std::vector<std::optional<float>> z, w;
+  std::vector<std::optional<float>> z, w, ratings;
   testing::Texts item, name;
   std::vector<std::optional<int64_t>> other, big, when;
-  std::vector<std::optional<int>> history;
-  std::string csv = "y,x,z,item,other,history,big,when,w,name\n";
+  std::vector<std::optional<int>> history, rating;
+  std::string csv = "y,x,z,item,other,rating,history,big,when,w,name\n";
 
   void Add(uint64_t seed, int64_t row, uint32_t bad_every) {
     const auto draw = [&](uint64_t what) {
@@ -61,10 +62,16 @@ struct ManyColumns {
                                     : std::optional(fmt::format("{}", draw(5) % 40)));
     other.push_back(draw(6) % 40);
     history.push_back(static_cast<int>(draw(7) % 4));
-    std::string bag;
+    std::string bag, weights;
     for (int i = 0; i < *history.back(); ++i) {
       items_of_history.push_back(static_cast<int32_t>(draw(100 + static_cast<uint64_t>(i)) % 60));
       bag += fmt::format("{}{}", i == 0 ? "" : "|", *items_of_history.back());
+    }
+    // Another count is bad, too, except for an empty bag of a text.
+    rating.push_back(*history.back() + (is_bad && *history.back() > 0 && draw(12) % 2 == 0));
+    for (int i = 0; i < *rating.back(); ++i) {
+      ratings.push_back(static_cast<float>(draw(200 + static_cast<uint64_t>(i)) % 9) / 4);
+      weights += fmt::format("{}{}", i == 0 ? "" : "|", *ratings.back());
     }
     big.push_back(draw(8) % 9 == 0 ? std::nullopt
                                    : std::optional(int64_t{draw(8)} * (draw(9) % 2 == 0 ? 1 : -1) *
@@ -73,8 +80,8 @@ struct ManyColumns {
     // The first of two bad columns is reported.
     w.push_back(is_bad && draw(1) % 3 == 1 ? -1.0f : static_cast<float>(draw(11) % 8));
     name.push_back(fmt::format("row {}", row));
-    csv += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", text(y.back()), text(x.back()),
-                       text(z.back()), item.back().value_or(""), text(other.back()), bag,
+    csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", text(y.back()), text(x.back()),
+                       text(z.back()), item.back().value_or(""), text(other.back()), weights, bag,
                        text(big.back()), text(when.back()), text(w.back()), *name.back());
   }
 
@@ -85,6 +92,7 @@ struct ManyColumns {
     all.push_back(Numbers("f", "z", z));
     all.push_back(TextsOf<int32_t>("u", "item", item));
     all.push_back(Numbers("l", "other", other));
+    all.push_back(Lists<int32_t>("+l", "rating", rating, Numbers("f", "item", ratings)));
     all.push_back(Lists<int32_t>("+l", "history", history, Numbers("i", "item", items_of_history)));
     all.push_back(Numbers("l", "big", big));
     all.push_back(Numbers("tss:", "when", when));

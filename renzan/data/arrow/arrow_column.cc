@@ -71,6 +71,8 @@ void ArrowColumn::CheckType() const {
     advice = fmt::format("cast it to lists of {}", Counted(described.dimension, "number"));
   } else if (described.is_vector() && type.is_list() && !type.item->is_number()) {
     advice = "cast its items to float32";
+  } else if (described.is_bag_weights() && type.is_list() && type.item->kind == ArrowKind::kBool) {
+    advice = "weights are numbers: cast its items to float32";
   } else if (described.is_vector() && type.kind == ArrowKind::kFixedList &&
              type.list_size != described.dimension) {
     advice = fmt::format("its lists have {}, but dimension is {}",

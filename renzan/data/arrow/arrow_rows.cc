@@ -208,13 +208,17 @@ bool ArrowColumn::TakeBag(int64_t at, bool is_null, std::vector<char>* texts, Te
                           BadRow* bad) const {
   std::vector<std::string_view>& bag = fields_->BagOf(index_, row);
   bag.clear();
+  fields_->SetList(index_, row);
   if (is_null) return fields_->FinishBag(index_, row, bad);
   int64_t begin = 0, end = 0;
   values_.ListRange(at, &begin, &end);
   const ArrowValues& items = values_.items();
-  texts->resize(static_cast<size_t>(end - begin) * ArrowValues::kMaxNumber);
+  // Texts stay where they are.
+  const size_t each =
+      type_.item->is_text() && !type_.item->is_encoded() ? 0 : ArrowValues::kMaxNumber;
+  texts->resize(static_cast<size_t>(end - begin) * each);
   char* scratch = texts->data();
-  for (int64_t i = begin; i < end; ++i, scratch += ArrowValues::kMaxNumber) {
+  for (int64_t i = begin; i < end; ++i, scratch += each) {
     std::string_view text;  // of a null: empty
     const bool is_value = !items.IsNull(i);
     if (is_value && type_.item->is_float() && fields_->HasCategories(index_)) {

@@ -133,11 +133,13 @@ class ArrowSource : public RowSource {
            nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest));
     }
     if (lacked.empty()) return;
-    const bool is_label = fields_.columns()[*IndexOf(lacked[0])].role == "label";
+    const CsvColumn& column = fields_.columns()[*IndexOf(lacked[0])];
     Fail(ErrorCode::kConfig, "the table has no column '{}', which {} declares{}", Escape(lacked[0]),
          fields_.name(),
-         is_label ? fmt::format("; {}", kUnlabelledAdvice)
-                  : ": remove it there, or add it to the table, with nulls if need be");
+         column.role == "label" ? fmt::format("; {}", kUnlabelledAdvice)
+         : column.is_bag_weights()
+             ? ": remove it there, or add it to the table, with a number for each value of its bag"
+             : ": remove it there, or add it to the table, with nulls if need be");
   }
 
   // Of a column of the schema file.

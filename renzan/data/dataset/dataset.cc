@@ -474,13 +474,17 @@ void Dataset::Read(std::span<const int64_t> rows, Batch* batch) const {
 }
 
 void Dataset::Impl::ReadRows(std::span<const int64_t> rows, Batch* batch) const {
-  for (size_t f : one_hot) batch->categorical[f].offsets.clear();
+  for (size_t f : one_hot) {
+    batch->categorical[f].offsets.clear();
+    batch->categorical[f].weights.clear();
+  }
   ReadOneHot(rows, batch);
   if (!schema.further_labels.empty()) ReadFurtherLabels(rows, batch);
   ReadWeights(rows, &batch->weight);
   for (size_t j = 0; j < wide.size(); ++j) {
     FeatureIds& ids = batch->categorical[wide[j]];
     ids.offsets.clear();
+    ids.weights.clear();
     ReadWide(rows, j, &ids);
   }
   for (size_t j = 0; j < multi_hot.size(); ++j) {

@@ -205,6 +205,7 @@ BagFormat ColumnFields::FormatOf(size_t index) const {
 bool ColumnFields::ParseBag(size_t index, std::string_view field, TextRow* row, BadRow* bad) {
   std::vector<std::string_view>& bag = BagOf(index, row);
   bag.clear();
+  if (csv_.columns[index].brackets) SetList(index, row);
   const std::string problem = SplitBag(
       field, FormatOf(index), [&](std::string_view value) { return !KeepsInBag(index, value); },
       &bag);

@@ -84,6 +84,8 @@ class ColumnFields {
   bool KeepsInBag(size_t index, std::string_view value) const {
     return weighted_bags_.Has(index) || (!value.empty() && !IsMissing(index, value));
   }
+  // Its field is a list, which says itself whether it is empty.
+  void SetList(size_t index, TextRow* row) const { weighted_bags_.SetList(index, row); }
   // Once all were appended: shortens a bag that is longer than the column allows, and matches its
   // values and their weights, or returns false.
   bool FinishBag(size_t index, TextRow* row, BadRow* bad) const;

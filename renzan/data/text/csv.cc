@@ -179,8 +179,9 @@ class CsvParser : public RowParser {
              column.role, names[i], kSeparateDatasets);
       Fail(ErrorCode::kConfig, "{}:1: the header has no column '{}', which {} declares{}", file,
            names[i], schema_path_,
-           column.role == "label"
-               ? fmt::format("; {}", kUnlabelledAdvice)
+           column.role == "label" ? fmt::format("; {}", kUnlabelledAdvice)
+           : column.is_bag_weights()
+               ? ": remove it there, or add it to the file, with a number for each value of its bag"
                : ": remove it there, or add it to the file, with empty fields if need be");
     }
   }

@@ -27,6 +27,11 @@ struct ColumnInFile {
   size_t position = 0;
 };
 
+bool MayBePartOfNumber(std::string_view separator) {
+  return !separator.empty() &&
+         std::string_view("0123456789eE+-.").find(separator) != std::string_view::npos;
+}
+
 bool IsDelimiter(std::string_view text) {
   if (text.empty() || text.find_first_of("\"\n\r") != std::string_view::npos) return false;
   return text.size() == 1 || std::none_of(text.begin(), text.end(),
@@ -186,9 +191,8 @@ void CsvColumn::DescribeList(ConfigFields& fields) {
   fields.Require(has_format || separator.empty(), "separator", whose);
   fields.Require(has_format || !brackets, "brackets", whose);
   fields.Require(separator.size() <= 1, "separator", "must be one character");
-  fields.Require(!is_vector() || separator.empty() ||
-                     std::string_view("0123456789eE+-.").find(separator) == std::string_view::npos,
-                 "separator", "can be a part of a number: name another character");
+  fields.Require(!is_vector() || !MayBePartOfNumber(separator), "separator",
+                 "can be a part of a number: name another character");
   fields.Require(!brackets || separator.empty() ||
                      std::string_view("[]'\"").find(separator) == std::string_view::npos,
                  "separator", "cannot be a bracket or a quote");
@@ -302,7 +306,8 @@ void CsvSchema::ExpandPatterns(const std::vector<std::string>& header, const std
 namespace {
 
 // Weights are written as the values of their bags.
-void SetFormatsOfWeights(ConfigFields& fields, std::map<std::string, ColumnInFile>* columns) {
+void SetFormatsOfWeights(ConfigFields& fields, const std::vector<std::string>& missing,
+                         std::map<std::string, ColumnInFile>* columns) {
   std::set<std::string> weighted;
   for (auto& [name, item] : *columns) {
     CsvColumn& column = item.column;
@@ -319,6 +324,10 @@ void SetFormatsOfWeights(ConfigFields& fields, std::map<std::string, ColumnInFil
             "which is a sequence (max_length): only bags have weights; remove max_length or the "
             "weights");
     require(weighted.insert(column.bag).second, "which has others: multiply them into one column");
+    require(!MayBePartOfNumber(bag->second.column.separator),
+            "whose separator can be a part of a number: name another character");
+    require(column.missing == missing, "which are never missing: remove 'missing'");
+    column.missing.clear();
     column.separator = bag->second.column.separator;
     column.brackets = bag->second.column.brackets;
   }
@@ -356,7 +365,7 @@ CsvSchema ReadSchema(const std::function<void(const ConfigFields::Describer&)>& 
                     "is the delimiter: write another character between the values in the file, and "
                     "name that");
     });
-    SetFormatsOfWeights(fields, &columns);
+    SetFormatsOfWeights(fields, schema.missing, &columns);
     const auto count = [&](std::string_view role) {
       return std::count_if(columns.begin(), columns.end(),
                            [&](const auto& entry) { return entry.second.column.role == role; });

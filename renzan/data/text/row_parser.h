@@ -33,7 +33,8 @@ struct TextRow {
   // Of bags with weights, the texts of both columns, before they are matched (weighted_bags.h).
   struct UnmatchedBag {
     std::vector<std::string_view> values, weights;
-    int finished = 0;  // of the two columns
+    int finished = 0;        // of the two columns
+    bool are_lists = false;  // either: an empty list is no missing value
   };
   std::vector<UnmatchedBag> unmatched_bags;
 };

@@ -33,9 +33,16 @@ std::vector<std::string_view>* WeightedBags::TextsOf(size_t column, TextRow* row
   return column == bags_[index].column ? &texts.values : &texts.weights;
 }
 
+void WeightedBags::SetList(size_t column, TextRow* row) const {
+  if (Has(column)) row->unmatched_bags[of_column_[column]].are_lists = true;
+}
+
 void WeightedBags::BeginRow(TextRow* row) const {
   row->unmatched_bags.resize(bags_.size());
-  for (TextRow::UnmatchedBag& texts : row->unmatched_bags) texts.finished = 0;
+  for (TextRow::UnmatchedBag& texts : row->unmatched_bags) {
+    texts.finished = 0;
+    texts.are_lists = false;
+  }
 }
 
 std::string WeightedBags::Finish(size_t column, TextRow* row,
@@ -48,11 +55,11 @@ std::string WeightedBags::Finish(size_t column, TextRow* row,
   kept.clear();
   weights.clear();
   const auto is_dropped = [&](std::string_view value) { return drops(bag.column, value); };
-  // Where no value is left, the field may have been empty or one value that is missing: it has one
-  // weight or none.
+  // Where no value is left, a field without brackets may have been empty or one value that is
+  // missing: it has one weight or none.
   const bool none = std::all_of(texts.values.begin(), texts.values.end(), is_dropped);
   if (texts.weights.size() != texts.values.size() &&
-      !(none && texts.weights.size() <= 1 && texts.values.size() <= 1))
+      !(none && !texts.are_lists && texts.weights.size() <= 1 && texts.values.size() <= 1))
     return fmt::format("'{}' has {}, but '{}' has {}", Escape(bag.name),
                        Counted(texts.values.size(), "value"), Escape(bag.weights_name),
                        Counted(texts.weights.size(), "weight"));

@@ -29,6 +29,8 @@ class WeightedBags {
   std::vector<std::string_view>* TextsOf(size_t column, TextRow* row) const;
 
   void BeginRow(TextRow* row) const;
+  // The column's field is a list, not texts between separators.
+  void SetList(size_t column, TextRow* row) const;
   // Takes note that TextsOf(column) is complete. Once the other column's texts are, too, sets the
   // row's bag and weights. `drops(column, value)`: whether a value of the bag is empty or missing.
   // Returns what is wrong with them, or "".

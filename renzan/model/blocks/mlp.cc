@@ -170,8 +170,9 @@ std::unique_ptr<Block> Mlp::Make(const BlockPlace& place) const {
   if (place.inputs.size() == 1 && place.SequenceOf(0) &&
       (normalization == "batch" || activation == "dice"))
     place.Reject(
-        "normalizes over samples, and would take the unused positions of a sequence for samples: "
-        "use normalization: layer, and another activation than dice");
+        "normalizes over samples, of which a sequence has another number of positions each time: "
+        "use "
+        "normalization: layer, and another activation than dice");
   return MakePerVector(place, [this](const BlockPlace& of_one) {
     return std::make_unique<MlpBlock>(*this, of_one);
   });

@@ -104,8 +104,10 @@ void Project::Describe(ConfigFields& fields) {
 }
 
 std::unique_ptr<Block> Project::Make(const BlockPlace& place) const {
-  if (place.inputs.size() != 1 || !place.SequenceOf(0))
-    return std::make_unique<ProjectBlock>(dim, place);
+  bool is_sequence = false;
+  for (size_t i = 0; i < place.inputs.size(); ++i) is_sequence |= place.SequenceOf(i).has_value();
+  if (!is_sequence) return std::make_unique<ProjectBlock>(dim, place);
+  place.positions();
   return MakePerVector(place, [this](const BlockPlace& of_one) {
     return std::make_unique<ProjectBlock>(dim, of_one, true);
   });

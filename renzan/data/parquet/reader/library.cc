@@ -26,6 +26,7 @@ std::string TextOf(const arrow::Status& status) { return Escape(status.message()
 
 std::unique_ptr<parquet::arrow::FileReader> OpenParquet(const std::string& path) {
   parquet::ArrowReaderProperties properties(/*use_threads=*/false);
+  properties.set_pre_buffer(false);  // which would keep the whole file in memory
   try {
     parquet::arrow::FileReaderBuilder builder;
     if (const arrow::Status opened = builder.OpenFile(path); !opened.ok())
@@ -48,9 +49,9 @@ std::shared_ptr<arrow::Schema> SchemaOf(parquet::arrow::FileReader& reader,
   return schema;
 }
 
-// Its columns must be those of the first file, with the same types.
+// Its columns must be those of the first file, those that are used with the same types.
 void CheckSame(const arrow::Schema& schema, const std::string& path, const arrow::Schema& first,
-               const std::string& first_path) {
+               const std::string& first_path, const std::vector<bool>& used) {
   const auto names = [](const arrow::Schema& all) {
     return Escape(fmt::format("{}", fmt::join(all.field_names(), ", ")));
   };
@@ -58,10 +59,21 @@ void CheckSame(const arrow::Schema& schema, const std::string& path, const arrow
     Fail(ErrorCode::kData, "{}: has the columns {}, and {} has {}: give all files the same", path,
          names(schema), first_path, names(first));
   for (int i = 0; i < first.num_fields(); ++i)
-    if (!schema.field(i)->type()->Equals(first.field(i)->type()))
+    if (used[static_cast<size_t>(i)] && !schema.field(i)->type()->Equals(first.field(i)->type()))
       Fail(ErrorCode::kData, "{}: column '{}' has the type {}, and {} in {}: cast one of them",
            path, Escape(first.field(i)->name()), schema.field(i)->type()->ToString(),
            first.field(i)->type()->ToString(), first_path);
+}
+
+// Throws kData if its parts have other numbers of rows than the file says.
+int64_t RowsOf(parquet::arrow::FileReader& reader, const std::string& path) {
+  const std::shared_ptr<parquet::FileMetaData> metadata = reader.parquet_reader()->metadata();
+  int64_t rows = 0;
+  for (int i = 0; i < metadata->num_row_groups(); ++i) rows += metadata->RowGroup(i)->num_rows();
+  if (rows != metadata->num_rows())
+    Fail(ErrorCode::kData, "{}: cannot be read as Parquet: it says {} rows, and its row groups {}",
+         path, metadata->num_rows(), rows);
+  return rows;
 }
 
 // The columns of Parquet that make up one of the table.
@@ -86,15 +98,9 @@ class ParquetBatches : public arrow::RecordBatchReader {
   std::shared_ptr<arrow::Schema> schema() const override { return schema_; }
 
   arrow::Status ReadNext(std::shared_ptr<arrow::RecordBatch>* batch) override {
-    const arrow::Status read = Read(batch);
-    return read.ok() ? read : read.WithMessage(paths_[next_ - 1] + ": " + read.message());
-  }
-
- private:
-  arrow::Status Read(std::shared_ptr<arrow::RecordBatch>* batch) {
     batch->reset();
     for (;;) {
-      if (batches_ != nullptr) ARROW_RETURN_NOT_OK(batches_->ReadNext(batch));
+      if (batches_ != nullptr) ARROW_RETURN_NOT_OK(OfFile(batches_->ReadNext(batch)));
       if (*batch != nullptr) break;
       batches_.reset();
       if (next_ == paths_.size()) return arrow::Status::OK();
@@ -110,6 +116,12 @@ class ParquetBatches : public arrow::RecordBatchReader {
     return arrow::Status::OK();
   }
 
+ private:
+  // With the file's name.
+  arrow::Status OfFile(const arrow::Status& status) const {
+    return status.ok() ? status : status.WithMessage(paths_[next_ - 1] + ": " + status.message());
+  }
+
   arrow::Status OpenNext() {
     try {
       file_ = OpenParquet(paths_[next_++]);
@@ -120,8 +132,9 @@ class ParquetBatches : public arrow::RecordBatchReader {
     for (size_t i = 0; i < used_.size(); ++i)
       if (used_[i]) AddLeaves(file_->manifest().schema_fields[i], &leaves);
     for (int i = 0; i < file_->num_row_groups(); ++i) groups.push_back(i);
-    ARROW_ASSIGN_OR_RAISE(batches_, file_->GetRecordBatchReader(groups, leaves));
-    return arrow::Status::OK();
+    auto batches = file_->GetRecordBatchReader(groups, leaves);
+    if (batches.ok()) batches_ = *std::move(batches);
+    return OfFile(batches.status());
   }
 
   const std::vector<std::string> paths_;
@@ -144,16 +157,19 @@ extern "C" {
                                                         std::vector<int64_t>* rows) {
   using namespace renzan;
   std::shared_ptr<arrow::Schema> first;
+  std::vector<bool> used;
   CHECK(!files->paths.empty());
   for (const std::string& path : files->paths) {
     const auto file = OpenParquet(path);
     const auto schema = SchemaOf(*file, path);
-    if (first == nullptr) first = schema;
-    CheckSame(*schema, path, *first, files->paths[0]);
-    rows->push_back(file->parquet_reader()->metadata()->num_rows());
+    if (first == nullptr) {
+      first = schema;
+      used = files->uses(first->field_names());
+    }
+    CheckSame(*schema, path, *first, files->paths[0], used);
+    rows->push_back(RowsOf(*file, path));
   }
-  auto batches =
-      std::make_shared<ParquetBatches>(files->paths, first, files->uses(first->field_names()));
+  auto batches = std::make_shared<ParquetBatches>(files->paths, first, std::move(used));
   if (const arrow::Status exported = arrow::ExportRecordBatchReader(std::move(batches), stream);
       !exported.ok())
     Fail(ErrorCode::kSoftware, "Arrow cannot export Parquet files: {}", TextOf(exported));
