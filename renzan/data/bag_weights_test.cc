@@ -99,8 +99,8 @@ TEST(ImportBagWeights, BadOnesMakeBadRows) {
 // A schema's `missing` is about values.
 TEST(ImportBagWeights, AreNeverMissing) {
   Csv csv(
-      "missing: [\"0\"]\ncolumns: {y: {role: label}, t: {role: multi_hot}, w: {role: bag_weights, "
-      "bag: t}}\n",
+      "missing: [\"0\"]\ncolumns: {y: {role: label, missing: []}, t: {role: multi_hot}, w: {role: "
+      "bag_weights, bag: t}}\n",
       {"y,t,w\n1,a,0\n0,a|0|b,0|5|2\n"});
   EXPECT_THAT(csv.Read().categorical[0].weights, ElementsAre(0, 0, 2));
 }

@@ -158,7 +158,7 @@ TEST(ArrowBlocks, TheFirstBadRowAndItsFirstBadColumnAreReported) {
   TestStream stream(std::move(batches));
   const Csv csv(kManyRoles, {});
   const auto source = MakeArrowSource(stream.get(), kManyRoles, "schema", Labels::kRequired);
-  testing::ExpectError(ErrorCode::kData, ::testing::HasSubstr("row 69: column 9 (w): '-1'"),
+  testing::ExpectError(ErrorCode::kData, ::testing::HasSubstr("row 69: column 10 (w): '-1'"),
                        [&] { ImportRows(csv.options, *source); });
   EXPECT_FALSE(FileExists(csv.options.output));
 }
