@@ -72,6 +72,7 @@ struct DatasetWriter::Impl {
   std::vector<WeightCounter> bag_weights;        // by multi-hot feature
   std::map<std::string, NumberCounter> numbers;  // of labels that are numbers
   std::vector<int32_t> narrowed;                 // of one row or bag
+  std::vector<int64_t> one_hot_limits;           // num_embeddings of the one-hot features
   std::vector<std::string> other_files;
 
   Impl(const std::string& directory, const DatasetSchema& the_schema, DatasetWriterOptions opts)
@@ -79,7 +80,10 @@ struct DatasetWriter::Impl {
         staged(directory),
         schema(the_schema),
         columns(schema),
-        bag_weights(columns.multi_hot.size()) {}
+        bag_weights(columns.multi_hot.size()) {
+    for (const size_t feature : columns.one_hot)
+      one_hot_limits.push_back(schema.categorical[feature].num_embeddings);
+  }
 
   // Whether files change once all rows are known.
   bool changes_at_end() const { return options.map_ids_at_end || !options.dense_at_end.empty(); }
@@ -245,6 +249,30 @@ struct DatasetWriter::Impl {
     shard->jagged[i].weights->Append(of_bag.data(), std::ssize(of_bag));
   }
 
+  void CheckOneHot(std::span<const int64_t> ids) const {
+    bool is_bad = false;
+    for (size_t i = 0; i < ids.size(); ++i)
+      is_bad |= static_cast<uint64_t>(ids[i]) >= static_cast<uint64_t>(one_hot_limits[i]);
+    if (!is_bad) return;
+    for (size_t i = 0; i < ids.size(); ++i) CheckId(columns.one_hot[i], ids[i]);
+  }
+
+  void AppendOneHot(std::span<const int64_t> ids) {
+    if (columns.wide.empty()) {
+      narrowed.assign(ids.begin(), ids.end());
+    } else {
+      narrowed.clear();
+      auto wide = shard->wide_ids.begin();
+      for (size_t i = 0; i < ids.size(); ++i) {
+        if (schema.categorical[columns.one_hot[i]].has_wide_ids())
+          (wide++)->AppendValue(ids[i]);
+        else
+          narrowed.push_back(static_cast<int32_t>(ids[i]));
+      }
+    }
+    shard->ids.Append(narrowed.data(), 1);
+  }
+
   void CheckId(size_t feature, int64_t id) const {
     const int64_t limit = schema.categorical[feature].num_embeddings;
     if (id < 0 || id >= limit) [[unlikely]]
@@ -348,7 +376,7 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
       Fail(ErrorCode::kData, "row {}: dense feature '{}' is {}", rows(), impl.schema.dense[d],
            dense[d]);
   if (!impl.options.map_ids_at_end) {
-    for (size_t i = 0; i < one_hot.size(); ++i) impl.CheckId(columns.one_hot[i], one_hot[i]);
+    impl.CheckOneHot(one_hot);
     for (size_t i = 0; i < multi_hot.size(); ++i)
       for (const int64_t id : multi_hot[i]) impl.CheckId(columns.multi_hot[i], id);
   }
@@ -360,16 +388,7 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
   if (impl.shard->further_labels) impl.shard->further_labels->Append(further_labels.data(), 1);
   impl.shard->dense.Append(dense.data(), 1);
   if (impl.shard->unscaled) impl.shard->unscaled->Append(unscaled.data(), 1);
-  impl.narrowed.clear();
-  auto wide = impl.shard->wide_ids.begin();
-  for (size_t i = 0; i < one_hot.size(); ++i) {
-    if (impl.schema.categorical[columns.one_hot[i]].has_wide_ids()) {
-      (wide++)->AppendValue(one_hot[i]);
-    } else {
-      impl.narrowed.push_back(static_cast<int32_t>(one_hot[i]));
-    }
-  }
-  impl.shard->ids.Append(impl.narrowed.data(), 1);
+  impl.AppendOneHot(one_hot);
   for (size_t i = 0; i < multi_hot.size(); ++i) {
     ShardWriters::Jagged& files = impl.shard->jagged[i];
     AppendIds(multi_hot[i], &files.values, &impl.narrowed);
