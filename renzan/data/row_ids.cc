@@ -25,14 +25,17 @@ void RowIds::LookUp(std::span<TextRow* const> rows, int64_t first) {
   ids_.resize(rows.size() * one_hot_.size());
   bags_.resize(rows.size() * multi_hot_.size());
   // A single row, as of a text file, has no columns that are worth it.
-  const auto by_column = [&](size_t i) { return rows.size() > 1 && !row_by_row_[one_hot_[i]]; };
-  for (size_t i = 0; i < one_hot_.size(); ++i)
-    if (by_column(i)) LookUpColumn(rows, first, i);
+  by_row_.clear();
+  for (size_t i = 0; i < one_hot_.size(); ++i) {
+    if (rows.size() > 1 && !row_by_row_[one_hot_[i]])
+      LookUpColumn(rows, first, i);
+    else
+      by_row_.push_back(i);
+  }
   for (size_t r = 0; r < rows.size(); ++r) {
     const int64_t row = first + static_cast<int64_t>(r);
-    for (size_t i = 0; i < one_hot_.size(); ++i)
-      if (!by_column(i))
-        ids_[r * one_hot_.size() + i] = LookUpValue(one_hot_[i], rows[r]->one_hot[i], row, 0);
+    for (const size_t i : by_row_)
+      ids_[r * one_hot_.size() + i] = LookUpValue(one_hot_[i], rows[r]->one_hot[i], row, 0);
     for (size_t i = 0; i < multi_hot_.size(); ++i) {
       std::vector<int64_t>& bag = bags_[r * multi_hot_.size() + i];
       bag.clear();

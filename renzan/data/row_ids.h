@@ -55,6 +55,7 @@ class RowIds {
   // By feature: whether others add values to its vocabulary, too, so that the values' ids depend on
   // the order of rows.
   std::vector<char> row_by_row_;
+  std::vector<size_t> by_row_;              // of LookUp(): what it does not look up by columns
   std::vector<int64_t> ids_;                // [rows, one-hot features]
   std::vector<std::vector<int64_t>> bags_;  // [rows, multi-hot features]
   std::vector<std::string_view> values_;    // of a column

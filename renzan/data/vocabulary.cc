@@ -73,14 +73,34 @@ std::optional<VocabularyFiles> OpenVocabulary(const std::string& directory,
 // theirs.
 constexpr size_t kLongHash = 24;
 
-// Sets the hashes of the values at `places`, which all have kBytes bytes.
+// What hashes are divided by.
+struct HashDivisor {
+  uint64_t divisor, inverse;  // `inverse`: 2^64 / divisor, rounded down, or 1 less
+};
+
+// The remainder, by a multiplication with the divisor's inverse, makes the id.
+int64_t IdOfHash(uint64_t hash, HashDivisor by) {
+  // The quotient is at most 2 too small.
+  __extension__ using Uint128 = unsigned __int128;
+  uint64_t rest = hash - static_cast<uint64_t>(Uint128{hash} * by.inverse >> 64) * by.divisor;
+  // Without branches, which nobody could predict: of a rest below the divisor, the difference wraps
+  // around.
+  rest = std::min(rest, rest - by.divisor);
+  rest = std::min(rest, rest - by.divisor);
+  return static_cast<int64_t>(1 + rest);
+}
+
+// Sets the ids of the values at `places`, which all have kBytes bytes.
 template <size_t kBytes>
 [[gnu::flatten]] void HashEach(std::span<const std::string_view> values,
-                               std::span<const size_t> places, std::span<int64_t> hashes) {
+                               std::span<const size_t> places, HashDivisor by,
+                               std::span<int64_t> ids) {
   for (const size_t place : places) {
     const std::string_view value = values[place];
-    hashes[place] =
-        static_cast<int64_t>(XXH64(value.data(), kBytes < kLongHash ? kBytes : value.size(), 0));
+    ids[place] =
+        kBytes == 0
+            ? Vocabulary::kMissing
+            : IdOfHash(XXH64(value.data(), kBytes < kLongHash ? kBytes : value.size(), 0), by);
   }
 }
 
@@ -165,19 +185,7 @@ std::vector<int32_t> Vocabulary::FinishBy(const Vocabulary& training, int64_t* u
 }
 
 int64_t Vocabulary::HashId(std::string_view value) const {
-  return IdOfHash(XXH64(value.data(), value.size(), 0));
-}
-
-int64_t Vocabulary::IdOfHash(uint64_t hash) const {
-  // The remainder by a multiplication, where the divisor's inverse is at most 2 too small.
-  __extension__ using Uint128 = unsigned __int128;
-  const uint64_t divisor = size_ - 1;
-  uint64_t rest = hash - static_cast<uint64_t>(Uint128{hash} * inverse_ >> 64) * divisor;
-  // Without branches, which nobody could predict: of a rest below the divisor, the difference wraps
-  // around.
-  rest = std::min(rest, rest - divisor);
-  rest = std::min(rest, rest - divisor);
-  return static_cast<int64_t>(1 + rest);
+  return IdOfHash(XXH64(value.data(), value.size(), 0), {size_ - 1, inverse_});
 }
 
 void Vocabulary::Ids(std::span<const std::string_view> values, int64_t row, int64_t position,
@@ -190,19 +198,16 @@ void Vocabulary::Ids(std::span<const std::string_view> values, int64_t row, int6
   }
   // By their lengths, on which a hash's branches depend: at random, each would be mispredicted.
   const auto length = [&](size_t i) { return std::min(values[i].size(), kLongHash); };
-  size_t next[kLongHash + 2] = {};
-  for (size_t i = 0; i < values.size(); ++i) ++next[length(i) + 1];
-  std::partial_sum(std::begin(next), std::end(next), std::begin(next));
+  // The ids serve as each value's place among those of its length until they are known.
+  size_t begin[kLongHash + 2] = {};
+  for (size_t i = 0; i < values.size(); ++i) ids[i] = static_cast<int64_t>(begin[length(i) + 1]++);
+  std::partial_sum(std::begin(begin), std::end(begin), std::begin(begin));
   by_length_.resize(values.size());
-  for (size_t i = 0; i < values.size(); ++i) by_length_[next[length(i)]++] = i;
-  size_t begin = 0;  // next[n] is now where the values of n bytes end
-  for (size_t n = 0; n <= kLongHash; begin = next[n++])
-    kHashEach[n](values, std::span(by_length_).subspan(begin, next[n] - begin), ids);
-  for (int64_t& id : ids)
-    if (!values[static_cast<size_t>(&id - ids.data())].empty())
-      id = IdOfHash(static_cast<uint64_t>(id));
-    else
-      id = kMissing;
+  for (size_t i = 0; i < values.size(); ++i)
+    by_length_[begin[length(i)] + static_cast<size_t>(ids[i])] = i;
+  for (size_t n = 0; n <= kLongHash; ++n)
+    kHashEach[n](values, std::span(by_length_).subspan(begin[n], begin[n + 1] - begin[n]),
+                 {size_ - 1, inverse_}, ids);
 }
 
 int64_t Vocabulary::LookUp(std::string_view value) const {

@@ -108,7 +108,6 @@ class Vocabulary {
   };
 
   int64_t HashId(std::string_view value) const;
-  int64_t IdOfHash(uint64_t hash) const;
   int64_t LookUp(std::string_view value) const;
   int64_t Count(std::string_view value, int64_t row, int64_t position);
   bool IsSampled(int64_t row, int64_t position);
