@@ -17,7 +17,7 @@ namespace internal {
 // The eight digits of a number below 10^8, each in a byte, the first in the lowest one. Divides
 // several numbers in one word, by multiplication and shifts (P. Khuong, "How to print integers
 // really fast").
-inline uint64_t EightDigits(uint64_t number) {
+[[gnu::always_inline]] inline uint64_t EightDigits(uint64_t number) {
   const uint64_t high = number / 10'000, low = number % 10'000;
   const uint64_t halves = high | low << 32;
   const uint64_t hundreds = (halves * 10'486 >> 20) & 0x7F'0000007F;
@@ -62,7 +62,7 @@ inline void PutEightDigits(uint64_t digits, char* out) {
 }
 
 template <typename Integer>
-std::string_view DecimalDigits(Integer number, char* buffer) {
+[[gnu::always_inline]] inline std::string_view DecimalDigits(Integer number, char* buffer) {
   const bool negative = number < 0;
   const uint64_t bits = static_cast<uint64_t>(number);
   return DecimalDigits(negative ? 0 - bits : bits, negative, buffer);

@@ -1,6 +1,7 @@
 #include "renzan/data/arrow/arrow_values.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -103,12 +104,19 @@ double NumberOfFloat(float number) {
     // for a power of two, whose neighbours differ in distance, nor for a tie.
     constexpr double kPowers[] = {1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10};
     constexpr double kRounds = 0x1.8p52;  // added, it leaves no bit for a fraction
-    int exponent = 0;
-    const bool is_power = std::fabs(std::frexp(number, &exponent)) == 0.5f;
+    constexpr uint32_t kFraction = 0x007F'FFFF;
+    const auto bits = std::bit_cast<uint32_t>(number);
+    const bool is_power = (bits & kFraction) == 0;
+    // What is further from it than half the distance to its neighbours, of which this is a bit
+    // more, is another float32: most divisions are not needed.
+    const double power_below = std::bit_cast<float>(bits & ~kFraction & 0x7FFF'FFFF);
+    const double nearest = power_below * 0x1.02p-24;
     for (size_t i = 0; i < std::size(kPowers) && !is_power; ++i) {
       const double product = exact * kPowers[i];
       if (std::fabs(product) > kRounds / 4) break;
-      const double whole = (product + kRounds) - kRounds, decimal = whole / kPowers[i];
+      const double whole = (product + kRounds) - kRounds;
+      if (std::fabs(product - whole) > nearest * kPowers[i]) continue;
+      const double decimal = whole / kPowers[i];
       if (static_cast<float>(decimal) != number) continue;
       if (std::fabs(product - whole) == 0.5) break;
       return decimal;
