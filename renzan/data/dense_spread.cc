@@ -27,11 +27,13 @@ constexpr size_t kMaxNamed = 8;
 
 void DenseSpread::Add(std::span<const float> dense) {
   const double weight = 1 / static_cast<double>(++rows_);
+  if (rows_ == 1)
+    for (size_t d = 0; d < dense.size(); ++d) features_[d].min = features_[d].max = dense[d];
   for (size_t d = 0; d < dense.size(); ++d) {
     Feature& feature = features_[d];
     const double x = dense[d];
-    feature.min = rows_ == 1 ? x : std::min(feature.min, x);
-    feature.max = rows_ == 1 ? x : std::max(feature.max, x);
+    feature.min = std::min(feature.min, x);
+    feature.max = std::max(feature.max, x);
     const double deviation = x - feature.mean;
     feature.mean += deviation * weight;
     feature.squares += deviation * (x - feature.mean);

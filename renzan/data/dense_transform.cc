@@ -161,6 +161,11 @@ float DenseTransform::Apply(double x) const {
   return static_cast<float>(x);
 }
 
+void DenseTransform::Apply(std::span<const double> x, std::span<float> transformed) const {
+  CHECK(transformed.size() == x.size());
+  for (size_t i = 0; i < x.size(); ++i) transformed[i] = Apply(x[i]);
+}
+
 void DenseFit::Add(double x) {
   x = transform_.Clip(x);
   if (transform_.kind_ == DenseTransform::Kind::kLog) x = DenseTransform::Log(x);

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,8 @@ class DenseTransform {
   bool needs_constants() const { return needs_constants_ || (fill_is_mean_ && !fill_); }
   // These must not be called while constants are missing.
   float Apply(double x) const;
+  // The same of many.
+  void Apply(std::span<const double> x, std::span<float> transformed) const;
   float OfMissing() const { return fill_ ? Apply(*fill_) : 0.0f; }
 
  private:

@@ -42,6 +42,9 @@ ArrowColumn::Use ArrowColumn::UseOf(const CsvColumn& described) const {
   if (described.role == "skip" || described.role == "key") return Use::kSkip;
   if (type.is_list()) return described.is_vector() ? Use::kVector : Use::kBag;
   if (!described.bounds.empty()) return type.is_number() ? Use::kBucket : Use::kText;
+  if (described.role == "label" && described.label.is_zero_one() && described.missing.empty() &&
+      !is_key_ && !type.is_encoded() && (type.is_integer() || type.kind == ArrowKind::kBool))
+    return Use::kLabel;
   if (described.role == "dense" && type.is_number()) return Use::kDense;
   if (described.role == "weight" && type.is_number()) return Use::kWeight;
   if (described.role == "date" && type.is_time()) return Use::kTime;

@@ -46,6 +46,7 @@ class ArrowColumn {
     kInteger,
     kPlainText,
     kFloatText,
+    kLabel,  // 0 or 1
     kDense,
     kVector,
     kBucket,
@@ -58,6 +59,7 @@ class ArrowColumn {
   const CsvColumn& described() const { return fields_->columns()[index_]; }
 
   void TakeIntegers(int64_t at, std::span<TextRow> rows);
+  size_t TakeLabels(int64_t at, std::span<TextRow> rows, BadRow* bad);
   size_t TakeNumbers(int64_t at, std::span<TextRow> rows, BadRow* bad) const;
   void TakePlainTexts(int64_t at, std::span<TextRow> rows);
   // Of row `slot` of those that Take() takes.

@@ -36,6 +36,7 @@ size_t ArrowColumn::Take(int64_t at, std::span<TextRow> rows, BadRow* bad) {
   if (!splits_ && !is_key_ && (use_ == Use::kDense || use_ == Use::kBucket))
     return TakeNumbers(at, rows, bad);
   scratch_.resize(kMaxRows);
+  if (!splits_ && use_ == Use::kLabel) return TakeLabels(at, rows, bad);
   for (size_t i = 0; i < rows.size(); ++i)
     if (!TakeRow(at + static_cast<int64_t>(i), i, &rows[i], bad)) return i;
   return rows.size();
@@ -45,6 +46,20 @@ void ArrowColumn::TakeIntegers(int64_t at, std::span<TextRow> rows) {
   std::string_view texts[kMaxRows];
   values_.IntegerTexts(at, std::span(texts).first(rows.size()), integers_.data());
   for (size_t i = 0; i < rows.size(); ++i) fields_->SetValue(index_, texts[i], &rows[i]);
+}
+
+// All but 0 and 1 are as in text.
+size_t ArrowColumn::TakeLabels(int64_t at, std::span<TextRow> rows, BadRow* bad) {
+  double numbers[kMaxRows];
+  values_.Numbers(at, std::span(numbers).first(rows.size()));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int64_t row = at + static_cast<int64_t>(i);
+    if ((numbers[i] == 0 || numbers[i] == 1) && !values_.IsNull(row))
+      fields_->SetLabel(index_, numbers[i] == 1, &rows[i]);
+    else if (!TakeRow(row, i, &rows[i], bad))
+      return i;
+  }
+  return rows.size();
 }
 
 // Inlined, because an optional that is passed on is stored in two parts and loaded as one, which
@@ -63,7 +78,10 @@ size_t ArrowColumn::TakeNumbers(int64_t at, std::span<TextRow> rows, BadRow* bad
   double numbers[kMaxRows];
   values_.Numbers(at, std::span(numbers).first(rows.size()));
   const bool has_nulls = values_.has_nulls();
-  for (size_t i = 0; i < rows.size(); ++i) {
+  size_t good = 0;
+  if (use_ == Use::kDense && !has_nulls && missing_.empty() && fields_->HasKnownTransform(index_))
+    good = fields_->SetDenseColumn(index_, std::span(numbers).first(rows.size()), rows);
+  for (size_t i = good; i < rows.size(); ++i) {
     std::optional<double> number = numbers[i];
     if (has_nulls && values_.IsNull(at + static_cast<int64_t>(i))) number.reset();
     if (!TakeNumber(number, &rows[i], bad)) return i;
@@ -109,6 +127,7 @@ bool ArrowColumn::TakeRow(int64_t at, size_t slot, TextRow* row, BadRow* bad) {
     case Use::kFloatText:
       return TakeFloatText(at, is_null, scratch.value, row, bad);
     case Use::kInteger:
+    case Use::kLabel:
     case Use::kPlainText:
     case Use::kText:
       break;

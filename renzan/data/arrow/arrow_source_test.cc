@@ -200,42 +200,6 @@ TEST(ArrowSource, AWholeFloatIsItsInteger) {
               [&] { table.Import(half, "half"); });
 }
 
-TEST(ArrowSource, Labels) {
-  const auto import = [](const std::string& rule, TestArray labels) {
-    ArrowTable table("columns:\n  y: {role: label, " + rule + "}\n  x: {role: dense}\n", "");
-    TestStream stream(
-        BatchesOf(ColumnsOf(std::move(labels), Numbers<double>("g", "x", {1, 2, 3}))));
-    table.Import(stream);
-    return testing::ReadAll(Dataset(table.csv.dir / "table")).label;
-  };
-  const std::vector<float> expected = {1, 0, 1};
-  EXPECT_EQ(import("values: -1/1", Numbers<int8_t>("c", "y", {1, -1, 1})), expected);
-  EXPECT_EQ(import("values: no/yes", TextsOf<int32_t>("u", "y", {"Yes", "no", "YES"})), expected);
-  EXPECT_EQ(import("values: false/true", Bools("y", {true, false, true})), expected);
-  EXPECT_EQ(import("at_least: 3.5", Numbers<float>("f", "y", {4.0f, 1.0f, 3.5f})), expected);
-  EXPECT_EQ(import("positive_above: 3", Numbers<int32_t>("i", "y", {4, 3, 5})), expected);
-  EXPECT_EQ(import("positive: buy, negative: other",
-                   Encoded("y", {0, 1, 0}, TextsOf<int32_t>("u", "", {"buy", "view"}))),
-            expected);
-  const std::vector<float> numbers = {4.5f, -1, 0.1f};
-  EXPECT_EQ(import("values: number", Numbers<double>("g", "y", {4.5, -1, 0.1})), numbers);
-  EXPECT_EQ(import("values: number", Numbers<float>("f", "y", {4.5f, -1.0f, 0.1f})), numbers);
-  EXPECT_EQ(import("values: number", Numbers<int64_t>("l", "y", {7, -3, 0})),
-            std::vector<float>({7, -3, 0}));
-  ExpectError(ErrorCode::kData, HasSubstr("row 1: column 1 (y): 'nan' is not a number from"), [&] {
-    import("values: number", Numbers<double>("g", "y", {1, std::nan(""), 2}));
-  });
-  ExpectError(ErrorCode::kData,
-              AllOf(HasSubstr("row 2: column 1 (y): '2' is not 0 or 1"), HasSubstr("on_bad_row")),
-              [&] {
-                import("missing: []", Numbers<int64_t>("l", "y", {1, 0, 2}));
-              });
-  ExpectError(ErrorCode::kData, HasSubstr("row 1: column 1 (y): '' is not a label: it is missing"),
-              [&] {
-                import("missing: []", Numbers<int64_t>("l", "y", {1, std::nullopt, 0}));
-              });
-}
-
 TEST(ArrowSource, SkipsBadRows) {
   ArrowTable table("columns:\n  y: {role: label}\n  x: {role: dense}\n", "");
   table.csv.options.skip_bad_rows = true;

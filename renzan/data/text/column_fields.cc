@@ -315,6 +315,18 @@ bool ColumnFields::ParseDense(size_t index, std::string_view field, TextRow* row
   return SetDenseSlot(slots_[index], value, row) || Reject(field, kNotFinite, bad);
 }
 
+size_t ColumnFields::SetDenseColumn(size_t index, std::span<const double> values,
+                                    std::span<TextRow> rows) {
+  const size_t slot = slots_[index];
+  transformed_.resize(values.size());
+  transforms_[slot].Apply(values, transformed_);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i]) || !std::isfinite(transformed_[i])) return i;
+    rows[i].dense[slot] = transformed_[i];
+  }
+  return values.size();
+}
+
 bool ColumnFields::RejectDense(double value, BadRow* bad) {
   return Reject(fmt::format("{}", value), kNotFinite, bad);
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,12 @@ class ColumnFields {
                                        BadRow* bad) const {
     return SetDenseSlot(slots_[index], value, row) || RejectDense(value.value_or(0), bad);
   }
+  // Whether SetDenseColumn() can: no constant of the transform is missing.
+  bool HasKnownTransform(size_t index) const {
+    return !transforms_[slots_[index]].needs_constants();
+  }
+  // Of rows in which none is missing. Returns how many are good before the first that is not.
+  size_t SetDenseColumn(size_t index, std::span<const double> values, std::span<TextRow> rows);
   // Of a vector, which is missing as a whole: the numbers one by one, of which there must be as
   // many as the column's dimension.
   void SetMissingVector(size_t index, TextRow* row) const;
@@ -67,6 +74,12 @@ class ColumnFields {
   void SetDate(size_t index, const std::optional<DateParts>& value, TextRow* row) const;
   bool ParseLabel(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
   bool ParseFirstLabel(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
+  // Of a label whose rule is 0/1.
+  void SetLabel(size_t index, bool is_one, TextRow* row) const {
+    const bool is_first = &csv_.columns[index] == first_label_;
+    (is_first ? row->label : row->further_labels[slots_[index]]) = is_one ? 1.0f : 0.0f;
+    if (is_first) row->other_label = {};
+  }
   // Of a categorical column; a field that is missing is empty.
   void SetValue(size_t index, std::string_view field, TextRow* row) const {
     row->one_hot[slots_[index]] = field;
@@ -153,6 +166,7 @@ class ColumnFields {
   std::vector<size_t> slots_;  // by column: index in the row's vector for its role
   std::vector<std::vector<std::string>> buckets_;  // by column: the values that its numbers become
   std::vector<std::string_view> components_;       // the texts of a vector
+  std::vector<float> transformed_;                 // of SetDenseColumn()
   WeightedBags weighted_bags_;
   std::vector<std::string> keys_;
   std::vector<size_t> key_slots_;  // by column: index in keys_

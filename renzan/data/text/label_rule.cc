@@ -72,6 +72,8 @@ void LabelRule::Describe(bool is_label, ConfigFields& fields) {
   fields.Require(!has_above || !has_limit, "at_least", rules);
 }
 
+bool LabelRule::is_zero_one() const { return text().empty(); }
+
 std::string LabelRule::text() const {
   if (!positive.empty()) return "positive " + positive;
   if (!std::isnan(positive_above)) return fmt::format("positive_above {}", positive_above);

@@ -26,6 +26,8 @@ struct LabelRule {
   // As `values`: the label is the field's number, from -kMaxNumberLabel to kMaxNumberLabel.
   static constexpr std::string_view kNumber = "number";
 
+  // Whether the numbers 0 and 1 are the labels, as without any rule.
+  bool is_zero_one() const;
   // `is_label`: whether the column is the label; for other columns nothing may be set.
   void Describe(bool is_label, ConfigFields& fields);
   // DatasetSchema::label_rule. Rules with the same text map the same values to the same labels, if
