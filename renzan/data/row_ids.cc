@@ -11,9 +11,12 @@ RowIds::RowIds(const DatasetSchema& schema, std::vector<Vocabulary> vocabularies
     owners_.push_back(FirstOfTable(schema, f));
     (schema.categorical[f].multi_hot ? multi_hot_ : one_hot_).push_back(f);
   }
-  for (size_t f = 0; f < vocabularies_.size(); ++f)
-    row_by_row_.push_back(VocabularyOf(f).provisional() &&
-                          std::count(owners_.begin(), owners_.end(), owners_[f]) > 1);
+  for (size_t i = 0; i < one_hot_.size(); ++i) {
+    const size_t f = one_hot_[i];
+    const bool shares = std::count(owners_.begin(), owners_.end(), owners_[f]) > 1;
+    (shares && VocabularyOf(f).provisional() ? by_row_ : by_column_).push_back(i);
+    all_.push_back(i);
+  }
 }
 
 bool RowIds::provisional() const {
@@ -25,16 +28,13 @@ void RowIds::LookUp(std::span<TextRow* const> rows, int64_t first) {
   ids_.resize(rows.size() * one_hot_.size());
   bags_.resize(rows.size() * multi_hot_.size());
   // A single row, as of a text file, has no columns that are worth it.
-  by_row_.clear();
-  for (size_t i = 0; i < one_hot_.size(); ++i) {
-    if (rows.size() > 1 && !row_by_row_[one_hot_[i]])
-      LookUpColumn(rows, first, i);
-    else
-      by_row_.push_back(i);
-  }
+  const bool has_columns = rows.size() > 1;
+  if (has_columns)
+    for (const size_t i : by_column_) LookUpColumn(rows, first, i);
+  const std::vector<size_t>& others = has_columns ? by_row_ : all_;
   for (size_t r = 0; r < rows.size(); ++r) {
     const int64_t row = first + static_cast<int64_t>(r);
-    for (const size_t i : by_row_)
+    for (const size_t i : others)
       ids_[r * one_hot_.size() + i] = LookUpValue(one_hot_[i], rows[r]->one_hot[i], row, 0);
     for (size_t i = 0; i < multi_hot_.size(); ++i) {
       std::vector<int64_t>& bag = bags_[r * multi_hot_.size() + i];

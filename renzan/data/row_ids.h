@@ -52,10 +52,9 @@ class RowIds {
   std::vector<size_t> owners_;               // by feature
   std::vector<UnseenLookups> lookups_;       // by feature
   std::vector<size_t> one_hot_, multi_hot_;  // features
-  // By feature: whether others add values to its vocabulary, too, so that the values' ids depend on
-  // the order of rows.
-  std::vector<char> row_by_row_;
-  std::vector<size_t> by_row_;              // of LookUp(): what it does not look up by columns
+  // Of the one-hot features: those whose vocabulary others add values to, too, so that the values'
+  // ids depend on the order of rows, the rest, and all.
+  std::vector<size_t> by_row_, by_column_, all_;
   std::vector<int64_t> ids_;                // [rows, one-hot features]
   std::vector<std::vector<int64_t>> bags_;  // [rows, multi-hot features]
   std::vector<std::string_view> values_;    // of a column

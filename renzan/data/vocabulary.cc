@@ -79,7 +79,7 @@ struct HashDivisor {
 };
 
 // The remainder, by a multiplication with the divisor's inverse, makes the id.
-int64_t IdOfHash(uint64_t hash, HashDivisor by) {
+[[gnu::always_inline]] inline int64_t IdOfHash(uint64_t hash, HashDivisor by) {
   // The quotient is at most 2 too small.
   __extension__ using Uint128 = unsigned __int128;
   uint64_t rest = hash - static_cast<uint64_t>(Uint128{hash} * by.inverse >> 64) * by.divisor;

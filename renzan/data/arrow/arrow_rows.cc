@@ -45,7 +45,7 @@ size_t ArrowColumn::Take(int64_t at, std::span<TextRow> rows, BadRow* bad) {
 void ArrowColumn::TakeIntegers(int64_t at, std::span<TextRow> rows) {
   std::string_view texts[kMaxRows];
   values_.IntegerTexts(at, std::span(texts).first(rows.size()), integers_.data());
-  for (size_t i = 0; i < rows.size(); ++i) fields_->SetValue(index_, texts[i], &rows[i]);
+  fields_->SetValues(index_, texts, rows);
 }
 
 // All but 0 and 1 are as in text.

@@ -84,6 +84,11 @@ class ColumnFields {
   void SetValue(size_t index, std::string_view field, TextRow* row) const {
     row->one_hot[slots_[index]] = field;
   }
+  void SetValues(size_t index, std::span<const std::string_view> fields,
+                 std::span<TextRow> rows) const {
+    const size_t slot = slots_[index];
+    for (size_t i = 0; i < rows.size(); ++i) rows[i].one_hot[slot] = fields[i];
+  }
   // Whether its values are ids of a vocabulary, not numbers.
   bool HasCategories(size_t index) const {
     return csv_.columns[index].role == "categorical" || csv_.columns[index].role == "multi_hot";
