@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "renzan/base/build_id.h"
+#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 
@@ -71,8 +72,8 @@ int64_t RowsOf(parquet::arrow::FileReader& reader, const std::string& path) {
   int64_t rows = 0;
   for (int i = 0; i < metadata->num_row_groups(); ++i) rows += metadata->RowGroup(i)->num_rows();
   if (rows != metadata->num_rows())
-    Fail(ErrorCode::kData, "{}: cannot be read as Parquet: it says {} rows, and its row groups {}",
-         path, metadata->num_rows(), rows);
+    Fail(ErrorCode::kData, "{}: cannot be read as Parquet: it says {}, and its row groups have {}",
+         path, Counted(metadata->num_rows(), "row"), rows);
   return rows;
 }
 
