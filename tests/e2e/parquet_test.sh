@@ -20,7 +20,7 @@ cp "$renzan" bare/bin/
 echo PAR1 >a.parquet
 import="data import --format parquet --schema schema.yaml --output"
 expect_exit 78 "error: the library that reads Parquet is missing" bare/bin/renzan $import bare a.parquet
-expect_exit 78 "built without Arrow's C++. \`python3 -m renzan.data import" bare/bin/renzan $import bare a.parquet
+expect_exit 78 "installed beside it. \`python3 -m renzan.data import" bare/bin/renzan $import bare a.parquet
 expect_exit 66 "none.parquet: no such file" "$renzan" $import bare none.parquet
 expect_exit 64 "standard input" "$renzan" $import bare -
 expect_exit 64 "needs --schema" "$renzan" data import a.parquet --format parquet --output bare
