@@ -106,3 +106,5 @@ refused 78 "a.parquet: column 3 'user' of the table is not in schema.yaml" a.par
 sed -i 's/^  age/  user: {role: skip}\n  age/' schema.yaml
 "$renzan" $import skipped a.parquet bad.parquet --on-bad-row skip >out.txt 2>&1 || { cat out.txt; fail "skip"; }
 grep -q "^bad.parquet,9," skipped/skipped_rows.csv || fail "$(cat skipped/skipped_rows.csv)"
+# The types of columns that nobody reads may differ.
+"$renzan" $import unread a.parquet type.parquet >out.txt 2>&1 || { cat out.txt; fail "unread"; }
