@@ -78,6 +78,30 @@ TEST_P(MlpBlock, NormalizesBeforeTheActivation) {
     }
 }
 
+// What is dropped depends on the sample and its position, not on the positions of others, in whose
+// rows it comes; and the newest position alone loses what it loses among all. One block does it
+// all, so that nothing of an earlier pass may be left.
+TEST(Mlp, DropoutOfASequenceDependsOnItsOwnSampleAlone) {
+  const Shape sequence = {{"a", 3}, {"b", 3}, {"c", 3}};
+  const Mlp options{.layers = {8, 8}, .activation = "tanh", .dropout = 0.5, .per_vector = true};
+  const auto of_samples = [](const std::vector<float>& output, size_t first, size_t last) {
+    const auto each = static_cast<ptrdiff_t>(output.size() / 4);
+    return std::vector<float>(output.begin() + static_cast<ptrdiff_t>(first) * each,
+                              output.begin() + static_cast<ptrdiff_t>(last) * each);
+  };
+  BlockAlone mlp(options, {sequence}, 4, TrainingPosition{3, 12});
+  mlp.SetLengths({3, 3, 1, 2});
+  const std::vector<float> full = mlp.Output();
+  mlp.SetLengths({0, 3, 1, 2});
+  EXPECT_EQ(of_samples(mlp.Output(), 1, 4), of_samples(full, 1, 4));
+  mlp.SetLengths({0, 0, 1, 2});
+  EXPECT_EQ(of_samples(mlp.Output(), 2, 4), of_samples(full, 2, 4));
+  mlp.GiveOnlyNewest();
+  const std::vector<float> newest = of_samples(mlp.Output(), 2, 3);
+  EXPECT_EQ(newest, of_samples(full, 2, 3));  // its only position
+  EXPECT_NE(newest, std::vector<float>(newest.size(), 0.0f));
+}
+
 // The MLP with ReLU, which no product applies then, is what its parts are one after the other.
 TEST(Mlp, IsLinearLayersNormalizationAndActivation) {
   const Shape x = {{"x", 6}};
