@@ -13,11 +13,10 @@ bool SameIds(std::span<const IdsView> a, std::span<const IdsView> b) {
   const auto same = [](const auto& x, const auto& y) {
     return x.data() == y.data() && x.size() == y.size();
   };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](const IdsView& x, const IdsView& y) {
-                      return same(x.values, y.values) && same(x.offsets, y.offsets) &&
-                             same(x.weights, y.weights);
-                    });
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [&](const IdsView& x, const IdsView& y) {
+        return same(x.values, y.values) && same(x.offsets, y.offsets) && same(x.weights, y.weights);
+      });
 }
 
 }  // namespace

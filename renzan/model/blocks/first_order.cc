@@ -125,9 +125,8 @@ std::unique_ptr<Block> FirstOrder::Make(const BlockPlace& place) const {
 
 std::unique_ptr<Block> Factors::Make(const BlockPlace& place) const {
   if (!place.SequenceOf(0)) return std::make_unique<FactorsBlock>(place);
-  return MakePerVector(place, [](const BlockPlace& of_one) {
-    return std::make_unique<FactorsBlock>(of_one);
-  });
+  return MakePerVector(
+      place, [](const BlockPlace& of_one) { return std::make_unique<FactorsBlock>(of_one); });
 }
 
 }  // namespace renzan
