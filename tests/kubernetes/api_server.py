@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -23,6 +24,22 @@ def has_ended(pid):
     return re.search(r"^State:\s+[ZX]", status, re.MULTILINE) is not None
 
 
+def is_free(port):
+    """Whether a server could listen on this port of the loopback."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 class ApiServer:
     """The API server of the testbed in the folder `run`."""
 
@@ -30,18 +47,38 @@ class ApiServer:
         self.run = pathlib.Path(run)
 
     def kill(self):
-        pid = int((self.run / "api.pid").read_text().split()[0])
+        pid = self._pid()
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: has_ended(pid), "the server has left its port")
+        # Its first thread may be a zombie while others still hold the port, on which the next
+        # server would then find no room, and end.
+        wait_until(lambda: has_ended(pid) and is_free(self._port()), "the server has left its port")
 
     def start(self):
-        subprocess.run([here / "start", self.run, "api"], check=True)
+        """Returns once it listens. If it ends instead, it is started again, as kubelet would."""
+        for _ in range(3):
+            subprocess.run([here / "start", self.run, "api"], check=True)
+            pid = self._pid()
+            wait_until(lambda pid=pid: has_ended(pid) or listens(self._port()),
+                       "the server listens")
+            if not has_ended(pid):
+                return
+            log = (self.run / "logs/api.log").read_text(errors="replace")
+            print("the API server ended:", *log.splitlines()[-5:], sep="\n  ")
+        raise RuntimeError("the API server ends as soon as it begins")
+
+    def _pid(self):
+        return int((self.run / "api.pid").read_text().split()[0])
+
+    def _port(self):
+        return int(self._flag("--secure-port"))
+
+    def _flag(self, name):
+        command = (self.run / "api.command").read_text().split("\0")
+        return next(each for each in command if each.startswith(name + "=")).partition("=")[2]
 
     def compact(self):
         """Makes the server's store forget the whole past."""
-        command = (self.run / "api.command").read_text().split("\0")
-        url = next(each for each in command if each.startswith("--etcd-servers="))
-        url = url.partition("=")[2]
+        url = self._flag("--etcd-servers")
 
         def ask(path, body):
             request = urllib.request.Request(url + path, json.dumps(body).encode())
