@@ -17,6 +17,8 @@ double StandardDeviation(const Parameter& parameter) {
       return std::sqrt(2.0 / static_cast<double>(parameter.shape[0] + parameter.shape[1]));
     case Initializer::kBiasNormal:
       return std::sqrt(1.0 / static_cast<double>(parameter.size));
+    case Initializer::kNormal:
+      return std::sqrt(parameter.variance);
     case Initializer::kZero:
     case Initializer::kOne:
     case Initializer::kQuarter:
@@ -36,10 +38,17 @@ int64_t ParameterLayout::Add(std::string name, std::vector<int64_t> shape, Initi
                          .offset = size_,
                          .size = size,
                          .initializer = initializer,
+                         .variance = 0,
                          .block = {},
                          .rows_per_sample = rows_per_sample * rows_factor_});
   size_ += (size + kAlignment - 1) / kAlignment * kAlignment;
   return parameters_.back().offset;
+}
+
+int64_t ParameterLayout::AddNormal(std::string name, std::vector<int64_t> shape, double variance) {
+  const int64_t offset = Add(std::move(name), std::move(shape), Initializer::kNormal);
+  parameters_.back().variance = variance;
+  return offset;
 }
 
 StatisticPlace ParameterLayout::AddStatistic(std::string name, int64_t size,

@@ -13,6 +13,7 @@ namespace renzan {
 enum class Initializer {
   kXavierNormal,  // N(0, 2 / (fan_in + fan_out)) for a weight [fan_out, fan_in]: DLRM's weights
   kBiasNormal,    // N(0, 1 / length): DLRM's biases
+  kNormal,        // N(0, Parameter::variance)
   kZero,
   kOne,
   kQuarter,
@@ -24,6 +25,7 @@ struct Parameter {
   int64_t offset = 0;  // into the flat array
   int64_t size = 0;
   Initializer initializer = Initializer::kZero;
+  double variance = 0;          // for kNormal
   std::string block;            // of the model, that has it
   int64_t rows_per_sample = 1;  // of a weight's products: more where vectors of a sample share it
   // Of a running statistic, which no optimizer changes: see AddStatistic().
@@ -45,6 +47,9 @@ class ParameterLayout {
   // the gaps stay zero.
   int64_t Add(std::string name, std::vector<int64_t> shape, Initializer initializer,
               int64_t rows_per_sample = 1);
+
+  // The same, with initial values N(0, variance).
+  int64_t AddNormal(std::string name, std::vector<int64_t> shape, double variance);
 
   // The products of weights that are added from now on have so many times the rows.
   void set_rows_factor(int64_t factor) { rows_factor_ = factor; }

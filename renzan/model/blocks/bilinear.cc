@@ -35,12 +35,17 @@ class BilinearBlock final : public Block {
     x_weight_ = weight(".x.weight", 1, x_columns_);
     y_weight_ = weight(".y.weight", 1, y_columns_);
     bias_ = place.parameters.Add(place.name + ".bias", {1}, Initializer::kZero);
+    // The logit is a linear layer over the products of two columns each: as many inputs, one
+    // output.
+    const double variance = 2.0 / static_cast<double>(heads * x_part_ * y_part_ + 1);
     for (int64_t h = 0; h < heads; ++h)
-      heads_.push_back({.x_column = h * x_part_,
-                        .y_column = h * y_part_,
-                        .weight = weight(fmt::format(".{}.weight", h), x_part_, y_part_),
-                        .y = place.buffers.Add(y_part_),
-                        .product = place.buffers.Add(x_part_)});
+      heads_.push_back(
+          {.x_column = h * x_part_,
+           .y_column = h * y_part_,
+           .weight = place.parameters.AddNormal(fmt::format("{}.{}.weight", place.name, h),
+                                                {x_part_, y_part_}, variance),
+           .y = place.buffers.Add(y_part_),
+           .product = place.buffers.Add(x_part_)});
     d_product_ = place.buffers.Add(x_part_);
     d_y_ = place.buffers.Add(y_part_);
     x_row_ = place.buffers.AddRow(x_part_);
