@@ -100,8 +100,11 @@ mv removed state/socket
 # Errors of the daemon.
 expect_exit 78 "can never run here" $renzan submit --gpus 5 -- sleep 1
 expect_exit 78 "can never run here" $renzan submit --replicas 9 --gpus 1 -- sleep 1
-expect_exit 78 "there is no queue 'defualt': did you mean 'default'?" \
-  $renzan submit --queue defualt -- sleep 1
+printf 'command: [a]\nqueue: defualt\n' >queue.yaml
+for command in "submit --queue defualt -- sleep 1" "cluster what-if --submit queue.yaml" \
+    "jobs --queue defualt" "job cancel --queue defualt" "cluster what-if --quota defualt.gpu=1"; do
+  expect_exit 66 "there is no queue 'defualt': did you mean 'default'?" $renzan $command
+done
 expect_exit 66 "there is no node 'n9'" $renzan submit --exclude n9 -- sleep 1
 expect_exit 66 "there is no job 7" $renzan job show 7
 expect_exit 66 "there is no job 7" $renzan job cancel 7

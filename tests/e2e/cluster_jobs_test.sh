@@ -228,7 +228,7 @@ rm go
 # After a timeout, the exit status does not ask for another attempt, whatever the program returned.
 expect_exit 1 "" submit --wait --timeout 300ms -- sh -c 'trap "exit 75" TERM; sleep 1000 & wait'
 
-expect_exit 64 "did you mean small?" $renzan jobs --queue smal
+expect_exit 66 "did you mean 'small'?" $renzan jobs --queue smal
 expect_exit 0 "" $renzan jobs --queue small
 
 $renzan cluster down 2>/dev/null

@@ -269,7 +269,11 @@ class KubernetesBackend : public Backend {
     Job job;
     kubernetes::Inventory no_nodes(snapshot);
     kubernetes::Specify(object, no_nodes, snapshot, job);
-    if (!job.held.empty()) Fail(ErrorCode::kConfig, "{}: {}", submission.job.source, job.held);
+    // An unknown queue is an input that does not exist, as of a daemon.
+    if (!job.held.empty())
+      Fail(kubernetes::QueueOf(object, snapshot) == nullptr ? ErrorCode::kNoInput
+                                                            : ErrorCode::kConfig,
+           "{}: {}", submission.job.source, job.held);
     // Only the API server knows who would submit it.
     spec::Submitter submitter = kubernetes::SubmitterOf(limits_, object.ns);
     submitter.checked = spec::Submitter::Checked::kYes;

@@ -104,6 +104,14 @@ TEST_F(KubernetesBackendTest, ImaginesTheJobThatASubmissionBecomes) {
   cluster_.Apply(kubernetes::ClusterPolicies(), "default", {{"limits", {{"maxPriority", 2}}}});
   view = backend_->Observe();
   snapshot = view.snapshot;
+  EXPECT_THAT(Refusal(ErrorCode::kNoInput,
+                      [&] {
+                        Submission lost = submission;
+                        lost.job.overrides = {"queue=nowhere"};
+                        backend_->Imagine(lost, view, snapshot);
+                      }),
+              HasSubstr("there is no queue 'nowhere'"));
+  snapshot = view.snapshot;
   const Job imagined = backend_->Imagine(submission, view, snapshot);
   backend_->Submit(submission);
   Run(2 * kSecond);

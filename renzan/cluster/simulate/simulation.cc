@@ -51,7 +51,7 @@ int QueueOf(const Snapshot& cluster, const std::string& name) {
                name);
       return static_cast<int>(queue);
     }
-  Fail(ErrorCode::kConfig,
+  Fail(ErrorCode::kNoInput,
        "the workload has jobs of queue {}, which the cluster does not have: add the queue to the "
        "cluster, or replace its queues by the workload's with --quotas",
        name);

@@ -62,7 +62,7 @@ struct SimulationResult {
 };
 
 // Runs the workload to its end. Jobs get the ids 1, 2, ... in the order of the workload. Throws
-// Error kConfig for a queue that `cluster` does not have.
+// Error kNoInput for a queue that `cluster` does not have.
 SimulationResult Simulate(Snapshot cluster, const Workload& workload, SimulatedPolicy& policy,
                           const SimulatorOptions& options = {});
 

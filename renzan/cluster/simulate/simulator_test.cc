@@ -407,7 +407,7 @@ TEST(Simulate, ErrorNamesTheMissingQueue) {
     Simulate(Cluster(1, 1), jobs, *policy);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kConfig);
+    EXPECT_EQ(error.code(), ErrorCode::kNoInput);
     EXPECT_THAT(error.what(), testing::HasSubstr("queue vision"));
   }
 }

@@ -47,7 +47,7 @@ T& FindNamed(std::vector<T>& all, const char* what, const std::string& name) {
     names.push_back(one.name);
   }
   const std::string nearest = NearestName(name, names);
-  Fail(ErrorCode::kUsage, "there is no {} '{}'{}", what, name,
+  Fail(ErrorCode::kNoInput, "there is no {} '{}'{}", what, name,
        nearest.empty() ? "" : fmt::format(": did you mean '{}'?", nearest));
 }
 

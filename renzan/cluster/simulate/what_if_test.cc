@@ -113,7 +113,7 @@ TEST(WhatIf, SuggestsTheNearestName) {
     SetGuarantee(snapshot, "defalt", kGpu, 2);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_EQ(error.code(), ErrorCode::kNoInput);
     EXPECT_STREQ(error.what(), "there is no queue 'defalt': did you mean 'default'?");
   }
 }

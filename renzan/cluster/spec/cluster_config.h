@@ -188,14 +188,14 @@ void RequireGpus(const ClusterConfig& config, int64_t machine_gpus);
 ScheduleOptions ScheduleOptionsOf(const ClusterConfig& config);
 
 // What a job must satisfy when it is submitted, however the cluster changes later. Throws Error
-// kNoPermission if its queue refuses it, and kConfig unless each node that it excludes is one of
-// the snapshot's, whose name always means the same machine: nodes that are bought take names of
-// those that were returned.
+// kNoPermission if its queue refuses it, kNoInput for a node that it excludes and that is none of
+// the snapshot's, and kConfig for one whose name does not always mean the same machine: nodes that
+// are bought take names of those that were returned.
 void CheckSubmission(const Snapshot& snapshot, const JobSpec& spec, const Submitter& submitter);
 
 // The scheduler's view of a pending job. Interns its request and user in `snapshot`, but does not
-// add it to `snapshot.jobs`. Throws Error kConfig for an unknown queue, resource or topology level,
-// with the nearest name.
+// add it to `snapshot.jobs`. Throws Error kNoInput for an unknown queue and kConfig for an unknown
+// resource or topology level, with the nearest name.
 Job MakeJob(Snapshot& snapshot, const JobSpec& spec, const std::string& user, JobId id, TimeMs now);
 
 }  // namespace renzan::cluster::spec

@@ -355,11 +355,11 @@ class MakeJobTest : public ::testing::Test {
     const JobSpec spec = ReadJobSpec("command: [a]\n" + lines, "job.yaml");
     return MakeJob(snapshot_, spec, "ann", 7, 5000);
   }
-  std::string ErrorOf(const std::string& lines) {
+  std::string ErrorOf(const std::string& lines, ErrorCode code = ErrorCode::kConfig) {
     try {
       Make(lines);
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kConfig);
+      EXPECT_EQ(error.code(), code);
       return error.what();
     }
     return "no error";
@@ -466,8 +466,10 @@ TEST_F(MakeJobTest, AnUnknownNodeIsAnInputThatDoesNotExist) {
 }
 
 TEST_F(MakeJobTest, SuggestsTheNearestName) {
-  EXPECT_EQ(ErrorOf("queue: visoin"), "there is no queue 'visoin': did you mean 'vision'?");
-  EXPECT_EQ(ErrorOf("queue: zzzzzz"), "there is no queue 'zzzzzz': choose one of default, vision");
+  EXPECT_EQ(ErrorOf("queue: visoin", ErrorCode::kNoInput),
+            "there is no queue 'visoin': did you mean 'vision'?");
+  EXPECT_EQ(ErrorOf("queue: zzzzzz", ErrorCode::kNoInput),
+            "there is no queue 'zzzzzz': choose one of default, vision");
   EXPECT_THAT(ErrorOf("resources: {other: {nics: 1}}"),
               HasSubstr("the job names the resource 'nics', which no pool of nodes has: did you "
                         "mean 'nic'?"));

@@ -171,7 +171,7 @@ int QueueIndex(const Snapshot& snapshot, const std::string& name) {
     if (queue.name == name) return static_cast<int>(names.size());
     names.push_back(queue.name);
   }
-  FailUnknown(ErrorCode::kConfig, "queue", name, names);
+  FailUnknown(ErrorCode::kNoInput, "queue", name, names);
 }
 
 WorkerRequest MakeRequest(const Snapshot& snapshot, const JobSpec& spec) {

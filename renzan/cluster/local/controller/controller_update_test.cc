@@ -104,7 +104,7 @@ TEST_F(UpdateTest, NeedsTheRightsOfASubmission) {
 
 TEST_F(UpdateTest, RefusesQueuesInWhichTheJobCannotRun) {
   const JobId job = Submit("command: [a]\nresources: {gpu: 4}\nreplicas: 3");
-  EXPECT_THAT(Refusal(ErrorCode::kConfig, job, {.queue = "urgnt"}, operator_),
+  EXPECT_THAT(Refusal(ErrorCode::kNoInput, job, {.queue = "urgnt"}, operator_),
               HasSubstr("did you mean 'urgent'?"));
   EXPECT_THAT(Refusal(ErrorCode::kConfig, job, {.priority = "much"}, operator_),
               HasSubstr("priority"));

@@ -102,8 +102,8 @@ void RequireQueue(const Snapshot& snapshot, const std::string& name) {
     if (!queue.name.empty()) names.push_back(queue.name);
   }
   const std::string nearest = NearestName(name, names);
-  throw BadRequest(fmt::format("there is no queue {}: {}`renzan cluster status` lists them", name,
-                               nearest.empty() ? "" : "did you mean " + nearest + "? "));
+  Fail(ErrorCode::kNoInput, "there is no queue '{}': {}`renzan cluster status` lists them", name,
+       nearest.empty() ? "" : "did you mean '" + nearest + "'? ");
 }
 
 // One that an earlier version accepted may no longer be valid.

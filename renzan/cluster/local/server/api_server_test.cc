@@ -59,7 +59,7 @@ TEST_F(ApiServerTest, ReportsErrorsWithCodes) {
   Submit("command: [a]");
   const Case cases[] = {
       {Submit("commandd: [a]"), "400", 78},
-      {Submit("command: [a]\nqueue: nowhere"), "400", 78},
+      {Submit("command: [a]\nqueue: nowhere"), "404", 66},
       {Submit("command: [a]\nreplicas: 10"), "400", 78},
       {Ask(socket_, "POST", "/v1/jobs", "{"), "400", 64},
       {Ask(socket_, "POST", "/v1/run-time", R"({"queue": "q", "name": 3})"), "400", 64},
@@ -72,7 +72,7 @@ TEST_F(ApiServerTest, ReportsErrorsWithCodes) {
       {Ask(socket_, "POST", "/v1/nodes/own-0/drain", R"({"notice_seconds": -1})"), "400", 64},
       {Ask(socket_, "POST", "/v1/users/ann/override", "{}"), "400", 64},
       {Ask(socket_, "GET", "/v2/jobs"), "404", 66},
-      {Ask(socket_, "GET", "/v1/jobs?queue=defualt"), "400", 64},
+      {Ask(socket_, "GET", "/v1/jobs?queue=defualt"), "404", 66},
   };
   for (const Case& each : cases) {
     EXPECT_THAT(each.answer, HasSubstr(std::string("HTTP/1.1 ") + each.status));
