@@ -28,6 +28,12 @@ class Agent {
   virtual void SetTimeLimit(const std::string& directory, int64_t timeout_ms) = 0;
   virtual void NodeFailed(const std::string& directory, const std::string& node) = 0;
   virtual int CleanUp(const std::string& directory) = 0;
+  // What was started there, and when, as far as its files say so.
+  struct Started {
+    AttemptPlan plan;
+    std::optional<int64_t> at;  // Unix ms; nothing: not all of its workers were
+  };
+  virtual std::optional<Started> Find(const std::string& directory) = 0;
 
   // Starts a child that copies `from`, a file or directory, into the directory `to` with that
   // user's permissions, and is killed when the calling thread ends. What it could not copy is in

@@ -14,6 +14,7 @@
 #include "renzan/base/process/descriptor.h"
 #include "renzan/base/process/signals.h"
 #include "renzan/cluster/local/agent.h"
+#include "renzan/cluster/local/supervisor/attempt_files.h"
 #include "renzan/cluster/local/supervisor/job_user.h"
 
 namespace renzan::cluster::local {
@@ -67,6 +68,17 @@ class LocalAgent : public Agent {
     ReportNodeFailed(directory, node);
   }
   int CleanUp(const std::string& directory) override { return CleanUpAttempt(directory); }
+  std::optional<Started> Find(const std::string& directory) override {
+    try {
+      const AttemptPaths paths(directory);
+      Started started{.plan = ReadPlan(paths), .at = {}};
+      if (const std::optional<AttemptStart> start = ReadStart(paths))
+        started.at = start->started_ms;
+      return started;
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
 
   // Uses cp and rm, because a forked child of a multi-threaded process can do little before exec.
   // cp ends with the daemon: the next one copies from the start, and two must not write to the same

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "renzan/base/counted.h"
@@ -10,6 +11,7 @@
 #include "renzan/cluster/local/controller/job_policy.h"
 #include "renzan/cluster/local/controller/measured.h"
 #include "renzan/cluster/local/controller/recovered_job.h"
+#include "renzan/cluster/local/controller/salvaged_job.h"
 #include "renzan/cluster/spec/retry_policy.h"
 
 namespace renzan::cluster::local {
@@ -60,6 +62,7 @@ Controller::Controller(const ControllerOptions& options, Snapshot cluster, Store
                        Agent& agent, const Clock& clock)
     : options_(options),
       store_(store),
+      agent_(agent),
       clock_(clock),
       access_(options.uid, options.limits),
       directories_(options.state_dir),
@@ -114,6 +117,7 @@ void Controller::Recover() {
           record.quota_override);
   nodes_.Recover();
   pools_.Recover();
+  RecoverDamagedJobs();
   for (JobRecord& record : store_.UnfinishedJobs()) RecoverJob(std::move(record));
   nodes_.ShareDevices();
   std::set<JobId> unfinished;
@@ -141,11 +145,26 @@ std::vector<Reservation> Controller::RecoveredReservations() {
   return reservations;
 }
 
+// One after the other: what cannot be written is left to the next daemon.
+void Controller::RecoverDamagedJobs() {
+  for (const DamagedJob& damaged : store_.DamagedJobs()) {
+    const JobRecord record =
+        SalvageJob(damaged, agent_, directories_, usage_.Until(state_.snapshot.now));
+    store_.Transact([&] {
+      store_.PutSalvaged(
+          record,
+          {.time = state_.snapshot.now, .kind = NameOf(record.state), .text = record.message});
+    });
+    if (record.ended) directories_.Trim(record.id, record.attempts);
+  }
+}
+
 void Controller::RecoverJob(JobRecord record) {
   if (record.state == RecordState::kCollecting) return collector_.Recover(record);
   auto [spec, job] = JobFromRecord(state_.snapshot, record);
   const JobId id = record.id;
   LiveRecord& live = state_.live[id] = {.record = std::move(record), .spec = std::move(spec)};
+  TakeGraceFromPlan(live.record, agent_, directories_, live.spec);
   live.policy = spec::RetryPolicyOf(live.spec);
   live.unusable = job.held;
   live.text_bytes = DropTexts(live.record) + inherited_.BytesOf(id);
@@ -393,12 +412,22 @@ JobView Controller::ViewOf(const JobRecord& record) {
 }
 
 JobView Controller::View(JobId id) {
-  const auto record = store_.FindJob(id);
+  const auto at = state_.live.find(id);
+  std::optional<JobRecord> record;
+  if (at == state_.live.end()) {
+    record = store_.FindJob(id);
+  } else {
+    record = at->second.record;  // whatever has become of the stored one
+    const std::optional<JobTexts> texts = store_.TextsOf(id);
+    if (texts) std::tie(record->spec, record->manifest) = std::tie(texts->spec, texts->manifest);
+  }
   if (!record) FailNoJob(id);
   JobView view = ViewOf(*record);
-  const auto at = state_.live.find(id);
   if (at != state_.live.end() && at->second.policy.saves_on_stop)
     view.warning = SlowCheckpointText(record->measured, at->second.spec.grace_ms());
+  if (!record->damaged.empty())
+    view.warning = record->ended ? record->damaged
+                                 : record->damaged + ", so it is being ended: submit it again";
   return view;
 }
 

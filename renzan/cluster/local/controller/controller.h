@@ -149,6 +149,7 @@ class Controller {
   TimeMs Now() const { return NowMs(clock_); }
 
  private:
+  void RecoverDamagedJobs();
   void RecoverJob(JobRecord record);
   std::vector<Reservation> RecoveredReservations();
   void ClockWentBack(TimeMs now);
@@ -175,6 +176,7 @@ class Controller {
 
   const ControllerOptions options_;
   Store& store_;
+  Agent& agent_;
   const Clock& clock_;
   const AccessControl access_;
   const JobDirectories directories_;

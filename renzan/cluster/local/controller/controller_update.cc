@@ -55,8 +55,11 @@ Job Controller::MovedJob(const spec::JobSpec& after, const LiveRecord& live) {
 JobChanged Controller::Update(JobId id, const spec::JobChange& change, const Caller& caller) {
   LiveRecord& live = Live(id, caller);
   JobRecord record = live.record;
-  const JobRecord stored = store_.FindJob(id).value();
-  const spec::JobSpec after = spec::WithChange(stored.spec, fmt::format("job {}", id), change);
+  const std::optional<JobTexts> stored = store_.TextsOf(id);
+  if (!stored || !record.damaged.empty())
+    Fail(ErrorCode::kData, "job {} cannot be changed: {}: cancel it and submit it again", id,
+         record.damaged.empty() ? "its specification in state.db is damaged" : record.damaged);
+  const spec::JobSpec after = spec::WithChange(stored->spec, fmt::format("job {}", id), change);
   const std::string what = spec::DifferenceText(live.spec, after);
   if (what.empty()) return {.state = record.state, .what = ""};
   RequireMayChangeTo(after, live, caller);
@@ -67,11 +70,11 @@ JobChanged Controller::Update(JobId id, const spec::JobChange& change, const Cal
   record.priority = after.priority;
   record.queue = after.queue;
   record.spec = spec::PrintJobSpec(after);
-  record.manifest = stored.manifest;
+  record.manifest = stored->manifest;
   log_.Commit(record, std::nullopt, kUpdatedEvent, fmt::format("by {}: {}", caller.name, what),
               Now());
   live.text_bytes +=
-      static_cast<int64_t>(record.spec.size()) - static_cast<int64_t>(stored.spec.size());
+      static_cast<int64_t>(record.spec.size()) - static_cast<int64_t>(stored->spec.size());
   record.spec.clear();  // these texts are in the store
   record.manifest.clear();
   live.record = record;

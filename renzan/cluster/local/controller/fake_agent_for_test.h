@@ -52,6 +52,10 @@ class FakeAgent : public Agent {
     if (fail_requests) Fail(ErrorCode::kIo, "no room for a request");
     runs[directory].failed_nodes.push_back(node);
   }
+  std::optional<Started> Find(const std::string& directory) override {
+    if (no_plans || !runs.contains(directory)) return std::nullopt;
+    return Started{.plan = runs[directory].plan, .at = {}};
+  }
   int CleanUp(const std::string& directory) override { return runs[directory].clean_ups++; }
   pid_t StartCopying(const std::string& from, const std::string& to, uid_t, gid_t,
                      const std::string&) override {
@@ -108,6 +112,7 @@ class FakeAgent : public Agent {
   std::string check_output;
   std::vector<pid_t> stopped_checks;
   bool fail_starts = false, fail_requests = false;
+  bool no_plans = false;                // they are damaged
   bool unkillable = false;              // children that copy hang in the file system
   std::string unreadable, irremovable;  // a directory
   std::vector<std::vector<std::string>> removed;

@@ -8,7 +8,7 @@
 #include "renzan/base/log.h"
 #include "renzan/cluster/local/controller/accounting.h"
 #include "renzan/cluster/local/controller/job_policy.h"
-#include "renzan/cluster/local/controller/recovered_job.h"
+#include "renzan/cluster/local/controller/salvaged_job.h"
 #include "renzan/cluster/local/supervisor/attempt_files.h"
 
 namespace renzan::cluster::local {
@@ -101,7 +101,13 @@ void JobRunner::Start(JobId id) {
   progress_.AttemptStarted(record.id);
   try {
     std::optional<std::string> manifest;
-    if (live.record.attempt->number == 0) manifest = store_.FindJob(record.id).value().manifest;
+    if (live.record.attempt->number == 0) {
+      const std::optional<JobTexts> texts = store_.TextsOf(record.id);
+      if (!texts)
+        Fail(ErrorCode::kData,
+             "its specification in state.db is damaged: cancel the job and submit it again");
+      manifest = texts->manifest;
+    }
     directories_.Create(record, manifest);
     const Resources& per_worker = state_.snapshot.worker_requests[request].per_worker;
     state_.watched[record.id] = agent_.Start(
@@ -304,8 +310,10 @@ void JobRunner::Finish(LiveRecord& live, const AttemptEnd& end) {
   if (HasRun(end.by)) progress_.MeasureEnd(live, end);
   const AttemptRecord attempt = EndedRecord(*live.record.attempt, end);
   const TimeMs now = state_.snapshot.now;
-  const EndedAttempt ended = lifecycle_.Finish(
-      id, end, {live.policy, live.record.cancel_requested, early_failure_ms_}, now);
+  // A damaged job never starts again.
+  const bool for_good = live.record.cancel_requested || !live.record.damaged.empty();
+  const EndedAttempt ended =
+      lifecycle_.Finish(id, end, {live.policy, for_good, early_failure_ms_}, now);
   const JobRecord record = live.record;
   if (HasEnded(ended.outcome.state)) {
     const Outputs outputs = OutputsAtEnd(live, ended.outcome);
@@ -320,13 +328,20 @@ void JobRunner::Finish(LiveRecord& live, const AttemptEnd& end) {
 
 void JobRunner::CommitEnd(LiveRecord& live, const Transition& transition) {
   const AttemptEnd& end = *transition.end;
-  const Outcome& outcome = transition.ended->outcome;
+  Outcome outcome = transition.ended->outcome;
   JobRecord record = live.record;
   static_cast<JobFacts&>(record) = transition.facts;
   record.message = end.message;
+  if (!record.damaged.empty() && !record.cancel_requested) {
+    const bool done = end.by == EndedBy::kItself && end.exit_code == 0;
+    record.state = outcome.state = done ? RecordState::kDone : RecordState::kFailed;
+    record.message = done ? record.damaged : EndOfDamaged(record);
+    outcome.text = record.message;
+  }
   const Outputs outputs = OutputsAtEnd(live, outcome);
-  std::string text = transition.text;
-  const char* event = EventOf(transition);
+  std::string text = outcome.text;
+  const char* event =
+      record.state == transition.facts.state ? EventOf(transition) : NameOf(record.state);
   if (!outputs.empty()) {
     record.state = RecordState::kCollecting;
     record.ended.reset();

@@ -64,8 +64,11 @@ RecoveredJob JobFromRecord(Snapshot& snapshot, const JobRecord& record) {
     recovered.spec = spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id));
   } catch (const Error& error) {
     recovered.spec = SpecFromRecord(record);
-    unreadable = fmt::format("this version cannot read its specification: {}", error.what());
-    LogError("job {} is held: {}", record.id, unreadable);
+    unreadable = record.damaged;
+    if (unreadable.empty()) {
+      unreadable = fmt::format("this version cannot read its specification: {}", error.what());
+      LogError("job {} is held: {}", record.id, unreadable);
+    }
   }
   Job& job = recovered.job = MakeJobFor(snapshot, record, recovered.spec);
   if (!unreadable.empty()) job.held = unreadable + ": cancel the job and submit it again";

@@ -161,7 +161,7 @@ ServerAnswer ShowJob(const ApiContext& context, const ApiRequest& request) {
     Json out = JobJson(view, controller.Now());
     // Environments contain secrets.
     const bool owner = controller.access().MayChange(job, request.caller);
-    out["spec"] = owner ? Json(job.spec) : Json();
+    out["spec"] = owner && !job.spec.empty() ? Json(job.spec) : Json();  // empty: damaged
     const spec::JobSpec spec = SpecOf(job);
     out["timeout_ms"] = spec.timeout_ms() > 0 ? Json(spec.timeout_ms()) : Json();
     const std::string directory = controller.directories().Of(id);
@@ -174,7 +174,8 @@ ServerAnswer ShowJob(const ApiContext& context, const ApiRequest& request) {
     out["run_dir"] = directory + "/run";
     out["checkpoint_dir"] = CheckpointDirectoryOf(spec, directory);
     out["artifacts_dir"] = directory + "/artifacts";
-    out["manifest"] = owner ? Json::parse(job.manifest, nullptr, false) : Json();
+    out["manifest"] =
+        owner && !job.manifest.empty() ? Json::parse(job.manifest, nullptr, false) : Json();
     out["message"] = job.message;
     out["attempts_list"] = Json::array();
     for (const AttemptRecord& attempt : controller.store().Attempts(id))

@@ -43,7 +43,7 @@ CheckedTable::CheckedTable(std::string name, const std::string& columns, size_t 
   for (size_t at = 0; at < columns.size();
        at = std::min(columns.find(", ", at), columns.size() - 2) + 2)
     names.push_back(columns.substr(at, columns.find(' ', at) - at));
-  num_columns_ = names.size();
+  columns_ = names;
   names.push_back("checksum");
   const std::vector<std::string> key(names.begin(), names.begin() + static_cast<long>(keys));
   for (size_t i = keys; i < names.size(); ++i)
@@ -63,7 +63,7 @@ CheckedTable::CheckedTable(std::string name, const std::string& columns, size_t 
 }
 
 void CheckedTable::Put(Database& database, const std::vector<SqlValue>& values) const {
-  CHECK_MSG(values.size() == num_columns_, "{} has {} columns, not {}", name_, num_columns_,
+  CHECK_MSG(values.size() == columns_.size(), "{} has {} columns, not {}", name_, columns_.size(),
             values.size());
   std::vector<SqlValue> all = values;
   all.emplace_back(ChecksumOf(name_, values));
@@ -74,13 +74,27 @@ std::vector<SqlRow> CheckedTable::Select(Database& database, const std::string& 
                                          const std::vector<SqlValue>& arguments) const {
   std::vector<SqlRow> rows;
   for (const SqlRow& row : database.Query(select_ + (rest.empty() ? order_ : rest), arguments)) {
-    std::vector<SqlValue> values = row.values();
-    values.pop_back();
-    if (row.Text(num_columns_) != ChecksumOf(name_, values))
+    CheckedRow checked = Check(row);
+    if (!checked.intact)
       throw CorruptDatabase(fmt::format("a row of table {} has a wrong checksum", name_));
-    rows.emplace_back(std::move(values));
+    rows.push_back(std::move(checked.row));
   }
   return rows;
+}
+
+std::optional<CheckedRow> CheckedTable::Find(Database& database, const SqlValue& key) const {
+  const std::vector<SqlRow> rows =
+      database.Query(fmt::format("{}WHERE {} = ?", select_, columns_[0]), {key});
+  if (rows.empty()) return std::nullopt;
+  return Check(rows.front());
+}
+
+CheckedRow CheckedTable::Check(const SqlRow& row) const {
+  std::vector<SqlValue> values = row.values();
+  const SqlValue found = values.back();
+  values.pop_back();
+  if (found == SqlValue(ChecksumOf(name_, values))) return {.row = SqlRow(std::move(values))};
+  return {.row = row, .intact = false};
 }
 
 void CheckedTable::Delete(Database& database, const std::string& column,

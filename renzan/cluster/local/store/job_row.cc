@@ -39,6 +39,7 @@ json DocumentOf(const JobRecord& job) {
   out["gpus"] = job.gpus;
   out["submittedMs"] = job.submitted;
   if (job.cancel_requested) out["cancelRequested"] = true;
+  if (!job.damaged.empty()) out["damaged"] = job.damaged;
   if (!job.held_by.empty()) out["heldBy"] = job.held_by;
   if (!job.reservation.empty()) out["reservation"] = spec::PlacementToJson(job.reservation);
   for (const auto& [key, time] : {std::pair("checkpointMs", job.measured.checkpoint_ms),
@@ -74,6 +75,7 @@ void ReadDocument(const json& from, JobRecord& job) {
   job.gpus = NumberAt(from, {"gpus"});
   job.submitted = NumberAt(from, {"submittedMs"});
   job.cancel_requested = IsTrueAt(from, {"cancelRequested"});
+  job.damaged = TextAt(from, {"damaged"});
   job.held_by = TextAt(from, {"heldBy"});
   job.reservation = spec::PlacementFromJson(At(from, {"reservation"}));
   const json& measured = At(from, {"measured"});
@@ -104,16 +106,21 @@ NamedPlacement PlacementFrom(const std::string& text) {
 }
 
 std::vector<SqlValue> RowOf(const JobRecord& job, int64_t events) {
-  return {job.id,   job.queue,    job.user, std::string(NameOf(job.state)), ToSql(job.ended),
-          job.spec, job.manifest, events,   Print(DocumentOf(job))};
+  return {job.id,
+          job.queue,
+          job.user,
+          std::string(NameOf(job.state)),
+          ToSql(job.ended),
+          events,
+          Print(DocumentOf(job))};
 }
+
+std::vector<SqlValue> TextRowOf(const JobRecord& job) { return {job.id, job.spec, job.manifest}; }
 
 JobRecord JobOf(const SqlRow& row) {
   JobRecord job;
   job.id = row.Int(0);
-  ReadDocument(Parse(row.Text(8)), job);
-  job.spec = row.Text(kSpec);
-  job.manifest = row.Text(kManifest);
+  ReadDocument(Parse(row.Text(kDocument)), job);
   CheckCollection(job);
   return job;
 }

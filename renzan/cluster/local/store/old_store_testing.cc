@@ -45,6 +45,11 @@ std::vector<SqlValue> RowOfV10(const JobRecord& job) {
 
 void PutOldJob(Database& database, int64_t version, const JobRecord& job, int64_t attempts,
                int64_t events) {
+  if (version >= 11) {
+    std::vector<SqlValue> row = store::RowOf(job, events);
+    row.insert(row.begin() + store::kSpecV11, {job.spec, job.manifest});
+    return store::JobsV11().Put(database, row);
+  }
   store::JobsV10().Put(database, RowOfV10(job));
   store::RowCountsV10().Put(database, {job.id, attempts, events, int64_t{1},
                                        int64_t{job.measured.checkpoint_ms.has_value()}});

@@ -109,6 +109,16 @@ const CheckedTable& HoldsV10() {
   return table;
 }
 
+const CheckedTable& JobsV11() {
+  static const CheckedTable table(
+      "jobs",
+      "id INTEGER NOT NULL, queue TEXT NOT NULL, user TEXT NOT NULL, state TEXT NOT NULL, "
+      "ended INTEGER, spec TEXT NOT NULL, manifest TEXT NOT NULL, events INTEGER NOT NULL, "
+      "document TEXT NOT NULL",
+      1);
+  return table;
+}
+
 JobRecord JobOfV10(const SqlRow& row) {
   size_t column = 0;
   const auto number = [&] { return row.Int(column++); };

@@ -13,6 +13,7 @@ inline constexpr const char* kQuotaOverrideColumns =
 
 const CheckedTable& JobsV2();
 const CheckedTable& JobsV10();
+const CheckedTable& JobsV11();
 const CheckedTable& QuotaOverridesV2();
 const CheckedTable& UsageOfDeletedJobsV2();  // summed by queue and user
 const CheckedTable& MeasuredTimesV2();
@@ -27,5 +28,7 @@ const CheckedTable& HoldsV10();
 
 // A row of JobsV2() or JobsV10().
 JobRecord JobOfV10(const SqlRow& row);
+// Columns of JobsV11(): the others are those of Jobs().
+inline constexpr size_t kSpecV11 = 5, kManifestV11 = 6;
 
 }  // namespace renzan::cluster::local::store

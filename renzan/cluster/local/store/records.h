@@ -65,6 +65,9 @@ struct JobRecord : JobFacts {
   int64_t cpu_millis = 0, memory_mib = 0, gpus = 0;  // of each worker
   TimeMs submitted = 0;
   bool cancel_requested = false;
+  // What of its record in the store was found damaged, so that it is ended (DamagedJob) or, if it
+  // had ended, not all of it is known any more; empty: nothing.
+  std::string damaged;
   std::string held_by;                   // who holds it; empty: it may start
   std::string manifest;                  // JSON
   std::optional<AttemptRecord> attempt;  // the one that has not ended
@@ -74,6 +77,22 @@ struct JobRecord : JobFacts {
 };
 
 JobTraits TraitsOf(const JobRecord& job);
+
+// The specification and the manifest of a job.
+struct JobTexts {
+  std::string spec, manifest;
+};
+
+// Who owns a job whose record no longer says so: an operator may read it, and no user.
+inline constexpr uid_t kNobodysJob = static_cast<uid_t>(-1);
+
+// A job that has not ended and whose record is damaged.
+struct DamagedJob {
+  // What is still known. At least its id, queue, user and state, and in `damaged` what is not.
+  // `attempts` are those that have ended, or `attempt` is known.
+  JobRecord record;
+  bool owner_known = false;  // otherwise its `uid` is kNobodysJob
+};
 
 // The time that it had workers, times their number; 0 until it has ended.
 int64_t WorkerMs(const AttemptRecord& attempt);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "renzan/base/log.h"
 #include "renzan/cluster/local/store/guarded-inl.h"
 #include "renzan/cluster/local/store/reserved_room.h"
 #include "renzan/cluster/local/store/store_tables.h"
@@ -15,7 +16,7 @@ struct Query {
 };
 
 // `what` of the jobs that match the filter. Every plan uses an index or reads as few whole rows as
-// possible, because rows contain specifications and manifests.
+// possible, because rows contain documents.
 Query QueryEnded(const std::string& what, const EndedFilter& filter, bool newest_first) {
   const bool by_owner = filter.queue || filter.user || filter.state;
   const bool by_number = newest_first && !by_owner && filter.since == 0;
@@ -52,25 +53,23 @@ void Store::ReserveRoom() {
   room_reserved_ = true;
 }
 
-std::optional<SqlRow> Store::RowOf(JobId job) {
-  std::vector<SqlRow> rows = store::Jobs().Select(*database_, "WHERE id = ?", {job});
-  if (!rows.empty()) return std::move(rows.front());
-  // Each job has usage, possibly none.
-  if (!store::Usage().Select(*database_, "WHERE job = ?", {job}).empty())
-    throw CorruptDatabase(fmt::format("job {} is missing", job));
-  return std::nullopt;
-}
-
 void Store::Put(const JobRecord& job, const std::optional<EventRecord>& event) {
-  const std::optional<SqlRow> before = RowOf(job.id);
-  CHECK_MSG(!before || !store::JobOf(*before).ended, "job {} has ended already", job.id);
+  const std::optional<StoredJob> before = Look(job.id, /*with_texts=*/false);
+  CHECK_MSG(!before || !before->record || !before->record->ended, "job {} has ended already",
+            job.id);
   CHECK(HasEnded(job.state) == job.ended.has_value());
   CHECK(!job.ended || !job.attempt);
-  const int64_t events = before ? before->Int(store::kEvents) : 0;
-  std::vector<SqlValue> row = store::RowOf(job, events + event.has_value());
-  if (before && job.spec.empty())
-    for (const size_t text : {store::kSpec, store::kManifest}) row[text] = before->values()[text];
-  store::Jobs().Put(*database_, row);
+  // `job` is the truth, whatever the disk has made of it since.
+  if (before && !before->record) {
+    if (reported_.insert(job.id).second)
+      LogError("job {}: its record in state.db was damaged ({}) and is written again", job.id,
+               before->damage);
+    KeepDamaged(store::Jobs(), job.id);
+    MatchIndexes(job.id);
+  }
+  const int64_t events = before ? before->events : 0;
+  store::Jobs().Put(*database_, store::RowOf(job, events + event.has_value()));
+  if (!before || !job.spec.empty()) store::JobTexts().Put(*database_, store::TextRowOf(job));
   if (event)
     store::Events().Put(*database_, {job.id, events, event->time, event->kind, event->text});
   const auto put = [&](const char* fact, int64_t value) {
@@ -159,8 +158,10 @@ void Store::DeleteJobs(const std::vector<JobId>& jobs) {
     const std::optional<JobRecord> job = FindJob(id);
     CHECK_MSG(job && HasEnded(job->state), "job {} has not ended", id);
     CountEnded(*job, -1, {});
+    if (!job->damaged.empty()) MatchIndexes(id);
     for (const CheckedTable* table :
-         {&store::Events(), &store::Attempts(), &store::Usage(), &store::EarlyFailures()})
+         {&store::Events(), &store::Attempts(), &store::Usage(), &store::EarlyFailures(),
+          &store::JobTexts(), &store::Damaged()})
       table->Delete(*database_, "job", id);
     store::Jobs().Delete(*database_, "id", id);
   }
@@ -170,28 +171,15 @@ JobId Store::LastJob() {
   return Guarded([&] { return Fact(store::kLastJob).value_or(0); });
 }
 
-std::vector<JobRecord> Store::UnfinishedJobs() {
-  return Guarded([&] {
-    std::vector<JobRecord> jobs;
-    for (const SqlRow& row :
-         store::Jobs().Select(*database_, "WHERE ended IS NULL ORDER BY id", {}))
-      jobs.push_back(store::JobOf(row));
-    return jobs;
-  });
-}
-
 std::vector<JobRecord> Store::EndedJobs(const EndedFilter& filter, int limit) {
   return Guarded([&] {
     Query query = QueryEnded("id", filter, true);
     query.arguments.emplace_back(int64_t{limit});
     std::vector<JobRecord> jobs;
     for (const SqlRow& row : database_->Query(query.sql + " LIMIT ?", query.arguments)) {
-      std::optional<JobRecord> found = FindJob(row.Int(0));
+      std::optional<JobRecord> found = RecordOf(row.Int(0), /*with_texts=*/false);
       if (!found) throw CorruptDatabase("an index refers to a job that does not exist");
-      JobRecord& job = *found;
-      job.spec.clear();
-      job.manifest.clear();
-      jobs.push_back(std::move(job));
+      jobs.push_back(std::move(*found));
     }
     std::reverse(jobs.begin(), jobs.end());
     return jobs;
@@ -223,10 +211,7 @@ std::optional<TimeMs> Store::FirstEnd() {
 }
 
 std::optional<JobRecord> Store::FindJob(JobId job) {
-  return Guarded([&] {
-    const std::optional<SqlRow> row = RowOf(job);
-    return row ? std::optional(store::JobOf(*row)) : std::nullopt;
-  });
+  return Guarded([&] { return RecordOf(job, /*with_texts=*/true); });
 }
 
 std::map<std::string, int64_t> Store::CountByState() {
@@ -248,7 +233,7 @@ std::vector<AttemptRecord> Store::Attempts(JobId id) {
     for (const SqlRow& row :
          store::Attempts().Select(*database_, "WHERE job = ? ORDER BY number", {id}))
       attempts.push_back(store::AttemptOf(row));
-    const std::optional<JobRecord> job = FindJob(id);
+    const std::optional<JobRecord> job = RecordOf(id, /*with_texts=*/false);
     if (job && job->attempt) attempts.push_back(*job->attempt);
     if (static_cast<int>(attempts.size()) != (job ? job->attempts : 0))
       throw CorruptDatabase(fmt::format("attempts of job {} are missing", id));
@@ -262,8 +247,8 @@ std::vector<EventRecord> Store::Events(JobId id) {
     for (const SqlRow& row :
          store::Events().Select(*database_, "WHERE job = ? ORDER BY number", {id}))
       events.push_back({.time = row.Int(2), .kind = row.Text(3), .text = row.Text(4)});
-    const std::optional<SqlRow> job = RowOf(id);
-    if (static_cast<int64_t>(events.size()) != (job ? job->Int(store::kEvents) : 0))
+    const std::optional<StoredJob> job = Look(id, /*with_texts=*/false);
+    if (static_cast<int64_t>(events.size()) != (job ? job->events : 0))
       throw CorruptDatabase(fmt::format("events of job {} are missing", id));
     return events;
   });
@@ -317,7 +302,8 @@ UsageRecord Store::Usage(JobId job) {
   return Guarded([&]() -> UsageRecord {
     const auto rows = store::Usage().Select(*database_, "WHERE job = ?", {job});
     if (!rows.empty()) return {.gpu_seconds = rows.front().Real(1), .cost = rows.front().Real(2)};
-    if (RowOf(job)) throw CorruptDatabase(fmt::format("usage of job {} is missing", job));
+    if (store::Jobs().Find(*database_, job))
+      throw CorruptDatabase(fmt::format("usage of job {} is missing", job));
     return {};
   });
 }

@@ -6,7 +6,9 @@
 // Every row has a checksum, which detects corruption that SQLite does not. Opening reads and checks
 // only what the daemon needs to continue (unfinished jobs, nodes, sums), so it does not slow down
 // as the history grows. Rows of ended jobs are checked when they are read, and counted, so that
-// missing rows are detected. A corrupt file is never written to again: it is copied to
+// missing rows are detected. Where the record of a job is damaged (its row does not match its
+// checksum, or cannot be read), the others are not concerned: DamagedJobs(), FindJob(). Anything
+// else makes the file corrupt. A corrupt file is never written to again: it is copied to
 // state.db.corrupt-UTC next to it (with its write-ahead log), and an Error kData says what to do.
 // For one thread.
 
@@ -14,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +25,7 @@
 
 namespace renzan::cluster::local {
 
+class CheckedTable;
 class Database;
 class SqlRow;
 
@@ -52,6 +56,9 @@ class Store {
   // after which it must not change. For a job without `spec`, the store keeps the spec and the
   // manifest that it has. The event follows the job's earlier ones.
   void Put(const JobRecord& job, const std::optional<EventRecord>& event = {});
+  // Instead of one of DamagedJobs(): what was damaged stays in a table of its own, and the job's
+  // texts become those of `job`, even if they are empty.
+  void PutSalvaged(const JobRecord& job, const EventRecord& event);
   void Put(const AttemptRecord& attempt);  // has ended
   void Put(const NodeRecord& node);
   void Put(const QuotaOverrideRecord& quota_override);
@@ -77,7 +84,9 @@ class Store {
   const std::optional<Error>& corruption() const { return corruption_; }
 
   JobId LastJob();  // 0: none yet
+  // Those whose records are intact, and the others: PutSalvaged() makes one of the former of them.
   std::vector<JobRecord> UnfinishedJobs();
+  std::vector<DamagedJob> DamagedJobs();
   // The at most `limit` jobs with the highest ids, sorted by id, without `spec` and `manifest`.
   std::vector<JobRecord> EndedJobs(const EndedFilter& filter, int limit);
   int64_t CountEnded(const EndedFilter& filter);
@@ -85,7 +94,11 @@ class Store {
   std::vector<EndedKey> EndedBefore(TimeMs time, const EndedKey& after, int limit);
   // When the first one ended that is still here.
   std::optional<TimeMs> FirstEnd();
+  // If its record is damaged: what is still known of it, and what is not (JobRecord::damaged), of
+  // which the log has a warning, once.
   std::optional<JobRecord> FindJob(JobId job);
+  // Nothing: they are damaged. The job must exist.
+  std::optional<JobTexts> TextsOf(JobId job);
   std::map<std::string, int64_t> CountByState();   // by NameOf(RecordState)
   std::vector<AttemptRecord> Attempts(JobId job);  // the first one first
   std::vector<EventRecord> Events(JobId job);
@@ -118,12 +131,26 @@ class Store {
   void CheckWhole(int64_t version);
   void CheckSmallTables();
   void CheckUnfinished();
-  // The job's row; nothing: there is no such job.
-  std::optional<SqlRow> RowOf(JobId job);
+  // A job as it is in the database.
+  struct StoredJob {
+    std::optional<JobRecord> record;  // without its texts; nothing: it is damaged
+    std::optional<JobTexts> texts;    // nothing: they are damaged, or not wanted
+    std::string damage;               // what is damaged; empty: nothing
+    int64_t events = 0;
+  };
+  // Nothing: there is no such job.
+  std::optional<StoredJob> Look(JobId job, bool with_texts);
+  DamagedJob Salvage(JobId job, const StoredJob& stored);
+  std::optional<JobRecord> RecordOf(JobId job, bool with_texts);
+  std::vector<JobId> UnfinishedIds();
+  int64_t CountRows(const CheckedTable& table, JobId job);
+  void KeepDamaged(const CheckedTable& table, JobId job);
+  void MatchIndexes(JobId job);
   void CountEnded(const JobRecord& job, int64_t jobs, const UsageRecord& usage);
   void CountUsageOfEnded(const JobRecord& job);
   void Upgrade();
   void MakeDocuments(int64_t from);
+  void SplitTexts();
   void UpgradeToVersion3(int64_t from);
   void UpgradeToVersion5();
   void UpgradeToVersion7();
@@ -133,6 +160,7 @@ class Store {
   std::string path_;
   std::optional<Error> corruption_;
   bool room_reserved_ = false;
+  std::set<JobId> reported_;  // damaged, of which the log says so
   std::unique_ptr<Database> database_;
 };
 

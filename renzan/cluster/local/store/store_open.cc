@@ -152,14 +152,15 @@ void Store::CheckSmallTables() {
 // Checks that all unfinished jobs and their attempts are there: reading a page that has lost some
 // does not fail.
 void Store::CheckUnfinished() {
-  const std::vector<JobRecord> jobs = UnfinishedJobs();
+  const std::vector<JobId> jobs = UnfinishedIds();
   if (static_cast<int64_t>(jobs.size()) != Fact(store::kUnfinishedJobs).value_or(0))
     throw CorruptDatabase("unfinished jobs are missing");
-  for (const JobRecord& job : jobs) {
-    if (job.ended) throw CorruptDatabase("an index does not match its table");
-    Attempts(job.id);
-    Events(job.id);
-    Usage(job.id);
+  for (const JobId job : jobs) {
+    if (RecordOf(job, /*with_texts=*/true).value().ended)
+      throw CorruptDatabase("an index does not match its table");
+    Attempts(job);
+    Events(job);
+    Usage(job);
   }
 }
 

@@ -8,9 +8,22 @@ const CheckedTable& Jobs() {
   static const CheckedTable table(
       "jobs",
       "id INTEGER NOT NULL, queue TEXT NOT NULL, user TEXT NOT NULL, state TEXT NOT NULL, "
-      "ended INTEGER, spec TEXT NOT NULL, manifest TEXT NOT NULL, events INTEGER NOT NULL, "
-      "document TEXT NOT NULL",
+      "ended INTEGER, events INTEGER NOT NULL, document TEXT NOT NULL",
       1);
+  return table;
+}
+
+const CheckedTable& JobTexts() {
+  static const CheckedTable table(
+      "job_texts", "job INTEGER NOT NULL, spec TEXT NOT NULL, manifest TEXT NOT NULL", 1, kOfAJob);
+  return table;
+}
+
+const CheckedTable& Damaged() {
+  static const CheckedTable table("damaged",
+                                  "job INTEGER NOT NULL, row_of TEXT NOT NULL, part TEXT NOT NULL, "
+                                  "found INTEGER NOT NULL, value TEXT",
+                                  3);
   return table;
 }
 
@@ -129,7 +142,9 @@ std::vector<const CheckedTable*> TablesOf(int64_t version) {
   constexpr int64_t kNow = kSchemaVersion;
   static const std::vector<Known> known = {{&JobsV2(), 1, 2},
                                            {&JobsV10(), 3, 10},
-                                           {&Jobs(), 11, kNow},
+                                           {&JobsV11(), 11, 11},
+                                           {&Jobs(), 12, kNow},
+                                           {&JobTexts(), 12, kNow},
                                            {&Attempts(), 1, kNow},
                                            {&Events(), 1, kNow},
                                            {&Nodes(), 1, kNow},
@@ -154,7 +169,8 @@ std::vector<const CheckedTable*> TablesOf(int64_t version) {
                                            {&ReservationYieldsV10(), 7, 10},
                                            {&HoldsV10(), 8, 10},
                                            {&UsageSpans(), 9, kNow},
-                                           {&UsedLately(), 10, kNow}};
+                                           {&UsedLately(), 10, kNow},
+                                           {&Damaged(), 12, kNow}};
   std::vector<const CheckedTable*> tables;
   for (const auto& [table, first, last] : known)
     if (first <= version && version <= last) tables.push_back(table);

@@ -12,7 +12,7 @@ namespace renzan::cluster::local {
 namespace {
 
 // The table of jobs during an upgrade.
-const std::string kOldJobs = "jobs_v10";
+const std::string kOldJobs = "jobs_before";
 
 // Columns of Attempts() and Events().
 constexpr size_t kEndedByColumn = 10, kKindColumn = 3;
@@ -116,7 +116,10 @@ void Store::Upgrade() {
     for (const std::string& definition : store::DefinitionsOf(store::kSchemaVersion))
       if (std::find(there.begin(), there.end(), definition) == there.end())
         database_->Run(definition);
-    MakeDocuments(version);
+    if (version < 11)
+      MakeDocuments(version);
+    else
+      SplitTexts();
     if (version < 3) UpgradeToVersion3(version);
     if (version < 5) UpgradeToVersion5();
     if (version < 7) UpgradeToVersion7();
@@ -159,9 +162,25 @@ void Store::MakeDocuments(int64_t from) {
     store::CheckCollection(job);
     TakeAttempts(attempts, job);
     store::Jobs().Put(*database_, store::RowOf(job, events));
+    store::JobTexts().Put(*database_, store::TextRowOf(job));
     if (of(store::Usage(), job.id).empty()) PutUsage(job.id, {});
     if (job.attempt)
       database_->Run("DELETE FROM attempts WHERE job = ? AND ended IS NULL", {job.id});
+  }
+}
+
+// Version 12 writes a job's texts once, in a table of their own.
+void Store::SplitTexts() {
+  for (const SqlRow& id : database_->Query("SELECT id FROM " + kOldJobs)) {
+    std::vector<SqlValue> row =
+        database_->Query(fmt::format("SELECT * FROM {} WHERE id = ?", kOldJobs), {id.Int(0)})
+            .at(0)
+            .values();
+    row.pop_back();  // its checksum, which CheckWhole() has checked
+    const std::vector<SqlValue> texts = {id.Int(0), row[store::kSpecV11], row[store::kManifestV11]};
+    row.erase(row.begin() + store::kSpecV11, row.begin() + store::kManifestV11 + 1);
+    store::Jobs().Put(*database_, row);
+    store::JobTexts().Put(*database_, texts);
   }
 }
 
