@@ -145,7 +145,7 @@ std::vector<Reservation> Controller::RecoveredReservations() {
   return reservations;
 }
 
-// One after the other: what cannot be written is left to the next daemon.
+// A transaction for each: if the disk is full, the next daemon goes on with the others.
 void Controller::RecoverDamagedJobs() {
   for (const DamagedJob& damaged : store_.DamagedJobs()) {
     const JobRecord record =

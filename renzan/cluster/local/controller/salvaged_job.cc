@@ -100,8 +100,7 @@ JobRecord SalvageJob(const DamagedJob& damaged, Agent& agent, const JobDirectori
       const spec::JobSpec spec = spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id));
       record.name = spec.name;
       record.priority = spec.priority;
-    } catch (const Error&) {
-      record.spec.clear();  // it is damaged, too
+    } catch (const Error&) {  // it is damaged, too, or of another version
     }
   }
   record.reservation.clear();

@@ -34,15 +34,15 @@ class CheckedTable {
   // CorruptDatabase for a row whose checksum does not match.
   std::vector<SqlRow> Select(Database& database, const std::string& rest = "",
                              const std::vector<SqlValue>& arguments = {}) const;
-  // The row whose first column is `key`, also if it is damaged. Rows of damaged ones have the
-  // checksum that was found as an additional value.
+  // The row whose first column is `key`, also if it is damaged: then with the checksum that was
+  // found as its last value.
   std::optional<CheckedRow> Find(Database& database, const SqlValue& key) const;
+  // As a row of this table, whose last value is the checksum.
+  CheckedRow Check(const SqlRow& row) const;
   // Deletes the rows whose `column` is `value`.
   void Delete(Database& database, const std::string& column, const SqlValue& value) const;
 
  private:
-  CheckedRow Check(const SqlRow& row) const;
-
   std::string name_, definition_, put_, select_, order_;
   std::vector<std::string> columns_;
 };

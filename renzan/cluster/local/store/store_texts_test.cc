@@ -54,5 +54,40 @@ TEST(StoreTexts, UpgradesVersion11) {
   EXPECT_TRUE(CopiesIn(directory).empty());
 }
 
+// Who could not start the daemon before has its next version.
+TEST(StoreTexts, UpgradesVersion11WithADamagedJob) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "state.db";
+  {
+    Store store(path);
+    FillStore(store, 4);
+    EndJob(store, 3, RecordState::kDone);
+  }
+  MakeOlder(path, 11);
+  { Database(path).Run("UPDATE jobs SET document = 'x' WHERE id IN (2, 3)"); }
+  Store store(path);
+  ASSERT_EQ(store.UnfinishedJobs().size(), 2u);
+  EXPECT_EQ(store.UnfinishedJobs()[1].id, 4);
+  EXPECT_EQ(store.FindJob(4)->spec, SampleJob(4).spec);
+  EXPECT_EQ(store.FindJob(3)->state, RecordState::kDone);
+  EXPECT_NE(store.FindJob(3)->damaged, "");
+  const std::vector<DamagedJob> damaged = store.DamagedJobs();
+  ASSERT_EQ(damaged.size(), 1u);
+  EXPECT_EQ(damaged[0].record.id, 2);
+  EXPECT_EQ(damaged[0].record.user, "ann");
+  EXPECT_TRUE(CopiesIn(directory).empty());
+  JobRecord failed = damaged[0].record;
+  failed.state = RecordState::kFailed;
+  failed.ended = 1000;
+  store.Transact([&] { store.PutSalvaged(failed, {.time = 7, .kind = "failed", .text = ""}); });
+  EXPECT_EQ(store.FindJob(2)->state, RecordState::kFailed);
+  Database database(path);
+  EXPECT_EQ(database
+                .QueryOne("SELECT value FROM damaged WHERE job = 2 AND row_of = 'job_texts' AND "
+                          "part = 'spec'")
+                .Text(0),
+            SampleJob(2).spec);
+}
+
 }  // namespace
 }  // namespace renzan::cluster::local

@@ -169,14 +169,24 @@ void Store::MakeDocuments(int64_t from) {
   }
 }
 
-// Version 12 writes a job's texts once, in a table of their own.
+// Version 12 writes a job's texts once, in a table of their own. A row that is damaged remains so:
+// what it says is copied as it is, and neither new row has a checksum that matches.
 void Store::SplitTexts() {
   for (const SqlRow& id : database_->Query("SELECT id FROM " + kOldJobs)) {
-    std::vector<SqlValue> row =
+    const CheckedRow old = store::JobsV11().Check(
         database_->Query(fmt::format("SELECT * FROM {} WHERE id = ?", kOldJobs), {id.Int(0)})
-            .at(0)
-            .values();
-    row.pop_back();  // its checksum, which CheckWhole() has checked
+            .at(0));
+    if (!old.intact) {
+      for (const char* copy :
+           {"jobs SELECT id, CAST(queue AS TEXT), CAST(user AS TEXT), CAST(state AS TEXT), "
+            "CAST(ended AS INTEGER), CAST(events AS INTEGER), CAST(document AS TEXT)",
+            "job_texts SELECT id, CAST(spec AS TEXT), CAST(manifest AS TEXT)"})
+        database_->Run(fmt::format("INSERT INTO {}, CAST(checksum AS TEXT) FROM {} WHERE id = ?",
+                                   copy, kOldJobs),
+                       {id.Int(0)});
+      continue;
+    }
+    std::vector<SqlValue> row = old.row.values();
     const std::vector<SqlValue> texts = {id.Int(0), row[store::kSpecV11], row[store::kManifestV11]};
     row.erase(row.begin() + store::kSpecV11, row.begin() + store::kManifestV11 + 1);
     store::Jobs().Put(*database_, row);
