@@ -61,5 +61,5 @@ expect_exit 64 "--limit" $renzan simulate --trace trace.csv.gz --limit 0
 expect_exit 64 "--restart 60s..30s" $renzan simulate --trace trace.csv.gz --restart 60s..30s
 expect_exit 64 "--notice soon: not a duration" $renzan simulate "${generate[@]}" --notice soon
 printf 'pools: {own: {nodes: 2, resources: {cpu: 8, memory: 8GiB, gpu: 4}}}\n' >cluster.yaml
-expect_exit 78 "--quotas" $renzan simulate --generate jobs=5 --cluster cluster.yaml
+expect_exit 66 "--quotas" $renzan simulate --generate jobs=5 --cluster cluster.yaml
 expect_exit 0 "jobs" $renzan simulate --generate jobs=5 --cluster cluster.yaml --quotas proportional
