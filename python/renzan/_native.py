@@ -163,6 +163,7 @@ _PLAIN = {
     "renzan_dataset_description": (c_char_p, [c_void_p]),
     "renzan_batch_destroy": (None, [c_void_p]),
     "renzan_batch_label": (c_void_p, [c_void_p]),
+    "renzan_batch_labels": (c_void_p, [c_void_p]),
     "renzan_batch_weight": (c_void_p, [c_void_p]),
     "renzan_batch_dense": (c_void_p, [c_void_p]),
     "renzan_events_destroy": (None, [c_void_p]),

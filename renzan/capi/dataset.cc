@@ -55,12 +55,16 @@ std::string Describe(const Dataset& dataset) {
     vectors[vector.name] = {{"first", vector.first}, {"dimension", vector.dimension}};
   Json label, weight;
   if (schema.has_labels()) label = schema.label;
+  Json labels = Json::array();
+  for (const DatasetLabel& each : schema.labels())
+    labels.push_back({{"name", each.name}, {"rule", each.rule}, {"optional", each.optional}});
   if (!schema.weight.empty()) weight = schema.weight;
   return Json{{"directory", dataset.directory()},
               {"rows", dataset.num_rows()},
               {"fingerprint", dataset.fingerprint()},
               {"label", label},
               {"label_rule", schema.label_rule},
+              {"labels", labels},
               {"weight", weight},
               {"negatives_kept", schema.negatives_kept},
               {"dense", schema.dense},
@@ -142,6 +146,8 @@ void renzan_batch_destroy(renzan_batch* batch) { delete batch; }
 const float* renzan_batch_label(const renzan_batch* batch) {
   return batch == nullptr || batch->batch.label.empty() ? nullptr : batch->batch.label.data();
 }
+
+const float* renzan_batch_labels(const renzan_batch* batch) { return renzan_batch_label(batch); }
 
 const float* renzan_batch_weight(const renzan_batch* batch) {
   return batch == nullptr || batch->batch.weight.empty() ? nullptr : batch->batch.weight.data();

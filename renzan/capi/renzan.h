@@ -342,7 +342,9 @@ RENZAN_EXPORT void renzan_dataset_close(renzan_dataset* dataset);
 
 /* Describes it as JSON, valid as long as the dataset; arrays lie in `shards`[i].directory:
  *   {"directory": "clicks", "rows": 7, "fingerprint": "SHA-256: same samples, same meaning",
- *    "label": "label" (null: the rows have no labels), "label_rule": "",
+ *    "label": "click" (null: the rows have no labels), "label_rule": "",
+ *    "labels": [{"name": "click", "rule": "", "optional": false},      the first is `label`
+ *               {"name": "buy", "rule": "values no/yes", "optional": true}],
  *    "weight": null (samples have no weights), "negatives_kept": 1.0,
  *    "dense": ["I1", "text.0", "text.1"], "dense_transforms": ["log", "none", "none"],
  *    "vectors": {"text": {"first": 1, "dimension": 2}},       those of `dense` that one column gave
@@ -372,8 +374,11 @@ RENZAN_EXPORT renzan_status renzan_dataset_read(const renzan_dataset* dataset, c
                                                 size_t num_rows, renzan_batch** batch);
 RENZAN_EXPORT void renzan_batch_destroy(renzan_batch* batch);
 
-/* [rows], of the first label: 0 or 1, or numbers; NULL if the rows have no labels */
+/* [rows], of the first label: 0 or 1, or numbers, or NaN where the row lacks an optional one; NULL
+ * if the rows have no labels */
 RENZAN_EXPORT const float* renzan_batch_label(const renzan_batch* batch);
+/* [labels, rows]: the same of all labels, one after the other, in the order of `labels` */
+RENZAN_EXPORT const float* renzan_batch_labels(const renzan_batch* batch);
 /* [rows], finite and not negative; NULL if samples have no weights, and of no rows. */
 RENZAN_EXPORT const float* renzan_batch_weight(const renzan_batch* batch);
 /* [rows, dense features] */
@@ -412,7 +417,7 @@ typedef struct renzan_import_options {
 
 typedef struct renzan_import_result {
   int64_t rows;          /* of the dataset; with split, of the training set */
-  int64_t positive_rows; /* of these, with label 1; -1: the label is a number */
+  int64_t positive_rows; /* of these, with 1 as the first label; -1: it is a number */
   int64_t bad_rows;      /* skipped */
   int64_t dropped_rows;  /* left out by keep_negatives */
   int64_t test_rows;     /* of the test set, with split */

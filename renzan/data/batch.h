@@ -25,7 +25,7 @@ struct FeatureIds {
 struct Batch {
   int64_t size = 0;
   // [labels, size]: those of the schema's `label`, then of each of its `further_labels`. 0, 1, or
-  // NaN where the row lacks it, which the first never does. Empty if the rows have no labels.
+  // NaN where the row lacks it. Empty if the rows have no labels.
   std::vector<float> label;
   std::vector<float> weight;            // [size], not negative; empty if samples have none
   std::vector<float> dense;             // [size, num_dense], finite

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <span>
 #include <unordered_map>
@@ -23,13 +24,27 @@ constexpr int64_t kRowsPerRead = 4096;
 // The limit for counting distinct values of a dense feature, which may differ in every row.
 constexpr size_t kMaxDistinct = 100'000;
 
+// Of labels, some of which may be missing.
+struct LabelMean {
+  int64_t rows = 0;
+  double sum = 0;
+
+  void Add(float label) {
+    if (std::isnan(label)) return;
+    ++rows;
+    sum += label;
+  }
+  // NaN where no row has the label.
+  double mean() const { return sum / static_cast<double>(rows); }
+};
+
 struct Count {
   int64_t rows = 0;
-  double labels = 0;  // their sum
+  LabelMean labels;
 
   void Add(float label) {
     ++rows;
-    labels += label;
+    labels.Add(label);
   }
 };
 
@@ -48,7 +63,7 @@ std::vector<std::pair<Key, Count>> MostFrequent(std::vector<std::pair<Key, Count
 }
 
 TopValue MakeTop(std::string value, const Count& count) {
-  return {std::move(value), count.rows, count.labels / static_cast<double>(count.rows)};
+  return {std::move(value), count.rows, count.labels.mean()};
 }
 
 class DenseCounter {
@@ -218,7 +233,7 @@ DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const Stop
     summary.features.back().vocabulary = manifest.features.at(feature.name).vocabulary;
   }
 
-  double labels = 0;
+  LabelMean labels;
   Batch batch;
   std::vector<int64_t> rows;
   for (int64_t begin = 0; begin < dataset.num_rows(); begin += kRowsPerRead) {
@@ -228,7 +243,7 @@ DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const Stop
     dataset.Read(rows, &batch);
     batch.label.resize(rows.size());  // of unlabelled rows: 0
     for (size_t i = 0; i < rows.size(); ++i) {
-      labels += batch.label[i];
+      labels.Add(batch.label[i]);
       dense.Add(batch.dense.data() + i * num_dense, batch.label[i], &summary.features);
     }
     for (size_t f = 0; f < ids.size(); ++f)
@@ -236,7 +251,7 @@ DatasetSummary InspectDataset(const Dataset& dataset, size_t num_top, const Stop
   }
 
   summary.rows = dataset.num_rows();
-  if (summary.rows > 0) summary.label_mean = labels / static_cast<double>(summary.rows);
+  if (summary.rows > 0) summary.label_mean = labels.mean();
   dense.Finish(num_top, &summary.features);
   for (size_t f = 0; f < ids.size(); ++f)
     ids[f].Finish(num_top, ValueNames(dataset, f), &summary.features[dense.size() + f]);

@@ -15,7 +15,8 @@ namespace renzan {
 struct TopValue {
   std::string value;  // the text if a vocabulary has it, otherwise the id or the number
   int64_t count = 0;
-  double label_mean = 0;  // the mean label of the rows that hold it; 0 without labels
+  // The mean label of the rows that hold it and have the label: NaN if none has; 0 without labels.
+  double label_mean = 0;
 };
 
 struct FeatureSummary {
@@ -36,7 +37,7 @@ struct FeatureSummary {
 
 struct DatasetSummary {
   int64_t rows = 0;
-  double label_mean = 0;  // the mean label
+  double label_mean = 0;  // of the first label, over the rows that have it; NaN if none has
   std::vector<FeatureSummary> features;
 };
 

@@ -145,8 +145,8 @@ TEST(KeyColumn, Corruption) {
               [&] { KeyColumn(dataset, "request", 0, 2); });
   ExpectError(ErrorCode::kData, HasSubstr("request.key.npy: SHA-256"), [&] { dataset.Verify(); });
   EXPECT_EQ(ReadAll(dataset).size, 2);  // training does not read it
-  testing::RewriteManifest(out, "format_version: 5", "format_version: 10\nfuture: 1");
-  ExpectError(ErrorCode::kData, HasSubstr("is 10, but this program reads versions 1 to 9"),
+  testing::RewriteManifest(out, "format_version: 5", "format_version: 11\nfuture: 1");
+  ExpectError(ErrorCode::kData, HasSubstr("is 11, but this program reads versions 1 to 10"),
               [&] { Dataset later(out); });
 }
 

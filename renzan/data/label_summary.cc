@@ -1,6 +1,7 @@
 #include "renzan/data/label_summary.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "renzan/base/counted.h"
 #include "renzan/base/log.h"
@@ -32,6 +33,10 @@ const char* WhoCanLearn(bool is_positive) {
 }  // namespace
 
 void LabelCounter::Add(float label, std::string_view other_label) {
+  if (std::isnan(label)) {
+    ++totals_.missing_rows;
+    return;
+  }
   ++totals_.rows;
   totals_.positive_rows += label == 1.0f;
   if (other_label.empty()) return;
@@ -59,7 +64,7 @@ LabelSummary LabelCounter::Summary(size_t num_texts, const DatasetManifest& mani
 std::vector<FurtherLabelSummary> FurtherLabelsOf(const DatasetManifest& manifest) {
   std::vector<FurtherLabelSummary> labels;
   for (const std::string& name : manifest.further_labels) {
-    const FurtherLabelEntry& entry = manifest.further_label_entries.at(name);
+    const LabelEntry& entry = manifest.further_label_entries.at(name);
     labels.push_back({name, entry.labelled_rows, entry.positive_rows, NumbersOf(manifest, name)});
   }
   return labels;
@@ -87,9 +92,10 @@ void WarnOfOneValue(const std::string& name, const LabelSummary& label, int64_t 
     return;
   }
   LogWarning(
-      "the label '{}' is {} in every row ({}), from which {} can learn: check that this is the "
+      "the label '{}' is {} in every row{} ({}), from which {} can learn: check that this is the "
       "label's column{}",
-      name, OneValue(label.numbers, label.positive_rows), Counted(label.rows, "row"),
+      name, OneValue(label.numbers, label.positive_rows),
+      label.missing_rows > 0 ? " that has it" : "", Counted(label.rows, "row"),
       WhoCanLearn(!label.numbers && label.positive_rows > 0),
       label.other_rows > 0 ? ", and which text of it means 1" : ", and its rule");
 }

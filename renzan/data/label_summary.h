@@ -19,7 +19,8 @@ struct LabelSummary {
     int64_t rows = 0;
   };
 
-  int64_t rows = 0, positive_rows = 0;
+  int64_t rows = 0, positive_rows = 0;   // that have the label, and have 1
+  int64_t missing_rows = 0;              // that lack it
   std::optional<NumberSummary> numbers;  // if the label is a number
   // Rows whose label is 0 only because every text but one means 0, and the most frequent of their
   // texts.
@@ -60,7 +61,8 @@ std::string Describe(const NumberSummary& numbers);
 // "label 'buy': 1 in 24 of 120 rows", or "label 'rating': mean 3.502, from 0.5 to 5 in 120 rows".
 std::string Describe(const FurtherLabelSummary& label);
 
-// If the label `name` is the same in all rows. `dropped_rows`: as --keep-negatives left out.
+// If the label `name` is the same in all rows that have it. `dropped_rows`: as --keep-negatives
+// left out.
 void WarnOfOneValue(const std::string& name, const LabelSummary& label, int64_t dropped_rows);
 // If a label is the same in all rows that have it.
 void WarnOfOneValue(const std::vector<FurtherLabelSummary>& labels);

@@ -56,7 +56,7 @@ void CheckPreprocessing(const std::string& directory, const DatasetManifest& man
   if (!schema.further_labels.empty() || !there_schema.further_labels.empty()) {
     const auto rules_of = [](const DatasetSchema& of) {
       std::map<std::string, std::string> further;
-      for (const FurtherLabel& label : of.further_labels) further[label.name] = label.rule;
+      for (const DatasetLabel& label : of.further_labels) further[label.name] = label.rule;
       return RecordedLabelRules(of.label, of.label_rule, further, of.parsing);
     };
     const std::map<std::string, std::string> rules = rules_of(there_schema);

@@ -129,7 +129,7 @@ FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
                           .label_rule = schema.label_rule,
                           .parsing = schema.parsing,
                           .negatives_kept = schema.negatives_kept};
-  for (const FurtherLabel& label : schema.further_labels)
+  for (const DatasetLabel& label : schema.further_labels)
     features.further_label_rules[label.name] = label.rule;
   for (const CategoricalFeature& feature : schema.categorical) {
     features.categorical.push_back(feature.name);

@@ -297,7 +297,8 @@ inline void DrawNextItem(Draws& draw, RandomModel* model) {
   model->config.model.negatives = {{"item", draw.Size(6)}};
 }
 
-// Further labels, some of which are numbers or may be missing, and outputs that learn from them.
+// Further labels, some of which are numbers, and outputs that learn from them. Each label, the
+// first included, may be missing from rows of some models.
 inline void DrawTasks(Draws& draw, RandomModel* model) {
   ModelConfig& m = model->config.model;
   for (int more = m.type == "esmm" ? 1 : draw.Below(3); more > 0; --more)
@@ -305,6 +306,7 @@ inline void DrawTasks(Draws& draw, RandomModel* model) {
         {.name = fmt::format("l{}", more),
          .rule = m.type != "esmm" && draw.OneIn(3) ? kNumberRule : "",
          .optional = draw.OneIn(2)});
+  model->schema.label_optional = !model->schema.further_labels.empty() && draw.OneIn(2);
   m.experts = draw.Size(3);
   m.task_experts = draw.Size(2);
   m.expert_levels = 1 + draw.Below(2);
@@ -323,7 +325,7 @@ inline void DrawTasks(Draws& draw, RandomModel* model) {
   if (model->schema.further_labels.empty()) return;
   const auto add = [&](const GraphBlock& block) { m.blocks.merge(BlocksOf({block})); };
   m.outputs["first"] = {.block = "logit", .label = "label"};
-  for (const FurtherLabel& label : model->schema.further_labels) {
+  for (const DatasetLabel& label : model->schema.further_labels) {
     const std::string block = "logit_" + label.name;
     add({block, {"outputs"}, Mlp{.layers = {1}, .linear_output = true}});
     m.outputs[label.name] = {.block = block, .weight = draw.Of<double>({1, 0.3})};

@@ -115,7 +115,10 @@ inline Batch MakeSlice(const TestModel& model, int64_t step,
   for (int64_t sample = begin; sample < end; ++sample) {
     const uint64_t s = static_cast<uint64_t>(sample);
     const Philox::Block words = Philox::Draw(static_cast<uint64_t>(step), s);
-    batch.label.push_back(words[0] % 4 == 0 ? 1.0f : 0.0f);
+    const bool is_missing = schema.label_optional && words[0] / 4 % 5 == 0;
+    batch.label.push_back(is_missing          ? std::numeric_limits<float>::quiet_NaN()
+                          : words[0] % 4 == 0 ? 1.0f
+                                              : 0.0f);
     if (!schema.weight.empty()) batch.weight.push_back(2 * Philox::Uniform(words[3]));
     for (size_t d = 0; d < schema.dense.size(); ++d)
       batch.dense.push_back(Philox::Uniform(d < 3 ? words[d + 1] : Philox::Draw(words[1], d)[1]));

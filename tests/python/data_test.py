@@ -157,8 +157,32 @@ class DataTest(unittest.TestCase):
         dataset = renzan.data.open(datasets.unlabelled(self.root / "unlabelled"))
         self.assertIsNone(dataset.schema.label)
         self.assertIsNone(dataset[:].label)
+        self.assertEqual((dataset[:].labels, list(dataset.schema.labels)), (None, []))
         self.assertIsNone(dataset.shards[0].label)
         self.assertEqual(dataset[[1, 0]].ids["a"].tolist(), [1, 2])
+
+    def test_several_labels(self):
+        columns = {"click": "{role: label, optional: true}", "x": "{role: dense}",
+                   "buy": "{role: label, values: no/yes, optional: true}",
+                   "stars": "{role: label, values: number}"}
+        csv = "click,buy,stars,x\n1,yes,4.5,0\n,no,-1,1\n0,,2,2\n"
+        dataset = renzan.data.open(datasets.imported(self.root / "labels", csv, columns))
+        self.assertEqual([tuple(label) for label in dataset.schema.labels],
+                         [("click", "", True), ("buy", "values no/yes", True),
+                          ("stars", "values number", False)])
+        self.assertEqual((dataset.schema.label, dataset.schema.labels[1].name), ("click", "buy"))
+        expected = np.array([[1, 1, 4.5], [np.nan, 0, -1], [0, np.nan, 2]], np.float32)
+        for batch, rows in ((dataset[:], [0, 1, 2]), (dataset[[2, 0, 2]], [2, 0, 2]),
+                            (dataset[[]], []), (dataset.shards[0], [0, 1, 2]),
+                            (pickle.loads(pickle.dumps(dataset[:2])), [0, 1])):
+            np.testing.assert_array_equal(batch.labels, expected[rows].reshape(-1, 3))
+            np.testing.assert_array_equal(batch.label, expected[rows, 0])
+            np.testing.assert_array_equal(batch.further_labels, expected[rows, 1:].reshape(-1, 2))
+            self.assertEqual(batch.labels.dtype, np.float32)
+        clicks = renzan.data.open(self.clicks)
+        self.assertEqual([tuple(label) for label in clicks.schema.labels], [("label", "", False)])
+        self.assertEqual(clicks[:5].labels.tolist(), [[label] for label in clicks[:5].label])
+        self.assertIsNone(clicks[:5].further_labels)
 
     def test_weights_and_negatives(self):
         columns = {"label": "{role: label}", "w": "{role: weight}", "a": "{role: categorical}"}

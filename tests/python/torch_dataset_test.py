@@ -71,6 +71,29 @@ class TorchDatasetTest(unittest.TestCase):
         for row, one in enumerate(ids["M2"]):
             torch.testing.assert_close(pooled[row], bag.weight[one].sum(0))
 
+    def test_several_labels(self):
+        with tempfile.TemporaryDirectory() as root:
+            directory = datasets.imported(
+                pathlib.Path(root) / "labels", "click,buy,x\n1,1,0\n,0,1\n0,,2\n",
+                {"click": "{role: label, optional: true}", "buy": "{role: label, optional: true}",
+                 "x": "{role: dense}"})
+            nan = float("nan")
+            for labels, expected in ((None, [1, nan, 0]), ("buy", [1, 0, nan]),
+                                     (["buy"], [[1], [0], [nan]]),
+                                     (["buy", "click"], [[1, 1], [0, nan], [nan, 0]])):
+                visits = Dataset(directory, labels)
+                expected = torch.tensor(expected)
+                for label in (visits[range(3)][2], torch.stack([row[2] for row in visits]),
+                              next(iter(DataLoader(visits, batch_size=3)))[2]):
+                    torch.testing.assert_close(label, expected, equal_nan=True)
+            label = Dataset(directory, labels=["click", "buy"])[range(3)][2]
+            known = ~torch.isnan(label)
+            self.assertEqual(known.sum(0).tolist(), [2, 2])
+            for wrong, message in ((["click", "cart"], "no label 'cart', but click, buy"),
+                                   ("cart", "no label 'cart'"), ([], "names no label")):
+                with self.assertRaisesRegex(renzan.UsageError, message):
+                    Dataset(directory, labels=wrong)
+
     def test_weights_are_part_of_batches_only(self):
         with tempfile.TemporaryDirectory() as root:
             tags = Dataset(datasets.imported(

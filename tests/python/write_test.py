@@ -180,6 +180,32 @@ class WriteTest(unittest.TestCase):
         for name in files[0]:
             self.assertEqual((one / name).read_bytes(), (other / name).read_bytes(), name)
 
+    @unittest.skipUnless(pyarrow, "PyArrow is not installed (bench/setup-peers tables)")
+    def test_labels_that_rows_lack(self):
+        """Nulls are the empty fields of a CSV file, also in the first label."""
+        columns = {"click": [None if i % 3 == 0 else i % 2 for i in range(90)],
+                   "stars": [None if i % 3 == 1 else i * 0.5 for i in range(90)],
+                   "x": list(range(90))}
+        schema = {"columns": {"click": {"role": "label", "optional": True},
+                              "stars": {"role": "label", "values": "number", "optional": True},
+                              "x": {"role": "dense", "transform": "log"}}}
+        self.from_csv(columns, schema)
+        for name, table in (("typed", pyarrow.table(columns)),
+                            ("texts", pyarrow.table({name: [None if v is None else str(v)
+                                                            for v in values]
+                                                     for name, values in columns.items()}))):
+            new = renzan.data.write(table, self.root / name, schema)
+            self.expect_same(self.root / "csv", self.root / name)
+        self.assertEqual(np.isnan(new[:].labels).sum(0).tolist(), [30, 30])
+        for batches in (1, 30):
+            none = pyarrow.table({**columns, "stars": [None] * 90})
+            with self.assertRaisesRegex(renzan.DataError,
+                                        "row 0: has none of the labels click, stars"):
+                renzan.data.write(none.to_reader(90 // batches), self.root / "none", schema)
+            new = renzan.data.write(none.to_reader(90 // batches), self.root / f"skip{batches}",
+                                    schema, on_bad_row="skip")
+            self.assertEqual(len(new), 60)
+
     def test_hand_made(self):
         columns = {"y": [1, 0, 1], "user": [7, -7, 7], "x": [5, 6, 8]}
         schema = {"columns": {"y": {"role": "label"}, "user": {"role": "categorical"},

@@ -69,14 +69,37 @@ class _Columns(NamedTuple):
     ids: dict[str, np.ndarray | Bags[np.ndarray]]
     """By name, in the schema's order: [rows] for a one-hot feature, Bags for a multi-hot one."""
     label: np.ndarray | None
-    """float32 [rows]: the first label, 0 or 1, or a number; None if the rows have no labels."""
+    """float32 [rows]: the first label, 0 or 1, or a number; NaN where a row lacks it, if it is
+    optional. None if the rows have no labels."""
 
 
 class Batch(_Columns):
-    """Some rows, in columns: a tuple (dense, ids, label), and `weight` as an attribute."""
+    """Some rows, in columns: a tuple (dense, ids, label), and the others as attributes."""
 
     weight: np.ndarray | None = None
     """float32 [rows], finite and not negative; None where samples have no weights."""
+    further_labels: np.ndarray | None = None
+    """float32 [rows, labels - 1]: the labels beside the first; None where there are none."""
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        """float32 [rows, labels]: a column for each of schema.labels, NaN where a row lacks one. None
+        if the rows have no labels."""
+        if self.label is None:
+            return None
+        if self.further_labels is None:
+            return self.label[:, np.newaxis]
+        return np.column_stack([self.label, self.further_labels])
+
+
+class Label(NamedTuple):
+    """What a row is labelled with: 0 or 1, or a number."""
+
+    name: str
+    rule: str
+    """As Schema.label_rule."""
+    optional: bool
+    """Whether rows may lack it, which is NaN."""
 
 
 class Feature(NamedTuple):
@@ -100,14 +123,15 @@ class Schema(NamedTuple):
     """The meaning of the columns."""
 
     label: str | None
+    """The first of `labels`; None if the rows have no labels."""
     dense: list[str]
     categorical: list[Feature]
     dense_transforms: list[str]
     """The transform of each of `dense`, such as "log" or "standardize:3.5:1.2"; empty if
     unknown."""
     label_rule: str
-    """How labels were mapped to 0 and 1; empty if they were 0 and 1 already, and "values number" if
-    they are numbers."""
+    """How the first label was mapped to 0 and 1; empty if it was 0 and 1 already, and "values number"
+    if it is a number."""
     weight: str | None = None
     """The column of sample weights, if there is one."""
     negatives_kept: float = 1
@@ -115,6 +139,8 @@ class Schema(NamedTuple):
     of a model trained on them are calibrated after its logits + log(negatives_kept)."""
     vectors: Mapping[str, slice] = {}
     """Of each column of vectors, where its numbers are in `dense`: batch.dense[:, vectors["text"]]."""
+    labels: Sequence[Label] = ()
+    """All labels, in the order of Batch.labels' columns."""
 
 
 Rows = Union[int, slice, Sequence[int], np.ndarray]
@@ -151,7 +177,8 @@ class Dataset:
             about["dense_transforms"], about["label_rule"], about["weight"],
             about["negatives_kept"],
             {name: slice(v["first"], v["first"] + v["dimension"])
-             for name, v in about["vectors"].items()})
+             for name, v in about["vectors"].items()},
+            [Label(label["name"], label["rule"], label["optional"]) for label in about["labels"]])
         self.best_possible: dict[str, float] | None = about["generated"]
         """For generated data: the best that a model can reach, {"best_auc", "best_log_loss"}."""
         self._shards: list[Batch] | None = None
@@ -197,6 +224,10 @@ class Dataset:
             label = memory.view(library.renzan_batch_label(handle), "<f4", n)
         batch = Batch(memory.view(library.renzan_batch_dense(handle), "<f4", n,
                                   len(self.schema.dense)), ids, label)
+        if len(self.schema.labels) > 1:
+            labels = memory.view(library.renzan_batch_labels(handle), "<f4",
+                                 len(self.schema.labels), n)
+            batch.further_labels = labels[1:].T
         if self.schema.weight is not None:
             batch.weight = memory.view(library.renzan_batch_weight(handle), "<f4", n)
         return batch
@@ -256,6 +287,8 @@ class Dataset:
                 ids[feature["name"]] = one_hot[:, feature["column"]]
         label = None if self.schema.label is None else array("label.npy")
         batch = Batch(array("dense.npy"), ids, label)
+        if len(self.schema.labels) > 1:
+            batch.further_labels = array("further_labels.npy")
         if self.schema.weight is not None:
             batch.weight = array("weight.npy")
         return batch

@@ -28,6 +28,11 @@ class Dataset(torch.utils.data.Dataset[Batch]):
     per_sample_weights=bags.weights, and only batches have them: a row alone is a UsageError. Sample
     weights are not part of either: dataset.source[rows].weight has them.
 
+    Of several labels (schema.labels), the label is the first, unless `labels` names others: with
+    Dataset(source, labels=["click", "buy"]), label is [2] of a row and [batch, 2] of a batch, in this
+    order; with labels="buy", it is that one. A row that lacks an optional label has NaN, to be left
+    out of its loss: known = ~torch.isnan(label).
+
     In a DataLoader a sampler of lists of row numbers asks for whole batches:
 
         DataLoader(dataset, batch_size=None, sampler=renzan.torch.Sampler(dataset, 256, seed=1))
@@ -36,12 +41,26 @@ class Dataset(torch.utils.data.Dataset[Batch]):
     are multi-hot features, and are slower without it.
     """
 
-    def __init__(self, source: data.Dataset | str | os.PathLike[str]):
+    def __init__(self, source: data.Dataset | str | os.PathLike[str],
+                 labels: str | Sequence[str] | None = None):
         """`source`: a dataset that renzan.data.open() returned, or its directory."""
         self.source = source if isinstance(source, data.Dataset) else data.open(source)
         if self.source.schema.label is None:
             raise UsageError(f"{self.source.directory} has no labels: read its rows, for "
                              "predictions, with renzan.data.open(directory)[rows]")
+        self._columns = None if labels is None else self._columns_of(labels)
+
+    def _columns_of(self, labels: str | Sequence[str]) -> int | list[int]:
+        """Where these are in Batch.labels."""
+        names = [label.name for label in self.schema.labels]
+        wanted = [labels] if isinstance(labels, str) else list(labels)
+        for name in wanted:
+            if name not in names:
+                raise UsageError(f"{self.source.directory} has no label {name!r}, but "
+                                 f"{', '.join(names)}")
+        if not wanted:
+            raise UsageError("labels=[] names no label: leave it out for the first one")
+        return names.index(labels) if isinstance(labels, str) else list(map(names.index, wanted))
 
     @property
     def schema(self) -> data.Schema:
@@ -79,8 +98,13 @@ class Dataset(torch.utils.data.Dataset[Batch]):
                                  weights)
             else:
                 ids[name] = torch.from_numpy(array)
-        assert batch.label is not None
-        return torch.from_numpy(batch.dense), ids, torch.from_numpy(batch.label)
+        label = batch.label
+        if self._columns is not None:
+            labels = batch.labels
+            assert labels is not None
+            label = np.ascontiguousarray(labels[:, self._columns])
+        assert label is not None
+        return torch.from_numpy(batch.dense), ids, torch.from_numpy(label)
 
 
 class _Rows:

@@ -41,7 +41,8 @@ void PrintLabels(const ImportSummary& done) {
   else
     fmt::print("label '{}': 1 in {} of {} ({:.4g} %)\n", done.label_name, label.positive_rows,
                Counted(label.rows, "row"),
-               100 * static_cast<double>(label.positive_rows) / static_cast<double>(label.rows));
+               100 * static_cast<double>(label.positive_rows) /
+                   static_cast<double>(std::max<int64_t>(label.rows, 1)));
   for (const FurtherLabelSummary& further : done.further_labels)
     fmt::print("{}\n", Describe(further));
   if (label.other_rows == 0) return;

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -78,6 +79,7 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
                                 {"label", nullptr},
                                 {MeanKey(dataset), MeanJson(dataset, summary.label_mean)}};
   if (dataset.schema().has_labels()) out["label"] = dataset.schema().label;
+  if (dataset.schema().label_optional) out["labelled_rows"] = dataset.manifest().labelled_rows;
   if (const auto& numbers = dataset.manifest().number_labels;
       numbers.contains(dataset.schema().label))
     out["label_values"] = ToJson(numbers.at(dataset.schema().label));
@@ -109,9 +111,12 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
 std::string DescribeFirstLabel(const Dataset& dataset, const DatasetSummary& summary) {
   const std::string& label = dataset.schema().label;
   if (label.empty()) return "no labels";
+  const std::string where = dataset.schema().label_optional
+                                ? fmt::format(" in {} of them", dataset.manifest().labelled_rows)
+                                : "";
   if (const auto& numbers = dataset.manifest().number_labels; numbers.contains(label))
-    return fmt::format("label '{}' with {}", label, Describe(numbers.at(label)));
-  return fmt::format("label '{}' with rate {:.4f}", label, summary.label_mean);
+    return fmt::format("label '{}' with {}{}", label, Describe(numbers.at(label)), where);
+  return fmt::format("label '{}' with rate {:.4f}{}", label, summary.label_mean, where);
 }
 
 void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
@@ -164,7 +169,9 @@ void PrintTable(const Dataset& dataset, const DatasetSummary& summary) {
     for (const TopValue& top : feature.top)
       fmt::print("  {}: {:.1f}%{}", Escape(ShortText(top.value, kShown)),
                  100 * static_cast<double>(top.count) / values,
-                 has_labels ? fmt::format(", {:.3f}", top.label_mean) : "");
+                 !has_labels                  ? ""
+                 : std::isnan(top.label_mean) ? ", -"
+                                              : fmt::format(", {:.3f}", top.label_mean));
     fmt::print("\n");
   }
   fmt::print(

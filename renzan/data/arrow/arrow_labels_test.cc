@@ -99,9 +99,44 @@ TEST(ArrowLabels, FurtherOnesMayBeNull) {
   const Dataset dataset = DatasetOfLabels(
       csv, "  y: {role: label}\n  z: {role: label, optional: true}\n", std::move(columns));
   EXPECT_THAT(testing::ReadAll(dataset).label, ElementsAre(0, 1, 0, 1, 1, IsNan(), 0, 1));
-  const FurtherLabelEntry& z = dataset.manifest().further_label_entries.at("z");
+  const LabelEntry& z = dataset.manifest().further_label_entries.at("z");
   EXPECT_EQ(z.labelled_rows, 3);
   EXPECT_EQ(z.positive_rows, 2);
+}
+
+TEST(ArrowLabels, TheFirstMayBeNullAsInText) {
+  const std::string schema =
+      "  y: {role: label, optional: true}\n  z: {role: label, optional: true, values: number}\n";
+  const Csv table("", {});
+  std::vector<TestArray> columns;
+  columns.push_back(Numbers<int16_t>("s", "y", {1, std::nullopt, 0, std::nullopt}));
+  columns.push_back(Numbers<double>("g", "z", {std::nullopt, 2.5, -1, 0}));
+  const Dataset of_table = DatasetOfLabels(table, schema, std::move(columns));
+  EXPECT_THAT(testing::ReadAll(of_table).label,
+              ElementsAre(1, IsNan(), 0, IsNan(), IsNan(), 2.5f, -1, 0));
+  const Csv text("columns:\n" + schema + "  x: {role: dense}\n",
+                 {"y,z,x\n1,,\n,2.5,\n0,-1,\n,0,\n"});
+  text.Import();
+  // As text has columns that are read in some way, only they differ.
+  for (const char* file : {"label.npy", "further_labels.npy"})
+    EXPECT_EQ(ReadFile(of_table.directory() + "/shard-00000/" + file),
+              ReadFile(text.options.output + "/shard-00000/" + file));
+  EXPECT_EQ(of_table.fingerprint(), Dataset(text.options.output).fingerprint());
+}
+
+TEST(ArrowLabels, ARowWithNoneIsBad) {
+  const std::string schema =
+      "  y: {role: label, optional: true}\n  z: {role: label, optional: true}\n";
+  Csv csv("", {});
+  const auto import = [&] {
+    std::vector<TestArray> columns;
+    columns.push_back(Numbers<int16_t>("s", "y", {1, std::nullopt, 0, std::nullopt, 1}));
+    columns.push_back(Bools("z", {std::nullopt, true, std::nullopt, std::nullopt, false}));
+    return testing::ReadAll(DatasetOfLabels(csv, schema, std::move(columns))).label;
+  };
+  ExpectError(ErrorCode::kData, HasSubstr("row 3: has none of the labels y, z"), import);
+  csv.options.skip_bad_rows = true;
+  EXPECT_THAT(import(), ElementsAre(1, IsNan(), 0, 1, IsNan(), 1, IsNan(), 0));
 }
 
 }  // namespace

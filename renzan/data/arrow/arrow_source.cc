@@ -93,6 +93,7 @@ class ArrowSource : public RowSource {
       bad_is_next_ = true;
       *rows = rows->first(good);
     }
+    CheckLabels(rows);
     at_ += std::ssize(*rows);
     row_ += std::ssize(*rows);
     if (rows->empty()) return TakeBad(bad);
@@ -107,6 +108,18 @@ class ArrowSource : public RowSource {
   void Report(ImportProgress* /*progress*/) const override {}
 
  private:
+  // Ends *rows before the first that has no label.
+  void CheckLabels(std::span<TextRow>* rows) {
+    for (size_t good = 0; good < rows->size(); ++good) {
+      BadRow found;
+      if (fields_.HasLabel((*rows)[good], &found)) continue;
+      found.line = row_ + static_cast<int64_t>(good);
+      bad_ = std::move(found);
+      bad_is_next_ = true;
+      *rows = rows->first(good);
+    }
+  }
+
   std::string LastError(int error) const {
     const char* const said =
         stream_->get_last_error == nullptr ? nullptr : stream_->get_last_error(stream_);

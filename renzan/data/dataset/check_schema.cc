@@ -45,6 +45,7 @@ void CheckSchema(const DatasetSchema& schema) {
   const auto check_name = [&](const std::string& name) { CheckName(name, &seen); };
   if (schema.has_labels()) check_name(schema.label);
   CHECK(schema.has_labels() || schema.further_labels.empty());
+  CHECK(!schema.label_optional || !schema.further_labels.empty());
   if (!schema.further_labels.empty() && schema.negatives_kept != 1)
     Fail(ErrorCode::kConfig,
          "there are several labels, but only {} of the rows with '{}' 0: scores can be corrected "
@@ -55,7 +56,7 @@ void CheckSchema(const DatasetSchema& schema) {
          "the label '{}' is a number, but only {} of the rows with 0 are there (negatives_kept), "
          "for which predictions of numbers cannot be corrected: use all rows",
          schema.label, schema.negatives_kept);
-  for (const FurtherLabel& label : schema.further_labels) check_name(label.name);
+  for (const DatasetLabel& label : schema.further_labels) check_name(label.name);
   if (!schema.weight.empty()) check_name(schema.weight);
   for (const std::string& name : schema.dense) check_name(name);
   for (const DenseVector& vector : schema.vectors) check_name(vector.name);

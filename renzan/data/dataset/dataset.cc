@@ -170,9 +170,7 @@ struct Dataset::Impl {
   // The slow path: locates the error that the fast path detected.
   [[noreturn]] void FailOneHot(std::span<const int64_t> rows, const Batch& batch) const {
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (schema.has_labels() && !IsLabel(batch.label[i], schema.first_label_is_number(), false))
-        FailRow(rows[i], schema.label,
-                WhyNoLabel(batch.label[i], schema.first_label_is_number(), false));
+      if (schema.has_labels()) CheckLabel(rows[i], schema.first_label(), batch.label[i]);
       for (size_t d = 0; d < schema.dense.size(); ++d) {
         const float value = batch.dense[i * schema.dense.size() + d];
         if (!std::isfinite(value))
@@ -181,6 +179,10 @@ struct Dataset::Impl {
       for (size_t f : one_hot) CheckId(rows[i], f, batch.categorical[f].values[i]);
     }
     CHECK_MSG(false, "the fast row check found an error that the slow one does not");
+  }
+
+  void CheckLabel(int64_t row, const DatasetLabel& label, float value) const {
+    if (!IsLabel(label, value)) FailRow(row, label.name, WhyNoLabel(label, value));
   }
 
   void CheckId(int64_t row, size_t f, int64_t id) const {
@@ -233,7 +235,8 @@ void Dataset::Impl::ReadOneHot(std::span<const int64_t> rows, Batch* batch) cons
       shard.label.Need(row, 1);
       const float label = shard.label_data[row];
       batch->label[i] = label;
-      bad |= is_number ? !IsNumberLabel(label) : label != 0.0f && label != 1.0f;
+      bad |= (is_number ? !IsNumberLabel(label) : label != 0.0f && label != 1.0f) &&
+             !(schema.label_optional && std::isnan(label));
     }
     shard.dense.Need(row * num_dense, num_dense);
     shard.ids.Need(row * num_one_hot, num_one_hot);
@@ -259,11 +262,8 @@ void Dataset::Impl::ReadFurtherLabels(std::span<const int64_t> rows, Batch* batc
     const size_t first = static_cast<size_t>(rows[i] - shard.first_row) * further;
     shard.further_labels->Need(first, further);
     for (size_t j = 0; j < further; ++j) {
-      const FurtherLabel& column = schema.further_labels[j];
-      const float label = shard.further_label_data[first + j];
-      if (!IsLabel(label, column.is_number(), column.optional))
-        FailRow(rows[i], column.name, WhyNoLabel(label, column.is_number(), column.optional));
-      batch->label[(1 + j) * n + i] = label;
+      const float label = batch->label[(1 + j) * n + i] = shard.further_label_data[first + j];
+      CheckLabel(rows[i], schema.further_labels[j], label);
     }
   }
 }

@@ -50,13 +50,13 @@ inline bool IsNumberLabel(float value) {
   return value >= -kMaxNumberLabel && value <= kMaxNumberLabel;
 }
 
-// A label beside the first one, such as a purchase beside a click.
-struct FurtherLabel {
+// A label of the rows, such as a click, or a purchase beside it.
+struct DatasetLabel {
   std::string name;
   std::string rule = {};  // DatasetSchema::label_rule
-  bool optional = false;  // whether rows may lack it
+  bool optional = false;  // whether rows may lack it, if they have another
   bool is_number() const { return rule == kNumberRule; }
-  bool operator==(const FurtherLabel&) const = default;
+  bool operator==(const DatasetLabel&) const = default;
 };
 
 // Dense features that one column of the input gives, in its order: embedding.0, embedding.1 and so
@@ -92,12 +92,15 @@ struct DatasetSchema {
   // downsampling.
   double negatives_kept = 1;
   std::vector<DenseVector> vectors = {};  // which of `dense` belong together, in their order
-  std::vector<FurtherLabel> further_labels = {};  // none without `label`
+  std::vector<DatasetLabel> further_labels = {};  // none without `label`
+  bool label_optional = false;                    // DatasetLabel::optional of the first
 
   bool has_labels() const { return !label.empty(); }
   size_t num_labels() const { return has_labels() ? 1 + further_labels.size() : 0; }
-  // Of all labels, the first one's first.
-  std::vector<std::string> label_names() const;
+  DatasetLabel first_label() const { return {label, label_rule, label_optional}; }
+  // All, in the order of Batch::label: only where they are stored sets the first one apart.
+  std::vector<DatasetLabel> labels() const;
+  std::vector<std::string> label_names() const;  // of labels()
   bool first_label_is_number() const { return has_labels() && label_rule == kNumberRule; }
   // The names of those that are numbers.
   std::vector<std::string> number_labels() const;

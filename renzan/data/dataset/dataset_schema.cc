@@ -4,10 +4,23 @@
 
 namespace renzan {
 
-std::vector<std::string> DatasetSchema::label_names() const {
+std::vector<DatasetLabel> DatasetSchema::labels() const {
   if (!has_labels()) return {};
-  std::vector<std::string> names = {label};
-  for (const FurtherLabel& further : further_labels) names.push_back(further.name);
+  std::vector<DatasetLabel> all = {first_label()};
+  all.insert(all.end(), further_labels.begin(), further_labels.end());
+  return all;
+}
+
+std::vector<std::string> DatasetSchema::label_names() const {
+  std::vector<std::string> names;
+  for (const DatasetLabel& each : labels()) names.push_back(each.name);
+  return names;
+}
+
+std::vector<std::string> DatasetSchema::number_labels() const {
+  std::vector<std::string> names;
+  for (const DatasetLabel& each : labels())
+    if (each.is_number()) names.push_back(each.name);
   return names;
 }
 

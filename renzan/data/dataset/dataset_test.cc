@@ -198,8 +198,8 @@ TEST(Dataset, ManifestErrorsSayWhere) {
   ExpectError(ErrorCode::kData, AllOf(HasSubstr("dataset.yaml:2:"), HasSubstr("shards have 10")),
               open);
   WriteFileAtomically(manifest, good);
-  testing::RewriteManifest(dir / "d", "format_version: 2", "format_version: 10");
-  ExpectError(ErrorCode::kData, HasSubstr("this program reads versions 1 to 9"), open);
+  testing::RewriteManifest(dir / "d", "format_version: 2", "format_version: 11");
+  ExpectError(ErrorCode::kData, HasSubstr("this program reads versions 1 to 10"), open);
   WriteFileAtomically(manifest, good);
   testing::RewriteManifest(dir / "d", "dtype: float32", "dtype: int32");
   ExpectError(ErrorCode::kData, HasSubstr("is declared as int32"), open);
@@ -377,7 +377,7 @@ TEST(DatasetWriter, RejectsInvalidValues) {
   const float good[] = {1}, bad[] = {std::numeric_limits<float>::infinity()};
   const int64_t id[] = {2}, out[] = {3};
   writer.Append(0, good, id);
-  ExpectError(ErrorCode::kData, HasSubstr("row 1: the label is 2"),
+  ExpectError(ErrorCode::kData, HasSubstr("row 1: label 'y' is 2"),
               [&] { writer.Append(2, good, id); });
   ExpectError(ErrorCode::kData, HasSubstr("'x' is inf"), [&] { writer.Append(0, bad, id); });
   ExpectError(ErrorCode::kData, HasSubstr("id 3, outside [0, 3)"),

@@ -68,11 +68,18 @@ struct DatasetWriter::Impl {
   DatasetSchema schema;
   StoredColumns columns;
   std::unique_ptr<ShardWriters> shard;
-  WeightCounter weights;                         // of samples
-  std::vector<WeightCounter> bag_weights;        // by multi-hot feature
-  std::map<std::string, NumberCounter> numbers;  // of labels that are numbers
-  std::vector<int32_t> narrowed;                 // of one row or bag
-  std::vector<int64_t> one_hot_limits;           // num_embeddings of the one-hot features
+  WeightCounter weights;                   // of samples
+  std::vector<WeightCounter> bag_weights;  // by multi-hot feature
+  // One of schema.labels(), and what the manifest counts of it.
+  struct CountedLabel {
+    DatasetLabel label;
+    int64_t* rows;
+    int64_t* positive_rows;                // null: it is a number
+    std::optional<NumberCounter> numbers;  // if it is one
+  };
+  std::vector<CountedLabel> labels;
+  std::vector<int32_t> narrowed;        // of one row or bag
+  std::vector<int64_t> one_hot_limits;  // num_embeddings of the one-hot features
   std::vector<std::string> other_files;
 
   Impl(const std::string& directory, const DatasetSchema& the_schema, DatasetWriterOptions opts)
@@ -228,6 +235,48 @@ struct DatasetWriter::Impl {
         MapFile(fmt::format("{}/{}", folder, FeatureFile(NameOf(f), "values")), {}, {&id_maps[f]});
   }
 
+  void AddLabel(const DatasetLabel& label) {
+    const auto further = manifest.further_label_entries.find(label.name);
+    const bool is_first = further == manifest.further_label_entries.end();
+    CountedLabel counted{
+        .label = label,
+        .rows = is_first ? &manifest.labelled_rows : &further->second.labelled_rows,
+        .positive_rows = is_first ? &manifest.positive_rows : &further->second.positive_rows,
+        .numbers = std::nullopt};
+    if (label.is_number()) {
+      counted.positive_rows = nullptr;
+      counted.numbers.emplace(&manifest.number_labels[label.name]);
+    }
+    labels.push_back(std::move(counted));
+  }
+
+  void CheckLabels(float first, std::span<const float> further) const {
+    bool is_labelled = labels.empty();
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const CountedLabel& each = labels[i];
+      const float value = i == 0 ? first : further[i - 1];
+      if (!IsLabel(each.label, value))
+        Fail(ErrorCode::kData, "row {}: label '{}' {}", manifest.rows + shard->rows(),
+             each.label.name, WhyNoLabel(each.label, value));
+      is_labelled |= !std::isnan(value);
+    }
+    if (!is_labelled)
+      Fail(ErrorCode::kData, "row {} has none of its labels", manifest.rows + shard->rows());
+  }
+
+  void CountLabels(float first, std::span<const float> further) {
+    for (size_t i = 0; i < labels.size(); ++i) {
+      CountedLabel& each = labels[i];
+      const float value = i == 0 ? first : further[i - 1];
+      if (std::isnan(value)) continue;
+      ++*each.rows;
+      if (each.numbers)
+        each.numbers->Add(value);
+      else
+        *each.positive_rows += value == 1.0f;
+    }
+  }
+
   void AppendWeight(float weight) {
     const int64_t row = manifest.rows + shard->rows();
     if (!std::isfinite(weight) || weight < 0)
@@ -292,14 +341,14 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   impl.manifest.created_by = impl.options.created_by;
   impl.manifest.label = schema.label;
   impl.manifest.label_rule = schema.label_rule;
+  impl.manifest.label_optional = schema.label_optional;
   impl.manifest.positive_rows = schema.has_labels() && !schema.first_label_is_number() ? 0 : -1;
-  for (const std::string& name : schema.number_labels())
-    impl.numbers.try_emplace(name, &impl.manifest.number_labels[name]);
-  for (const FurtherLabel& label : schema.further_labels) {
+  for (const DatasetLabel& label : schema.further_labels) {
     impl.manifest.further_labels.push_back(label.name);
     impl.manifest.further_label_entries[label.name] = {.rule = label.rule,
                                                        .optional = label.optional};
   }
+  for (const DatasetLabel& label : schema.labels()) impl.AddLabel(label);
   impl.manifest.parsing = schema.parsing;
   impl.manifest.weight.name = schema.weight;
   impl.manifest.negatives_kept = schema.negatives_kept;
@@ -332,6 +381,7 @@ DatasetWriter::DatasetWriter(const std::string& directory, const DatasetSchema& 
   if (!schema.number_labels().empty()) impl.manifest.format_version = kNumberLabelsFormatVersion;
   for (const CategoricalFeature& feature : schema.categorical)
     if (!feature.weights.empty()) impl.manifest.format_version = kBagWeightsFormatVersion;
+  if (schema.label_optional) impl.manifest.format_version = kOptionalLabelFormatVersion;
   impl.OpenShard();
 }
 
@@ -356,21 +406,7 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
     impl.CloseShard();
     impl.OpenShard();
   }
-  const bool is_number = impl.schema.first_label_is_number();
-  if (!IsLabel(label, is_number, false))
-    Fail(ErrorCode::kData, "row {}: the label {}", rows(), WhyNoLabel(label, is_number, false));
-  if (is_number) impl.numbers.at(impl.schema.label).Add(label);
-  for (size_t i = 0; i < further_labels.size(); ++i) {
-    const float further = further_labels[i];
-    const FurtherLabel& column = impl.schema.further_labels[i];
-    if (!IsLabel(further, column.is_number(), column.optional))
-      Fail(ErrorCode::kData, "row {}: label '{}' {}", rows(), column.name,
-           WhyNoLabel(further, column.is_number(), column.optional));
-    FurtherLabelEntry& entry = impl.manifest.further_label_entries.at(column.name);
-    entry.labelled_rows += !std::isnan(further);
-    if (!column.is_number()) entry.positive_rows += further == 1.0f;
-    if (column.is_number() && !std::isnan(further)) impl.numbers.at(column.name).Add(further);
-  }
+  impl.CheckLabels(label, further_labels);
   for (size_t d = 0; d < dense.size(); ++d)
     if (!std::isfinite(dense[d]))
       Fail(ErrorCode::kData, "row {}: dense feature '{}' is {}", rows(), impl.schema.dense[d],
@@ -381,10 +417,8 @@ void DatasetWriter::Append(float label, std::span<const float> dense,
       for (const int64_t id : multi_hot[i]) impl.CheckId(columns.multi_hot[i], id);
   }
   if (weight) impl.AppendWeight(*weight);
-  if (impl.shard->label) {
-    impl.shard->label->AppendValue(label);
-    if (!is_number) impl.manifest.positive_rows += label == 1.0f;
-  }
+  impl.CountLabels(label, further_labels);
+  if (impl.shard->label) impl.shard->label->AppendValue(label);
   if (impl.shard->further_labels) impl.shard->further_labels->Append(further_labels.data(), 1);
   impl.shard->dense.Append(dense.data(), 1);
   if (impl.shard->unscaled) impl.shard->unscaled->Append(unscaled.data(), 1);

@@ -26,9 +26,10 @@ std::string Fingerprint(const DatasetManifest& manifest) {
   }
   // Datasets without a rule keep the fingerprint that they had before rules were recorded.
   if (!manifest.label_rule.empty()) add("label_rule", manifest.label_rule);
+  if (manifest.label_optional) add("label_optional");
   // Likewise for those with one label, ...
   for (const std::string& name : manifest.further_labels) {
-    const FurtherLabelEntry& entry = manifest.further_label_entries.at(name);
+    const LabelEntry& entry = manifest.further_label_entries.at(name);
     add("further_label", name, entry.rule, entry.optional);
   }
   // ... and for columns that are read plainly.

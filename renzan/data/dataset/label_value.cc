@@ -7,16 +7,16 @@
 
 namespace renzan {
 
-bool IsLabel(float label, bool is_number, bool optional) {
-  if (std::isnan(label)) return optional;
-  return is_number ? IsNumberLabel(label) : label == 0.0f || label == 1.0f;
+bool IsLabel(const DatasetLabel& label, float value) {
+  if (std::isnan(value)) return label.optional;
+  return label.is_number() ? IsNumberLabel(value) : value == 0.0f || value == 1.0f;
 }
 
-std::string WhyNoLabel(float label, bool is_number, bool optional) {
+std::string WhyNoLabel(const DatasetLabel& label, float value) {
   return fmt::format(
-      "is {}, not {}{}", label,
-      is_number ? fmt::format("a number from -{0} to {0}", kMaxNumberLabel) : "0 or 1",
-      optional ? " or missing" : "");
+      "is {}, not {}{}", value,
+      label.is_number() ? fmt::format("a number from -{0} to {0}", kMaxNumberLabel) : "0 or 1",
+      label.optional ? " or missing" : "");
 }
 
 void NumberCounter::Add(float label) {
@@ -25,14 +25,6 @@ void NumberCounter::Add(float label) {
   summary_->max = rows_ == 0 ? value : std::max(summary_->max, value);
   sum_ += value;
   summary_->mean = sum_ / static_cast<double>(++rows_);
-}
-
-std::vector<std::string> DatasetSchema::number_labels() const {
-  std::vector<std::string> names;
-  if (first_label_is_number()) names.push_back(label);
-  for (const FurtherLabel& further : further_labels)
-    if (further.is_number()) names.push_back(further.name);
-  return names;
 }
 
 }  // namespace renzan

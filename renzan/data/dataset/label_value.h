@@ -9,12 +9,11 @@
 
 namespace renzan {
 
-// `is_number`: whether the label is a number instead of 0 or 1; `optional`: whether it may be
-// missing, which is NaN.
-bool IsLabel(float label, bool is_number, bool optional);
+// Whether a row's label may have this value: NaN if it is missing.
+bool IsLabel(const DatasetLabel& label, float value);
 
-// For a label that is none: "is 3, not 0 or 1".
-std::string WhyNoLabel(float label, bool is_number, bool optional);
+// For a value that it may not have: "is 3, not 0 or 1".
+std::string WhyNoLabel(const DatasetLabel& label, float value);
 
 // Summarises the values of a label that is a number, in the order of the rows. Not thread-safe.
 class NumberCounter {

@@ -96,7 +96,7 @@ void ShardEntry::Describe(ConfigFields& fields) {
   fields.Map("files", &files);
 }
 
-void FurtherLabelEntry::Describe(ConfigFields& fields) {
+void LabelEntry::Describe(ConfigFields& fields) {
   fields.Field("rule", &rule);
   fields.Field("optional", &optional);
   fields.Range("labelled_rows", &labelled_rows, 0, kMaxRows);
@@ -137,6 +137,10 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
                  "is empty, which this version does not allow");
   fields.Field("label_rule", &label_rule);
   fields.Range("positive_rows", &positive_rows, -1, kMaxRows);
+  if (with_unset || label_optional) {
+    fields.Field("label_optional", &label_optional);
+    fields.Range("labelled_rows", &labelled_rows, 0, kMaxRows);
+  }
   if (with_unset || !further_labels.empty()) {
     fields.Field("further_labels", &further_labels);
     fields.Map("further_label_entries", &further_label_entries);
@@ -213,6 +217,9 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
   for (const std::string& name : further_labels)
     fields.Require(further_label_entries.contains(name), "further_label_entries",
                    fmt::format("has no entry for '{}'", name));
+  fields.Require(
+      !label_optional || (format_version >= kOptionalLabelFormatVersion && !further_labels.empty()),
+      "label_optional", "is true, which this version or data with one label cannot have");
   CheckNumberLabels(fields);
   for (const auto& [name, feature] : features)
     fields.Require((feature.table.empty() && feature.max_length == 0) ||
@@ -224,8 +231,11 @@ void DatasetManifest::Describe(ConfigFields& fields, bool with_unset) {
   int64_t sum = 0;
   for (const auto& [name, shard] : shards) sum += shard.rows;
   fields.Require(sum == rows, "rows", fmt::format("is {}, but the shards have {}", rows, sum));
-  fields.Require(positive_rows <= rows, "positive_rows",
+  const int64_t labelled = label_optional ? labelled_rows : rows;
+  fields.Require(labelled <= rows, "labelled_rows",
                  fmt::format("exceeds the {}", Counted(rows, "row")));
+  fields.Require(positive_rows <= labelled, "positive_rows",
+                 fmt::format("exceeds the {}", Counted(labelled, "row")));
 }
 
 // As many as there are labels with this rule, and no others.
@@ -271,17 +281,21 @@ bool DatasetManifest::HasOneValue(const std::string& label_name) const {
   if (const auto numbers = number_labels.find(label_name); numbers != number_labels.end())
     return numbers->second.min == numbers->second.max;
   const auto further = further_label_entries.find(label_name);
-  if (further == further_label_entries.end()) return positive_rows == 0 || positive_rows == rows;
-  const FurtherLabelEntry& entry = further->second;
-  return entry.positive_rows == 0 || entry.positive_rows == entry.labelled_rows;
+  const bool is_first = further == further_label_entries.end();
+  const int64_t positive = is_first ? positive_rows : further->second.positive_rows;
+  const int64_t labelled = !is_first        ? further->second.labelled_rows
+                           : label_optional ? labelled_rows
+                                            : rows;
+  return positive == 0 || positive == labelled;
 }
 
 DatasetSchema DatasetManifest::schema() const {
   DatasetSchema schema;
   schema.label = label;
   schema.label_rule = label_rule;
+  schema.label_optional = label_optional;
   for (const std::string& name : further_labels) {
-    const FurtherLabelEntry& entry = further_label_entries.at(name);
+    const LabelEntry& entry = further_label_entries.at(name);
     schema.further_labels.push_back({.name = name, .rule = entry.rule, .optional = entry.optional});
   }
   schema.parsing = parsing;

@@ -33,7 +33,8 @@ struct ShardEntry {
   void Describe(ConfigFields& fields);
 };
 
-struct FurtherLabelEntry {
+// Of a label beside the first.
+struct LabelEntry {
   std::string rule;
   bool optional = false;
   int64_t labelled_rows = 0, positive_rows = 0;  // how many rows have it, and have 1
@@ -66,14 +67,15 @@ struct VectorEntry {
 
 // The versions that are written: the later ones only for features with wide ids, for rows without
 // labels, for keys and the numbers of the input's rows, for shared tables and sequences, for
-// several labels and vectors, for labels that are numbers, and for bags with weights, so that older
-// programs can read the others. Version 1 had no block checksums, no checksum of dataset.yaml, and
-// no transforms.
+// several labels and vectors, for labels that are numbers, for bags with weights, and where rows
+// may lack the first label, so that older programs can read the others. Version 1 had no block
+// checksums, no checksum of dataset.yaml, and no transforms.
 inline constexpr int64_t kDatasetFormatVersion = 2, kWideIdsFormatVersion = 3,
                          kUnlabelledFormatVersion = 4, kKeysFormatVersion = 5,
                          kSequencesFormatVersion = 6, kLabelsAndVectorsFormatVersion = 7,
                          kNumberLabelsFormatVersion = 8, kBagWeightsFormatVersion = 9,
-                         kNewestDatasetFormatVersion = kBagWeightsFormatVersion;
+                         kOptionalLabelFormatVersion = 10,
+                         kNewestDatasetFormatVersion = kOptionalLabelFormatVersion;
 
 // The file in each shard's folder that holds the XXH3 of every block of the others.
 inline constexpr char kBlockChecksumsFile[] = "checksums.npy";
@@ -93,9 +95,11 @@ struct DatasetManifest {
   // How many rows have the label 1; -1 if not known (older imports), without labels, or if it is a
   // number.
   int64_t positive_rows = -1;
+  bool label_optional = false;  // DatasetSchema::label_optional
+  int64_t labelled_rows = 0;    // how many rows have the first label; recorded if it is optional
   // The other labels, in the order of Batch::label, and an entry for each.
   std::vector<std::string> further_labels;
-  std::map<std::string, FurtherLabelEntry> further_label_entries;
+  std::map<std::string, LabelEntry> further_label_entries;
   std::map<std::string, NumberSummary> number_labels;  // of the labels that are numbers
   std::map<std::string, std::string> parsing;          // DatasetSchema::parsing
   WeightSummary weight;

@@ -87,6 +87,11 @@ void ColumnFields::SetColumns() {
     slots_.push_back(is_absent ? 0 : AddFeature(column, column.name, csv_.ParsingOf(column)));
   }
   weighted_bags_ = WeightedBags(csv_.columns, slots_);
+  const std::vector<DatasetLabel> labels = schema_.labels();
+  may_lack_labels_ = !labels.empty() && std::all_of(labels.begin(), labels.end(),
+                                                    [](const auto& each) { return each.optional; });
+  // Where there is no other label, rows cannot lack it.
+  schema_.label_optional &= labels.size() > 1;
 }
 
 // Returns its index in the row's vector for its role.
@@ -106,6 +111,7 @@ size_t ColumnFields::AddFeature(const CsvColumn& column, const std::string& name
     }
     schema_.label = name;
     schema_.label_rule = column.label.text();
+    schema_.label_optional = column.optional;
     return 0;
   }
   if (column.role == "dense")
@@ -253,29 +259,19 @@ bool ColumnFields::Reject(std::string_view field, std::string_view problem, BadR
 bool ColumnFields::ParseLabel(size_t index, std::string_view field, TextRow* row,
                               BadRow* bad) const {
   const CsvColumn& column = csv_.columns[index];
-  if (&column == first_label_) return ParseFirstLabel(index, field, row, bad);
-  float& label = row->further_labels[slots_[index]];
+  const LabelRule& rule = column.label;
+  float& label = LabelOf(index, row);
   label = std::numeric_limits<float>::quiet_NaN();
+  if (is_first_label(index)) row->other_label = {};
   if (field.empty() && column.optional) return true;
   bool is_other = false;
-  const std::string problem = column.label.Parse(field, &label, &is_other);
+  const std::string problem = rule.Parse(field, &label, &is_other);
+  if (is_other && is_first_label(index)) row->other_label = field;
   if (problem.empty()) return true;
-  if (field.empty()) {
+  if (field.empty() && !schema_.further_labels.empty())
     bad->advice = "'optional: true' in the schema allows rows without this label";
-  } else {
-    Suggest("if the labels are written otherwise, correct the label's rule in the schema", bad);
-  }
-  return Reject(field, problem, bad);
-}
-
-bool ColumnFields::ParseFirstLabel(size_t index, std::string_view field, TextRow* row,
-                                   BadRow* bad) const {
-  const LabelRule& rule = csv_.columns[index].label;
-  bool is_other = false;
-  const std::string problem = rule.Parse(field, &row->label, &is_other);
-  row->other_label = is_other ? field : std::string_view();
-  if (problem.empty()) return true;
-  if (field.empty() && labels_ == Labels::kMayBeMissing) bad->advice = kEmptyLabelAdvice;
+  else if (field.empty() && labels_ == Labels::kMayBeMissing)
+    bad->advice = kEmptyLabelAdvice;
   if (!field.empty())
     Suggest("if the labels are written otherwise, correct the label's rule in the schema", bad);
   if (!field.empty() && !rule.positive.empty())
@@ -284,6 +280,16 @@ bool ColumnFields::ParseFirstLabel(size_t index, std::string_view field, TextRow
         "negative",
         rule.positive);
   return Reject(field, problem, bad);
+}
+
+bool ColumnFields::HasLabel(const TextRow& row, BadRow* bad) const {
+  if (!may_lack_labels_ || !std::isnan(row.label) ||
+      std::any_of(row.further_labels.begin(), row.further_labels.end(),
+                  [](float label) { return !std::isnan(label); }))
+    return true;
+  bad->reason = fmt::format("has none of the labels {}, and nothing learns from such a row",
+                            fmt::join(schema_.label_names(), ", "));
+  return false;
 }
 
 bool ColumnFields::ParseWeight(size_t index, std::string_view field, TextRow* row,

@@ -73,13 +73,13 @@ class ColumnFields {
   bool SetWeight(size_t index, std::optional<double> value, TextRow* row, BadRow* bad) const;
   void SetDate(size_t index, const std::optional<DateParts>& value, TextRow* row) const;
   bool ParseLabel(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
-  bool ParseFirstLabel(size_t index, std::string_view field, TextRow* row, BadRow* bad) const;
   // Of a label whose rule is 0/1.
   void SetLabel(size_t index, bool is_one, TextRow* row) const {
-    const bool is_first = &csv_.columns[index] == first_label_;
-    (is_first ? row->label : row->further_labels[slots_[index]]) = is_one ? 1.0f : 0.0f;
-    if (is_first) row->other_label = {};
+    LabelOf(index, row) = is_one ? 1.0f : 0.0f;
+    if (is_first_label(index)) row->other_label = {};
   }
+  // Once all columns were set: whether the row has any of its labels, all of which may be optional.
+  bool HasLabel(const TextRow& row, BadRow* bad) const;
   // Of a categorical column; a field that is missing is empty.
   void SetValue(size_t index, std::string_view field, TextRow* row) const {
     row->one_hot[slots_[index]] = field;
@@ -122,6 +122,10 @@ class ColumnFields {
   static bool Reject(std::string_view field, std::string_view problem, BadRow* bad);
 
  private:
+  bool is_first_label(size_t index) const { return &csv_.columns[index] == first_label_; }
+  float& LabelOf(size_t index, TextRow* row) const {
+    return is_first_label(index) ? row->label : row->further_labels[slots_[index]];
+  }
   void CheckLabels() const;
   void SetColumns();
   size_t AddFeature(const CsvColumn& column, const std::string& name, const std::string& parsing);
@@ -155,6 +159,7 @@ class ColumnFields {
   CsvSchema csv_;
   std::vector<char> absent_;  // by column
   const CsvColumn* first_label_ = nullptr;
+  bool may_lack_labels_ = false;  // all of them in the same row, if nothing checked it
   DatasetSchema schema_;
   std::vector<double> unseen_shares_;  // of schema_.categorical
   size_t num_one_hot_ = 0, num_multi_hot_ = 0;

@@ -223,7 +223,7 @@ class CsvParser : public RowParser {
       bad->name = csv_.columns[order_[i]].name;
       return false;
     }
-    return true;
+    return fields_.HasLabel(*row, bad);
   }
 
   std::string schema_path_;

@@ -371,15 +371,13 @@ CsvSchema ReadSchema(const std::function<void(const ConfigFields::Describer&)>& 
                            [&](const auto& entry) { return entry.second.column.role == role; });
     };
     const auto weights = count("weight");
-    for (const auto& [name, item] : columns) {
-      const bool is_first = std::none_of(columns.begin(), columns.end(), [&](const auto& other) {
-        return other.second.column.role == "label" && other.second.position < item.position;
-      });
-      fields.Require(!item.column.optional || !is_first, "columns",
-                     fmt::format("has '{}' with optional: true, but every row has the first label: "
-                                 "put another label before it",
+    const auto labels = count("label");
+    for (const auto& [name, item] : columns)
+      fields.Require(!item.column.optional || labels > 1, "columns",
+                     fmt::format("has '{}' with optional: true, but it is the only label, and "
+                                 "nothing learns from a row without it: remove 'optional', and "
+                                 "skip bad rows to leave such rows out",
                                  name));
-    }
     fields.Require(weights <= 1, "columns",
                    fmt::format("must have at most one with role weight, not {}: multiply them into "
                                "one column",

@@ -47,7 +47,7 @@ struct CsvColumn {
   std::string keep;
   std::string bag;        // bag_weights: the multi_hot column whose values it weighs
   LabelRule label;        // label: what means 1 and what means 0
-  bool optional = false;  // label, but not the first: rows may lack it
+  bool optional = false;  // label, but not the only one: rows may lack it
   bool key = false;  // whether the text is kept for predictions, too, besides what the role does
 
   bool is_key() const { return key || role == "key"; }

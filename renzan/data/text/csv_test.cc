@@ -325,7 +325,8 @@ TEST(ImportCsv, WrongSchemas) {
       {"columns:\n  y: {role: dense}\n",
        "schema.yaml: no column has the role label; data without "
        "labels, for `renzan predict`, needs --vocabulary-from"},
-      {"columns: {y: {role: label, optional: true}}\n", "every row has the first label"},
+      {"columns: {y: {role: label, optional: true}}\n",
+       "'y' with optional: true, but it is the only label"},
       {"columns: {y: {role: label, transform: log}}\n", "transform belongs to role dense"},
       {"columns: {y: {role: label}, x: {role: dense, at_least: 2}}\n", "belongs to role label"},
       {"columns: {y: {role: label, positive: a, negative: b, at_least: 2}}\n",

@@ -18,9 +18,9 @@ namespace renzan {
 struct TextRow {
   int64_t line = 0;       // where it begins, from 1
   int64_t num_lines = 1;  // more than one only with quoted line breaks
-  float label = 0;
-  std::vector<float> further_labels;  // NaN: missing
-  float weight = 1;                   // finite and not negative; 1 where the schema has no weights
+  float label = 0;        // NaN: missing, as of further labels
+  std::vector<float> further_labels;
+  float weight = 1;              // finite and not negative; 1 where the schema has no weights
   std::string_view other_label;  // the label's text if it is 0 only because every other text is
   std::vector<float> dense;      // not set where the transform needs constants
   std::vector<double> unscaled;  // the numbers of those features, in order; NaN: missing
