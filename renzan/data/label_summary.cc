@@ -25,6 +25,14 @@ double OneValue(const std::optional<NumberSummary>& numbers, int64_t positive_ro
   return positive_rows > 0 ? 1 : 0;
 }
 
+// Whether a label is in no row at all, of which it then warns.
+bool WarnedOfNone(const std::string& name, int64_t rows) {
+  if (rows > 0) return false;
+  LogWarning("no row has the label '{}', so that nothing can learn from it: check its column",
+             name);
+  return true;
+}
+
 // From a label with one value in all rows.
 const char* WhoCanLearn(bool is_positive) {
   return is_positive ? "only models that compare items (two_tower, sasrec, hstu)" : "no model";
@@ -91,6 +99,7 @@ void WarnOfOneValue(const std::string& name, const LabelSummary& label, int64_t 
         Counted(dropped_rows, "row"));
     return;
   }
+  if (WarnedOfNone(name, label.rows)) return;
   LogWarning(
       "the label '{}' is {} in every row{} ({}), from which {} can learn: check that this is the "
       "label's column{}",
@@ -102,8 +111,9 @@ void WarnOfOneValue(const std::string& name, const LabelSummary& label, int64_t 
 
 void WarnOfOneValue(const std::vector<FurtherLabelSummary>& labels) {
   for (const FurtherLabelSummary& label : labels)
-    if (label.numbers ? label.numbers->min == label.numbers->max
-                      : label.positive_rows == 0 || label.positive_rows == label.rows)
+    if (!WarnedOfNone(label.name, label.rows) &&
+        (label.numbers ? label.numbers->min == label.numbers->max
+                       : label.positive_rows == 0 || label.positive_rows == label.rows))
       LogWarning(
           "the label '{}' is {} in every row that has it ({}), from which {} can learn: check that "
           "this is the label's column, and its rule",

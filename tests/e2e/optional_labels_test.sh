@@ -67,7 +67,7 @@ for label in "click", "buy":
     assert abs(measured["log_loss"] - loss) < 1e-5, (label, measured, loss)
     pairs = [(a > b) + (a == b) / 2 for a, x in known if x for b, y in known if not y]
     # AUC is that of scores in bins.
-    assert abs(measured["auc"] - sum(pairs) / len(pairs)) < 1e-3, (label, measured, sum(pairs) / len(pairs))
+    assert abs(measured["auc"] - sum(pairs) / len(pairs)) < 1e-3, (label, measured)
     shown = sum(score for score, _ in known) / sum(is_one for _, is_one in known)
     assert abs(measured["calibration"] - shown) < 1e-5, (label, measured, shown)
 PYTHON
@@ -91,6 +91,11 @@ train on_split --set data.train.path=split/train --set data.eval.path=split/test
 awk -F, 'NR == 1 || $1 != "0"' visits.csv >ones.csv
 import ones ones.csv
 grep -q "the label 'click' is 1 in every row that has it" log.txt || fail "$(cat log.txt)"
+awk -F, -v OFS=, 'NR == 1 { print } NR > 1 && $2 != "" { $1 = ""; print }' visits.csv >unknown.csv
+import unknown unknown.csv
+grep -q "no row has the label 'click'" log.txt && grep -q "label 'click': 1 in 0 of 0 rows (0 %)" out.txt ||
+  fail "$(cat log.txt out.txt)"
+$renzan data inspect unknown >out.txt && grep -q "label 'click', which none of them has" out.txt || fail "$(cat out.txt)"
 { cat visits.csv; echo ",,u1,i1,0.5"; } >none.csv
 expect_exit 65 "none.csv:642: has none of the labels click, buy" $renzan data import --format csv \
   --schema "$golden/schema.yaml" --output bad none.csv

@@ -111,6 +111,8 @@ void PrintJson(const Dataset& dataset, const DatasetSummary& summary) {
 std::string DescribeFirstLabel(const Dataset& dataset, const DatasetSummary& summary) {
   const std::string& label = dataset.schema().label;
   if (label.empty()) return "no labels";
+  if (dataset.schema().label_optional && dataset.manifest().labelled_rows == 0)
+    return fmt::format("label '{}', which none of them has", label);
   const std::string where = dataset.schema().label_optional
                                 ? fmt::format(" in {} of them", dataset.manifest().labelled_rows)
                                 : "";
