@@ -110,13 +110,15 @@ class ArrowSource : public RowSource {
  private:
   // Ends *rows before the first that has no label.
   void CheckLabels(std::span<TextRow>* rows) {
+    if (!fields_.may_lack_labels()) return;
+    BadRow found;
     for (size_t good = 0; good < rows->size(); ++good) {
-      BadRow found;
       if (fields_.HasLabel((*rows)[good], &found)) continue;
       found.line = row_ + static_cast<int64_t>(good);
       bad_ = std::move(found);
       bad_is_next_ = true;
       *rows = rows->first(good);
+      return;
     }
   }
 

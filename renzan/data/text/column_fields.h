@@ -80,6 +80,7 @@ class ColumnFields {
   }
   // Once all columns were set: whether the row has any of its labels, all of which may be optional.
   bool HasLabel(const TextRow& row, BadRow* bad) const;
+  bool may_lack_labels() const { return may_lack_labels_; }
   // Of a categorical column; a field that is missing is empty.
   void SetValue(size_t index, std::string_view field, TextRow* row) const {
     row->one_hot[slots_[index]] = field;
@@ -159,7 +160,7 @@ class ColumnFields {
   CsvSchema csv_;
   std::vector<char> absent_;  // by column
   const CsvColumn* first_label_ = nullptr;
-  bool may_lack_labels_ = false;  // all of them in the same row, if nothing checked it
+  bool may_lack_labels_ = false;  // whether all labels are optional
   DatasetSchema schema_;
   std::vector<double> unseen_shares_;  // of schema_.categorical
   size_t num_one_hot_ = 0, num_multi_hot_ = 0;
