@@ -35,7 +35,7 @@ bool WarnedOfNone(const std::string& name, int64_t rows) {
 
 // From a label with one value in all rows.
 const char* WhoCanLearn(bool is_positive) {
-  return is_positive ? "only models that compare items (two_tower, sasrec, hstu)" : "no model";
+  return is_positive ? "only models that compare items with others" : "no model";
 }
 
 }  // namespace

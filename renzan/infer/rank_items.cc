@@ -9,6 +9,7 @@
 #include "renzan/base/trace.h"
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
+#include "renzan/model/catalogue/catalogue.h"
 
 namespace renzan {
 namespace {
@@ -91,9 +92,9 @@ ItemRanking::ItemRanking(const Model& model, Communicator& comm, const ModelRows
          request.key, Escape(number));
   if (outputs_.empty())
     Fail(ErrorCode::kConfig,
-         "{}: this model cannot rank items: that takes two_tower, sasrec or hstu, or model.blocks "
-         "whose logit is given by match, in_batch_softmax or sampled_softmax",
-         request.key);
+         "{}: this model cannot rank items: that takes {}, or model.blocks whose logit is given by "
+         "match, in_batch_softmax or sampled_softmax",
+         request.key, ModelsThatCompareItems());
   RunWithHeartbeats(comm, [&] { Read(); });
   Check(request);
 }

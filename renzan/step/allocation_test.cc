@@ -13,6 +13,7 @@
 
 #include "renzan/comm/backends.h"
 #include "renzan/comm/testing.h"
+#include "renzan/model/catalogue/catalogue.h"
 #include "renzan/step/testing.h"
 
 namespace {
@@ -31,13 +32,14 @@ namespace renzan {
 namespace {
 
 // Counts the allocations of a few steps of all workers, after every batch has been seen.
-int64_t AllocationsOfSteps(const TrainConfig& config, Communicator& comm) {
+int64_t AllocationsOfSteps(const TrainConfig& config, Communicator& comm,
+                           const DatasetSchema& schema = TestSchema()) {
   constexpr int64_t kBatches = 3;
   ThreadPool pool(1);
-  TestModel model(config, TestSchema(), comm, pool);
-  std::vector<OutputMetrics> metrics(1);
+  TestModel model(config, schema, comm, pool);
+  std::vector<OutputMetrics> metrics = model.MakeMetrics();
   std::vector<Batch> batches;
-  for (int64_t i = 0; i < kBatches; ++i) batches.push_back(MakeSlice(model, i));
+  for (int64_t i = 0; i < kBatches; ++i) batches.push_back(MakeSlice(model, i, schema));
   int64_t step = 0;
   for (; step < 40 * kBatches; ++step)
     model.Run(batches[static_cast<size_t>(step % kBatches)], step, metrics,
@@ -86,6 +88,25 @@ TEST(Step, AllocatesNothing) {
     config.comm.backward = "int4";
     config.comm.error_feedback_rows = 16;
     EXPECT_EQ(AllocationsOfSteps(config, workers), 0) << model << " with error feedback";
+  }
+}
+
+TEST(Step, AllocatesNothingInAnyModelOfTheCatalogue) {
+  for (const CatalogueEntry& entry : Catalogue()) {
+    TrainConfig config = SmallConfig();
+    config.model.type = entry.name;
+    config.model.item_features = {"a"};
+    config.model.expert_mlp = config.model.tower_mlp = {8};
+    config.model.mask_width = 8;
+    DatasetSchema schema = TestSchema();
+    schema.further_labels = {{.name = "bought"}};
+    if (entry.needs_sequences) {
+      schema.categorical[2].max_length = 4;
+      schema.categorical[2].table = "b";
+      schema.categorical[2].num_embeddings = schema.categorical[1].num_embeddings;
+    }
+    if (entry.takes_negatives) config.model.negatives = {{"b", 3}};
+    EXPECT_EQ(AllocationsOfSteps(config, *MakeLocalCommunicator(), schema), 0) << entry.name;
   }
 }
 

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "renzan/base/philox.h"
 #include "renzan/config/train_config.h"
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/model/blocks/activation.h"
@@ -38,31 +37,11 @@
 #include "renzan/nn/activation.h"
 #include "renzan/optim/sparse_optimizers.h"
 #include "renzan/run_spec/run_spec.h"
+#include "renzan/step/draws_for_test.h"
+#include "renzan/step/random_interactions_for_test.h"
 #include "renzan/tensor/row_codec.h"
 
 namespace renzan {
-
-class Draws {
- public:
-  explicit Draws(uint64_t seed) : seed_(seed) {}
-  int Below(int n) {
-    return static_cast<int>(Philox::Draw(seed_, draws_++)[0] % static_cast<uint32_t>(n));
-  }
-  bool OneIn(int n) { return Below(n) == 0; }
-  template <typename T>
-  T Of(const std::vector<T>& choices) {
-    return choices[static_cast<size_t>(Below(static_cast<int>(choices.size())))];
-  }
-  // From 1 to `most`; small sizes are as likely as large ones.
-  int Size(int most) {
-    int size = 1;
-    while (2 * size <= most && !OneIn(4)) size *= 2;
-    return std::min(most, size + Below(size));
-  }
-
- private:
-  uint64_t seed_, draws_ = 0;
-};
 
 struct RandomModel {
   DatasetSchema schema{.label = "label"};
@@ -195,7 +174,10 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
   }
   for (int left = 1 + draw.Below(6); left > 0; --left) {
     const std::string name = fmt::format("b{}", blocks.size());
-    switch (draw.Below(8)) {
+    switch (draw.Below(11)) {
+      default:
+        DrawInteraction(draw, name, values, &blocks);
+        break;
       case 7: {
         const int64_t width = draw.Size(70);
         for (const char* side : {"_query", "_item"})
@@ -261,6 +243,7 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
           return std::find(block.inputs.begin(), block.inputs.end(), value) != block.inputs.end();
         }))
       unused.push_back(value);
+  if (unused.empty()) unused = {kEmbeddingsInput};
   blocks.push_back({"outputs_of_all", unused, Concat{}});
   blocks.push_back({"outputs", {"outputs_of_all"}, BatchNorm{.momentum = 0.3}});
   blocks.push_back({"logit", {"outputs"}, Mlp{.layers = {1}, .linear_output = true}});
@@ -284,8 +267,8 @@ inline void DrawSharing(Draws& draw, DatasetSchema* schema) {
   }
 }
 
-// Items clicked before, and negatives of the next one.
-inline void DrawNextItem(Draws& draw, RandomModel* model) {
+// Items clicked before, and perhaps negatives of the next one.
+inline void DrawClicked(Draws& draw, bool with_negatives, RandomModel* model) {
   std::vector<CategoricalFeature>& features = model->schema.categorical;
   const int items = 1 + draw.Size(500);
   features.push_back({.name = "item", .num_embeddings = items});
@@ -294,7 +277,7 @@ inline void DrawNextItem(Draws& draw, RandomModel* model) {
                       .multi_hot = true,
                       .table = "item",
                       .max_length = 3 + draw.Below(3)});
-  model->config.model.negatives = {{"item", draw.Size(6)}};
+  if (with_negatives) model->config.model.negatives = {{"item", draw.Size(6)}};
 }
 
 // Further labels, some of which are numbers, and outputs that learn from them. Each label, the
@@ -313,9 +296,10 @@ inline void DrawTasks(Draws& draw, RandomModel* model) {
   m.expert_mlp = {draw.Size(30)};
   const CatalogueEntry* entry = FindEntry(m.type);
   if (entry != nullptr) {
-    // Models of one output may learn from any label.
+    // Models of one output may learn from any label, but no comparison from a number.
     if (!entry->has_several_outputs() && draw.OneIn(2))
-      m.outputs["only"] = {.label = draw.Of(model->schema.label_names())};
+      m.outputs["only"] = {.label = entry->compares_items ? model->schema.label
+                                                          : draw.Of(model->schema.label_names())};
     return;
   }
   for (const auto& [name, block] : m.blocks)
@@ -346,6 +330,19 @@ inline void DrawFrozen(Draws& draw, RandomModel* model) {
           .learning_rate_factor = draw.Of<double>({0, 0.5, 2}), .frozen = draw.OneIn(2)};
 }
 
+// Every third seed draws a graph, and those between them the catalogue's models in turn.
+inline std::string TypeDrawnBy(uint64_t seed) {
+  if (seed % 3 == 0) return kBlocksType;
+  const std::vector<std::string> types = ModelTypeNames();
+  return types[(seed - seed / 3 - 1) % types.size()];
+}
+
+// From seed 0 to this one, every model of the catalogue is drawn.
+inline uint64_t LastSeedOfTheCatalogue() {
+  const uint64_t last = ModelTypeNames().size() - 1;
+  return 3 * (last / 2) + 1 + last % 2;
+}
+
 inline RandomModel DrawModel(uint64_t seed) {
   using Words = std::vector<std::string>;
   Draws draw(seed);
@@ -356,14 +353,15 @@ inline RandomModel DrawModel(uint64_t seed) {
     model.schema.categorical.push_back({fmt::format("c{}", t), draw.Size(4000), draw.OneIn(2)});
 
   TrainConfig& c = model.config;
-  c.model.type = draw.OneIn(3) ? kBlocksType : draw.Of(ModelTypeNames());
+  c.model.type = TypeDrawnBy(seed);
   const CatalogueEntry* const entry = FindEntry(c.model.type);
   // An item has one id.
   if (c.model.type == "two_tower") model.schema.categorical[0].multi_hot = false;
   // Most blocks for sequences are in no model of the catalogue.
   if (c.model.type == kBlocksType || draw.OneIn(2)) DrawSharing(draw, &model.schema);
-  const bool next_item = entry != nullptr ? entry->takes_negatives : draw.OneIn(3);
-  if (next_item) DrawNextItem(draw, &model);
+  const bool clicked = entry != nullptr ? entry->needs_sequences : draw.OneIn(3);
+  const bool with_negatives = entry == nullptr || entry->takes_negatives;
+  if (clicked) DrawClicked(draw, with_negatives, &model);
   c.seed = seed;
   c.checkpoint.every = "0";
   c.checkpoint.every_steps = 1 + draw.Below(3);
@@ -399,7 +397,7 @@ inline RandomModel DrawModel(uint64_t seed) {
   c.model.attention_mlp = widths();
   if (c.model.type == kBlocksType) {
     c.model.blocks = DrawBlocks(draw, model.schema, c.model);
-  } else if (c.model.type != "two_tower" && (!entry->needs_sequences || next_item)) {
+  } else if (c.model.type != "two_tower" && (!entry->needs_sequences || with_negatives)) {
     for (const CategoricalFeature& feature : model.schema.categorical)
       if (feature.max_length > 0 && feature.table != "item") {
         c.model.tables[feature.name].pooling = c.model.pooling;

@@ -251,7 +251,7 @@ sed 's/match: {type: match,\(.*\), temperature: 0.5}/match: {type: multiply,\1}\
     logit: {type: mlp, inputs: [match], layers: [1], linear_output: true}/' towers.yaml >other.yaml
 $renzan train other.yaml --run-dir other --set training.max_steps=1 2>log.txt || fail "$(cat log.txt)"
 expect_exit 78 "--ranking: this model cannot rank items" $renzan eval other --ranking 5
-expect_exit 78 "training.ranking: this model cannot rank items: that takes two_tower, sasrec or hstu" \
+expect_exit 78 "training.ranking: this model cannot rank items: that takes sasrec, hstu or two_tower" \
   $renzan train other.yaml --run-dir none --set training.ranking='[5]'
 expect_exit 78 "training.ranking: there are fewer candidates than 40, only 39 distinct items" \
   $renzan train towers.yaml --run-dir none --set training.ranking='[40]'

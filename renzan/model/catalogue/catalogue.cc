@@ -90,17 +90,20 @@ constexpr CatalogueEntry kEntries[] = {
      .graph = SasrecGraph,
      .needs_sequences = true,
      .takes_negatives = true,
+     .compares_items = true,
      .keys = "attention_layers attention_heads top_mlp activation dropout normalization"},
     {.name = "hstu",
      .graph = HstuGraph,
      .needs_sequences = true,
      .takes_negatives = true,
+     .compares_items = true,
      .keys = "attention_layers attention_heads top_mlp activation dropout normalization"},
     {.name = "finalmlp",
      .graph = FinalMlpGraph,
      .keys = "top_mlp second_mlp dropout normalization"},
     {.name = "two_tower",
      .graph = TwoTowerGraph,
+     .compares_items = true,
      .keys = "item_features tower_mlp temperature popularity activation dropout normalization"},
     {.name = "mmoe",
      .graph = MmoeGraph,
@@ -126,6 +129,15 @@ bool CatalogueEntry::Has(const std::string& key) const {
 std::string BlockOfOutput(const std::string& output) { return "output_" + output; }
 
 std::span<const CatalogueEntry> Catalogue() { return kEntries; }
+
+std::string ModelsThatCompareItems() {
+  std::vector<std::string> names;
+  for (const CatalogueEntry& entry : kEntries)
+    if (entry.compares_items) names.push_back(entry.name);
+  const std::string last = names.back();
+  names.pop_back();
+  return fmt::format("{} or {}", fmt::join(names, ", "), last);
+}
 
 const CatalogueEntry* FindEntry(const std::string& name) {
   for (const CatalogueEntry& entry : kEntries)

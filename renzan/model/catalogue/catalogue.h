@@ -19,6 +19,7 @@ struct CatalogueEntry {
   bool has_embedding = true, has_first_order = false;
   bool needs_sequences = false;
   bool takes_negatives = false;  // SequenceInput::negatives_of
+  bool compares_items = false;   // Block::ComparesItems() of its logit
   // Of a model with several, each given by BlockOfOutput(): those that it has for these labels
   // unless `model.outputs` names them. Throws kConfig if the labels are too few or too many.
   std::vector<ModelOutput> (*outputs)(const std::vector<std::string>& labels) = nullptr;
@@ -33,6 +34,8 @@ struct CatalogueEntry {
 std::string BlockOfOutput(const std::string& output);
 
 std::span<const CatalogueEntry> Catalogue();
+// "sasrec, hstu or two_tower": the models that compare items.
+std::string ModelsThatCompareItems();
 // Null if the catalogue has no such model.
 const CatalogueEntry* FindEntry(const std::string& name);
 
