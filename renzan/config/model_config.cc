@@ -48,6 +48,17 @@ std::optional<BlockError> WhyNoGraph(const ModelConfig& model) {
   }
 }
 
+// Says what to use instead of a type that is the nearest word to another one by chance.
+void ReadBlockType(ConfigFields& fields, std::string* type) {
+  try {
+    fields.Choice("type", type, BlockTypeNames());
+  } catch (const Error& error) {
+    const std::string instead = InsteadOfBlockType(*type), message = error.what();
+    if (instead.empty()) throw;
+    Fail(error.code(), "{}: use {}", message.substr(0, message.find(": allowed are ")), instead);
+  }
+}
+
 void SetWhere(const ConfigFields& fields, std::string* where) {
   if (std::string stated = fields.Where(); !stated.empty()) *where = std::move(stated);
 }
@@ -101,7 +112,7 @@ void TableConfig::Describe(ConfigFields& fields) {
 void BlockConfig::Describe(ConfigFields& fields) {
   SetWhere(fields, &where);
   fields.Tag(Decides::kModel);
-  fields.Choice("type", &type, BlockTypeNames());
+  ReadBlockType(fields, &type);
   fields.Field("inputs", &inputs,
                "blocks, dense (the dense features) or embeddings (of all tables)");
   if (type.empty()) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "renzan/base/error.h"
+#include "renzan/model/blocks/types.h"
 #include "renzan/model/match_output.h"
 #include "renzan/model/reach.h"
 #include "renzan/run_spec/run_spec.h"
@@ -93,6 +94,21 @@ TEST(RefusedBlock, IsNamedWithItsLineWhereAGraphIsNone) {
       block: lgoit
 )",
                 "c.yaml:9:5: model.blocks is no graph of a model: no block lgoit gives");
+}
+
+TEST(RefusedBlock, OfATypeThatHasAnotherNameSaysWhatToUse) {
+  const auto refusal = [](const std::string& type) {
+    return Refusal("    a: {inputs: [dense], type: " + type + "}\n");
+  };
+  const std::string at = "c.yaml:6:32: type cannot be ";
+  EXPECT_EQ(refusal("linear"), at + "'linear': use mlp with linear_output: true");
+  EXPECT_EQ(refusal("add"), at + "'add': use sum");
+  EXPECT_EQ(refusal("instance_mask"),
+            at + "'instance_mask': use layer_norm, mlp and multiply, as renzan train "
+                 "--print-config prints them for model.type: masknet");
+  EXPECT_NE(refusal("bilinar").find("did you mean 'bilinear'?"), std::string::npos);
+  for (const char* type : {"linear", "add", "instance_mask"})
+    EXPECT_THROW(BlockOfType(type), Error) << "it has become a block";
 }
 
 TEST(RefusedBlock, IsNamedWithItsLineWhereShapesDoNotMeet) {

@@ -1,3 +1,5 @@
+// Its gradients are checked by sequence_test.cc, with samples of all lengths.
+
 #include "renzan/model/blocks/positions.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
 #include "renzan/model/blocks/types.h"
 
+#include <map>
+
 #include "renzan/base/error.h"
 #include "renzan/model/blocks/activation.h"
 #include "renzan/model/blocks/append.h"
@@ -72,6 +74,18 @@ std::vector<std::string> BlockTypeNames() {
   std::vector<std::string> names;
   for (const BlockOptions& type : Types()) names.push_back(type.type());
   return names;
+}
+
+std::string InsteadOfBlockType(const std::string& name) {
+  static const std::map<std::string, std::string> instead = {
+      {"add", "sum"},
+      {"instance_mask",
+       "layer_norm, mlp and multiply, as renzan train --print-config prints them for model.type: "
+       "masknet"},
+      {"linear", "mlp with linear_output: true"},
+  };
+  const auto found = instead.find(name);
+  return found == instead.end() ? "" : found->second;
 }
 
 BlockOptions BlockOfType(const std::string& name) {
