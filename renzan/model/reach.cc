@@ -1,6 +1,7 @@
 #include "renzan/model/reach.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "renzan/base/config/config.h"
 #include "renzan/base/counted.h"
@@ -19,16 +20,32 @@ bool SeesOnlyPairs(const ModelOptions& options) {
   return options.type == "dlrm" && options.num_dense == 0;
 }
 
+// The line of a place such as "config.yaml:7:5"; 0 if it names none, as that of an override.
+int LineOf(const std::string& where) {
+  const size_t column = where.rfind(':');
+  if (column == std::string::npos || column == 0) return 0;
+  const size_t line = where.rfind(':', column - 1);
+  return line == std::string::npos ? 0 : std::atoi(where.c_str() + line + 1);
+}
+
+// Throws BlockError of the whole graph, which begins with the first of its blocks in the file.
+[[noreturn]] void RejectGraph(const Graph& graph, const std::string& problem) {
+  std::string where;
+  for (const GraphBlock& block : graph)
+    if (const int line = LineOf(block.where); line > 0 && (where.empty() || line < LineOf(where)))
+      where = block.where;
+  throw BlockError(where, "model.blocks: " + problem);
+}
+
 // Throws kConfig unless a block takes the input if and only if the dataset has features for it.
 void CheckUse(const Graph& graph, const char* input, size_t features, const char* kind) {
   const auto user = std::find_if(graph.begin(), graph.end(), [&](const GraphBlock& block) {
     return std::find(block.inputs.begin(), block.inputs.end(), input) != block.inputs.end();
   });
   if (features > 0 && user == graph.end())
-    Fail(ErrorCode::kConfig,
-         "model.blocks: no block takes {}, but the dataset has {}: give them to a block, or import "
-         "the data without them",
-         input, Counted(features, fmt::format("{} feature", kind)));
+    RejectGraph(graph, fmt::format("no block takes {}, but the dataset has {}: give them to a "
+                                   "block, or import the data without them",
+                                   input, Counted(features, fmt::format("{} feature", kind))));
   if (features == 0 && user != graph.end())
     RejectBlock(user->where, user->name,
                 fmt::format("takes {}, which is empty: the dataset has no feature that is {}",
@@ -50,10 +67,10 @@ void CheckPooledAreTaken(const ModelOptions& options) {
     return CheckUse(options.blocks, kEmbeddingsInput, options.tables.size(), "categorical");
   for (const TableInput& table : options.tables)
     if (!IsTaken(options.blocks, EmbeddingsOf(table.name)))
-      Fail(ErrorCode::kConfig,
-           "model.blocks: no block takes embeddings.{}: give it to a block, or import the data "
-           "without this feature",
-           UnescapeName(table.name));
+      RejectGraph(options.blocks,
+                  fmt::format("no block takes embeddings.{}: give it to a block, or import the "
+                              "data without this feature",
+                              UnescapeName(table.name)));
 }
 
 // Throws kConfig unless every sequence is taken.

@@ -168,6 +168,22 @@ TEST(RefusedBlock, IsNamedWithItsLineWhereTheDataHaveNoSuchInput) {
                 "c.yaml:8:5: block logit: item: the dataset has no categorical feature 'clicked'");
 }
 
+TEST(RefusedBlock, IsTheFirstOneInTheFileWhereNoneTakesAFeature) {
+  ExpectRefusal(R"(    x: {type: concat, inputs: [embeddings.user, embeddings.clicked, dense]}
+    logit: {type: mlp, inputs: [x], layers: [1], linear_output: true}
+)",
+                "c.yaml:6:5: model.blocks: no block takes embeddings.item: give it to a block");
+  // The first in the file is the last of the graph.
+  ExpectRefusal(R"(    logit: {type: mlp, inputs: [x], layers: [1], linear_output: true}
+    x: {type: concat, inputs: [embeddings, embeddings.clicked]}
+)",
+                "c.yaml:6:5: model.blocks: no block takes dense, but the dataset has 3 dense");
+  // An override has no line.
+  ExpectRefusal("    x: {type: concat, inputs: [embeddings, embeddings.clicked]}\n",
+                "c.yaml:6:5: model.blocks: no block takes dense, but",
+                {"model.blocks.logit={type: mlp, inputs: [x], layers: [1], linear_output: true}"});
+}
+
 TEST(RefusedBlock, IsNamedWithItsLineWhereATrainingCannotHaveIt) {
   ExpectRefusal(R"(    all: {type: concat, inputs: [embeddings, embeddings.clicked, dense]}
     normalized: {type: batch_norm, inputs: [all]}
