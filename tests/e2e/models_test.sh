@@ -1,6 +1,6 @@
-# Every model of the catalogue from end to end: trained with two workers, killed and resumed,
-# evaluated and asked for predictions, to the sha256 of one worker; and the blocks that --print-config
-# prints for it are the same model, bit by bit.
+# Every model of the catalogue from end to end: trained with two workers up to a step, resumed with
+# three, evaluated and asked for predictions, to the sha256 of one worker; and the blocks that
+# --print-config prints for it are the same model, bit by bit. tests/chaos kills some of them.
 source "$(dirname "$0")/lib.sh" "$@"
 $renzan data synth --format dataset --seed 4 --rows 2000 --output data >/dev/null
 config() {  # TYPE MODEL_LINES: NAME.yaml
@@ -17,13 +17,18 @@ config any "model: {}"
 types=$($renzan train --print-config any.yaml |
   sed -n 's/.*a model of the catalogue.*allowed: \(.*\), blocks/\1/p' | tr -d ,)
 [ "$(wc -w <<<"$types")" -ge 7 ] || fail "which models are there? $types"
+tried=0
 for type in $types; do
-  # These need sequences or two labels: sequences_test.sh, next_item_test.sh, tasks_test.sh.
-  [[ " din bst sasrec hstu esmm " != *" $type "* ]] || continue
   options=""
   [ $type != two_tower ] || options=", item_features: [C3, C1]"
   config $type "model: {type: $type$options}"
-  $renzan train $type.yaml --workers 1 --run-dir $type/one 2>log.txt || fail "$type: $(cat log.txt)"
+  if ! $renzan train $type.yaml --workers 1 --run-dir $type/one 2>log.txt; then
+    # sequences_test.sh, next_item_test.sh and tasks_test.sh have data for these.
+    grep -qE "model.type: $type (attends to sequences|predicts the next item|learns from two labels)" \
+      log.txt || fail "$type: $(cat log.txt)"
+    continue
+  fi
+  tried=$((tried + 1))
   $renzan train $type.yaml --workers 2 --run-dir $type/two --set training.max_steps=7 2>log.txt ||
     fail "$type: $(cat log.txt)"
   $renzan train $type.yaml --workers 3 --run-dir $type/two 2>log.txt || fail "$type: $(cat log.txt)"
@@ -41,6 +46,7 @@ for type in $types; do
   done
   cmp $type.one.csv $type.blocks.csv || fail "$type: other predictions as blocks"
 done
+[ $tried -ge 15 ] || fail "only $tried of these were trained: $types"
 # A row's only accumulator is shared with the first-order weight.
 $renzan train deepfm.yaml --run-dir shared --set optimizer.sparse.type=rowwise_adagrad 2>log.txt
 grep -q "warning: .*larger gradients decide the row's learning rate" log.txt ||
