@@ -120,6 +120,16 @@ class Plan:
 
 
 STEPS = 240
+# The models that are drawn, with small sizes.
+TOP = {"top_mlp": [16, 8]}
+MODELS = {
+    "dlrm": {"bottom_mlp": [16], **TOP},
+    "dlrm_dcnv2": {"bottom_mlp": [16], "cross_layers": 2, "cross_rank": 4, **TOP},
+    "deepfm": TOP,
+    "dcnv2": {"cross_layers": 2, "cross_rank": 4, **TOP},
+    "masknet": {"mask_blocks": 2, "mask_ratio": 0.02, "mask_width": 8, **TOP},
+    "mmoe": {"experts": 2, "expert_mlp": [8], **TOP},
+}
 STORED = 1 / 3  # of the seeds
 # What the store does to the attempts of a seed, and how often. Only outages and the clock's last
 # longer than requests are repeated.
@@ -178,17 +188,19 @@ class Scenario:
         """The configuration as a tree for YAML, without paths."""
         rng = self._rng
         codecs = ["fp32", "fp16", "bf16"]
+        run_seed, data = rng.randrange(1000), rng.choice(["one_hot", "multi_hot"])
+        # Other models by draws of their own, so that everything else is as it is with these two.
+        model, own = rng.choice(["dlrm", "dlrm_dcnv2"]), random.Random(f"model {self.seed}")
+        if own.random() < 0.6:
+            model = own.choice([name for name in MODELS if not name.startswith("dlrm")])
         return {
-            "seed": rng.randrange(1000),
-            "data": rng.choice(["one_hot", "multi_hot"]),
+            "seed": run_seed,
+            "data": data,
             "model": {
-                "type": rng.choice(["dlrm", "dlrm_dcnv2"]),
+                "type": model,
                 "pooling": rng.choice(["sum", "mean"]),
                 "embedding_dim": rng.choice([8, 16]),
-                "bottom_mlp": [16],
-                "top_mlp": [16, 8],
-                "cross_layers": 2,
-                "cross_rank": 4,
+                **MODELS[model],
             },
             "training": {
                 "batch_size": 64,
