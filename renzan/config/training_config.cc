@@ -52,10 +52,11 @@ void TrainingConfig::Describe(ConfigFields& fields) {
                "data.eval, for HR and NDCG at these ranks: [10, 20]; for models that match a query "
                "and an item");
   for (const int64_t k : ranking) fields.Require(k >= 1, "ranking", "must have ranks from 1 on");
-  fields.Field("group_by", &group_by,
-               "a categorical feature with one value a row, such as the user: evaluations also "
-               "report group_auc, the mean of the AUCs of its values' rows, weighted by their "
-               "number");
+  fields.Field(
+      "group_by", &group_by,
+      "a key, or a categorical feature with one value a row, such as the user: evaluations "
+      "also report group_auc, the mean of the AUCs of its values' rows, weighted by their "
+      "number");
   fields.Section("early_stopping", &early_stopping);
   fields.Field("keep_best", &keep_best,
                "save the model of the best evaluation instead of the last step's");

@@ -14,19 +14,22 @@
 namespace renzan {
 namespace {
 
-// Calls visit(number of real samples in this worker's slice, its logits [outputs, slice size], the
-// slice) until it returns false. `shifts` are added to the logits of each output.
-void ForEachSliceOfLogits(Predictor& model, const Communicator& comm, const Dataset& dataset,
-                          RowRange rows, int64_t batch_size, std::span<const float> shifts,
-                          const std::function<bool(int64_t real, std::span<const float> logits,
-                                                   const Batch& slice)>& visit) {
+// Calls visit(the first row of this worker's slice, the number of its real samples, its logits
+// [outputs, slice size], the slice) until it returns false. `shifts` are added to the logits of
+// each output.
+void ForEachSliceOfLogits(
+    Predictor& model, const Communicator& comm, const Dataset& dataset, RowRange rows,
+    int64_t batch_size, std::span<const float> shifts,
+    const std::function<bool(int64_t first, int64_t real, std::span<const float> logits,
+                             const Batch& slice)>& visit) {
   std::vector<float> logits;
+  const int64_t begin = rows.begin + model.slice_begin(batch_size);
   ForEachSlice(model, comm, dataset, model.known_ids(),
                {.count = rows.size(),
                 .row = [first = rows.begin](int64_t i) { return first + i; },
                 .counts_ids = true,
                 .batch_size = batch_size},
-               [&](int64_t, int64_t real, const Batch& slice, const Batch* next) {
+               [&](int64_t index, int64_t real, const Batch& slice, const Batch* next) {
                  const size_t size = static_cast<size_t>(slice.size);
                  logits.resize(size * model.num_outputs());
                  model.Predict(slice, next, logits);
@@ -34,7 +37,7 @@ void ForEachSliceOfLogits(Predictor& model, const Communicator& comm, const Data
                    if (shifts[output] != 0)
                      for (float& logit : std::span(logits).subspan(output * size, size))
                        logit += shifts[output];
-                 return visit(real, logits, slice);
+                 return visit(begin + index * batch_size, real, logits, slice);
                });
 }
 
@@ -153,14 +156,14 @@ std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& 
                                                 const Dataset& dataset, RowRange rows,
                                                 std::span<const EvaluatedOutput> outputs,
                                                 int64_t batch_size, float logit_shift,
-                                                std::optional<size_t> group_feature,
+                                                const RowGroups* groups,
                                                 const std::function<bool()>& should_stop) {
   const std::vector<size_t> columns = LabelColumns(outputs, dataset);
   std::vector<Evaluation> all(outputs.size());
   std::vector<GroupedMetrics> grouped(outputs.size(), MakeGroupedMetrics(dataset));
   // No more memory than the estimate says.
   const int64_t slice = model.slice_end(batch_size) - model.slice_begin(batch_size);
-  for (size_t i = 0; group_feature && i < outputs.size(); ++i)
+  for (size_t i = 0; groups != nullptr && i < outputs.size(); ++i)
     if (HasGroups(outputs[i]))
       grouped[i].samples().reserve(static_cast<size_t>(
           std::min(rows.size(), (rows.size() + batch_size - 1) / batch_size * slice)));
@@ -169,33 +172,32 @@ std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& 
   for (const EvaluatedOutput& output : outputs)
     if (output.loss == Loss::kBinaryCrossEntropy) shifts[output.output] = logit_shift;
   bool stopped = false;
-  ForEachSliceOfLogits(model, comm, dataset, rows, batch_size, shifts,
-                       [&](int64_t real, std::span<const float> logits, const Batch& slice) {
-                         const size_t n = static_cast<size_t>(real),
-                                      size = static_cast<size_t>(slice.size);
-                         for (size_t i = 0; i < all.size(); ++i) {
-                           const auto of_output = logits.subspan(outputs[i].output * size, n);
-                           const auto labels = slice.labels(columns[i]).first(n);
-                           all[i].metrics.AddBy(outputs[i].loss, of_output, labels);
-                           if (all[i].weighted)
-                             all[i].weighted->AddBy(outputs[i].loss, of_output, labels,
-                                                    std::span(slice.weight).first(n));
-                           if (!group_feature || !HasGroups(outputs[i])) continue;
-                           const auto& groups = slice.categorical[*group_feature].values;
-                           grouped[i].Add(std::span(groups).first(n), of_output, labels,
-                                          std::span(slice.weight).first(all[i].weighted ? n : 0));
-                         }
-                         stopped = should_stop();
-                         return !stopped;
-                       });
+  ForEachSliceOfLogits(
+      model, comm, dataset, rows, batch_size, shifts,
+      [&](int64_t first, int64_t real, std::span<const float> logits, const Batch& slice) {
+        const size_t n = static_cast<size_t>(real), size = static_cast<size_t>(slice.size);
+        for (size_t i = 0; i < all.size(); ++i) {
+          const auto of_output = logits.subspan(outputs[i].output * size, n);
+          const auto labels = slice.labels(columns[i]).first(n);
+          all[i].metrics.AddBy(outputs[i].loss, of_output, labels);
+          if (all[i].weighted)
+            all[i].weighted->AddBy(outputs[i].loss, of_output, labels,
+                                   std::span(slice.weight).first(n));
+          if (groups == nullptr || !HasGroups(outputs[i])) continue;
+          grouped[i].Add(groups->Of(first, real, slice), of_output, labels,
+                         std::span(slice.weight).first(all[i].weighted ? n : 0));
+        }
+        stopped = should_stop();
+        return !stopped;
+      });
   if (stopped) return std::nullopt;
   for (Evaluation& mine : all) {
     mine.metrics = MergeMetrics(comm, mine.metrics);
     if (mine.weighted) Merge(comm, &*mine.weighted);
   }
   for (size_t i = 0; i < all.size(); ++i)
-    if (group_feature && HasGroups(outputs[i]))
-      all[i].groups = MergeGroups(comm, std::move(grouped[i]));
+    if (groups != nullptr && HasGroups(outputs[i]))
+      all[i].groups = MergeGroups(comm, std::move(grouped[i]), groups->unseen());
   return all;
 }
 
@@ -215,7 +217,7 @@ void PredictRows(Predictor& model, Communicator& comm, const Dataset& dataset, R
   std::vector<float> whole;
   ForEachSliceOfLogits(
       model, comm, dataset, rows, batch_size, shifts,
-      [&](int64_t, std::span<const float> logits, const Batch& slice) {
+      [&](int64_t, int64_t, std::span<const float> logits, const Batch& slice) {
         const size_t n = static_cast<size_t>(slice.size);
         const size_t real = comm.rank() == 0 ? static_cast<size_t>(std::min(left, batch_size)) : 0;
         LogitsByOutput by_output;

@@ -14,6 +14,7 @@
 #include "renzan/data/dataset/dataset.h"
 #include "renzan/infer/for_each_slice.h"
 #include "renzan/infer/predictor.h"
+#include "renzan/infer/row_groups.h"
 #include "renzan/model/evaluation.h"
 #include "renzan/model/model.h"
 #include "renzan/model/output_metric.h"
@@ -53,13 +54,13 @@ std::vector<size_t> LabelColumns(std::span<const EvaluatedOutput> outputs, const
 
 // Metrics of `rows` for each of `outputs`, merged over the workers; nothing if `should_stop`
 // returned true. It is called after every batch and must return the same on every rank.
-// `logit_shift` is added to all outputs that are logits. `group_feature`: the categorical feature
-// by which the rows of all outputs that are no numbers are grouped.
+// `logit_shift` is added to all outputs that are logits. `groups`: by which the rows of all
+// outputs that are no numbers are grouped, unless it is null.
 std::optional<std::vector<Evaluation>> Evaluate(Predictor& model, Communicator& comm,
                                                 const Dataset& dataset, RowRange rows,
                                                 std::span<const EvaluatedOutput> outputs,
                                                 int64_t batch_size, float logit_shift,
-                                                std::optional<size_t> group_feature,
+                                                const RowGroups* groups,
                                                 const std::function<bool()>& should_stop);
 
 // By output, of as many rows each.

@@ -1,38 +1,15 @@
 #include "renzan/infer/group_auc.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 
-#include "renzan/base/config/config.h"
 #include "renzan/base/escape.h"
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
-#include "renzan/data/dataset/manifest.h"
 
 namespace renzan {
 namespace {
-
-// Why rows cannot be grouped by a column of this name.
-std::string WhyNotGroupedBy(const std::string& name, const Dataset& dataset,
-                            const std::vector<std::string>& candidates) {
-  const DatasetSchema& schema = dataset.schema();
-  const auto is_in = [&](const std::vector<std::string>& names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  for (const CategoricalFeature& feature : schema.categorical)
-    if (feature.name == name) return "a row may have several ids of this feature";
-  for (const DenseVector& vector : schema.vectors)
-    if (vector.name == name) return "this is a vector of dense features";
-  if (is_in(schema.dense)) return "this is a dense feature";
-  if (is_in(schema.label_names())) return "this is a label";
-  if (name == schema.weight) return "this is the weight";
-  if (is_in(dataset.manifest().keys)) return "this is a key, and no feature";
-  const std::string nearest = NearestName(name, candidates);
-  return fmt::format("{} has no such column{}", dataset.directory(),
-                     nearest.empty() ? "" : " (did you mean '" + nearest + "'?)");
-}
 
 // Neighbouring ids are on different workers, and so are ids at any distance.
 size_t WorkerOf(uint64_t group, size_t workers) {
@@ -74,23 +51,6 @@ std::vector<GroupedSample> ExchangeGroups(Communicator& comm, std::vector<Groupe
 
 }  // namespace
 
-size_t FindGroupFeature(const std::string& name, const Dataset& dataset,
-                        const GroupRequest& request) {
-  std::vector<std::string> candidates;
-  const std::vector<CategoricalFeature>& features = dataset.schema().categorical;
-  for (size_t t = 0; t < features.size(); ++t) {
-    if (features[t].multi_hot) continue;
-    if (features[t].name == name) return t;
-    candidates.push_back(features[t].name);
-  }
-  const std::string why = WhyNotGroupedBy(name, dataset, candidates);
-  if (candidates.empty())
-    Fail(request.code, "{} {}: {}, and {} has no one-hot feature", request.key, name, why,
-         dataset.directory());
-  Fail(request.code, "{} {}: {}; choose a one-hot feature: {}", request.key, name, why,
-       fmt::join(candidates, ", "));
-}
-
 void CheckGroupsHaveScores(std::span<const EvaluatedOutput> outputs, const GroupRequest& request) {
   if (std::any_of(outputs.begin(), outputs.end(), HasGroups)) return;
   Fail(request.code,
@@ -100,17 +60,33 @@ void CheckGroupsHaveScores(std::span<const EvaluatedOutput> outputs, const Group
        request.key, Escape(outputs.front().label));
 }
 
-GroupAucs MergeGroups(Communicator& comm, GroupedMetrics mine) {
-  if (comm.world_size() == 1) return mine.Aucs();
-  mine.samples() = ExchangeGroups(comm, std::exchange(mine.samples(), {}));
+GroupAucs MergeGroups(Communicator& comm, GroupedMetrics mine, std::optional<int64_t> unseen) {
+  const int64_t rows = std::ssize(mine.samples());
+  int64_t unseen_rows = 0;
+  if (unseen)
+    unseen_rows = std::count_if(mine.samples().begin(), mine.samples().end(),
+                                [&](const GroupedSample& sample) {
+                                  return sample.group() == static_cast<uint64_t>(*unseen);
+                                });
+  if (comm.world_size() > 1)
+    mine.samples() = ExchangeGroups(comm, std::exchange(mine.samples(), {}));
   GroupAucs own;
   RunWithHeartbeats(comm, [&] { own = mine.Aucs(); });
-  const std::array<GroupAucMean, 2> means = {own.once, own.weighted.value_or(GroupAucMean())};
+  own.rows = rows;
+  own.unseen_rows = unseen_rows;
+  if (comm.world_size() == 1) return own;
+  struct Part {
+    GroupAucMean once, weighted;
+    int64_t rows, unseen_rows;
+  };
+  const Part part = {own.once, own.weighted.value_or(GroupAucMean()), rows, unseen_rows};
   GroupAucs sum;
   if (own.weighted) sum.weighted.emplace();
-  for (const auto& [once, weighted] : AllGatherValues(comm, means)) {
-    sum.once.Merge(once);
-    if (sum.weighted) sum.weighted->Merge(weighted);
+  for (const Part& its : AllGatherValues(comm, part)) {
+    sum.once.Merge(its.once);
+    if (sum.weighted) sum.weighted->Merge(its.weighted);
+    sum.rows += its.rows;
+    sum.unseen_rows += its.unseen_rows;
   }
   return sum;
 }

@@ -3,28 +3,16 @@
 // Group AUC of rows that several workers predict (model/grouped_metrics.h). The result does not
 // depend on the number of workers.
 
-#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
-#include <string>
 
-#include "renzan/base/error.h"
 #include "renzan/comm/communicator.h"
-#include "renzan/data/dataset/dataset.h"
 #include "renzan/infer/evaluate.h"
+#include "renzan/infer/row_groups.h"
 #include "renzan/model/grouped_metrics.h"
 
 namespace renzan {
-
-// How groups were asked for, for errors.
-struct GroupRequest {
-  std::string key;  // "--group-by"
-  ErrorCode code;   // if rows cannot be grouped so
-};
-
-// The index of the categorical feature with this name. Throws request.code unless it has one id a
-// row.
-size_t FindGroupFeature(const std::string& name, const Dataset& dataset,
-                        const GroupRequest& request);
 
 // Whether groups of rows are measured: labels of 0 and 1 are.
 inline bool HasGroups(const EvaluatedOutput& output) {
@@ -34,7 +22,8 @@ inline bool HasGroups(const EvaluatedOutput& output) {
 void CheckGroupsHaveScores(std::span<const EvaluatedOutput> outputs, const GroupRequest& request);
 
 // Of all workers' samples. Each worker gets the samples of its share of the groups, so that at most
-// 32 bytes of memory per sample are needed, 16 if there is one worker. Every rank calls it.
-GroupAucs MergeGroups(Communicator& comm, GroupedMetrics mine);
+// 32 bytes of memory per sample are needed, 16 if there is one worker. `unseen`:
+// RowGroups::unseen(). Every rank calls it.
+GroupAucs MergeGroups(Communicator& comm, GroupedMetrics mine, std::optional<int64_t> unseen);
 
 }  // namespace renzan

@@ -50,6 +50,7 @@ class GroupAucMean {
 struct GroupAucs {
   GroupAucMean once;
   std::optional<GroupAucMean> weighted;
+  int64_t rows = 0, unseen_rows = 0;  // all that were grouped; in the group of unseen values
 };
 
 struct GroupedSample {

@@ -195,11 +195,13 @@ int64_t WorkerMemory::Slices() const {
          (kFloat * (1 + spec_.model.num_dense) + kId * ids);
 }
 
-// A worker's samples, and those that it receives for its groups.
+// A worker's samples, and those that it receives for its groups; each worker knows the groups of
+// all rows by a key.
 int64_t WorkerMemory::Groups() const {
   const int64_t copies = sizes_.workers > 1 ? 2 : 1;
   return copies * static_cast<int64_t>(sizeof(GroupedSample)) *
-         ((spec_.memory.grouped + sizes_.workers - 1) / sizes_.workers);
+             ((spec_.memory.grouped + sizes_.workers - 1) / sizes_.workers) +
+         spec_.memory.key_groups;
 }
 
 int64_t WorkerMemory::Workspace() const {

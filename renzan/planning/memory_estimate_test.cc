@@ -88,13 +88,15 @@ TEST(MemoryEstimate, CountsWhatACheckpointAdds) {
 TEST(MemoryEstimate, CountsRowsThatAreGrouped) {
   TrainConfig config;
   config.data.eval.path = "e";
-  const auto batches = [&](int64_t grouped, int workers) {
+  const auto batches = [&](int64_t grouped, int workers, int64_t key_groups = 0) {
     RunSpec spec = MakeRunSpec(config, SchemaOfTwoLargeTables(), std::vector<double>{1, 1});
     spec.memory.grouped = grouped;
+    spec.memory.key_groups = key_groups;
     return EstimateMemory(spec, PlanOf(spec, Topology::OneHost(workers), 2), workers, 2).batches;
   };
   EXPECT_EQ(batches(1000, 1) - batches(0, 1), 16 * 1000);
   EXPECT_EQ(batches(1000, 4) - batches(0, 4), 2 * 16 * 250);
+  EXPECT_EQ(batches(1000, 4, 8000) - batches(1000, 4), 8000);
 }
 
 TEST(MemoryEstimate, GrowsWithTheBatchAndTheLayers) {

@@ -10,7 +10,6 @@
 #include "renzan/base/trace.h"
 #include "renzan/data/batch_loader.h"
 #include "renzan/data/dataset/manifest.h"
-#include "renzan/infer/group_auc.h"
 #include "renzan/model/model.h"
 #include "renzan/model/output_metric.h"
 #include "renzan/quality/finiteness.h"
@@ -156,24 +155,18 @@ bool IsEvaluationStep(const TrainingConfig& config, int64_t steps_per_epoch, int
 
 namespace {
 
-std::optional<size_t> GroupFeatureOf(const TrainingConfig& training,
-                                     const std::optional<Split>& eval) {
-  if (training.group_by.empty() || !eval) return std::nullopt;
-  return FindGroupFeature(training.group_by, *eval->dataset,
-                          {"training.group_by:", ErrorCode::kConfig});
-}
-
 class TrainingLoop {
  public:
   TrainingLoop(const TrainConfig& config, int64_t steps, const Split& train,
-               const std::optional<Split>& eval, const ItemRanking* ranking, Step& model,
-               Communicator& comm, const Clock& clock, const TrainCallbacks& callbacks,
-               LoopState* state)
+               const std::optional<Split>& eval, const ItemRanking* ranking,
+               const RowGroups* groups, Step& model, Communicator& comm, const Clock& clock,
+               const TrainCallbacks& callbacks, LoopState* state)
       : config_(config),
         steps_(steps),
         train_(train),
         eval_(eval),
         ranking_(ranking),
+        groups_(groups),
         model_(model),
         comm_(comm),
         clock_(clock),
@@ -182,7 +175,6 @@ class TrainingLoop {
         state_(*state),
         steps_per_epoch_(StepsPerEpoch(train.rows.size(), config.training.batch_size)),
         outputs_(EvaluatedOutputs(model.model(), train.dataset->schema().label)),
-        group_feature_(GroupFeatureOf(config.training, eval)),
         guards_(config.comm.guard && model.spec().numerics.backward != RowCodec::kFloat32),
         sees_all_(state->step == 0),
         loader_(*train.dataset,
@@ -244,12 +236,14 @@ class TrainingLoop {
   void Report(double seconds);
   void Advise(const StepReport& report);
   void AdviseOnOneClass();
+  void AdviseOnGroups(std::span<const Evaluation> evaluations);
 
   const TrainConfig& config_;
   const int64_t steps_;
   const Split& train_;
   const std::optional<Split>& eval_;
   const ItemRanking* const ranking_;
+  const RowGroups* const groups_;
   Step& model_;
   Communicator& comm_;
   const Clock& clock_;
@@ -258,16 +252,15 @@ class TrainingLoop {
   LoopState& state_;
   const int64_t steps_per_epoch_;
   const std::vector<EvaluatedOutput> outputs_;
-  const std::optional<size_t> group_feature_;  // of evaluations
-  const bool guards_;                          // against rounding on the wire
-  const bool sees_all_;                        // this process trains on all samples of the run
+  const bool guards_;    // against rounding on the wire
+  const bool sees_all_;  // this process trains on all samples of the run
   BatchLoader loader_;
 
   double window_start_ = 0;
   int64_t window_steps_ = 0;  // since the last report
   // Seen by this process, by task.
   std::vector<int64_t> samples_ = std::vector<int64_t>(outputs_.size()), positives_ = samples_;
-  bool advised_on_range_ = false, advised_on_error_ = false;
+  bool advised_on_range_ = false, advised_on_error_ = false, advised_on_groups_ = false;
 };
 
 void TrainingLoop::Begin() {
@@ -379,7 +372,7 @@ bool TrainingLoop::EvaluateModel() {
     StepPredictor predictor(model_);
     auto evaluations =
         Evaluate(predictor, comm_, *eval_->dataset, eval_->rows, outputs_, training().batch_size,
-                 shift, group_feature_, [&] { return ShouldStop(); });
+                 shift, groups_, [&] { return ShouldStop(); });
     if (!evaluations) return false;
     for (const Evaluation& evaluation : *evaluations)
       FailUnlessFinite(evaluation.metrics, state_.step);
@@ -398,6 +391,7 @@ bool TrainingLoop::EvaluateModel() {
     if (observer_)
       observer_->OnEvaluation(state_.step, outputs_, *evaluations,
                               state_.evaluations.Describe(training().early_stopping));
+    AdviseOnGroups(*evaluations);
     if (observer_ && lowers && state_.step < steps_) observer_->OnPlateau(state_.plateau.factor());
     state_.evaluation_due = false;
     // The model of the last step is saved at the end anyway.
@@ -428,6 +422,18 @@ const Evaluation& TrainingLoop::Watched(std::span<const Evaluation> evaluations)
   return evaluations[found == outputs_.end() ? 0 : static_cast<size_t>(found - outputs_.begin())];
 }
 
+// At the first evaluation.
+void TrainingLoop::AdviseOnGroups(std::span<const Evaluation> evaluations) {
+  if (observer_ == nullptr || std::exchange(advised_on_groups_, true)) return;
+  for (const Evaluation& evaluation : evaluations) {
+    if (!evaluation.groups) continue;
+    const std::string advice =
+        UnseenGroupAdvice(training().group_by, *eval_->dataset, evaluation.groups->unseen_rows,
+                          evaluation.groups->rows);
+    if (!advice.empty()) return observer_->OnAdvice(advice);
+  }
+}
+
 void TrainingLoop::AdviseOnOneClass() {
   for (size_t task = 0; task < outputs_.size(); ++task) {
     if (outputs_[task].compares_items) continue;  // it learns from positives alone
@@ -445,8 +451,10 @@ void TrainingLoop::AdviseOnOneClass() {
 
 bool Train(const TrainConfig& config, int64_t steps, const Split& train,
            const std::optional<Split>& eval, Step& model, Communicator& comm, const Clock& clock,
-           const TrainCallbacks& callbacks, LoopState* state, const ItemRanking* ranking) {
-  return TrainingLoop(config, steps, train, eval, ranking, model, comm, clock, callbacks, state)
+           const TrainCallbacks& callbacks, LoopState* state, const ItemRanking* ranking,
+           const RowGroups* groups) {
+  return TrainingLoop(config, steps, train, eval, ranking, groups, model, comm, clock, callbacks,
+                      state)
       .Run();
 }
 

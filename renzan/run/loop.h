@@ -81,12 +81,13 @@ struct TrainCallbacks {
   std::function<void(int64_t step)> keep_best;
 };
 
-// Trains from state->step to `steps` and evaluates, with `ranking` unless it is null, or until
-// early stopping. Returns false if `should_stop` ended it before that. Throws kSoftware on all
-// ranks when the model or the predictions of an evaluation are not finite. The model is checked
-// after the last step at the latest.
+// Trains from state->step to `steps` and evaluates, with `ranking` and `groups` unless they are
+// null, or until early stopping. Returns false if `should_stop` ended it before that. Throws
+// kSoftware on all ranks when the model or the predictions of an evaluation are not finite. The
+// model is checked after the last step at the latest.
 bool Train(const TrainConfig& config, int64_t steps, const Split& train,
            const std::optional<Split>& eval, Step& model, Communicator& comm, const Clock& clock,
-           const TrainCallbacks& callbacks, LoopState* state, const ItemRanking* ranking = nullptr);
+           const TrainCallbacks& callbacks, LoopState* state, const ItemRanking* ranking = nullptr,
+           const RowGroups* groups = nullptr);
 
 }  // namespace renzan

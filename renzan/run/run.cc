@@ -16,7 +16,6 @@
 #include "renzan/checkpoint/directory.h"
 #include "renzan/comm/gather.h"
 #include "renzan/comm/heartbeat.h"
-#include "renzan/infer/group_auc.h"
 #include "renzan/infer/rank_items.h"
 #include "renzan/model/output_metric.h"
 #include "renzan/model/reach.h"
@@ -29,6 +28,7 @@
 #include "renzan/run/best_model.h"
 #include "renzan/run/count_ids.h"
 #include "renzan/run/explain_divergence.h"
+#include "renzan/run/groups.h"
 #include "renzan/run/initialize.h"
 #include "renzan/run/loop.h"
 #include "renzan/run/profiler.h"
@@ -111,6 +111,7 @@ class TrainingRun {
   const ProgramFacts facts_;
 
   OpenedSplits splits_;
+  std::optional<RowGroups> groups_;
   std::optional<ItemRanking> ranking_;
   int64_t steps_ = 0;   // of the whole run
   TrainConfig of_run_;  // with the schedule for that many steps
@@ -156,11 +157,7 @@ void TrainingRun::OpenData() {
                   [](const ModelOutput& output) { return output.loss == Loss::kSquaredError; }))
     MakeModel(ModelOptionsOf(config_, schema));
   if (splits_.eval) LabelColumns(EvaluatedOutputs(outputs, schema.label), *splits_.eval->dataset);
-  if (const std::string& name = config_.training.group_by; !name.empty() && splits_.eval) {
-    const GroupRequest request{"training.group_by:", ErrorCode::kConfig};
-    FindGroupFeature(name, *splits_.eval->dataset, request);
-    CheckGroupsHaveScores(EvaluatedOutputs(outputs, schema.label), request);
-  }
+  groups_ = GroupsOf(config_, splits_, EvaluatedOutputs(outputs, schema.label), comm_);
   if (!config_.training.ranking.empty()) ReadItems(outputs);
   steps_ = NumSteps(config_, splits_.train.rows.size());
   of_run_ = config_;
@@ -252,7 +249,7 @@ std::string TrainingRun::MeaningOfEvaluations(const std::string& watched,
   };
   const std::string meaning = fmt::format("{} {}", watched, rows(*splits_.eval));
   if (NeedsOf(metric) == Needs::kGroups)
-    return fmt::format("{} by {}", meaning, config_.training.group_by);
+    return fmt::format("{} by {}", meaning, groups_->meaning());
   if (!IsRankingMetric(metric) || !ranking_) return meaning;
   return fmt::format("{} at {} of {}", meaning, config_.training.ranking.front(),
                      rows(splits_.train));
@@ -322,8 +319,8 @@ void TrainingRun::Plan() {
   if (!unknown_values.empty()) LogWarning("{}", unknown_values);
   spec_ = MakeRunSpec(of_run_, splits_.train.dataset->schema(), pooling_factors);
   if (ranking_) spec_.memory.ranking = ranking_->bytes();
-  if (!config_.training.group_by.empty() && splits_.eval)
-    spec_.memory.grouped = splits_.eval->rows.size() * std::ssize(spec_.loss.tasks);
+  if (groups_) spec_.memory.grouped = splits_.eval->rows.size() * std::ssize(spec_.loss.tasks);
+  if (groups_ && groups_->key() != nullptr) spec_.memory.key_groups = groups_->key()->bytes();
   if (comm_.rank() == 0)
     for (const std::string& effect : {LostEffects(spec_.model), EffectsOfSharedRows(spec_),
                                       NegativesOfNobody(spec_, splits_.train.dataset->schema())})
@@ -462,7 +459,7 @@ bool TrainingRun::TrainSteps() {
                       .should_stop = [&](int64_t done) { return checkpointer_->ShouldStop(done); },
                       .after_step = [&] { profiler.OnStep(); },
                       .keep_best = [&](int64_t step) { checkpointer_->KeepBest(step); }},
-                     &loop_, ranking_ ? &*ranking_ : nullptr);
+                     &loop_, ranking_ ? &*ranking_ : nullptr, groups_ ? &*groups_ : nullptr);
   } catch (const DivergedError& error) {
     throw ExplainDivergence(error, splits_.train, config_.optimizer);
   }

@@ -52,6 +52,7 @@ struct MemoryUse {
   bool evaluates = false;
   int64_t ranking = 0;     // bytes for the items of training.ranking
   int64_t grouped = 0;     // rows that training.group_by groups, for each output
+  int64_t key_groups = 0;  // bytes for the groups of a key
   int64_t max_copies = 0;  // CheckpointConfig::max_copies_mib in bytes; 0: what is left
 };
 

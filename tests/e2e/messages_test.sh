@@ -86,11 +86,11 @@ refuses "--with requst: data has no such column (did you mean 'request'?); $has"
   $renzan predict runs/a --data data --output s.csv --with requst
 refuses "--with score: the model's scores, the last column, have this name: leave it out" \
   $renzan predict runs/a --data data --output s.csv --with score
-for of in "age: this is a dense feature" "click: this is a label" "request: this is a key" \
+for of in "age: this is a dense feature" "click: this is a label" \
   "importance: this is the weight" "genres: a row may have several ids" \
   "contry: data has no such column (did you mean 'country'?)"; do
   refuses "--group-by $of" $renzan eval runs/a --data data --group-by "${of%%:*}"
-  grep -q "; choose a one-hot feature: country$" out.txt || fail "$(cat out.txt)"
+  grep -q '; choose a key: country, request, city, "of"$' out.txt || fail "$(cat out.txt)"
 done
 
 # Results are never replaced.

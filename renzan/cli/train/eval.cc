@@ -10,14 +10,17 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
+#include "renzan/base/log.h"
 #include "renzan/cli/at_least.h"
 #include "renzan/cli/text/table.h"
 #include "renzan/cli/train/ranking.h"
 #include "renzan/cli/train/saved_model.h"
 #include "renzan/cli/verbs.h"
+#include "renzan/comm/heartbeat.h"
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/value_names.h"
 #include "renzan/infer/group_auc.h"
+#include "renzan/infer/row_groups.h"
 #include "renzan/model/grouped_metrics.h"
 #include "renzan/run/splits.h"
 
@@ -105,18 +108,38 @@ Ranked CountRanked(std::span<const GroupMetrics> groups) {
   return ranked;
 }
 
-// With the value if it is known: null for missing values and for those that the vocabulary lacks.
-nlohmann::ordered_json ToJson(int64_t id, const ValueNames& names) {
-  nlohmann::ordered_json group = {{"id", id}};
-  if (!names.known()) return group;
-  group["value"] = nullptr;
-  if (names.are_ids()) {
-    group["value"] = id;
-  } else if (const std::optional<std::string> value = names.Value(id)) {
-    group["value"] = *value;
+// What groups are called: the values of a feature, or the texts of a key.
+class GroupNames {
+ public:
+  GroupNames(const RowGroups& groups, const Dataset& dataset) : key_(groups.key()) {
+    if (key_ == nullptr) values_.emplace(dataset, groups.feature());
   }
-  return group;
-}
+
+  bool known() const { return key_ != nullptr || values_->known(); }
+  bool are_texts() const { return key_ != nullptr || (values_->known() && !values_->are_ids()); }
+  std::string Shown(int64_t group) const {
+    if (key_ == nullptr) return values_->Shown(group);
+    const std::string_view text = key_->Text(group);
+    return text.empty() ? "(empty)" : std::string(text);
+  }
+  // With the value if it is known: null for missing values and for those that the vocabulary lacks.
+  nlohmann::ordered_json ToJson(int64_t group) const {
+    if (key_ != nullptr) return {{"value", std::string(key_->Text(group))}};
+    nlohmann::ordered_json json = {{"id", group}};
+    if (!values_->known()) return json;
+    json["value"] = nullptr;
+    if (values_->are_ids()) {
+      json["value"] = group;
+    } else if (const std::optional<std::string> value = values_->Value(group)) {
+      json["value"] = *value;
+    }
+    return json;
+  }
+
+ private:
+  const KeyGroups* key_;
+  std::optional<ValueNames> values_;
+};
 
 // The metrics that groups of rows have.
 std::vector<const OutputMetric*> MetricsOfGroups(OutputKind kind) {
@@ -133,13 +156,13 @@ nlohmann::ordered_json ToJson(const GroupScores& scores, OutputKind kind) {
   return out;
 }
 
-nlohmann::ordered_json ToJson(OutputKind kind, const std::string& column, const ValueNames& names,
+nlohmann::ordered_json ToJson(OutputKind kind, const std::string& column, const GroupNames& names,
                               std::span<const GroupMetrics> groups, size_t top,
                               const std::string& weight) {
   const Ranked ranked = CountRanked(groups);
   nlohmann::ordered_json largest = nlohmann::ordered_json::array();
   for (const GroupMetrics& group : groups.first(std::min(top, groups.size()))) {
-    largest.push_back(ToJson(group.group, names));
+    largest.push_back(names.ToJson(group.group));
     largest.back().update({{"rows", group.count}, {"positives", group.positives}});
     largest.back().update(ToJson(group.scores, kind));
     if (!group.weighted) continue;
@@ -158,7 +181,7 @@ nlohmann::ordered_json ToJson(OutputKind kind, const std::string& column, const 
   return out;
 }
 
-void Print(OutputKind kind, const std::string& column, const ValueNames& names,
+void Print(OutputKind kind, const std::string& column, const GroupNames& names,
            std::span<const GroupMetrics> groups, size_t top, const std::string& weight) {
   constexpr size_t kShown = 60;  // bytes of a value
   const Ranked ranked = CountRanked(groups);
@@ -169,8 +192,7 @@ void Print(OutputKind kind, const std::string& column, const ValueNames& names,
     fmt::print("weighted            {:.5f}  (by '{}')\n", GroupAuc(groups, true), weight);
   fmt::print("\n");
   std::vector<Table::Column> columns = {
-      {names.known() ? column : column + " (id)",
-       names.known() && !names.are_ids() ? Table::Align::kLeft : kRight},
+      {names.known() ? column : column + " (id)", names.are_texts() ? Table::Align::kLeft : kRight},
       {"rows", kRight},
       {"positive", kRight}};
   const std::vector<const OutputMetric*> metrics = MetricsOfGroups(kind);
@@ -218,11 +240,12 @@ struct MeasuredOutput {
   std::vector<GroupMetrics> groups;  // none if it is a number
 };
 
-// Predicts all rows on all workers; on rank 0 their labels and groups are read, too.
+// Predicts all rows on all workers; on rank 0 their labels and `groups` are read, too.
 std::vector<MeasuredOutput> MeasureGroups(Predictor& model, Communicator& comm,
                                           const Dataset& dataset, RowRange rows,
-                                          std::span<const EvaluatedOutput> outputs, size_t column,
-                                          int64_t batch_size, std::span<const float> shifts) {
+                                          std::span<const EvaluatedOutput> outputs,
+                                          const RowGroups* groups, int64_t batch_size,
+                                          std::span<const float> shifts) {
   const std::vector<size_t> labels = LabelColumns(outputs, dataset);
   std::vector<MeasuredOutput> measured(outputs.size());
   std::vector<GroupedMetrics> grouped;
@@ -234,6 +257,7 @@ std::vector<MeasuredOutput> MeasureGroups(Predictor& model, Communicator& comm,
   Batch batch;
   PredictRows(model, comm, dataset, rows, batch_size, shifts, [&](const LogitsByOutput& logits) {
     if (logits[0].empty()) return;  // on the other ranks
+    const int64_t first = next;
     std::vector<int64_t> numbers(logits[0].size());
     for (int64_t& number : numbers) number = next++;
     dataset.Read(numbers, &batch);
@@ -245,11 +269,24 @@ std::vector<MeasuredOutput> MeasureGroups(Predictor& model, Communicator& comm,
       evaluation.metrics.AddBy(loss, of_output, its);
       if (evaluation.weighted) evaluation.weighted->AddBy(loss, of_output, its, batch.weight);
       if (!HasGroups(outputs[i])) continue;
-      grouped[i].Add(batch.categorical[column].values, of_output, its, batch.weight);
+      grouped[i].Add(groups->Of(first, batch.size, batch), of_output, its, batch.weight);
     }
   });
   for (size_t i = 0; i < outputs.size(); ++i) measured[i].groups = grouped[i].Groups();
   return measured;
+}
+
+void WarnOfUnseen(const std::string& column, const Dataset& dataset, const RowGroups& groups,
+                  std::span<const MeasuredOutput> outputs) {
+  for (const MeasuredOutput& output : outputs) {
+    int64_t rows = 0, unseen = 0;
+    for (const GroupMetrics& group : output.groups) {
+      rows += group.count;
+      if (group.group == groups.unseen()) unseen += group.count;
+    }
+    const std::string advice = UnseenGroupAdvice(column, dataset, unseen, rows);
+    if (!advice.empty()) return LogWarning("--group-by {}: {}", Escape(column), advice);
+  }
 }
 
 void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, Communicator& comm,
@@ -265,26 +302,30 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
   const RankingOfEval ranking(flags.ranking, flags.model.model, model, config, comm,
                               {&dataset, rows, model.known_ids()}, outputs);
   std::vector<MeasuredOutput> measured;
-  size_t column = 0;
+  std::optional<RowGroups> groups;  // on rank 0
   if (flags.group_by.empty()) {
     auto evaluations = Evaluate(model, comm, dataset, rows, outputs, batch_size, shift.value(),
-                                std::nullopt, [] { return false; });
+                                nullptr, [] { return false; });
     for (Evaluation& evaluation : *evaluations) measured.push_back({std::move(evaluation), {}});
   } else {
     const GroupRequest request{"--group-by", ErrorCode::kUsage};
-    column = FindGroupFeature(flags.group_by, dataset, request);
+    CheckCanGroup(flags.group_by, dataset, request);
     CheckGroupsHaveScores(outputs, {"--group-by:", ErrorCode::kUsage});
-    measured = MeasureGroups(model, comm, dataset, rows, outputs, column, batch_size,
-                             ShiftsOf(all_outputs, shift.value()));
+    RunWithHeartbeats(comm, [&] {
+      if (comm.rank() == 0) groups.emplace(flags.group_by, dataset, rows, request);
+    });
+    measured = MeasureGroups(model, comm, dataset, rows, outputs, groups ? &*groups : nullptr,
+                             batch_size, ShiftsOf(all_outputs, shift.value()));
   }
   const std::vector<Ranking> rankings = ranking.Rank(model, comm, batch_size);
   if (comm.rank() != 0) return;
   for (const MeasuredOutput& one : measured) FailUnlessFinite(one.evaluation.metrics);
-  std::optional<ValueNames> names;
-  if (!flags.group_by.empty()) names.emplace(dataset, column);
+  std::optional<GroupNames> names;
+  if (groups) names.emplace(*groups, dataset);
+  if (groups) WarnOfUnseen(flags.group_by, dataset, *groups, measured);
   nlohmann::ordered_json all;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const auto& [evaluation, groups] = measured[i];
+    const auto& [evaluation, its_groups] = measured[i];
     const auto its = std::find_if(rankings.begin(), rankings.end(), [&](const Ranking& each) {
       return each.output == outputs[i].name;
     });
@@ -293,13 +334,13 @@ void Eval(const EvalFlags& flags, Predictor& model, const TrainConfig& config, C
       Print(outputs[i], evaluation, shift, dataset);
       if (its != rankings.end()) Print(*its, flags.ranking.at);
       if (names && HasGroups(outputs[i]))
-        Print(outputs[i].kind(), flags.group_by, *names, groups, top, weight);
+        Print(outputs[i].kind(), flags.group_by, *names, its_groups, top, weight);
       continue;
     }
     nlohmann::ordered_json one = ToJson(evaluation, outputs[i].kind(), shift, weight);
     if (its != rankings.end()) one["ranking"] = ToJson(*its, flags.ranking.at);
     if (names && HasGroups(outputs[i]))
-      one["group_by"] = ToJson(outputs[i].kind(), flags.group_by, *names, groups, top, weight);
+      one["group_by"] = ToJson(outputs[i].kind(), flags.group_by, *names, its_groups, top, weight);
     if (outputs[i].name.empty()) {
       all = std::move(one);
     } else {
@@ -319,9 +360,8 @@ void AddEvalVerb(CLI::App& app, int& exit_status) {
   AddSavedModelFlags(*verb, flags->model, /*needs_data=*/false);
   verb->add_option(
       "--group-by", flags->group_by,
-      "Also report metrics for each value of this categorical feature (each id, where values were "
-      "hashed), and the mean of their AUCs "
-      "weighted by rows (group AUC)");
+      "Also report metrics for each text of this key, or value of this categorical feature (each "
+      "id, where values were hashed), and the mean of their AUCs weighted by rows (group AUC)");
   verb->add_option("--top", flags->top, "How many of the largest groups to show")
       ->check(AtLeast(0));
   AddRankingFlags(*verb, flags->ranking);
