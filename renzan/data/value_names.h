@@ -32,6 +32,8 @@ class ValueNames {
   std::optional<std::string> Value(int64_t id) const;
   // Whether it is the id of all values that are rare or unseen, which stands for none of its own.
   bool IsUnseen(int64_t id) const;
+  // Those of the ids from Vocabulary::kFirstOwn on; empty unless there is a vocabulary.
+  const std::vector<std::string>& values() const { return values_; }
   // For a table: the value, "(missing)" or "(rare or unseen)"; the id if no value is known.
   std::string Shown(int64_t id) const;
 

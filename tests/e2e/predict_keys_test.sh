@@ -48,6 +48,10 @@ predict --output scores.csv 2>said.txt
 grep -qF "skipped 41 bad rows (test/skipped_rows.csv), which have no score" said.txt ||
   { cat said.txt; fail "skipped rows are not counted"; }
 predict --output scores.parquet 2>/dev/null
+predict --output scores.npy 2>/dev/null
+predict --output two.npy --workers 2 --backend gloo 2>/dev/null
+predict --output some.npy --rows 1000 2000 2>/dev/null
+cmp scores.npy two.npy || fail "another array with two workers"
 predict --output two.csv --workers 2 --backend gloo 2>/dev/null
 predict --output some.csv --rows 1000 2000 2>/dev/null
 cmp scores.csv two.csv || fail "another file with two workers"
@@ -70,6 +74,34 @@ assert all(type(number) is int for number in columns["input_row"])
 for name in "request", "user", "input_row":
     assert [str(value) for value in columns[name]] == [score[name] for score in scores], name
 PY
+python3 - <<'PY' || fail "a structured array has other values"
+import csv
+import numpy as np
+scores = list(csv.DictReader(open("scores.csv", newline="")))
+array = np.load("scores.npy")
+longest = max(len(score["request"]) for score in scores)
+assert array.dtype.descr == [("request", f"<U{longest}"), ("user", "<U5"), ("click", "<f4"),
+                             ("input_row", "<i8"), ("score", "<f4")], array.dtype
+for name in "request", "user", "input_row":
+    assert [str(value) for value in array[name]] == [score[name] for score in scores], name
+assert (array["score"] == np.array([score["score"] for score in scores], "f4")).all()
+assert (array["click"] == np.array([score["click"] for score in scores], "f4")).all()
+some = np.load("some.npy")  # of their own width
+assert all((some[name] == array[name][1000:2000]).all() for name in array.dtype.names)
+assert len(array[array["user"] == "u1"]) > 300
+PY
+# Texts in another encoding are bytes. NumPy takes zero bytes at their end for none.
+printf 'request,age,user\n\xfc,1,u\nlonger,2,v\nz\0,3,w\n' >bytes.csv
+sed '/click/d' schema.yaml >bytes.yaml
+import_with bytes.yaml --vocabulary-from train --output bytes bytes.csv >/dev/null 2>&1
+$renzan predict run --data bytes --rows 0 2 --output bytes.npy --with request 2>/dev/null
+python3 - <<'PY' || fail "not the bytes"
+import numpy as np
+array = np.load("bytes.npy")
+assert array["request"].dtype == "S6" and list(array["request"]) == [b"\xfc", b"longer"], array
+PY
+expect_exit 65 "--with request: a text ends in a zero byte, which NumPy does not keep: write .parquet or .csv" \
+  $renzan predict run --data bytes --output s.npy --with request
 for data in train plain; do
   $renzan predict run --data $data --output $data.npy 2>/dev/null
 done
@@ -77,7 +109,6 @@ cmp train.npy plain.npy || fail "other scores with keys"
 expect_exit 64 "did you mean 'request'?" \
   $renzan predict run --data test --output s.csv --with reqest
 expect_exit 64 "no such column" $renzan predict run --data plain --output s.csv --with request
-expect_exit 64 "holds scores only" $renzan predict run --data test --output s.npy --with request
 
 # A wrong place is an error before anything is read.
 for workers in 1 2; do

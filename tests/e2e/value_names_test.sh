@@ -30,7 +30,7 @@ for vocabulary in threshold:2 hash:50; do
   $renzan train small.yaml --run-dir run.${vocabulary%:*} 2>/dev/null
   $renzan eval run.${vocabulary%:*} --data ${vocabulary%:*} --group-by country --json \
     >groups.${vocabulary%:*}
-  for format in csv parquet; do
+  for format in csv parquet npy; do
     $renzan predict run.${vocabulary%:*} --data ${vocabulary%:*} --rows 3000 4000 \
       --output scores.${vocabulary%:*}.$format --with click,age,country,genres 2>/dev/null
   done
@@ -80,13 +80,28 @@ for vocabulary in "threshold", "hash":
         else:
             assert [str(value) for value in values] == expected, name
 PY
+python3 - <<'PY' || fail "arrays have other values than CSV"
+import csv
+import numpy as np
+for vocabulary in "threshold", "hash":
+    rows = list(csv.DictReader(open(f"scores.{vocabulary}.csv", newline="")))
+    array = np.load(f"scores.{vocabulary}.npy")
+    assert list(array.dtype.names) == list(rows[0]), array.dtype
+    for name in array.dtype.names:
+        kinds = {"genres": "U", "genres (id)": "U", "country": "U", "country (id)": "i"}
+        kind = array.dtype[name].kind
+        assert kind == kinds.get(name, "f"), array.dtype
+        expected = np.array([row[name] for row in rows])
+        assert (array[name] == (expected if kind == "U" else expected.astype(array.dtype[name]))).all()
+    # As long as the longest value or bag, or "(rare or unseen)".
+    if vocabulary == "threshold":
+        assert array.dtype["country"] == "<U16" and array.dtype["genres"] == "<U10", array.dtype
+PY
 expect_exit 0 'a "b", c' $renzan eval run.threshold --data threshold --group-by country
 expect_exit 0 "(missing)" $renzan eval run.threshold --data threshold --group-by country
 expect_exit 0 "country (id)" $renzan eval run.hash --data hash --group-by country
 expect_exit 64 "did you mean 'country'?" \
   $renzan predict run.hash --data hash --output scores.csv --with contry
-expect_exit 64 "ends in .csv or .parquet" \
-  $renzan predict run.hash --data hash --output s.npy --with country
 expect_exit 64 "must end in .csv, .npy or .parquet" \
   $renzan predict run.hash --data hash --output s.feather
 expect_exit 64 "named twice" $renzan predict run.hash --data hash --output s.csv --with age,age

@@ -84,7 +84,13 @@ sed 's/dimension: 6/dimension: 2/; s/^  id: /  text.0: /' schema.yaml >clash.yam
 printf '%s\n' text.0,y,text,age,item '7,1,0.5|2,3,i1' >clash.csv
 expect_exit 78 "the key 'text.0' has the name of a number of the vector 'text'" \
   $renzan data import --format csv --schema clash.yaml --output clash clash.csv
-expect_exit 64 "holds scores only" $renzan predict one --data test --with id --output no.npy
+$renzan predict one --data test --with text,id --output fields.npy 2>/dev/null
+python3 - <<'PY' || fail "a structured array has other numbers"
+import csv, numpy
+rows, array = list(csv.DictReader(open("scores.csv"))), numpy.load("fields.npy")
+assert array.dtype.names == tuple(f"text.{i}" for i in range(6)) + ("id", "score")
+assert (array["score"] == numpy.load("scores.npy")).all()
+PY
 
 # Data whose vectors have another length are another model's.
 sed 's/dimension: 6/dimension: 5/' schema.yaml >short.yaml

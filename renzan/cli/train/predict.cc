@@ -42,11 +42,12 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
   verb->add_option(
           "--output", *output,
           "scores.csv, scores.npy or scores.parquet: probabilities, or numbers where the model "
-          "learned them (squared_error), in row order")
+          "learned them (squared_error), in row order; .npy is an array of numbers, with --with a "
+          "structured one")
       ->required();
   verb->add_option(
       "--with", *with_lists,
-      "Columns of the data to write before the scores (not into .npy): --with user,item; "
+      "Columns of the data to write before the scores: --with user,item; "
       "input_row is the row's number in the input, from 0; a name with a comma is quoted as in "
       "CSV: --with '\"city, state\",user'");
   verb->footer(
@@ -57,7 +58,7 @@ void AddPredictVerb(CLI::App& app, int& exit_status) {
       "The data needs no label: import it with --vocabulary-from the training data.");
   verb->callback([flags, output, with_lists, &exit_status] {
     const std::vector<std::string> with = ScoreColumnNames(*with_lists);
-    ScoreFormatOf(*output, !with.empty());
+    ScoreFormatOf(*output);
     CheckOutputFile(*output);
     exit_status =
         WithSavedModel(*flags, [&](Predictor& model, const TrainConfig& config, Communicator& comm,

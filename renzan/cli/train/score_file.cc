@@ -17,9 +17,8 @@ ScoreFile::ScoreFile(const std::string& path, const Dataset& dataset,
       dataset_(dataset),
       staged_(path),
       has_columns_(!with.empty()),
-      writer_(ScoreFormatOf(path, has_columns_)
-                  .make(staged_.staging(), dataset.schema(), MakeScoreColumns(dataset, with, rows),
-                        ScoreNames(outputs))),
+      writer_(ScoreFormatOf(path).make(staged_.staging(), dataset, rows,
+                                       MakeScoreColumns(dataset, with, rows), ScoreNames(outputs))),
       outputs_(outputs),
       scores_(outputs.size()),
       next_row_(rows.begin) {}

@@ -5,7 +5,9 @@
 
 #include "renzan/base/error.h"
 #include "renzan/base/file/file.h"
+#include "renzan/cli/train/text_widths.h"
 #include "renzan/data/dataset/npy.h"
+#include "renzan/data/dataset/npy_table.h"
 #include "renzan/data/parquet/parquet_writer.h"
 #include "renzan/data/text/csv_field.h"
 
@@ -60,13 +62,14 @@ class CsvScores : public ScoreWriter {
   const std::vector<ScoreColumn> columns_;
 };
 
-// Numbers as FLOAT, ids and numbers of rows as INT64, and other values as texts, as in a CSV file.
-// Those of a key or a vocabulary in another encoding than UTF-8 are bytes.
-class ParquetScores : public ScoreWriter {
+// Rows of a file whose columns have types: numbers, ids and numbers of rows, and other values as
+// texts, as in a CSV file.
+template <typename File, typename Column>
+class TableScores : public ScoreWriter {
  public:
-  ParquetScores(const std::string& path, const DatasetSchema& schema,
-                std::vector<ScoreColumn> columns, const std::vector<std::string>& names)
-      : schema_(schema), columns_(std::move(columns)), file_(path, ColumnsOf(columns_, names)) {}
+  TableScores(const std::string& path, const DatasetSchema& schema,
+              std::vector<ScoreColumn> columns, std::vector<Column> of_file)
+      : schema_(schema), columns_(std::move(columns)), file_(path, std::move(of_file)) {}
 
   void Append(std::span<const std::vector<float>> scores, const ScoredRows& rows) override {
     for (size_t row = 0; row < scores[0].size(); ++row) {
@@ -88,63 +91,61 @@ class ParquetScores : public ScoreWriter {
   void Close() override { file_.Close(); }
 
  private:
-  static std::vector<ParquetColumn> ColumnsOf(const std::vector<ScoreColumn>& columns,
-                                              const std::vector<std::string>& names) {
-    using Type = ParquetColumn::Type;
-    std::vector<ParquetColumn> all;
-    for (const ScoreColumn& column : columns)
-      all.push_back({column.name, column.is_float()     ? Type::kFloat
-                                  : column.is_integer() ? Type::kInt64
-                                  : column.is_utf8()    ? Type::kText
-                                                        : Type::kBytes});
-    for (const std::string& name : names) all.push_back({name, Type::kFloat});
-    return all;
-  }
-
   const DatasetSchema& schema_;
   const std::vector<ScoreColumn> columns_;
-  ParquetWriter file_;
+  File file_;
 };
 
-constexpr ScoreFormat kFormats[] = {
-    {".csv", true,
-     [](const std::string& path, const DatasetSchema& schema, std::vector<ScoreColumn> columns,
-        std::vector<std::string> names) -> std::unique_ptr<ScoreWriter> {
-       return std::make_unique<CsvScores>(path, schema, std::move(columns), names);
-     }},
-    {".npy", false,
-     [](const std::string& path, const DatasetSchema&, std::vector<ScoreColumn>,
-        std::vector<std::string> names) -> std::unique_ptr<ScoreWriter> {
-       return std::make_unique<NpyScores>(path, names.size());
-     }},
-    {".parquet", true,
-     [](const std::string& path, const DatasetSchema& schema, std::vector<ScoreColumn> columns,
-        std::vector<std::string> names) -> std::unique_ptr<ScoreWriter> {
-       return std::make_unique<ParquetScores>(path, schema, std::move(columns), names);
-     }}};
-
-// ".csv or .parquet"
-std::string Extensions(bool with_columns) {
-  std::vector<std::string> all;
-  for (const ScoreFormat& format : kFormats)
-    if (format.has_columns || !with_columns) all.push_back(format.extension);
-  const std::string last = all.back();
-  all.pop_back();
-  return fmt::format("{} or {}", fmt::join(all, ", "), last);
+// Texts of a key or a vocabulary in another encoding than UTF-8 are bytes.
+template <typename Column>
+Column ColumnOfFile(const ScoreColumn& column) {
+  using Type = typename Column::Type;
+  return {column.name, column.is_float()     ? Type::kFloat
+                       : column.is_integer() ? Type::kInt64
+                       : column.is_utf8()    ? Type::kText
+                                             : Type::kBytes};
 }
+
+std::unique_ptr<ScoreWriter> MakeCsv(const std::string& path, const Dataset& dataset, RowRange,
+                                     std::vector<ScoreColumn> columns,
+                                     const std::vector<std::string>& names) {
+  return std::make_unique<CsvScores>(path, dataset.schema(), std::move(columns), names);
+}
+
+std::unique_ptr<ScoreWriter> MakeParquet(const std::string& path, const Dataset& dataset, RowRange,
+                                         std::vector<ScoreColumn> columns,
+                                         const std::vector<std::string>& names) {
+  std::vector<ParquetColumn> all;
+  for (const ScoreColumn& column : columns) all.push_back(ColumnOfFile<ParquetColumn>(column));
+  for (const std::string& name : names) all.push_back({name, ParquetColumn::Type::kFloat});
+  return std::make_unique<TableScores<ParquetWriter, ParquetColumn>>(
+      path, dataset.schema(), std::move(columns), std::move(all));
+}
+
+// Without columns an array of numbers, with columns a structured one.
+std::unique_ptr<ScoreWriter> MakeNpy(const std::string& path, const Dataset& dataset, RowRange rows,
+                                     std::vector<ScoreColumn> columns,
+                                     const std::vector<std::string>& names) {
+  if (columns.empty()) return std::make_unique<NpyScores>(path, names.size());
+  std::vector<NpyField> fields;
+  for (const ScoreColumn& column : columns) fields.push_back(ColumnOfFile<NpyField>(column));
+  SetWidths(dataset, rows, columns, &fields);
+  for (const std::string& name : names) fields.push_back({name});
+  return std::make_unique<TableScores<NpyTableWriter, NpyField>>(
+      path, dataset.schema(), std::move(columns), std::move(fields));
+}
+
+constexpr ScoreFormat kFormats[] = {
+    {".csv", MakeCsv}, {".npy", MakeNpy}, {".parquet", MakeParquet}};
 
 }  // namespace
 
-const ScoreFormat& ScoreFormatOf(const std::string& path, bool with_columns) {
+const ScoreFormat& ScoreFormatOf(const std::string& path) {
   const auto found =
       std::find_if(std::begin(kFormats), std::end(kFormats),
                    [&](const ScoreFormat& format) { return path.ends_with(format.extension); });
   if (found == std::end(kFormats))
-    Fail(ErrorCode::kUsage, "--output {}: the name must end in {}", path, Extensions(false));
-  if (with_columns && !found->has_columns)
-    Fail(ErrorCode::kUsage,
-         "--with: {} is an array of numbers and holds scores only; write to a file that ends in {}",
-         path, Extensions(true));
+    Fail(ErrorCode::kUsage, "--output {}: the name must end in .csv, .npy or .parquet", path);
   return *found;
 }
 

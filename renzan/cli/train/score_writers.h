@@ -22,15 +22,14 @@ class ScoreWriter {
 
 struct ScoreFormat {
   const char* extension;  // ".csv"
-  bool has_columns;       // besides the score
-  // `names`: of the scores.
-  std::unique_ptr<ScoreWriter> (*make)(const std::string& path, const DatasetSchema& schema,
-                                       std::vector<ScoreColumn> columns,
-                                       std::vector<std::string> names);
+  // Of these rows of the dataset, with columns before the scores, which have these `names`.
+  std::unique_ptr<ScoreWriter> (*make)(const std::string& path, const Dataset& dataset,
+                                       RowRange rows, std::vector<ScoreColumn> columns,
+                                       const std::vector<std::string>& names);
 };
 
 // The format of a file with this name. Throws kUsage, with all of them, if its ending is another
-// one, and if `with_columns` and it holds scores only.
-const ScoreFormat& ScoreFormatOf(const std::string& path, bool with_columns);
+// one.
+const ScoreFormat& ScoreFormatOf(const std::string& path);
 
 }  // namespace renzan
