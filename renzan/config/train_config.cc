@@ -86,7 +86,7 @@ void TrainConfig::Describe(ConfigFields& fields) {
                      NeedsOf(optimizer.schedule.plateau.metric) != Needs::kGroups ||
                      !training.group_by.empty(),
                  "optimizer",
-                 "has schedule.plateau.metric group_auc, which needs training.group_by: FEATURE");
+                 "has schedule.plateau.metric group_auc, which needs training.group_by: COLUMN");
   fields.Require(!optimizer.schedule.watches_evaluations() || !data.eval.path.empty(), "optimizer",
                  std::string(plateau) + "data.eval.path");
   fields.Require(!optimizer.schedule.watches_evaluations() || training.eval_every > 0 ||

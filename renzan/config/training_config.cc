@@ -67,7 +67,7 @@ void TrainingConfig::Describe(ConfigFields& fields) {
                   early_stopping.metric));
   fields.Require(!watches_evaluations() || NeedsOf(early_stopping.metric) != Needs::kGroups ||
                      !group_by.empty(),
-                 "early_stopping", "has metric group_auc, which needs training.group_by: FEATURE");
+                 "early_stopping", "has metric group_auc, which needs training.group_by: COLUMN");
 }
 
 }  // namespace renzan

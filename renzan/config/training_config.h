@@ -35,7 +35,7 @@ struct TrainingConfig {
   int64_t eval_every = 0;  // steps; 0 and 0 epochs: at the end only
   double eval_every_epochs = 0;
   std::vector<int64_t> ranking;  // ranks K at which evaluations measure rankings; none: they do not
-  std::string group_by;          // the feature of group AUC in evaluations; empty: none
+  std::string group_by;          // the key or feature of group AUC in evaluations; empty: none
   EarlyStoppingConfig early_stopping;
   bool keep_best = false;
 

@@ -40,7 +40,7 @@ bool EvaluationRecord::Observe(const EarlyStoppingConfig& config, int64_t step,
   if (!std::isfinite(value) && metric.needs == Needs::kGroups)
     Fail(ErrorCode::kData,
          "evaluations are compared by {}, which is undefined for data.eval: no value of "
-         "training.group_by has rows of both classes{}: group by a feature with fewer values, or "
+         "training.group_by has rows of both classes{}: group by a column with fewer values, or "
          "evaluate more rows",
          metric.name, weighted_ ? " whose weights are not all 0" : "");
   if (!std::isfinite(value))

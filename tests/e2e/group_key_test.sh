@@ -54,6 +54,11 @@ for setting in "1 1 local" "1 2 local" "2 1 gloo" "3 2 mpi" "3 1 gloo"; do
   cmp <(without_times by.1.1) <(without_times $run) || fail "other bits: $setting"
   [ "$(sha256_of by.1.1)" = "$(sha256_of $run)" ] || fail "other models: $setting"
 done
+# Also after an interruption.
+train resumed 2 1 gloo --set training.group_by=session --set training.max_steps=4
+train resumed 1 1 local --set training.group_by=session
+expect_log "resum"
+[ "$(sha256_of by.1.1)" = "$(sha256_of resumed)" ] || fail "another model after an interruption"
 for setting in "1 local" "2 gloo" "3 mpi"; do
   read -r workers backend <<<"$setting"
   for column in session user; do

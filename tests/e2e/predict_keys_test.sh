@@ -100,8 +100,11 @@ import numpy as np
 array = np.load("bytes.npy")
 assert array["request"].dtype == "S6" and list(array["request"]) == [b"\xfc", b"longer"], array
 PY
-expect_exit 65 "--with request: a text ends in a zero byte, which NumPy does not keep: write .parquet or .csv" \
-  $renzan predict run --data bytes --output s.npy --with request
+for workers in 1 2; do
+  expect_exit 65 "--with request: a text ends in a zero byte, which NumPy does not keep: write .parquet or .csv" \
+    $renzan predict run --data bytes --output s.npy --with request --workers $workers
+  [ -z "$(ls -A | grep '^\.\?s\.')" ] || fail "a file was written"
+done
 for data in train plain; do
   $renzan predict run --data $data --output $data.npy 2>/dev/null
 done
