@@ -1,23 +1,71 @@
+#include <algorithm>
+#include <string_view>
+
 #include "renzan/base/error.h"
 #include "renzan/cuda/load.h"
 #include "renzan/model/blocks/block_error.h"
-#include "renzan/model/blocks/in_batch_softmax.h"
+#include "renzan/model/blocks/concat.h"
+#include "renzan/model/blocks/cross.h"
+#include "renzan/model/blocks/dot.h"
+#include "renzan/model/blocks/mlp.h"
+#include "renzan/model/blocks/zeros.h"
 
 namespace renzan {
+namespace {
+
+// The blocks of the two models that the engine computes (dense_engine.h).
+constexpr std::string_view kTypesWithKernels[] = {Concat::kType, Cross::kType, Dot::kType,
+                                                  Mlp::kType, Zeros::kType};
+
+bool HasKernels(const GraphBlock& block) {
+  return std::ranges::find(kTypesWithKernels, block.options.type()) != std::end(kTypesWithKernels);
+}
+
+// "a", "a and b", "a, b and c"; of many the first ten, and how many more there are.
+std::string ListOf(std::vector<std::string> names) {
+  constexpr size_t kMostNamed = 10;
+  if (names.size() > kMostNamed) {
+    const size_t more = names.size() - kMostNamed;
+    names.resize(kMostNamed);
+    names.push_back(fmt::format("{} more", more));
+  }
+  if (names.size() == 1) return names[0];
+  const std::string last = std::move(names.back());
+  names.pop_back();
+  return fmt::format("{} and {}", fmt::join(names, ", "), last);
+}
+
+// The engine computes the graphs of two models of the catalogue. Throws BlockError for any other,
+// with the blocks that it has no kernels for.
+void CheckGraph(const ModelOptions& model) {
+  if (HasDotInteraction(model) || model.type == "dlrm_dcnv2") return;
+  std::vector<std::string> names;
+  std::string where;
+  for (const GraphBlock& block : GraphOf(model)) {
+    if (HasKernels(block)) continue;
+    if (names.empty() && model.type == kBlocksType) where = block.where;
+    const std::string type = block.options.type();
+    names.push_back(block.name == type ? type : fmt::format("{} ({})", block.name, type));
+  }
+  if (names.empty())
+    Fail(ErrorCode::kConfig,
+         "device: cuda runs no graph of blocks but those of model.type: dlrm and dlrm_dcnv2, by "
+         "these names; model.type is {}: use one of them, or device: cpu",
+         model.type);
+  throw BlockError(
+      where, fmt::format("device: cuda has no kernels for the {} {} (of model.type: {}), and runs "
+                         "only model.type: dlrm and dlrm_dcnv2: use one of them, or device: cpu",
+                         names.size() == 1 ? "block" : "blocks", ListOf(names), model.type));
+}
+
+}  // namespace
 
 void CheckDeviceSupports(const ModelOptions& model, const LossOptions& loss,
                          const SparseOptimizerOptions& sparse, bool one_learning_rate) {
-  const auto refusal = [](const std::string& what) {
-    return fmt::format("device: cuda does not support {}: use device: cpu", what);
+  const auto reject = [](const std::string& what) {
+    Fail(ErrorCode::kConfig, "device: cuda does not support {}: use device: cpu", what);
   };
-  const auto reject = [&](const std::string& what) {
-    Fail(ErrorCode::kConfig, "{}", refusal(what));
-  };
-  for (const GraphBlock& block : model.blocks)
-    if (block.options.type() == std::string(InBatchSoftmax::kType))
-      throw BlockError(block.where,
-                       refusal(fmt::format("block {} ({})", block.name, block.options.type())));
-  if (!HasDotInteraction(model) && model.type != "dlrm_dcnv2") reject("model.type: " + model.type);
+  CheckGraph(model);
   if (!HasDotInteraction(model) && model.sizes.cross_rank == 0) reject("model.cross_rank: 0");
   if (model.sizes.normalization != "none")
     reject("model.normalization: " + model.sizes.normalization);

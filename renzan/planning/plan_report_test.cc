@@ -165,6 +165,38 @@ TEST(PlanOfGpus, ModelsThatNoGpuCanComputeAreErrors) {
             "");
 }
 
+TEST(PlanOfGpus, BlocksWithoutKernelsAreNamed) {
+  const auto error_of = [](const std::string& type, const Graph& graph = {}) -> std::string {
+    PlanInput input = InputWithGpu(1);
+    ModelConfig& model = input.config.model;
+    model.type = type;
+    model.blocks = BlocksOf(graph);
+    try {
+      PlanRun(input);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kConfig);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_of("deepfm"),
+            "device: cuda has no kernels for the blocks factors, first_order, fm and logit (sum) "
+            "(of model.type: deepfm), and runs only model.type: dlrm and dlrm_dcnv2: use one of "
+            "them, or device: cpu");
+  EXPECT_EQ(error_of("dcnv2"),
+            "device: cuda runs no graph of blocks but those of model.type: dlrm and dlrm_dcnv2, by "
+            "these names; model.type is dcnv2: use one of them, or device: cpu");
+  const PlanInput input = InputWithGpu(1);
+  for (const char* type : {"dlrm", "dlrm_dcnv2"}) {
+    TrainConfig config = input.config;
+    config.model.type = type;
+    EXPECT_EQ(error_of(type), "");
+    EXPECT_EQ(error_of(kBlocksType, GraphOf(ModelOptionsOf(config, input.schema))),
+              "device: cuda runs no graph of blocks but those of model.type: dlrm and dlrm_dcnv2, "
+              "by these names; model.type is blocks: use one of them, or device: cpu");
+  }
+}
+
 TEST(PlanOfGpus, WhatWouldHelpWhereTheirMemoryDoesNotSuffice) {
   PlanInput input = InputWithGpu(1);
   input.config.training.batch_size = 1 << 22;

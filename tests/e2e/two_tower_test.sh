@@ -78,9 +78,10 @@ refused "the dataset has no categorical feature 'hour'" --set "model.item_featur
 refused "model.item_features: leave nothing to the item's tower" --set "model.item_features=[]"
 refused "block logit takes a sample's negatives from the other samples of its virtual worker" \
   --set training.batch_size=64 --set numerics.virtual_workers=64
-expect_exit 78 "device: cuda does not support block logit (in_batch_softmax)" \
-  $renzan plan blocks.yaml --set device=cuda
-expect_exit 78 "device: cuda does not support model.type: two_tower" \
+expect_exit 78 "logit (in_batch_softmax)" $renzan plan blocks.yaml --set device=cuda
+grep -q "blocks.yaml:[0-9]*:[0-9]*: device: cuda has no kernels" out.txt ||
+  fail "not where it is: $(cat out.txt)"
+expect_exit 78 "device: cuda has no kernels for the blocks" \
   $renzan plan "$golden/two_tower.yaml" --set device=cuda
 sed 's/item: item$/item: ""/' blocks.yaml >no_item.yaml
 expect_exit 78 "needs item, the feature whose ids are counted" $renzan train no_item.yaml
