@@ -34,6 +34,9 @@ void TrainingConfig::Describe(ConfigFields& fields) {
   fields.Tag(Decides::kModel);
   fields.Field("initialize_from", &initialize_from,
                "a run, model or checkpoint whose model a new run starts from; empty: drawn");
+  fields.Field("initialize_partly", &initialize_partly,
+               "initialize_from may be another model: what both have is taken, by name and shape, "
+               "and the rest begins as initialised");
   fields.Tag(Decides::kArithmetic);
   fields.Range("batch_size", &batch_size, 1, 1 << 24,
                "samples per step over all workers, a multiple of numerics.virtual_workers");

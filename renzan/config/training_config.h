@@ -26,7 +26,8 @@ struct LossConfig {
 };
 
 struct TrainingConfig {
-  std::string initialize_from;  // a run, model or checkpoint; empty: initial values are drawn
+  std::string initialize_from;     // a run, model or checkpoint; empty: initial values are drawn
+  bool initialize_partly = false;  // also from a model that has other parts, what both have
   int64_t batch_size = 2048;
   LossConfig loss;
   double epochs = 1;

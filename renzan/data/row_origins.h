@@ -27,6 +27,8 @@ struct RowOrigins {
   int64_t taken() const;  // rows that are not new
   int64_t added() const { return rows - taken(); }
   int64_t dropped() const { return earlier_rows - taken(); }
+  // Whether there was no earlier table.
+  bool begins_anew() const { return earlier_rows == 0; }
 };
 
 // What is known of an earlier table of a feature.

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "renzan/comm/heartbeat.h"
 #include "renzan/data/row_origins.h"
 #include "renzan/observe/run_manifest.h"
+#include "renzan/run/compare_models.h"
 #include "renzan/run/open_model.h"
 #include "renzan/run/splits.h"
 #include "renzan/run_spec/run_spec.h"
@@ -36,15 +38,23 @@ TrainConfig ConfigOf(const CheckpointReader& reader) {
   return config;
 }
 
-// What is taken of a model that was trained with the configuration `there`. Both have the same
-// features and tables.
+// What is taken of a model that was trained with the configuration `there`.
 InitialModel WhatIsTaken(const TrainConfig& there, const TrainConfig& here, const RunSpec& spec,
-                         const Dataset& dataset) {
-  InitialModel initial;
+                         const Dataset& dataset, const PartMatch& parts) {
+  const DatasetSchema& schema = dataset.schema();
+  std::map<std::string, size_t> places;  // of features there
+  for (size_t f = 0; f < there.features.categorical.size(); ++f)
+    places.emplace(there.features.categorical[f], f);
+  InitialModel initial{.tables = {}, .other_parameters = parts.other_parameters};
   for (size_t t = 0; t < spec.tables.size(); ++t) {
-    const size_t f = FirstFeatureOf(spec, t);
-    initial.tables.push_back(OriginsOfRows(dataset.directory(), dataset.manifest(),
-                                           there.features.categorical[f],
+    if (!parts.tables.contains(spec.tables[t].name)) {
+      initial.tables.push_back({.rows = spec.tables[t].num_embeddings});
+      continue;
+    }
+    const int64_t feature = FirstCommonFeature(there.features, spec, t, schema);
+    const std::string& name = schema.categorical[static_cast<size_t>(feature)].name;
+    const size_t f = places.at(name);
+    initial.tables.push_back(OriginsOfRows(dataset.directory(), dataset.manifest(), name,
                                            {.vocabulary = there.features.vocabularies[f],
                                             .num_embeddings = there.features.num_embeddings[f],
                                             .dataset = there.data.train.path}));
@@ -81,23 +91,25 @@ void CheckModel(const CheckpointReader& reader, const TrainConfig& config, const
     Fail(ErrorCode::kConfig,
          "{} does not record the columns of its data: only models of `renzan train` do",
          reader.dir());
-  if (there.model.type != config.model.type)
-    Fail(ErrorCode::kConfig, "model.type is {} there and {} here", there.model.type,
-         config.model.type);
-  CheckFeatures({.features = there.features, .recorded_by = reader.dir(), .ids = ExpectedIds::kAny},
+  const DatasetSchema& schema = dataset.schema();
+  const bool partly = config.training.initialize_partly;
+  CheckFeatures({.features = there.features,
+                 .recorded_by = reader.dir(),
+                 .ids = ExpectedIds::kAny,
+                 .only_common = partly || !HaveSameFeatures(there.features, schema)},
                 dataset, comm);
   if (there.features.vocabularies.empty() && !there.features.categorical.empty())
     Fail(ErrorCode::kConfig,
          "{} does not record its vocabularies, by which rows follow values: an earlier version "
          "trained it; train it again with this one",
          reader.dir());
-  CheckRowsSurvive(reader, there, config);
-  const DatasetSchema& schema = dataset.schema();
   const RunSpec spec =
       MakeRunSpec(config, schema, std::vector<double>(schema.categorical.size(), 1.0));
-  const std::unique_ptr<Model> model = MakeModel(spec.model);
-  CheckInitialShapes(reader, model->layout(), spec.tables,
-                     WhatIsTaken(there, config, spec, dataset));
+  const ModelComparison comparison = CompareModels(reader, there, spec, schema);
+  CheckDifferences(comparison, there.model.type, config.model.type, partly);
+  CheckRowsSurvive(reader, there, config);
+  CheckInitialShapes(reader, spec.tables,
+                     WhatIsTaken(there, config, spec, dataset, comparison.parts));
 }
 
 // An attempt at a run that has not written a checkpoint yet starts as the one before did.
@@ -125,6 +137,7 @@ std::string CountText(const std::vector<TableSpec>& tables, const InitialModel& 
   int64_t all = 0;
   std::vector<std::string> parts;
   for (size_t t = 0; t < tables.size(); ++t) {
+    if (initial.tables[t].begins_anew()) continue;
     const int64_t rows = (initial.tables[t].*count)();
     all += rows;
     if (rows > 0) parts.push_back(fmt::format("{} {}", Escape(tables[t].name), rows));
@@ -169,6 +182,42 @@ void WarnOfOtherLabels(const TrainConfig& there, const TrainConfig& here,
         name.empty() ? "the model " : fmt::format("the output {} ", Escape(name)), Escape(label),
         Escape(found->second));
   }
+}
+
+// "tables 'user', 'item'"; "" of none.
+std::string Quoted(const char* what, const std::set<std::string>& names) {
+  std::vector<std::string> quoted;
+  for (const std::string& name : names) quoted.push_back(fmt::format("'{}'", Escape(name)));
+  return names.empty() ? "" : fmt::format("{} {}", what, fmt::join(quoted, ", "));
+}
+
+// What the two models have in common, where that is not all.
+void ReportParts(const ModelComparison& comparison, const InitialModel& initial,
+                 const RunSpec& spec) {
+  const PartMatch& parts = comparison.parts;
+  if (comparison.same()) return;
+  const auto list = [](const char* what, const std::vector<std::string>& all) {
+    LogInfo("{}: {}", what, all.empty() ? "nothing" : fmt::format("{}", fmt::join(all, ", ")));
+  };
+  if (!comparison.features.empty()) list("other features", comparison.features);
+  std::vector<std::string> taken = {Quoted("tables", parts.tables),
+                                    Quoted("dense parameters", parts.parameters)};
+  std::erase(taken, "");
+  LogInfo("taken: {}", fmt::join(taken, "; "));
+  list("begin as initialised", parts.begin_anew);
+  list("left", parts.left);
+  const bool dense = initial.dense_states && !parts.other_parameters.empty() &&
+                     spec.dense_optimizer.type == DenseOptimizerType::kAdam;
+  const bool rows = initial.row_states && !parts.other_tables.empty() &&
+                    InfoOf(spec.sparse_optimizer.type).counts_steps;
+  if (dense || rows)
+    LogWarning(
+        "adam's bias correction counts the steps of the model for {} that begin as initialised, "
+        "too: their first steps are several times too large; to avoid it, start from a run of no "
+        "steps with sgd, which keeps the weights alone",
+        dense && rows ? "dense parameters and tables"
+        : dense       ? "dense parameters"
+                      : "tables");
 }
 
 void Report(const CheckpointReader& reader, const InitialModel& initial, const TrainConfig& there,
@@ -216,7 +265,13 @@ std::string IdentityOf(const CheckpointManifest& manifest) {
 
 void CheckInitialModel(const TrainConfig& config, const Dataset& dataset,
                        const std::string& run_dir, Communicator& comm) {
-  if (config.training.initialize_from.empty()) return;
+  if (config.training.initialize_from.empty()) {
+    if (config.training.initialize_partly)
+      Fail(ErrorCode::kConfig,
+           "training.initialize_partly needs training.initialize_from: name the run or model to "
+           "start from");
+    return;
+  }
   std::optional<CheckpointReader> reader;
   try {
     reader.emplace(FindModel(config.training.initialize_from).dir);
@@ -232,12 +287,17 @@ std::map<std::string, std::string> Initialize(const TrainConfig& config, const D
   try {
     CheckpointReader reader = OpenSameModel(config.training.initialize_from, comm);
     const TrainConfig there = ConfigOf(reader);
+    ModelComparison comparison;
     InitialModel initial;
     RunWithHeartbeats(comm, [&] {
-      initial = WhatIsTaken(there, config, state->spec(), dataset);
+      comparison = CompareModels(reader, there, state->spec(), dataset.schema());
+      initial = WhatIsTaken(there, config, state->spec(), dataset, comparison.parts);
       LoadInitialModel(reader, initial, state);
     });
-    if (comm.rank() == 0) Report(reader, initial, there, config, state->spec(), dataset.schema());
+    if (comm.rank() == 0) {
+      Report(reader, initial, there, config, state->spec(), dataset.schema());
+      ReportParts(comparison, initial, state->spec());
+    }
     std::map<std::string, std::string> start = {
         {kInitializedFromKey, IdentityOf(reader.manifest())}};
     if (initial.dense_states)

@@ -20,9 +20,10 @@ namespace renzan {
 std::string IdentityOf(const CheckpointManifest& manifest);
 
 // For rank 0, before anything is written: whether a run with this configuration and training data
-// can start from that model. `run_dir`: where an earlier attempt may have recorded what it started
-// from. Throws kNoInput, kIo or kData for a model that cannot be read, kConfig for one with other
-// features or shapes, or another than before. Reads no parameters. Nothing to do without
+// can start from that model: from all of it, or with training.initialize_partly from what both
+// have. `run_dir`: where an earlier attempt may have recorded what it started from. Throws
+// kNoInput, kIo or kData for a model that cannot be read, kConfig for one with other features or
+// shapes, or another than before. Reads no parameters. Nothing to do without
 // training.initialize_from.
 void CheckInitialModel(const TrainConfig& config, const Dataset& dataset,
                        const std::string& run_dir, Communicator& comm);

@@ -1,10 +1,12 @@
 #include "renzan/run/splits.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "renzan/base/counted.h"
 #include "renzan/base/error.h"
@@ -44,6 +46,53 @@ std::string DifferenceOfNames(const char* kind, const std::vector<std::string>& 
       return fmt::format("the {} feature '{}' is where the training data has '{}'", kind,
                          Escape(here[i]), Escape(there[i]));
   return "";
+}
+
+// These features of `all`, in this order.
+FeaturesConfig OnlyFeatures(const FeaturesConfig& all, const std::vector<std::string>& dense,
+                            const std::vector<std::string>& categorical) {
+  FeaturesConfig only = all;
+  only.dense = dense;
+  only.categorical = categorical;
+  // What `list` says of the features `names`, for `of` in their order.
+  const auto pick = [](const auto& names, const auto& list, const auto& of) {
+    std::map<std::string_view, size_t> places;
+    for (size_t i = 0; i < names.size(); ++i) places.emplace(names[i], i);
+    std::decay_t<decltype(list)> picked;
+    if (!list.empty())
+      for (const std::string& name : of) picked.push_back(list[places.at(name)]);
+    return picked;
+  };
+  only.dense_transforms = pick(all.dense, all.dense_transforms, dense);
+  only.num_embeddings = pick(all.categorical, all.num_embeddings, categorical);
+  only.vocabularies = pick(all.categorical, all.vocabularies, categorical);
+  only.tables =
+      pick(all.categorical, all.tables.empty() ? all.categorical : all.tables, categorical);
+  only.max_lengths =
+      pick(all.categorical,
+           all.max_lengths.empty() ? std::vector<int64_t>(all.categorical.size()) : all.max_lengths,
+           categorical);
+  only.weights = pick(all.categorical, all.weights, categorical);
+  const std::set<std::string_view> multi_hot(all.multi_hot.begin(), all.multi_hot.end());
+  only.multi_hot.clear();
+  for (const std::string& name : categorical)
+    if (multi_hot.contains(name)) only.multi_hot.push_back(name);
+  return only;
+}
+
+// Leaves the features that both have, in the order of `b`.
+void LeaveCommon(FeaturesConfig* a, FeaturesConfig* b) {
+  const auto common = [](const auto& names, const auto& others) {
+    const std::set<std::string_view> known(others.begin(), others.end());
+    std::vector<std::string> both;
+    for (const std::string& name : names)
+      if (known.contains(name)) both.push_back(name);
+    return both;
+  };
+  const auto dense = common(b->dense, a->dense),
+             categorical = common(b->categorical, a->categorical);
+  *a = OnlyFeatures(*a, dense, categorical);
+  *b = OnlyFeatures(*b, dense, categorical);
 }
 
 // `actual`: the columns of the dataset. Vocabularies that continue the expected ones become those,
@@ -152,8 +201,9 @@ FeaturesConfig FeaturesOf(const DatasetSchema& schema) {
 
 void CheckFeatures(const ExpectedFeatures& expectation, const Dataset& dataset,
                    Communicator& comm) {
-  const FeaturesConfig& expected = expectation.features;
+  FeaturesConfig expected = expectation.features;
   FeaturesConfig actual = FeaturesOf(dataset.schema());
+  if (expectation.only_common) LeaveCommon(&expected, &actual);
   const bool any_ids = expectation.ids == ExpectedIds::kAny;
   const std::string from = fmt::format("{}--vocabulary-from {}", any_ids ? "--grow and " : "",
                                        expectation.vocabularies_from);

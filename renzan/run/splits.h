@@ -61,6 +61,7 @@ struct ExpectedFeatures {
   std::string recorded_by;
   ExpectedIds ids = ExpectedIds::kSame;
   std::string vocabularies_from = "the training data";  // where an import can take them from
+  bool only_common = false;  // compares only the features that both have, in any order
 };
 
 // Throws kConfig, naming the first column that is not the expected one; kIo or kData if

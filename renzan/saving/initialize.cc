@@ -48,18 +48,6 @@ void ExpectShape(const CheckpointReader& reader, const WholeTensor& tensor,
          ShapeText(tensor.info.shape), ShapeText(shape));
 }
 
-void CheckTable(const CheckpointReader& reader, const WholeTensors& tensors, const TableSpec& table,
-                const RowOrigins& origins) {
-  const WholeTensor& there = Find(reader, tensors, WeightKey(table));
-  if (there.info.shape.size() == 2 && there.info.shape[1] != table.embedding_dim)
-    Fail(
-        ErrorCode::kConfig,
-        "the embedding_dim of feature '{}' is {} there and {} here: rows can only be taken as they "
-        "are",
-        Escape(table.name), there.info.shape[1], table.embedding_dim);
-  ExpectShape(reader, there, {origins.earlier_rows, table.embedding_dim});
-}
-
 // Some columns of a whole tensor's rows, in any order.
 class SourceRows {
  public:
@@ -204,34 +192,18 @@ void LoadBlock(CheckpointReader& reader, const WholeTensors& tensors, const RowO
 
 }  // namespace
 
-void CheckInitialShapes(const CheckpointReader& reader, const ParameterLayout& layout,
-                        std::span<const TableSpec> tables, const InitialModel& initial) {
+void CheckInitialShapes(const CheckpointReader& reader, std::span<const TableSpec> tables,
+                        const InitialModel& initial) {
   const WholeTensors tensors = ListWholeTensors(reader);
   for (size_t t = 0; t < tables.size(); ++t)
-    CheckTable(reader, tensors, tables[t], initial.tables[t]);
-  for (const Parameter& parameter : layout.parameters()) {
-    const auto there = tensors.find(parameter.name);
-    const std::vector<int64_t> shape =
-        there == tensors.end() ? std::vector<int64_t>() : there->second.info.shape;
-    if (shape != parameter.shape)
-      Fail(ErrorCode::kConfig, "'{}' is {} there and {} here: dense layers must be the same",
-           parameter.name, there == tensors.end() ? "missing" : ShapeText(shape),
-           ShapeText(parameter.shape));
-  }
-  for (const auto& [key, tensor] : tensors) {
-    const auto is_it = [&](const Parameter& parameter) {
-      return key == parameter.name || key.starts_with(parameter.name + "/");
-    };
-    if (!key.starts_with("embedding.") &&
-        std::none_of(layout.parameters().begin(), layout.parameters().end(), is_it))
-      Fail(ErrorCode::kConfig, "'{}' is {} there and missing here: dense layers must be the same",
-           key, ShapeText(tensor.info.shape));
-  }
+    if (const RowOrigins& origins = initial.tables[t]; !origins.begins_anew())
+      ExpectShape(reader, Find(reader, tensors, WeightKey(tables[t])),
+                  {origins.earlier_rows, tables[t].embedding_dim});
 }
 
 void LoadInitialModel(CheckpointReader& reader, const InitialModel& initial, ModelState* model) {
   const WholeTensors tensors = ListWholeTensors(reader);
-  LoadDense(reader, initial.dense_states, model);
+  LoadDense(reader, initial.dense_states, model, initial.other_parameters);
   const SparseOptimizerType optimizer = model->embeddings().optimizer();
   std::map<std::string, const RowOrigins*> origins;
   for (size_t t = 0; t < model->tables().size(); ++t)
@@ -239,6 +211,7 @@ void LoadInitialModel(CheckpointReader& reader, const InitialModel& initial, Mod
   ForEachBlock(reader, model->embeddings().shards(), model->pool(),
                [&](CheckpointReader& own, EmbeddingShard& shard, EmbeddingShard::Block& block) {
                  const RowOrigins& of_table = *origins.at(shard.table.name);
+                 if (of_table.begins_anew()) return;
                  std::vector<SourceState> states;
                  if (initial.row_states)
                    states = SourceStates(own, tensors, of_table, optimizer, shard);

@@ -10,12 +10,14 @@
 
 #include "renzan/base/file/file.h"
 #include "renzan/checkpoint/directory.h"
+#include "renzan/saving/match_parts.h"
 #include "renzan/saving/testing.h"
 
 namespace renzan {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::IsEmpty;
 
 // Of each row of each table: its values and, after them, each of its optimizer states.
 using Rows = std::map<std::string, std::map<int64_t, std::vector<float>>>;
@@ -114,7 +116,7 @@ void ExpectLoaded(const Earlier& earlier, const TrainConfig& config, const Initi
     ThreadPool pool(2);
     TestModel untouched(config, schema, comm, pool), model(config, schema, comm, pool);
     CheckpointReader reader(earlier.path);
-    CheckInitialShapes(reader, model.model().layout(), model.Updated().tables(), initial);
+    CheckInitialShapes(reader, model.Updated().tables(), initial);
     LoadInitialModel(reader, initial, &model.Updated());
     std::lock_guard lock(mutex);
     AddRows(untouched, &drawn);
@@ -163,39 +165,90 @@ TEST(Initialize, RowsFollowTheirValuesBetweenAnyBlocks) {
   }
 }
 
-TEST(Initialize, OtherShapesAreRefused) {
+TEST(Initialize, WhatIsNotTakenStaysAsDrawn) {
+  const TrainConfig config = ConfigWith("adagrad", 2, 4);
+  const Earlier earlier(config);
+  InitialModel initial = LaterModel();
+  initial.tables[1] = {.rows = 900};
+  initial.other_parameters = {"bottom.0.weight", "top.0.bias"};
+  std::mutex mutex;
+  Rows drawn, loaded;
+  RunRanksAsThreads(2, [&](Communicator& comm) {
+    ThreadPool pool(2);
+    TestModel untouched(config, LaterSchema(), comm, pool),
+        model(config, LaterSchema(), comm, pool);
+    CheckpointReader reader(earlier.path);
+    CheckInitialShapes(reader, model.Updated().tables(), initial);
+    LoadInitialModel(reader, initial, &model.Updated());
+    for (const Parameter& parameter : model.model().layout().parameters()) {
+      const auto part = [&](std::span<const float> all) {
+        return all.subspan(static_cast<size_t>(parameter.offset),
+                           static_cast<size_t>(parameter.size));
+      };
+      const bool taken = !initial.other_parameters.contains(parameter.name);
+      EXPECT_THAT(part(model.parameters().span()),
+                  ::testing::ElementsAreArray(
+                      part(taken ? std::span<const float>(earlier.parameters)
+                                 : std::span<const float>(untouched.parameters().span()))))
+          << parameter.name;
+      if (taken) continue;
+      EXPECT_THAT(part(model.dense_optimizer().states()[0].values.span()), ::testing::Each(0.0f));
+    }
+    std::lock_guard lock(mutex);
+    AddRows(untouched, &drawn);
+    AddRows(model, &loaded);
+  });
+  EXPECT_EQ(loaded.at("b"), drawn.at("b"));
+  EXPECT_NE(loaded.at("a"), drawn.at("a"));
+}
+
+TEST(Initialize, PartsAreMatchedByNameAndShape) {
   const auto same = [] {
     TrainConfig config = ConfigWith("sgd", 1, 1);
     config.model.type = "dlrm_dcnv2";
     return config;
   };
   const Earlier earlier(same());
-  const auto expect = [&](const TrainConfig& config, const char* fragment) {
+  const auto match = [&](const TrainConfig& config, const OtherParts& others = {}) {
+    PartMatch parts;
     RunRanksAsThreads(1, [&](Communicator& comm) {
       ThreadPool pool(1);
       TestModel model(config, LaterSchema(), comm, pool);
-      try {
-        CheckInitialShapes(CheckpointReader(earlier.path), model.model().layout(),
-                           model.Updated().tables(), LaterModel());
-        ADD_FAILURE() << "no error: " << fragment;
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::kConfig);
-        EXPECT_THAT(error.what(), HasSubstr(fragment));
-      }
+      parts = MatchParts(CheckpointReader(earlier.path), model.model().layout(),
+                         model.Updated().tables(), others);
+      EXPECT_EQ(parts.tables.size() + parts.other_tables.size(), model.Updated().tables().size());
+      EXPECT_EQ(parts.parameters.size() + parts.other_parameters.size(),
+                model.model().layout().parameters().size());
+      EXPECT_EQ(parts.begin_anew.size(), parts.other_tables.size() + parts.other_parameters.size());
     });
+    return parts;
   };
+  PartMatch parts = match(same());
+  EXPECT_THAT(parts.begin_anew, IsEmpty());
+  EXPECT_THAT(parts.left, IsEmpty());
   TrainConfig config = same();
   config.numerics.column_blocks = 2;
-  config.model.embedding_dim = 4;
-  expect(config, "the embedding_dim of feature 'a' is 8 there and 4 here");
+  config.model.tables["a"].embedding_dim = 4;
+  EXPECT_THAT(match(config).begin_anew,
+              Contains("table 'a' has rows of 8 values there and 4 here"));
+  EXPECT_THAT(match(config).tables, Contains("b"));
   config = same();
   config.model.bottom_mlp = {14};
-  expect(config, "'bottom.0.weight' is [12, 3] there and [14, 3] here");
+  EXPECT_THAT(match(config).begin_anew,
+              Contains("'bottom.0.weight' is [12, 3] there and [14, 3] here"));
+  EXPECT_THAT(match(config).parameters, Contains("top.0.weight"));
   config = same();
   config.model.cross_layers = 3;
-  expect(config, "is missing there and [");
+  EXPECT_THAT(match(config).begin_anew, Contains("'cross.2.bias' is missing there"));
+  EXPECT_THAT(match(config).left, IsEmpty());
   config.model.cross_layers = 1;
-  expect(config, "and missing here");
+  EXPECT_THAT(match(config).begin_anew, IsEmpty());
+  EXPECT_THAT(match(config).left, Contains("'cross.1.bias'"));
+  parts = match(same(), {.parameters = {"top.0.weight"}, .tables = {{"b", "is not it"}}});
+  EXPECT_THAT(parts.begin_anew, ::testing::ElementsAre("table 'b' is not it",
+                                                       "'top.0.weight' reads other columns there"));
+  EXPECT_THAT(parts.other_tables, ::testing::ElementsAre("b"));
+  EXPECT_THAT(parts.other_parameters, ::testing::ElementsAre("top.0.weight"));
 }
 
 }  // namespace

@@ -43,16 +43,22 @@ constexpr const char* kIsaKey = "isa";
 
 }  // namespace
 
-void LoadDense(CheckpointReader& reader, bool with_states, ModelState* model) {
-  LoadParameters(reader, model->model().layout(), model->parameters().span());
+void LoadDense(CheckpointReader& reader, bool with_states, ModelState* model,
+               const std::set<std::string>& except) {
+  const auto read = [&](const std::string& key, const Parameter& parameter, AlignedBuffer& values) {
+    reader.Read(key, parameter.shape,
+                values.span().subspan(static_cast<size_t>(parameter.offset),
+                                      static_cast<size_t>(parameter.size)));
+  };
+  const std::vector<Parameter>& parameters = model->model().layout().parameters();
+  for (const Parameter& parameter : parameters)
+    if (!except.contains(parameter.name)) read(parameter.name, parameter, model->parameters());
   reader.CheckFinite("the dense part", AllFinite(model->parameters().span()));
   if (!with_states) return;
-  for (const Parameter& parameter : model->model().layout().parameters()) {
-    if (parameter.is_statistic()) continue;
+  for (const Parameter& parameter : parameters) {
+    if (parameter.is_statistic() || except.contains(parameter.name)) continue;
     for (DenseOptimizer::State& state : model->dense_optimizer().states())
-      reader.Read(parameter.name + "/" + state.name, parameter.shape,
-                  state.values.span().subspan(static_cast<size_t>(parameter.offset),
-                                              static_cast<size_t>(parameter.size)));
+      read(parameter.name + "/" + state.name, parameter, state.values);
   }
   for (DenseOptimizer::State& state : model->dense_optimizer().states())
     reader.CheckFinite(state.name, AllFinite(state.values.span()));

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,8 +62,9 @@ ProgressTensors ReadProgress(CheckpointReader& reader);
 // a tensor is missing or has another shape.
 void LoadModel(CheckpointReader& reader, ModelState* model);
 
-// Loads the dense part, with the states of its optimizer if `with_states`. Throws kData, also for
-// values that are not finite.
-void LoadDense(CheckpointReader& reader, bool with_states, ModelState* model);
+// Loads the dense part, with the states of its optimizer if `with_states`, but not the parameters
+// `except`, by name. Throws kData, also for values that are not finite.
+void LoadDense(CheckpointReader& reader, bool with_states, ModelState* model,
+               const std::set<std::string>& except = {});
 
 }  // namespace renzan

@@ -163,15 +163,15 @@ refuses() { # CODE FRAGMENT OPTION...
   expect_exit $code "$fragment" "${tuesday[@]}" "${from[@]}" --run-dir runs/refused "$@"
   [ ! -e runs/refused ] || fail "a run directory after: $fragment"
 }
-refuses 78 "model.type is dlrm there and dlrm_dcnv2 here" --set model.type=dlrm_dcnv2
-refuses 78 "the embedding_dim of feature 'user' is 8 there and 4 here" \
+refuses 78 "model.type is dlrm there and dlrm_dcnv2 here, the models have" --set model.type=dlrm_dcnv2
+refuses 78 "table 'user' has rows of 8 values there and 4 here" \
   --set model.tables.user.embedding_dim=4
 refuses 78 "'top.0.weight' is [16," --set model.top_mlp=[32]
 sed 's/item/thing/' schema.yaml >things.yaml
 sed 's/item/thing/' tuesday.csv >things.csv
 $renzan data import --format csv --schema things.yaml --vocabulary threshold:1 --output data/things \
   things.csv >/dev/null
-refuses 78 "the categorical feature 'item'" --set data.train.path=data/things
+refuses 78 "table 'item' is missing here" --set data.train.path=data/things
 $renzan data import --format csv --schema schema.yaml --vocabulary hash:1000 --output data/hashed \
   tuesday.csv >/dev/null
 refuses 78 "feature 'user' has the vocabulary hash:1000" --set data.train.path=data/hashed

@@ -40,7 +40,7 @@ namespace {
 struct TrainFlags {
   std::string config_path, rerun;
   std::vector<std::string> overrides;
-  bool print_config = false, resume = false;
+  bool print_config = false, resume = false, initialize_partly = false;
   int workers = 0, threads = 0;
   int64_t profile_steps = 0;
   std::string backend, run_dir, plan, initialize_from;
@@ -112,7 +112,7 @@ void CheckFlags(const TrainFlags& flags) {
   if (config && rerun) Fail(ErrorCode::kUsage, "name a configuration file or --rerun, not both");
   if (rerun && flags.resume)
     Fail(ErrorCode::kUsage, "--rerun repeats a run, --resume continues one: choose one of them");
-  if (rerun && !flags.initialize_from.empty())
+  if (rerun && (!flags.initialize_from.empty() || flags.initialize_partly))
     Fail(ErrorCode::kUsage, "--rerun repeats a run from the model that it started from, if any");
   if (config) CheckIsNoRun(flags.config_path);
   if (config || rerun || flags.print_config) return;
@@ -276,6 +276,7 @@ int RunTrain(const TrainFlags& flags) {
   if (!flags.run_dir.empty()) config.run_dir = flags.run_dir;
   if (!flags.plan.empty()) config.sharding.plan = flags.plan;
   if (!flags.initialize_from.empty()) config.training.initialize_from = flags.initialize_from;
+  if (flags.initialize_partly) config.training.initialize_partly = true;
   if (flags.print_config) {
     const auto describe = [&](ConfigFields& fields) { config.Describe(fields); };
     std::fputs(PrintConfig(describe, true).c_str(), stdout);
@@ -361,6 +362,9 @@ void AddTrainVerb(CLI::App& app, int& exit_status) {
                    "Start from the model of a run (else its newest checkpoint), a model or a "
                    "checkpoint; rows follow their values to this run's data")
       ->type_name("SOURCE");
+  verb->add_flag("--initialize-partly", flags->initialize_partly,
+                 "With --initialize-from: the model may be another; what both have is taken, by "
+                 "name and shape, and the rest begins as initialised");
   verb->add_option("--run-dir", flags->run_dir, "Directory for logs and the model");
   verb->add_option("--profile", flags->profile_steps,
                    "Trace this many steps, after the first few, into RUN/profile.json (open it "
