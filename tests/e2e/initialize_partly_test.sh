@@ -121,6 +121,28 @@ train deepfm.yaml --run-dir drawn3 "${narrow[@]}" "${no_steps[@]}"
 equal narrow drawn3 'embedding\.user\..*'
 equal narrow deepfm 'embedding\.item\..*' 'deep\.0\.bias.*' 'deep\.1\..*'
 
+# Another dense feature in the place of one, and one fewer.
+dense() { # NAME SCHEMA_EDIT
+  sed "$2" monday.yaml >$1.schema.yaml
+  $renzan data import --format csv --schema $1.schema.yaml --vocabulary threshold:1 --output $1 \
+    <(sed "1s/price/${3:-price}/" monday.csv) >/dev/null
+}
+dense cost s/price/cost/ cost
+starts cost.run dlrm dlrm.yaml --set data.train.path=cost
+expect_log "other features: the dense feature 'cost' is missing there, the dense feature 'price' is missing here"
+expect_log "begin as initialised: 'bottom.0.weight' reads other columns there"
+dense fewer 's/price: .*/price: {role: skip}/'
+starts fewer.run dlrm dlrm.yaml --set data.train.path=fewer
+expect_log "begin as initialised: 'bottom.0.weight' is [16, 2] there and [16, 1] here"
+
+# Adam counts the steps of what begins as initialised, too.
+adam=(--set optimizer.dense.type=adam --set optimizer.sparse.type=adam)
+train deepfm.yaml --run-dir adam "${adam[@]}"
+starts adam.wider adam wider.yaml "${adam[@]}"
+expect_log "adam's bias correction counts the steps of the model for dense parameters that begin"
+starts adam.fm adam fm.yaml "${adam[@]}"
+! grep -q "bias correction" log.txt || fail "nothing begins anew"
+
 # The graph that --print-config prints is the same model, and needs no allowance.
 for type in deepfm dlrm; do
   { sed '/^model:/d' $type.yaml
@@ -167,6 +189,10 @@ refuses "3 differences: table 'shop' is missing there, 'top.0.weight' reads othe
 refuses "'projection.user.weight' is missing there" deepfm.yaml --initialize-from deepfm "${narrow[@]}"
 config deep "type: deepfm, top_mlp: [16, 8, 8, 8, 8, 8, 8, 8]"
 refuses ", and 4 more; to take" deep.yaml --initialize-from deepfm
+sed 's/, fm, /, /' deepfm.blocks.yaml >no_fm.yaml
+sed -i '/^ *fm:/,/^ *inputs:/d' no_fm.yaml
+refuses "the models have 1 difference: other blocks compute the output from the same parameters" \
+  no_fm.yaml --initialize-from deepfm
 refuses "no table or dense parameter is in both models" dlrm.yaml --initialize-from deepfm \
   --initialize-partly
 refuses "training.initialize_partly needs training.initialize_from" fm.yaml --initialize-partly

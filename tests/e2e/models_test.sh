@@ -38,6 +38,12 @@ for type in $types; do
   config $type.blocks "$(cat blocks.txt)"
   $renzan train $type.blocks.yaml --run-dir $type/blocks 2>log.txt || fail "$type: $(cat log.txt)"
   [ "$(sha256_of $type/blocks)" = "$(sha256_of $type/one)" ] || fail "$type: other bits as blocks"
+  # Each is the model that the other may start from.
+  $renzan train $type.blocks.yaml --run-dir $type/started --initialize-from $type/one \
+    --set training.max_steps=0 2>log.txt || fail "$type: $(cat log.txt)"
+  $renzan train $type.yaml --run-dir $type/back --initialize-from $type/started \
+    --set training.max_steps=0 2>log.txt || fail "$type: $(cat log.txt)"
+  expect_exit 1 "differing: 0 of" $renzan checkpoint diff $type/one $type/back
   for run in one blocks; do
     $renzan eval $type/$run --data data --rows 1600 2000 >$run.eval 2>log.txt ||
       fail "$type: $(cat log.txt)"

@@ -23,6 +23,8 @@ PYTHON
   { sed '/^model:/,/^training:/ {/^training:/!d}' "$golden/$type.yaml"; cat model.txt; } >blocks.yaml
   $renzan train blocks.yaml --run-dir $type.blocks 2>log.txt || fail "$(cat log.txt)"
   [ "$(sha256_of $type.blocks)" = "$(sha256_of $type)" ] || fail "$type: other bits as blocks"
+  $renzan train blocks.yaml --run-dir $type.started --initialize-from $type --set training.max_steps=0 \
+    2>log.txt || fail "$(cat log.txt)"
   $renzan eval $type --data clicks >/dev/null 2>log.txt || fail "$(cat log.txt)"
   for workers in 1 2; do
     $renzan predict $type --data clicks --workers $workers --output $type.$workers.csv 2>log.txt ||

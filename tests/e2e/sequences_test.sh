@@ -57,6 +57,8 @@ $renzan plan "$golden/din.yaml" --workers 2 >plan.txt 2>&1 || fail "$(cat plan.t
   $renzan train --print-config "$golden/din.yaml" | sed -n '/^# model:/,$ s/^# //p'; } >blocks.yaml
 $renzan train blocks.yaml --run-dir blocks 2>log.txt || fail "$(cat log.txt)"
 [ "$(sha256_of blocks)" = "$(sha256_of one)" ] || fail "other bits as blocks"
+$renzan train blocks.yaml --run-dir blocks.started --initialize-from one --set training.max_steps=0 \
+  2>log.txt || fail "$(cat log.txt)"
 
 # Models without sequences take them pooled, if they are told to.
 other() {  # TYPE MORE

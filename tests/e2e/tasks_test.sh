@@ -36,6 +36,8 @@ PYTHON
     >blocks.yaml
   $renzan train blocks.yaml --run-dir $type.blocks 2>log.txt || fail "$(cat log.txt)"
   [ "$(sha256_of $type.blocks)" = "$(sha256_of $type)" ] || fail "$type: other bits as blocks"
+  $renzan train blocks.yaml --run-dir $type.started --initialize-from $type --set training.max_steps=0 \
+    2>log.txt || fail "$(cat log.txt)"
   $renzan eval $type --data shop --json >$type.json 2>log.txt || fail "$(cat log.txt)"
   $renzan eval $type --data shop --group-by item >eval.txt 2>log.txt || fail "$(cat log.txt)"
   [ "$(grep -c "group AUC" eval.txt)" = 2 ] || fail "$(cat eval.txt)"
