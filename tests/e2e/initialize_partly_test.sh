@@ -135,6 +135,26 @@ dense fewer 's/price: .*/price: {role: skip}/'
 starts fewer.run dlrm dlrm.yaml --set data.train.path=fewer
 expect_log "begin as initialised: 'bottom.0.weight' is [16, 2] there and [16, 1] here"
 
+# A table that two features share is taken for the one that is left; for another feature it is not.
+shared() { # NAME COLUMNS USER_SCHEMA
+  sed "1s/.*/click,age,price,$2,city/" monday.csv >$1.csv
+  { sed '/user:\|item:/d' monday.yaml; printf '%s\n' "${@:3}"; } >$1.schema.yaml
+  $renzan data import --format csv --schema $1.schema.yaml --vocabulary threshold:1 --output $1 \
+    $1.csv >/dev/null
+}
+categorical='role: categorical'
+shared friends user,friend "  user: {$categorical}" "  friend: {$categorical, table: user}"
+shared alone user,friend "  user: {$categorical}" "  friend: {role: skip}"
+shared renamed who,friend "  who: {$categorical, table: user}" "  friend: {$categorical, table: user}"
+train fm.yaml --run-dir friends.run --set data.train.path=friends
+starts alone.run friends.run fm.yaml --set data.train.path=alone
+expect_log "other features: the categorical feature 'friend' is missing here"
+expect_log "73 taken, none new, 40 dropped (user 40)"
+expect_log "taken: tables 'city', 'user'"
+train fm.yaml --run-dir alone.only --set data.train.path=alone
+starts renamed.run alone.only fm.yaml --set data.train.path=renamed
+expect_log "begin as initialised: table 'user' has other features there"
+
 # Adam counts the steps of what begins as initialised, too.
 adam=(--set optimizer.dense.type=adam --set optimizer.sparse.type=adam)
 train deepfm.yaml --run-dir adam "${adam[@]}"
