@@ -10,6 +10,12 @@
     renzan.submit([...])         the job system: also jobs(), job(), explain(), wait(), cancel()
 """
 
+try:
+    import numpy as _numpy  # noqa: F401
+except ImportError as _missing:
+    raise ImportError(f"{_missing}: renzan needs NumPy: pip install numpy, or install Renzan's wheel, "
+                      "which brings it") from _missing
+
 from renzan import data
 from renzan._native import library as _library
 from renzan._world import finalize, init, is_initialized, world

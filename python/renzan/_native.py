@@ -131,6 +131,9 @@ _CHECKED = {
     "renzan_dataset_read": [c_void_p, c_void_p, c_size_t, POINTER(c_void_p)],
     "renzan_dataset_write": [c_void_p, c_char_p, c_char_p, c_char_p, POINTER(ImportOptions),
                              POINTER(ImportResult)],
+    "renzan_dataset_write_files": [POINTER(c_void_p), POINTER(c_char_p), c_size_t, c_char_p,
+                                   c_char_p, c_char_p, POINTER(ImportOptions),
+                                   POINTER(ImportResult)],
     "renzan_batch_ids": [c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_size_t),
                          POINTER(c_void_p)],
     "renzan_batch_bag_weights": [c_void_p, c_size_t, POINTER(c_void_p)],
@@ -196,8 +199,10 @@ def _load() -> ctypes.CDLL:
     try:
         loaded = ctypes.CDLL(path)
     except OSError as failure:
-        raise ImportError(f"{failure}: install Renzan's wheel or its Debian package, or name the "
-                          "librenzan.so of a build by RENZAN_LIBRARY") from failure
+        raise ImportError(
+            f"{failure}: install Renzan's wheel (scripts/wheel && pip install "
+            "build/wheel/renzan-*.whl) or its Debian package, or build librenzan.so (scripts/build "
+            "release renzan_shared) and name it by RENZAN_LIBRARY") from failure
     for name, arguments in _CHECKED.items():
         function = getattr(loaded, name)
         function.argtypes, function.restype, function.errcheck = arguments, c_int, _check

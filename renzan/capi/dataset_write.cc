@@ -1,3 +1,8 @@
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "renzan/base/error.h"
 #include "renzan/capi/guard.h"
 #include "renzan/data/arrow/arrow_abi.h"
@@ -50,6 +55,35 @@ ImportOptions OptionsOf(const char* directory, const renzan_import_options& give
   return options;
 }
 
+// Of streams that are still to be read.
+void WriteRows(const std::vector<ArrowInput>& inputs, const std::string& made_of,
+               const char* directory, const char* schema, const char* schema_name,
+               const renzan_import_options* options, renzan_import_result* result) {
+  NeedsArgument(directory, "directory");
+  NeedsArgument(schema, "schema");
+  NeedsArgument(schema_name, "schema_name");
+  for (const ArrowInput& input : inputs)
+    if (input.stream->release == nullptr)
+      Fail(ErrorCode::kUsage, "the stream was read before: make a new one");
+  const renzan_import_options given = options == nullptr ? renzan_import_options{} : *options;
+  ImportOptions import_options = OptionsOf(directory, given);
+  import_options.made_of = made_of;
+  int64_t rows = 0;
+  if (given.progress != nullptr) {
+    import_options.progress = [&](const ImportProgress& progress) {
+      rows = progress.rows + progress.test_rows;
+    };
+    import_options.stop = [&] { return given.progress(given.context, rows) != 0; };
+  }
+  const Labels labels =
+      import_options.is_training_data() ? Labels::kRequired : Labels::kMayBeMissing;
+  const std::unique_ptr<RowSource> source = MakeArrowSource(inputs, schema, schema_name, labels);
+  const ImportSummary done = ImportRows(import_options, *source);
+  if (result != nullptr)
+    *result = {done.rows, done.label.positive_rows, done.bad_rows, done.dropped_rows,
+               done.test_rows};
+}
+
 }  // namespace
 
 renzan_status renzan_dataset_write(ArrowArrayStream* stream, const char* directory,
@@ -59,26 +93,27 @@ renzan_status renzan_dataset_write(ArrowArrayStream* stream, const char* directo
   const StreamOwner owner(stream);
   return Guard([&] {
     NeedsArgument(stream, "stream");
-    NeedsArgument(directory, "directory");
-    NeedsArgument(schema, "schema");
-    NeedsArgument(schema_name, "schema_name");
-    if (stream->release == nullptr)
-      Fail(ErrorCode::kUsage, "the stream was read before: make a new one");
-    const renzan_import_options given = options == nullptr ? renzan_import_options{} : *options;
-    ImportOptions import_options = OptionsOf(directory, given);
-    int64_t rows = 0;
-    if (given.progress != nullptr) {
-      import_options.progress = [&](const ImportProgress& progress) {
-        rows = progress.rows + progress.test_rows;
-      };
-      import_options.stop = [&] { return given.progress(given.context, rows) != 0; };
+    WriteRows({{.stream = stream}}, "", directory, schema, schema_name, options, result);
+  });
+}
+
+renzan_status renzan_dataset_write_files(ArrowArrayStream* const* streams, const char* const* files,
+                                         size_t count, const char* directory, const char* schema,
+                                         const char* schema_name,
+                                         const renzan_import_options* options,
+                                         renzan_import_result* result) {
+  std::deque<StreamOwner> owners;
+  if (streams != nullptr)
+    for (size_t i = 0; i < count; ++i) owners.emplace_back(streams[i]);
+  return Guard([&] {
+    NeedsArgument(streams, "streams");
+    const std::vector<std::string> names = TextsOf(files, count, "files");
+    if (count == 0) Fail(ErrorCode::kUsage, "no files are given");
+    std::vector<ArrowInput> inputs;
+    for (size_t i = 0; i < count; ++i) {
+      NeedsArgument(streams[i], "streams");
+      inputs.push_back({streams[i], names[i]});
     }
-    const Labels labels =
-        import_options.is_training_data() ? Labels::kRequired : Labels::kMayBeMissing;
-    const std::unique_ptr<RowSource> source = MakeArrowSource(stream, schema, schema_name, labels);
-    const ImportSummary done = ImportRows(import_options, *source);
-    if (result != nullptr)
-      *result = {done.rows, done.label.positive_rows, done.bad_rows, done.dropped_rows,
-                 done.test_rows};
+    WriteRows(inputs, "parquet", directory, schema, schema_name, options, result);
   });
 }

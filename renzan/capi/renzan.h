@@ -429,13 +429,23 @@ struct ArrowArrayStream; /* of Arrow's C stream interface */
  * same bytes as `renzan data import --format csv` makes of the same values. `schema` is the text of
  * a schema file, which messages call `schema_name` (docs/formats/dataset.md). Always releases
  * `stream`, also on an error. Rows are numbered from 0 in messages. `options` and `result` may be
- * NULL. RENZAN_CONFIG: the schema does not fit the columns; RENZAN_DATA: a bad row; RENZAN_IO: the
- * stream or the disk failed. */
+ * NULL. RENZAN_CONFIG: the schema does not fit the columns; RENZAN_DATA: a bad row, or a stream
+ * that fails; RENZAN_IO: the disk failed, also behind the stream, whose error then has an errno. */
 RENZAN_EXPORT renzan_status renzan_dataset_write(struct ArrowArrayStream* stream,
                                                  const char* directory, const char* schema,
                                                  const char* schema_name,
                                                  const renzan_import_options* options,
                                                  renzan_import_result* result);
+
+/* The same for `count` Parquet files with the same columns, one after the other: each has a stream
+ * and a name, for messages, which count rows in each file. RENZAN_DATA, before any row is read: a
+ * file lacks a column, or has it with a type in which values differ (docs/formats/dataset.md). */
+RENZAN_EXPORT renzan_status renzan_dataset_write_files(struct ArrowArrayStream* const* streams,
+                                                       const char* const* files, size_t count,
+                                                       const char* directory, const char* schema,
+                                                       const char* schema_name,
+                                                       const renzan_import_options* options,
+                                                       renzan_import_result* result);
 
 /* ---- Metrics ---- */
 

@@ -404,7 +404,7 @@ static void WriteDataset(const char* directory) {
     stream.release = CountRelease;
     stream.private_data = &released;
     if (i == 0)
-      EXPECT_ERROR(renzan_dataset_write(&stream, path, schema, "it", NULL, NULL), RENZAN_IO,
+      EXPECT_ERROR(renzan_dataset_write(&stream, path, schema, "it", NULL, NULL), RENZAN_DATA,
                    "no such table");
     else if (i == 1)
       EXPECT_ERROR(
@@ -418,6 +418,26 @@ static void WriteDataset(const char* directory) {
   EXPECT_ERROR(renzan_dataset_write(&stream, path, schema, "it", NULL, NULL), RENZAN_USAGE,
                "read before");
   EXPECT_ERROR(renzan_dataset_write(NULL, path, schema, "it", NULL, NULL), RENZAN_USAGE, "stream");
+  {
+    struct ArrowArrayStream* streams[2];
+    const char* const files[2] = {"a.parquet", "b.parquet"};
+    streams[0] = &stream;
+    streams[1] = NULL;
+    stream.release = CountRelease;
+    EXPECT_ERROR(renzan_dataset_write_files(streams, files, 1, path, schema, "it", NULL, NULL),
+                 RENZAN_DATA, "a.parquet: reading gives no columns: no such table");
+    EXPECT(released == 4);
+    stream.release = CountRelease;
+    EXPECT_ERROR(renzan_dataset_write_files(streams, files, 2, path, schema, "it", NULL, NULL),
+                 RENZAN_USAGE, "'streams' is NULL");
+    EXPECT(released == 5);
+    EXPECT_ERROR(renzan_dataset_write_files(streams, files, 0, path, schema, "it", NULL, NULL),
+                 RENZAN_USAGE, "no files");
+    EXPECT_ERROR(renzan_dataset_write_files(streams, NULL, 1, path, schema, "it", NULL, NULL),
+                 RENZAN_USAGE, "'files' is NULL");
+    EXPECT_ERROR(renzan_dataset_write_files(NULL, files, 1, path, schema, "it", NULL, NULL),
+                 RENZAN_USAGE, "'streams' is NULL");
+  }
 }
 
 int main(int argc, char** argv) {

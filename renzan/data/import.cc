@@ -109,7 +109,8 @@ class Importer {
     provisional_ = ids_->provisional();
     const DatasetWriterOptions files{
         .shard_rows = options.shard_rows,
-        .created_by = "import --format " + options.format,
+        .created_by =
+            "import --format " + (options.made_of.empty() ? options.format : options.made_of),
         .map_ids_at_end = provisional_,
         .dense_at_end = fits_.empty() ? std::vector<size_t>() : unscaled_,
         .keys = source_.keys(),

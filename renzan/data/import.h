@@ -78,6 +78,7 @@ struct ImportOptions {
   std::vector<std::string> inputs;  // "-": standard input
   std::string output;
   std::string format = "criteo";  // or "csv", also of tables
+  std::string made_of;            // what dataset.yaml says instead of `format`, unless empty
   std::string schema;             // the schema file of format csv
   std::optional<bool> log_dense;  // of format criteo (true); a CSV schema has it per column
   // "hash:100000" for all features, "C3=threshold:8" for one.

@@ -20,7 +20,7 @@ cp "$renzan" bare/bin/
 echo PAR1 >a.parquet
 import="data import --format parquet --schema schema.yaml --output"
 expect_exit 78 "error: the library that reads Parquet is missing" bare/bin/renzan $import bare a.parquet
-expect_exit 78 "installed beside it. \`python3 -m renzan.data import" bare/bin/renzan $import bare a.parquet
+expect_exit 78 "installed beside it. \`python3 -m renzan.data\` does the same" bare/bin/renzan $import bare a.parquet
 expect_exit 66 "none.parquet: no such file" "$renzan" $import bare none.parquet
 expect_exit 64 "standard input" "$renzan" $import bare -
 expect_exit 64 "needs --schema" "$renzan" data import a.parquet --format parquet --output bare
@@ -53,8 +53,12 @@ def table(rows, first):
 pq.write_table(table(5000, 0), "a.parquet", row_group_size=1300)
 pq.write_table(table(0, 0), "b.parquet")
 pq.write_table(table(3000, 5000), "c.parquet", compression="zstd")
+narrow = table(3000, 5000)
+pq.write_table(narrow.set_column(2, "user", narrow["user"].cast(pa.int8()))
+               .set_column(3, "city", narrow["city"].cast(pa.string())), "narrow.parquet")
 other = table(10, 0)
 pq.write_table(other.drop_columns(["city"]), "fewer.parquet")
+pq.write_table(other.append_column("extra", pa.array(range(10))), "more.parquet")
 pq.write_table(other.set_column(2, "user", pa.array([str(i) for i in range(10)])), "type.parquet")
 pq.write_table(other.set_column(0, "click", pa.array([2] * 10, pa.int8())), "bad.parquet")
 data = open("a.parquet", "rb").read()
@@ -81,6 +85,9 @@ both split --split group:city@0.3 --vocabulary hash:100
 sed -i.bak 's/city: .*/city: {role: skip}/' schema.yaml
 both skipped_city --split group:city@0.3
 mv schema.yaml.bak schema.yaml
+# Integers of another size are the same values.
+"$renzan" $import narrow --vocabulary threshold:3 a.parquet b.parquet narrow.parquet >out.txt 2>&1 || { cat out.txt; fail "narrow"; }
+cmp <(files plain.cc) <(files narrow) || fail "other integers make another dataset"
 "$renzan" $import again a.parquet b.parquet c.parquet --vocabulary threshold:3 --shard-rows 999 >out.txt 2>&1 ||
   { cat out.txt; fail "shards"; }
 grep -q "8000 rows" out.txt || fail "$(cat out.txt)"
@@ -89,11 +96,12 @@ refused() {
   expect_exit "$1" "$2" "$renzan" $import refused "${@:3}"
   [ ! -e refused ] || fail "something was written"
 }
-refused 65 "fewer.parquet: has the columns click, age, user, tags, when, note, and a.parquet has" a.parquet fewer.parquet
+refused 65 "fewer.parquet: lacks the column 'city', which a.parquet has" a.parquet fewer.parquet
+refused 65 "more.parquet: has the column 'extra', which a.parquet lacks" a.parquet more.parquet
 refused 65 "type.parquet: column 'user' has the type string, and int64 in a.parquet" a.parquet type.parquet
 refused 65 "cut.parquet: cannot be read as Parquet" a.parquet cut.parquet
 refused 65 "schema.yaml: cannot be read as Parquet" a.parquet schema.yaml
-refused 74 "damaged.parquet: " a.parquet damaged.parquet
+refused 65 "damaged.parquet: reading failed after" a.parquet damaged.parquet
 refused 65 "bad.parquet: row 0: column 1 (click): '2' is not 0 or 1" a.parquet bad.parquet
 sed -i.bak 's/note: .*/note: {role: dense}/' schema.yaml
 refused 78 "a.parquet: column 'note' of the table has the type struct" a.parquet

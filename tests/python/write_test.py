@@ -427,8 +427,27 @@ class WriteTest(unittest.TestCase):
             raise ValueError("the database went away")
 
         reader = pyarrow.RecordBatchReader.from_batches(batch.schema, batches())
-        with self.assertRaisesRegex(renzan.Error, "after 2 rows: .*the database went away \\("):
-            renzan.data.write(reader, self.root / "new", {"columns": {"y": {"role": "label"}}})
+        schema = {"columns": {"y": {"role": "label"}}}
+        with self.assertRaisesRegex(renzan.DataError, "after 2 rows: .*the database went away; "
+                                    "nothing was written: mend what makes the rows"):
+            renzan.data.write(reader, self.root / "new", schema)
+
+        def system_fails():
+            yield batch
+            raise OSError(5, "Input/output error")
+
+        reader = pyarrow.RecordBatchReader.from_batches(batch.schema, system_fails())
+        with self.assertRaisesRegex(renzan.Error, "after 2 rows: .*: try again") as failed:
+            renzan.data.write(reader, self.root / "new", schema)
+        self.assertEqual(failed.exception.exit_status, 74)
+        whole = pyarrow.BufferOutputStream()
+        with pyarrow.ipc.new_stream(whole, batch.schema) as file:
+            for _ in range(3):
+                file.write_batch(batch)
+        cut = pyarrow.ipc.open_stream(whole.getvalue()[:-100])
+        with self.assertRaisesRegex(renzan.DataError, "the stream failed after [24] rows: .*"
+                                    "nothing was written"):
+            renzan.data.write(cut, self.root / "new", schema)
         self.assertEqual(list(self.root.iterdir()), [])
 
     @unittest.skipUnless(polars, "polars is not installed (bench/setup-peers tables)")
@@ -489,10 +508,69 @@ class ImportTest(unittest.TestCase):
             self.assertEqual(renzan.data.open(self.root / reader).fingerprint, expected)
         files[1].write_text("PAR1 but for the rest")
         done = self.run_import("--output", self.root / "bad", "--schema", schema, *files)
-        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 65)
         self.assertRegex(done.stderr, "^error: .*b.parquet: pyarrow cannot read this as Parquet: ")
+        self.assertEqual(done.stderr.count("\n"), 1)
         self.assertNotIn("Traceback", done.stderr)
         self.assertFalse((self.root / "bad").exists())
+
+    @unittest.skipUnless(pyarrow, "PyArrow is not installed (bench/setup-peers tables)")
+    def test_files_of_other_types(self):
+        """Types in which values would differ are refused, in any order; others make no difference."""
+        import pyarrow.parquet
+        schema = self.root / "schema.yaml"
+        schema.write_text("columns:\n  y: {role: label}\n  u: {role: categorical}\n")
+
+        def write(name, values, kind, encoded=False):
+            column = pyarrow.array(values, kind)
+            pyarrow.parquet.write_table(pyarrow.table({
+                "y": [1, 0], "u": column.dictionary_encode() if encoded else column}),
+                self.root / name)
+            return self.root / name
+
+        files = {"int64": write("a.parquet", [1, 2], pyarrow.int64()),
+                 "string": write("b.parquet", ["1", "02"], pyarrow.string()),
+                 "bool": write("c.parquet", [True, False], pyarrow.bool_())}
+        for reader in ("pyarrow", "polars", "duckdb"):
+            if tables.library(reader) is None:
+                continue
+            for first, second in (("int64", "string"), ("string", "int64"), ("bool", "int64")):
+                done = self.run_import("--output", self.root / "new", "--schema", schema, "--reader",
+                                       reader, files[first], files[second])
+                self.assertEqual(done.returncode, 65, done.stderr)
+                self.assertEqual(
+                    done.stderr, f"error: {files[second]}: column 'u' has the type {second}, and "
+                    f"{first} in {files[first]}: write them again with one type, so that the same "
+                    "value is the same in all files\n")
+                self.assertFalse((self.root / "new").exists())
+            expected = None
+            for number, second in enumerate((
+                    write("d.parquet", [3, 4], pyarrow.int64()),
+                    write("e.parquet", [3, 4], pyarrow.uint16()),
+                    write("f.parquet", [3, 4], pyarrow.float64()),
+                    write("g.parquet", [3, 4], pyarrow.int64(), encoded=reader == "pyarrow"))):
+                output = self.root / f"{reader}{number}"
+                done = self.run_import("--output", output, "--schema", schema, "--reader", reader,
+                                       "--vocabulary", "threshold:1", files["int64"], second)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                got = renzan.data.open(output).fingerprint
+                expected = expected or got
+                self.assertEqual(got, expected, second)
+            self.assertIn('created_by: "import --format parquet"',
+                          (output / "dataset.yaml").read_text())
+        # A file that was damaged after its columns were written.
+        rows = pyarrow.table({"y": [1, 0] * 5000, "u": list(range(10000))})
+        pyarrow.parquet.write_table(rows, self.root / "damaged.parquet", compression="none",
+                                    use_dictionary=False)
+        data = bytearray((self.root / "damaged.parquet").read_bytes())
+        data[4:40] = bytes(36)
+        (self.root / "damaged.parquet").write_bytes(data)
+        done = self.run_import("--output", self.root / "new", "--schema", schema, files["int64"],
+                               self.root / "damaged.parquet")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (65, 1), done.stderr)
+        self.assertRegex(done.stderr, "^error: .*damaged.parquet: reading failed after 0 rows: .*; "
+                         "nothing was written: the file is damaged: write it again, or leave it out")
+        self.assertFalse((self.root / "new").exists())
 
     def test_says_whether_rows_have_labels(self):
         from renzan.data import __main__ as command
@@ -502,7 +580,7 @@ class ImportTest(unittest.TestCase):
         def output_of(columns, *words):
             stream = HandMade(columns)
             arguments = ["data", "import", "--schema", str(schema), *map(str, words), "a.parquet"]
-            with (mock.patch.object(command, "_read", lambda *_: stream.address),
+            with (mock.patch.object(command, "_read", lambda *_: [("a.parquet", stream.address)]),
                   mock.patch.object(sys, "argv", arguments),
                   contextlib.redirect_stdout(io.StringIO()) as out):
                 self.assertEqual(command.main(), 0)
@@ -531,6 +609,13 @@ class ImportTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr),
                          (64, "error: reading Parquet needs pyarrow or polars or duckdb, and none "
                           "is installed: pip install pyarrow\n"))
+        done = self.run_import("a.parquet", path=[ours])
+        self.assertRegex(done.stderr.splitlines()[-1], "ImportError: .*numpy.*: renzan needs NumPy: "
+                         "pip install numpy, or install Renzan's wheel")
+        with mock.patch.dict(os.environ, RENZAN_LIBRARY="/none.so"):
+            done = self.run_import("a.parquet", path=[ours, str(only_numpy)])
+        self.assertRegex(done.stderr.splitlines()[-1], "ImportError: /none.so.*: install Renzan's "
+                         "wheel .*scripts/wheel.*RENZAN_LIBRARY")
 
 
 if __name__ == "__main__":

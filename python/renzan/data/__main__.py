@@ -14,45 +14,38 @@ from typing import Any, Callable, Iterator, Sequence
 
 import renzan.data
 from renzan.data import _write
-from renzan.errors import Error, NoInputError, UsageError
+from renzan.errors import DataError, Error, NoInputError, UsageError
 
 
-def _from_pyarrow(files: Sequence[str]) -> Any:
-    """A stream of their row groups, in order."""
+def _from_pyarrow(file: str) -> Any:
+    """A stream of its row groups."""
     pyarrow: Any = importlib.import_module("pyarrow")
     parquet: Any = importlib.import_module("pyarrow.parquet")
-    schema = parquet.read_schema(files[0])
-    for file in files:
-        names = parquet.read_schema(file).names
-        if names != schema.names:
-            raise ValueError(f"{file} has the columns {names}, and {files[0]} has {schema.names}: "
-                             "give them the same")
 
     def batches() -> Iterator[Any]:
-        for file in files:
-            with parquet.ParquetFile(file) as opened:
-                for batch in opened.iter_batches():
-                    yield batch.cast(schema) if batch.schema != schema else batch
+        with parquet.ParquetFile(file) as opened:
+            yield from opened.iter_batches()
 
-    return pyarrow.RecordBatchReader.from_batches(schema, batches())
+    return pyarrow.RecordBatchReader.from_batches(parquet.read_schema(file), batches())
 
 
-def _from_polars(files: Sequence[str]) -> Any:
+def _from_polars(file: str) -> Any:
     polars: Any = importlib.import_module("polars")
-    return polars.read_parquet(list(files))
+    return polars.read_parquet(file, glob=False)
 
 
-def _from_duckdb(files: Sequence[str]) -> Any:
+def _from_duckdb(file: str) -> Any:
     duckdb: Any = importlib.import_module("duckdb")
-    return duckdb.connect().read_parquet(list(files))
+    return duckdb.connect().read_parquet(file)
 
 
-_READERS: dict[str, Callable[[Sequence[str]], Any]] = {
+_READERS: dict[str, Callable[[str], Any]] = {
     "pyarrow": _from_pyarrow, "polars": _from_polars, "duckdb": _from_duckdb}
 
 
-def _read(files: Sequence[str], names: Sequence[str]) -> Any:
-    """The files as one table, by the first of these libraries that is installed."""
+def _read(files: Sequence[str], names: Sequence[str]) -> list[tuple[str, Any]]:
+    """Each file with a table of its own, because types may differ, by the first of these libraries
+    that is installed."""
     for file in files:
         if not pathlib.Path(file).is_file():
             raise NoInputError(f"{file}: no such file")
@@ -61,13 +54,19 @@ def _read(files: Sequence[str], names: Sequence[str]) -> Any:
             importlib.import_module(name)
         except ImportError:
             continue
-        try:
-            return _READERS[name](files)
-        except Exception as failure:  # of whatever type the library raises
-            raise NoInputError(f"{', '.join(files)}: {name} cannot read this as Parquet: "
-                               f"{failure}") from failure
+        return [(file, _read_file(file, name)) for file in files]
     raise UsageError(f"reading Parquet needs {' or '.join(names)}, and none is installed: "
                      f"pip install {names[0]}")
+
+
+def _read_file(file: str, name: str) -> Any:
+    try:
+        return _READERS[name](file)
+    except Exception as failure:  # of whatever type the library raises
+        # Only what the system reports has an errno.
+        kind = NoInputError if getattr(failure, "errno", None) else DataError
+        raise kind(f"{file}: {name} cannot read this as Parquet: "
+                   f"{' '.join(str(failure).split())}") from failure
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -99,8 +98,8 @@ def _import(flags: argparse.Namespace) -> None:
     options = _write.Options(
         flags.vocabulary, flags.unseen, flags.vocabulary_from, flags.grow, flags.keep_negatives,
         flags.seed, flags.on_bad_row, flags.shard_rows, split=flags.split)
-    table = _read(flags.files, [flags.reader] if flags.reader else list(_READERS))
-    result = _write.write(table, flags.output, flags.schema, options)
+    tables = _read(flags.files, [flags.reader] if flags.reader else list(_READERS))
+    result = _write.write_files(tables, flags.output, flags.schema, options)
     seconds = max(time.monotonic() - start, 1e-3)
     output = flags.output + ("/train" if flags.split else "")
     speed = (result.rows + result.test_rows) / seconds

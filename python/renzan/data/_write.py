@@ -34,13 +34,27 @@ class Options(NamedTuple):
 def write(table: Any, directory: str | os.PathLike[str],
           schema: Mapping[str, Any] | str | os.PathLike[str], options: Options) -> ImportResult:
     """Writes the dataset."""
+    return _write([table], None, directory, schema, options)
+
+
+def write_files(tables: Sequence[tuple[str, Any]], directory: str | os.PathLike[str],
+                schema: str | os.PathLike[str], options: Options) -> ImportResult:
+    """Writes the dataset of Parquet files, in order: the name of each, and a table of its rows."""
+    return _write([table for _, table in tables], [os.fsencode(name) for name, _ in tables],
+                  directory, schema, options)
+
+
+def _write(tables: Sequence[Any], files: Sequence[bytes] | None,
+           directory: str | os.PathLike[str], schema: Mapping[str, Any] | str | os.PathLike[str],
+           options: Options) -> ImportResult:
     try:
         # What cannot be right leaves the table unread.
         text, name = _text_of(schema)
         native, kept = _native_options(options)
         output = os.fsencode(directory)
     except BaseException:
-        _release(table)
+        for table in tables:
+            _release(table)
         raise
     failure: list[BaseException] = []
 
@@ -55,15 +69,22 @@ def write(table: Any, directory: str | os.PathLike[str],
 
     native.progress = PROGRESS(report)
     result = ImportResult()
-    address, owner = _stream_of(table)
+    streams = [_stream_of(table) for table in tables]
+    addresses = [address for address, _ in streams]
+    rest = (output, text, name, byref(native), byref(result))
     try:
         with _interrupts(failure, report):
-            library.renzan_dataset_write(address, output, text, name, byref(native), byref(result))
+            if files is None:
+                library.renzan_dataset_write(addresses[0], *rest)
+            else:
+                library.renzan_dataset_write_files(
+                    (c_void_p * len(addresses))(*addresses), (c_char_p * len(files))(*files),
+                    len(addresses), *rest)
     except Error:
         if not failure:
             raise
     finally:
-        del owner, kept  # after the call, which uses them
+        del streams, kept  # after the call, which uses them
     if failure:
         raise failure[0] from None
     return result

@@ -116,9 +116,10 @@ void PrintGrown(const ImportSummary& done, const std::string& vocabulary_from) {
 ImportSummary ImportFiles(const ImportOptions& options) {
   if (options.format != "parquet") return ImportDataset(options);
   const std::unique_ptr<RowSource> source = MakeParquetSource(options);
-  // The dataset is that of a CSV file with the same values.
+  // The dataset is that of a CSV file with the same values, but for what it says of its source.
   ImportOptions rows = options;
   rows.format = "csv";
+  rows.made_of = options.format;
   return ImportRows(rows, *source);
 }
 

@@ -1,9 +1,7 @@
 #include "renzan/cli/data/parquet_source.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -29,83 +27,77 @@ constexpr Plugin kParquetPlugin = {
     .what = "the library that reads Parquet",
     .advice =
         "this renzan was built without Arrow's C++, or the library is not installed beside it. "
-        "`python3 -m renzan.data import FILES "
-        "--schema FILE --output DIR` makes the same dataset; or install libarrow-dev and "
-        "libparquet-dev (21 or later) and build renzan again"};
+        "`python3 -m renzan.data` does the same with PyArrow, polars or DuckDB, from the wheel "
+        "that "
+        "`scripts/wheel && pip install build/wheel/renzan-*.whl pyarrow` installs; or install "
+        "libarrow-dev and libparquet-dev (21 or later) and build renzan again"};
 
+class ParquetReader {
+ public:
+  ParquetReader()
+      : open_(reinterpret_cast<decltype(&renzan_parquet_open)>(
+            FunctionOfPlugin(LoadPlugin(kParquetPlugin, PathOfPlugin(kParquetPlugin), BuildId()),
+                             "renzan_parquet_open"))) {}
+  void Open(const ParquetFile& file, ArrowArrayStream* stream) const { open_(&file, stream); }
+
+ private:
+  decltype(&renzan_parquet_open) open_;
+};
+
+// Keeps the streams of the files, which `rows_` reads.
 class ParquetSource : public RowSource {
  public:
-  explicit ParquetSource(const ImportOptions& options) : paths_(options.inputs) {
+  explicit ParquetSource(const ImportOptions& options) {
     const CsvSchema described = CsvSchema::ReadFile(options.schema);
     std::string split;
     if (!options.split.empty()) split = RowSplit(options.split, 0).column();
-    const ParquetFiles files{
-        .paths = paths_, .uses = [&](const std::vector<std::string>& names) {
-          CsvSchema csv = described;
-          csv.ExpandPatterns(names, options.schema);
-          std::vector<bool> used;
-          for (const std::string& name : names)
-            used.push_back(name == split || std::any_of(csv.columns.begin(), csv.columns.end(),
-                                                        [&](const CsvColumn& column) {
-                                                          return column.name == name &&
-                                                                 column.role != "skip";
-                                                        }));
-          return used;
-        }};
-    void* const library = LoadPlugin(kParquetPlugin, PathOfPlugin(kParquetPlugin), BuildId());
-    const auto open = reinterpret_cast<decltype(&renzan_parquet_open)>(
-        FunctionOfPlugin(library, "renzan_parquet_open"));
-    open(&files, stream_.Out(), &rows_of_files_);
-    rows_ = MakeArrowSource(stream_.get(), ReadFile(options.schema), options.schema,
+    const auto uses = [&](const std::vector<std::string>& names) {
+      CsvSchema csv = described;
+      csv.ExpandPatterns(names, options.schema);
+      std::vector<bool> used;
+      for (const std::string& name : names)
+        used.push_back(name == split || std::any_of(csv.columns.begin(), csv.columns.end(),
+                                                    [&](const CsvColumn& column) {
+                                                      return column.name == name &&
+                                                             column.role != "skip";
+                                                    }));
+      return used;
+    };
+    const ParquetReader reader;
+    std::vector<ArrowInput> inputs;
+    for (const std::string& path : options.inputs) {
+      reader.Open({path, uses}, streams_.emplace_back().Out());
+      inputs.push_back({streams_.back().get(), path});
+    }
+    rows_ = MakeArrowSource(inputs, ReadFile(options.schema), options.schema,
                             options.is_training_data() ? Labels::kRequired : Labels::kMayBeMissing);
   }
 
-  void Begin() override {
-    try {
-      rows_->Begin();
-    } catch (const Error& error) {
-      throw error.WithContext(paths_[0]);
-    }
-  }
+  void Begin() override { rows_->Begin(); }
   const DatasetSchema& schema() const override { return rows_->schema(); }
   std::vector<double> unseen_shares() const override { return rows_->unseen_shares(); }
   std::vector<std::string> keys() const override { return rows_->keys(); }
   std::string SplitBy(const std::string& column) override { return rows_->SplitBy(column); }
-
-  // Rows are counted in each file. Those of one call are of one file.
   RowParser::Result Next(std::span<TextRow>* rows, BadRow* bad) override {
-    const RowParser::Result result = rows_->Next(rows, bad);
-    if (result == RowParser::Result::kEnd) return result;
-    const bool is_bad = result == RowParser::Result::kBadRow;
-    const int64_t line = is_bad ? bad->line : rows->front().line;
-    while (line - first_ >= rows_of_files_[file_]) {
-      first_ += rows_of_files_[file_++];
-      CHECK(file_ < rows_of_files_.size());
-    }
-    if (is_bad) {
-      bad->line -= first_;
-    } else {
-      for (TextRow& row : *rows) row.line -= first_;
-    }
-    return result;
+    return rows_->Next(rows, bad);
   }
-
-  std::string names() const override { return fmt::format("{}", fmt::join(paths_, ", ")); }
-  std::string name() const override { return paths_[file_]; }
-  std::string PlaceOf(int64_t line) const override {
-    return fmt::format("{}: row {}", paths_[file_], line);
-  }
-  std::string HowToSkip() const override { return "skip bad rows with --on-bad-row skip"; }
-  void Report(ImportProgress* /*progress*/) const override {}
+  std::string names() const override { return rows_->names(); }
+  std::string name() const override { return rows_->name(); }
+  std::string PlaceOf(int64_t line) const override { return rows_->PlaceOf(line); }
+  std::string HowToSkip() const override { return rows_->HowToSkip(); }
+  void Report(ImportProgress* progress) const override { rows_->Report(progress); }
 
  private:
-  const std::vector<std::string> paths_;
-  ArrowOwned<ArrowArrayStream> stream_;
-  std::vector<int64_t> rows_of_files_;
+  std::deque<ArrowOwned<ArrowArrayStream>> streams_;  // none is moved
   std::unique_ptr<RowSource> rows_;
-  size_t file_ = 0;    // of the last rows
-  int64_t first_ = 0;  // its first row, of those of all files
 };
+
+void CheckFile(const std::string& path) {
+  if (path == "-")
+    Fail(ErrorCode::kUsage,
+         "Parquet cannot be read from standard input: write it to a file, and give that");
+  if (!FileExists(path)) Fail(ErrorCode::kNoInput, "{}: no such file on this machine", path);
+}
 
 }  // namespace
 
@@ -118,12 +110,7 @@ std::unique_ptr<RowSource> MakeParquetSource(const ImportOptions& options) {
     Fail(ErrorCode::kUsage,
          "--dense is only for --format criteo: in a schema each dense column has its own "
          "'transform' (transform: log)");
-  for (const std::string& path : options.inputs) {
-    if (path == "-")
-      Fail(ErrorCode::kUsage,
-           "--format parquet needs files: Parquet cannot be read from standard input");
-    if (!FileExists(path)) Fail(ErrorCode::kNoInput, "{}: no such file on this machine", path);
-  }
+  for (const std::string& path : options.inputs) CheckFile(path);
   return std::make_unique<ParquetSource>(options);
 }
 

@@ -1,8 +1,10 @@
 #include "renzan/data/arrow/arrow_source.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <cstring>
-#include <limits>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -10,12 +12,13 @@
 #include <vector>
 
 #include "renzan/base/config/config.h"
-#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/escape.h"
 #include "renzan/base/log.h"
 #include "renzan/data/arrow/arrow_abi.h"
+#include "renzan/data/arrow/arrow_alike.h"
 #include "renzan/data/arrow/arrow_column.h"
+#include "renzan/data/arrow/arrow_stream.h"
 #include "renzan/data/text/column_fields.h"
 
 namespace renzan {
@@ -26,35 +29,34 @@ constexpr std::string_view kIndexName = "__index_level_";
 
 class ArrowSource : public RowSource {
  public:
-  ArrowSource(ArrowArrayStream* stream, CsvSchema schema, const std::string& schema_name,
-              Labels labels)
-      : stream_(stream), fields_(std::move(schema), schema_name, labels) {}
+  ArrowSource(const std::vector<ArrowInput>& inputs, CsvSchema schema,
+              const std::string& schema_name, Labels labels)
+      : fields_(std::move(schema), schema_name, labels) {
+    CHECK(!inputs.empty());
+    for (const ArrowInput& input : inputs) streams_.emplace_back(input.stream, input.name);
+  }
 
   void Begin() override {
-    ArrowOwned<ArrowSchema> schema;
-    if (stream_->get_schema == nullptr || stream_->get_next == nullptr)
-      Fail(ErrorCode::kUsage, "the stream is malformed: get_schema or get_next is NULL");
-    if (const int error = stream_->get_schema(stream_, schema.Out()); error != 0)
-      Fail(ErrorCode::kIo, "the stream gives no schema: {}", LastError(error));
-    if (!schema.holds() || schema->format == nullptr || std::strcmp(schema->format, "+s") != 0)
-      Fail(ErrorCode::kUsage,
-           "the stream has no columns: give a table, a data frame or a stream of record batches");
-    std::vector<std::string> names;
-    for (int64_t i = 0; i < schema->n_children; ++i) {
-      if (schema->children == nullptr || schema->children[i] == nullptr)
-        Fail(ErrorCode::kData, "column {}: the stream's schema is malformed: it is NULL", i + 1);
-      const char* const name = schema->children[i]->name;
-      names.emplace_back(name == nullptr ? "" : name);
+    for (ArrowStream& stream : streams_) stream.Open();
+    InContext(streams_[0], [&] {
+      fields_.Begin(&streams_[0].names());
+      CheckNames(streams_[0].names());
+    });
+    for (const std::string& name : streams_[0].names())
+      if (!IndexOf(name))
+        LogWarning("{}column '{}' of the table, an index of pandas, is skipped",
+                   streams_[0].prefix(), Escape(name));
+    for (const ArrowStream& stream : streams_) CheckSameNames(stream);
+    // Of all streams, before any is read.
+    for (const ArrowStream& stream : streams_) {
+      std::vector<ArrowColumn> columns = ColumnsOf(stream);
+      InContext(stream, [&] {
+        for (const ArrowColumn& column : columns) column.CheckType();
+      });
+      if (&stream == &streams_[0]) columns_ = std::move(columns);
     }
-    fields_.Begin(&names);
-    CheckNames(names);
-    for (size_t i = 0; i < names.size(); ++i) {
-      const std::optional<size_t> index = IndexOf(names[i]);
-      if (!index)
-        LogWarning("column '{}' of the table, an index of pandas, is skipped", Escape(names[i]));
-      columns_.emplace_back(fields_, names[i], index, *schema->children[i]);
-    }
-    for (const ArrowColumn& column : columns_) column.CheckType();
+    for (const ArrowColumn& column : columns_)
+      if (column.is_used()) CheckAlike(column.name());
     for (TextRow& row : rows_) fields_.Prepare(&row);
   }
 
@@ -64,10 +66,20 @@ class ArrowSource : public RowSource {
 
   std::string SplitBy(const std::string& name) override {
     const std::string format = fields_.SplitBy(name);
-    const auto found = std::find_if(columns_.begin(), columns_.end(),
-                                    [&](const ArrowColumn& other) { return other.name() == name; });
-    CHECK(found != columns_.end());
-    return found->SplitBy(format);
+    CheckAlike(name);
+    // A column of nulls does not say what the others hold.
+    const auto known =
+        std::find_if(streams_.begin(), streams_.end(), [&](const ArrowStream& stream) {
+          return !IsOnlyNull(ArrowType::Of(stream.FieldOf(name)));
+        });
+    const ArrowStream& stream = known == streams_.end() ? streams_[0] : *known;
+    std::string by;
+    InContext(stream, [&] {
+      by = ArrowColumn(fields_, name, IndexOf(name), stream.FieldOf(name)).SplitBy(format);
+    });
+    split_ = {name, format};
+    columns_ = ColumnsOf(streams_[0]);
+    return by;
   }
 
   RowParser::Result Next(std::span<TextRow>* rows, BadRow* bad) override {
@@ -101,10 +113,19 @@ class ArrowSource : public RowSource {
     return RowParser::Result::kRow;
   }
 
-  std::string names() const override { return "the table"; }
-  std::string name() const override { return "the table"; }
-  std::string PlaceOf(int64_t line) const override { return fmt::format("row {}", line); }
-  std::string HowToSkip() const override { return "skip bad rows with on_bad_row=\"skip\""; }
+  std::string names() const override {
+    std::vector<std::string> names;
+    for (const ArrowStream& stream : streams_) names.push_back(stream.name());
+    return fmt::format("{}", fmt::join(names, ", "));
+  }
+  std::string name() const override { return streams_[stream_].name(); }
+  std::string PlaceOf(int64_t line) const override {
+    return fmt::format("{}row {}", streams_[stream_].prefix(), line);
+  }
+  std::string HowToSkip() const override {
+    return fmt::format("skip bad rows with {}",
+                       streams_[0].is_file() ? "--on-bad-row skip" : "on_bad_row=\"skip\"");
+  }
   void Report(ImportProgress* /*progress*/) const override {}
 
  private:
@@ -122,23 +143,32 @@ class ArrowSource : public RowSource {
     }
   }
 
-  std::string LastError(int error) const {
-    const char* const said =
-        stream_->get_last_error == nullptr ? nullptr : stream_->get_last_error(stream_);
-    std::string_view text = said == nullptr ? "" : said;
-    // PyArrow appends a traceback.
-    text = text.substr(0, text.find(". Detail: Python exception"));
-    return text.empty() ? std::string(std::strerror(error))
-                        : fmt::format("{} ({})", Escape(text), std::strerror(error));
+  // With the file's name before what goes wrong in `check`.
+  template <typename Check>
+  static void InContext(const ArrowStream& stream, const Check& check) {
+    try {
+      check();
+    } catch (const Error& error) {
+      if (!stream.is_file()) throw;
+      throw error.WithContext(stream.name());
+    }
+  }
+
+  std::vector<ArrowColumn> ColumnsOf(const ArrowStream& stream) {
+    std::vector<ArrowColumn> columns;
+    for (size_t i = 0; i < stream.names().size(); ++i) {
+      const std::string& name = stream.names()[i];
+      columns.emplace_back(fields_, name, IndexOf(name), stream.field(i));
+      if (split_ && split_->column == name) columns.back().SplitBy(split_->format);
+    }
+    return columns;
   }
 
   void CheckNames(const std::vector<std::string>& names) const {
     const std::vector<std::string> lacked = fields_.NamesLackedBy(names);
     for (size_t i = 0; i < names.size(); ++i) {
       const std::string& name = names[i];
-      if (std::count(names.begin(), names.end(), name) > 1)
-        Fail(ErrorCode::kData, "the table has more than one column '{}': rename all but one",
-             Escape(name));
+      CheckOnce(name, names);
       if (IndexOf(name) || name.starts_with(kIndexName)) continue;
       const std::string nearest = NearestName(name, lacked);
       Fail(ErrorCode::kConfig,
@@ -157,6 +187,49 @@ class ArrowSource : public RowSource {
              : ": remove it there, or add it to the table, with nulls if need be");
   }
 
+  static void CheckOnce(const std::string& name, const std::vector<std::string>& names) {
+    if (std::count(names.begin(), names.end(), name) > 1)
+      Fail(ErrorCode::kData, "the table has more than one column '{}': rename all but one",
+           Escape(name));
+  }
+
+  // Its columns must be those of the first stream, in any order.
+  void CheckSameNames(const ArrowStream& stream) const {
+    const ArrowStream& first = streams_[0];
+    InContext(stream, [&] {
+      for (const std::string& name : stream.names()) CheckOnce(name, stream.names());
+    });
+    const auto check = [&](const ArrowStream& has, const ArrowStream& lacks, bool is_lacked) {
+      for (const std::string& name : has.names()) {
+        const std::vector<std::string>& names = lacks.names();
+        if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+        if (!IndexOf(name) && name.starts_with(kIndexName)) continue;
+        Fail(ErrorCode::kData,
+             "{}: {} the column '{}', which {} {}: give all files the same columns", stream.name(),
+             is_lacked ? "lacks" : "has", Escape(name), first.name(), is_lacked ? "has" : "lacks");
+      }
+    };
+    check(first, stream, true);
+    check(stream, first, false);
+  }
+
+  // The types of a column, in all streams.
+  void CheckAlike(const std::string& name) const {
+    const ArrowStream* known = nullptr;  // the first whose type is not of nulls only
+    std::optional<ArrowType> type;
+    for (const ArrowStream& stream : streams_) {
+      ArrowType other = ArrowType::Of(stream.FieldOf(name));
+      if (type && !ReadsAlike(*type, other))
+        Fail(ErrorCode::kData,
+             "{}: column '{}' has the type {}, and {} in {}: write them again with one type, so "
+             "that the same value is the same in all files",
+             stream.name(), Escape(name), DescribeType(other), DescribeType(*type), known->name());
+      if (type && !IsOnlyNull(*type)) continue;
+      type = std::move(other);
+      known = &stream;
+    }
+  }
+
   // Of a column of the schema file.
   std::optional<size_t> IndexOf(std::string_view name) const {
     const std::vector<CsvColumn>& columns = fields_.columns();
@@ -166,38 +239,21 @@ class ArrowSource : public RowSource {
     return static_cast<size_t>(found - columns.begin());
   }
 
-  // Whose columns' values are then hidden. A producer may leave counting to us.
-  static int64_t NullRows(const ArrowArray& batch) {
-    if (batch.null_count >= 0) return batch.null_count;
-    if (batch.n_buffers < 1 || batch.buffers == nullptr || batch.buffers[0] == nullptr) return 0;
-    int64_t nulls = 0;
-    for (int64_t row = batch.offset; row < batch.offset + batch.length; ++row)
-      nulls += !ArrowValues::Bit(batch.buffers[0], row);
-    return nulls;
-  }
-
   bool NextBatch() {
-    if (const int error = stream_->get_next(stream_, batch_.Out()); error != 0)
-      Fail(ErrorCode::kIo, "the stream failed after {}: {}; nothing was written",
-           Counted(row_, "row"), LastError(error));
-    if (!batch_.holds()) return false;
-    if (batch_->n_children != std::ssize(columns_) || batch_->length < 0 || batch_->offset < 0)
-      Fail(ErrorCode::kData, "after {} the stream has a batch of {}, not {}", Counted(row_, "row"),
-           Counted(batch_->n_children, "column"), columns_.size());
-    if (batch_->length > std::numeric_limits<int64_t>::max() - batch_->offset)
-      Fail(ErrorCode::kData, "after {} the stream has a malformed batch: {} from {} on",
-           Counted(row_, "row"), Counted(batch_->length, "row"), batch_->offset);
-    if (batch_->n_children > 0 && batch_->children == nullptr)
-      Fail(ErrorCode::kData, "after {} the stream has a malformed batch: its columns are NULL",
-           Counted(row_, "row"));
+    while (!streams_[stream_].Next()) {
+      if (stream_ + 1 == streams_.size()) return false;
+      columns_ = ColumnsOf(streams_[++stream_]);
+      row_ = 0;
+    }
+    const ArrowArray& batch = streams_[stream_].batch();
     at_ = 0;
-    batch_rows_ = batch_->length;
-    first_ = batch_->offset;
-    for (size_t i = 0; i < columns_.size(); ++i)
-      if (columns_[i].is_used()) columns_[i].Bind(batch_->children[i], first_ + batch_rows_);
-    if (const int64_t nulls = NullRows(*batch_); nulls > 0)
-      Fail(ErrorCode::kData, "after {} the stream has a batch with {} null", Counted(row_, "row"),
-           nulls == 1 ? "a row that is" : fmt::format("{} rows that are", nulls));
+    batch_rows_ = batch.length;
+    first_ = batch.offset;
+    InContext(streams_[stream_], [&] {
+      for (size_t i = 0; i < columns_.size(); ++i)
+        if (columns_[i].is_used()) columns_[i].Bind(batch.children[i], first_ + batch_rows_);
+    });
+    streams_[stream_].CheckRows();
     return true;
   }
 
@@ -209,23 +265,34 @@ class ArrowSource : public RowSource {
     return RowParser::Result::kBadRow;
   }
 
-  ArrowArrayStream* const stream_;
+  struct Split {
+    std::string column, format;
+  };
+
+  std::deque<ArrowStream> streams_;  // none is moved
   ColumnFields fields_;
-  std::vector<ArrowColumn> columns_;  // of the table
+  std::optional<Split> split_;
+  size_t stream_ = 0;                 // of the last rows
+  std::vector<ArrowColumn> columns_;  // of this stream
   std::vector<TextRow> rows_ = std::vector<TextRow>(ArrowColumn::kMaxRows);
   BadRow bad_;  // if bad_is_next_
   bool bad_is_next_ = false;
-  ArrowOwned<ArrowArray> batch_;
   int64_t first_ = 0, at_ = 0, batch_rows_ = 0;  // rows of the batch: its offset, the next, all
   int64_t row_ = 0;                              // of the stream
 };
 
 }  // namespace
 
+std::unique_ptr<RowSource> MakeArrowSource(const std::vector<ArrowInput>& inputs,
+                                           const std::string& schema,
+                                           const std::string& schema_name, Labels labels) {
+  return std::make_unique<ArrowSource>(inputs, CsvSchema::ReadText(schema, schema_name),
+                                       schema_name, labels);
+}
+
 std::unique_ptr<RowSource> MakeArrowSource(ArrowArrayStream* stream, const std::string& schema,
                                            const std::string& schema_name, Labels labels) {
-  return std::make_unique<ArrowSource>(stream, CsvSchema::ReadText(schema, schema_name),
-                                       schema_name, labels);
+  return MakeArrowSource({{.stream = stream}}, schema, schema_name, labels);
 }
 
 }  // namespace renzan

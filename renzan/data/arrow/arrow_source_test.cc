@@ -219,7 +219,7 @@ TEST(ArrowSource, AFailingStreamWritesNothing) {
   TestStream stream(BatchesOf(ColumnsOf(Numbers<int8_t>("c", "y", {1, 0})),
                               ColumnsOf(Numbers<int8_t>("c", "y", {1, 0}))));
   stream.FailAt(1);
-  table.ExpectNothing(ErrorCode::kIo,
+  table.ExpectNothing(ErrorCode::kData,
                       AllOf(HasSubstr("after 2 rows"), HasSubstr("the disk is on fire")), stream);
   EXPECT_EQ(stream.released(), 2);
 }

@@ -50,31 +50,14 @@ std::shared_ptr<arrow::Schema> SchemaOf(parquet::arrow::FileReader& reader,
   return schema;
 }
 
-// Its columns must be those of the first file, those that are used with the same types.
-void CheckSame(const arrow::Schema& schema, const std::string& path, const arrow::Schema& first,
-               const std::string& first_path, const std::vector<bool>& used) {
-  const auto names = [](const arrow::Schema& all) {
-    return Escape(fmt::format("{}", fmt::join(all.field_names(), ", ")));
-  };
-  if (schema.field_names() != first.field_names())
-    Fail(ErrorCode::kData, "{}: has the columns {}, and {} has {}: give all files the same", path,
-         names(schema), first_path, names(first));
-  for (int i = 0; i < first.num_fields(); ++i)
-    if (used[static_cast<size_t>(i)] && !schema.field(i)->type()->Equals(first.field(i)->type()))
-      Fail(ErrorCode::kData, "{}: column '{}' has the type {}, and {} in {}: cast one of them",
-           path, Escape(first.field(i)->name()), schema.field(i)->type()->ToString(),
-           first.field(i)->type()->ToString(), first_path);
-}
-
 // Throws kData if its parts have other numbers of rows than the file says.
-int64_t RowsOf(parquet::arrow::FileReader& reader, const std::string& path) {
+void CheckRows(parquet::arrow::FileReader& reader, const std::string& path) {
   const std::shared_ptr<parquet::FileMetaData> metadata = reader.parquet_reader()->metadata();
   int64_t rows = 0;
   for (int i = 0; i < metadata->num_row_groups(); ++i) rows += metadata->RowGroup(i)->num_rows();
   if (rows != metadata->num_rows())
     Fail(ErrorCode::kData, "{}: cannot be read as Parquet: it says {}, and its row groups have {}",
          path, Counted(metadata->num_rows(), "row"), rows);
-  return rows;
 }
 
 // The columns of Parquet that make up one of the table.
@@ -83,14 +66,14 @@ void AddLeaves(const SchemaField& field, std::vector<int>* leaves) {
   for (const SchemaField& child : field.children) AddLeaves(child, leaves);
 }
 
+// Opens the file when the first batch is read: there may be many files.
 class ParquetBatches : public arrow::RecordBatchReader {
  public:
-  ParquetBatches(std::vector<std::string> paths, std::shared_ptr<arrow::Schema> schema,
-                 std::vector<bool> used)
-      : paths_(std::move(paths)), used_(std::move(used)) {
+  ParquetBatches(std::string path, const arrow::Schema& schema, std::vector<bool> used)
+      : path_(std::move(path)), used_(std::move(used)) {
     arrow::FieldVector fields;
     for (size_t i = 0; i < used_.size(); ++i) {
-      const auto& field = schema->field(static_cast<int>(i));
+      const auto& field = schema.field(static_cast<int>(i));
       fields.push_back(used_[i] ? field : arrow::field(field->name(), arrow::null()));
     }
     schema_ = arrow::schema(std::move(fields));
@@ -100,12 +83,11 @@ class ParquetBatches : public arrow::RecordBatchReader {
 
   arrow::Status ReadNext(std::shared_ptr<arrow::RecordBatch>* batch) override {
     batch->reset();
-    for (;;) {
-      if (batches_ != nullptr) ARROW_RETURN_NOT_OK(OfFile(batches_->ReadNext(batch)));
-      if (*batch != nullptr) break;
-      batches_.reset();
-      if (next_ == paths_.size()) return arrow::Status::OK();
-      ARROW_RETURN_NOT_OK(OpenNext());
+    if (batches_ == nullptr) ARROW_RETURN_NOT_OK(Open());
+    ARROW_RETURN_NOT_OK(batches_->ReadNext(batch));
+    if (*batch == nullptr) {
+      file_.reset();
+      return arrow::Status::OK();
     }
     // Arrow leaves out columns that are not read.
     arrow::ArrayVector columns;
@@ -118,14 +100,9 @@ class ParquetBatches : public arrow::RecordBatchReader {
   }
 
  private:
-  // With the file's name.
-  arrow::Status OfFile(const arrow::Status& status) const {
-    return status.ok() ? status : status.WithMessage(paths_[next_ - 1] + ": " + status.message());
-  }
-
-  arrow::Status OpenNext() {
+  arrow::Status Open() {
     try {
-      file_ = OpenParquet(paths_[next_++]);
+      file_ = OpenParquet(path_);
     } catch (const Error& error) {  // it could be opened before
       return arrow::Status::IOError(error.what());
     }
@@ -133,15 +110,13 @@ class ParquetBatches : public arrow::RecordBatchReader {
     for (size_t i = 0; i < used_.size(); ++i)
       if (used_[i]) AddLeaves(file_->manifest().schema_fields[i], &leaves);
     for (int i = 0; i < file_->num_row_groups(); ++i) groups.push_back(i);
-    auto batches = file_->GetRecordBatchReader(groups, leaves);
-    if (batches.ok()) batches_ = *std::move(batches);
-    return OfFile(batches.status());
+    ARROW_ASSIGN_OR_RAISE(batches_, file_->GetRecordBatchReader(groups, leaves));
+    return arrow::Status::OK();
   }
 
-  const std::vector<std::string> paths_;
+  const std::string path_;
   const std::vector<bool> used_;
   std::shared_ptr<arrow::Schema> schema_;
-  size_t next_ = 0;  // the next file
   std::unique_ptr<parquet::arrow::FileReader> file_;
   std::shared_ptr<arrow::RecordBatchReader> batches_;  // of file_
 };
@@ -153,24 +128,14 @@ extern "C" {
 
 [[gnu::visibility("default")]] const char* renzan_parquet_build() { return renzan::BuildId(); }
 
-[[gnu::visibility("default")]] void renzan_parquet_open(const renzan::ParquetFiles* files,
-                                                        ArrowArrayStream* stream,
-                                                        std::vector<int64_t>* rows) {
+[[gnu::visibility("default")]] void renzan_parquet_open(const renzan::ParquetFile* file,
+                                                        ArrowArrayStream* stream) {
   using namespace renzan;
-  std::shared_ptr<arrow::Schema> first;
-  std::vector<bool> used;
-  CHECK(!files->paths.empty());
-  for (const std::string& path : files->paths) {
-    const auto file = OpenParquet(path);
-    const auto schema = SchemaOf(*file, path);
-    if (first == nullptr) {
-      first = schema;
-      used = files->uses(first->field_names());
-    }
-    CheckSame(*schema, path, *first, files->paths[0], used);
-    rows->push_back(RowsOf(*file, path));
-  }
-  auto batches = std::make_shared<ParquetBatches>(files->paths, first, std::move(used));
+  const auto reader = OpenParquet(file->path);
+  const std::shared_ptr<arrow::Schema> schema = SchemaOf(*reader, file->path);
+  CheckRows(*reader, file->path);
+  auto batches =
+      std::make_shared<ParquetBatches>(file->path, *schema, file->uses(schema->field_names()));
   if (const arrow::Status exported = arrow::ExportRecordBatchReader(std::move(batches), stream);
       !exported.ok())
     Fail(ErrorCode::kSoftware, "Arrow cannot export Parquet files: {}", TextOf(exported));

@@ -4,7 +4,6 @@
 // own, because not every distribution has that. It is of the same build as the program, so that C++
 // objects and exceptions may pass between the two.
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,8 +12,8 @@ struct ArrowArrayStream;
 
 namespace renzan {
 
-struct ParquetFiles {
-  std::vector<std::string> paths;
+struct ParquetFile {
+  std::string path;
   // By column of this name: whether it is read. Others hold nulls.
   std::function<std::vector<bool>(const std::vector<std::string>& names)> uses;
 };
@@ -23,9 +22,7 @@ struct ParquetFiles {
 
 extern "C" {
 const char* renzan_parquet_build();  // BuildId(). The only one that any build may call.
-// The rows of all files, in order, as a stream that the caller releases; no batch has rows of two
-// files. `rows` gets the number of each file. Throws kNoInput or kData, with the file's name, if
-// one cannot be read as Parquet or has other columns than the first.
-void renzan_parquet_open(const renzan::ParquetFiles* files, ArrowArrayStream* stream,
-                         std::vector<int64_t>* rows);
+// The rows of the file as a stream, which the caller releases. Throws kNoInput or kData, with the
+// file's name, if it cannot be read as Parquet.
+void renzan_parquet_open(const renzan::ParquetFile* file, ArrowArrayStream* stream);
 }
