@@ -43,7 +43,7 @@ ALLOWED = {
     "run": {"base", "checkpoint", "comm", "config", "cuda", "data", "embedding", "infer", "model",
             "nn", "observe", "planning", "quality", "run_spec", "saving", "state", "step",
             "storage"},
-    "roofline": {"base", "comm", "data", "dense", "nn", "state", "tensor"},
+    "roofline": {"base", "comm", "data", "dense", "embedding", "nn", "plan", "state", "tensor"},
     "launch": {"base", "base/process"},
     "capi": {"base", "comm", "checkpoint", "data", "storage", "storage/s3", "observe", "tensor"},
     # The job system and the trainer share only cli and the launch contract.

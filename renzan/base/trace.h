@@ -11,6 +11,9 @@
 
 namespace renzan {
 
+// Rows taking steps that they have missed (embedding/idle_rows.h), in a step's phases and outside.
+inline constexpr const char* kCatchUpSpan = "catch up";
+
 struct TraceEvent {
   const char* name;
   int thread;                // index into Trace::threads

@@ -58,6 +58,8 @@ bool IdleRows::IsAtRest(const RowSlots& store, int64_t slot) const {
                      [](float x) { return std::bit_cast<uint32_t>(x) == 0; });
 }
 
+int64_t IdleRows::moving() const { return std::ssize(done_) - std::ranges::count(done_, kAtRest); }
+
 // Rows that have missed the same steps take them together.
 void IdleRows::CatchUp(const RowSlots& store, std::span<RowInSlot> rows) {
   CHECK(store.type == FloatType::kFloat32);

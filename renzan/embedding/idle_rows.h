@@ -38,6 +38,8 @@ class IdleRows {
   // Whether steps leave every bit of a row that is behind, until it is looked up.
   bool IsAtRest(const RowSlots& store, int64_t slot) const;
   void Rest(int64_t row) { done_[static_cast<size_t>(row)] = kAtRest; }
+  // The rows that are not known to be at rest.
+  int64_t moving() const;
   // Takes the steps that these rows have missed, and changes their order.
   struct RowInSlot {
     int32_t row, slot;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "renzan/base/philox.h"
+#include "renzan/embedding/idle_row_steps.h"
 #include "renzan/embedding/kernels.h"
 #include "renzan/embedding/scattered_row_store_for_test.h"
 #include "renzan/embedding/shard.h"
@@ -224,6 +225,21 @@ TEST(IdleRows, WithoutGradientsAndDecayStayAsTheyBegan) {
   adam.LookAtAll();
   EXPECT_FALSE(adam.shard.idle->IsBehind(7));
   EXPECT_EQ(changed(adam), 1);
+}
+
+TEST(IdleRowSteps, CountTheOperationsOfAStep) {
+  using enum SparseOptimizerType;
+  EXPECT_FALSE(IdleRowStepsOf(AllRows(kSgd)).move);
+  EXPECT_FALSE(IdleRowStepsOf({.type = kAdam}).move);
+  const IdleRowSteps adam = IdleRowStepsOf(AllRows(kAdam)), l2 = IdleRowStepsOf(AllRows(kAdam, 1));
+  EXPECT_TRUE(adam.move && !adam.decays && l2.decays);
+  // 12 multiplications and additions; a division and a root are as long as 20.
+  EXPECT_EQ(adam.step_flops, 2 * (12 + 20));
+  EXPECT_EQ(adam.fading_flops, 2 * (2 + 2));
+  EXPECT_EQ(l2.step_flops, adam.step_flops + 2 * 2);
+  EXPECT_EQ(l2.interval, 64);
+  EXPECT_NEAR(std::pow(0.9, adam.steps_to_still), 0x1p-32, 1e-12);
+  EXPECT_EQ(IdleRowStepsOf(AllRows(kSgd, 1, WeightDecayMode::kDecoupled)).step_flops, 2 * (2 + 1));
 }
 
 }  // namespace

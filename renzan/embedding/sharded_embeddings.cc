@@ -96,6 +96,7 @@ void ShardedEmbeddings::Unpin(PreparedBatch* batch) {
 void ShardedEmbeddings::CatchUp(PreparedBatch* batch) {
   pool_.ParallelTasks(shards_.size(), [&](int thread, size_t held) { Sort(held, thread, batch); });
   FindRuns(*batch);
+  const TraceSpan span(kCatchUpSpan);
   pool_.ParallelTasks(runs_.size(), [&](int, size_t i) {
     EmbeddingShard& shard = shards_[runs_[i].held];
     if (shard.idle && shard.idle->steps() > 0)
@@ -140,6 +141,13 @@ bool ShardedEmbeddings::ShouldCatchUp() const {
                                return shard.idle && shard.idle->steps() >= IdleRows::kMostSteps;
                              }) &&
          std::ranges::none_of(shards_, is_viewed);
+}
+
+std::vector<int64_t> ShardedEmbeddings::MovingRows() const {
+  std::vector<int64_t> moving;
+  for (const EmbeddingShard& shard : shards_)
+    moving.push_back(shard.idle ? shard.idle->moving() : 0);
+  return moving;
 }
 
 void ShardedEmbeddings::RowsWereSet() {
@@ -267,7 +275,10 @@ bool ShardedEmbeddings::Update(const PreparedBatch& batch, const SparseStep& ste
     finite_[i] = ApplySparse(options_.optimizer, step, GradientsOf(batch, run), means, run.block,
                              &shards_[run.held]);
   });
-  if (ShouldCatchUp()) CatchUp();
+  if (ShouldCatchUp()) {
+    const TraceSpan span(kCatchUpSpan);
+    CatchUp();
+  }
   return std::find(finite_.begin(), finite_.end(), 0) == finite_.end();
 }
 

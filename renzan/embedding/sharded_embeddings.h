@@ -91,6 +91,9 @@ class ShardedEmbeddings {
   // Where all rows move, takes the steps that any row of this worker has missed (idle_rows.h). Call
   // it before rows are read otherwise than by LookUp().
   void CatchUp();
+  // After that: for each of this worker's shards, how many of its rows move that no sample looks
+  // up.
+  std::vector<int64_t> MovingRows() const;
   // Call it after the rows and states of this worker's shards have been set.
   void RowsWereSet();
   // Unpins the rows that LookUp() pinned.

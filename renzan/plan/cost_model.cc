@@ -123,9 +123,20 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
   cost.update_seconds = 2 * kMisses * distinct * (row_traffic + state_traffic) / rates.row_bytes +
                         (kFloat * columns * added * (lookups + 2 * bags) + 4 * kLookup * lookups) /
                             rates.stream_bytes;
+  if (run.idle.move && !table.frozen) {
+    // All rows have been looked up at some time: nobody knows yet which ones.
+    const IdleRowsCost idle = CostOfIdleRows(run.idle, {.rows = rows,
+                                                        .looked_up = distinct,
+                                                        .columns = columns,
+                                                        .bytes = row_traffic + state_traffic});
+    cost.catch_up_seconds = idle.flops / rates.matrix_flops +
+                            idle.stream_bytes / rates.stream_bytes +
+                            kMisses * idle.row_bytes / rates.row_bytes;
+    cost.table_bytes += rows * kId;
+  }
   cost.pooled_bytes = replicated ? 0 : bags * wire_bytes(run.forward);
   cost.gradient_bytes = reduced ? 2 * kFloat * sums : bags * wire_bytes(run.backward);
-  cost.table_bytes = rows * (row_bytes + state_bytes + 3.0 / 8);
+  cost.table_bytes += rows * (row_bytes + state_bytes + 3.0 / 8);
   cost.checkpoint_bytes = rows * kId;
   // Two batches of ids and sorted lookups; gradients, and messages both ways.
   const double messages =
@@ -141,6 +152,7 @@ void WorkerCost::Add(const Shard& shard, const ShardCost& cost, double sign) {
   lookup_seconds += sign * cost.lookup_seconds;
   receive_seconds += sign * cost.receive_seconds;
   update_seconds += sign * cost.update_seconds;
+  catch_up_seconds += sign * cost.catch_up_seconds;
   table_bytes += sign * cost.table_bytes;
   exchange_bytes += sign * cost.exchange_bytes;
   checkpoint_bytes += sign * cost.checkpoint_bytes;
@@ -189,6 +201,7 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
     step.lookup = std::max(step.lookup, worker.lookup_seconds);
     receive = std::max(receive, worker.receive_seconds);
     update = std::max(update, worker.update_seconds);
+    step.catch_up = std::max(step.catch_up, worker.catch_up_seconds);
   }
   const double samples = static_cast<double>(run.batch) * own / virtual_workers;
   step.reading = samples * run.inputs_per_sample * kLine / rates.row_bytes +
@@ -218,7 +231,8 @@ std::vector<WorkerTimes> TimesOfWorkers(std::span<const WorkerCost> workers, con
   const DenseTimes of_all = DenseTimesOf(run, topology);
   std::vector<WorkerTimes> times(workers.size());
   for (size_t w = 0; w < workers.size(); ++w)
-    times[w] = {.lookup = workers[w].lookup_seconds,
+    times[w] = {.catch_up = workers[w].catch_up_seconds,
+                .lookup = workers[w].lookup_seconds,
                 .output_dist = of_all.packing,
                 .gradients = of_all.reduction,
                 .update = std::max(workers[w].update_seconds, of_all.exchange)};

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "renzan/plan/idle_rows_cost.h"
 #include "renzan/plan/sharding_plan.h"
 #include "renzan/tensor/row_codec.h"
 
@@ -53,6 +54,7 @@ struct RunCosts {
   double dense_wire_bytes = 4;
   // Floats of optimizer state: for each value of a row, and for each row.
   double state_per_value = 0, state_per_row = 0;
+  IdleRowSteps idle = {};             // of rows that no sample looks up
   double flops_per_sample = 0;        // of the dense part, forward and backward
   double activations_per_sample = 0;  // values that its layers produce
   double inputs_per_sample = 0;       // values of the dataset: ids, dense features, label
@@ -69,6 +71,7 @@ struct RunCosts {
 struct ShardCost {
   double lookup_seconds = 0, update_seconds = 0;
   double receive_seconds = 0;   // to decode gradients
+  double catch_up_seconds = 0;  // of rows that no sample looks up, on average
   double pooled_bytes = 0;      // of the whole batch on the wire
   double gradient_bytes = 0;    // likewise
   double table_bytes = 0;       // rows, states, bits of rows (drawn, dirty, trained)
@@ -84,12 +87,14 @@ ShardCost CostOfShard(const Shard& shard, const TableSpec& table, const RunCosts
 
 // A worker's costs: sums over its shards.
 struct WorkerCost {
-  double lookup_seconds = 0, receive_seconds = 0, update_seconds = 0;
+  double lookup_seconds = 0, receive_seconds = 0, update_seconds = 0, catch_up_seconds = 0;
   double pooled_bytes = 0, gradient_bytes = 0;  // of shards that only it holds
   double replicated_gradient_bytes = 0;         // of the whole batch, of replicated shards
   double table_bytes = 0, exchange_bytes = 0, checkpoint_bytes = 0;
 
   void Add(const Shard& shard, const ShardCost& cost, double sign = 1);
+  // Of its shards, apart from what others wait for.
+  double table_seconds() const { return lookup_seconds + update_seconds + catch_up_seconds; }
   double memory_bytes() const {
     return table_bytes + exchange_bytes + checkpoint_bytes +
            std::min(table_bytes, static_cast<double>(kFewCopiesBytes));
@@ -99,7 +104,8 @@ struct WorkerCost {
 // Seconds of the phases of a step. A phase lasts as long as its slowest worker, because the next
 // phase needs all workers' results. An exchange counts in the phase that hides it.
 struct StepEstimate {
-  double reading = 0;  // batches, by a thread that shares the cores; and the exchange of ids
+  double reading = 0;   // batches, by a thread that shares the cores; and the exchange of ids
+  double catch_up = 0;  // of rows that no sample looks up, where they move, too
   double lookup = 0;
   double output_dist = 0;  // and packing of parameters
   double forward_and_backward = 0;
@@ -107,7 +113,7 @@ struct StepEstimate {
   double update = 0;     // of the tables, and the exchange of dense gradients
   double dense_update = 0;
   double total() const {
-    return reading + lookup + output_dist + forward_and_backward + gradients + update +
+    return reading + catch_up + lookup + output_dist + forward_and_backward + gradients + update +
            dense_update;
   }
 };
@@ -118,6 +124,7 @@ StepEstimate EstimateStep(std::span<const WorkerCost> workers, const RunCosts& r
 // Seconds of each worker's own part of the phases of StepEstimate that depend on its shards, with
 // what else they hold: a phase lasts as long as its slowest worker's.
 struct WorkerTimes {
+  double catch_up = 0;
   double lookup = 0;
   double output_dist = 0;
   double gradients = 0;

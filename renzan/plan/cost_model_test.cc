@@ -109,6 +109,37 @@ TEST(CostModel, TimesOfWorkersAreTheirOwn) {
   EXPECT_NEAR(times[0].gradients, 2 + 2, 1e-3);
 }
 
+// Of two workers with half of the rows each, both have half of the work; of two with copies, all.
+TEST(CostModel, RowsThatNoSampleLooksUpCostTheirOwners) {
+  const Topology topology = Topology::OneHost(2);
+  RunCosts run = TestRun();
+  run.state_per_value = 2;
+  run.batch = 64;  // of a million rows
+  run.idle = {.move = true, .decays = true, .step_flops = 68, .interval = 64};
+  const auto catch_up = [&](const ShardingPlan& plan) {
+    const std::vector<TableSpec> tables = {kTable};
+    std::vector<double> seconds;
+    for (const WorkerCost& worker : CostsOfPlan(plan, tables, run, topology))
+      seconds.push_back(worker.catch_up_seconds);
+    return seconds;
+  };
+  const std::vector<double> copies = catch_up({{{0, {0, 8}, 0, kEveryRank}}});
+  const double lookups = 64, bytes = 4 * 64 + 2 * 4 * 64 + 64;  // with the line of a state per row
+  EXPECT_NEAR(copies[0],
+              (1e6 - lookups) * 64 * 68 / topology.rates.matrix_flops +
+                  1e6 / 64 * (2 * bytes + 16) / topology.rates.stream_bytes +
+                  0.5 * lookups * 2 * bytes / topology.rates.row_bytes,
+              1e-6 * copies[0]);
+  EXPECT_EQ(copies[1], copies[0]);
+  const std::vector<double> halves = catch_up({{{0, {0, 4}, 0, 0}, {0, {4, 8}, 0, 1}}});
+  EXPECT_NEAR(halves[0], copies[0] / 2, 1e-6 * copies[0]);
+  EXPECT_NEAR(halves[1], copies[0] / 2, 1e-6 * copies[0]);
+  EXPECT_EQ(catch_up({{{0, {0, 8}, 0, 0}}})[1], 0);
+  const double with = StepOf({{{0, {0, 8}, 0, 0}}}, topology, run);
+  run.idle = {};
+  EXPECT_NEAR(with - StepOf({{{0, {0, 8}, 0, 0}}}, topology, run), copies[0], 1e-6 * copies[0]);
+}
+
 // One worker exchanges nothing, but packs parameters and adds up their gradients.
 TEST(CostModel, APhaseLastsAsLongAsItsSlowestWorker) {
   RunCosts run = TestRun();

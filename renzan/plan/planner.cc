@@ -48,7 +48,7 @@ class Search {
     const StepEstimate step = EstimateStep(workers_, run_, topology_);
     Score score{0, step.total(), 0};
     for (const WorkerCost& worker : workers_) {
-      score.sum += worker.lookup_seconds + worker.update_seconds;
+      score.sum += worker.table_seconds();
       if (topology_.rates.memory_bytes <= 0) continue;
       const double over = worker.memory_bytes() + run_.fixed_memory_bytes -
                           kUsableMemory * topology_.rates.memory_bytes;
@@ -86,7 +86,7 @@ class Search {
     for (const Shard& shard :
          PlaceTable(table, tables_[table], Sharding::kTableWise, topology_, ByTime())) {
       const ShardCost& cost = CostOf(shard);
-      seconds += cost.lookup_seconds + cost.update_seconds;
+      seconds += cost.lookup_seconds + cost.update_seconds + cost.catch_up_seconds;
       if (workers_.size() > 1)
         seconds += (cost.pooled_bytes + cost.gradient_bytes) / topology_.rates.intra_host_bytes;
     }
@@ -137,7 +137,7 @@ class Search {
     return order;
   }
   std::vector<int> ByTime() const {
-    return Ordered([](const WorkerCost& w) { return w.lookup_seconds + w.update_seconds; });
+    return Ordered([](const WorkerCost& w) { return w.table_seconds(); });
   }
   std::vector<int> ByMemory() const {
     return Ordered([](const WorkerCost& w) { return w.memory_bytes(); });

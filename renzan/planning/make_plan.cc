@@ -10,6 +10,7 @@
 #include "renzan/comm/heartbeat.h"
 #include "renzan/comm/outcome.h"
 #include "renzan/dense/dense_gradients.h"
+#include "renzan/embedding/idle_row_steps.h"
 #include "renzan/planning/memory_estimate.h"
 #include "renzan/planning/plan_file.h"
 #include "renzan/planning/topology.h"
@@ -41,6 +42,7 @@ RunCosts RunCostsOf(const RunSpec& spec, const Topology& topology, int threads) 
                .dense_wire_bytes = ValueBytes(numerics.dense_wire),
                .state_per_value = static_cast<double>(sparse.state_per_value()),
                .state_per_row = static_cast<double>(sparse.state_per_row()),
+               .idle = IdleRowStepsOf(spec.sparse_optimizer),
                .flops_per_sample = model->FlopsPerSample(numerics.samples()),
                .activations_per_sample = model->ActivationsPerSample(),
                .inputs_per_sample = 1 + static_cast<double>(spec.model.num_dense),

@@ -59,13 +59,15 @@ PlannedRun PlanRun(const PlanInput& input) {
 }
 
 std::vector<NamedPhase> PhasesOf(const StepEstimate& step) {
-  return {{"reading", step.reading},
-          {"lookup", step.lookup},
-          {"output_dist", step.output_dist},
-          {"forward and backward", step.forward_and_backward},
-          {"gradients to owners", step.gradients},
-          {"update, dense reduction", step.update},
-          {"dense update", step.dense_update}};
+  std::vector<NamedPhase> phases = {{"reading", step.reading},
+                                    {"lookup", step.lookup},
+                                    {"output_dist", step.output_dist},
+                                    {"forward and backward", step.forward_and_backward},
+                                    {"gradients to owners", step.gradients},
+                                    {"update, dense reduction", step.update},
+                                    {"dense update", step.dense_update}};
+  if (step.catch_up > 0) phases.insert(phases.begin() + 1, {"catch up", step.catch_up});
+  return phases;
 }
 
 const char* BottleneckOf(const StepEstimate& step) {
@@ -79,6 +81,9 @@ const char* BottleneckOf(const StepEstimate& step) {
 namespace {
 
 constexpr const char* kAutomaticSharding = "sharding: {default: auto}";
+
+// Then rows need float32, and states for each value.
+bool MovesAllRows(const TrainConfig& config) { return config.optimizer.sparse.rows == "all"; }
 
 // Plans changed configurations, and keeps the changes that help.
 class Changes {
@@ -158,7 +163,7 @@ void Changes::ConsiderCodecs() {
 }
 
 void Changes::ConsiderPrecisions() {
-  if (config().numerics.embedding_precision == "fp32")
+  if (!MovesAllRows(config()) && config().numerics.embedding_precision == "fp32")
     Consider("numerics.embedding_precision: bf16",
              [](PlanInput* changed) { changed->config.numerics.embedding_precision = "bf16"; });
   if (config().device == "cuda" && config().numerics.precision != "bf16")
@@ -169,7 +174,8 @@ void Changes::ConsiderPrecisions() {
 // A state for each row instead of each value.
 void Changes::ConsiderOptimizer() {
   const std::string row_wise = InfoOf(SparseOptimizerType::kRowWiseAdagrad).name;
-  if (config().optimizer.sparse.type == InfoOf(SparseOptimizerType::kAdagrad).name)
+  if (!MovesAllRows(config()) &&
+      config().optimizer.sparse.type == InfoOf(SparseOptimizerType::kAdagrad).name)
     Consider("optimizer.sparse.type: " + row_wise,
              [&](PlanInput* changed) { changed->config.optimizer.sparse.type = row_wise; });
 }

@@ -54,7 +54,7 @@ struct NamedPhase {
   const char* name;
   double seconds;
 };
-// In the order of a step.
+// In the order of a step; "catch up" only where rows move that no sample looks up.
 std::vector<NamedPhase> PhasesOf(const StepEstimate& step);
 // The name of the longest phase.
 const char* BottleneckOf(const StepEstimate& step);

@@ -51,6 +51,46 @@ TEST(WhatWouldHelp, FewerBitsWhereTheNetworkLimits) {
     EXPECT_THAT(change.change, testing::Not(testing::HasSubstr("comm.forward")));
 }
 
+TEST(WhatWouldHelp, NothingThatRowsCannotHaveWhereAllMove) {
+  PlanInput input = InputOf(1);
+  input.config.optimizer.sparse.type = "adagrad";
+  input.config.model.embedding_dim = 64;
+  input.topology.rates.row_bytes = 1e3;
+  const auto refused = testing::AnyOf(testing::HasSubstr("embedding_precision"),
+                                      testing::HasSubstr("optimizer.sparse"));
+  EXPECT_THAT(ChangesOf(WhatWouldHelp(input, PlanRun(input))), testing::Contains(refused));
+  input.config.optimizer.sparse.rows = "all";
+  input.config.optimizer.sparse.weight_decay = 0.1;
+  EXPECT_THAT(ChangesOf(WhatWouldHelp(input, PlanRun(input))),
+              testing::Not(testing::Contains(refused)));
+}
+
+// Rows that take steps though no sample looks them up.
+TEST(PlanRun, HasAPhaseForRowsThatCatchUp) {
+  PlanInput input = InputOf(1);
+  input.config.training.batch_size = 8;  // which look up few rows
+  input.config.optimizer.sparse.type = "adam";
+  const auto phase = [](const PlannedRun& planned) {
+    double seconds = 0;
+    for (const NamedPhase& each : PhasesOf(planned.step))
+      if (each.name == std::string("catch up")) seconds = each.seconds;
+    return seconds;
+  };
+  const PlannedRun touched = PlanRun(input);
+  EXPECT_EQ(phase(touched), 0);
+  EXPECT_EQ(PhasesOf(touched.step).size(), 7u);
+  input.config.optimizer.sparse.rows = "all";
+  const PlannedRun all = PlanRun(input);
+  EXPECT_GT(phase(all), 0);
+  EXPECT_DOUBLE_EQ(all.step.total(), touched.step.total() + phase(all));
+  EXPECT_GT(all.most_memory_bytes(), touched.most_memory_bytes());
+  input.config.optimizer.sparse.weight_decay = 0.1;
+  EXPECT_GT(phase(PlanRun(input)), phase(all));
+  for (const CategoricalFeature& feature : input.schema.categorical)
+    input.config.model.tables[feature.name].frozen = true;
+  EXPECT_EQ(phase(PlanRun(input)), 0);
+}
+
 TEST(WhatWouldHelp, NoMoreBitsThanNow) {
   PlanInput input = InputOf(2);
   input.topology.rates.intra_host_bytes = 1e6;

@@ -41,6 +41,32 @@ TEST(TimesOfSteps, AreThoseOfTheSpansDirectlyBelowTheSteps) {
   EXPECT_NEAR(times.phases[3].seconds, 0.005, 1e-12);
 }
 
+// In one step of two, inside another phase, and after the steps.
+TEST(TimesOfSteps, CatchingUpCountsOnAverageAndByItself) {
+  constexpr int64_t kMs = 1000000;
+  Trace trace{.threads = {"main"}, .events = {}};
+  const auto add = [&](const char* name, int64_t begin, int64_t end) {
+    trace.events.push_back({name, 0, begin * kMs, end * kMs});
+  };
+  for (const int64_t start : {0, 100}) {
+    const int64_t slow = start == 100 ? 20 : 0;
+    add(kCatchUpSpan, start + 1, start + 2);
+    add("lookup", start, start + 4);
+    if (slow > 0) add(kCatchUpSpan, start + 6, start + 6 + slow);
+    add("update", start + 5, start + 7 + slow);
+    add("step", start, start + 8 + slow);
+  }
+  add(kCatchUpSpan, 200, 210);
+  const StepTimes times = TimesOfSteps(trace);
+  ASSERT_EQ(times.phases.size(), 4u);
+  EXPECT_DOUBLE_EQ(times.phases[0].seconds, 0.003);
+  EXPECT_DOUBLE_EQ(times.phases[1].seconds, 0.002);
+  EXPECT_EQ(times.phases[2].name, kCatchUpSpan);
+  EXPECT_DOUBLE_EQ(times.phases[2].seconds, (1 + 1 + 20 + 10) / 2 * 1e-3);
+  EXPECT_NEAR(times.phases[3].seconds, 0.002, 1e-12);
+  EXPECT_DOUBLE_EQ(times.step, 0.007 + 0.016);
+}
+
 TEST(TimesOfSteps, OfNothingIsNothing) {
   EXPECT_EQ(TimesOfSteps({}).step, 0);
   EXPECT_EQ(TimesOfSteps({}).phases.size(), 1u);
@@ -94,9 +120,43 @@ TEST(StepCosts, CountTheWorkOfAStep) {
                    2 + 4 + 1);
 }
 
+// Tables of 100 and 50 rows of 4 values, momentum, and batches that look up 4 and 16 of them.
+TEST(StepCosts, CountTheStepsOfRowsThatNoSampleLooksUp) {
+  TrainConfig config;
+  config.training.batch_size = 16;
+  config.model.embedding_dim = 4;
+  config.model.bottom_mlp = {5};
+  config.model.top_mlp = {7};
+  config.numerics.virtual_workers = 1;
+  config.optimizer.sparse = {.type = "momentum", .weight_decay = 0.1, .rows = "all"};
+  const DatasetSchema schema{.label = "y", .dense = {"a"}, .categorical = {{"t", 100}, {"u", 50}}};
+  const auto comm = MakeLocalCommunicator();
+  ThreadPool pool(1);
+  TestModel model(config, schema, *comm, pool);
+  Batch batch;
+  batch.size = 16;
+  batch.categorical.resize(2);
+  for (int32_t i = 0; i < 16; ++i) {
+    batch.categorical[0].values.push_back(i % 4);
+    batch.categorical[1].values.push_back(i);
+  }
+  const auto costs = CostsOfStep(model.Updated(), {&batch, 1}, {.rows = {100, 50}, .interval = 10});
+  const auto of = [&](const std::string& phase) {
+    return *std::ranges::find(costs, phase, &PhaseCost::phase);
+  };
+  // Four operations of momentum and one of decoupled decay, each as long as a multiply-add.
+  EXPECT_DOUBLE_EQ(of("catch up").flops, (96 + 34) * 4 * 2 * 5);
+  EXPECT_DOUBLE_EQ(of("catch up").stream_bytes, 150 / 10.0 * (2 * 2 * 4 * 4 + 16));
+  EXPECT_DOUBLE_EQ(of("catch up").row_bytes, (4 * 0.96 + 16 * 0.68) * 2 * 2 * 4 * 4);
+  // The lookups are sorted before the rows are read.
+  EXPECT_EQ(of("lookup").stream_bytes, 4 * 8 * 32);
+}
+
 TEST(StepCosts, CoverEveryPhaseOfAStep) {
   TrainConfig config = SmallConfig();
   config.optimizer.max_gradient_norm = 1;
+  config.optimizer.sparse.type = "adam";
+  config.optimizer.sparse.rows = "all";
   const auto comm = MakeLocalCommunicator();
   ThreadPool pool(1);
   TestModel model(config, TestSchema(), *comm, pool);
@@ -105,7 +165,9 @@ TEST(StepCosts, CoverEveryPhaseOfAStep) {
   StartTrace();
   model.Run(batch, 0, metrics);
   const StepTimes times = TimesOfSteps(StopTrace());
-  const std::vector<PhaseCost> costs = CostsOfStep(model.Updated(), {&batch, 1});
+  const std::vector<PhaseCost> costs =
+      CostsOfStep(model.Updated(), {&batch, 1},
+                  {.rows = std::vector<double>(model.Updated().embeddings().shards().size(), 1)});
   for (const PhaseTime& phase : times.phases) {
     if (phase.name == "other" || phase.name == "output_dist" || phase.name == "gradients to owners")
       continue;  // exchanges

@@ -3,7 +3,11 @@
 #include <unordered_set>
 #include <vector>
 
+#include "renzan/base/error.h"
+#include "renzan/base/trace.h"
 #include "renzan/dense/dense_gradients.h"
+#include "renzan/embedding/idle_row_steps.h"
+#include "renzan/plan/idle_rows_cost.h"
 #include "renzan/tensor/float_codec.h"
 
 namespace renzan {
@@ -14,13 +18,16 @@ struct Lookups {
   double all = 0, distinct = 0;                // rows
   double all_values = 0, distinct_values = 0;  // of these rows
   double weights = 0;                          // of lookups
+  std::vector<double> distinct_of;             // by table
 };
 
 Lookups CountLookups(std::span<const Batch> slices, const RunSpec& spec) {
   Lookups lookups;
+  lookups.distinct_of.resize(spec.tables.size());
   for (const Batch& slice : slices) {
     size_t next = 0;
-    for (const TableSpec& table : spec.tables) {
+    for (size_t t = 0; t < spec.tables.size(); ++t) {
+      const TableSpec& table = spec.tables[t];
       double all = 0;
       std::unordered_set<int64_t> rows;
       for (size_t f = 0; f < table.features.size(); ++f) {
@@ -35,6 +42,7 @@ Lookups CountLookups(std::span<const Batch> slices, const RunSpec& spec) {
       lookups.all += all;
       if (table.weighted) lookups.weights += all;
       lookups.distinct += distinct;
+      lookups.distinct_of[t] += distinct / static_cast<double>(slices.size());
       lookups.all_values += dim * all;
       lookups.distinct_values += dim * distinct;
     }
@@ -45,9 +53,39 @@ Lookups CountLookups(std::span<const Batch> slices, const RunSpec& spec) {
   return lookups;
 }
 
+// What this worker's shards cost whose rows move though no sample looks them up. Other workers'
+// slices are taken to be like its own, without common rows.
+PhaseCost CatchUpCost(ModelState& state, const Lookups& lookups, const MovedRows& moved) {
+  const RunSpec& spec = state.spec();
+  IdleRowSteps steps = IdleRowStepsOf(spec.sparse_optimizer);
+  steps.interval = moved.interval;
+  const double slices = static_cast<double>(spec.numerics.batch) /
+                        static_cast<double>(state.slice_end() - state.slice_begin());
+  const std::vector<EmbeddingShard>& shards = state.embeddings().shards();
+  CHECK(shards.size() == moved.rows.size());
+  PhaseCost cost{.phase = kCatchUpSpan};
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const EmbeddingShard& shard = shards[i];
+    const double share =
+        static_cast<double>(shard.shard.row_blocks.size()) / shard.table.row_blocks;
+    const double floats = static_cast<double>(
+        shard.dim() + StateFloatsPerRow(spec.sparse_optimizer.type, shard.dim()));
+    const IdleRowsCost idle =
+        CostOfIdleRows(steps, {.rows = moved.rows[i],
+                               .looked_up = slices * share * lookups.distinct_of[shard.shard.table],
+                               .columns = static_cast<double>(shard.dim()),
+                               .bytes = sizeof(float) * floats});
+    cost.flops += idle.flops;
+    cost.stream_bytes += idle.stream_bytes;
+    cost.row_bytes += idle.row_bytes;
+  }
+  return cost;
+}
+
 }  // namespace
 
-std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> slices) {
+std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> slices,
+                                   const MovedRows& moved) {
   const RunSpec& spec = state.spec();
   const Numerics& numerics = spec.numerics;
   const Model& model = state.model();
@@ -78,16 +116,18 @@ std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> sli
   const double flops = samples * model.FlopsPerSample(numerics.samples());
   const double deferred_flops = defers ? 2 * samples * parameters : 0;
   const double packed = model.options().precision == Precision::kBFloat16 ? 2 : kFloat;
+  // Rows that catch up when they are looked up are found by sorting the lookups first.
+  const bool idle_rows_move = IdleRowsMove(spec.sparse_optimizer);
+  const double sorting = 4 * kLookup * lookups.all;
   std::vector<PhaseCost> costs = {
       {.phase = "input_dist", .stream_bytes = 2 * (kId * lookups.all + kFloat * lookups.weights)},
       {.phase = "lookup",
-       .stream_bytes = (1 - own) * kFloat * pooled,
+       .stream_bytes = (1 - own) * kFloat * pooled + (idle_rows_move ? sorting : 0),
        .row_bytes = (1 - own) * value * lookups.all_values},
       {.phase = "pack parameters", .stream_bytes = (kFloat + 2 * packed) * parameters},
       {.phase = "forward and backward",
        .flops = flops - deferred_flops,
-       .stream_bytes = 4 * kLookup * lookups.all  // sorting
-                       + operands + kFloat * pooled,
+       .stream_bytes = (idle_rows_move ? 0 : sorting) + operands + kFloat * pooled,
        .row_bytes = own * value * lookups.all_values},
       {.phase = "gradients to owners", .stream_bytes = (own < 1 ? 2 : 0) * kFloat * pooled},
       {.phase = "reduce dense gradients",
@@ -99,6 +139,7 @@ std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> sli
        .row_bytes = 2 * updated},
       {.phase = "dense update", .stream_bytes = kFloat * parameters * (3 + 2 * states)},
       {.phase = "check dense part", .stream_bytes = kFloat * parameters * (1 + states)}};
+  if (idle_rows_move) costs.push_back(CatchUpCost(state, lookups, moved));
   if (spec.learning_rates.max_gradient_norm > 0)
     costs.push_back({.phase = "clip gradients",
                      .stream_bytes = 3 * kFloat * parameters + kFloat * lookups.all_values});

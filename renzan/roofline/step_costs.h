@@ -24,9 +24,16 @@ struct MachineLimits {
   double matrix_flops = 0, stream_bytes = 0, row_bytes = 0;
 };
 
+// Rows that no sample looks up, where they move, too.
+struct MovedRows {
+  std::vector<double> rows;  // ShardedEmbeddings::MovingRows, on average
+  double interval = 1;       // steps after which all of them catch up
+};
+
 // The costs of one step of this worker, averaged over its slices of some global batches, without
 // exchanges with other workers.
-std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> slices);
+std::vector<PhaseCost> CostsOfStep(ModelState& state, std::span<const Batch> slices,
+                                   const MovedRows& moved = {});
 
 // At these limits. Different kinds of work in a phase are assumed not to overlap.
 double LeastSeconds(const PhaseCost& cost, const MachineLimits& limits);

@@ -51,7 +51,7 @@ void HostStep::Run(const StepInput& input) {
 }
 
 ModelState& HostStep::Updated() {
-  const TraceSpan span("catch up");
+  const TraceSpan span(kCatchUpSpan);
   embeddings().CatchUp();
   return state_;
 }

@@ -16,6 +16,7 @@
 #include "renzan/model/blocks/batch_norm.h"
 #include "renzan/model/blocks/concat.h"
 #include "renzan/model/blocks/cross.h"
+#include "renzan/model/blocks/first_order.h"
 #include "renzan/model/blocks/gate.h"
 #include "renzan/model/blocks/hstu.h"
 #include "renzan/model/blocks/in_batch_softmax.h"
@@ -59,7 +60,7 @@ inline std::string DrawSequenceBlocks(Draws& draw, const std::string& sequence, 
       blocks->push_back({name + end, {last}, block});
       last = name + end;
     };
-    switch (draw.Below(dim > 1 ? 8 : 4)) {
+    switch (draw.Below(dim > 1 ? 9 : 4)) {
       case 0:
         add("", Positions{});
         break;
@@ -93,6 +94,10 @@ inline std::string DrawSequenceBlocks(Draws& draw, const std::string& sequence, 
         break;
       case 7:
         add("_projected", Project{draw.Size(9)});
+        add("", Project{dim});
+        break;
+      case 8:
+        add("_factors", Factors{});
         add("", Project{dim});
         break;
       case 6:
@@ -158,11 +163,13 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
                                                      const ModelConfig& model) {
   std::vector<GraphBlock> blocks;
   std::vector<std::string> values = {kDenseInput, kEmbeddingsInput};
+  bool have_factors = true;  // all embeddings: they have two columns or more
   for (const CategoricalFeature& feature : schema.categorical) {
     const auto own = model.tables.find(feature.table_name());
     const int64_t dim = own != model.tables.end() && own->second.embedding_dim > 0
                             ? own->second.embedding_dim
                             : model.embedding_dim;
+    have_factors &= dim > 1;
     if (model.negatives.contains(feature.name)) {
       DrawSampledSoftmax(draw, feature.name, dim, &blocks);
     }
@@ -219,8 +226,13 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
       case 2:
         blocks.push_back({name, {draw.Of(values), draw.Of(values)}, Concat{}});
         break;
-      case 4:
-        blocks.push_back({name + "_vectors", {kEmbeddingsInput}, Project{draw.Size(20)}});
+      case 4: {
+        std::string vectors = kEmbeddingsInput;
+        if (have_factors && draw.OneIn(2)) {
+          vectors = name + "_factors";
+          blocks.push_back({vectors, {kEmbeddingsInput}, Factors{}});
+        }
+        blocks.push_back({name + "_vectors", {vectors}, Project{draw.Size(20)}});
         blocks.push_back({name + "_attended",
                           {name + "_vectors"},
                           SelfAttention{.heads = draw.Size(3),
@@ -229,6 +241,7 @@ inline std::map<std::string, BlockConfig> DrawBlocks(Draws& draw, const DatasetS
                                         .causal = draw.OneIn(2)}});
         blocks.push_back({name, {name + "_attended"}, LayerNorm{.per_vector = draw.OneIn(2)}});
         break;
+      }
       case 3: {
         const std::string value = draw.Of(values);
         blocks.push_back({name, {value, value}, Product{}});

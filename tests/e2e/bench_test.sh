@@ -11,6 +11,9 @@ small_config data
 $renzan bench train small.yaml --steps 20 --json >train.json || fail "bench train"
 $renzan bench train small.yaml --steps 20 --set workers=2 >train.txt 2>&1 || fail "$(cat train.txt)"
 grep -q 'forward and backward' train.txt || fail "$(cat train.txt)"
+$renzan bench train small.yaml --steps 70 --set optimizer.sparse.type=adam --set workers=2 \
+  --set optimizer.sparse.rows=all --set optimizer.sparse.weight_decay=0.1 --json >all.json 2>log.txt ||
+  fail "$(cat log.txt)"
 [ ! -e runs ] || fail "bench train left a run behind"
 python3 - <<'PYTHON' || fail "wrong figures"
 import json
@@ -24,7 +27,10 @@ for name, one in peers.items():
                                      ("64", "262144", "4194304")), one
 assert "seconds" in peers["Gloo, TCP"], peers
 train = json.load(open("train.json"))
+phases = {phase["phase"]: phase for phase in json.load(open("all.json"))["phases"]}
+assert phases["catch up"]["seconds"] > 0 and phases["catch up"]["least_seconds"] > 0, phases
 phases = {phase["phase"]: phase for phase in train["phases"]}
+assert "catch up" not in phases, phases
 assert all(phase["seconds"] >= 0 for phase in phases.values())
 assert train["step_seconds"] > 0 and train["samples_per_second"] > 0
 assert phases["forward and backward"]["least_seconds"] > 0

@@ -117,9 +117,17 @@ struct TrainBenchFlags {
 // Measured steps, after a few warm-up steps.
 struct TracedSteps {
   Trace trace;
-  std::vector<Batch> slices;                // that some of them trained on
+  std::vector<Batch> slices;  // that some of them trained on
+  MovedRows moved;
   double seconds = 0, waiting_seconds = 0;  // in total, and spent waiting for batches
 };
+
+// All rows that no sample looks up, where they move, too, take the steps that they have missed. The
+// measured steps begin and end with that, so that they include all of their work.
+std::vector<int64_t> MovingRowsOf(Step& model) {
+  if (!IdleRowsMove(model.spec().sparse_optimizer)) return {};
+  return model.Updated().embeddings().MovingRows();
+}
 
 TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t steps, int threads,
                      Step& model) {
@@ -139,12 +147,14 @@ TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t step
   TracedSteps traced;
   const Clock& clock = SystemClock();
   double start = 0;
+  std::vector<int64_t> moving;  // when the measured steps begin
   const Batch* slice = &loader.Next();
   for (int64_t step = 0; step < kWarmUp + steps; ++step) {
     if (step < kKeptSlices) traced.slices.push_back(*slice);
     const double before = clock.MonotonicSeconds();
     if (step == kWarmUp) {
-      start = before;
+      moving = MovingRowsOf(model);
+      start = clock.MonotonicSeconds();
       StartTrace();
     }
     const Batch* const next = step + 1 < kWarmUp + steps ? &loader.Next() : nullptr;
@@ -153,8 +163,14 @@ TracedSteps RunSteps(const TrainConfig& config, const Split& train, int64_t step
     slice = next;
   }
   model.Await();
+  const std::vector<int64_t> moving_at_end = MovingRowsOf(model);
   traced.seconds = clock.MonotonicSeconds() - start;
   traced.trace = StopTrace();
+  for (size_t i = 0; i < moving.size(); ++i)
+    traced.moved.rows.push_back(static_cast<double>(moving[i] + moving_at_end[i]) / 2);
+  const int64_t most = static_cast<int64_t>(IdleRows::kMostSteps);
+  traced.moved.interval =
+      static_cast<double>(steps) / static_cast<double>((steps + most - 1) / most);
   return traced;
 }
 
@@ -242,7 +258,8 @@ void BenchTrain(const TrainBenchFlags& flags, TrainConfig config, Communicator& 
   const TracedSteps traced =
       RunSteps(config, splits.train, flags.steps, pool.num_threads(), *model);
   std::optional<Roofline> roofline;
-  if (config.device == "cpu") roofline.emplace().costs = CostsOfStep(*state, traced.slices);
+  if (config.device == "cpu")
+    roofline.emplace().costs = CostsOfStep(*state, traced.slices, traced.moved);
   const Precision precision = spec.numerics.precision;
   model.reset();
   state.reset();

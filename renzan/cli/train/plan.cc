@@ -122,16 +122,19 @@ double CheckpointBytes(const WorkerCost& worker) {
 
 void PrintWorkers(const PlannedRun& planned) {
   constexpr size_t kMostRows = 16;
-  Table table({{"worker"},
-               {"tables GiB", kRight},
-               {"exchange GiB", kRight},
-               {"checkpoint GiB", kRight},
-               {"dense and batches GiB", kRight},
-               {"memory GiB", kRight},
-               {"lookup ms", kRight},
-               {"output_dist ms", kRight},
-               {"gradients ms", kRight},
-               {"update ms", kRight}});
+  const bool catches_up = planned.step.catch_up > 0;
+  std::vector<Table::Column> columns = {{"worker"},
+                                        {"tables GiB", kRight},
+                                        {"exchange GiB", kRight},
+                                        {"checkpoint GiB", kRight},
+                                        {"dense and batches GiB", kRight},
+                                        {"memory GiB", kRight},
+                                        {"lookup ms", kRight},
+                                        {"output_dist ms", kRight},
+                                        {"gradients ms", kRight},
+                                        {"update ms", kRight}};
+  if (catches_up) columns.push_back({"catch up ms", kRight});
+  Table table(std::move(columns));
   std::vector<size_t> order(planned.workers.size());
   for (size_t w = 0; w < order.size(); ++w) order[w] = w;
   if (order.size() > kMostRows) {
@@ -144,10 +147,18 @@ void PrintWorkers(const PlannedRun& planned) {
       TimesOfWorkers(planned.workers, planned.run, planned.topology);
   for (const size_t w : order) {
     const WorkerCost& worker = planned.workers[w];
-    table.Add({std::to_string(w), Gib(worker.table_bytes), Gib(worker.exchange_bytes),
-               Gib(CheckpointBytes(worker)), Gib(planned.run.fixed_memory_bytes),
-               Gib(planned.memory_bytes(w)), Ms(times[w].lookup), Ms(times[w].output_dist),
-               Ms(times[w].gradients), Ms(times[w].update)});
+    std::vector<std::string> cells = {std::to_string(w),
+                                      Gib(worker.table_bytes),
+                                      Gib(worker.exchange_bytes),
+                                      Gib(CheckpointBytes(worker)),
+                                      Gib(planned.run.fixed_memory_bytes),
+                                      Gib(planned.memory_bytes(w)),
+                                      Ms(times[w].lookup),
+                                      Ms(times[w].output_dist),
+                                      Ms(times[w].gradients),
+                                      Ms(times[w].update)};
+    if (catches_up) cells.push_back(Ms(times[w].catch_up));
+    table.Add(std::move(cells));
   }
   fmt::print("{}", table.Text());
   if (planned.workers.size() > kMostRows)
@@ -245,7 +256,8 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
                        {"lookup_seconds", times[w].lookup},
                        {"output_dist_seconds", times[w].output_dist},
                        {"gradients_seconds", times[w].gradients},
-                       {"update_seconds", times[w].update}});
+                       {"update_seconds", times[w].update},
+                       {"catch_up_seconds", times[w].catch_up}});
   }
   for (const NamedPhase& phase : PhasesOf(planned.step)) phases[phase.name] = phase.seconds;
   for (size_t t = 0; t < planned.tables.size(); ++t) {

@@ -23,7 +23,7 @@ class ActivationBlock final : public Block {
         layer_(MakeActivationLayer(function, place, place.name, ColumnsOf(place.input()))) {}
 
   Needs NewestNeeds() const override { return Needs::kNewest; }
-  double Flops(bool) const override { return 2 * static_cast<double>(ColumnsOf(shape())); }
+  double Flops(bool) const override { return 2 * static_cast<double>(ComputedColumns()); }
 
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     layer_->Forward(pass, *inputs.front(), output);

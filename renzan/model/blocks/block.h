@@ -232,7 +232,8 @@ class Block {
   virtual bool TakesNegatives(size_t /*input*/) const { return false; }
   // The first column that this input has in the output, if the output contains it as it is.
   virtual std::optional<int64_t> ColumnOf(size_t /*input*/) const { return std::nullopt; }
-  // Arithmetic operations for one sample, forward and backward; a multiply-add counts as two.
+  // Arithmetic operations for one sample, forward and backward; a multiply-add counts as two. Of a
+  // sequence, all positions count, unless only the newest one is computed.
   // `d_inputs`: whether the gradients of the inputs are needed.
   virtual double Flops(bool d_inputs) const = 0;
   // The same for each pair of samples of a virtual worker, of blocks that compare them.
@@ -250,6 +251,12 @@ class Block {
                         std::span<BlockedMatrix* const> d_inputs) const = 0;
 
  protected:
+  // Of a sample's output, the columns that it computes.
+  int64_t ComputedColumns() const {
+    return only_newest_ ? ColumnsOf(shape_) / static_cast<int64_t>(shape_.size())
+                        : ColumnsOf(shape_);
+  }
+
   explicit Block(Shape shape, std::optional<SequenceId> sequence = std::nullopt)
       : shape_(std::move(shape)), sequence_(sequence) {}
 

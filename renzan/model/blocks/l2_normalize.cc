@@ -20,7 +20,7 @@ class L2NormalizeBlock final : public Block {
         row_(place.buffers.AddRow(2 * columns_)) {}
 
   Needs NewestNeeds() const override { return Needs::kNewest; }
-  double Flops(bool) const override { return 8 * static_cast<double>(columns_); }
+  double Flops(bool) const override { return 8 * static_cast<double>(ComputedColumns()); }
 
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     const TraceSpan span("l2 normalize");

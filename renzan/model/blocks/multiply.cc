@@ -22,7 +22,7 @@ class MultiplyBlock final : public Block {
   explicit MultiplyBlock(const BlockPlace& place) : Block(ProductOf(place), SequenceOfAll(place)) {}
 
   Needs NewestNeeds() const override { return Needs::kNewest; }
-  double Flops(bool) const override { return 3 * static_cast<double>(ColumnsOf(shape())); }
+  double Flops(bool) const override { return 3 * static_cast<double>(ComputedColumns()); }
 
   void Forward(const BlockPass&, Inputs inputs, BlockedMatrix* output) const override {
     Multiply(*inputs[0], *inputs[1], output);

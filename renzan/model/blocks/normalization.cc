@@ -18,7 +18,7 @@ class NormalizationBlock final : public Block {
       : Block(place.input(), sequence), normalization_(std::move(normalization)) {}
 
   Needs NewestNeeds() const override { return Needs::kNewest; }
-  double Flops(bool) const override { return 20 * static_cast<double>(ColumnsOf(shape())); }
+  double Flops(bool) const override { return 20 * static_cast<double>(ComputedColumns()); }
 
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     normalization_->Forward(pass, *inputs.front(), output);

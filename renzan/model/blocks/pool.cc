@@ -21,7 +21,9 @@ class PoolBlock final : public Block {
   VectorLayout TakesAs(size_t) const override {
     return is_last_ ? VectorLayout::kNewest : VectorLayout::kRows;
   }
-  double Flops(bool) const override { return 2 * static_cast<double>(input_.columns()); }
+  double Flops(bool) const override {
+    return 2 * static_cast<double>(is_last_ ? input_.dim() : input_.columns());
+  }
 
   void Forward(const BlockPass& pass, Inputs inputs, BlockedMatrix* output) const override {
     const TraceSpan span("pool");

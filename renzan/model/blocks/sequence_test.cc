@@ -104,6 +104,21 @@ TEST_P(SequenceBlocks, GiveTheNewestPositionAlone) {
   newest.ExpectGradients();
 }
 
+// Those of the positions that are computed.
+TEST_P(SequenceBlocks, CountTheOperationsOfTheNewestPositionAlone) {
+  BlockAlone all = Make(), newest = Make();
+  const double flops = all.block().Flops(true);
+  const Block::Needs needs = all.block().NewestNeeds();
+  if (flops == 0 || needs == Block::Needs::kUnable) return;
+  newest.GiveOnlyNewest();
+  if (needs == Block::Needs::kNewest) {
+    EXPECT_DOUBLE_EQ(newest.block().Flops(true), flops / kMost);
+  } else {
+    EXPECT_LT(newest.block().Flops(true), flops);
+    EXPECT_GT(newest.block().Flops(true), flops / kMost);
+  }
+}
+
 TEST_P(SequenceBlocks, WorkInBFloat16) {
   const SequenceCase& its = GetParam();
   std::vector<Shape> inputs(its.inputs, Five());
