@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "renzan/base/config/config.h"
-#include "renzan/base/counted.h"
 #include "renzan/base/error.h"
 #include "renzan/base/trace.h"
+#include "renzan/model/blocks/match_inputs.h"
 #include "renzan/model/blocks/sum_in_lanes.h"
 #include "renzan/model/softmax_tiles.h"
 #include "renzan/nn/gemm.h"
@@ -22,15 +22,12 @@ constexpr float kLogitWithoutNegatives = 30;
 // Makes weights zero.
 constexpr float kLogOfUnusedColumn = 1e30f;
 
-Shape LogitOfQueryAndItem(const BlockPlace& place) {
-  if (place.inputs.size() != 2)
-    place.Reject(fmt::format("takes two inputs, a query and an item, but has {}",
-                             Counted(place.inputs.size(), "input")));
-  if (ColumnsOf(place.inputs[0]) != ColumnsOf(place.inputs[1]))
-    place.Reject(
-        fmt::format("takes a query and an item of one width, but its inputs have {} and {}",
-                    ColumnsOf(place.inputs[0]), ColumnsOf(place.inputs[1])));
-  return {{place.name, 1}};
+int64_t WidthOfQueries(const BlockPlace& place) {
+  CheckMatchInputs(place, 2, "takes two inputs, a query and an item");
+  return WidthOfMatch(place, [&] {
+    return fmt::format("takes a query and an item of one width, but its inputs have {} and {}",
+                       ColumnsOf(place.inputs[kQueryInput]), ColumnsOf(place.inputs[kItemInput]));
+  });
 }
 
 // Scores are computed in tiles of all items for some queries: [n, kTile]. None is kept between the
@@ -38,8 +35,8 @@ Shape LogitOfQueryAndItem(const BlockPlace& place) {
 class InBatchSoftmaxBlock final : public Block {
  public:
   InBatchSoftmaxBlock(const InBatchSoftmax& options, const BlockPlace& place)
-      : Block(LogitOfQueryAndItem(place)),
-        width_(ColumnsOf(place.inputs[0])),
+      : Block({{place.name, 1}}),
+        width_(WidthOfQueries(place)),
         scale_(static_cast<float>(1 / options.temperature)),
         precision_(place.buffers.precision()),
         scores_(place.buffers.Add(kTile, Precision::kFloat32)),

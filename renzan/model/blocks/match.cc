@@ -3,21 +3,18 @@
 #include <fmt/format.h>
 
 #include "renzan/base/config/config.h"
-#include "renzan/base/counted.h"
 #include "renzan/base/trace.h"
+#include "renzan/model/blocks/match_inputs.h"
 
 namespace renzan {
 namespace {
 
 int64_t WidthOf(const BlockPlace& place) {
-  if (place.inputs.size() != 2)
-    place.Reject(fmt::format("takes a query and an item, but has {}",
-                             Counted(std::ssize(place.inputs), "input")));
-  const Shape &query = place.inputs[0], &item = place.inputs[1];
-  if (ColumnsOf(query) != ColumnsOf(item))
-    place.Reject(fmt::format("takes a query and an item of one width, but has {} and {}",
-                             Describe(query), Describe(item)));
-  return ColumnsOf(query);
+  CheckMatchInputs(place, 2, "takes a query and an item");
+  return WidthOfMatch(place, [&] {
+    return fmt::format("takes a query and an item of one width, but has {} and {}",
+                       Describe(place.inputs[kQueryInput]), Describe(place.inputs[kItemInput]));
+  });
 }
 
 class MatchBlock final : public Block {

@@ -6,15 +6,15 @@
 #include <cmath>
 
 #include "renzan/base/config/config.h"
-#include "renzan/base/counted.h"
 #include "renzan/base/trace.h"
+#include "renzan/model/blocks/match_inputs.h"
 #include "renzan/model/blocks/sequence.h"
 #include "renzan/model/blocks/sum_in_lanes.h"
 
 namespace renzan {
 namespace {
 
-constexpr size_t kQueryInput = 0, kItemInput = 1, kNegativesInput = 2;
+constexpr size_t kNegativesInput = 2;
 
 // s += a x
 void AddMultiple(float a, const float* x, int64_t n, float* s) {
@@ -27,13 +27,15 @@ class SampledSoftmaxBlock final : public Block {
       : Block({{place.name, 1}}),
         negatives_(place, kNegativesInput),
         scale_(static_cast<float>(1 / options.temperature)) {
-    for (const size_t input : {kQueryInput, kItemInput})
-      if (place.inputs[input].size() != 1 || ColumnsOf(place.inputs[input]) != dim())
-        place.Reject(
-            fmt::format("compares {} with {} and {}: query, item and negatives must have "
-                        "one width",
-                        Describe(place.inputs[kQueryInput]), Describe(place.inputs[kItemInput]),
-                        Describe(place.inputs[kNegativesInput])));
+    const auto refusal = [&] {
+      return fmt::format(
+          "compares {} with {} and {}: query, item and negatives must have one width",
+          Describe(place.inputs[kQueryInput]), Describe(place.inputs[kItemInput]),
+          Describe(place.inputs[kNegativesInput]));
+    };
+    const bool sequences =
+        place.inputs[kQueryInput].size() != 1 || place.inputs[kItemInput].size() != 1;
+    if (sequences || WidthOfMatch(place, refusal) != dim()) place.Reject(refusal());
     probabilities_ = place.buffers.Add(negatives_.positions(), Precision::kFloat32);
     row_ = place.buffers.AddRow(3 * dim() + 2 * negatives_.columns() + negatives_.positions());
   }
@@ -144,9 +146,7 @@ void SampledSoftmax::Describe(ConfigFields& fields) {
 }
 
 std::unique_ptr<Block> SampledSoftmax::Make(const BlockPlace& place) const {
-  if (place.inputs.size() != 3)
-    place.Reject(fmt::format("takes a query, an item and negatives, but has {}",
-                             Counted(place.inputs.size(), "input")));
+  CheckMatchInputs(place, 3, "takes a query, an item and negatives");
   return std::make_unique<SampledSoftmaxBlock>(*this, place);
 }
 
