@@ -137,6 +137,13 @@ bool ItemRanking::Ranks(const std::string& output) const {
                      [&](const RankedOutput& one) { return one.output.name == output; });
 }
 
+std::vector<ItemRanking::Size> ItemRanking::sizes() const {
+  std::vector<Size> sizes;
+  for (const RankedOutput& one : outputs_)
+    sizes.push_back({one.output.name, one.candidates.size(), one.match.width, one.positives});
+  return sizes;
+}
+
 int64_t ItemRanking::bytes() const {
   int64_t all = 0, most = 0;
   for (const RankedOutput& one : outputs_) {

@@ -47,6 +47,14 @@ class ItemRanking {
   // Whether this output is ranked.
   bool Ranks(const std::string& output) const;
 
+  // For each output that is ranked: how many candidates there are, the width of their vectors, and
+  // how many rows are ranked at an evaluation.
+  struct Size {
+    std::string output;  // its name; "" of the only one
+    int64_t candidates = 0, width = 0, rows = 0;
+  };
+  std::vector<Size> sizes() const;
+
   // Of memory, while items are ranked.
   int64_t bytes() const;
 

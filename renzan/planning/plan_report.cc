@@ -44,7 +44,8 @@ PlannedRun PlanRun(const PlanInput& input) {
   if (input.topology.workers() > input.config.numerics.virtual_workers)
     Fail(ErrorCode::kConfig, "workers {}",
          TooManyWorkers(input.topology.workers(), input.config.numerics.virtual_workers));
-  const RunSpec spec = MakeRunSpec(input.config, input.schema, input.pooling_factors);
+  RunSpec spec = MakeRunSpec(input.config, input.schema, input.pooling_factors);
+  if (input.ranking) spec.memory.ranking = input.ranking->bytes;
   PlannedRun planned{.tables = spec.tables,
                      .plan = PlanOf(spec, input.topology, input.threads),
                      .topology = input.topology,

@@ -38,12 +38,28 @@ struct PlannedRun {
   }
 };
 
+// What evaluations rank (training.ranking).
+struct RankingNeed {
+  struct Output {
+    std::string name;  // "" of the only one
+    int64_t candidates = 0, width = 0;
+    int64_t rows = 0;  // ranked at each evaluation, by all workers together
+    // A row's products with all candidates; a multiply-add counts as two.
+    double flops_per_row() const {
+      return 2 * static_cast<double>(candidates) * static_cast<double>(width);
+    }
+  };
+  std::vector<Output> outputs;
+  int64_t bytes = 0;  // on each worker
+};
+
 // All inputs of a plan.
 struct PlanInput {
   TrainConfig config;
   DatasetSchema schema;
   std::vector<double> pooling_factors;
   int64_t rows = 0;  // to train on; 0: no data is given
+  std::optional<RankingNeed> ranking = {};
   Topology topology;
   int threads = 1;
 };

@@ -65,6 +65,20 @@ TEST(WhatWouldHelp, NothingThatRowsCannotHaveWhereAllMove) {
               testing::Not(testing::Contains(refused)));
 }
 
+// On every worker.
+TEST(PlanRun, CountsTheMemoryOfRankedItems) {
+  PlanInput input = InputOf(2);
+  input.config.data.eval.path = "data";
+  const PlannedRun without = PlanRun(input);
+  input.ranking = {.outputs = {{.candidates = 1000, .width = 64, .rows = 5}}, .bytes = 1 << 30};
+  EXPECT_EQ(input.ranking->outputs[0].flops_per_row(), 128000);
+  const PlannedRun with = PlanRun(input);
+  for (size_t worker : {0, 1})
+    EXPECT_EQ(with.memory_bytes(worker), without.memory_bytes(worker) + (1 << 30));
+  input.topology.rates.memory_bytes = without.most_memory_bytes() + (1 << 29);
+  EXPECT_FALSE(PlanRun(input).fits());
+}
+
 // Rows that take steps though no sample looks them up.
 TEST(PlanRun, HasAPhaseForRowsThatCatchUp) {
   PlanInput input = InputOf(1);

@@ -30,6 +30,7 @@
 #include "renzan/run/explain_divergence.h"
 #include "renzan/run/groups.h"
 #include "renzan/run/initialize.h"
+#include "renzan/run/items_to_rank.h"
 #include "renzan/run/loop.h"
 #include "renzan/run/profiler.h"
 #include "renzan/run/run_directories.h"
@@ -83,7 +84,7 @@ class TrainingRun {
  private:
   // The passes.
   void OpenData();
-  void ReadItems(std::span<const ModelOutput> outputs);  // that evaluations rank, if they do
+  void ReadItems();  // that evaluations rank, if they do
   void ClaimDirectories();
   void FindPast();
   void Plan();
@@ -158,21 +159,14 @@ void TrainingRun::OpenData() {
     MakeModel(ModelOptionsOf(config_, schema));
   if (splits_.eval) LabelColumns(EvaluatedOutputs(outputs, schema.label), *splits_.eval->dataset);
   groups_ = GroupsOf(config_, splits_, EvaluatedOutputs(outputs, schema.label), comm_);
-  if (!config_.training.ranking.empty()) ReadItems(outputs);
+  if (!config_.training.ranking.empty()) ReadItems();
   steps_ = NumSteps(config_, splits_.train.rows.size());
   of_run_ = config_;
   of_run_.optimizer.schedule = ScheduleOfRun(config_.optimizer.schedule, steps_);
 }
 
-void TrainingRun::ReadItems(std::span<const ModelOutput> outputs) {
-  const DatasetSchema& schema = splits_.train.dataset->schema();
-  const std::vector<int64_t>& ranks = config_.training.ranking;
-  ranking_.emplace(*MakeModel(ModelOptionsOf(config_, schema)), comm_,
-                   ModelRows{splits_.eval->dataset, splits_.eval->rows},
-                   ModelRows{splits_.train.dataset, splits_.train.rows},
-                   EvaluatedOutputs({outputs.begin(), outputs.end()}, schema.label),
-                   RankingRequest{*std::max_element(ranks.begin(), ranks.end()), "training.ranking",
-                                  ErrorCode::kConfig});
+void TrainingRun::ReadItems() {
+  ranking_ = ItemsToRank(config_, splits_, comm_);
   const TrainingConfig& training = config_.training;
   const std::string& watched = training.early_stopping.output;
   const bool by_ranking =

@@ -189,6 +189,32 @@ $renzan train towers.yaml --workers 3 --run-dir best3 "${watch[@]}" --set traini
 $renzan train towers.yaml --workers 2 --run-dir best3 "${watch[@]}" 2>log.txt || fail "$(cat log.txt)"
 [ "$(sha256_of best3)" = "$(sha256_of best)" ] || fail "another best model: $(cat log.txt)"
 
+# A plan says what that takes: all of the data's 39 items for each positive row.
+$renzan plan towers.yaml "${watch[@]}" --json >plan.json 2>log.txt || fail "$(cat log.txt)"
+$renzan plan towers.yaml --json >plain.json 2>log.txt || fail "$(cat log.txt)"
+$renzan plan towers.yaml "${watch[@]}" >plan.txt 2>&1 || fail "$(cat plan.txt)"
+python3 - <<'PYTHON' || fail "$(cat plan.json plan.txt)"
+import json
+plan, plain, best = (json.load(open(name)) for name in ("plan.json", "plain.json", "best.json"))
+(its,) = plan["ranking"]["outputs"]
+assert plain["ranking"] is None and its["output"] == "", plan
+assert its["candidates"] == 39 and its["rows"] == best["ranking"]["ranked_rows"], (its, best)
+assert its["flops_per_row"] == 2 * 39 * its["width"] > 0, its
+# Candidates with their texts and rows, and their vectors.
+assert plan["ranking"]["memory_bytes"] > 39 * 4 * its["width"], plan
+assert plan["memory_bytes"] == plain["memory_bytes"] + plan["ranking"]["memory_bytes"]
+text = open("plan.txt").read()
+assert f"{its['rows']} rows, each among 39 candidates of width {its['width']}" in text, text
+PYTHON
+expect_exit 78 "training.ranking: there are fewer candidates than 40" \
+  $renzan plan towers.yaml --set training.ranking='[40]'
+features='{dense: [age], categorical: [user, clicked, item, tags], num_embeddings: [99, 41, 41, 9],
+  multi_hot: [clicked, tags], tables: [user, item, item, tags], max_lengths: [0, 4, 0, 0]}'
+$renzan plan towers.yaml "${watch[@]}" --set "data={eval: {path: clicks}}" \
+  --set "features=$features" >plan.txt 2>&1 || fail "$(cat plan.txt)"
+grep -q "its candidates and their memory are unknown without data.train.path" plan.txt ||
+  fail "$(cat plan.txt)"
+
 # The same where the learning rates depend on it.
 slower=(--set training.ranking='[5]' --set training.eval_every=20
   --set 'optimizer.schedule={plateau: {metric: mrr, patience: 1, factor: 0.5}}')

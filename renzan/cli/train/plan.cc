@@ -13,6 +13,7 @@
 #include "renzan/base/counted.h"
 #include "renzan/base/cpus.h"
 #include "renzan/base/error.h"
+#include "renzan/base/escape.h"
 #include "renzan/base/file/file.h"
 #include "renzan/base/file/staged.h"
 #include "renzan/base/log.h"
@@ -30,6 +31,7 @@
 #include "renzan/planning/plan_sweep.h"
 #include "renzan/planning/topology_file.h"
 #include "renzan/roofline/machine_limits.h"
+#include "renzan/run/items_to_rank.h"
 #include "renzan/run/left_out_rows.h"
 #include "renzan/run/loop.h"
 #include "renzan/run/splits.h"
@@ -67,6 +69,17 @@ Topology MeasuredTopology(int workers, int threads, const TrainConfig& config) {
   return topology;
 }
 
+// Reads the data's items, as training does.
+RankingNeed RankingNeedOf(const TrainConfig& config, const OpenedSplits& splits,
+                          Communicator& comm) {
+  const ItemRanking ranking = ItemsToRank(config, splits, comm);
+  RankingNeed need{.outputs = {}, .bytes = ranking.bytes()};
+  for (const ItemRanking::Size& of : ranking.sizes())
+    need.outputs.push_back(
+        {.name = of.output, .candidates = of.candidates, .width = of.width, .rows = of.rows});
+  return need;
+}
+
 PlanInput ReadInput(const PlanFlags& flags) {
   PlanInput input;
   TrainConfig& config = input.config;
@@ -83,6 +96,7 @@ PlanInput ReadInput(const PlanFlags& flags) {
     CheckTasks(config.training.loss, ModelOptionsOf(config, input.schema).outputs, input.schema);
     input.pooling_factors = EstimatePoolingFactors(splits.train);
     input.rows = splits.train.rows.size();
+    if (!config.training.ranking.empty()) input.ranking = RankingNeedOf(config, splits, *comm);
   }
   if (!config.optimizer.blocks.empty())
     GroupsOf(*MakeModel(ModelOptionsOf(config, input.schema)), config.optimizer.blocks);
@@ -192,6 +206,32 @@ void PrintGpu(const PlannedRun& planned) {
   }
 }
 
+void PrintRanking(const PlanInput& input) {
+  if (input.config.training.ranking.empty()) return;
+  if (!input.ranking) {
+    fmt::print("ranking: its candidates and their memory are unknown without data.train.path\n");
+    return;
+  }
+  for (const RankingNeed::Output& output : input.ranking->outputs)
+    fmt::print("ranking{} at each evaluation: {}, each among {} of width {}: {:.3g} MFLOP a row\n",
+               output.name.empty() ? "" : " of " + Escape(output.name), Counted(output.rows, "row"),
+               Counted(output.candidates, "candidate"), output.width, output.flops_per_row() / 1e6);
+  fmt::print("ranking: {} GiB on each worker, counted in its memory\n",
+             Gib(static_cast<double>(input.ranking->bytes)));
+}
+
+nlohmann::ordered_json RankingJson(const PlanInput& input) {
+  if (!input.ranking) return nullptr;
+  nlohmann::ordered_json outputs = nlohmann::ordered_json::array();
+  for (const RankingNeed::Output& output : input.ranking->outputs)
+    outputs.push_back({{"output", output.name},
+                       {"candidates", output.candidates},
+                       {"width", output.width},
+                       {"rows", output.rows},
+                       {"flops_per_row", output.flops_per_row()}});
+  return {{"outputs", outputs}, {"memory_bytes", input.ranking->bytes}};
+}
+
 // What to know about the run besides its plan.
 struct RunNotes {
   DiskUse disk;
@@ -219,6 +259,7 @@ void PrintReport(const PlanInput& input, const PlannedRun& planned) {
   PrintStep(planned);
   fmt::print("model: {:.3g} MFLOP for each sample, forward and backward\n",
              planned.run.flops_per_sample / 1e6);
+  PrintRanking(input);
   const double limit = planned.topology.rates.memory_bytes;
   if (limit > 0)
     fmt::print("memory: {} of {} GiB on the worker that needs most: {}\n",
@@ -283,6 +324,7 @@ nlohmann::ordered_json ToJson(const PlanInput& input, const PlannedRun& planned)
           {"step_seconds", planned.step.total()},
           {"samples_per_second", static_cast<double>(planned.run.batch) / planned.step.total()},
           {"flops_per_sample", planned.run.flops_per_sample},
+          {"ranking", RankingJson(input)},
           {"memory_bytes", planned.most_memory_bytes()},
           {"memory_limit_bytes", planned.topology.rates.memory_bytes},
           {"fits", planned.fits()},
