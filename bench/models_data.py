@@ -55,6 +55,15 @@ def adult(folder):
 
 def movielens(folder):
     """Ratings of at least 4, from user, film, its year and each of up to three genres."""
+    return split(row[:-1] for row in movielens_rows(folder))
+
+
+def movielens_histories(folder):
+    """The same, and the films that the user had rated so before, of which the last 20 count."""
+    return split(movielens_rows(folder))
+
+
+def movielens_rows(folder):
     with zipfile.ZipFile(folder / "ml-latest-small.zip") as archive:
         def rows(name):
             with archive.open(f"ml-latest-small/{name}.csv") as file:
@@ -64,8 +73,13 @@ def movielens(folder):
             year = re.search(r"\((\d{4})\)\s*$", row["title"])
             genres = (row["genres"].split("|") + ["", ""])[:3]
             films[row["movieId"]] = [year.group(1) if year else "", *genres]
-        return split([str(int(float(row["rating"]) >= 4)), row["userId"], row["movieId"],
-                      *films[row["movieId"]]] for row in rows("ratings"))
+        ratings = sorted(rows("ratings"), key=lambda row: (int(row["timestamp"]), row["movieId"]))
+    liked = {}
+    for row in ratings:
+        user, film, label = row["userId"], row["movieId"], int(float(row["rating"]) >= 4)
+        before = liked.setdefault(user, [])
+        yield [str(label), user, film, *films[film], "|".join(before[-20:])]
+        before.extend([film] * label)
 
 
 # Of each real dataset: its file or folder, what reads it, and the batch, which is smaller than
@@ -73,33 +87,41 @@ def movielens(folder):
 REAL = {
     "adult": ("adult", adult, 512),
     "ml-latest-small": ("ml-latest-small", movielens, 1024),
+    "ml-latest-small_histories": ("ml-latest-small", movielens_histories, 1024),
     "criteo_kaggle_head10k": ("criteo_kaggle_head10k/train_head10000.txt.gz", criteo, 256),
     "criteo_kaggle_random45k":
         ("criteo_kaggle_random/train_random45k_7cat.txt.gz", criteo, 1024),
 }
+# Columns that are sequences, counted from 1, and the column whose table they share.
+SEQUENCES = {"ml-latest-small_histories": {7: 2}}
+MAX_LENGTH = 20
 GENERATED = "generated"
 NAMES = (GENERATED, *REAL)
 
 
-def import_parts(parts, folder):
-    """Imports training data, and the others with their vocabulary."""
+def import_parts(parts, folder, sequences={}):
+    """Imports training data, and the others with their vocabulary. `sequences`: as SEQUENCES."""
     used = [i for i in range(1, len(parts["train"][0])) if any(row[i] for row in parts["train"])]
-    names = [f"C{i}" for i in range(1, len(used) + 1)]
+    names = {i: f"C{at}" for at, i in enumerate(used, 1)}
     schema = folder / "schema.yaml"
     schema.write_text("header: true\ncolumns:\n  label: {role: label}\n" + "".join(
-        f"  {name}: {{role: categorical}}\n" for name in names))
+        f"  {name}: {{role: multi_hot, table: {names[sequences[i]]}, max_length: {MAX_LENGTH}}}\n"
+        if i in sequences else f"  {name}: {{role: categorical}}\n" for i, name in names.items()))
     for part in PARTS:
         text = folder / f"{part}.csv"
         with open(text, "w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(["label", *names])
+            writer.writerow(["label", *names.values()])
             writer.writerows([row[0], *(row[i] for i in used)] for row in parts[part])
         vocabulary = (("--vocabulary", "threshold:2") if part == "train" else
                       ("--vocabulary-from", folder / "train"))
         run(RENZAN, "data", "import", "--format", "csv", "--schema", schema, *vocabulary,
             "--output", folder / part, text)
         text.unlink()
-    return {part: {"path": str(folder / part), "rows": len(parts[part])} for part in PARTS}
+    described = {names[i]: {"table": names[table], "max_length": MAX_LENGTH}
+                 for i, table in sequences.items()}
+    return {**{part: {"path": str(folder / part), "rows": len(parts[part])} for part in PARTS},
+            "sequences": described}
 
 
 def generated_parts(folder, rows):
@@ -119,8 +141,8 @@ def generated_parts(folder, rows):
 
 
 def prepare(name, source, folder, generated_rows):
-    """{"train": {"path": ..., "rows": ...}, "valid", "test", "batch", "best_auc"}; none if there
-    are no such data in the folder `source`."""
+    """{"train": {"path": ..., "rows": ...}, "valid", "test", "sequences", "batch", "best_auc"}; none
+    if there are no such data in the folder `source`."""
     if name == GENERATED:
         folder.mkdir()
         parts, best = generated_parts(folder, generated_rows)
@@ -129,4 +151,5 @@ def prepare(name, source, folder, generated_rows):
     if not (source / place).exists():
         return None
     folder.mkdir()
-    return {**import_parts(read(source / place), folder), "batch": batch, "best_auc": None}
+    parts = import_parts(read(source / place), folder, SEQUENCES.get(name, {}))
+    return {**parts, "batch": batch, "best_auc": None}

@@ -23,15 +23,28 @@ import yaml
 LABEL = "label"
 
 
+def padded(shard, name, length):
+    """A sequence's ids [rows, length], the newest last; 0 where there is none."""
+    values, offsets = (np.load(shard / f"{name}.{part}.npy") for part in ("values", "offsets"))
+    ids = np.zeros((len(offsets) - 1, length), dtype=np.int64)
+    for row, (begin, end) in enumerate(zip(offsets, offsets[1:])):
+        ids[row, length - (end - begin):] = values[begin:end]
+    return torch.from_numpy(ids)
+
+
 class Batches:
-    def __init__(self, directory, batch, shuffle):
+    def __init__(self, directory, sequences, batch, shuffle):
         directory = pathlib.Path(directory)
         self.description = yaml.safe_load((directory / "dataset.yaml").read_text())
-        self.names = self.description["categorical"]
+        self.sequences = sequences
+        self.names = [name for name in self.description["categorical"] if name not in sequences]
         shards = sorted(directory.glob("shard-*"))
         def load(name):
             return torch.from_numpy(np.concatenate([np.load(s / name) for s in shards]))
         self._ids, self._labels = load("ids.npy").long(), load("label.npy")
+        self._histories = {
+            name: torch.cat([padded(shard, name, one["max_length"]) for shard in shards])
+            for name, one in sequences.items()}
         self._batch, self._shuffle = batch, shuffle
 
     def __len__(self):
@@ -45,6 +58,7 @@ class Batches:
             taken = order[begin:begin + self._batch]
             ids = self._ids[taken]
             yield {**{name: ids[:, i] for i, name in enumerate(self.names)},
+                   **{name: ids[taken] for name, ids in self._histories.items()},
                    LABEL: self._labels[taken]}
 
 
@@ -55,8 +69,15 @@ def feature_map(batches, folder):
         (name, {"type": "categorical", "source": "",
                 "vocab_size": batches.description["features"][name]["num_embeddings"]})
         for name in batches.names)
+    # Its models of sequences need a row of zeros for positions that are not used.
+    for one in described.features.values():
+        one |= {"padding_idx": 0} if batches.sequences else {}
+    for name, sequence in batches.sequences.items():
+        described.features[name] = {
+            **described.features[sequence["table"]], "type": "sequence",
+            "max_len": sequence["max_length"], "share_embedding": sequence["table"]}
     described.labels = [LABEL]
-    described.num_fields = len(batches.names)
+    described.num_fields = len(described.features)
     return described
 
 
@@ -102,7 +123,8 @@ def make_model(request, train, folder):
 
 def main():
     request = read_request()
-    train, valid, test = (Batches(request["data"][part]["path"], request["batch"],
+    data = request["data"]
+    train, valid, test = (Batches(data[part]["path"], data["sequences"], request["batch"],
                                   shuffle=part == "train") for part in ("train", "valid", "test"))
     with tempfile.TemporaryDirectory() as folder:
         model = make_model(request, train, folder)

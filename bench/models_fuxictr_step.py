@@ -36,7 +36,8 @@ def product_rate(batch, width, seconds=1.0):
 
 def main():
     request = read_request()
-    train = Batches(request["data"]["train"]["path"], request["batch"], shuffle=True)
+    data = request["data"]
+    train = Batches(data["train"]["path"], data["sequences"], request["batch"], shuffle=True)
     with tempfile.TemporaryDirectory() as folder:
         model = make_model(request, train, folder)
         # What BaseModel.fit sets before its first epoch.

@@ -11,7 +11,7 @@ EPOCHS, PATIENCE, MIN_DELTA, RATE_DECAY, MIN_RATE_FACTOR = 30, 2, 1e-6, 0.1, 1e-
 L2 = 1e-5  # of embeddings
 # What `model` says for batch normalization in the MLPs of these, whose references have it.
 BATCH_NORM = {"normalization": "batch"}
-NORMALIZED = ("wide_deep", "deepfm", "xdeepfm", "autoint", "finalmlp", "dlrm")
+NORMALIZED = ("wide_deep", "deepfm", "xdeepfm", "autoint", "finalmlp", "dlrm", "din", "bst")
 SPARSE = {"type": "adam", "rows": "all", "learning_rate": LEARNING_RATE}
 INITIAL_VALUES = {"initial_values": "normal", "initial_deviation": 1e-4}
 
@@ -25,7 +25,14 @@ RECIPE = [
     "Renzan's those of a virtual worker's share of it, an eighth.",
     "Tables begin as N(0, 1e-4). Their Adam moves all rows at every step, and so does L2 of tables; "
     "in FuxiCTR it is a term of the loss, which is part of the gradients that are clipped.",
+    "din and bst run where the data have sequences, the others where they have none. FuxiCTR's bst "
+    "puts an embedding of its position beside each item, Renzan's adds it.",
 ]
+
+
+def models_of(data, models):
+    """Those that the data are for."""
+    return [model for model in models if (model in SEQUENCE_FIELDS) == bool(data["sequences"])]
 
 
 def mlps(*names):
@@ -41,6 +48,8 @@ MODELS = {
     "deepfm": (DEEP, "DeepFM/DeepFM_torch", "DeepFM", mlps("hidden_units")),
     "xdeepfm": ({**DEEP, "cin_layers": [16, 16]}, "xDeepFM", "xDeepFM",
                 {**mlps("dnn_hidden_units"), "cin_hidden_units": [16, 16]}),
+    "dcn": ({**DEEP, "cross_layers": 3}, "DCN/DCN_torch", "DCN",
+            {**mlps("dnn_hidden_units"), "num_cross_layers": 3}),
     "dcnv2": ({**DEEP, "cross_layers": 3, "cross_rank": 0}, "DCNv2", "DCNv2",
               {**mlps("parallel_dnn_hidden_units"), "model_structure": "parallel",
                "num_cross_layers": 3}),
@@ -58,7 +67,15 @@ MODELS = {
     "finalmlp": (DEEP, "FinalMLP", "FinalMLP",
                  {**mlps("mlp1_hidden_units", "mlp2_hidden_units"), "use_fs": False}),
     "dlrm": (DEEP, "DLRM", "DLRM", mlps("top_mlp_units")),
+    "din": ({**DEEP, "attention_mlp": [64]}, "DIN", "DIN",
+            {**mlps("dnn_hidden_units"), "attention_hidden_units": [64],
+             "attention_hidden_activations": "Sigmoid"}),
+    "bst": ({**DEEP, "attention_heads": 2}, "BST", "BST",
+            {**mlps("dnn_hidden_units"), "num_heads": 2}),
 }
+# Of models that take sequences, what FuxiCTR calls a sequence and what it is compared with.
+SEQUENCE_FIELDS = {"din": ("din_sequence_field", "din_target_field"),
+                   "bst": ("bst_sequence_field", "bst_target_field")}
 # Their only regularizer is that of embeddings and of everything else.
 ONE_REGULARIZER = ("lr", "fm")
 
@@ -98,6 +115,9 @@ def fuxictr_request(model, data, seed, epochs, l2, threads):
         options |= dict.fromkeys(keys, True)
     if model != "lr":
         options["embedding_dim"] = EMBEDDING_DIM
+    if model in SEQUENCE_FIELDS:
+        fields = list(zip(*((name, one["table"]) for name, one in data["sequences"].items())))
+        options |= {key: list(field) for key, field in zip(SEQUENCE_FIELDS[model], fields)}
     options["regularizer" if model in ONE_REGULARIZER else "embedding_regularizer"] = l2
     return {
         "folder": folder, "class": name, "data": data, "batch": data["batch"], "seed": seed,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""SASRec as one writes it in PyTorch, for bench/sequences: reads the request that it wrote, trains,
-ranks all items for each row of the test, and prints JSON.
+"""SASRec and HSTU as one writes them in PyTorch, for bench/sequences: reads the request that it
+wrote, trains, ranks all items for each row of the test, and prints JSON.
 
   sequences_pytorch.py REQUEST.json
 """
@@ -47,11 +47,26 @@ class Layer(nn.Module):
         return x + self.feed_forward(self.forward_norm(x))
 
 
-class SasRec(nn.Module):
+class NextItem(nn.Module):
+    """Takes `history` [n, positions], whose newest item is the last, 0 where there is none."""
+
     def __init__(self, items, r):
         super().__init__()
         self.items = nn.Embedding(items, r["dim"])
         nn.init.normal_(self.items.weight, std=r["deviation"])
+
+    def loss(self, history, item, negatives):
+        query = self.query(history)
+        scores = (query.unsqueeze(1) * self.items(negatives)).sum(2)
+        scores = scores.masked_fill(negatives == item.unsqueeze(1), -float("inf"))
+        own = (query * self.items(item)).sum(1, keepdim=True)
+        return functional.cross_entropy(torch.cat([own, scores], 1),
+                                        torch.zeros(len(item), dtype=torch.int64))
+
+
+class SasRec(NextItem):
+    def __init__(self, items, r):
+        super().__init__(items, r)
         self.positions = nn.Parameter(torch.zeros(r["positions"], r["dim"]))
         self.layers = nn.ModuleList(Layer(r["dim"], r["heads"], r["dropout"])
                                     for _ in range(r["layers"]))
@@ -68,13 +83,45 @@ class SasRec(nn.Module):
             x = layer(x, mask.unsqueeze(1))
         return self.norm(x[:, -1])
 
-    def loss(self, history, item, negatives):
-        query = self.query(history)
-        scores = (query.unsqueeze(1) * self.items(negatives)).sum(2)
-        scores = scores.masked_fill(negatives == item.unsqueeze(1), -float("inf"))
-        own = (query * self.items(item)).sum(1, keepdim=True)
-        return functional.cross_entropy(torch.cat([own, scores], 1),
-                                        torch.zeros(len(item), dtype=torch.int64))
+
+class HstuLayer(nn.Module):
+    """Without a bias for distances in time."""
+
+    def __init__(self, dim, heads, positions):
+        super().__init__()
+        self.heads = heads
+        self.uvqk, self.out = nn.Linear(dim, 4 * dim, bias=False), nn.Linear(dim, dim)
+        self.distance = nn.Parameter(torch.zeros(positions))
+
+    def forward(self, x, mask, distances):
+        n, positions, dim = x.shape
+        u, v, q, k = functional.silu(self.uvqk(x)).chunk(4, dim=2)
+        q, k, v = (part.view(n, positions, self.heads, -1).transpose(1, 2) for part in (q, k, v))
+        scores = functional.silu(q @ k.transpose(2, 3) + self.distance[distances]) / positions
+        heads = (scores * mask) @ v
+        heads = heads.transpose(1, 2).reshape(n, positions, dim)
+        return x + self.out(functional.layer_norm(heads, (dim,), eps=1e-6) * u)
+
+
+class Hstu(NextItem):
+    def __init__(self, items, r):
+        super().__init__(items, r)
+        self.layers = nn.ModuleList(HstuLayer(r["dim"], r["heads"], r["positions"])
+                                    for _ in range(r["layers"]))
+        self.norms = nn.ModuleList(nn.LayerNorm(r["dim"]) for _ in range(r["layers"] - 1))
+
+    def query(self, history):
+        """[n, dim]: of what comes after the newest item."""
+        used, places = history > 0, torch.arange(history.shape[1])
+        distances = places.view(-1, 1) - places
+        mask = ((distances >= 0) & used.unsqueeze(1)).unsqueeze(1)
+        x = self.items(history)
+        for layer, norm in zip(self.layers, (nn.Identity(), *self.norms)):
+            x = layer(norm(x), mask, distances.clamp(min=0))
+        return x[:, -1]
+
+
+MODELS = {"sasrec": SasRec, "hstu": Hstu}
 
 
 def train(model, items, histories, r):
@@ -115,7 +162,7 @@ def main():
     items, histories = load(r["train"], r["positions"])
     test = load(r["test"], r["positions"])
     candidates = torch.unique(torch.cat([items, test[0]]))
-    model = SasRec(1 + max(int(histories.max()), int(candidates.max())), r)
+    model = MODELS[r["model"]](1 + max(int(histories.max()), int(candidates.max())), r)
     rate = train(model, items, histories, r)
     rank = ranks(model, *test, candidates)
     print(json.dumps({
