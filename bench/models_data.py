@@ -141,8 +141,8 @@ def generated_parts(folder, rows):
 
 
 def prepare(name, source, folder, generated_rows):
-    """{"train": {"path": ..., "rows": ...}, "valid", "test", "sequences", "batch", "best_auc"}; none
-    if there are no such data in the folder `source`."""
+    """{"train": {"path": ..., "rows": ...}, "valid", "test", "sequences", "batch", "best_auc"}, or
+    None if there are no such data in the folder `source`."""
     if name == GENERATED:
         folder.mkdir()
         parts, best = generated_parts(folder, generated_rows)
