@@ -39,7 +39,7 @@ class Entitlement {
   // A job within quota that could not be shrunk again does not get so many that it, or another job
   // of its queue, would leave the quota: it would then be stopped for what it has borrowed.
   int MoreWorkers(const Job& job, int workers) const;
-  // Records that it gets them.
+  // Charges `more` workers to the quota that the job is within, so that others cannot get it, too.
   void Take(const Job& job, int more);
   const Ranks& ranks() const { return ranks_; }
 
