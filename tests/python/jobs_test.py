@@ -176,7 +176,7 @@ esac
     def test_errors(self):
         for wrong, kind, status, expected in (
                 (lambda: renzan.submit(["true"], gpus=5), renzan.ConfigError, 78, "never run here"),
-                (lambda: renzan.submit(["true"], queue="visoin"), renzan.ConfigError, 78,
+                (lambda: renzan.submit(["true"], queue="visoin"), renzan.NoInputError, 66,
                  "did you mean 'vision'"),
                 (lambda: renzan.submit(["true"], settings={"retrys": 1}), renzan.ConfigError, 78,
                  "retrys"),
