@@ -5,17 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "renzan/capi/expect_for_test.h"
 #include "renzan/capi/renzan.h"
-
-#define EXPECT(condition)                                                            \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #condition, \
-              renzan_last_error());                                                  \
-      exit(1);                                                                       \
-    }                                                                                \
-  } while (0)
-#define EXPECT_OK(call) EXPECT((call) == RENZAN_OK)
 
 struct ArrowSchema {
   const char *format, *name, *metadata;

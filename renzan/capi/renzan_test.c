@@ -14,17 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "renzan/capi/expect_for_test.h"
+
 enum { kWorkers = 3, kVirtualWorkers = 8, kCount = 1003 };
 
-#define EXPECT(condition)                                                            \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #condition, \
-              renzan_last_error());                                                  \
-      exit(1);                                                                       \
-    }                                                                                \
-  } while (0)
-#define EXPECT_OK(call) EXPECT((call) == RENZAN_OK)
 #define EXPECT_ERROR(call, status, text)                 \
   do {                                                   \
     EXPECT((call) == (status));                          \

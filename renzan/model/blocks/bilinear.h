@@ -5,9 +5,8 @@
 // "FinalMLP: An Enhanced Two-Stream MLP Model for CTR Prediction", AAAI 2023. Takes x, then y.
 //
 // Parameters, for x of a columns and y of b: "<name>.x.weight" [1, a], "<name>.y.weight" [1, b],
-// "<name>.bias" [1], and for each head "<name>.<h>.weight" [a / heads, b / heads], which begins as
-// the weights of a layer over all products x_i y_j: a wider variance, such as that of a layer from
-// b to a columns, would make the logits of two wide streams ten times too large to learn well.
+// "<name>.bias" [1], and for each head "<name>.<h>.weight" [a / heads, b / heads]. These begin as the
+// weights of one linear layer over all products x_i y_j, as in the authors' code.
 
 #include <cstdint>
 

@@ -30,16 +30,20 @@ class ControllerDamagedTest : public ControllerTest {
     controller_.reset();
     store_.reset();
   }
+  // With no jobs.
+  void StartAnew() {
+    Kill();
+    std::filesystem::remove(directory_ / "state.db");
+    agent_ = {};
+    Restart();
+  }
   std::string Told(JobId job) { return Record(job).message; }
 };
 
 TEST_F(ControllerDamagedTest, ARunningJobIsStoppedAndHoldsItsRoomUntilThen) {
   for (const char* damage : {kDocument, kSpecification}) {
     SCOPED_TRACE(damage);
-    Kill();
-    std::filesystem::remove(directory_ / "state.db");
-    agent_ = {};
-    Restart();
+    StartAnew();
     Submit(kWholeCluster);
     Settle();
     const std::string running = DirectoryOf(1);
@@ -79,10 +83,7 @@ TEST_F(ControllerDamagedTest, ARunningJobIsStoppedAndHoldsItsRoomUntilThen) {
 TEST_F(ControllerDamagedTest, AJobWithoutWorkersFailsAtOnce) {
   for (const char* damage : {kDocument, kSpecification}) {
     SCOPED_TRACE(damage);
-    Kill();
-    std::filesystem::remove(directory_ / "state.db");
-    agent_ = {};
-    Restart();
+    StartAnew();
     Submit(kSmall);
     controller_->Hold(1, ann_);
     Submit(kSmall);
