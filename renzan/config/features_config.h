@@ -19,6 +19,10 @@ struct FeaturesConfig {
   std::vector<std::string> multi_hot;   // the names in `categorical` that are
   // Of `categorical`; empty if each has a table of its own, or none is a sequence.
   std::vector<std::string> tables;
+  // Of `categorical`: the table of each.
+  const std::vector<std::string>& table_names() const {
+    return tables.empty() ? categorical : tables;
+  }
   std::vector<int64_t> max_lengths;  // 0: no sequence
   std::vector<std::string>
       weights;  // the columns of their values' weights, "": they have none; or empty

@@ -66,9 +66,9 @@ void CheckCanGroup(const std::string& name, const Dataset& dataset, const GroupR
   if (IsIn(columns.keys, name) || IsIn(columns.features, name)) return;
   const std::string why = WhyNotGroupedBy(name, dataset, columns, request.training);
   if (columns.empty())
-    Fail(request.code, "{} {}: {}, and {} has no one-hot feature and no key", request.key, name,
-         why, dataset.directory());
-  Fail(request.code, "{} {}: {}; choose {}", request.key, name, why, columns.Text());
+    Fail(request.code, "{} {}: {}, and {} has no one-hot feature and no key", request.key,
+         Escape(name), why, dataset.directory());
+  Fail(request.code, "{} {}: {}; choose {}", request.key, Escape(name), why, columns.Text());
 }
 
 RowGroups::RowGroups(const std::string& name, const Dataset& dataset, RowRange rows,

@@ -29,9 +29,10 @@ void Plateau::Restore(std::span<const int64_t> integers) {
   if (integers.empty()) Fail(ErrorCode::kData, "the state of optimizer.schedule.plateau is empty");
   if (!record_.Restore(integers.subspan(1)))
     Fail(ErrorCode::kConfig,
-         "the rows of data.eval or their weights are others than when this run began, and its "
-         "learning rates depend on evaluations (optimizer.schedule.plateau): evaluate on the same "
-         "rows, or train with another run directory");
+         "evaluations measure something else than when this run began (other rows of data.eval, "
+         "other weights, or other texts of the key training.group_by), and its learning rates "
+         "depend on them (optimizer.schedule.plateau): evaluate as before, or train with another "
+         "run directory");
   factor_ = std::bit_cast<double>(integers[0]);
 }
 

@@ -33,17 +33,6 @@ bool SameNames(const std::vector<std::string>& a, const std::vector<std::string>
   return std::set(a.begin(), a.end()) == std::set(b.begin(), b.end());
 }
 
-std::set<std::string> TablesOf(const FeaturesConfig& features) {
-  const std::vector<std::string>& tables =
-      features.tables.empty() ? features.categorical : features.tables;
-  return {tables.begin(), tables.end()};
-}
-
-// The table of a feature: tables[i] of categorical[i].
-std::string TableOf(const FeaturesConfig& features, size_t i) {
-  return features.tables.empty() ? features.categorical[i] : features.tables[i];
-}
-
 // What `a` has and `b` lacks, except features whose tables it lacks, too.
 void AddMissing(const FeaturesConfig& a, const FeaturesConfig& b, const char* where,
                 std::vector<std::string>* texts) {
@@ -52,9 +41,9 @@ void AddMissing(const FeaturesConfig& a, const FeaturesConfig& b, const char* wh
     if (!dense.contains(name))
       texts->push_back(fmt::format("the dense feature '{}' is missing {}", Escape(name), where));
   const std::set<std::string> categorical(b.categorical.begin(), b.categorical.end());
-  const std::set<std::string> tables = TablesOf(b);
+  const std::set<std::string> tables(b.table_names().begin(), b.table_names().end());
   for (size_t i = 0; i < a.categorical.size(); ++i)
-    if (!categorical.contains(a.categorical[i]) && tables.contains(TableOf(a, i)))
+    if (!categorical.contains(a.categorical[i]) && tables.contains(a.table_names()[i]))
       texts->push_back(fmt::format("the categorical feature '{}' is missing {}",
                                    Escape(a.categorical[i]), where));
 }
@@ -109,13 +98,12 @@ void CheckDifferences(const ModelComparison& comparison, const std::string& type
   const std::string types =
       type_there == type_here
           ? ""
-          : fmt::format("model.type is {} there and {} here, ", type_there, type_here);
+          : fmt::format("model.type is {} there and {} here, and ", type_there, type_here);
   if (parts.tables.empty() && parts.parameters.empty())
-    Fail(
-        ErrorCode::kConfig,
-        "{}and no table or dense parameter is in both models with the same name and size, so there "
-        "is nothing to take: leave initialize_from out",
-        types);
+    Fail(ErrorCode::kConfig,
+         "{}no table or dense parameter is in both models with the same name and size, so there "
+         "is nothing to take: leave initialize_from out",
+         types);
   if (partly || comparison.same()) return;
   std::vector<std::string> all = comparison.features;
   all.insert(all.end(), parts.begin_anew.begin(), parts.begin_anew.end());

@@ -33,7 +33,7 @@ std::optional<RowGroups> GroupsOf(const TrainConfig& config, const OpenedSplits&
   if (by_key && comm.rank() == 0)
     LogInfo("training.group_by: {} of data.eval in {} by the texts of '{}'",
             Counted(splits.eval->rows.size(), "row"), Counted(groups->key()->size(), "group"),
-            name);
+            Escape(name));
   return groups;
 }
 

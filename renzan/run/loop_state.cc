@@ -82,9 +82,8 @@ void RestoreProgress(const ProgressTensors& tensors, int rank, LoopState* state)
     if (!state->evaluations.Restore(*evaluations) && rank == 0)
       LogWarning(
           "results of earlier evaluations are dropped: training.early_stopping.metric or output, "
-          "training.group_by or ranking, the rows of data.eval or their weights have changed, or "
-          "an "
-          "earlier version compared them without weights");
+          "training.group_by or the texts of its key, training.ranking, the rows of data.eval or "
+          "their weights have changed, or an earlier version compared them without weights");
   if (const auto* plateau = find(kPlateau)) {
     state->plateau.Restore(*plateau);
     // Of a model, which is that of the best evaluation where there is another.

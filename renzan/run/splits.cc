@@ -66,8 +66,7 @@ FeaturesConfig OnlyFeatures(const FeaturesConfig& all, const std::vector<std::st
   only.dense_transforms = pick(all.dense, all.dense_transforms, dense);
   only.num_embeddings = pick(all.categorical, all.num_embeddings, categorical);
   only.vocabularies = pick(all.categorical, all.vocabularies, categorical);
-  only.tables =
-      pick(all.categorical, all.tables.empty() ? all.categorical : all.tables, categorical);
+  only.tables = pick(all.categorical, all.table_names(), categorical);
   only.max_lengths =
       pick(all.categorical,
            all.max_lengths.empty() ? std::vector<int64_t>(all.categorical.size()) : all.max_lengths,

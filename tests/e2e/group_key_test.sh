@@ -137,7 +137,7 @@ $renzan data import other.csv --format csv --schema schema.yaml --vocabulary thr
   --split group:user@0.4 --shard-rows 700 --output other >/dev/null 2>&1
 rm -r data/test
 cp -r other/test data/test
-expect_exit 78 "are others than when this run began, and its learning rates" $renzan train keyed.yaml \
+expect_exit 78 "or other texts of the key training.group_by), and its learning rates" $renzan train keyed.yaml \
   "${by_group[@]}" --set training.group_by=session --run-dir by.1.1
 sed -i 's/s1/s2/' data/test/shard-00000/session.key.npy
 refused 65 "session.key.npy is corrupt" $renzan train keyed.yaml --set training.group_by=session

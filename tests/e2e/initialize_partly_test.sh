@@ -198,7 +198,7 @@ refuses() { # FRAGMENT CONFIG OPTION...
   expect_exit 78 "$fragment" $renzan train "$@" --run-dir refused
   [ ! -e refused ] || fail "a run directory after: $fragment"
 }
-refuses "model.type is deepfm there and fm here, the models have 6 differences: 'deep.0.bias' is missing here" \
+refuses "model.type is deepfm there and fm here, and the models have 6 differences: 'deep.0.bias' is missing here" \
   fm.yaml --initialize-from deepfm
 refuses "'deep.2.weight' is missing here; to take what both have, and let the rest begin as initialised, add --initialize-partly (training.initialize_partly: true)" \
   fm.yaml --initialize-from deepfm

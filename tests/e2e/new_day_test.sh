@@ -163,7 +163,7 @@ refuses() { # CODE FRAGMENT OPTION...
   expect_exit $code "$fragment" "${tuesday[@]}" "${from[@]}" --run-dir runs/refused "$@"
   [ ! -e runs/refused ] || fail "a run directory after: $fragment"
 }
-refuses 78 "model.type is dlrm there and dlrm_dcnv2 here, the models have" --set model.type=dlrm_dcnv2
+refuses 78 "model.type is dlrm there and dlrm_dcnv2 here, and the models have" --set model.type=dlrm_dcnv2
 refuses 78 "table 'user' has rows of 8 values there and 4 here" \
   --set model.tables.user.embedding_dim=4
 refuses 78 "'top.0.weight' is [16," --set model.top_mlp=[32]

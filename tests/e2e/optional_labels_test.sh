@@ -39,7 +39,7 @@ for output, expected in json.load(open(sys.argv[1]))["losses"].items():
     assert max(abs(a - b) for a, b in zip(losses, expected)) < 2e-6, (output, losses, expected)
 PYTHON
 without_times() { sed 's/"time":[^,]*,//; s/"train.samples_per_second":[^,}]*//' "$1/metrics.jsonl"; }
-for how in "--workers 2 --threads 1 --backend gloo" "--workers 3 --threads 2 --backend gloo"; do
+for how in "--workers 2 --threads 1 --backend gloo" "--workers 3 --threads 2 --backend mpi"; do
   # shellcheck disable=SC2086
   train many $how --set training.max_steps=4
   train many --workers 4 --threads 1

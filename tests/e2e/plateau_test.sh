@@ -74,12 +74,12 @@ expect_exit 78 "training.eval_every is 9 there and 8 here (evaluations change th
   $renzan train small.yaml --run-dir goes-on-false "${plateau[@]}" --set training.epochs=14 \
   --set training.eval_every=8
 $renzan data synth --format dataset --seed 9 --rows 4000 --output other >/dev/null
-expect_exit 78 "evaluate on the same rows" $renzan train small.yaml --run-dir goes-on-false \
+expect_exit 78 "evaluate as before" $renzan train small.yaml --run-dir goes-on-false \
   "${plateau[@]}" --set training.epochs=14 --set data.eval.path=other
 expect_exit 0 "is already trained to step" \
   $renzan train small.yaml --run-dir goes-on-false "${plateau[@]}"
 for keep in false true; do
-  expect_exit 78 "evaluate on the same rows" $renzan train small.yaml --run-dir goes-on-$keep \
+  expect_exit 78 "evaluate as before" $renzan train small.yaml --run-dir goes-on-$keep \
     "${plateau[@]}" --set training.keep_best=$keep --set data.eval.path=other
 done
 expect_exit 78 "the other keys of plateau do nothing" $renzan train small.yaml --run-dir none \

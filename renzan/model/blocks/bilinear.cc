@@ -35,8 +35,8 @@ class BilinearBlock final : public Block {
     x_weight_ = weight(".x.weight", 1, x_columns_);
     y_weight_ = weight(".y.weight", 1, y_columns_);
     bias_ = place.parameters.Add(place.name + ".bias", {1}, Initializer::kZero);
-    // The logit is a linear layer over the products of two columns each: as many inputs, one
-    // output.
+    // The authors draw the weights of all heads as those of one linear layer from all products x_i
+    // y_j to the logit.
     const double variance = 2.0 / static_cast<double>(heads * x_part_ * y_part_ + 1);
     for (int64_t h = 0; h < heads; ++h)
       heads_.push_back(
