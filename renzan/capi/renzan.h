@@ -437,9 +437,10 @@ RENZAN_EXPORT renzan_status renzan_dataset_write(struct ArrowArrayStream* stream
                                                  const renzan_import_options* options,
                                                  renzan_import_result* result);
 
-/* The same for `count` Parquet files with the same columns, one after the other: each has a stream
- * and a name, for messages, which count rows in each file. RENZAN_DATA, before any row is read: a
- * file lacks a column, or has it with a type in which values differ (docs/formats/dataset.md). */
+/* The same for `count` Parquet files with the same columns, in any order, one after the other: each
+ * has a stream and a name, for messages, which count rows in each file. RENZAN_DATA, before any row
+ * is read: a file lacks a column, or has it with a type in which values differ
+ * (docs/formats/dataset.md). */
 RENZAN_EXPORT renzan_status renzan_dataset_write_files(struct ArrowArrayStream* const* streams,
                                                        const char* const* files, size_t count,
                                                        const char* directory, const char* schema,

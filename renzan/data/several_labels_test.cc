@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "renzan/data/dataset/manifest.h"
 #include "renzan/data/inspect.h"
@@ -130,9 +132,22 @@ TEST(SeveralLabels, TheLastOneCannotBeMissing) {
   one.options.vocabulary_from = training.options.output;
   ExpectError(ErrorCode::kData, HasSubstr("in0.csv:3: has none of the labels click"),
               [&] { one.Import(); });
+  ExpectError(ErrorCode::kData, HasSubstr("must not have the labels' columns: leave them out"),
+              [&] { one.Import(); });
   one.options.skip_bad_rows = true;
   one.Import();
   EXPECT_LT(ReadManifest(one.options.output).format_version, kOptionalLabelFormatVersion);
+}
+
+// `optional: true` would be of no help.
+TEST(SeveralLabels, AnEmptyFirstLabelOfPredictionsIsToBeLeftOut) {
+  const Csv training(kLabelsSchema, {kLabelledRows});
+  training.Import();
+  Csv empty(kLabelsSchema, {"stars,x,click,buy\n5,1,,yes\n"});
+  empty.options.vocabulary.clear();
+  empty.options.vocabulary_from = training.options.output;
+  ExpectError(ErrorCode::kData, HasSubstr("must not have the labels' columns: leave them out"),
+              [&] { empty.Import(); });
 }
 
 TEST(SeveralLabels, TheFirstIsMissingOnlyWhereTheDatasetSaysSo) {

@@ -271,7 +271,7 @@ void TrainingLoop::Begin() {
   for (size_t task = 0; task < outputs_.size(); ++task)
     if (const std::string& label = outputs_[task].label;
         !outputs_[task].compares_items && HasOneValue(train_, label))
-      observer_->OnAdvice(OneClassAdvice(train_, label, "is the same in all rows"));
+      observer_->OnAdvice(OneClassAdvice(train_, label, "is the same in all rows that have it"));
 }
 
 // The run may have resumed at its best step, whose checkpoint must then be kept.

@@ -20,7 +20,7 @@ cp "$renzan" bare/bin/
 echo PAR1 >a.parquet
 import="data import --format parquet --schema schema.yaml --output"
 expect_exit 78 "error: the library that reads Parquet is missing" bare/bin/renzan $import bare a.parquet
-expect_exit 78 "installed beside it. \`python3 -m renzan.data\` does the same" bare/bin/renzan $import bare a.parquet
+expect_exit 78 "whose \`python3 -m renzan.data\` makes the same dataset" bare/bin/renzan $import bare a.parquet
 expect_exit 66 "none.parquet: no such file" "$renzan" $import bare none.parquet
 expect_exit 64 "standard input" "$renzan" $import bare -
 expect_exit 64 "needs --schema" "$renzan" data import a.parquet --format parquet --output bare
@@ -116,3 +116,9 @@ sed -i 's/^  age/  user: {role: skip}\n  age/' schema.yaml
 grep -q "^bad.parquet,9," skipped/skipped_rows.csv || fail "$(cat skipped/skipped_rows.csv)"
 # The types of columns that nobody reads may differ.
 "$renzan" $import unread a.parquet type.parquet >out.txt 2>&1 || { cat out.txt; fail "unread"; }
+# A pattern is matched by the first file; one that lacks its columns is named.
+printf 'columns:\n  click: {role: label}\n  "ag*": {role: dense}\n  "*": {role: skip}\n' >schema.yaml
+"$python" -c '
+import pyarrow.parquet as pq
+pq.write_table(pq.read_table("a.parquet").drop_columns(["age"]), "ageless.parquet")'
+refused 65 "ageless.parquet: lacks the column 'age', which a.parquet has" a.parquet ageless.parquet

@@ -6,6 +6,7 @@ DuckDB. The flags are those of `renzan data import`."""
 from __future__ import annotations
 
 import argparse
+import glob
 import importlib
 import pathlib
 import sys
@@ -36,7 +37,8 @@ def _from_polars(file: str) -> Any:
 
 def _from_duckdb(file: str) -> Any:
     duckdb: Any = importlib.import_module("duckdb")
-    return duckdb.connect().read_parquet(file)
+    # A cursor for each file, because each is read by a query of its own.
+    return duckdb.cursor().read_parquet(glob.escape(file), hive_partitioning=False)
 
 
 _READERS: dict[str, Callable[[str], Any]] = {

@@ -13,7 +13,7 @@ from ctypes import byref, c_char_p, c_double, c_uint64, c_void_p
 from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
 
 from renzan._native import PROGRESS, ImportOptions, ImportResult, library
-from renzan.errors import ConfigError, Error, NoInputError, UsageError
+from renzan.errors import ConfigError, DataError, Error, NoInputError, UsageError
 
 
 class Options(NamedTuple):
@@ -69,7 +69,8 @@ def _write(tables: Sequence[Any], files: Sequence[bytes] | None,
 
     native.progress = PROGRESS(report)
     result = ImportResult()
-    streams = [_stream_of(table) for table in tables]
+    streams = [_stream_of(table) if files is None else _stream_of_file(table, os.fsdecode(file))
+               for table, file in zip(tables, files or [b""])]
     addresses = [address for address, _ in streams]
     rest = (output, text, name, byref(native), byref(result))
     try:
@@ -88,6 +89,15 @@ def _write(tables: Sequence[Any], files: Sequence[bytes] | None,
     if failure:
         raise failure[0] from None
     return result
+
+
+def _stream_of_file(table: Any, file: str) -> tuple[int, Any]:
+    try:
+        return _stream_of(table)
+    except Error:
+        raise
+    except Exception as failure:  # of whatever type the library raises
+        raise DataError(f"{file}: cannot be read: {' '.join(str(failure).split())}") from failure
 
 
 @contextmanager

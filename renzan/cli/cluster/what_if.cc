@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -49,23 +48,11 @@ std::pair<std::string, int> ReadCount(const std::string& text, const char* optio
   return {text.substr(0, equals), count};
 }
 
-// Exit code 66, as of every command that names a node or pool that the cluster does not have.
-template <typename T>
-void RequireNamed(const std::vector<T>& all, const char* what, const std::string& name) {
-  std::vector<std::string> names;
-  for (const T& one : all) names.push_back(one.name);
-  if (std::find(names.begin(), names.end(), name) != names.end()) return;
-  const std::string nearest = NearestName(name, names);
-  Fail(ErrorCode::kNoInput, "there is no {} '{}'{}", what, name,
-       nearest.empty() ? "" : fmt::format(": did you mean '{}'?", nearest));
-}
-
 void SetQuota(Snapshot& snapshot, const std::string& text) {
   const auto [name, gpus] = ReadCount(text, "--quota");
   if (!name.ends_with(".gpu"))
     Fail(ErrorCode::kUsage, "--quota {}: must be QUEUE.gpu=NUMBER", text);
   const std::string queue = name.substr(0, name.size() - 4);
-  RequireNamed(snapshot.queues, "queue", queue);
   SetGuarantee(snapshot, queue, kGpu, gpus);
 }
 
@@ -82,13 +69,9 @@ void Submit(Snapshot& snapshot, const View& view, const std::string& file, Backe
 void Change(const WhatIfFlags& flags, const View& view, Snapshot& snapshot, Backend& backend) {
   for (const std::string& text : flags.add_nodes) {
     const auto [pool, nodes] = ReadCount(text, "--add-nodes");
-    RequireNamed(snapshot.pools, "pool", pool);
     AddNodes(snapshot, pool, nodes);
   }
-  for (const std::string& node : flags.remove_nodes) {
-    RequireNamed(snapshot.nodes, "node", node);
-    RemoveNode(snapshot, node);
-  }
+  for (const std::string& node : flags.remove_nodes) RemoveNode(snapshot, node);
   for (const std::string& text : flags.quotas) SetQuota(snapshot, text);
   for (const std::string& file : flags.submits) Submit(snapshot, view, file, backend);
 }

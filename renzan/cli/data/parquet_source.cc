@@ -27,10 +27,9 @@ constexpr Plugin kParquetPlugin = {
     .what = "the library that reads Parquet",
     .advice =
         "this renzan was built without Arrow's C++, or the library is not installed beside it. "
-        "`python3 -m renzan.data` does the same with PyArrow, polars or DuckDB, from the wheel "
-        "that "
-        "`scripts/wheel && pip install build/wheel/renzan-*.whl pyarrow` installs; or install "
-        "libarrow-dev and libparquet-dev (21 or later) and build renzan again"};
+        "Install the Python package (`scripts/wheel && pip install build/wheel/renzan-*.whl "
+        "pyarrow`), whose `python3 -m renzan.data` makes the same dataset; or install libarrow-dev "
+        "and libparquet-dev (21 or later) and build renzan again"};
 
 class ParquetReader {
  public:
@@ -48,12 +47,12 @@ class ParquetReader {
 class ParquetSource : public RowSource {
  public:
   explicit ParquetSource(const ImportOptions& options) {
-    const CsvSchema described = CsvSchema::ReadFile(options.schema);
+    CsvSchema csv = CsvSchema::ReadFile(options.schema);
+    bool is_expanded = false;  // by the first file, whose columns the others have
     std::string split;
     if (!options.split.empty()) split = RowSplit(options.split, 0).column();
     const auto uses = [&](const std::vector<std::string>& names) {
-      CsvSchema csv = described;
-      csv.ExpandPatterns(names, options.schema);
+      if (!std::exchange(is_expanded, true)) csv.ExpandPatterns(names, options.schema);
       std::vector<bool> used;
       for (const std::string& name : names)
         used.push_back(name == split || std::any_of(csv.columns.begin(), csv.columns.end(),

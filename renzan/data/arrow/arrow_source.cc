@@ -96,7 +96,8 @@ class ArrowSource : public RowSource {
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (!columns_[i].is_used()) continue;
       BadRow found;
-      const size_t good = columns_[i].Take(first_ + at_, *rows, &found);
+      size_t good = 0;
+      InContext(streams_[stream_], [&] { good = columns_[i].Take(first_ + at_, *rows, &found); });
       if (good == rows->size()) continue;
       found.column = i + 1;
       found.name = columns_[i].name();
@@ -196,6 +197,7 @@ class ArrowSource : public RowSource {
   // Its columns must be those of the first stream, in any order.
   void CheckSameNames(const ArrowStream& stream) const {
     const ArrowStream& first = streams_[0];
+    if (stream.names() == first.names()) return;  // often, and there may be thousands
     InContext(stream, [&] {
       for (const std::string& name : stream.names()) CheckOnce(name, stream.names());
     });

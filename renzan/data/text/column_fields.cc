@@ -268,10 +268,11 @@ bool ColumnFields::ParseLabel(size_t index, std::string_view field, TextRow* row
   const std::string problem = rule.Parse(field, &label, &is_other);
   if (is_other && is_first_label(index)) row->other_label = field;
   if (problem.empty()) return true;
-  if (field.empty() && !schema_.further_labels.empty())
+  const bool several = !schema_.further_labels.empty();
+  if (field.empty() && labels_ == Labels::kMayBeMissing)
+    bad->advice = several && is_first_label(index) ? kEmptyLabelsAdvice : kEmptyLabelAdvice;
+  else if (field.empty() && several)
     bad->advice = "'optional: true' in the schema allows rows without this label";
-  else if (field.empty() && labels_ == Labels::kMayBeMissing)
-    bad->advice = kEmptyLabelAdvice;
   if (!field.empty())
     Suggest("if the labels are written otherwise, correct the label's rule in the schema", bad);
   if (!field.empty() && !rule.positive.empty())
@@ -287,8 +288,11 @@ bool ColumnFields::HasLabel(const TextRow& row, BadRow* bad) const {
       std::any_of(row.further_labels.begin(), row.further_labels.end(),
                   [](float label) { return !std::isnan(label); }))
     return true;
+  std::vector<std::string> names = schema_.label_names();
+  for (std::string& name : names) name = Escape(name);
   bad->reason = fmt::format("has none of the labels {}, and nothing learns from such a row",
-                            fmt::join(schema_.label_names(), ", "));
+                            fmt::join(names, ", "));
+  if (labels_ == Labels::kMayBeMissing) bad->advice = kEmptyLabelsAdvice;
   return false;
 }
 

@@ -92,6 +92,9 @@ inline constexpr char kUnlabelledAdvice[] =
 inline constexpr char kEmptyLabelAdvice[] =
     "data for predictions must not have the label's column: leave it out";
 
+inline constexpr char kEmptyLabelsAdvice[] =
+    "data for predictions must not have the labels' columns: leave them out";
+
 // Throws kUsage: --split names a column that is none of `names`.
 [[noreturn]] void FailNoSplitColumn(const std::string& column,
                                     const std::vector<std::string>& names);

@@ -148,8 +148,15 @@ std::vector<Reservation> Controller::RecoveredReservations() {
 // A transaction for each: if the disk is full, the next daemon goes on with the others.
 void Controller::RecoverDamagedJobs() {
   for (const DamagedJob& damaged : store_.DamagedJobs()) {
-    const JobRecord record =
-        SalvageJob(damaged, agent_, directories_, usage_.Until(state_.snapshot.now));
+    std::optional<JobRecord> salvaged;
+    try {
+      salvaged = SalvageJob(damaged, agent_, directories_, usage_.Until(state_.snapshot.now));
+    } catch (const Error& error) {
+      LogError("job {}: {}; the next daemon tries again: {}", damaged.record.id,
+               damaged.record.damaged, error.what());
+      continue;
+    }
+    const JobRecord& record = *salvaged;
     store_.Transact([&] {
       store_.PutSalvaged(
           record,
@@ -414,17 +421,23 @@ JobView Controller::ViewOf(const JobRecord& record) {
 JobView Controller::View(JobId id) {
   const auto at = state_.live.find(id);
   std::optional<JobRecord> record;
-  if (at == state_.live.end()) {
+  std::string texts_damaged;
+  const JobRecord* const kept = at == state_.live.end() ? collector_.Find(id) : &at->second.record;
+  if (kept == nullptr) {
     record = store_.FindJob(id);
   } else {
-    record = at->second.record;  // whatever has become of the stored one
+    record = *kept;  // whatever has become of the stored one
     const std::optional<JobTexts> texts = store_.TextsOf(id);
-    if (texts) std::tie(record->spec, record->manifest) = std::tie(texts->spec, texts->manifest);
+    if (texts)
+      std::tie(record->spec, record->manifest) = std::tie(texts->spec, texts->manifest);
+    else if (record->damaged.empty())
+      texts_damaged = "its specification in state.db is damaged: the next daemon ends the job";
   }
   if (!record) FailNoJob(id);
   JobView view = ViewOf(*record);
   if (at != state_.live.end() && at->second.policy.saves_on_stop)
     view.warning = SlowCheckpointText(record->measured, at->second.spec.grace_ms());
+  if (!texts_damaged.empty()) view.warning = texts_damaged;
   if (!record->damaged.empty())
     view.warning = record->ended ? record->damaged
                                  : record->damaged + ", so it is being ended: submit it again";

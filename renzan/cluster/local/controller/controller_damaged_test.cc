@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr const char* kDocument = "UPDATE jobs SET document = '{' WHERE id = 1";
@@ -137,6 +138,38 @@ TEST_F(ControllerDamagedTest, WorkersWithoutAPlanAreToldToStop) {
   Settle();
   EXPECT_EQ(State(1), RecordState::kFailed);
   EXPECT_THAT(agent_.runs[running].stops, SizeIs(1));
+}
+
+TEST_F(ControllerDamagedTest, IfTheyCannotBeToldTheNextDaemonTriesAgain) {
+  Submit(kSmall);
+  Settle();
+  const std::string running = DirectoryOf(1);
+  agent_.no_plans = agent_.fail_requests = true;
+  RestartWith(kDocument);
+  Settle();
+  EXPECT_THAT(agent_.runs[running].stops, IsEmpty());
+  EXPECT_FALSE(Record(1).ended);
+  EXPECT_EQ(Submit(kSmall), 2);
+  agent_.fail_requests = false;
+  Kill();
+  Restart();
+  Settle();
+  EXPECT_EQ(State(1), RecordState::kFailed);
+  EXPECT_THAT(agent_.runs[running].stops, SizeIs(1));
+}
+
+TEST_F(ControllerDamagedTest, WithoutAPlanAJobThatWasDoneIsDone) {
+  Submit(kSmall);
+  Settle();
+  const std::string running = DirectoryOf(1);
+  agent_.End(running, EndedBy::kItself, 0, controller_now(), controller_now() + 500);
+  clock_.seconds += 1;
+  agent_.no_plans = true;
+  RestartWith(kDocument);
+  Settle();
+  EXPECT_EQ(State(1), RecordState::kDone);
+  EXPECT_EQ(Record(1).ended, controller_now() - 500);
+  EXPECT_THAT(agent_.runs[running].stops, IsEmpty());
 }
 
 // The disk damages it while the daemon runs, which knows better.

@@ -42,23 +42,31 @@ NamedPlacement PlacementOf(const AttemptPlan& plan) {
   return placement;
 }
 
-// The attempt after those that have been recorded as ended, if it was started.
-void TakeAttempt(Agent& agent, const JobDirectories& directories, TimeMs now, JobRecord& record) {
+// Nobody knows where its workers are. Throws Error if they cannot be told to stop.
+void EndWithoutPlan(Agent& agent, JobId job, const std::string& directory, AttemptPhase phase) {
+  if (phase == AttemptPhase::kLost) {
+    agent.CleanUp(directory);
+    return;
+  }
+  LogError(
+      "job {}: {} does not say where its workers are: they are told to stop, and may run on nodes "
+      "that count as free",
+      job, directory);
+  agent.Stop(directory, kGraceWithoutPlan);
+}
+
+// The attempt after those that have been recorded as ended, if it was started. Returns how it ended
+// if it has and nobody knows where it ran; otherwise it is the record's.
+std::optional<AttemptEnd> TakeAttempt(Agent& agent, const JobDirectories& directories, TimeMs now,
+                                      JobRecord& record) {
   const std::string directory = directories.OfAttempt(record.id, record.attempts);
-  if (ReportOfAttempt(agent, directory).phase == AttemptPhase::kNone) return;
+  AttemptReport report = ReportOfAttempt(agent, directory);
+  if (report.phase == AttemptPhase::kNone) return std::nullopt;
   const auto found = FindAttempt(agent, directories, record.id, record.attempts);
   if (!found) {
-    LogError(
-        "job {}: {} does not say where its workers are: they are told to stop, and may run on "
-        "nodes that count as free",
-        record.id, directory);
-    try {
-      agent.Stop(directory, kGraceWithoutPlan);
-    } catch (const Error& error) {
-      LogError("job {}: its workers could not be told to stop; end them yourself: {}", record.id,
-               error.what());
-    }
-    return;
+    if (report.phase != AttemptPhase::kEnded)
+      EndWithoutPlan(agent, record.id, directory, report.phase);
+    return std::move(report.end);
   }
   const AttemptPlan& plan = found->plan;
   AttemptRecord attempt;
@@ -72,6 +80,7 @@ void TakeAttempt(Agent& agent, const JobDirectories& directories, TimeMs now, Jo
   record.cpu_millis = plan.workers[0].cpu_millis;
   record.memory_mib = plan.workers[0].memory_mib;
   record.gpus = static_cast<int64_t>(plan.workers[0].devices.size());
+  return std::nullopt;
 }
 
 void TakeOwner(Agent& agent, const JobDirectories& directories, JobRecord& record) {
@@ -93,9 +102,10 @@ std::string EndOfDamaged(const JobRecord& record) {
 JobRecord SalvageJob(const DamagedJob& damaged, Agent& agent, const JobDirectories& directories,
                      TimeMs now) {
   JobRecord record = damaged.record;
+  std::optional<AttemptEnd> end;
   if (!damaged.owner_known) {
     TakeOwner(agent, directories, record);
-    TakeAttempt(agent, directories, now, record);
+    end = TakeAttempt(agent, directories, now, record);
     try {
       const spec::JobSpec spec = spec::ReadJobSpec(record.spec, fmt::format("job {}", record.id));
       record.name = spec.name;
@@ -118,6 +128,13 @@ JobRecord SalvageJob(const DamagedJob& damaged, Agent& agent, const JobDirectori
   record.ended = collection ? collection->ended : now;
   if (collection)
     record.message = record.damaged + ": what it left behind may not have been collected";
+  if (end && end->by == EndedBy::kItself && end->exit_code == 0) {
+    record.state = RecordState::kDone;
+    record.exit_code = 0;
+    record.ended = end->ended_ms;
+    record.message =
+        record.damaged + ", but its workers had ended by themselves with exit status 0";
+  }
   return record;
 }
 

@@ -12,8 +12,9 @@ namespace renzan::cluster::local {
 
 // Its next record. If an attempt of it has not been recorded as ended, the job is stopping, on the
 // nodes where the attempt's plan says that its workers are: it holds their room until they have
-// ended. Otherwise it has failed. A user is known as its owner if the record or a plan says so.
-// Workers without a readable plan are told to stop, and the log has a warning.
+// ended. Otherwise it has failed, or is done if they had ended by themselves with exit status 0. A
+// user is known as its owner if the record or a plan says so. Workers without a readable plan are
+// told to stop, and the log says so; throws Error if that is not possible.
 JobRecord SalvageJob(const DamagedJob& damaged, Agent& agent, const JobDirectories& directories,
                      TimeMs now);
 

@@ -83,9 +83,12 @@ class ParquetBatches : public arrow::RecordBatchReader {
 
   arrow::Status ReadNext(std::shared_ptr<arrow::RecordBatch>* batch) override {
     batch->reset();
+    if (is_done_) return arrow::Status::OK();
     if (batches_ == nullptr) ARROW_RETURN_NOT_OK(Open());
     ARROW_RETURN_NOT_OK(batches_->ReadNext(batch));
     if (*batch == nullptr) {
+      is_done_ = true;
+      batches_.reset();  // before the file, which it reads
       file_.reset();
       return arrow::Status::OK();
     }
@@ -119,6 +122,7 @@ class ParquetBatches : public arrow::RecordBatchReader {
   std::shared_ptr<arrow::Schema> schema_;
   std::unique_ptr<parquet::arrow::FileReader> file_;
   std::shared_ptr<arrow::RecordBatchReader> batches_;  // of file_
+  bool is_done_ = false;
 };
 
 }  // namespace
