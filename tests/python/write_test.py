@@ -491,8 +491,11 @@ class ImportTest(unittest.TestCase):
     def test_parquet(self):
         import pyarrow.parquet
         whole = pyarrow.table(table())
-        files = [self.root / "a.parquet", self.root / "b.parquet"]
+        # Names are no patterns, and folders no columns.
+        files = [self.root / "day=3/a[1].parquet", self.root / "b.parquet"]
+        files[0].parent.mkdir()
         pyarrow.parquet.write_table(whole.slice(0, 300), files[0], row_group_size=70)
+        pyarrow.parquet.write_table(whole.slice(0, 1), files[0].parent / "a1.parquet")
         pyarrow.parquet.write_table(whole.slice(300), files[1])
         schema = self.root / "schema.yaml"
         schema.write_text(renzan.data._write._text_of(SCHEMA)[0].decode())
